@@ -37,7 +37,7 @@ use crate::tls::Pem;
 use steersman_apimachinery::status::Status;
 use steersman_auth::User;
 use steersman_registry::{
-    DeleteOptions, GetOptions, ListQuery, ObjectTarget, PatchKind, Registry, WriteOptions,
+    DeleteOptions, ListQuery, ObjectTarget, PatchKind, Registry, WriteOptions,
 };
 #[cfg(feature = "simulator")]
 use steersman_simulator::Simulator;
@@ -364,8 +364,7 @@ impl ApiServer {
         let found = self.context.with_registry(|registry| {
             let (resource, subresource) = find(registry, resource).ok()?;
             let target = ObjectTarget::object(&resource, scope(&resource, namespace), name);
-            let options = GetOptions::default();
-            registry.get(target.part(subresource), &options).ok()
+            registry.get(target.part(subresource), None).ok()
         });
         found.map(|object| object.look().into_owned())
     }

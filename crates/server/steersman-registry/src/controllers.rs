@@ -9,7 +9,5 @@ mod garbage_collector;
 mod namespaces;
 mod service_addresses;
 mod run_controllers;
-mod secret_usage;
 mod startup_objects;
-mod system_namespace;
 pub(crate) mod storage_migrator;

@@ -2,8 +2,7 @@
 
 use serde_json::Value;
 use steersman_apimachinery::status::FieldError;
-use steersman_builtins::crd;
-use steersman_builtins::custom;
+use steersman_builtins::{crd, custom};
 use steersman_schema::resource::Resource;
 
 pub use steersman_builtins::crd::RuleCost;
@@ -38,7 +37,6 @@ pub fn check_definition(definition: &Value) -> Result<Vec<RuleCost>, Vec<FieldEr
 
 impl ObjectCheck {
     /// Compiles the schema of a served version of a valid definition; `None` if the definition serves no such version.
-    #[must_use]
     pub fn new(definition: &Value, version: &str) -> Option<Self> {
         let mut crd = definition.clone();
         crd::apply_defaults(&mut crd);
@@ -50,7 +48,6 @@ impl ObjectCheck {
 
     /// Returns the problems of an object, after the defaults of the schema are applied, as a create would: its schema, its
     /// lists, and its CEL rules. The metadata is not checked, and a field that the schema lacks is no problem.
-    #[must_use]
     pub fn problems(&self, object: &Value) -> Vec<FieldError> {
         let mut object = object.clone();
         if let Some(schema) = self.resource.structural() {

@@ -3,7 +3,7 @@
 //! ```
 //! use jiff::Timestamp;
 //! use serde_json::json;
-//! use steersman_registry::{GetOptions, Registry, RegistryOptions, ObjectTarget, WriteOptions};
+//! use steersman_registry::{Registry, RegistryOptions, ObjectTarget, WriteOptions};
 //!
 //! let now = Timestamp::UNIX_EPOCH;
 //! let mut registry = Registry::new(RegistryOptions::default(), now);
@@ -14,7 +14,7 @@
 //! let target = ObjectTarget::object(&maps, Some("default"), "a");
 //! let written = registry.create(target, body, &WriteOptions::default(), now)?;
 //! assert!(written.created);
-//! registry.get(target, &GetOptions::default())?;
+//! registry.get(target, None)?;
 //! # Ok::<(), steersman_apimachinery::status::Status>(())
 //! ```
 //!
@@ -68,8 +68,8 @@ pub use controllers::storage_migrator::{
 pub use admission::attempt::Attempt;
 pub use requests::intake::{FieldValidation, options as check_options, unknown_fields};
 pub use requests::options::{
-    DeleteOptions, Deleted, GetOptions, ListQuery, ObjectTarget, PatchKind, Preconditions,
-    StoredPage, StoredWrite, Subresource, VersionedObject, WatchEvent, WatchOptions, WriteOptions,
+    DeleteOptions, Deleted, ListQuery, ObjectTarget, PatchKind, Preconditions, StoredPage,
+    StoredWrite, Subresource, VersionedObject, WatchEvent, WriteOptions,
 };
 pub use state::recovery::Recovery;
 pub use state::registry::{Registry, RegistryOptions};

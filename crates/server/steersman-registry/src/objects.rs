@@ -1,6 +1,7 @@
 //! Room: functions on single objects: versions, scales, managed fields, addresses of Services.
 
 pub(crate) mod nesting;
+pub(crate) mod conditions;
 pub(crate) mod scale;
 pub(crate) mod managed;
 pub(crate) mod field_owners;

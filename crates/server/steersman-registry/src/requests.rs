@@ -3,7 +3,6 @@
 pub(crate) mod options;
 pub(crate) mod rng;
 pub(crate) mod metadata;
-mod kind_validation;
 pub(crate) mod claimed_names;
 pub(crate) mod catalogue;
 pub(crate) mod select;

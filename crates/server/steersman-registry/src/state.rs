@@ -5,7 +5,6 @@ pub(crate) mod pending_work;
 pub(crate) mod service_network;
 pub(crate) mod recorder;
 pub(crate) mod registry;
-mod internal_reads;
 pub(crate) mod transaction;
 pub(crate) mod snapshot;
 pub(crate) mod recovery;

@@ -98,11 +98,10 @@ impl Server {
 
     fn get_part(&self, plural: &str, name: &str, part: Subresource) -> Done<Value> {
         let resource = self.resource(plural);
-        let options = GetOptions::default();
         let namespace = Self::namespace(&resource);
         let object = self.registry.get(
             ObjectTarget::object(&resource, namespace, name).part(part),
-            &options,
+            None,
         )?;
         Ok(object.value().clone())
     }
@@ -180,7 +179,7 @@ impl Server {
             .collect()
     }
 
-    fn watch(&self, plural: &str, options: &WatchOptions) -> Done<WatchCursor> {
+    fn watch(&self, plural: &str, options: &ListQuery) -> Done<WatchCursor> {
         let resource = self.resource(plural);
         self.registry
             .watch(&resource, Self::namespace(&resource), options)

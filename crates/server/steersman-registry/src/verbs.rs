@@ -6,7 +6,6 @@ pub(crate) mod deletion;
 pub(crate) mod create;
 mod waiting;
 mod delete;
-pub(crate) mod pods;
 pub(crate) mod acts;
 mod patch_checks;
 mod update;

@@ -8,5 +8,5 @@ pub(crate) mod conversion;
 mod review;
 
 pub use call::{CallResponse, PendingCalls, WebhookAddress, WebhookCall};
-pub use hook::{RegisteredWebhook, RuleAttributes};
-pub use review::{KindName, ResourceName, ReviewRequest, WebhookDecision, body, read};
+pub(crate) use hook::{RegisteredWebhook, review_version};
+pub(crate) use review::{KindName, ResourceName, ReviewRequest, WebhookDecision, body, read};

@@ -45,7 +45,7 @@ async fn reads_leave_no_object_decoded() {
         let pods = StorageKey::new("", "pods");
         let decoded = server
             .context
-            .with_registry(|registry| registry.decoded(&pods));
+            .with_registry(|registry| registry.store().decoded(&pods));
         assert_eq!(decoded, 0, "{when}");
     };
     server

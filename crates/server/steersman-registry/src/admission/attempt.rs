@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use serde_json::Value;
 use steersman_apimachinery::status::Status;
-use steersman_schema::resource::{Resource, StorageKey};
+use steersman_schema::resource::Resource;
 
 use crate::requests::rng::Rng;
 use crate::state::registry::{MODIFIED, Registry};
@@ -154,10 +154,7 @@ impl Registry {
         name: &str,
         port: u16,
     ) -> Result<(String, u16), String> {
-        let of = |plural: &str| {
-            self.store
-                .get(&StorageKey::new("", plural), namespace, name)
-        };
+        let of = |plural: &str| self.object(("", plural), namespace, name);
         let Some(service) = of("services") else {
             return Err(format!("service \"{name}\" not found"));
         };
@@ -178,9 +175,8 @@ impl Registry {
                 return Ok((ip.to_owned(), target));
             }
         }
-        let slices = StorageKey::new("discovery.k8s.io", "endpointslices");
         let label = "kubernetes.io/service-name";
-        let mut slices = self.store.list(&slices, Some(namespace));
+        let mut slices = self.objects(("discovery.k8s.io", "endpointslices"), Some(namespace));
         let found = slices.find_map(|slice| {
             let value = &slice.value;
             let own = value["metadata"]["labels"][label] == *name;
@@ -212,7 +208,6 @@ impl Registry {
         }
     }
 
-    /// Records the unknown fields of a decoded body.
     pub(crate) fn note_unknown(&self, fields: Vec<String>) {
         self.verb_state.borrow_mut().warnings.note_unknown(fields);
     }

@@ -1,14 +1,13 @@
 //! Words: a write on its way through admission, as webhooks see it.
 
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::Value;
 use steersman_auth::User;
-use steersman_schema::resource::Resource;
 
 use crate::objects::managed;
 use crate::policies::compiled::GROUP;
 use crate::requests::metadata;
 use crate::requests::options::{DeleteOptions, ObjectTarget, Subresource, WriteOptions};
-use crate::webhook::RuleAttributes;
 
 /// Resources for which no policy is evaluated: the policy kinds themselves, and reviews, which are
 /// not stored (upstream: `policy/generic/plugin.go`, `kubeapiserver/admission/exclusion`).
@@ -25,7 +24,6 @@ const UNJUDGED: [(&str, &str); 10] = [
     ("authorization.k8s.io", "subjectaccessreviews"),
 ];
 
-/// A write on its way through admission.
 #[derive(Debug)]
 pub(crate) struct WriteAdmission<'a> {
     pub(crate) target: ObjectTarget<'a>,
@@ -41,8 +39,10 @@ pub(crate) struct WriteAdmission<'a> {
     pub(crate) options: Value,
 }
 
+/// A write as the admission plugins judge it, with the object after and before it.
+pub(crate) type AdmittedWrite<'a> = (&'a WriteAdmission<'a>, &'a Value, Option<&'a Value>);
+
 impl<'a> WriteAdmission<'a> {
-    /// Describes a create or an update of an object or one of its subresources.
     pub(crate) fn of_write(
         target: ObjectTarget<'a>,
         (operation, name): (&'static str, &'a str),
@@ -62,7 +62,7 @@ impl<'a> WriteAdmission<'a> {
             operation,
             user: &options.user,
             dry: !options.dry_run.is_empty(),
-            options: write_options(kind, options),
+            options: shown_options(kind, options),
         }
     }
 
@@ -80,7 +80,7 @@ impl<'a> WriteAdmission<'a> {
             operation: "DELETE",
             user: &options.user,
             dry: !options.dry_run.is_empty(),
-            options: delete_options(options),
+            options: shown_options("DeleteOptions", options),
         }
     }
 
@@ -97,18 +97,6 @@ impl<'a> WriteAdmission<'a> {
         }
     }
 
-    pub(crate) fn rule_attributes<'b>(&'b self, resource: &'b Resource) -> RuleAttributes<'b> {
-        RuleAttributes {
-            group: &resource.group,
-            version: &resource.version,
-            resource: &resource.plural,
-            subresource: self.subresource,
-            operation: self.operation,
-            namespaced: resource.namespaced,
-            name: self.name,
-        }
-    }
-
     /// Returns whether no webhook is called for it.
     pub(crate) fn is_exempt(&self) -> bool {
         self.target.resource.built_in && self.target.resource.group == GROUP
@@ -121,60 +109,10 @@ impl<'a> WriteAdmission<'a> {
     }
 }
 
-/// Builds the options of a write as a review has them.
-fn write_options(kind: &str, options: &WriteOptions) -> Value {
-    let mut options_json = Map::new();
-    options_json.insert("kind".to_owned(), json!(kind));
-    options_json.insert("apiVersion".to_owned(), json!("meta.k8s.io/v1"));
-    if !options.dry_run.is_empty() {
-        options_json.insert("dryRun".to_owned(), json!(options.dry_run));
-    }
-    for (field, text) in [
-        ("fieldManager", &options.field_manager),
-        ("fieldValidation", &options.field_validation),
-    ] {
-        if let Some(text) = text.as_deref().filter(|text| !text.is_empty()) {
-            options_json.insert(field.to_owned(), json!(text));
-        }
-    }
-    Value::Object(options_json)
-}
-
-fn delete_options(options: &DeleteOptions) -> Value {
-    let mut options_json = Map::new();
-    options_json.insert("kind".to_owned(), json!("DeleteOptions"));
-    options_json.insert("apiVersion".to_owned(), json!("meta.k8s.io/v1"));
-    let mut put = |field: &str, value: Option<Value>| {
-        if let Some(value) = value {
-            options_json.insert(field.to_owned(), value);
-        }
-    };
-    put(
-        "gracePeriodSeconds",
-        options.grace_period_seconds.map(Value::from),
-    );
-    put(
-        "orphanDependents",
-        options.orphan_dependents.map(Value::from),
-    );
-    put(
-        "propagationPolicy",
-        options.propagation_policy.clone().map(Value::from),
-    );
-    let dry = Some(&options.dry_run).filter(|dry| !dry.is_empty());
-    put("dryRun", dry.map(|dry| json!(dry)));
-    let wanted = options.preconditions.as_ref().map(|wanted| {
-        let mut members = Map::new();
-        for (field, text) in [
-            ("uid", &wanted.uid),
-            ("resourceVersion", &wanted.resource_version),
-        ] {
-            if let Some(text) = text {
-                members.insert(field.to_owned(), json!(text));
-            }
-        }
-        Value::Object(members)
-    });
-    put("preconditions", wanted);
-    Value::Object(options_json)
+fn shown_options(kind: &str, options: &impl Serialize) -> Value {
+    // Fails only for keys that are no strings, and for types that return errors; no field is of that kind.
+    let mut shown = serde_json::to_value(options).unwrap_or_default();
+    shown["kind"] = kind.into();
+    shown["apiVersion"] = "meta.k8s.io/v1".into();
+    shown
 }

@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use steersman_apimachinery::selector::LabelSelector;
-use steersman_apimachinery::status::{GroupResource, Status};
+use steersman_apimachinery::status::Status;
 use steersman_cel::AccessAttributes;
-use steersman_schema::resource::{Resource, StorageKey};
+use steersman_schema::resource::Resource;
 
 use super::attributes::WriteAdmission;
 use crate::objects::scale::selector_text;
-use crate::policies::policy::RequestAuthorizer;
+use crate::policies::policy::{ExpressionVariables, RequestAuthorizer};
 use crate::state::registry::Registry;
 use crate::webhook::{KindName, RegisteredWebhook, ResourceName, ReviewRequest};
 
@@ -62,7 +62,8 @@ impl Registry {
         admission: &WriteAdmission<'_>,
     ) -> Option<Arc<Resource>> {
         let own = admission.target.resource;
-        if hook.is_about(admission.rule_attributes(own)) {
+        let request = (admission.subresource, admission.operation, admission.name);
+        if hook.is_about(own, request) {
             let found = self.resource(&own.group, &own.version, &own.plural);
             return Some(found.unwrap_or_else(|| Arc::new(own.clone())));
         }
@@ -74,7 +75,7 @@ impl Registry {
             .all()
             .iter()
             .filter(|other| other.storage == own.storage && !other.has_version_of(own));
-        let mut named = same.filter(|other| hook.is_about(admission.rule_attributes(other)));
+        let mut named = same.filter(|other| hook.is_about(other, request));
         named.next().cloned()
     }
 
@@ -96,19 +97,10 @@ impl Registry {
             return Ok(Some(object.clone()));
         }
         let name = admission.namespace(object);
-        match self
-            .store
-            .get(&StorageKey::new("", "namespaces"), "", &name)
-        {
-            Some(found) => Ok(Some((*found.value).clone())),
-            None => Err(Status::not_found(
-                GroupResource::new("", "namespaces"),
-                &name,
-            )),
-        }
+        let found = self.existing(("", "namespaces"), "", &name)?;
+        Ok(Some((*found.value).clone()))
     }
 
-    /// Builds the review's request for a webhook or a policy, without its uid.
     pub(crate) fn review_request<'a>(
         &self,
         resource: &'a Resource,
@@ -150,12 +142,27 @@ impl Registry {
         })
     }
 
+    /// Returns the variables of the expressions of a policy.
+    pub(crate) fn variables<'a>(
+        &'a self,
+        resource: &Resource,
+        admission: &'a WriteAdmission<'_>,
+        states: States<'_>,
+        params: &'a Value,
+    ) -> Result<ExpressionVariables<'a>, Status> {
+        Ok(ExpressionVariables {
+            request: self.review_request(resource, admission, states)?.to_value(),
+            params,
+            namespace: self.namespace_object(admission),
+            asker: self.asker(admission, states.0),
+        })
+    }
+
     /// Returns the Namespace of a write; null for cluster-scoped objects.
-    pub(crate) fn namespace_object(&self, admission: &WriteAdmission<'_>) -> Value {
+    fn namespace_object(&self, admission: &WriteAdmission<'_>) -> Value {
         let namespaced = admission.target.resource.namespaced;
-        let storage = StorageKey::new("", "namespaces");
         let name = Some(admission.target.scope()).filter(|_| namespaced);
-        let namespace = name.and_then(|name| self.store.get(&storage, "", name));
+        let namespace = name.and_then(|name| self.object(("", "namespaces"), "", name));
         namespace.map_or(Value::Null, |found| (*found.value).clone())
     }
 

@@ -6,6 +6,7 @@
 //! Kubernetes source: `apiserver/pkg/admission/plugin/policy/mutating/dispatcher.go`.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde_json::Value;
 use steersman_apimachinery::status::{Cause, Status};
@@ -16,7 +17,6 @@ use super::attributes::WriteAdmission;
 use super::validating_policies::PolicyMatch;
 use crate::objects::managed;
 use crate::policies::mutation::{Mutating, Mutation};
-use crate::policies::policy::ExpressionVariables;
 use crate::requests::intake::{self, FieldValidation, ObjectOrigin};
 use crate::requests::metadata;
 use crate::state::registry::Registry;
@@ -37,7 +37,6 @@ type Denial = (String, Option<&'static str>);
 pub(crate) type MutationRound<'a> = (usize, &'a mut Value);
 
 impl Reinvocation {
-    /// Records a policy or webhook that ran and asks for reinvocation.
     pub(crate) fn note(&mut self, one: String) {
         self.asked.insert(one);
     }
@@ -72,8 +71,9 @@ impl Registry {
         if !self.presence.mutating_policies || admission.is_unjudged() {
             return Ok(false);
         }
-        let edition = self.presence.policies_edition;
-        let policies = self.compiled.borrow_mut().mutating(&self.store, edition);
+        let mut compiled = self.compiled.borrow_mut();
+        let policies = Arc::clone(&compiled.renewed(&self.store, &self.presence).mutating);
+        drop(compiled);
         let mut denials: Vec<Denial> = Vec::new();
         let mut cases = Vec::new();
         // All matching policies are selected before the first change.
@@ -141,13 +141,8 @@ impl Registry {
         admission: &WriteAdmission<'_>,
         (object, old): (&Value, Option<&Value>),
     ) -> Result<Result<bool, String>, Status> {
-        let review_request = self.review_request(&case.resource, admission, (Some(object), old))?;
-        let variables = ExpressionVariables {
-            request: &review_request.to_value(),
-            params: &case.params,
-            namespace: &self.namespace_object(admission),
-            asker: &self.asker(admission, Some(object)),
-        };
+        let states = (Some(object), old);
+        let variables = self.variables(&case.resource, admission, states, &case.params)?;
         let values = variables.values();
         Ok(values.and_then(|values| case.policy.policy.is_met(&values)))
     }
@@ -166,7 +161,8 @@ impl Registry {
     ) -> Result<Result<bool, String>, Status> {
         let own = admission.target.resource;
         let resource = &*case.resource;
-        let review_request = self.review_request(resource, admission, (Some(&*object), old))?;
+        let states = (Some(&*object), old);
+        let variables = self.variables(resource, admission, states, &case.params)?;
         let (ty, whole) = match admission.kind {
             None => (Some(TypeRef::of(resource)), true),
             Some(("", version, kind)) => (TypeRef::built_in(version, kind), false),
@@ -175,15 +171,8 @@ impl Registry {
                 (TypeRef::built_in(&version, kind), false)
             }
         };
-        let request = review_request.to_value();
-        let variables = ExpressionVariables {
-            request: &request,
-            params: &case.params,
-            namespace: &self.namespace_object(admission),
-            asker: &self.asker(admission, Some(object)),
-        };
         let ty = ty.unwrap_or(TypeRef::untyped());
-        let made = match mutation.change(&case.policy.policy, variables, ty) {
+        let made = match mutation.change(&case.policy.policy, &variables, ty) {
             Ok(Some(made)) => made,
             Ok(None) => return Ok(Ok(false)),
             Err(why) => return Ok(Err(why)),
@@ -213,7 +202,6 @@ impl Registry {
     }
 }
 
-/// Identifies a policy with a binding and parameters.
 fn key(case: &PolicyMatch<'_, Mutating>) -> String {
     let params = ["namespace", "name"].map(|field| metadata::text(&case.params, field));
     let [namespace, name] = params;

@@ -18,9 +18,7 @@ pub(crate) struct MutationProgress {
     pub(crate) next: usize,
     /// The call that the next webhook waits for.
     pub(crate) asked: Option<AskedHook>,
-    /// The policies to run again.
     pub(crate) policies: Reinvocation,
-    /// The webhooks to call again.
     pub(crate) hooks: Reinvocation,
     /// Whether a policy or a webhook has changed the object.
     pub(crate) any: bool,
@@ -31,14 +29,12 @@ pub(crate) struct MutationProgress {
 /// A webhook that a run stopped for.
 #[derive(Debug)]
 pub(crate) struct AskedHook {
-    /// The key of the call.
     pub(crate) key: String,
     /// The resource that the webhook's rule matched.
     pub(crate) resource: Arc<Resource>,
 }
 
 impl MutationProgress {
-    /// Records that the policies of this round have run.
     pub(crate) fn end_policies(&mut self, changed: bool) {
         self.has_policies = true;
         self.any |= changed;
@@ -47,7 +43,6 @@ impl MutationProgress {
         }
     }
 
-    /// Records that a webhook changed the object.
     pub(crate) fn end_hook(&mut self) {
         self.any = true;
         self.by_hooks = true;

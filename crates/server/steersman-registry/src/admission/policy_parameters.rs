@@ -6,7 +6,7 @@
 use serde_json::Value;
 use steersman_apimachinery::status::FieldError;
 use steersman_auth::{Attributes, User};
-use steersman_schema::resource::{Resource, StorageKey};
+use steersman_schema::resource::Resource;
 
 use crate::policies::compiled::GROUP;
 use crate::policies::mutation::Mutating;
@@ -14,7 +14,6 @@ use crate::policies::policy::Rules as _;
 use crate::policies::validation::Validating;
 use crate::state::registry::Registry;
 
-/// The objects that are parameters.
 struct Parameters {
     group: String,
     resource: String,
@@ -23,7 +22,6 @@ struct Parameters {
 }
 
 impl Registry {
-    /// Refuses a valid policy or binding if its author may not read the parameters that it names.
     pub(crate) fn check_parameters(
         &self,
         resource: &Resource,
@@ -77,9 +75,7 @@ impl Registry {
             return None;
         }
         let policy = spec["policyName"].as_str().unwrap_or_default();
-        let policy = self
-            .store
-            .get(&StorageKey::new(GROUP, policies), "", policy);
+        let policy = self.object((GROUP, policies), "", policy);
         let kind = policy.map(|policy| policy.look()["spec"]["paramKind"].clone());
         let kind = kind.unwrap_or_default();
         let all = self.parameters(&kind);

@@ -16,7 +16,7 @@ use steersman_store::Stored;
 use super::attributes::WriteAdmission;
 use super::matching::States;
 use crate::objects::scale::selector_text;
-use crate::policies::policy::{Binding, BoundPolicy, Constraints, ExpressionVariables, Policy};
+use crate::policies::policy::{Binding, BoundPolicy, Constraints, Policy};
 use crate::policies::validation::Objection;
 use crate::state::registry::Registry;
 
@@ -55,8 +55,9 @@ impl Registry {
         if !self.presence.validating_policies || admission.is_unjudged() {
             return Ok(());
         }
-        let edition = self.presence.policies_edition;
-        let policies = self.compiled.borrow_mut().validating(&self.store, edition);
+        let mut compiled = self.compiled.borrow_mut();
+        let policies = Arc::clone(&compiled.renewed(&self.store, &self.presence).validating);
+        drop(compiled);
         let mut refusal = None;
         for found in self.cases(&policies, admission, states)? {
             let mut refuse = |policy: &Policy, binding: Option<&Binding>, objection: Objection| {
@@ -74,23 +75,15 @@ impl Registry {
             let case = match found {
                 Ok(case) => case,
                 Err(broken) => {
-                    let objection = Objection {
-                        message: broken.why,
-                        reason: String::new(),
-                    };
+                    let (message, reason) = (broken.why, String::new());
+                    let objection = Objection { message, reason };
                     refuse(broken.policy, broken.binding, objection);
                     continue;
                 }
             };
             let policy = &case.policy.policy;
-            let review_request = self.review_request(&case.resource, admission, states)?;
-            let variables = ExpressionVariables {
-                request: &review_request.to_value(),
-                params: &case.params,
-                namespace: &self.namespace_object(admission),
-                asker: &self.asker(admission, states.0),
-            };
-            for objection in case.policy.rules.objections(policy, variables) {
+            let variables = self.variables(&case.resource, admission, states, &case.params)?;
+            for objection in case.policy.rules.objections(policy, &variables) {
                 if case.binding.warns {
                     let (policy, binding) = (&policy.name, &case.binding.name);
                     self.note_warnings(vec![format!(
@@ -171,7 +164,6 @@ impl Registry {
         Ok(found)
     }
 
-    /// Returns the resource under which a policy or a binding matches a write.
     fn is_about(
         &self,
         constraints: &Constraints,
@@ -242,7 +234,6 @@ impl Registry {
     }
 }
 
-/// Returns a refusal with the reason of the policy.
 fn denied(mut refusal: Status, message: String, reason: &str) -> Status {
     let (reason, code) = match reason {
         "Unauthorized" => ("Unauthorized", 401),

@@ -16,7 +16,6 @@ use super::attributes::WriteAdmission;
 use super::matching::States;
 use super::mutating_policies::decode;
 use super::mutation_progress::{AskedHook, MutationProgress};
-use crate::policies::policy::ExpressionVariables;
 use crate::requests::intake::FieldValidation;
 use crate::requests::metadata;
 use crate::requests::rng::Rng;
@@ -28,7 +27,6 @@ use crate::webhook::{CallResponse, RegisteredWebhook, WebhookCall, WebhookDecisi
 pub(crate) type Invocation<'a> = (&'a RegisteredWebhook, Arc<Resource>);
 
 impl Registry {
-    /// Returns whether any webhook exists.
     pub(crate) fn has_webhooks(&self) -> bool {
         self.catalogue.converts() || self.presence.webhooks
     }
@@ -38,9 +36,12 @@ impl Registry {
         if !self.is_attended() || admission.is_exempt() {
             return Arc::default();
         }
-        let edition = self.presence.webhooks_edition;
         let mut compiled = self.compiled.borrow_mut();
-        compiled.hooks(&self.store, edition, mutating)
+        let compiled = compiled.renewed(&self.store, &self.presence);
+        Arc::clone(match mutating {
+            true => &compiled.mutating_hooks,
+            false => &compiled.validating_hooks,
+        })
     }
 
     /// Lets the mutating policies, and then the mutating webhooks, change an object that is to be
@@ -90,8 +91,11 @@ impl Registry {
             let Some(invocation) = self.invocation(hook, admission, states)? else {
                 continue;
             };
-            let call = self.call(&invocation, admission, "", None, Some(old))?;
-            let asked = self.answers(self.subject(admission), call.into_iter().collect())?;
+            let call = self.call(&invocation, admission, "", states)?;
+            let asked = self.answers(
+                (admission.target.resource, admission.name),
+                call.into_iter().collect(),
+            )?;
             let Some(decision) = self.decision(hook, true, asked.first())? else {
                 continue;
             };
@@ -103,7 +107,19 @@ impl Registry {
             }
         }
         self.admit_policies(admission, (None, Some(old)))?;
-        self.admit_validating(admission, None, Some(old))
+        self.admit_validating(admission, (None, Some(old)))
+    }
+
+    /// Lets policies and webhooks change and judge a body that is not stored.
+    pub(crate) fn admit_request(
+        &self,
+        admission: &WriteAdmission<'_>,
+        mut body: Value,
+    ) -> Result<(), Status> {
+        let progress = &mut MutationProgress::default();
+        self.admit_mutating(admission, &mut body, None, progress)?;
+        self.admit_policies(admission, (Some(&body), None))?;
+        self.admit_validating(admission, (Some(&body), None))
     }
 
     /// Calls the validating webhooks, all at once.
@@ -113,22 +129,21 @@ impl Registry {
     pub(crate) fn admit_validating(
         &self,
         admission: &WriteAdmission<'_>,
-        object: Option<&Value>,
-        old: Option<&Value>,
+        states: States<'_>,
     ) -> Result<(), Status> {
         let hooks = self.hooks(false, admission);
         let mut asked = Vec::new();
         let mut calls = Vec::new();
         for hook in &*hooks {
-            let Some(invocation) = self.invocation(hook, admission, (object, old))? else {
+            let Some(invocation) = self.invocation(hook, admission, states)? else {
                 continue;
             };
-            if let Some(call) = self.call(&invocation, admission, "", object, old)? {
+            if let Some(call) = self.call(&invocation, admission, "", states)? {
                 asked.push(hook);
                 calls.push(call);
             }
         }
-        let answers = self.answers(self.subject(admission), calls)?;
+        let answers = self.answers((admission.target.resource, admission.name), calls)?;
         let mut refusal = None;
         for (hook, answer) in asked.into_iter().zip(&answers) {
             if let Err(status) = self.decision(hook, false, Some(answer)) {
@@ -136,11 +151,6 @@ impl Registry {
             }
         }
         refusal.map_or(Ok(()), Err)
-    }
-
-    fn subject<'a>(&self, admission: &WriteAdmission<'a>) -> (&'a Resource, &'a str) {
-        let _ = self;
-        (admission.target.resource, admission.name)
     }
 
     /// Returns the call of a webhook if the webhook matches the write.
@@ -156,15 +166,9 @@ impl Registry {
         if hook.conditions.is_empty() {
             return Ok(Some((hook, resource)));
         }
-        let request = self.review_request(&resource, admission, states)?;
-        let request = request.to_value();
-        let variables = ExpressionVariables {
-            request: &request,
-            params: &Value::Null,
-            // Upstream passes no namespace to the match conditions of webhooks.
-            namespace: &Value::Null,
-            asker: &self.asker(admission, states.0),
-        };
+        let mut variables = self.variables(&resource, admission, states, &Value::Null)?;
+        // Upstream passes no namespace to the match conditions of webhooks.
+        variables.namespace = Value::Null;
         let values = variables.values();
         match values.and_then(|values| all_hold(&hook.conditions, &values)) {
             Ok(true) => Ok(Some((hook, resource))),
@@ -183,8 +187,7 @@ impl Registry {
         (hook, resource): &Invocation<'_>,
         admission: &WriteAdmission<'_>,
         round: &str,
-        object: Option<&Value>,
-        old: Option<&Value>,
+        states: States<'_>,
     ) -> Result<Option<(String, WebhookCall)>, Status> {
         if admission.dry && !hook.dry_run {
             let name = &hook.name;
@@ -199,8 +202,7 @@ impl Registry {
                 Err(uncalled(hook, why))
             };
         };
-        let request = self.review_request(resource, admission, (object, old))?;
-        let request = request.to_json();
+        let request = self.review_request(resource, admission, states)?.to_json();
         let key = [hook.call_prefix.as_str(), round, &request].join(" ");
         // The uid is derived from the call, so that the next run generates the same uid.
         let uid = Rng::of_text(&key).uid();
@@ -213,7 +215,7 @@ impl Registry {
             ca: hook.ca.clone(),
             timeout: hook.timeout,
         };
-        let subject = old.map(|old| metadata::text(old, "name"));
+        let subject = states.1.map(|old| metadata::text(old, "name"));
         let place = format!("{} {round} {}", hook.id, subject.unwrap_or_default());
         Ok(Some((place, call)))
     }
@@ -242,7 +244,6 @@ impl Registry {
         }
     }
 
-    /// Calls the next mutating webhook if it matches, and applies its patch.
     fn mutate(
         &self,
         hook: &RegisteredWebhook,
@@ -289,13 +290,16 @@ impl Registry {
         hook: &RegisteredWebhook,
         resource: &Arc<Resource>,
         admission: &WriteAdmission<'_>,
-        (object, old): States<'_>,
+        states: States<'_>,
         progress: &mut MutationProgress,
     ) -> Result<Option<CallResponse>, Status> {
         let invocation = (hook, Arc::clone(resource));
         let round = progress.round.to_string();
-        let call = self.call(&invocation, admission, &round, object, old)?;
-        let answers = self.answers(self.subject(admission), call.into_iter().collect());
+        let call = self.call(&invocation, admission, &round, states)?;
+        let answers = self.answers(
+            (admission.target.resource, admission.name),
+            call.into_iter().collect(),
+        );
         if answers.is_err() {
             let verb_state = self.verb_state.borrow();
             progress.asked = verb_state.pending.last().map(|call| AskedHook {
@@ -313,21 +317,16 @@ impl Registry {
         hook: &RegisteredWebhook,
         asked: AskedHook,
         admission: &WriteAdmission<'_>,
-        (object, old): States<'_>,
+        states: States<'_>,
         round: usize,
     ) -> Option<(Arc<Resource>, CallResponse)> {
         let answer = self.verb_state.borrow().answers.get(&asked.key).cloned()?;
         debug_assert_eq!(
-            self.call(
-                &(hook, Arc::clone(&asked.resource)),
-                admission,
-                &round.to_string(),
-                object,
-                old
-            )
-            .ok()
-            .flatten()
-            .map(|(_, call)| call.key),
+            {
+                let invocation = (hook, Arc::clone(&asked.resource));
+                let call = self.call(&invocation, admission, &round.to_string(), states);
+                call.ok().flatten().map(|(_, call)| call.key)
+            },
             Some(asked.key),
             "ADM-1: the call of another run"
         );

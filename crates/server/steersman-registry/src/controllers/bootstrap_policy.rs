@@ -7,7 +7,7 @@ use steersman_auth::{
 };
 use steersman_schema::resource::StorageKey;
 
-use super::standard_objects::SERVER;
+use crate::objects::field_owners::SERVER;
 use crate::requests::options::Subresource;
 use crate::state::registry::Registry;
 

@@ -14,7 +14,6 @@ use crate::state::pending_work::{
 use crate::state::registry::Registry;
 use crate::verbs::deletion::may_go;
 
-/// The state of the owner that a reference names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OwnerState {
     /// The owner exists and keeps the object.
@@ -38,7 +37,7 @@ impl Registry {
             return;
         };
         let object = found.look();
-        if !found.meta("deletionTimestamp").is_empty() {
+        if found.is_terminating() {
             if waits_for(&object, ORPHAN) {
                 self.orphan_dependents(found.meta("uid"));
                 self.let_go(storage, &found, ORPHAN);
@@ -90,10 +89,7 @@ impl Registry {
         if gone.is_some_and(|at| at.is_empty() || *at == object.namespace) {
             return OwnerState::Dangling;
         }
-        let mut all = self.catalogue.all().iter();
-        let (version, kind) = (text("apiVersion"), text("kind"));
-        let known = all.find(|known| known.kind == kind && known.api_version() == version);
-        let Some(known) = known else {
+        let Some(known) = self.catalogue.of_kind(text("apiVersion"), text("kind")) else {
             return OwnerState::Unknown;
         };
         if known.namespaced && !resource.namespaced {
@@ -102,7 +98,7 @@ impl Registry {
         match self.owner(reference, &object.namespace) {
             None => OwnerState::Dangling,
             Some((_, owner)) => {
-                let going = !owner.meta("deletionTimestamp").is_empty();
+                let going = owner.is_terminating();
                 if going && waits_for(&owner.look(), FOREGROUND) {
                     OwnerState::Waiting
                 } else {
@@ -133,7 +129,6 @@ impl Registry {
         known.cloned().collect()
     }
 
-    /// Removes the owner references of all dependents of an owner that is deleted with `Orphan`.
     fn orphan_dependents(&mut self, uid: &str) {
         for (storage, namespace, name) in self.dependents_of(uid) {
             if let Some(found) = self.store.get(&storage, &namespace, &name).cloned() {
@@ -183,22 +178,13 @@ impl Registry {
         self.put_changed(storage, found, draft)
     }
 
-    /// Removes owner references.
     fn drop_references(&mut self, storage: &StorageKey, found: &Stored, uids: &[String]) {
         if uids.is_empty() {
             return;
         }
         let mut draft = found.draft();
-        let fields = metadata::of(&mut draft.value);
-        let owners = fields
-            .get_mut("ownerReferences")
-            .and_then(Value::as_array_mut);
-        if let Some(owners) = owners {
-            owners.retain(|owner| !uids.contains(&uid_of(owner)));
-            if owners.is_empty() {
-                fields.remove("ownerReferences");
-            }
-        }
+        let is_kept = |owner: &Value| !uids.contains(&uid_of(owner));
+        metadata::retain_items(&mut draft.value, "ownerReferences", is_kept);
         self.put_changed(storage, found, draft);
     }
 
@@ -211,13 +197,7 @@ impl Registry {
     /// Removes a finalizer, and the object if nothing else holds it.
     fn let_go(&mut self, storage: &StorageKey, found: &Arc<Stored>, finalizer: &str) {
         let mut draft = found.draft();
-        let fields = metadata::of(&mut draft.value);
-        if let Some(list) = fields.get_mut("finalizers").and_then(Value::as_array_mut) {
-            list.retain(|one| one != finalizer);
-            if list.is_empty() {
-                fields.remove("finalizers");
-            }
-        }
+        metadata::retain_items(&mut draft.value, "finalizers", |one| one != finalizer);
         if may_go(&draft.value) {
             self.remove(storage, found);
         } else {

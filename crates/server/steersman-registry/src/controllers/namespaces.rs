@@ -45,7 +45,6 @@ const CONDITIONS: [(&str, &str, &str); 5] = [
 const CONTENT_REMAINS: &str = "NamespaceContentRemaining";
 const FINALIZERS_REMAIN: &str = "NamespaceFinalizersRemaining";
 
-/// The remaining content of a namespace.
 #[derive(Debug, Default)]
 struct RemainingContent {
     /// Number of objects per `<plural>.<group>`.
@@ -59,14 +58,14 @@ impl Registry {
     /// namespaces are removed within the request, or by another program (SRV-NS-2).
     pub(crate) fn put_removal_off(&mut self, name: &Arc<str>) {
         if self.options.end_namespaces && !self.options.remove_at_once {
-            self.pending.mark_namespace(name);
+            self.pending.marked_namespaces.insert(Arc::clone(name));
         }
     }
 
     /// Continues the deletions of namespaces that a snapshot or a log holds.
     pub(crate) fn resume_removals(&mut self) {
         let all = self.store.list(&StorageKey::new("", "namespaces"), None);
-        let is_terminating = |one: &&Arc<Stored>| !one.meta("deletionTimestamp").is_empty();
+        let is_terminating = |one: &&Arc<Stored>| one.is_terminating();
         let all: Vec<_> = all.filter(is_terminating).cloned().collect();
         for namespace in all {
             self.put_removal_off(&namespace.name);
@@ -82,7 +81,7 @@ impl Registry {
         };
         let object = found.look();
         let held = object["spec"]["finalizers"].as_array();
-        if found.meta("deletionTimestamp").is_empty() || held.is_none_or(Vec::is_empty) {
+        if !found.is_terminating() || held.is_none_or(Vec::is_empty) {
             return;
         }
         let pods = StorageKey::new("", "pods");
@@ -137,7 +136,6 @@ impl Registry {
 }
 
 impl RemainingContent {
-    /// Writes the conditions, and returns whether one changed.
     fn report(&self, namespace: &mut Value, now: Timestamp) -> bool {
         let status = metadata::members(&mut namespace["status"]);
         let conditions = status.entry("conditions").or_insert_with(|| json!([]));

@@ -16,7 +16,6 @@ use crate::state::registry::{Registry, cluster_roles};
 /// needs.
 const ROUNDS: usize = 16;
 
-/// The API group of roles and bindings.
 const GROUP: &str = "rbac.authorization.k8s.io";
 
 impl Registry {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use steersman_schema::resource::StorageKey;
 use steersman_store::Stored;
 
-use crate::state::pending_work::OwnershipChange;
+use crate::state::pending_work::{OwnershipChange, PendingWork};
 use crate::state::registry::{Registry, address};
 
 impl Registry {
@@ -39,28 +39,24 @@ impl Registry {
         }
     }
 
-    /// Schedules a look at a terminating namespace.
     pub(crate) fn note_namespace(&mut self, storage: &StorageKey, new: &Stored) {
-        let namespaces = StorageKey::new("", "namespaces");
-        let name = if *storage == namespaces {
+        let name = if storage.as_str() == "namespaces." {
             &new.name
         } else {
             &new.namespace
         };
-        let found = self.store.get(&namespaces, "", name);
-        if found.is_some_and(|found| !found.meta("deletionTimestamp").is_empty()) {
+        let found = self.object(("", "namespaces"), "", name);
+        if found.is_some_and(|found| found.is_terminating()) {
             self.pending.namespace(name);
         }
     }
 
     /// Returns whether deleted definitions and namespaces are removed within the request.
-    #[must_use]
     pub fn removes_at_once(&self) -> bool {
         self.options.remove_at_once
     }
 
     /// Returns whether [`remove_marked`](Self::remove_marked) has work.
-    #[must_use]
     pub fn has_marked(&self) -> bool {
         self.pending.has_marked()
     }
@@ -71,7 +67,12 @@ impl Registry {
     pub fn remove_marked(&mut self, now: Timestamp) {
         self.now = now;
         self.clear_definitions();
-        self.pending.resume_namespaces();
+        let PendingWork {
+            namespaces,
+            marked_namespaces,
+            ..
+        } = &mut self.pending;
+        namespaces.append(marked_namespaces);
         self.settle();
     }
 
@@ -90,11 +91,11 @@ impl Registry {
                 self.note_lack(&storage, &gone);
             } else if let Some(next) = self.pending.next_object() {
                 self.attempt_collection(&next);
-            } else if let Some(name) = self.pending.next_namespace() {
+            } else if let Some(name) = self.pending.namespaces.pop_first() {
                 self.empty_namespace(&name);
             } else if let Some(noted) = self.pending.addresses.pop() {
                 self.settle_address(&noted);
-            } else if let Some(name) = self.pending.next_lacking() {
+            } else if let Some(name) = self.pending.lacking.pop_first() {
                 self.furnish_namespace(&name);
             } else if std::mem::take(&mut self.pending.versions) {
                 self.register_versions();

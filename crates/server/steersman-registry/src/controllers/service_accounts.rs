@@ -42,12 +42,12 @@ impl Registry {
             return;
         }
         match (storage.as_str(), &*written.name) {
-            ("namespaces.", name) => self.pending.lacking_namespace(name),
+            ("namespaces.", name) => self.pending.lacking.insert(name.into()),
             ("serviceaccounts.", DEFAULT) | ("configmaps.", AUTHORITY) => {
-                self.pending.lacking_namespace(&written.namespace);
+                self.pending.lacking.insert(Arc::clone(&written.namespace))
             }
-            _ => {}
-        }
+            _ => false,
+        };
     }
 
     /// Records that every namespace may lack these objects: the server starts, or its authority changed.
@@ -62,8 +62,8 @@ impl Registry {
     /// Creates what a namespace lacks, unless it is terminating (SRV-NS-1). The certificate exists
     /// once the server listens.
     pub(crate) fn furnish_namespace(&mut self, name: &str) {
-        let found = self.store.get(&StorageKey::new("", "namespaces"), "", name);
-        if found.is_none_or(|found| !found.meta("deletionTimestamp").is_empty()) {
+        let found = self.object(("", "namespaces"), "", name);
+        if found.is_none_or(|found| found.is_terminating()) {
             return;
         }
         if self.account(name, DEFAULT).is_none() {
@@ -144,8 +144,7 @@ impl Registry {
     }
 
     fn account(&self, namespace: &str, name: &str) -> Option<&Arc<Stored>> {
-        let accounts = StorageKey::new("", "serviceaccounts");
-        self.store.get(&accounts, namespace, name)
+        self.object(("", "serviceaccounts"), namespace, name)
     }
 }
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use steersman_schema::resource::StorageKey;
 use steersman_store::Stored;
 
-use super::standard_objects::SERVER;
+use crate::objects::field_owners::SERVER;
 use crate::requests::metadata;
 use crate::state::pending_work::ServiceAddress;
 use crate::state::registry::Registry;
@@ -46,8 +46,7 @@ impl Registry {
     /// Creates or removes the IPAddress of an address of this network (SRV-IP-2).
     pub(crate) fn settle_address(&mut self, noted: &ServiceAddress) {
         let (address, namespace, name) = noted;
-        let services = StorageKey::new("", "services");
-        let service = self.store.get(&services, namespace, name);
+        let service = self.object(("", "services"), namespace, name);
         let is_used = addresses_of(service.map(|one| &**one)).contains(address);
         let text = address.to_string();
         let parent = json!({"resource": "services", "namespace": &**namespace, "name": &**name});
@@ -77,13 +76,11 @@ impl Registry {
             "metadata": {"name": "kubernetes"},
             "spec": {"cidrs": [self.service_network.to_string()]},
         });
-        if let Some(made) = self.supply(kind, SERVER, ("", body)) {
-            let status = json!({"conditions": [{
-                "type": "Ready", "status": "True", "lastTransitionTime": metadata::time(self.now),
-                "reason": "", "message": "Kubernetes default Service CIDR is ready",
-            }]});
-            self.report(kind, CIDR_MANAGER, made, status);
-        }
+        let status = json!({"conditions": [{
+            "type": "Ready", "status": "True", "lastTransitionTime": metadata::time(self.now),
+            "reason": "", "message": "Kubernetes default Service CIDR is ready",
+        }]});
+        self.supply_with_status(kind, (SERVER, CIDR_MANAGER), body, |_| status);
         let services = StorageKey::new("", "services");
         let all: Vec<Arc<Stored>> = self.store.list(&services, None).cloned().collect();
         for service in all {
@@ -92,7 +89,6 @@ impl Registry {
         self.settle();
     }
 
-    /// Returns whether an address belongs to an IPAddress.
     pub(crate) fn is_allocated(&self, address: &IpAddr) -> bool {
         let name = address.to_string();
         self.store.get(&ip_addresses(), "", &name).is_some()

@@ -5,9 +5,6 @@
 
 use serde_json::{Value, json};
 
-/// The field manager of most objects of the server.
-pub(super) const SERVER: &str = "kube-apiserver";
-
 /// The number of queues, and the hand size of a flow.
 type Queues = (u64, u64);
 
@@ -24,7 +21,6 @@ const LEVELS: [PriorityLevel; 7] = [
     ("global-default", 20, 50, Some((128, 6))),
 ];
 
-/// Length limit of each queue.
 const QUEUE_LENGTH: u64 = 50;
 
 /// Group, priority of the group, and the versions with their priorities.
@@ -56,22 +52,19 @@ const GROUPS: [Priority; 21] = [
 
 const V1: &[(&str, u64)] = &[("v1", 15)];
 
-/// The subjects of a flow schema.
-enum FlowSubjects {
-    Groups(&'static [&'static str]),
-    Users(&'static [&'static str]),
-    /// ServiceAccounts of `kube-system`.
-    Accounts(&'static [&'static str]),
-}
+/// The kind and the name of a subject of a flow schema. ServiceAccounts are those of `kube-system`.
+type FlowSubject = (&'static str, &'static str);
 
-const EVERYBODY: FlowSubjects =
-    FlowSubjects::Groups(&["system:unauthenticated", "system:authenticated"]);
-const NODES: FlowSubjects = FlowSubjects::Groups(&["system:nodes"]);
+const EVERYBODY: &[FlowSubject] = &[
+    ("Group", "system:unauthenticated"),
+    ("Group", "system:authenticated"),
+];
+const NODES: &[FlowSubject] = &[("Group", "system:nodes")];
+const ACCOUNTS: &[FlowSubject] = &[("ServiceAccount", "*")];
+const MANAGER: FlowSubject = ("User", "system:kube-controller-manager");
+const SCHEDULER: FlowSubject = ("User", "system:kube-scheduler");
 const BY_USER: Option<&str> = Some("ByUser");
-const MANAGER: &str = "system:kube-controller-manager";
-const SCHEDULER: &str = "system:kube-scheduler";
 
-/// Returns the PriorityLevelConfigurations.
 pub(crate) fn priority_levels() -> Vec<Value> {
     let exempt = json!({
         "metadata": metadata("exempt"),
@@ -93,7 +86,6 @@ pub(crate) fn priority_levels() -> Vec<Value> {
     std::iter::once(exempt).chain(limited).collect()
 }
 
-/// Returns the FlowSchemas, by matching precedence.
 pub(crate) fn flow_schemas() -> Vec<Value> {
     let mut schemas = schemas_of_the_system();
     schemas.extend(schemas_of_workloads());
@@ -109,20 +101,17 @@ fn schemas_of_the_system() -> Vec<Value> {
     let endpoints = json!({"resourceRules": [resources(few, "", &["endpoints"], false)]});
     let nodes = json!({"resourceRules": [
         resources(&["*"], "", &["nodes", "nodes/status"], true), leases(&["*"])]});
-    let masters = &[FlowSubjects::Groups(&["system:masters"])];
-    let system = &[
-        FlowSubjects::Users(&[MANAGER, SCHEDULER]),
-        FlowSubjects::Accounts(&["*"]),
-    ];
+    let masters = &[("Group", "system:masters")];
+    let system = &[MANAGER, SCHEDULER, ("ServiceAccount", "*")];
     let controllers = &[
-        FlowSubjects::Users(&[MANAGER]),
-        FlowSubjects::Accounts(&["endpoint-controller", "endpointslicemirroring-controller"]),
+        MANAGER,
+        ("ServiceAccount", "endpoint-controller"),
+        ("ServiceAccount", "endpointslicemirroring-controller"),
     ];
-    let accounts = &[FlowSubjects::Accounts(&["*"])];
     let leading = |precedence| ("leader-election", precedence, BY_USER);
     vec![
         schema("exempt", ("exempt", 1, None), masters, everything()),
-        schema("probes", ("exempt", 2, None), &[EVERYBODY], probes),
+        schema("probes", ("exempt", 2, None), EVERYBODY, probes),
         schema("system-leader-election", leading(100), system, elections()),
         schema(
             "endpoint-controller",
@@ -133,43 +122,31 @@ fn schemas_of_the_system() -> Vec<Value> {
         schema(
             "workload-leader-election",
             leading(200),
-            accounts,
+            ACCOUNTS,
             elections(),
         ),
         schema(
             "system-node-high",
             ("node-high", 400, BY_USER),
-            &[NODES],
+            NODES,
             nodes,
         ),
         schema(
             "system-nodes",
             ("system", 500, BY_USER),
-            &[NODES],
+            NODES,
             everything(),
         ),
     ]
 }
 
 fn schemas_of_workloads() -> Vec<Value> {
-    let accounts = FlowSubjects::Groups(&["system:serviceaccounts"]);
+    let accounts: &[FlowSubject] = &[("Group", "system:serviceaccounts")];
     let high = |precedence| ("workload-high", precedence, Some("ByNamespace"));
     let all = [
-        (
-            "kube-controller-manager",
-            high(800),
-            FlowSubjects::Users(&[MANAGER]),
-        ),
-        (
-            "kube-scheduler",
-            high(800),
-            FlowSubjects::Users(&[SCHEDULER]),
-        ),
-        (
-            "kube-system-service-accounts",
-            high(900),
-            FlowSubjects::Accounts(&["*"]),
-        ),
+        ("kube-controller-manager", high(800), &[MANAGER][..]),
+        ("kube-scheduler", high(800), &[SCHEDULER]),
+        ("kube-system-service-accounts", high(900), ACCOUNTS),
         (
             "service-accounts",
             ("workload-low", 9000, BY_USER),
@@ -183,11 +160,10 @@ fn schemas_of_workloads() -> Vec<Value> {
         ("catch-all", ("catch-all", 10_000, BY_USER), EVERYBODY),
     ];
     all.into_iter()
-        .map(|(name, level, whom)| schema(name, level, &[whom], everything()))
+        .map(|(name, level, whom)| schema(name, level, whom, everything()))
         .collect()
 }
 
-/// Returns rules that match every request.
 fn everything() -> Value {
     json!({
         "resourceRules": [resources(&["*"], "*", &["*"], true)],
@@ -195,7 +171,6 @@ fn everything() -> Value {
     })
 }
 
-/// Returns the status of a flow schema with an existing priority level.
 pub(crate) fn found(schema: &Value, now: &str) -> Value {
     let level = schema["spec"]["priorityLevelConfiguration"]["name"]
         .as_str()
@@ -212,12 +187,10 @@ pub(crate) fn found(schema: &Value, now: &str) -> Value {
 /// is served.
 pub(crate) const AUTOMANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
 
-/// Returns the name and the body of the APIService of a version of custom resources.
 pub(crate) fn api_service(group: &str, version: &str) -> (String, Value) {
     local_service((group, version), "true", (1000, 100))
 }
 
-/// Returns the APIServices of the built-in groups.
 pub(crate) fn api_services() -> Vec<Value> {
     let versions = GROUPS.iter().flat_map(|(group, minimum, versions)| {
         versions.iter().map(move |(version, priority)| {
@@ -228,7 +201,6 @@ pub(crate) fn api_services() -> Vec<Value> {
     versions.collect()
 }
 
-/// Returns the name and the body of the APIService of a version that this server serves.
 fn local_service(
     (group, version): (&str, &str),
     managed: &str,
@@ -243,7 +215,6 @@ fn local_service(
     (name, service)
 }
 
-/// Returns the status of an APIService that this server serves.
 pub(crate) fn available(now: &str) -> Value {
     json!({"conditions": [{
         "type": "Available", "status": "True", "lastTransitionTime": now, "reason": "Local",
@@ -258,29 +229,15 @@ fn metadata(name: &str) -> Value {
 fn schema(
     name: &str,
     (level, precedence, method): (&str, u64, Option<&str>),
-    whom: &[FlowSubjects],
+    whom: &[FlowSubject],
     mut rules: Value,
 ) -> Value {
-    let subject = |whom: &FlowSubjects| -> Vec<Value> {
-        match whom {
-            FlowSubjects::Groups(names) => names
-                .iter()
-                .map(|name| json!({"kind": "Group", "group": {"name": name}}))
-                .collect(),
-            FlowSubjects::Users(names) => names
-                .iter()
-                .map(|name| json!({"kind": "User", "user": {"name": name}}))
-                .collect(),
-            FlowSubjects::Accounts(names) => names
-                .iter()
-                .map(|name| {
-                    json!({"kind": "ServiceAccount",
-                        "serviceAccount": {"name": name, "namespace": "kube-system"}})
-                })
-                .collect(),
-        }
+    let subject = |(kind, name): &FlowSubject| match *kind {
+        "Group" => json!({"kind": kind, "group": {"name": name}}),
+        "User" => json!({"kind": kind, "user": {"name": name}}),
+        _ => json!({"kind": kind, "serviceAccount": {"name": name, "namespace": "kube-system"}}),
     };
-    rules["subjects"] = whom.iter().flat_map(subject).collect();
+    rules["subjects"] = whom.iter().map(subject).collect();
     let mut spec = json!({
         "priorityLevelConfiguration": {"name": level},
         "matchingPrecedence": precedence,

@@ -1,5 +1,8 @@
 //! Machine: the objects that a kube-apiserver writes when it starts: its own Service, system
-//! priority classes, flow control configurations, and APIServices.
+//! priority classes, flow control configurations, APIServices, and what others read in `kube-system`.
+//!
+//! Kubernetes source: `pkg/controlplane/controller` (`clusterauthenticationtrust`,
+//! `legacytokentracking`) and `pkg/controlplane/apiserver/server.go`.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -9,7 +12,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use steersman_store::{Draft, Stored};
 
-use super::standard_objects::{self, SERVER};
+use super::standard_objects;
+use crate::objects::field_owners::SERVER;
 use crate::objects::managed::{self, Ownership};
 use crate::plugins::classes::SYSTEM;
 use crate::requests::metadata;
@@ -21,6 +25,18 @@ const FLOWS: (&str, &str) = (
     "api-priority-and-fairness-config-producer-v1",
     "api-priority-and-fairness-config-consumer-v1",
 );
+
+/// The namespace of the objects that other servers and kube-controller-manager read.
+const NAMESPACE: &str = "kube-system";
+/// The ConfigMap with the authorities that sign client certificates.
+const AUTHENTICATION: &str = "extension-apiserver-authentication";
+/// The ConfigMap with the day since which the server looks for used tokens of Secrets.
+const TRACKING: &str = "kube-apiserver-legacy-service-account-token-tracking";
+/// The name of the Lease: the hash of the name of the host, as upstream computes it.
+const IDENTITY: &str = "apiserver-jgla3zmib2ggq5buc4hwi5talm";
+const HOST: &str = "localhost";
+/// Duration of the Lease, in seconds.
+const LEASE_SECONDS: u64 = 3600;
 
 impl Registry {
     /// Creates the missing objects, and updates the server's address and authorities. Existing
@@ -58,9 +74,8 @@ impl Registry {
                 continue;
             }
             let services = ("apiregistration.k8s.io", "apiservices");
-            if let Some(made) = self.supply(services, SERVER, ("", body)) {
-                self.report(services, SERVER, made, standard_objects::available(&text));
-            }
+            let status = |_: &Value| standard_objects::available(&text);
+            self.supply_with_status(services, (SERVER, SERVER), body, status);
         }
         let service = json!({
             "metadata": {"name": "kubernetes",
@@ -89,10 +104,9 @@ impl Registry {
         }
         let schemas = ("flowcontrol.apiserver.k8s.io", "flowschemas");
         for body in standard_objects::flow_schemas() {
-            if let Some(made) = self.supply(schemas, FLOWS.0, ("", body)) {
-                let status = standard_objects::found(&made, &metadata::time(self.now));
-                self.report(schemas, FLOWS.1, made, status);
-            }
+            let text = metadata::time(self.now);
+            let status = |made: &Value| standard_objects::found(made, &text);
+            self.supply_with_status(schemas, FLOWS, body, status);
         }
     }
 
@@ -175,21 +189,68 @@ impl Registry {
         Some(written.object.value().clone())
     }
 
-    /// Writes the status of one of these objects.
-    pub(super) fn report(
+    /// Creates a cluster-scoped object unless it exists, and then writes its status. The managers are those of
+    /// the object and of its status.
+    pub(super) fn supply_with_status(
         &mut self,
-        (group, plural): (&str, &str),
-        manager: &str,
-        mut object: Value,
-        status: Value,
+        kind: (&str, &str),
+        (manager, status_manager): (&str, &str),
+        body: Value,
+        status: impl FnOnce(&Value) -> Value,
     ) {
-        let Some(resource) = self.resource(group, "v1", plural) else {
+        let made = self.supply(kind, manager, ("", body));
+        let (Some(mut object), Some(resource)) = (made, self.resource(kind.0, "v1", kind.1)) else {
             return;
         };
+        object["status"] = status(&object);
         let name = metadata::text(&object, "name").to_owned();
-        object["status"] = status;
         let target = ObjectTarget::object(&resource, None, &name).part(Subresource::Status);
-        let _ = self.update(target, object, &by(manager), self.now);
+        let _ = self.update(target, object, &by(status_manager), self.now);
+    }
+
+    /// Writes the objects of the namespace `kube-system`. The Lease is renewed at each start only, so that an idle server writes
+    /// nothing.
+    fn furnish_system_namespace(&mut self, clients: Option<&str>) {
+        self.publish_client_authorities(clients);
+        if self
+            .object(("", "configmaps"), NAMESPACE, TRACKING)
+            .is_none()
+        {
+            let since = self.now.strftime("%Y-%m-%d").to_string();
+            let map = json!({"metadata": {"name": TRACKING}, "data": {"since": since}});
+            self.maintain(("", "configmaps"), (NAMESPACE, map));
+        }
+        let holder = format!("{IDENTITY}_{}", self.rng.uid());
+        let lease = json!({
+            "metadata": {"name": IDENTITY, "labels": {
+                "apiserver.kubernetes.io/identity": "kube-apiserver",
+                "kubernetes.io/hostname": HOST,
+            }},
+            "spec": {
+                "holderIdentity": holder,
+                "leaseDurationSeconds": LEASE_SECONDS,
+                "renewTime": self.now.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string(),
+            },
+        });
+        self.maintain(("coordination.k8s.io", "leases"), (NAMESPACE, lease));
+    }
+
+    /// Adds the authorities of client certificates to those that other servers published.
+    fn publish_client_authorities(&mut self, clients: Option<&str>) {
+        const FIELD: &str = "client-ca-file";
+        let stored = self.object(("", "configmaps"), NAMESPACE, AUTHENTICATION);
+        let mut data = stored.map_or(Value::Null, |map| map.look()["data"].clone());
+        let known = data[FIELD].as_str().unwrap_or_default();
+        let new = clients.unwrap_or_default();
+        if stored.is_some() && known.contains(new.trim()) {
+            return;
+        }
+        let mut map = json!({"metadata": {"name": AUTHENTICATION}});
+        if !new.is_empty() {
+            data[FIELD] = format!("{known}{new}").into();
+            map["data"] = data;
+        }
+        self.maintain(("", "configmaps"), (NAMESPACE, map));
     }
 
     /// Points the Service at the listener. The address may be loopback, which clients cannot write.

@@ -136,7 +136,6 @@ impl StorageMigrator {
         due.map_or(MigratorWork::Wait, MigratorWork::WaitUntil)
     }
 
-    /// Evaluates the outcome of a step.
     fn finish_step(
         &mut self,
         registry: &Registry,
@@ -249,7 +248,6 @@ impl RunningMigration {
         self.outcome = Some(Err(why.to_owned()));
     }
 
-    /// Delays the migration after a failed write.
     fn delay(&mut self, now: MigratorTime) {
         self.failures += 1;
         self.due = now.tick.saturating_add(backoff(self.failures));
@@ -264,7 +262,6 @@ fn left_until_discovery(migration: &Stored, now: Timestamp) -> Option<Duration> 
     (left > SignedDuration::ZERO).then(|| left.unsigned_abs())
 }
 
-/// Returns the delay after a number of failures in a row, which is at least one.
 fn backoff(failures: u32) -> Duration {
     let doubled = 2_u32.saturating_pow(failures.saturating_sub(1));
     BACKOFF.saturating_mul(doubled).min(MOST_BACKOFF)

@@ -17,7 +17,7 @@ use crate::requests::metadata;
 use crate::requests::options::VersionedObject;
 use crate::requests::rng::Rng;
 use crate::state::registry::Registry;
-use crate::webhook::{WebhookAddress, WebhookCall, conversion};
+use crate::webhook::{WebhookAddress, WebhookCall, conversion, review_version};
 
 /// Timeout of a conversion webhook, as upstream.
 const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
@@ -87,7 +87,6 @@ impl Registry {
         all.iter().map(show).collect()
     }
 
-    /// Converts an object of the resource's version to the stored version.
     pub(crate) fn to_storage(
         &self,
         resource: &Resource,
@@ -103,20 +102,7 @@ impl Registry {
         if autoscaling::is_older(resource) {
             return Ok(autoscaling::to_v2(&value));
         }
-        if resource.version != resource.storage_version {
-            let version = if resource.group.is_empty() {
-                resource.storage_version.clone()
-            } else {
-                format!("{}/{}", resource.group, resource.storage_version)
-            };
-            value["apiVersion"] = Value::String(version);
-        }
-        if let Some(schema) = resource
-            .stored_schemas
-            .of_version(&resource.storage_version)
-        {
-            schema.coerce(&mut value);
-        }
+        set_storage_version(resource, &mut value);
         Ok(value)
     }
 
@@ -131,14 +117,7 @@ impl Registry {
         if resource.built_in || resource.conversion.is_some() || is_current {
             return draft;
         }
-        let version = format!("{}/{}", resource.group, resource.storage_version);
-        draft.value["apiVersion"] = Value::String(version);
-        if let Some(schema) = resource
-            .stored_schemas
-            .of_version(&resource.storage_version)
-        {
-            schema.coerce(&mut draft.value);
-        }
+        set_storage_version(resource, &mut draft.value);
         draft
     }
 
@@ -176,15 +155,11 @@ impl Registry {
         value["metadata"] = written.value["metadata"].clone();
         let own = metadata::of(&mut value);
         for (field, kept) in [("labels", labels), ("annotations", annotations)] {
-            match kept {
-                Some(kept) => own.insert(field.to_owned(), kept),
-                None => own.remove(field),
-            };
+            metadata::assign(own, field, kept);
         }
         Ok(shown(resource, written, value))
     }
 
-    /// Converts an object of one version of a resource to another version.
     pub(crate) fn to_version(
         &self,
         from: &Resource,
@@ -259,7 +234,7 @@ impl Registry {
         };
         let failed = |why: String| Status::internal_plain(format!("conversion for {of} {why}"));
         let webhook = from.conversion.clone().unwrap_or_default();
-        let Some(review) = conversion::review_version(&webhook) else {
+        let Some(review) = review_version(&webhook["conversionReviewVersions"]) else {
             let why = "failed: no supported conversion review versions";
             return Err(failed(why.to_owned()));
         };
@@ -305,7 +280,6 @@ impl Registry {
     }
 }
 
-/// Builds the object from a webhook's result.
 fn shown(resource: &Resource, stored: &Arc<Stored>, mut value: Value) -> VersionedObject {
     if let Some(schema) = resource.structural() {
         schema.coerce(&mut value);
@@ -313,9 +287,20 @@ fn shown(resource: &Resource, stored: &Arc<Stored>, mut value: Value) -> Version
     restamped(stored, value)
 }
 
-/// Returns the `apiVersion` of an object.
 fn version_of(object: &Value) -> &str {
     object["apiVersion"].as_str().unwrap_or_default()
+}
+
+/// Turns an object into one of the storage version, whose fields differ in nothing but their defaults.
+fn set_storage_version(resource: &Resource, value: &mut Value) {
+    let version = &resource.storage_version;
+    value["apiVersion"] = Value::String(match resource.group.as_str() {
+        "" => version.clone(),
+        group => format!("{group}/{version}"),
+    });
+    if let Some(schema) = resource.stored_schemas.of_version(version) {
+        schema.coerce(value);
+    }
 }
 
 /// Returns whether an `apiVersion` ends in this version.

@@ -24,11 +24,8 @@ impl Registry {
     /// Returns the `Status` of the refused create or update.
     pub fn install_crd(&mut self, crd: Value, now: Timestamp) -> Result<StoredWrite, Status> {
         self.now = now;
-        let Some(resource) =
-            self.resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
-        else {
-            return Err(Status::no_such_path());
-        };
+        let resource = self.definition_resource();
+        let resource = resource.ok_or_else(Status::no_such_path)?;
         let name = metadata::text(&crd, "name").to_owned();
         let options = WriteOptions::default();
         let Some(old) = self.store.get(&resource.storage, "", &name) else {
@@ -163,12 +160,7 @@ impl Registry {
         fields
             .entry("deletionTimestamp")
             .or_insert_with(|| json!(time));
-        let finalizers = fields.entry("finalizers").or_insert_with(|| json!([]));
-        if let Some(finalizers) = finalizers.as_array_mut()
-            && !finalizers.iter().any(|one| one == crd::CLEANUP_FINALIZER)
-        {
-            finalizers.push(json!(crd::CLEANUP_FINALIZER));
-        }
+        metadata::add_item(fields, "finalizers", json!(crd::CLEANUP_FINALIZER));
         let why = (
             "InstanceDeletionPending",
             "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
@@ -179,9 +171,7 @@ impl Registry {
     /// Deletes the objects of the definitions that are marked as deleted, and removes the definitions
     /// without objects. `settle` draws the consequences.
     pub(crate) fn clear_definitions(&mut self) {
-        let Some(resource) =
-            self.resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
-        else {
+        let Some(resource) = self.definition_resource() else {
             return;
         };
         for name in std::mem::take(&mut self.pending.definitions) {
@@ -231,6 +221,10 @@ impl Registry {
         }
     }
 
+    fn definition_resource(&self) -> Option<Arc<Resource>> {
+        self.resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+    }
+
     /// Returns the definition of the objects in a storage. A definition has the name of its storage.
     fn definition_of(&self, storage: &StorageKey) -> Option<&Arc<Stored>> {
         self.store.get(&definitions(), "", storage.as_str())
@@ -248,7 +242,7 @@ impl Registry {
             return;
         }
         let found = self.definition_of(storage).cloned();
-        let Some(found) = found.filter(|one| !one.meta("deletionTimestamp").is_empty()) else {
+        let Some(found) = found.filter(|one| one.is_terminating()) else {
             return;
         };
         let others = found.lean()["metadata"]["finalizers"].as_array();
@@ -285,12 +279,10 @@ impl Registry {
     }
 }
 
-/// Returns the storage of definitions.
 fn definitions() -> StorageKey {
     StorageKey::new("apiextensions.k8s.io", "customresourcedefinitions")
 }
 
-/// Returns the storage of a definition's objects.
 pub(crate) fn storage_of(crd: &Value) -> StorageKey {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     StorageKey::new(

@@ -17,16 +17,16 @@ use super::managed::{
 };
 use super::scale::wanted;
 use crate::requests::intake::is_definition;
-use crate::requests::manager;
-use crate::requests::metadata;
 use crate::requests::options::{Subresource, WriteOptions};
+use crate::requests::{manager, metadata};
 use crate::state::registry::Registry;
 
-/// An update that changes the owners of fields.
+/// The field manager of most objects of the server.
+pub(crate) const SERVER: &str = "kube-apiserver";
+
 #[derive(Debug)]
 struct TrackedUpdate {
     subresource: Subresource,
-    /// The name of the manager.
     manager: String,
     /// See [`Registry::versions_of`].
     versions: Vec<String>,
@@ -67,66 +67,47 @@ impl TrackedUpdate {
         (before, after): (&Value, &Value),
         entries: &mut ManagerEntries,
     ) {
-        let version = resource.api_version();
-        let part = subresource_name(self.subresource);
-        let manager = Manager::new(&self.manager, ManagerOperation::Update, &version, part);
         if self.subresource == Subresource::Scale {
+            let version = resource.api_version();
+            let manager = Manager::new(&self.manager, ManagerOperation::Update, &version, "scale");
             let path = replicas_path(resource);
             let changed = wanted(resource, before) != wanted(resource, after);
             // An update takes over the field; only an apply can conflict.
             let _ = update_field(entries, &manager, (&path, &version), changed, true);
         } else {
-            let ignored = ignored(resource, self.subresource, after);
-            let reach = OwnershipContext {
-                ty: TypeRef::of(resource),
-                version: &version,
-                versions: &self.versions,
-                ignored: &ignored,
-            };
-            let time = metadata::time(self.now);
-            update(&reach, entries, &manager, (before, after), &time);
+            let face = (resource, self.subresource);
+            let owner = (self.manager.as_str(), &*self.versions);
+            own_changes(face, owner, (before, after), entries, self.now);
         }
         cap(entries);
     }
 }
 
-/// A create that makes its manager the owner of fields.
-#[derive(Debug)]
-struct TrackedCreate {
-    /// The new object with its defaults.
-    object: Value,
-    asked: SentFields,
-    /// The name of the manager.
-    manager: String,
+/// Makes a manager the owner of the fields that an update changes. `versions` are those of
+/// [`Registry::versions_of`].
+pub(crate) fn own_changes(
+    (resource, subresource): (&Resource, Subresource),
+    (manager, versions): (&str, &[String]),
+    (before, after): (&Value, &Value),
+    entries: &mut ManagerEntries,
     now: Timestamp,
-}
-
-impl TrackedCreate {
-    /// Computes the managedFields of the new object, as JSON.
-    fn managed(mut self, resource: &Resource) -> Option<String> {
-        let version = resource.api_version();
-        let versions = [version.clone()];
-        let mut before = Value::Object(Map::new());
-        self.asked.adjust(&mut before, &mut self.object);
-        let ignored = ignored(resource, Subresource::Main, &self.object);
-        let reach = OwnershipContext {
-            ty: TypeRef::of(resource),
-            version: &version,
-            versions: &versions,
-            ignored: &ignored,
-        };
-        let manager = Manager::new(&self.manager, ManagerOperation::Update, &version, "");
-        let mut entries = ManagerEntries::default();
-        let states = (&before, &self.object);
-        update(
-            &reach,
-            &mut entries,
-            &manager,
-            states,
-            &metadata::time(self.now),
-        );
-        entries.write()
-    }
+) {
+    let version = resource.api_version();
+    let part = subresource_name(subresource);
+    let manager = Manager::new(manager, ManagerOperation::Update, &version, part);
+    let reach = OwnershipContext {
+        ty: TypeRef::of(resource),
+        version: &version,
+        versions,
+        ignored: &ignored(resource, subresource, after),
+    };
+    update(
+        &reach,
+        entries,
+        &manager,
+        (before, after),
+        &metadata::time(now),
+    );
 }
 
 impl Registry {
@@ -150,7 +131,6 @@ impl Registry {
         self.is_judged() || resource.conversion.is_some()
     }
 
-    /// Returns the managedFields of a new object.
     pub(crate) fn created_managed_fields(
         &self,
         resource: &Resource,
@@ -162,16 +142,21 @@ impl Registry {
             Ownership::Given(managed) => return managed.into(),
             Ownership::Track(options) => options,
         };
-        let tracked = TrackedCreate {
-            // Fields that plugins add from here on have no owner.
-            object: object.clone(),
-            asked,
-            manager: manager::name_of(options),
-            now: self.now,
+        let (manager, now) = (manager::name_of(options), self.now);
+        // Fields that plugins add from here on have no owner.
+        let mut object = object.clone();
+        let mut compute = move |resource: &Resource| {
+            let mut before = Value::Object(Map::new());
+            asked.adjust(&mut before, &mut object);
+            let mut entries = ManagerEntries::default();
+            let face = (resource, Subresource::Main);
+            let owner = (manager.as_str(), &[resource.api_version()][..]);
+            own_changes(face, owner, (&before, &object), &mut entries, now);
+            entries.write()
         };
         match self.resource_for_later(resource) {
-            Some(resource) => ManagedFields::later(move |_| tracked.managed(&resource)),
-            None => tracked.managed(resource).into(),
+            Some(resource) => ManagedFields::later(move |_| compute(&resource)),
+            None => compute(resource).into(),
         }
     }
 
@@ -221,7 +206,6 @@ impl Registry {
         self.resource(&resource.group, &resource.version, &resource.plural)
     }
 
-    /// Collects what the owners of fields after an update depend on, besides the object.
     fn tracked_update(
         &self,
         (resource, subresource): (&Resource, Subresource),
@@ -274,10 +258,9 @@ impl Registry {
         mut after: Value,
     ) -> Draft {
         take(&mut after);
-        self.server_status(resource, "kube-apiserver", (before, after))
+        self.server_status(resource, SERVER, (before, after))
     }
 
-    /// Returns a draft of an object with a status that this manager wrote.
     pub(crate) fn server_status(
         &self,
         resource: &Resource,

@@ -7,9 +7,8 @@ use steersman_patch::apply::{ManagerEntries, PathElement};
 use steersman_schema::resource::{Resource, StatusMetadata};
 use steersman_store::{Draft, ManagedFields, Stored};
 
-use crate::requests::metadata;
 use crate::requests::options::{Subresource, WriteOptions};
-use crate::requests::subresource_fields;
+use crate::requests::{metadata, subresource_fields};
 
 /// How the owners of fields are determined after a write.
 #[derive(Debug, Clone)]
@@ -79,7 +78,6 @@ pub(crate) fn without_kept<'a>(
     Cow::Owned(limited)
 }
 
-/// Returns the path of the field that a kind's `/scale` writes.
 pub(crate) fn replicas_path(resource: &Resource) -> Vec<PathElement> {
     let keys = resource.scale.iter().flat_map(|scale| &scale.spec_replicas);
     keys.map(|key| PathElement::field(key)).collect()
@@ -184,13 +182,8 @@ pub(crate) fn take(object: &mut Value) -> Option<Value> {
     metadata.remove("managedFields")
 }
 
-/// Sets or removes the managedFields of an object.
 pub(crate) fn put(object: &mut Value, managed: Option<Value>) {
-    let fields = metadata::of(object);
-    match managed {
-        Some(managed) => fields.insert("managedFields".to_owned(), managed),
-        None => fields.remove("managedFields"),
-    };
+    metadata::assign(metadata::of(object), "managedFields", managed);
 }
 
 /// Moves managedFields into their object, for code that reads them there.

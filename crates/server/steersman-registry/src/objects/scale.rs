@@ -1,29 +1,14 @@
 //! Machine: the scale subresource: an `autoscaling/v1` Scale read from an object, and written back.
 
-use std::sync::Arc;
-
 use serde_json::{Map, Value, json};
 use steersman_apimachinery::status::{FieldError, GroupResource, Status};
 use steersman_schema::resource::Resource;
-use steersman_store::Stored;
 
 use crate::requests::catalogue::Catalogue;
 use crate::requests::intake::FieldValidation;
-use crate::requests::metadata;
 use crate::requests::options::VersionedObject;
-use crate::requests::request_kinds;
+use crate::requests::{metadata, request_kinds};
 use crate::state::registry::Registry;
-
-impl Registry {
-    /// Returns the Scale of a stored object.
-    pub(crate) fn scale(
-        &self,
-        resource: &Resource,
-        stored: &Arc<Stored>,
-    ) -> Result<VersionedObject, Status> {
-        scale_object(resource, &self.present(resource, stored)?)
-    }
-}
 
 /// Returns the Scale of an object in its requested version.
 pub(crate) fn scale_object(
@@ -46,7 +31,6 @@ pub(crate) fn wanted<'a>(resource: &Resource, object: &'a Value) -> Option<&'a V
     Some(at(object, &paths.spec_replicas)).filter(|wanted| !wanted.is_null())
 }
 
-/// Builds the Scale of an object.
 pub(crate) fn scale_of(resource: &Resource, object: &Value) -> Result<Value, Status> {
     let Some(paths) = &resource.scale else {
         return Err(Status::no_such_path());

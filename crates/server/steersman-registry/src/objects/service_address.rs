@@ -7,7 +7,6 @@ use std::net::IpAddr;
 use serde_json::{Value, json};
 use steersman_apimachinery::status::{FieldError, GroupResource, Status};
 use steersman_builtins::service;
-use steersman_schema::resource::StorageKey;
 
 use crate::requests::metadata;
 use crate::state::registry::Registry;
@@ -82,10 +81,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Returns the addresses of all Services.
     fn taken_addresses(&self) -> HashSet<IpAddr> {
-        let services = StorageKey::new("", "services");
-        let all = self.store.list(&services, None);
+        let all = self.objects(("", "services"), None);
         let addresses = all.filter_map(|service| {
             let address = service.value["spec"]["clusterIP"].as_str()?;
             address.parse().ok()
@@ -107,11 +104,9 @@ impl Registry {
         None
     }
 
-    /// Returns the node ports of other Services.
     fn used_ports(&self, uid: &str) -> Vec<i64> {
-        let services = StorageKey::new("", "services");
         let mut used = Vec::new();
-        for other in self.store.list(&services, None) {
+        for other in self.objects(("", "services"), None) {
             if other.meta("uid") == uid {
                 continue;
             }
@@ -194,7 +189,6 @@ impl Registry {
     }
 }
 
-/// Returns port numbers with their node ports.
 fn ports_of(spec: &Value) -> Vec<(i64, i64)> {
     let ports = spec["ports"].as_array().into_iter().flatten();
     let number = |value: &Value| value.as_i64().unwrap_or_default();
@@ -383,7 +377,6 @@ fn named_families(spec: &Value, network: &ServiceNetwork) -> Result<Vec<Value>, 
     Ok(families)
 }
 
-/// Returns the errors of families other than the one of the network.
 fn unserved_families(spec: &Value, families: &[Value], own: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if spec["ipFamilyPolicy"] == "RequireDualStack" {

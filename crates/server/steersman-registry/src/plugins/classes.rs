@@ -10,7 +10,7 @@ use steersman_apimachinery::status::Status;
 use steersman_schema::resource::StorageKey;
 use steersman_store::Stored;
 
-use crate::admission::attributes::WriteAdmission;
+use crate::admission::attributes::{AdmittedWrite, WriteAdmission};
 use crate::requests::metadata;
 use crate::requests::options::Subresource;
 use crate::state::registry::Registry;
@@ -45,20 +45,9 @@ impl WriteAdmission<'_> {
 
     /// Builds the refusal of a plugin. An object with a `generateName` is named by it.
     pub(crate) fn refusal(&self, object: &Value, why: &str) -> Status {
-        let named = [
-            self.name,
-            metadata::text(object, "name"),
-            metadata::text(object, "generateName"),
-        ];
-        let prefix = metadata::text(object, "generateName");
-        let name = if self.name.is_empty() && !prefix.is_empty() {
-            prefix
-        } else {
-            named
-                .into_iter()
-                .find(|name| !name.is_empty())
-                .unwrap_or("Unknown")
-        };
+        let own = ["generateName", "name"].map(|field| metadata::text(object, field));
+        let mut names = [self.name].into_iter().chain(own);
+        let name = names.find(|name| !name.is_empty()).unwrap_or("Unknown");
         Status::forbidden(self.target.resource.group_resource(), name, why)
     }
 }
@@ -105,35 +94,24 @@ impl Registry {
     /// # Errors
     /// 403 for an object beyond a limit, for a second default class, and for a claim that may not
     /// grow.
-    pub(crate) fn admit_limits(
-        &self,
-        admission: &WriteAdmission<'_>,
-        object: &Value,
-        old: Option<&Value>,
-    ) -> Result<(), Status> {
+    pub(crate) fn admit_limits(&self, write: AdmittedWrite<'_>) -> Result<(), Status> {
+        let (admission, _, old) = write;
         if admission.is_of("", "Pod") {
             if old.is_none() {
-                self.check_limits_of_pod(admission, object)?;
-                self.admit_security(admission, object, old)?;
-                return self.check_overhead(admission, object);
+                self.check_limits_of_pod(write)?;
+                self.admit_security(write)?;
+                return self.check_overhead(write);
             }
         } else if admission.is_of("", "PersistentVolumeClaim") {
-            self.check_limits_of_claim(admission, object)?;
-            if let Some(old) = old {
-                self.check_growth(admission, object, old)?;
-            }
+            self.check_limits_of_claim(write)?;
+            self.check_growth(write)?;
         } else if admission.is_of("scheduling.k8s.io", "PriorityClass") {
-            self.check_only_default(admission, object, old)?;
+            self.check_only_default(write)?;
         }
-        self.admit_signing(admission, object, old)?;
-        self.admit_security(admission, object, old)
+        self.admit_signing(write)?;
+        self.admit_security(write)
     }
 
-    fn class(&self, group: &str, plural: &str, name: &str) -> Option<&Arc<Stored>> {
-        self.store.get(&StorageKey::new(group, plural), "", name)
-    }
-
-    /// Sets the priority of a Pod from its class, or from the default class.
     fn prioritize(&self, admission: &WriteAdmission<'_>, pod: &mut Value) -> Result<(), Status> {
         let named = pod["spec"]["priorityClassName"]
             .as_str()
@@ -145,7 +123,8 @@ impl Registry {
             found.map_or((USUAL.0, USUAL.1.to_owned()), |class| {
                 of_class(&class.value)
             })
-        } else if let Some(class) = self.class("scheduling.k8s.io", "priorityclasses", named) {
+        } else if let Some(class) = self.object(("scheduling.k8s.io", "priorityclasses"), "", named)
+        {
             of_class(&class.value)
         } else if let Some((_, value)) = SYSTEM.iter().find(|(name, _)| *name == named) {
             (*value, USUAL.1.to_owned())
@@ -180,18 +159,13 @@ impl Registry {
 
     /// Returns the default PriorityClass; of several the one with the lowest value.
     fn default_priority(&self) -> Option<&Arc<Stored>> {
-        let storage = StorageKey::new("scheduling.k8s.io", "priorityclasses");
-        let all = self.store.list(&storage, None);
+        let all = self.objects(("scheduling.k8s.io", "priorityclasses"), None);
         all.filter(|class| class.value["globalDefault"] == true)
             .min_by_key(|class| class.value["value"].as_i64())
     }
 
-    fn check_only_default(
-        &self,
-        admission: &WriteAdmission<'_>,
-        class: &Value,
-        old: Option<&Value>,
-    ) -> Result<(), Status> {
+    fn check_only_default(&self, write: AdmittedWrite<'_>) -> Result<(), Status> {
+        let (admission, class, old) = write;
         if class["globalDefault"] != true {
             return Ok(());
         }
@@ -239,7 +213,6 @@ impl Registry {
         }
     }
 
-    /// Sets the overhead and the scheduling of a Pod from its RuntimeClass.
     fn take_runtime_class(
         &self,
         admission: &WriteAdmission<'_>,
@@ -248,7 +221,7 @@ impl Registry {
         let Some(named) = pod["spec"]["runtimeClassName"].as_str() else {
             return Ok(());
         };
-        let Some(class) = self.class("node.k8s.io", "runtimeclasses", named) else {
+        let Some(class) = self.object(("node.k8s.io", "runtimeclasses"), "", named) else {
             let why = format!("pod rejected: RuntimeClass {} not found", json!(named));
             return Err(admission.refusal(pod, &why));
         };
@@ -293,9 +266,10 @@ impl Registry {
         Ok(())
     }
 
-    fn check_overhead(&self, admission: &WriteAdmission<'_>, pod: &Value) -> Result<(), Status> {
+    fn check_overhead(&self, write: AdmittedWrite<'_>) -> Result<(), Status> {
+        let (admission, pod, _) = write;
         let named = pod["spec"]["runtimeClassName"].as_str().unwrap_or_default();
-        let class = self.class("node.k8s.io", "runtimeclasses", named);
+        let class = self.object(("node.k8s.io", "runtimeclasses"), "", named);
         let fixed = class.map(|class| &class.value["overhead"]["podFixed"]);
         let given = &pod["spec"]["overhead"];
         match fixed.filter(|fixed| !fixed.is_null()) {
@@ -309,12 +283,11 @@ impl Registry {
     }
 
     /// Checks that a claim grows only if it is bound and its class allows expansion.
-    fn check_growth(
-        &self,
-        admission: &WriteAdmission<'_>,
-        claim: &Value,
-        old: &Value,
-    ) -> Result<(), Status> {
+    fn check_growth(&self, write: AdmittedWrite<'_>) -> Result<(), Status> {
+        let (admission, claim, old) = write;
+        let Some(old) = old else {
+            return Ok(());
+        };
         let asked = |claim: &Value| {
             let text = claim["spec"]["resources"]["requests"]["storage"].as_str();
             text.and_then(|text| Quantity::parse(text).ok())
@@ -331,9 +304,9 @@ impl Registry {
         }
         let annotated = claim["metadata"]["annotations"][OLD_STORAGE].as_str();
         let named = annotated.or(claim["spec"]["storageClassName"].as_str());
-        let class = self.class(
-            "storage.k8s.io",
-            "storageclasses",
+        let class = self.object(
+            ("storage.k8s.io", "storageclasses"),
+            "",
             named.unwrap_or_default(),
         );
         if class.is_some_and(|class| class.value["allowVolumeExpansion"] == true) {

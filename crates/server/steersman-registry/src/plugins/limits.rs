@@ -7,10 +7,9 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use steersman_apimachinery::quantity::Quantity;
 use steersman_apimachinery::status::Status;
-use steersman_schema::resource::StorageKey;
 use steersman_store::Stored;
 
-use crate::admission::attributes::WriteAdmission;
+use crate::admission::attributes::{AdmittedWrite, WriteAdmission};
 use crate::requests::metadata;
 use crate::state::registry::Registry;
 
@@ -20,7 +19,6 @@ const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 /// Quantities by resource name.
 pub(crate) type Amounts = BTreeMap<String, Quantity>;
 
-/// Requests and limits.
 pub(crate) struct RequestsAndLimits {
     pub(crate) requests: Amounts,
     pub(crate) limits: Amounts,
@@ -28,14 +26,11 @@ pub(crate) struct RequestsAndLimits {
 
 impl Registry {
     fn limit_ranges(&self, namespace: &str) -> Vec<Arc<Stored>> {
-        let storage = StorageKey::new("", "limitranges");
-        self.store
-            .list(&storage, Some(namespace))
+        self.objects(("", "limitranges"), Some(namespace))
             .cloned()
             .collect()
     }
 
-    /// Sets the default requests and limits of a new Pod's containers.
     pub(crate) fn limit_containers(&self, admission: &WriteAdmission<'_>, pod: &mut Value) {
         for range in self.limit_ranges(admission.target.scope()) {
             let mut defaulted = Vec::new();
@@ -58,12 +53,8 @@ impl Registry {
         }
     }
 
-    /// Refuses a Pod outside the bounds of a LimitRange.
-    pub(crate) fn check_limits_of_pod(
-        &self,
-        admission: &WriteAdmission<'_>,
-        pod: &Value,
-    ) -> Result<(), Status> {
+    pub(crate) fn check_limits_of_pod(&self, write: AdmittedWrite<'_>) -> Result<(), Status> {
+        let (admission, pod, _) = write;
         for range in self.limit_ranges(admission.target.scope()) {
             let mut wrong = Vec::new();
             for limit in limits(&range.value) {
@@ -84,12 +75,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Refuses a claim that asks for more or less storage than a LimitRange allows.
-    pub(crate) fn check_limits_of_claim(
-        &self,
-        admission: &WriteAdmission<'_>,
-        claim: &Value,
-    ) -> Result<(), Status> {
+    pub(crate) fn check_limits_of_claim(&self, write: AdmittedWrite<'_>) -> Result<(), Status> {
+        let (admission, claim, _) = write;
         let asked = asked(&claim["spec"]);
         for range in self.limit_ranges(admission.target.scope()) {
             let mut wrong = Vec::new();
@@ -136,7 +123,6 @@ fn refuse(admission: &WriteAdmission<'_>, object: &Value, wrong: &[String]) -> R
     }
 }
 
-/// Sets the defaults of one container, and records which.
 fn give(range: &Value, container: &mut Value, word: &str, defaulted: &mut Vec<String>) {
     let name = container["name"].as_str().unwrap_or_default().to_owned();
     for (part, from, called) in [
@@ -172,7 +158,6 @@ pub(crate) fn amounts(of: &Value) -> Amounts {
     members.filter_map(read).collect()
 }
 
-/// Reads the requests and limits of a container or a claim.
 fn asked(holder: &Value) -> RequestsAndLimits {
     RequestsAndLimits {
         requests: amounts(&holder["resources"]["requests"]),
@@ -230,25 +215,26 @@ fn raise(to: &mut Amounts, least: Amounts) {
     }
 }
 
-/// Checks requests and limits against one limit.
 fn check(limit: &Value, asked: &RequestsAndLimits, wrong: &mut Vec<String>) {
     let of = limit["type"].as_str().unwrap_or_default();
-    for (name, least) in amounts(&limit["min"]) {
-        let found = (asked.requests.get(&name), asked.limits.get(&name));
-        wrong.extend(too_little((of, &name), least, found));
-    }
-    for (name, most) in amounts(&limit["max"]) {
-        let found = (asked.requests.get(&name), asked.limits.get(&name));
-        wrong.extend(too_much((of, &name), most, found));
-    }
-    for (name, ratio) in amounts(&limit["maxLimitRequestRatio"]) {
-        let found = (asked.requests.get(&name), asked.limits.get(&name));
-        wrong.extend(too_wide((of, &name), ratio, found));
+    let judges: [(&str, BoundCheck); 3] = [
+        ("min", too_little),
+        ("max", too_much),
+        ("maxLimitRequestRatio", too_wide),
+    ];
+    for (bound, judge) in judges {
+        for (name, amount) in amounts(&limit[bound]) {
+            let found = (asked.requests.get(&name), asked.limits.get(&name));
+            wrong.extend(judge((of, &name), amount, found));
+        }
     }
 }
 
 /// A request and a limit, if given.
 type ResourcePair<'a> = (Option<&'a Quantity>, Option<&'a Quantity>);
+
+/// Checks a request and a limit against a bound. Returns what is wrong.
+type BoundCheck = fn((&str, &str), Quantity, ResourcePair<'_>) -> Option<String>;
 
 fn too_little(
     (of, name): (&str, &str),

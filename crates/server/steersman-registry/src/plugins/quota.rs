@@ -15,7 +15,7 @@ use steersman_store::Stored;
 
 use super::limits::{Amounts, amounts};
 use super::usage::{add_masked, covers, in_scopes, is_ignored, may_change, unnamed, usage};
-use crate::admission::attributes::WriteAdmission;
+use crate::admission::attributes::{AdmittedWrite, WriteAdmission};
 use crate::requests::metadata;
 use crate::requests::options::Subresource;
 use crate::state::pending_work::QuotaTally;
@@ -42,12 +42,8 @@ impl Registry {
     /// # Errors
     /// 403 for a quota that is exceeded, that requires amounts which the object does not name, or
     /// that has no usage in its status yet.
-    pub(crate) fn admit_quota(
-        &self,
-        admission: &WriteAdmission<'_>,
-        object: &Value,
-        old: Option<&Value>,
-    ) -> Result<(), Status> {
+    pub(crate) fn admit_quota(&self, write: AdmittedWrite<'_>) -> Result<(), Status> {
+        let (admission, object, old) = write;
         let resource = admission.target.resource;
         let storage = &resource.storage;
         if !self.presence.quotas || !resource.namespaced || !is_counted(admission, storage) {
@@ -213,7 +209,6 @@ impl Registry {
         self.write_usage(quota, None, &used);
     }
 
-    /// Recounts the usage of a namespace.
     fn recount(&mut self, quota: &Arc<Stored>) {
         let spec = &quota.lean()["spec"];
         let hard = amounts(&spec["hard"]);
@@ -263,7 +258,6 @@ impl Registry {
     }
 }
 
-/// Returns whether the write may change usage.
 fn is_counted(admission: &WriteAdmission<'_>, storage: &StorageKey) -> bool {
     let created = admission.operation == "CREATE";
     match (admission.target.subresource, storage.as_str()) {

@@ -10,9 +10,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use steersman_apimachinery::status::{FieldError, Status};
-use steersman_schema::resource::StorageKey;
 
-use crate::admission::attributes::WriteAdmission;
+use crate::admission::attributes::{AdmittedWrite, WriteAdmission};
 use crate::requests::options::Subresource;
 use crate::state::registry::Registry;
 
@@ -27,21 +26,17 @@ impl Registry {
     ///
     /// # Errors
     /// 403 for a Pod that the namespace does not allow, 422 for invalid labels.
-    pub(crate) fn admit_security(
-        &self,
-        admission: &WriteAdmission<'_>,
-        object: &Value,
-        old: Option<&Value>,
-    ) -> Result<(), Status> {
+    pub(crate) fn admit_security(&self, write: AdmittedWrite<'_>) -> Result<(), Status> {
+        let (admission, object, _) = write;
         let resource = admission.target.resource;
         let main = admission.target.subresource == Subresource::Main;
         if !resource.built_in {
             return Ok(());
         }
         match (resource.group.as_str(), resource.kind.as_str()) {
-            ("", "Namespace") if main => self.judge_namespace(admission, object, old),
+            ("", "Namespace") if main => self.judge_namespace(write),
             ("", "Pod") if admission.target.subresource != Subresource::Status => {
-                self.judge_pod(admission, object, old)
+                self.judge_pod(write)
             }
             ("", "ReplicationController" | "PodTemplate")
             | ("apps", "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet")
@@ -56,8 +51,7 @@ impl Registry {
     }
 
     fn policy_of(&self, namespace: &str) -> Option<(NamespacePolicy, bool)> {
-        let storage = StorageKey::new("", "namespaces");
-        let found = self.store.get(&storage, "", namespace)?;
+        let found = self.object(("", "namespaces"), "", namespace)?;
         // Most namespaces have no such label, which is known without decoding them.
         policy::LEVELS
             .iter()
@@ -67,12 +61,8 @@ impl Registry {
         Some((policy, errors.is_empty()))
     }
 
-    fn judge_pod(
-        &self,
-        admission: &WriteAdmission<'_>,
-        pod: &Value,
-        old: Option<&Value>,
-    ) -> Result<(), Status> {
+    fn judge_pod(&self, write: AdmittedWrite<'_>) -> Result<(), Status> {
+        let (admission, pod, old) = write;
         let Some((policy, readable)) = self.policy_of(admission.target.scope()) else {
             return Ok(());
         };
@@ -103,12 +93,8 @@ impl Registry {
         }
     }
 
-    fn judge_namespace(
-        &self,
-        admission: &WriteAdmission<'_>,
-        namespace: &Value,
-        old: Option<&Value>,
-    ) -> Result<(), Status> {
+    fn judge_namespace(&self, write: AdmittedWrite<'_>) -> Result<(), Status> {
+        let (admission, namespace, old) = write;
         let read = |namespace: &Value| {
             let mut errors: Vec<FieldError> = Vec::new();
             let policy = NamespacePolicy::of(&namespace["metadata"]["labels"], &mut errors);
@@ -131,10 +117,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Returns warnings about existing Pods that violate a new standard.
     fn violations_in(&self, namespace: &str, standard: Standard) -> Vec<String> {
-        let storage = StorageKey::new("", "pods");
-        let all: Vec<_> = self.store.list(&storage, Some(namespace)).collect();
+        let all: Vec<_> = self.objects(("", "pods"), Some(namespace)).collect();
         let mut found: BTreeMap<String, (&str, usize)> = BTreeMap::new();
         for pod in all.iter().take(MOST_PODS) {
             let object = pod.look();
@@ -170,7 +154,6 @@ impl Registry {
     }
 }
 
-/// Returns the Pod template of a workload.
 fn template<'a>(kind: &str, object: &'a Value) -> &'a Value {
     match kind {
         "PodTemplate" => &object["template"],

@@ -2,13 +2,13 @@
 //! (upstream: `pkg/registry/certificates` and `plugin/pkg/admission/certificates`).
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 use steersman_apimachinery::status::Status;
 use steersman_auth::{Attributes, MASTERS, User};
 use steersman_builtins::signing_request::SigningRequest;
 use steersman_schema::resource::Resource;
 
-use crate::admission::attributes::WriteAdmission;
+use crate::admission::attributes::AdmittedWrite;
 use crate::requests::metadata;
 use crate::requests::options::Subresource;
 use crate::state::registry::Registry;
@@ -17,7 +17,6 @@ const GROUP: &str = "certificates.k8s.io";
 /// The signer of client certificates.
 const CLIENTS: &str = "kubernetes.io/kube-apiserver-client";
 
-/// Returns whether the resource is certificatesigningrequests.
 pub(crate) fn is_request(resource: &Resource) -> bool {
     resource.is(GROUP, "CertificateSigningRequest")
 }
@@ -26,18 +25,10 @@ pub(crate) fn is_request(resource: &Resource) -> bool {
 /// sent.
 pub(crate) fn sign_for(user: &User, request: &mut Value) {
     let spec = metadata::members(&mut request["spec"]);
-    let groups = &user.groups;
-    for (field, value, there) in [
-        ("username", json!(user.name), !user.name.is_empty()),
-        ("uid", json!(user.uid), !user.uid.is_empty()),
-        ("groups", json!(groups), !groups.is_empty()),
-        ("extra", json!(user.extra), !user.extra.is_empty()),
-    ] {
+    for field in ["username", "uid", "groups", "extra"] {
         spec.remove(field);
-        if there {
-            spec.insert(field.to_owned(), value);
-        }
     }
+    spec.extend(user.info().as_object().cloned().unwrap_or_default());
 }
 
 /// Sets the times that the author of conditions left out. A condition keeps its transition time
@@ -74,12 +65,8 @@ impl Registry {
     /// # Errors
     /// 403 for a user who may neither approve nor sign for the signer, and for a client certificate
     /// in the group `system:masters`.
-    pub(crate) fn admit_signing(
-        &self,
-        admission: &WriteAdmission<'_>,
-        request: &Value,
-        old: Option<&Value>,
-    ) -> Result<(), Status> {
+    pub(crate) fn admit_signing(&self, write: AdmittedWrite<'_>) -> Result<(), Status> {
+        let (admission, request, old) = write;
         if !is_request(admission.target.resource) {
             return Ok(());
         }

@@ -3,7 +3,6 @@
 //! Kubernetes source: `plugin/pkg/admission/podtopologylabels`.
 
 use serde_json::{Map, Value, json};
-use steersman_schema::resource::StorageKey;
 
 use crate::requests::metadata;
 use crate::state::registry::Registry;
@@ -17,8 +16,7 @@ const LABELS: [&str; 2] = [
 impl Registry {
     /// Returns the labels of a node that its Pods get; none for a node that does not exist.
     pub(crate) fn topology_of(&self, node: &str) -> Map<String, Value> {
-        let nodes = StorageKey::new("", "nodes");
-        let Some(node) = self.store.get(&nodes, "", node) else {
+        let Some(node) = self.object(("", "nodes"), "", node) else {
             return Map::new();
         };
         let labels = LABELS.iter();
@@ -27,7 +25,6 @@ impl Registry {
             .collect()
     }
 
-    /// Gives a new Pod that names its node the labels of that node.
     pub(crate) fn take_topology(&self, pod: &mut Value) {
         let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
         let labels = self.topology_of(node);

@@ -35,7 +35,6 @@ const NAMED_BY_ALL: &[&str] = &[
 const CLASS: &str = ".storageclass.storage.k8s.io/";
 const OF_CLAIMS: [&str; 2] = ["persistentvolumeclaims", "requests.storage"];
 
-/// Returns whether the usage of a kind's objects may change in updates.
 pub(crate) fn may_change(storage: &StorageKey) -> bool {
     matches!(
         storage.as_str(),
@@ -53,7 +52,6 @@ fn count_name(storage: &StorageKey) -> String {
     format!("count/{}", storage.as_str().trim_end_matches('.'))
 }
 
-/// Returns whether objects of the kind use a resource of a quota.
 pub(crate) fn covers(storage: &StorageKey, resource: &str) -> bool {
     match storage.as_str() {
         "pods." => {
@@ -82,7 +80,6 @@ fn is_announced(name: &str) -> bool {
     name.contains('/') && !name.contains("kubernetes.io/")
 }
 
-/// Returns the usage of an object.
 pub(crate) fn usage(storage: &StorageKey, object: &Value) -> Amounts {
     let mut used = Amounts::new();
     if is_ignored(storage) {
@@ -112,19 +109,13 @@ pub(crate) fn usage(storage: &StorageKey, object: &Value) -> Amounts {
 fn computed(requests: Amounts, limits: Amounts) -> Amounts {
     let mut used = Amounts::from([("pods".to_owned(), Quantity::of(1))]);
     for (name, amount) in requests {
-        match name.as_str() {
-            "cpu" | "memory" | "ephemeral-storage" => {
-                used.insert(format!("requests.{name}"), amount);
-                used.insert(name, amount);
-            }
-            _ if name.starts_with("hugepages-") => {
-                used.insert(format!("requests.{name}"), amount);
-                used.insert(name, amount);
-            }
-            _ if is_announced(&name) && !name.starts_with("requests.") => {
-                used.insert(format!("requests.{name}"), amount);
-            }
-            _ => {}
+        let is_computed = matches!(name.as_str(), "cpu" | "memory" | "ephemeral-storage")
+            || name.starts_with("hugepages-");
+        if is_computed || (is_announced(&name) && !name.starts_with("requests.")) {
+            used.insert(format!("requests.{name}"), amount);
+        }
+        if is_computed {
+            used.insert(name, amount);
         }
     }
     for (name, amount) in limits {
@@ -206,7 +197,6 @@ pub(crate) fn unnamed(pod: &Value, limited: &Amounts) -> Option<String> {
     (!missing.is_empty()).then(|| missing.join("; "))
 }
 
-/// Returns whether an object is within every scope of a quota.
 pub(crate) fn in_scopes(storage: &StorageKey, spec: &Value, object: &Value) -> bool {
     let listed = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let plain = listed(&spec["scopes"]);
@@ -294,7 +284,6 @@ fn looks_across(affinity: &Value) -> bool {
     })
 }
 
-/// Adds the usage of one object, for the resources that a quota limits.
 pub(crate) fn add_masked(to: &mut Amounts, used: Amounts, hard: &Amounts) {
     let masked = used
         .into_iter()

@@ -9,6 +9,7 @@ use crate::webhook::RegisteredWebhook;
 
 use super::mutation::Mutating;
 use super::policy::{BoundPolicy, Rules};
+use super::presence::Presence;
 use super::validation::Validating;
 
 /// The API group of the configurations; no webhook is called for its objects.
@@ -21,39 +22,27 @@ type Policies<R> = Arc<Vec<BoundPolicy<R>>>;
 /// configurations.
 #[derive(Debug, Default)]
 pub(crate) struct Compiled {
-    /// The edition of `Presence` that the policies were compiled from; 0 before the first
+    /// The editions of [`Presence`] that the policies and the webhooks were compiled from; 0 before the first
     /// compilation.
-    policies: u64,
-    validating: Policies<Validating>,
-    mutating: Policies<Mutating>,
-    /// The edition of `Presence` that the webhooks were compiled from; 0 before the first
-    /// compilation.
-    hooks: u64,
-    validating_hooks: Arc<Vec<RegisteredWebhook>>,
-    mutating_hooks: Arc<Vec<RegisteredWebhook>>,
+    policies_edition: u64,
+    webhooks_edition: u64,
+    /// The ValidatingAdmissionPolicies with bindings.
+    pub(crate) validating: Policies<Validating>,
+    /// The MutatingAdmissionPolicies with bindings.
+    pub(crate) mutating: Policies<Mutating>,
+    pub(crate) validating_hooks: Arc<Vec<RegisteredWebhook>>,
+    pub(crate) mutating_hooks: Arc<Vec<RegisteredWebhook>>,
 }
 
 impl Compiled {
-    /// Returns the ValidatingAdmissionPolicies with bindings, as of this edition (ADM-4).
-    pub(crate) fn validating(&mut self, store: &Store, edition: u64) -> Policies<Validating> {
-        self.renew_policies(store, edition);
-        Arc::clone(&self.validating)
-    }
-
-    /// Returns the MutatingAdmissionPolicies with bindings, as of this edition (ADM-4).
-    pub(crate) fn mutating(&mut self, store: &Store, edition: u64) -> Policies<Mutating> {
-        self.renew_policies(store, edition);
-        Arc::clone(&self.mutating)
-    }
-
-    /// Returns the webhooks, as of this edition (ADM-4).
-    pub(crate) fn hooks(
-        &mut self,
-        store: &Store,
-        edition: u64,
-        mutating: bool,
-    ) -> Arc<Vec<RegisteredWebhook>> {
-        if self.hooks != edition {
+    /// Compiles what changed since the last call, and returns the present state (ADM-4).
+    pub(crate) fn renewed(&mut self, store: &Store, presence: &Presence) -> &Self {
+        if self.policies_edition != presence.policies_edition {
+            self.validating = bound(store);
+            self.mutating = bound(store);
+            self.policies_edition = presence.policies_edition;
+        }
+        if self.webhooks_edition != presence.webhooks_edition {
             let of = |plural: &str| {
                 let all = all(store, plural);
                 let hooks = all
@@ -63,26 +52,12 @@ impl Compiled {
             };
             self.validating_hooks = of("validatingwebhookconfigurations");
             self.mutating_hooks = of("mutatingwebhookconfigurations");
-            self.hooks = edition;
+            self.webhooks_edition = presence.webhooks_edition;
         }
-        Arc::clone(if mutating {
-            &self.mutating_hooks
-        } else {
-            &self.validating_hooks
-        })
-    }
-
-    fn renew_policies(&mut self, store: &Store, edition: u64) {
-        if self.policies == edition {
-            return;
-        }
-        self.validating = bound(store);
-        self.mutating = bound(store);
-        self.policies = edition;
+        self
     }
 }
 
-/// Compiles the policies of a kind.
 fn bound<R: Rules>(store: &Store) -> Policies<R> {
     let (policies, bindings) = R::PLURALS;
     let bindings = all(store, bindings);
@@ -94,7 +69,6 @@ fn bound<R: Rules>(store: &Store) -> Policies<R> {
     Arc::new(bound.collect())
 }
 
-/// Returns the objects of a kind.
 fn all(store: &Store, plural: &str) -> Vec<Arc<Stored>> {
     let storage = StorageKey::new(GROUP, plural);
     store.list(&storage, None).cloned().collect()

@@ -10,7 +10,6 @@ use steersman_schema::types::TypeRef;
 
 use super::policy::{BUDGET, ExpressionVariables, Policy, Rules};
 
-/// The mutations of a policy.
 #[derive(Debug)]
 pub(crate) struct Mutating {
     pub(crate) mutations: Vec<Mutation>,
@@ -19,16 +18,12 @@ pub(crate) struct Mutating {
     pub(crate) again: bool,
 }
 
-/// One mutation of a policy.
 #[derive(Debug)]
 pub(crate) enum Mutation {
-    /// A configuration to apply to the object.
     Apply(Expression),
-    /// The operations of a JSON patch.
     Patch(Expression),
 }
 
-/// The result of a mutation.
 #[derive(Debug)]
 pub(crate) struct Changed {
     pub(crate) object: Json,
@@ -73,14 +68,12 @@ impl Mutation {
         }
     }
 
-    /// Returns the object after the mutation; `None` if a `test` of the patch fails.
-    ///
-    /// # Errors
-    /// Fails with the reason why there is no result.
+    /// Returns the object after the mutation; `None` if a `test` of the patch fails. The error is the reason
+    /// why there is no result.
     pub(crate) fn change(
         &self,
         policy: &Policy,
-        scene: ExpressionVariables<'_>,
+        scene: &ExpressionVariables<'_>,
         ty: TypeRef<'_>,
     ) -> Result<Option<Changed>, String> {
         let values = scene.values()?;
@@ -96,10 +89,8 @@ impl Mutation {
                 }
                 let object = merge_configuration(ty, live, &wanted)
                     .map_err(|why| format!("error applying patch: {why}"))?;
-                Ok(Some(Changed {
-                    object,
-                    strict: false,
-                }))
+                let strict = false;
+                Ok(Some(Changed { object, strict }))
             }
             Self::Patch(expression) => {
                 let value = expression.run(&values, &made, &mut left)?;
@@ -108,10 +99,8 @@ impl Mutation {
                     Err(wrong) if wrong.is_test => return Ok(None),
                     Err(wrong) => return Err(format!("JSONPath: {}", wrong.message)),
                 };
-                Ok(Some(Changed {
-                    object,
-                    strict: true,
-                }))
+                let strict = true;
+                Ok(Some(Changed { object, strict }))
             }
         }
     }

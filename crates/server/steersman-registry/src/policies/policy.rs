@@ -17,12 +17,9 @@ use crate::webhook::RegisteredWebhook;
 /// Maximum cost of all expressions of a policy together.
 pub(crate) const BUDGET: u64 = 10_000_000;
 
-/// The match constraints of a policy or a binding.
 #[derive(Debug)]
 pub(crate) struct Constraints {
-    /// The resource rules.
     pub(crate) included: RegisteredWebhook,
-    /// The rules of excluded resources.
     pub(crate) excluded: RegisteredWebhook,
 }
 
@@ -56,7 +53,6 @@ pub(crate) trait Rules {
     fn compile(environment: Environment, spec: &Json) -> Self;
 }
 
-/// A binding of a policy.
 #[derive(Debug)]
 pub(crate) struct Binding {
     pub(crate) name: String,
@@ -67,14 +63,14 @@ pub(crate) struct Binding {
     pub(crate) warns: bool,
 }
 
-/// The values of the expressions' variables.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(crate) struct ExpressionVariables<'a> {
     /// The `request` of a review, including the objects.
-    pub(crate) request: &'a Json,
+    pub(crate) request: Json,
     pub(crate) params: &'a Json,
-    pub(crate) namespace: &'a Json,
-    pub(crate) asker: &'a RequestAuthorizer<'a>,
+    /// The Namespace of the request; null for expressions that do not get it.
+    pub(crate) namespace: Json,
+    pub(crate) asker: RequestAuthorizer<'a>,
 }
 
 /// Calls the server's authorizer for the author of a request.
@@ -82,21 +78,15 @@ pub(crate) struct ExpressionVariables<'a> {
 pub(crate) struct RequestAuthorizer<'a> {
     pub(crate) authorizer: Authorizer<'a>,
     pub(crate) user: &'a User,
-    /// The attributes of the request.
     pub(crate) resource: AccessAttributes,
 }
 
 impl AccessDecider for RequestAuthorizer<'_> {
     fn decide(&self, verb: &str, asked: &AccessAttributes) -> AccessDecision {
-        let attributes = Attributes {
-            verb: verb.to_owned(),
-            group: asked.group.clone(),
-            resource: asked.resource.clone(),
-            subresource: asked.subresource.clone(),
-            namespace: asked.namespace.clone(),
-            name: asked.name.clone(),
-            path: asked.path.clone(),
-        };
+        let mut attributes = Attributes::of(verb, &asked.group, &asked.resource, &asked.name);
+        attributes.subresource.clone_from(&asked.subresource);
+        attributes.namespace.clone_from(&asked.namespace);
+        attributes.path.clone_from(&asked.path);
         let account = asked.account.as_ref();
         let account = account.map(|(namespace, name)| User::service_account(namespace, name));
         let user = account.as_ref().unwrap_or(self.user);
@@ -118,7 +108,6 @@ impl Constraints {
 }
 
 impl<R: Rules> BoundPolicy<R> {
-    /// Compiles a policy and the bindings that name it.
     pub(crate) fn compile<'a>(policy: &Json, bindings: impl Iterator<Item = &'a Json>) -> Self {
         let spec = &policy["spec"];
         let (policy, environment) = Policy::compile(policy, bindings);
@@ -174,7 +163,6 @@ impl Policy {
         held
     }
 
-    /// Returns the policy's own variables.
     pub(crate) fn variables<'a>(
         &self,
         values: &[(&str, Value<'a>)],
@@ -214,23 +202,23 @@ impl Binding {
     }
 }
 
-impl<'a> ExpressionVariables<'a> {
+impl ExpressionVariables<'_> {
     /// Returns the variables of expressions.
     ///
     /// # Errors
     /// Fails for a value that is not of its type.
-    pub(crate) fn values(self) -> Result<Vec<(&'static str, Value<'a>)>, String> {
+    pub(crate) fn values(&self) -> Result<Vec<(&'static str, Value<'_>)>, String> {
         let namespace = if self.namespace.is_null() {
             Value::Null
         } else {
-            Value::of(self.namespace, Some(&NAMESPACE))?
+            Value::of(&self.namespace, Some(&NAMESPACE))?
         };
-        let authorizer = Query::new(self.asker);
-        let resource = Query::of_resource(self.asker, self.asker.resource.clone());
+        let authorizer = Query::new(&self.asker);
+        let resource = Query::of_resource(&self.asker, self.asker.resource.clone());
         Ok(vec![
             ("object", Value::of(&self.request["object"], None)?),
             ("oldObject", Value::of(&self.request["oldObject"], None)?),
-            ("request", Value::of(self.request, Some(&REQUEST))?),
+            ("request", Value::of(&self.request, Some(&REQUEST))?),
             ("params", Value::of(self.params, None)?),
             ("namespaceObject", namespace),
             ("authorizer", Value::Query(Arc::new(authorizer))),

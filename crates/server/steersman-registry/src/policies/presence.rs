@@ -25,9 +25,7 @@ const QUOTAS: [&str; 1] = ["resourcequotas."];
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub(crate) struct Presence {
-    /// Whether a webhook configuration exists.
     pub(crate) webhooks: bool,
-    /// Whether a quota exists in any namespace.
     pub(crate) quotas: bool,
     /// The number of writes of webhook configurations. A compilation from an earlier number is
     /// outdated.
@@ -41,7 +39,6 @@ pub(crate) struct Presence {
 }
 
 impl Presence {
-    /// Recomputes the facts after a write to a storage.
     pub(crate) fn notice(&mut self, store: &Store, storage: &StorageKey) {
         let any = |names: &[&str]| {
             let mut all = names.iter().map(|name| StorageKey::parse(name));

@@ -10,7 +10,6 @@ use super::policy::{BUDGET, ExpressionVariables, Policy, Rules};
 /// Maximum length in bytes of a message that an expression returns.
 const LONGEST_MESSAGE: usize = 5 * 1024;
 
-/// The validations of a policy.
 #[derive(Debug)]
 pub(crate) struct Validating {
     validations: Vec<Validation>,
@@ -25,7 +24,6 @@ struct Validation {
     reason: String,
 }
 
-/// The objection of a policy to a request.
 #[derive(Debug)]
 pub(crate) struct Objection {
     pub(crate) message: String,
@@ -54,22 +52,15 @@ impl Rules for Validating {
 }
 
 impl Validating {
-    /// Returns the policy's objections to a request.
     pub(crate) fn objections(
         &self,
         policy: &Policy,
-        scene: ExpressionVariables<'_>,
+        scene: &ExpressionVariables<'_>,
     ) -> Vec<Objection> {
         let failed = |message: String| {
-            let objection = Objection {
-                message,
-                reason: String::new(),
-            };
-            let reported = !policy.ignores_failure;
-            reported
-                .then_some(objection)
-                .into_iter()
-                .collect::<Vec<_>>()
+            let reason = String::new();
+            let objection = Objection { message, reason };
+            Vec::from_iter((!policy.ignores_failure).then_some(objection))
         };
         let values = match scene.values() {
             Ok(values) => values,
@@ -118,7 +109,6 @@ impl Validation {
         }
     }
 
-    /// Returns the message of a violated rule.
     fn message_of<'a>(
         &self,
         values: &[(&str, Value<'a>)],

@@ -7,7 +7,7 @@ use steersman_schema::builtin::{built_in, is_on_by_default};
 use steersman_schema::resource::{Resource, StorageKey};
 
 /// Every served resource. The version of the catalogue grows with every change.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Catalogue {
     all: Vec<Arc<Resource>>,
     by_path: HashMap<(String, String, String), usize>,
@@ -22,16 +22,12 @@ impl Catalogue {
     /// Creates the catalogue of the built-in kinds; `is_enabled` decides about those that Kubernetes
     /// does not serve by default.
     pub(crate) fn new(is_enabled: impl Fn(&Resource) -> bool) -> Self {
-        let mut new = Self {
-            all: Vec::new(),
-            by_path: HashMap::new(),
-            version: 0,
-            converts: false,
-            ended: HashMap::new(),
-        };
         let served = |one: &Resource| is_on_by_default(one) || is_enabled(one);
         let all = built_in().into_iter().filter(served);
-        new.all = all.map(Arc::new).collect();
+        let mut new = Self {
+            all: all.map(Arc::new).collect(),
+            ..Self::default()
+        };
         new.index();
         new
     }
@@ -54,7 +50,6 @@ impl Catalogue {
         self.by_path.get(&key).map(|at| &self.all[*at])
     }
 
-    /// Returns whether any resource of a group version is served.
     pub(crate) fn serves(&self, group: &str, version: &str) -> bool {
         let mut all = self.all.iter();
         all.any(|one| one.group == group && one.version == version)
@@ -67,7 +62,6 @@ impl Catalogue {
             .find(|resource| resource.storage == *storage)
     }
 
-    /// Returns the resource of a kind in this version.
     pub(crate) fn of_kind(&self, api_version: &str, kind: &str) -> Option<&Arc<Resource>> {
         self.all
             .iter()
@@ -151,7 +145,6 @@ impl Catalogue {
         Some(self.ended.get(&of).copied().unwrap_or(0))
     }
 
-    /// Returns the number of known ends of editions.
     #[cfg(test)]
     pub(crate) fn ended(&self) -> usize {
         self.ended.len()

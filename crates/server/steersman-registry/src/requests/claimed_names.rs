@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 use steersman_schema::resource::StorageKey;
 
-/// The accepted names of every stored definition.
 #[derive(Debug, Default)]
 pub(crate) struct ClaimedNames(BTreeMap<StorageKey, Claim>);
 
@@ -23,7 +22,6 @@ struct Claim {
 }
 
 impl ClaimedNames {
-    /// Records the names of a definition as it is stored.
     pub(crate) fn record(&mut self, storage: &StorageKey, crd: &Value) {
         let names = &crd["status"]["acceptedNames"];
         let of = |fields: &[&str]| -> Vec<String> {
@@ -41,12 +39,10 @@ impl ClaimedNames {
         self.0.insert(storage.clone(), claim);
     }
 
-    /// Forgets a removed definition.
     pub(crate) fn remove(&mut self, storage: &StorageKey) {
         self.0.remove(storage);
     }
 
-    /// Forgets all definitions.
     pub(crate) fn clear(&mut self) {
         self.0.clear();
     }

@@ -4,16 +4,16 @@
 use serde_json::Value;
 use steersman_apimachinery::status::{FieldError, GroupResource, Status};
 use steersman_apimachinery::{go, json, order};
-use steersman_builtins::custom;
-use steersman_builtins::{crd, defaults};
+use steersman_builtins::{crd, custom, defaults, events};
 use steersman_schema::resource::Resource;
 use steersman_schema::types;
 
 use super::catalogue::Catalogue;
-use super::kind_validation;
-use super::manager;
-use super::metadata;
 use super::options::WriteOptions;
+use super::{manager, metadata};
+
+/// The scheme of the built-in kinds.
+pub(crate) const LEGACY_SCHEME: &str = "k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30";
 
 /// The handling of fields that the kind does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +41,6 @@ pub(crate) enum ObjectOrigin {
     Apply,
 }
 
-/// Checks the `dryRun` values of a request.
 pub(crate) fn dry_run(values: &[String], errors: &mut Vec<FieldError>) -> bool {
     if values.iter().any(|value| value != "All") {
         let listed = go::printed(&Value::from(values.to_vec()));
@@ -70,7 +69,6 @@ pub fn options(kind: &str, options: &WriteOptions) -> Result<(bool, FieldValidat
     further_options(kind, options, errors)
 }
 
-/// Checks the options of an apply.
 pub(crate) fn apply_options(options: &WriteOptions) -> Result<(bool, FieldValidation), Status> {
     let mut errors = Vec::new();
     if options.field_manager.as_deref().is_none_or(str::is_empty) {
@@ -102,10 +100,15 @@ fn further_options(
             FieldValidation::Warn
         }
     };
-    if errors.is_empty() {
-        Ok((dry, validation))
-    } else {
-        Err(Status::invalid_options(kind, &errors))
+    refuse_options(kind, &errors)?;
+    Ok((dry, validation))
+}
+
+/// Fails with 422 if there are errors of options; `kind` is `CreateOptions` or its like.
+pub(crate) fn refuse_options(kind: &str, errors: &[FieldError]) -> Result<(), Status> {
+    match errors {
+        [] => Ok(()),
+        errors => Err(Status::invalid_options(kind, errors)),
     }
 }
 
@@ -184,31 +187,33 @@ fn check_built_in(
     }
     let short = go::quote(version.rsplit('/').next().unwrap_or_default());
     let wanted = &resource.kind;
-    let why = unconvertible(catalogue, resource, version, kind);
+    let why = unconvertible(catalogue, go_type_of(resource), version, kind);
     Err(Status::bad_request(format!(
         "{kind} in version {short} cannot be handled as a {wanted}: {why}"
     )))
 }
 
-/// Returns why an object of another kind or version is none of a built-in resource.
+/// Returns the package and the name of the Go type of a built-in resource, and the scheme that decodes it.
+pub(crate) fn go_type_of(resource: &Resource) -> (&str, &str, &str) {
+    let group = resource.group.split('.').next().unwrap_or_default();
+    let package = if group.is_empty() { "core" } else { group };
+    (package, &resource.kind, LEGACY_SCHEME)
+}
+
+/// Returns why an object of another kind or version is none of a Go type. A type without a package is
+/// the only one of its scheme.
 pub(crate) fn unconvertible(
     catalogue: &Catalogue,
-    resource: &Resource,
+    (package, wanted, scheme): (&str, &str, &str),
     version: &str,
     kind: &str,
 ) -> String {
     let short = version.rsplit('/').next().unwrap_or_default();
-    let wanted = &resource.kind;
-    if catalogue.knows_kind(version, kind) {
-        let group = resource.group.split('.').next().unwrap_or_default();
-        let group = if group.is_empty() { "core" } else { group };
-        format!("converting ({short}.{kind}) to ({group}.{wanted}): unknown conversion")
-    } else {
-        let (kind, version) = (go::quote(kind), go::quote(version));
-        format!(
-            "no kind {kind} is registered for version {version} in scheme \"k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30\""
-        )
+    if !package.is_empty() && catalogue.knows_kind(version, kind) {
+        return format!("converting ({short}.{kind}) to ({package}.{wanted}): unknown conversion");
     }
+    let (kind, version) = (go::quote(kind), go::quote(version));
+    format!("no kind {kind} is registered for version {version} in scheme \"{scheme}\"")
 }
 
 /// Decodes an object of the right kind: types of metadata, unknown fields, defaults. Returns the
@@ -236,48 +241,47 @@ pub(crate) fn decode(
             schema.drop_nulls(object);
             let embedded = schema.prune_embedded(object, "", &mut unknown);
             embedded.map_err(|wrong| {
-                let (kind, version) = (&resource.kind, &resource.version);
-                let (field, why) = (&wrong.field, &wrong.message);
-                refuse(Status::bad_request(format!(
-                    "{kind} in version \"{version}\" cannot be handled as a {kind}: {field}: {why}"
-                )))
+                let why = format!("{}: {}", wrong.field, wrong.message);
+                refuse(metadata::undecodable(resource, &why))
             })?;
         }
         schema.apply_defaults(object);
         json::write_whole(object);
     } else {
-        let (kind, version) = (&resource.kind, &resource.version);
         let definition = is_definition(resource);
         // A CRD is decoded by a function of its own below, so only a copy is checked here.
         let mut copy = definition.then(|| object.clone());
         let read = copy.as_mut().unwrap_or(object);
-        let read = types::decode(&resource.api_version(), kind, read).map_err(|why| {
-            refuse(Status::bad_request(format!(
-                "{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"
-            )))
-        })?;
+        let read = types::decode(&resource.api_version(), &resource.kind, read)
+            .map_err(|why| refuse(metadata::undecodable(resource, &why)))?;
         if definition {
             crd::decode(object, &mut unknown);
         } else {
             unknown.extend(read);
         }
     }
-    let messages: Vec<String> = unknown
+    judge_unknown(&unknown, validation).map_err(|why| refuse(metadata::undecodable(resource, &why)))
+}
+
+/// Returns the warnings about unknown fields.
+///
+/// # Errors
+/// Under strict validation, the reason to refuse them.
+pub(crate) fn judge_unknown(
+    unknown: &[String],
+    validation: FieldValidation,
+) -> Result<Vec<String>, String> {
+    let messages = unknown
         .iter()
-        .map(|field| format!("unknown field {}", go::quote(field)))
-        .collect();
-    if validation == FieldValidation::Strict && !messages.is_empty() {
-        let (version, kind) = (&resource.version, &resource.kind);
-        let why = messages.join(", ");
-        return Err(refuse(Status::bad_request(format!(
-            "{kind} in version \"{version}\" cannot be handled as a {kind}: strict decoding error: {why}"
-        ))));
+        .map(|field| format!("unknown field {}", go::quote(field)));
+    let messages: Vec<String> = messages.collect();
+    match validation {
+        FieldValidation::Strict if !messages.is_empty() => {
+            Err(format!("strict decoding error: {}", messages.join(", ")))
+        }
+        FieldValidation::Warn => Ok(messages),
+        FieldValidation::Strict | FieldValidation::Ignore => Ok(Vec::new()),
     }
-    Ok(if validation == FieldValidation::Warn {
-        messages
-    } else {
-        Vec::new()
-    })
 }
 
 /// Returns the unknown fields of an object, as messages name them.
@@ -295,20 +299,19 @@ pub(crate) fn undecodable_patch(kind: &str, sent: &str, status: Status) -> Statu
     let Some((_, why)) = status.message.split_once(&lead) else {
         return status;
     };
-    let sent = go::quote(sent);
-    Status::invalid(
-        GroupResource::new("", ""),
-        "",
-        &[FieldError::invalid("patch", &sent, why)],
-    )
+    invalid_patch(sent, why)
 }
 
-/// Returns whether the resource is customresourcedefinitions.
+/// Builds the refusal of a patch, 422; `sent` prints what is wrong.
+pub(crate) fn invalid_patch(sent: &str, why: &str) -> Status {
+    let error = FieldError::invalid("patch", &go::quote(sent), why);
+    Status::invalid(GroupResource::new("", ""), "", &[error])
+}
+
 pub(crate) fn is_definition(resource: &Resource) -> bool {
     resource.built_in && resource.kind == "CustomResourceDefinition"
 }
 
-/// Returns the warnings about a valid object.
 pub(crate) fn warnings(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<String> {
     if let Some(strategy) = steersman_builtins::of(resource) {
         return (strategy.warnings)(object, old);
@@ -363,12 +366,17 @@ pub(crate) fn check(
     } else if is_definition(resource) {
         errors.extend(crd::validate(object, old));
     } else {
-        errors.extend(kind_validation::check(resource, object, old));
+        errors.extend(match steersman_builtins::of(resource) {
+            Some(strategy) => steersman_builtins::validate(strategy, object, old),
+            None if resource.is("", "Event") || resource.is("events.k8s.io", "Event") => {
+                events::check(resource, object, old)
+            }
+            None => Vec::new(),
+        });
     }
     errors
 }
 
-/// Validates the status of a status write.
 pub(crate) fn check_status(
     resource: &Resource,
     object: &Value,
@@ -379,7 +387,10 @@ pub(crate) fn check_status(
         return crd::validate_status(object);
     }
     if resource.built_in {
-        return kind_validation::check_status(resource, object, old);
+        let strategy = steersman_builtins::of(resource);
+        return strategy.map_or_else(Vec::new, |strategy| {
+            steersman_builtins::validate_status(strategy, object, old)
+        });
     }
     let mut errors = Vec::new();
     custom::check_status(resource, object, old, &mut errors, warnings);

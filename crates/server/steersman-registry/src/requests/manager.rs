@@ -11,7 +11,6 @@ const LONGEST_NAME: usize = 128;
 /// The manager of requests without a name.
 const UNKNOWN: &str = "unknown";
 
-/// Checks the `fieldManager` of a request.
 pub(crate) fn check(name: Option<&str>, errors: &mut Vec<FieldError>) {
     let name = name.unwrap_or_default();
     if name.len() > LONGEST_NAME {
@@ -38,13 +37,8 @@ pub(crate) fn name_of(options: &WriteOptions) -> String {
     }
     let agent = options.user_agent.as_deref().unwrap_or_default();
     let product = agent.split('/').next().unwrap_or_default();
-    let mut name = String::new();
-    for c in product.chars().filter(|c| !c.is_control()) {
-        if name.len() + c.len_utf8() > LONGEST_NAME {
-            break;
-        }
-        name.push(c);
-    }
+    let mut name: String = product.chars().filter(|c| !c.is_control()).collect();
+    name.truncate(name.floor_char_boundary(LONGEST_NAME));
     if name.is_empty() {
         return UNKNOWN.to_owned();
     }

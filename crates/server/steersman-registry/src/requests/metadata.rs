@@ -24,12 +24,7 @@ pub(crate) fn decode(
     object: &mut Value,
     unknown: &mut Vec<String>,
 ) -> Result<(), Status> {
-    let refuse = |why: String| {
-        let (version, kind) = (&resource.version, &resource.kind);
-        Status::bad_request(format!(
-            "{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"
-        ))
-    };
+    let refuse = |why: String| undecodable(resource, &why);
     match object.get("metadata") {
         None | Some(Value::Null | Value::Object(_)) => {}
         Some(other) => {
@@ -52,15 +47,27 @@ pub(crate) fn decode(
     Ok(())
 }
 
-/// Validates the fields that a client may set.
+/// Builds the refusal of an object that does not decode.
+pub(crate) fn undecodable(resource: &Resource, why: &str) -> Status {
+    let (version, kind) = (&resource.version, &resource.kind);
+    Status::bad_request(format!(
+        "{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"
+    ))
+}
+
 pub(crate) fn validate(resource: &Resource, object: &Value, new: bool) -> Vec<FieldError> {
     let mut errors = Vec::new();
+    let invalid = |field: &'static str, value: &str, wrong: Vec<String>| {
+        let value = go::quote(value);
+        let errors = wrong
+            .iter()
+            .map(|why| FieldError::invalid(field, &value, why));
+        errors.collect::<Vec<_>>()
+    };
     let prefix = text(object, "generateName");
     if new && !prefix.is_empty() {
-        let value = go::quote(prefix);
         let wrong = names::check_prefix(resource.names, prefix);
-        let wrong = wrong.iter();
-        errors.extend(wrong.map(|why| FieldError::invalid("metadata.generateName", &value, why)));
+        errors.extend(invalid("metadata.generateName", prefix, wrong));
     }
     let name = text(object, "name");
     if name.is_empty() {
@@ -71,12 +78,8 @@ pub(crate) fn validate(resource: &Resource, object: &Value, new: bool) -> Vec<Fi
     } else if new {
         // An existing object keeps its name, even if another version or group of its kind would
         // refuse it.
-        let value = go::quote(name);
         let wrong = names::check_name(resource.names, name);
-        let wrong = wrong
-            .iter()
-            .map(|why| FieldError::invalid("metadata.name", &value, why));
-        errors.extend(wrong);
+        errors.extend(invalid("metadata.name", name, wrong));
     }
     names::check_attached(&object["metadata"], &mut errors);
     check_finalizers(resource, object, &mut errors);
@@ -87,10 +90,7 @@ pub(crate) fn validate(resource: &Resource, object: &Value, new: bool) -> Vec<Fi
 pub(crate) fn keep(new: &mut Value, old: &Value) {
     let metadata = of(new);
     for field in ["creationTimestamp", "generation", "namespace"] {
-        match old["metadata"].get(field) {
-            Some(value) => metadata.insert(field.to_owned(), value.clone()),
-            None => metadata.remove(field),
-        };
+        assign(metadata, field, old["metadata"].get(field).cloned());
     }
     for field in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
         if let (None, Some(value)) = (metadata.get(field), old["metadata"].get(field)) {
@@ -219,6 +219,35 @@ pub(crate) fn raise_generation(
         let generation = old["metadata"]["generation"].as_i64().unwrap_or_default();
         let generation = json!(generation.saturating_add(1));
         of(new).insert("generation".to_owned(), generation);
+    }
+}
+
+/// Sets a member, or removes it if there is no value.
+pub(crate) fn assign(members: &mut Map<String, Value>, field: &str, value: Option<Value>) {
+    match value {
+        Some(value) => members.insert(field.to_owned(), value),
+        None => members.remove(field),
+    };
+}
+
+/// Removes the items of a list that are not to be kept, and a list without items.
+pub(crate) fn retain_items(object: &mut Value, field: &str, keep: impl FnMut(&Value) -> bool) {
+    let fields = of(object);
+    if let Some(list) = fields.get_mut(field).and_then(Value::as_array_mut) {
+        list.retain(keep);
+        if list.is_empty() {
+            fields.remove(field);
+        }
+    }
+}
+
+/// Adds an item to a list, unless the list has it.
+pub(crate) fn add_item(fields: &mut Map<String, Value>, field: &str, item: Value) {
+    let list = fields.entry(field).or_insert_with(|| json!([]));
+    if let Some(list) = list.as_array_mut()
+        && !list.contains(&item)
+    {
+        list.push(item);
     }
 }
 

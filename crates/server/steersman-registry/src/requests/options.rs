@@ -1,16 +1,16 @@
 //! Words: the options of verbs, and their results.
 
 use std::borrow::Cow;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use steersman_apimachinery::status::Status;
 use steersman_auth::User;
-use steersman_protobuf::EncodeError;
 use steersman_schema::resource::Resource;
-use steersman_store::{ChangeType, ProtobufForm, Stored};
+use steersman_store::Stored;
 
 /// The part of an object that a verb works on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,14 +114,7 @@ impl PatchKind {
     }
 }
 
-/// The query of a GET.
-#[derive(Debug, Clone, Default)]
-pub struct GetOptions {
-    /// `resourceVersion`: empty or absent for the newest; otherwise a minimum.
-    pub resource_version: Option<String>,
-}
-
-/// The query of a list (and the selectors of a deletecollection).
+/// The query of a list or watch (and the selectors of a deletecollection).
 ///
 /// Texts are as received, decoded from the URL; the registry parses and refuses them.
 #[derive(Debug, Clone, Default)]
@@ -132,69 +125,69 @@ pub struct ListQuery {
     pub field_selector: Option<String>,
     /// `shardSelector`: see [`ShardSelector`](steersman_cel::ShardSelector).
     pub shard_selector: Option<String>,
-    /// `limit`: items per page; zero or less for all.
+    /// `limit`: items per page; zero or less for all. A watch ignores it.
     pub limit: i64,
-    /// `continue`: the token of the previous page.
+    /// `continue`: the token of the previous page, which a watch refuses.
     pub continue_token: Option<String>,
-    /// `resourceVersion`.
+    /// `resourceVersion`. A watch from an absent or empty one, or from `0`, starts with an `ADDED` per object.
     pub resource_version: Option<String>,
-    /// `resourceVersionMatch`: `Exact` or `NotOlderThan`.
+    /// `resourceVersionMatch`: `Exact` or `NotOlderThan`; of a watch only `NotOlderThan`, with
+    /// `sendInitialEvents`.
     pub resource_version_match: Option<String>,
-    /// `sendInitialEvents`, which a list refuses.
+    /// `sendInitialEvents`: whether the client asks for an `ADDED` per existing object first. A list refuses it.
     pub send_initial_events: Option<bool>,
-}
-
-/// The query of a watch.
-#[derive(Debug, Clone, Default)]
-pub struct WatchOptions {
-    /// `labelSelector`: selects objects by their labels.
-    pub label_selector: Option<String>,
-    /// `fieldSelector`: selects objects by their fields.
-    pub field_selector: Option<String>,
-    /// `shardSelector`: see [`ShardSelector`](steersman_cel::ShardSelector).
-    pub shard_selector: Option<String>,
-    /// `resourceVersion`: absent, empty or `0` starts with an `ADDED` per object.
-    pub resource_version: Option<String>,
-    /// `resourceVersionMatch`: only `NotOlderThan`, with `sendInitialEvents`.
-    pub resource_version_match: Option<String>,
-    /// `allowWatchBookmarks`: whether the client accepts bookmarks.
+    /// `allowWatchBookmarks`: whether the client accepts bookmarks. A list ignores it.
     pub allow_bookmarks: bool,
-    /// `sendInitialEvents`: whether the client asks for an `ADDED` per existing object first.
-    pub send_initial_events: Option<bool>,
-    /// `limit` and `continue`, which a watch ignores or refuses.
-    pub continue_token: Option<String>,
 }
 
-/// The query of a create, update or patch. Values are as received; the registry checks them.
-#[derive(Debug, Clone, Default)]
+/// The query of a create, update or patch. Values are as received; the registry checks them. Serialised
+/// as webhooks see it.
+#[derive(Debug, Clone, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct WriteOptions {
     /// `dryRun`, every occurrence; `All` is the only valid value.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dry_run: Vec<String>,
     /// `fieldManager`: the owner of the fields that the write changes.
+    #[serde(skip_serializing_if = "is_blank")]
     pub field_manager: Option<String>,
     /// The `User-Agent` header, which names the manager without a `fieldManager`.
+    #[serde(skip)]
     pub user_agent: Option<String>,
     /// The user of the request.
+    #[serde(skip)]
     pub user: Arc<User>,
     /// `fieldValidation`: `Ignore`, `Warn` (also if absent) or `Strict`.
+    #[serde(skip_serializing_if = "is_blank")]
     pub field_validation: Option<String>,
     /// `force`, which only an apply may carry.
+    #[serde(skip)]
     pub force: Option<bool>,
 }
 
-/// The body (or query) of a delete: `DeleteOptions`.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[expect(clippy::ref_option, reason = "serde passes the field")]
+fn is_blank(text: &Option<String>) -> bool {
+    text.as_deref().is_none_or(str::is_empty)
+}
+
+/// The body (or query) of a delete: `DeleteOptions`. Serialised as webhooks see it.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DeleteOptions {
     /// `dryRun`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dry_run: Vec<String>,
     /// `gracePeriodSeconds`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub grace_period_seconds: Option<i64>,
     /// `propagationPolicy`: `Foreground`, `Background` or `Orphan`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub propagation_policy: Option<String>,
     /// `orphanDependents`, the deprecated form of `Orphan`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub orphan_dependents: Option<bool>,
     /// Conditions for the delete.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub preconditions: Option<Preconditions>,
     /// The user of the request.
     #[serde(skip)]
@@ -202,12 +195,14 @@ pub struct DeleteOptions {
 }
 
 /// The state that the stored object must have for a delete.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Preconditions {
     /// The stored object's uid.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub uid: Option<String>,
     /// The stored object's resource version.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub resource_version: Option<String>,
 }
 
@@ -219,59 +214,37 @@ pub struct VersionedObject {
     pub stored: Arc<Stored>,
 }
 
+impl Deref for VersionedObject {
+    type Target = Stored;
+
+    fn deref(&self) -> &Stored {
+        &self.stored
+    }
+}
+
 impl VersionedObject {
     /// Returns the whole object, `kind` and `apiVersion` first.
-    #[must_use]
     pub fn bytes(&self) -> Bytes {
         self.stored.bytes().clone()
     }
 
     /// Returns the object without `kind` and `apiVersion`, as items of a built-in list are written.
     /// The bytes lack the opening brace, so that `{` followed by them is the item.
-    #[must_use]
     pub fn bytes_after_type(&self) -> Bytes {
         self.stored.bytes().slice(self.stored.after_type()..)
     }
 
-    /// Returns the line of a watch event of that type, if it was serialised with the object.
-    #[must_use]
-    pub fn line(&self, made: ChangeType) -> Option<Bytes> {
-        self.stored.line(made)
-    }
-
-    /// Returns the object of a built-in kind in protobuf (SRV-STORE-9).
-    ///
-    /// # Errors
-    /// Fails if the kind is not built in, or if a member is not of its type.
-    pub fn protobuf(&self) -> Result<&ProtobufForm, &EncodeError> {
-        self.stored.protobuf()
-    }
-
-    /// Returns the decoded object without its managedFields (SRV-STORE-8).
-    pub fn lean(&self) -> &Value {
-        self.stored.lean()
-    }
-
     /// Returns the whole object; does not keep a newly decoded form (SRV-STORE-7).
-    #[must_use]
     pub fn look(&self) -> Cow<'_, Value> {
         self.stored.look_whole()
     }
 
     /// Returns `metadata.name`.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.stored.name
     }
 
-    /// Returns the metadata as JSON without decoding the object.
-    #[must_use]
-    pub fn metadata(&self) -> &str {
-        self.stored.metadata()
-    }
-
     /// Returns the decoded object, and keeps it decoded for the lifetime of this value.
-    #[must_use]
     pub fn value(&self) -> &Value {
         &self.stored.value
     }
@@ -314,7 +287,6 @@ pub struct StoredPage {
 
 impl StoredPage {
     /// Returns the text of the revision; empty for objects that are not stored.
-    #[must_use]
     pub fn resource_version(&self) -> String {
         match self.revision {
             0 => String::new(),
@@ -346,7 +318,6 @@ pub enum WatchEvent {
 
 impl WatchEvent {
     /// Returns `ADDED`, `MODIFIED`, `DELETED`, `BOOKMARK` or `ERROR`.
-    #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Added(_) => "ADDED",
@@ -358,7 +329,6 @@ impl WatchEvent {
     }
 
     /// Returns the object of `ADDED`, `MODIFIED` and `DELETED`.
-    #[must_use]
     pub fn object(&self) -> Option<&VersionedObject> {
         match self {
             Self::Added(object) | Self::Modified(object) | Self::Deleted(object) => Some(object),

@@ -7,9 +7,8 @@ use steersman_apimachinery::status::Status;
 use steersman_schema::types;
 
 use super::catalogue::Catalogue;
-use super::intake::FieldValidation;
+use super::intake::{FieldValidation, LEGACY_SCHEME, judge_unknown, unconvertible};
 
-/// A kind that only requests contain.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RequestKind {
     pub(crate) version: &'static str,
@@ -21,15 +20,18 @@ pub(crate) struct RequestKind {
     scheme: &'static str,
 }
 
-const LEGACY: &str = "k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30";
+/// Returns a kind of the scheme of the built-in kinds.
+const fn built_in(version: &'static str, kind: &'static str, package: &'static str) -> RequestKind {
+    RequestKind {
+        version,
+        kind,
+        also: version,
+        package,
+        scheme: LEGACY_SCHEME,
+    }
+}
 
-pub(crate) const SCALE: RequestKind = RequestKind {
-    version: "autoscaling/v1",
-    kind: "Scale",
-    also: "autoscaling/v1",
-    package: "autoscaling",
-    scheme: LEGACY,
-};
+pub(crate) const SCALE: RequestKind = built_in("autoscaling/v1", "Scale", "autoscaling");
 
 /// The scale of a custom resource; its scheme has no other kinds.
 pub(crate) const CUSTOM_SCALE: RequestKind = RequestKind {
@@ -38,29 +40,15 @@ pub(crate) const CUSTOM_SCALE: RequestKind = RequestKind {
     ..SCALE
 };
 
-pub(crate) const BINDING: RequestKind = RequestKind {
-    version: "v1",
-    kind: "Binding",
-    also: "v1",
-    package: "core",
-    scheme: LEGACY,
-};
+pub(crate) const BINDING: RequestKind = built_in("v1", "Binding", "core");
 
 pub(crate) const EVICTION: RequestKind = RequestKind {
-    version: "policy/v1",
-    kind: "Eviction",
     also: "policy/v1beta1",
-    package: "policy",
-    scheme: LEGACY,
+    ..built_in("policy/v1", "Eviction", "policy")
 };
 
-pub(crate) const TOKEN_REQUEST: RequestKind = RequestKind {
-    version: "authentication.k8s.io/v1",
-    kind: "TokenRequest",
-    also: "authentication.k8s.io/v1",
-    package: "authentication",
-    scheme: LEGACY,
-};
+pub(crate) const TOKEN_REQUEST: RequestKind =
+    built_in("authentication.k8s.io/v1", "TokenRequest", "authentication");
 
 impl RequestKind {
     /// Decodes a body. Returns the ignored fields, as messages name them.
@@ -79,27 +67,16 @@ impl RequestKind {
             if sent.is_empty() { absent } else { sent }.to_owned()
         };
         let (version, kind) = (text("apiVersion", self.version), text("kind", self.kind));
-        let short = version.rsplit('/').next().unwrap_or_default();
         let refuse = |why: &str| {
-            let (wanted, short) = (self.kind, go::quote(short));
+            let short = go::quote(version.rsplit('/').next().unwrap_or_default());
+            let wanted = self.kind;
             Status::bad_request(format!(
                 "{kind} in version {short} cannot be handled as a {wanted}: {why}"
             ))
         };
         if kind != self.kind || (version != self.version && version != self.also) {
-            let (package, wanted, scheme) = (self.package, self.kind, self.scheme);
-            return Err(refuse(
-                &if !package.is_empty() && catalogue.knows_kind(&version, &kind) {
-                    format!(
-                        "converting ({short}.{kind}) to ({package}.{wanted}): unknown conversion"
-                    )
-                } else {
-                    let (kind, version) = (go::quote(&kind), go::quote(&version));
-                    format!(
-                        "no kind {kind} is registered for version {version} in scheme \"{scheme}\""
-                    )
-                },
-            ));
+            let ty = (self.package, self.kind, self.scheme);
+            return Err(refuse(&unconvertible(catalogue, ty, &version, &kind)));
         }
         let mut unknown = Vec::new();
         if let Some(Value::Object(fields)) = body.get("metadata") {
@@ -108,17 +85,6 @@ impl RequestKind {
             unknown = types::decode_metadata(&mut fields, true).map_err(|why| refuse(&why))?;
         }
         unknown.extend(types::decode(self.version, self.kind, body).map_err(|why| refuse(&why))?);
-        let messages: Vec<String> = unknown
-            .iter()
-            .map(|field| format!("unknown field {}", go::quote(field)))
-            .collect();
-        match validation {
-            FieldValidation::Strict if !messages.is_empty() => {
-                let all = messages.join(", ");
-                Err(refuse(&format!("strict decoding error: {all}")))
-            }
-            FieldValidation::Warn => Ok(messages),
-            FieldValidation::Strict | FieldValidation::Ignore => Ok(Vec::new()),
-        }
+        judge_unknown(&unknown, validation).map_err(|why| refuse(&why))
     }
 }

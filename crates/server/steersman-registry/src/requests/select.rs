@@ -8,16 +8,18 @@ use steersman_apimachinery::go;
 use steersman_apimachinery::selector::{FieldSelector, LabelSelector};
 use steersman_apimachinery::status::Status;
 use steersman_cel::ShardSelector;
-use steersman_schema::resource::{FieldRefusal, Resource};
+use steersman_schema::resource::{FieldRefusal, Resource, SelectableField};
 use steersman_schema::stored_schemas::{StoredSchemas, read_stored};
 use steersman_store::{Field, Stored};
+
+use super::options::ListQuery;
 
 /// The parsed selectors of one request, checked against its resource.
 #[derive(Debug, Clone)]
 pub(crate) struct Selectors {
     labels: LabelSelector,
     fields: FieldSelector,
-    known: Vec<(String, Vec<String>, &'static str)>,
+    known: Vec<SelectableField>,
     /// The schemas through which the fields of custom resources are read (SRV-CRD-2).
     schemas: StoredSchemas,
     shard: Option<ShardSelector>,
@@ -28,10 +30,10 @@ impl Selectors {
     ///
     /// # Errors
     /// 400 for a selector that does not parse.
-    pub(crate) fn parse(labels: Option<&str>, fields: Option<&str>) -> Result<Self, Status> {
+    pub(crate) fn parse(query: &ListQuery) -> Result<Self, Status> {
         Ok(Self {
-            labels: LabelSelector::parse(labels.unwrap_or_default())?,
-            fields: FieldSelector::parse(fields.unwrap_or_default())?,
+            labels: LabelSelector::parse(query.label_selector.as_deref().unwrap_or_default())?,
+            fields: FieldSelector::parse(query.field_selector.as_deref().unwrap_or_default())?,
             known: Vec::new(),
             schemas: StoredSchemas::default(),
             shard: None,
@@ -68,8 +70,7 @@ impl Selectors {
                     }
                 }));
             };
-            self.known
-                .push((label.to_owned(), field.path.clone(), field.default));
+            self.known.push(field.clone());
         }
         self.schemas = resource.stored_schemas.clone();
         Ok(self)
@@ -112,7 +113,6 @@ impl Selectors {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
-    /// Returns whether an object is selected.
     pub(crate) fn matches(&self, stored: &Stored) -> bool {
         self.shard
             .as_ref()
@@ -123,12 +123,11 @@ impl Selectors {
 
     /// Reads all selectable fields of an object at once, because further selectors are likely.
     fn pick(&self, value: &Value) -> Box<[Field]> {
+        let read = |field: &SelectableField| (&*read(value, field)).into();
         let known = self.known.iter();
-        let fields = known.map(|(label, path, default)| {
-            let found = read(value, path, default);
-            (label.as_str().into(), (&*found).into())
-        });
-        fields.collect()
+        known
+            .map(|field| (field.label.as_str().into(), read(field)))
+            .collect()
     }
 
     fn field<'a>(&self, label: &str, stored: &'a Stored) -> Cow<'a, str> {
@@ -136,21 +135,21 @@ impl Selectors {
             "metadata.name" => Cow::Borrowed(&*stored.name),
             "metadata.namespace" => Cow::Borrowed(&*stored.namespace),
             label => {
-                let found = self.known.iter().find(|(known, _, _)| known == label);
+                let found = self.known.iter().find(|known| known.label == label);
                 let schema = self
                     .schemas
                     .for_read(stored.api_version(), stored.has_status());
-                found.map_or(Cow::Borrowed(""), |(_, path, default)| {
+                found.map_or(Cow::Borrowed(""), |field| {
                     if let Some(schema) = schema {
                         let mut value = stored.look().into_owned();
                         read_stored(schema, &mut value);
-                        return Cow::Owned(read(&value, path, default).into_owned());
+                        return Cow::Owned(read(&value, field).into_owned());
                     }
                     let mut picked = stored.fields(|value| self.pick(value)).iter();
                     match picked.find(|(known, _)| **known == *label) {
                         Some((_, value)) => Cow::Borrowed(&**value),
                         // Another version of the CRD has more selectable fields.
-                        None => Cow::Owned(read(&stored.look(), path, default).into_owned()),
+                        None => Cow::Owned(read(&stored.look(), field).into_owned()),
                     }
                 })
             }
@@ -158,13 +157,10 @@ impl Selectors {
     }
 }
 
-fn read<'a>(object: &'a Value, path: &[String], default: &'static str) -> Cow<'a, str> {
-    let mut at = object;
-    for key in path {
-        at = &at[key.as_str()];
-    }
-    match at {
-        Value::Null => Cow::Borrowed(default),
+fn read<'a>(object: &'a Value, field: &SelectableField) -> Cow<'a, str> {
+    let path = field.path.iter();
+    match path.fold(object, |at, key| &at[key.as_str()]) {
+        Value::Null => Cow::Borrowed(field.default),
         Value::String(text) => Cow::Borrowed(text),
         other => Cow::Owned(other.to_string()),
     }

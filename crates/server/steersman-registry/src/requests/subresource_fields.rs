@@ -4,9 +4,8 @@ use serde_json::Value;
 use steersman_builtins::crd;
 use steersman_schema::resource::Resource;
 
-use super::intake;
-use super::metadata;
 use super::options::Subresource;
+use super::{intake, metadata};
 
 /// Normalises a decoded object to its stored form, with the parts of the old one that this
 /// subresource does not write.
@@ -31,7 +30,6 @@ pub(crate) fn complete(
     merged
 }
 
-/// Returns an object without some of its members.
 fn all_but(old: &Value, left_out: &[&str]) -> Value {
     let members = old.as_object().into_iter().flatten();
     let kept = members.filter(|(name, _)| !left_out.contains(&name.as_str()));
@@ -49,10 +47,7 @@ pub(crate) fn merge(
         Subresource::Main | Subresource::Scale if keeps_status(resource) => {
             let mut merged = new;
             let members = metadata::members(&mut merged);
-            match old.get("status") {
-                Some(status) => members.insert("status".to_owned(), status.clone()),
-                None => members.remove("status"),
-            };
+            metadata::assign(members, "status", old.get("status").cloned());
             merged
         }
         Subresource::Main | Subresource::Scale => new,
@@ -60,21 +55,14 @@ pub(crate) fn merge(
             let mut merged =
                 with_metadata(all_but(old, &["metadata"]), new.get("metadata").cloned());
             let spec = metadata::members(&mut merged["spec"]);
-            match new["spec"].get("finalizers") {
-                Some(finalizers) => spec.insert("finalizers".to_owned(), finalizers.clone()),
-                None => spec.remove("finalizers"),
-            };
+            metadata::assign(spec, "finalizers", new["spec"].get("finalizers").cloned());
             merged
         }
         Subresource::EphemeralContainers => {
             let mut merged = old.clone();
             let spec = metadata::members(&mut merged["spec"]);
-            match new["spec"].get("ephemeralContainers") {
-                Some(containers) => {
-                    spec.insert("ephemeralContainers".to_owned(), containers.clone())
-                }
-                None => spec.remove("ephemeralContainers"),
-            };
+            let containers = new["spec"].get("ephemeralContainers").cloned();
+            metadata::assign(spec, "ephemeralContainers", containers);
             merged
         }
         Subresource::Resize => {
@@ -88,10 +76,11 @@ pub(crate) fn merge(
             let mut merged =
                 with_metadata(all_but(old, &["metadata"]), new.get("metadata").cloned());
             let status = metadata::members(&mut merged["status"]);
-            match new["status"].get("conditions") {
-                Some(conditions) => status.insert("conditions".to_owned(), conditions.clone()),
-                None => status.remove("conditions"),
-            };
+            metadata::assign(
+                status,
+                "conditions",
+                new["status"].get("conditions").cloned(),
+            );
             merged
         }
         Subresource::Status => write_status(resource, new, old),
@@ -132,10 +121,7 @@ fn write_status(resource: &Resource, mut new: Value, old: &Value) -> Value {
     let mut sent = new.get_mut("metadata").map(Value::take).unwrap_or_default();
     for field in resource.status_metadata.kept() {
         let fields = metadata::members(&mut sent);
-        match old["metadata"].get(*field) {
-            Some(value) => fields.insert((*field).to_owned(), value.clone()),
-            None => fields.remove(*field),
-        };
+        metadata::assign(fields, field, old["metadata"].get(*field).cloned());
     }
     with_metadata(merged, Some(sent))
 }

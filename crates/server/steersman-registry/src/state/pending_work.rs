@@ -11,7 +11,6 @@ use steersman_store::Stored;
 
 use crate::requests::metadata;
 
-/// The address of a stored object.
 pub(crate) type Address = (StorageKey, Arc<str>, Arc<str>);
 
 /// The namespace and the name of a Secret.
@@ -25,7 +24,6 @@ pub(crate) const ORPHAN: &str = "orphan";
 /// The finalizer of an owner that is removed after its dependents were deleted.
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
 
-/// What happens to the dependents of a deleted object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PropagationPolicy {
     Background,
@@ -46,14 +44,14 @@ pub(crate) struct QuotaTally {
 pub(crate) struct PendingWork {
     objects: VecDeque<Address>,
     known: HashSet<Address>,
-    namespaces: BTreeSet<Arc<str>>,
+    pub(crate) namespaces: BTreeSet<Arc<str>>,
     /// Namespaces that may lack their ServiceAccount or certificate.
-    lacking: BTreeSet<Arc<str>>,
+    pub(crate) lacking: BTreeSet<Arc<str>>,
     /// The names of terminating definitions with objects that are still to be deleted.
     pub(crate) definitions: BTreeSet<Arc<str>>,
     /// The names of namespaces at the beginning of their deletion: the namespace controller leaves them alone until
     /// [`Registry::remove_marked`](crate::Registry::remove_marked).
-    marked_namespaces: BTreeSet<Arc<str>>,
+    pub(crate) marked_namespaces: BTreeSet<Arc<str>>,
     /// Whether versions of custom resources may have been added or removed.
     pub(crate) versions: bool,
     /// Changes of usage that the quotas of namespaces have not counted yet.
@@ -79,38 +77,15 @@ impl PendingWork {
         }
     }
 
-    /// Puts the looks of the namespace controller at a namespace off.
-    pub(crate) fn mark_namespace(&mut self, name: &Arc<str>) {
-        self.marked_namespaces.insert(Arc::clone(name));
-    }
-
-    /// Schedules the looks that were put off.
-    pub(crate) fn resume_namespaces(&mut self) {
-        self.namespaces.append(&mut self.marked_namespaces);
-    }
-
     /// Returns whether objects that were marked as deleted wait for their removal after the request.
     pub(crate) fn has_marked(&self) -> bool {
         !self.definitions.is_empty() || !self.marked_namespaces.is_empty()
-    }
-
-    /// Schedules a check of the namespace for a missing ServiceAccount or certificate.
-    pub(crate) fn lacking_namespace(&mut self, namespace: &str) {
-        self.lacking.insert(namespace.into());
-    }
-
-    pub(crate) fn next_lacking(&mut self) -> Option<Arc<str>> {
-        self.lacking.pop_first()
     }
 
     pub(crate) fn next_object(&mut self) -> Option<Address> {
         let next = self.objects.pop_front()?;
         self.known.remove(&next);
         Some(next)
-    }
-
-    pub(crate) fn next_namespace(&mut self) -> Option<Arc<str>> {
-        self.namespaces.pop_first()
     }
 }
 
@@ -128,7 +103,6 @@ pub(crate) struct OwnershipChange {
 }
 
 impl OwnershipChange {
-    /// Compares two states of an object.
     pub(crate) fn between(old: Option<&Stored>, new: &Value) -> Self {
         let new_owners = references(new);
         let owned_before = old.is_some_and(|old| old.owners().next().is_some());
@@ -155,13 +129,11 @@ impl OwnershipChange {
     }
 }
 
-/// Returns the owner references of an object.
 pub(crate) fn references(object: &Value) -> &[Value] {
     let owners = object["metadata"]["ownerReferences"].as_array();
     owners.map(Vec::as_slice).unwrap_or_default()
 }
 
-/// Returns whether this reference blocks the foreground deletion of the owner.
 pub(crate) fn blocks(reference: &Value) -> bool {
     reference["blockOwnerDeletion"] == true
 }

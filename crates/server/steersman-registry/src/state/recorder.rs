@@ -1,9 +1,9 @@
 //! Words: the part of the state that a transaction is compared with.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// The numbers that a server continues after a restart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Counters {
     pub(super) random: u64,

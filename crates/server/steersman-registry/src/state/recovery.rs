@@ -5,7 +5,6 @@ use serde_json::Value;
 use super::registry::Registry;
 use super::snapshot::Snapshot;
 use super::transaction::{LoggedTransaction, TransactionError};
-use crate::requests::rng::Rng;
 
 /// A snapshot and the transactions after it.
 ///
@@ -59,21 +58,18 @@ impl Recovery {
     }
 
     /// Returns the revision after the last transaction.
-    #[must_use]
     pub fn revision(&self) -> u64 {
         let last = self.later.last();
         last.map_or(self.snapshot.revision(), |last| last.revision)
     }
 
     /// Returns the number of the last transaction.
-    #[must_use]
     pub fn transactions(&self) -> u64 {
         let last = self.later.last();
         last.map_or(self.snapshot.transactions(), |last| last.number)
     }
 
     /// Returns the number of transactions after the snapshot.
-    #[must_use]
     pub fn replayed(&self) -> usize {
         self.later.len()
     }
@@ -110,9 +106,7 @@ impl Registry {
             }
             self.touch(storage);
         }
-        self.rng = Rng::new(transaction.counters.random);
-        self.last_address = transaction.counters.addresses;
-        self.last_node_port = transaction.counters.node_ports;
+        self.set_counters(transaction.counters);
         if let Some(tokens) = &transaction.tokens {
             self.tokens = tokens.clone();
         }

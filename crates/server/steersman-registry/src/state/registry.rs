@@ -7,21 +7,23 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use steersman_auth::OptionError;
-use steersman_auth::{Authorization, Authorizer, TokenIssuer, TokenOptions, TokenSecret, Tokens};
+use steersman_apimachinery::status::{GroupResource, Status};
+use steersman_auth::{
+    Authorization, Authorizer, OptionError, TokenIssuer, TokenOptions, TokenSecret, Tokens,
+};
 use steersman_schema::builtin::STORAGE_MIGRATION;
 use steersman_schema::resource::{Resource, StorageKey};
 use steersman_store::{AfterWrites, Draft, Store, Stored};
 
 use super::pending_work::{Address, OwnershipChange, PendingWork, SecretName};
-use super::recorder::Recorder;
+use super::recorder::{Counters, Recorder};
 use super::service_network::ServiceNetwork;
 use crate::policies::compiled::Compiled;
 use crate::policies::presence::Presence;
 use crate::requests::catalogue::Catalogue;
 use crate::requests::claimed_names::ClaimedNames;
 use crate::requests::metadata;
-use crate::requests::options::VersionedObject;
+use crate::requests::options::{ObjectTarget, VersionedObject};
 use crate::requests::rng::Rng;
 use crate::state::verb_state::VerbState;
 
@@ -116,24 +118,19 @@ pub struct Registry {
     pub(crate) rng: Rng,
     pub(crate) store: Store,
     pub(crate) catalogue: Catalogue,
-    /// The names of the stored definitions.
     pub(crate) claimed_names: ClaimedNames,
     /// Objects by the uids of their owners.
     pub(crate) dependents: HashMap<String, BTreeSet<Address>>,
     /// Removed objects that the controllers of this registry have not processed yet, for instance
     /// the garbage collector.
     pub(crate) removed: VecDeque<(StorageKey, Arc<Stored>)>,
-    /// The pending work of controllers that act within requests.
     pub(crate) pending: PendingWork,
-    /// The network of the addresses of Services.
     pub(crate) service_network: ServiceNetwork,
     /// The last address allocated to a Service, as an offset in the service network.
     pub(crate) last_address: u32,
     pub(crate) last_node_port: i64,
     changed: BTreeSet<StorageKey>,
-    /// Whether webhooks, policies and quotas exist.
     pub(crate) presence: Presence,
-    /// The compiled webhooks and admission policies.
     pub(crate) compiled: RefCell<Compiled>,
     /// The webhook calls and warnings of the running verb. In a cell because reads have them too.
     pub(crate) verb_state: RefCell<VerbState>,
@@ -145,9 +142,7 @@ pub struct Registry {
     pub(crate) authority: Option<String>,
     /// The address of the listener; `None` before the server listens.
     pub(crate) listens: Option<SocketAddr>,
-    /// The registered bearer tokens.
     pub(crate) tokens: Tokens,
-    /// Signs tokens of ServiceAccounts, and checks their signatures.
     pub(crate) issuer: TokenIssuer,
     /// The number of the last transaction.
     pub(crate) transactions: u64,
@@ -155,7 +150,6 @@ pub struct Registry {
     pub(crate) recorder: Option<Recorder>,
     /// The newest revision that watches may see (WAL-1).
     pub(crate) visible: u64,
-    /// An option that cannot be used.
     option_problem: Option<OptionError>,
 }
 
@@ -220,14 +214,12 @@ impl Registry {
 
     /// Returns the option that cannot be used, if there is one. A server with such an option does
     /// not listen.
-    #[must_use]
     pub fn option_problem(&self) -> Option<&OptionError> {
         self.option_problem.as_ref()
     }
 
     /// Returns the metadata of the issuer of ServiceAccounts' tokens (OpenID Connect Discovery), if
     /// the issuer is a URL that may have such metadata.
-    #[must_use]
     pub fn issuer_metadata(&self) -> Option<Value> {
         let base = self.listens.map(|mut address| {
             if address.ip().is_unspecified() {
@@ -242,13 +234,11 @@ impl Registry {
     }
 
     /// Returns whether the issuer of ServiceAccounts' tokens has metadata.
-    #[must_use]
     pub fn has_issuer(&self) -> bool {
         self.issuer.has_metadata()
     }
 
     /// Returns the JSON Web Key Set of the issuer of ServiceAccounts' tokens.
-    #[must_use]
     pub fn issuer_keys(&self) -> Value {
         self.issuer.key_set()
     }
@@ -259,20 +249,17 @@ impl Registry {
     }
 
     /// Returns every served resource (one entry per served version), groups in discovery's order.
-    #[must_use]
     pub fn resources(&self) -> &[Arc<Resource>] {
         self.catalogue.all()
     }
 
     /// Returns a number that grows whenever [`Registry::resources`] changes: discovery documents
     /// may be cached until then.
-    #[must_use]
     pub fn catalogue_version(&self) -> u64 {
         self.catalogue.version()
     }
 
     /// Returns the resource of a path.
-    #[must_use]
     pub fn resource(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {
         self.catalogue.find(group, version, plural).map(Arc::clone)
     }
@@ -291,14 +278,28 @@ impl Registry {
         counts
     }
 
-    /// Returns the number of decoded objects of a storage.
-    #[must_use]
-    pub fn decoded(&self, storage: &StorageKey) -> usize {
-        self.store.decoded(storage)
+    /// Returns the store, for components inside the server such as the simulator.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Returns the objects of a storage with this owner uid, in the order of their names.
+    pub fn dependents_in(&self, storage: &StorageKey, uid: &str) -> Vec<Arc<Stored>> {
+        let known = self.dependents.get(uid).into_iter().flatten();
+        known
+            .filter(|(at, _, _)| at == storage)
+            .filter_map(|(at, namespace, name)| self.store.get(at, namespace, name))
+            .cloned()
+            .collect()
+    }
+
+    /// Returns the revision `ago` revisions before the newest, limited by what is retained.
+    pub fn past_revision(&self, ago: u64) -> u64 {
+        let past = self.store.revision().saturating_sub(ago);
+        past.max(self.store.compacted()).max(1)
     }
 
     /// Returns the newest revision of the store.
-    #[must_use]
     pub fn revision(&self) -> u64 {
         self.store.revision()
     }
@@ -327,6 +328,44 @@ impl Registry {
     pub fn compact(&mut self) {
         self.store.compact(self.store.revision());
         self.forgotten = self.store.revision();
+    }
+
+    /// Returns a stored object of a kind, which is given by its group and its plural name.
+    pub(crate) fn object(
+        &self,
+        (group, plural): (&str, &str),
+        namespace: &str,
+        name: &str,
+    ) -> Option<&Arc<Stored>> {
+        self.store
+            .get(&StorageKey::new(group, plural), namespace, name)
+    }
+
+    /// Returns a stored object of a kind, or 404.
+    pub(crate) fn existing(
+        &self,
+        (group, plural): (&str, &str),
+        namespace: &str,
+        name: &str,
+    ) -> Result<&Arc<Stored>, Status> {
+        let found = self.object((group, plural), namespace, name);
+        found.ok_or_else(|| Status::not_found(GroupResource::new(group, plural), name))
+    }
+
+    /// Returns the stored object that a request names, or 404.
+    pub(crate) fn target(&self, target: ObjectTarget<'_>) -> Result<&Arc<Stored>, Status> {
+        let ObjectTarget { resource, name, .. } = target;
+        let found = self.store.get(&resource.storage, target.scope(), name);
+        found.ok_or_else(|| Status::not_found(resource.group_resource(), name))
+    }
+
+    /// Returns the stored objects of a kind, of one namespace or of all.
+    pub(crate) fn objects<'a>(
+        &'a self,
+        (group, plural): (&str, &str),
+        namespace: Option<&'a str>,
+    ) -> impl Iterator<Item = &'a Arc<Stored>> + use<'a> {
+        self.store.list(&StorageKey::new(group, plural), namespace)
     }
 
     /// Marks a storage as changed without a change of an object, so that its watches poll.
@@ -368,7 +407,6 @@ impl Registry {
         stored
     }
 
-    /// Adds an object to the index of owners.
     pub(crate) fn link(&mut self, storage: &StorageKey, stored: &Stored) {
         for owner in stored.owners() {
             let address = address(storage, stored);
@@ -391,7 +429,6 @@ impl Registry {
         Some(gone)
     }
 
-    /// Removes an object from the index of owners.
     pub(crate) fn unlink(&mut self, storage: &StorageKey, old: &Stored) {
         let address = address(storage, old);
         for owner in old.owners() {
@@ -402,6 +439,20 @@ impl Registry {
                 }
             }
         }
+    }
+
+    pub(super) fn counters(&self) -> Counters {
+        Counters {
+            random: self.rng.state(),
+            addresses: self.last_address,
+            node_ports: self.last_node_port,
+        }
+    }
+
+    pub(super) fn set_counters(&mut self, counters: Counters) {
+        self.rng = Rng::new(counters.random);
+        self.last_address = counters.addresses;
+        self.last_node_port = counters.node_ports;
     }
 
     /// Builds an answer that is not stored: a dry run's, or a derived object such as a Scale.
@@ -417,7 +468,6 @@ impl Registry {
     }
 }
 
-/// Returns the storage of ClusterRoles.
 pub(crate) fn cluster_roles() -> StorageKey {
     StorageKey::new("rbac.authorization.k8s.io", "clusterroles")
 }

@@ -5,10 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use steersman_auth::OptionError;
 
-/// The name of the option.
 const OPTION: &str = "service_cluster_ip_range";
 
-/// The network from which Services get their addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ServiceNetwork {
     /// The address of the network as a number; an IPv4 address has 32 bits.
@@ -65,12 +63,10 @@ impl ServiceNetwork {
         })
     }
 
-    /// Returns the family of the addresses.
     pub(crate) fn family(&self) -> &'static str {
         if self.is_v6 { "IPv6" } else { "IPv4" }
     }
 
-    /// Returns the other family.
     pub(crate) fn other_family(&self) -> &'static str {
         if self.is_v6 { "IPv4" } else { "IPv6" }
     }
@@ -84,7 +80,6 @@ impl ServiceNetwork {
         u32::try_from(last).unwrap_or(u32::MAX)
     }
 
-    /// Returns the address at an offset from the first address of the network.
     pub(crate) fn address(&self, offset: u32) -> IpAddr {
         let number = self.base | u128::from(offset);
         if self.is_v6 {
@@ -100,7 +95,6 @@ impl ServiceNetwork {
         self.address(1)
     }
 
-    /// Returns whether an address is in the network.
     pub(crate) fn contains(&self, address: &str) -> bool {
         let (number, is_v6, bits) = match address.parse() {
             Ok(IpAddr::V4(address)) => (u128::from(address.to_bits()), false, 32),

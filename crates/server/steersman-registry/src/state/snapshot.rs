@@ -12,8 +12,8 @@ use steersman_schema::resource::StorageKey;
 use steersman_store::Stored;
 
 use super::pending_work::PendingWork;
+use super::recorder::Counters;
 use super::registry::Registry;
-use crate::requests::rng::Rng;
 
 /// The first member of the text, which distinguishes it from later formats.
 const FORMAT: &str = "steersman-apiserver/1";
@@ -26,9 +26,7 @@ const FORMAT: &str = "steersman-apiserver/1";
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     revision: u64,
-    random: u64,
-    addresses: u32,
-    node_ports: i64,
+    counters: Counters,
     /// The number of the last transaction that it includes.
     transactions: u64,
     /// The secret of the key that signs tokens of ServiceAccounts; absent in texts of earlier
@@ -76,25 +74,21 @@ pub enum SnapshotError {
 
 impl Snapshot {
     /// Returns the revision at which it was taken.
-    #[must_use]
     pub fn revision(&self) -> u64 {
         self.revision
     }
 
     /// Returns the number of objects.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.storages.iter().map(|(_, objects)| objects.len()).sum()
     }
 
     /// Returns the number of the last transaction that it includes.
-    #[must_use]
     pub fn transactions(&self) -> u64 {
         self.transactions
     }
 
     /// Returns whether it holds no object.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -105,10 +99,8 @@ impl Snapshot {
     /// # Errors
     /// Returns the errors of `out`.
     pub fn write(&self, mut out: impl io::Write) -> io::Result<()> {
-        let counters = json!({
-            "random": self.random, "addresses": self.addresses, "node_ports": self.node_ports,
-            "transactions": self.transactions,
-        });
+        let mut counters = json!(self.counters);
+        counters["transactions"] = self.transactions.into();
         let key = self
             .key
             .as_ref()
@@ -149,7 +141,6 @@ impl Snapshot {
 
 impl Registry {
     /// Takes a snapshot of the current state.
-    #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let mut storages: Vec<(StorageKey, Vec<Arc<Stored>>)> = self
             .store
@@ -162,9 +153,7 @@ impl Registry {
         storages.sort_by(|left, right| left.0.cmp(&right.0));
         Snapshot {
             revision: self.store.revision(),
-            random: self.rng.state(),
-            addresses: self.last_address,
-            node_ports: self.last_node_port,
+            counters: self.counters(),
             transactions: self.transactions,
             key: Some(self.issuer.secret().clone()),
             tokens: self.tokens.kept(),
@@ -182,9 +171,7 @@ impl Registry {
     /// Replaces the state by the snapshot, without serving its CRDs.
     pub(super) fn restore_objects(&mut self, snapshot: &Snapshot) {
         // SRV-SNAP-1: uids continue the sequence, or objects of two runs could share one.
-        self.rng = Rng::new(snapshot.random);
-        self.last_address = snapshot.addresses;
-        self.last_node_port = snapshot.node_ports;
+        self.set_counters(snapshot.counters);
         // SRV-SNAP-3: credentials stay valid.
         if let Some(key) = &snapshot.key {
             self.issuer.set_secret(key.clone());
@@ -207,13 +194,15 @@ impl Registry {
 
     /// Serves the resources of all established CRDs, and records the names of all CRDs.
     pub(super) fn serve_definitions(&mut self) {
-        let definitions = StorageKey::new("apiextensions.k8s.io", "customresourcedefinitions");
-        let all: Vec<Arc<Stored>> = self.store.list(&definitions, None).cloned().collect();
+        let all: Vec<Arc<Stored>> = self
+            .objects(("apiextensions.k8s.io", "customresourcedefinitions"), None)
+            .cloned()
+            .collect();
         self.claimed_names.clear();
         for definition in &all {
             let definition = definition.borrowed();
             self.serve_restored(&definition);
-            let is_marked = !definition.meta("deletionTimestamp").is_empty();
+            let is_marked = definition.is_terminating();
             if is_marked && !crd::is_in_cleanup(definition.lean()) {
                 let name = Arc::clone(&definition.name);
                 self.pending.definitions.insert(name);

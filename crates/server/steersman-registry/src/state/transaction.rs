@@ -49,7 +49,6 @@ pub(super) struct LoggedChange {
     pub(super) object: Option<Arc<Value>>,
 }
 
-/// The members of a transaction's text.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TransactionText {
@@ -117,13 +116,11 @@ pub enum TransactionError {
 
 impl Transaction {
     /// Returns the number of the transaction.
-    #[must_use]
     pub fn number(&self) -> u64 {
         self.number
     }
 
     /// Returns the newest revision of the store after the transaction.
-    #[must_use]
     pub fn revision(&self) -> u64 {
         self.revision
     }
@@ -134,16 +131,11 @@ impl Transaction {
     /// # Errors
     /// Returns the errors of `out`.
     pub fn write(&self, mut out: impl io::Write) -> io::Result<()> {
-        let Counters {
-            random,
-            addresses,
-            node_ports,
-        } = self.counters;
+        let (number, revision) = (self.number, self.revision);
+        let counters = serde_json::to_string(&self.counters)?;
         write!(
             out,
-            "{{\"number\":{},\"revision\":{},\"counters\":{{\"random\":{random},\"addresses\":{addresses},\
-             \"node_ports\":{node_ports}}}",
-            self.number, self.revision
+            "{{\"number\":{number},\"revision\":{revision},\"counters\":{counters}"
         )?;
         if let Some(forgotten) = self.forgotten {
             write!(out, ",\"forgotten\":{forgotten}")?;
@@ -279,16 +271,7 @@ impl Registry {
         self.visible = revision;
     }
 
-    /// Returns the newest revision that watches may see.
     pub(crate) fn visible_revision(&self) -> u64 {
         self.store.revision().min(self.visible)
-    }
-
-    pub(super) fn counters(&self) -> Counters {
-        Counters {
-            random: self.rng.state(),
-            addresses: self.last_address,
-            node_ports: self.last_node_port,
-        }
     }
 }

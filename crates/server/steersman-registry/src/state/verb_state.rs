@@ -10,7 +10,6 @@ use crate::webhook::{CallResponse, WebhookCall};
 const MOST_OF_ALL: usize = 4 * 1024;
 const MOST_OF_ONE: usize = 256;
 
-/// The webhook calls and the warnings of the running verb.
 #[derive(Debug, Default)]
 pub(crate) struct VerbState {
     /// Whether a driver can make calls.
@@ -21,7 +20,6 @@ pub(crate) struct VerbState {
     pub(crate) asked: BTreeMap<String, usize>,
     /// The number of conversions that this run has needed so far.
     pub(crate) conversions: usize,
-    /// The calls to make.
     pub(crate) pending: Vec<WebhookCall>,
     /// The state from which the next run of the verb continues; only the verb knows its type.
     pub(crate) waiting: Option<Box<dyn Any + Send + Sync>>,
@@ -42,7 +40,6 @@ pub(crate) struct Warnings {
 }
 
 impl Warnings {
-    /// Adds a text at the end.
     pub(crate) fn note(&mut self, text: String) {
         if self.texts.contains(&text) {
             return;
@@ -66,7 +63,6 @@ impl Warnings {
         }
     }
 
-    /// Adds the unknown fields of a decoded body.
     pub(crate) fn note_unknown(&mut self, fields: Vec<String>) {
         self.decoded = true;
         for text in fields {

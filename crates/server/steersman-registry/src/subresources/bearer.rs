@@ -5,12 +5,10 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use steersman_auth::{CREDENTIAL_ID, ForeignToken, SECRET_ISSUER, User};
-use steersman_schema::resource::StorageKey;
 use steersman_store::Stored;
 
 use crate::state::registry::Registry;
 
-/// The message about an unknown token.
 const UNKNOWN: &str = "invalid bearer token";
 /// The message about a token of a deleted Pod, Secret or Node.
 pub(super) const INVALIDATED: &str = "service account token has been invalidated";
@@ -68,7 +66,6 @@ impl Registry {
         judged.map_err(|why| format!("[{UNKNOWN}, {why}]"))
     }
 
-    /// Returns the audiences of a token among those that were asked for.
     pub(super) fn audiences_of(
         &self,
         claims: &Value,
@@ -106,20 +103,20 @@ impl Registry {
         if ends.is_ok_and(|ends| ends < now) {
             return Err("service account token has expired".to_owned());
         }
-        let begins = at("nbf").and_then(|begins| begins.checked_sub(LEEWAY));
-        if begins.is_ok_and(|begins| begins > now) {
-            return Err("service account token is not valid yet".to_owned());
-        }
-        let issued = at("iat").and_then(|issued| issued.checked_sub(LEEWAY));
-        if issued.is_ok_and(|issued| issued > now) {
-            return Err("service account token is issued in the future".to_owned());
+        for (claim, why) in [
+            ("nbf", "service account token is not valid yet"),
+            ("iat", "service account token is issued in the future"),
+        ] {
+            let begins = at(claim).and_then(|begins| begins.checked_sub(LEEWAY));
+            if begins.is_ok_and(|begins| begins > now) {
+                return Err(why.to_owned());
+            }
         }
         let private = &claims["kubernetes.io"];
         let namespace = private["namespace"].as_str().unwrap_or_default();
         let account = &private["serviceaccount"];
         let (name, claimed) = (text(account, "name"), text(account, "uid"));
-        let accounts = StorageKey::new("", "serviceaccounts");
-        let Some(found) = self.store.get(&accounts, namespace, name) else {
+        let Some(found) = self.object(("", "serviceaccounts"), namespace, name) else {
             return Err(format!("serviceaccounts \"{name}\" not found"));
         };
         let uid = found.meta("uid");
@@ -163,7 +160,6 @@ impl Registry {
         Ok(ValidToken { user, audiences })
     }
 
-    /// Checks that the object to which a token is bound is still there.
     fn is_there(
         &self,
         (kind, plural): (&str, &str),
@@ -171,8 +167,7 @@ impl Registry {
         claimed: &str,
         now: Timestamp,
     ) -> Result<(), String> {
-        let storage = StorageKey::new("", plural);
-        let found = self.store.get(&storage, namespace, name);
+        let found = self.object(("", plural), namespace, name);
         let found = found.ok_or_else(|| INVALIDATED.to_owned())?;
         let uid = found.meta("uid");
         if uid != claimed {
@@ -187,26 +182,24 @@ impl Registry {
     }
 }
 
-/// Returns the audiences of `wanted` that are among the others.
 fn common(audiences: &[String], wanted: &[String]) -> Vec<String> {
     let wanted = wanted.iter();
     let both = wanted.filter(|one| audiences.contains(one));
     both.cloned().collect()
 }
 
-/// Returns whether an object is past its deletion time.
 fn is_gone(object: &Stored, now: Timestamp) -> bool {
     let deleted = object.meta("deletionTimestamp").parse::<Timestamp>();
     let deleted = deleted.and_then(|deleted| deleted.checked_add(LEEWAY));
     deleted.is_ok_and(|deleted| deleted < now)
 }
 
-fn text<'a>(value: &'a Value, field: &str) -> &'a str {
+pub(super) fn text<'a>(value: &'a Value, field: &str) -> &'a str {
     value[field].as_str().unwrap_or_default()
 }
 
 /// Returns a text, or the texts of a list.
-fn texts(value: &Value) -> Vec<String> {
+pub(super) fn texts(value: &Value) -> Vec<String> {
     match value {
         Value::String(one) => vec![one.clone()],
         other => {

@@ -9,11 +9,11 @@ use steersman_apimachinery::status::{Cause, Details, GroupResource, Status};
 use steersman_schema::resource::StorageKey;
 use steersman_store::Stored;
 
+use crate::objects::conditions;
 use crate::objects::scale::selector_text;
 use crate::requests::metadata;
 use crate::requests::options::{DeleteOptions, ObjectTarget, WriteOptions};
 use crate::state::registry::Registry;
-use crate::verbs::pods;
 
 /// Maximum number of evictions that a budget remembers; beyond it no eviction is allowed.
 const REMEMBERED: usize = 2000;
@@ -21,7 +21,6 @@ const REMEMBERED: usize = 2000;
 const BLOCKED: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
 
 impl Registry {
-    /// Deletes a Pod unless its budget forbids the eviction.
     pub(crate) fn evict(
         &mut self,
         namespace: &str,
@@ -91,11 +90,8 @@ impl Registry {
     /// (`addConditionAndDeletePod`).
     fn mark_disrupted(&mut self, pod: &Arc<Stored>) -> Arc<Stored> {
         let mut draft = pod.draft();
-        let known = draft.value["status"]["conditions"].as_array();
-        let mut known = known.into_iter().flatten();
-        let since = known
-            .find(|one| one["type"] == "DisruptionTarget" && one["status"] == "True")
-            .map(|one| one["lastTransitionTime"].clone());
+        let known = conditions::find_true(&draft.value, "DisruptionTarget");
+        let since = known.map(|one| one["lastTransitionTime"].clone());
         let condition = json!({
             "type": "DisruptionTarget",
             "status": "True",
@@ -105,7 +101,7 @@ impl Registry {
             "reason": "EvictionByEvictionAPI",
             "message": "Eviction API: evicting",
         });
-        pods::set_condition(&mut draft.value, condition);
+        conditions::set(&mut draft.value, condition);
         if pod.holds(&draft) {
             return Arc::clone(pod);
         }
@@ -113,15 +109,13 @@ impl Registry {
         self.put(&storage, &pod.namespace, &pod.name, draft)
     }
 
-    /// Returns the budget that an eviction of the Pod counts against.
     fn budget_of(&self, pod: &Stored) -> Result<Option<Arc<Stored>>, Status> {
         let phase = pod.lean()["status"]["phase"].as_str().unwrap_or_default();
-        let leaving = !pod.meta("deletionTimestamp").is_empty();
+        let leaving = pod.is_terminating();
         if leaving || matches!(phase, "Succeeded" | "Failed" | "Pending") {
             return Ok(None);
         }
-        let storage = StorageKey::new("policy", "poddisruptionbudgets");
-        let all = self.store.list(&storage, Some(&pod.namespace));
+        let all = self.objects(("policy", "poddisruptionbudgets"), Some(&pod.namespace));
         let mut budgets = all.filter(|budget| selects(budget.lean(), pod.lean()));
         let Some(budget) = budgets.next() else {
             return Ok(None);
@@ -131,11 +125,7 @@ impl Registry {
             let message = format!("Internal error occurred: {why}");
             return Err(Status::failure(500, "InternalError", message));
         }
-        let conditions = pod.lean()["status"]["conditions"].as_array();
-        let ready = conditions
-            .into_iter()
-            .flatten()
-            .any(|condition| condition["type"] == "Ready" && condition["status"] == "True");
+        let ready = conditions::find_true(pod.lean(), "Ready").is_some();
         let status = &budget.lean()["status"];
         let (healthy, wanted) = (
             count(status, "currentHealthy"),
@@ -223,7 +213,7 @@ fn take_disruption(budget: &Value, pod: &str, now: Timestamp) -> Result<Value, S
             "reason": "InsufficientPods",
             "message": "",
         });
-        pods::set_condition(&mut new, condition);
+        conditions::set(&mut new, condition);
     }
     Ok(new)
 }

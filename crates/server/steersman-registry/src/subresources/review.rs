@@ -8,6 +8,7 @@ use steersman_apimachinery::{go, names, order};
 use steersman_auth::{Attributes, User};
 use steersman_schema::resource::Resource;
 
+use super::bearer::{text, texts};
 use crate::admission::attributes::WriteAdmission;
 use crate::admission::mutation_progress::MutationProgress;
 use crate::objects::managed::{self, Ownership};
@@ -17,8 +18,9 @@ use crate::requests::options::{ObjectTarget, WriteOptions};
 use crate::state::registry::Registry;
 use crate::verbs::create::place;
 
-/// The API groups of reviews.
 const GROUPS: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"];
+
+const PATH_FIELD: &str = "spec.nonResourceAttributes";
 
 /// Returns whether a kind is a review, which is created and answered but not stored.
 pub fn is_review(resource: &Resource) -> bool {
@@ -51,7 +53,7 @@ impl Registry {
         let admission = WriteAdmission::of_write(target, ("CREATE", &name), options);
         let progress = &mut MutationProgress::default();
         self.admit_mutating(&admission, &mut review, None, progress)?;
-        self.admit_validating(&admission, Some(&review), None)?;
+        self.admit_validating(&admission, (Some(&review), None))?;
         let user = &options.user;
         let answer = match resource.kind.as_str() {
             "TokenReview" => self.token_review(review)?,
@@ -76,11 +78,7 @@ impl Registry {
             let message = "token is required for TokenReview in authentication";
             return Err(Status::bad_request(message));
         }
-        let audiences = review["spec"]["audiences"].as_array().into_iter().flatten();
-        let audiences: Vec<String> = audiences
-            .filter_map(Value::as_str)
-            .map(str::to_owned)
-            .collect();
+        let audiences = texts(&review["spec"]["audiences"]);
         review["status"] = match self.authenticate(token, &audiences, self.now) {
             Ok(known) => json!({
                 "authenticated": true,
@@ -153,28 +151,18 @@ impl Registry {
     }
 }
 
-fn text<'a>(value: &'a Value, field: &str) -> &'a str {
-    value[field].as_str().unwrap_or_default()
-}
-
 fn items<'a>(value: &'a Value, field: &str) -> &'a [Value] {
     value[field].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// Returns the user that a review asks about.
 fn subject(spec: &Value) -> User {
     let mut user = User::new(text(spec, "user")).uid(text(spec, "uid"));
-    let texts = |list: &Value| -> Vec<String> {
-        let list = list.as_array().into_iter().flatten();
-        list.filter_map(Value::as_str).map(str::to_owned).collect()
-    };
     user.groups = texts(&spec["groups"]);
     let extra = spec["extra"].as_object().into_iter().flatten();
     user.extra = extra.map(|(k, v)| (k.clone(), texts(v))).collect();
     user
 }
 
-/// Returns the attributes that a review asks about.
 fn attributes(spec: &Value) -> Attributes {
     let resource = &spec["resourceAttributes"];
     if resource.is_null() {
@@ -210,16 +198,19 @@ fn check(kind: &str, review: &Value) -> Result<(), Status> {
     );
     let mut errors = Vec::new();
     match (resource.is_null(), path.is_null()) {
-        (false, false) => errors.push(FieldError::invalid(
-            "spec.nonResourceAttributes",
-            &shown,
-            "cannot be specified in combination with resourceAttributes",
-        )),
-        (true, true) => errors.push(FieldError::invalid(
-            "spec.resourceAttributes",
-            "null",
-            "exactly one of nonResourceAttributes or resourceAttributes must be specified",
-        )),
+        (false, false) => {
+            let detail = "cannot be specified in combination with resourceAttributes";
+            errors.push(FieldError::invalid(PATH_FIELD, &shown, detail));
+        }
+        (true, true) => {
+            let detail =
+                "exactly one of nonResourceAttributes or resourceAttributes must be specified";
+            errors.push(FieldError::invalid(
+                "spec.resourceAttributes",
+                "null",
+                detail,
+            ));
+        }
         _ => {}
     }
     let nobody = text(spec, "user").is_empty() && items(spec, "groups").is_empty();
@@ -232,29 +223,24 @@ fn check(kind: &str, review: &Value) -> Result<(), Status> {
     if local {
         let namespace = text(resource, "namespace");
         if !resource.is_null() && namespace != metadata::text(review, "namespace") {
+            let (field, value) = ("spec.resourceAttributes.namespace", go::quote(namespace));
             errors.push(FieldError::invalid(
-                "spec.resourceAttributes.namespace",
-                &go::quote(namespace),
+                field,
+                &value,
                 "must match metadata.namespace",
             ));
         }
         if !path.is_null() {
-            errors.push(FieldError::invalid(
-                "spec.nonResourceAttributes",
-                &shown,
-                "disallowed on this kind of request",
-            ));
+            let detail = "disallowed on this kind of request";
+            errors.push(FieldError::invalid(PATH_FIELD, &shown, detail));
         }
     }
     if errors.is_empty() {
         return Ok(());
     }
     // At this point upstream's error has no kind any more.
-    Err(Status::invalid(
-        GroupResource::new(GROUPS[1], ""),
-        "",
-        &errors,
-    ))
+    let group_kind = GroupResource::new(GROUPS[1], "");
+    Err(Status::invalid(group_kind, "", &errors))
 }
 
 /// Validates the metadata of a review, which must be empty.
@@ -271,11 +257,8 @@ fn check_metadata(found: &Value, local: bool, errors: &mut Vec<FieldError>) {
     } else {
         "must be empty"
     };
-    errors.push(FieldError::invalid(
-        "metadata",
-        &order::metadata(found),
-        detail,
-    ));
+    let value = order::metadata(found);
+    errors.push(FieldError::invalid("metadata", &value, detail));
 }
 
 fn check_selectors(resource: &Value, errors: &mut Vec<FieldError>) {
@@ -288,17 +271,13 @@ fn check_selectors(resource: &Value, errors: &mut Vec<FieldError>) {
         let raw = text(selector, "rawSelector");
         let requirements = items(selector, "requirements");
         if !raw.is_empty() && !requirements.is_empty() {
-            errors.push(FieldError::invalid(
-                format!("{at}.rawSelector"),
-                &go::quote(raw),
-                "may not specified at the same time as requirements",
-            ));
+            let detail = "may not specified at the same time as requirements";
+            let (field, value) = (format!("{at}.rawSelector"), go::quote(raw));
+            errors.push(FieldError::invalid(field, &value, detail));
         }
         if raw.is_empty() && requirements.is_empty() {
-            errors.push(FieldError::required(
-                format!("{at}.requirements"),
-                &format!("when {at} is specified, requirements or rawSelector is required"),
-            ));
+            let detail = format!("when {at} is specified, requirements or rawSelector is required");
+            errors.push(FieldError::required(format!("{at}.requirements"), &detail));
         }
         for (index, requirement) in requirements.iter().enumerate() {
             let at = format!("{at}.requirements[{index}]");
@@ -311,10 +290,8 @@ fn check_selectors(resource: &Value, errors: &mut Vec<FieldError>) {
 fn check_requirement(at: &str, requirement: &Value, label: bool, errors: &mut Vec<FieldError>) {
     let key = text(requirement, "key");
     if !label && key.is_empty() {
-        errors.push(FieldError::required(
-            format!("{at}.key"),
-            "must be specified",
-        ));
+        let field = format!("{at}.key");
+        errors.push(FieldError::required(field, "must be specified"));
     }
     let values = items(requirement, "values");
     let field = format!("{at}.values");
@@ -353,11 +330,8 @@ fn ignored(resource: &Value) -> String {
         let raw = text(selector, "rawSelector");
         let requirements = items(selector, "requirements");
         let readable = |requirement: &&Value| {
-            let (operator, many) = (
-                text(requirement, "operator"),
-                items(requirement, "values").len(),
-            );
-            match operator {
+            let many = items(requirement, "values").len();
+            match text(requirement, "operator") {
                 "In" | "NotIn" => many == 1 || (field == "labelSelector" && many > 0),
                 "Exists" | "DoesNotExist" => field == "labelSelector",
                 _ => false,
@@ -375,9 +349,8 @@ fn ignored(resource: &Value) -> String {
             } else {
                 "ignored"
             };
-            problems.push(format!(
-                "spec.resourceAttributes.{field} {how} due to parse error"
-            ));
+            let field = format!("spec.resourceAttributes.{field}");
+            problems.push(format!("{field} {how} due to parse error"));
         }
     }
     problems.join("; ")

@@ -3,12 +3,10 @@
 use serde_json::Value;
 use steersman_apimachinery::status::{FieldError, Status};
 use steersman_auth::{Attributes, User, node_of_account};
-use steersman_schema::resource::StorageKey;
 
 use crate::requests::options::ObjectTarget;
 use crate::state::registry::Registry;
 
-/// The API group of ResourceClaims.
 const DEVICES: &str = "resource.k8s.io";
 
 /// The label of a Namespace in which claims may have devices with administrator access.
@@ -130,9 +128,7 @@ impl Registry {
         }
         errors
     }
-}
 
-impl Registry {
     /// Refuses devices for an administrator in a Namespace that does not allow them (AUTH-7): of a
     /// new claim or template, and of an allocation that a status brings.
     ///
@@ -174,8 +170,7 @@ impl Registry {
         if old.is_some_and(|old| first(old).is_some()) {
             return None;
         }
-        let namespaces = StorageKey::new("", "namespaces");
-        let namespace = self.store.get(&namespaces, "", target.scope());
+        let namespace = self.object(("", "namespaces"), "", target.scope());
         let labels = namespace.map(|found| found.value["metadata"]["labels"][ADMIN].clone());
         if labels.is_some_and(|label| label == "true") {
             return None;

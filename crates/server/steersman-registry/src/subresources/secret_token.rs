@@ -1,4 +1,5 @@
-//! Machine: authenticates the tokens of ServiceAccounts that kube-controller-manager keeps in Secrets.
+//! Machine: authenticates the tokens of ServiceAccounts that kube-controller-manager keeps in Secrets, and
+//! writes the day of their last use.
 //!
 //! Kubernetes source: `pkg/serviceaccount/legacy.go`.
 
@@ -9,16 +10,18 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use steersman_auth::{SERVICE_ACCOUNT_PREFIX, User};
-use steersman_schema::resource::StorageKey;
 use steersman_store::Stored;
 
 use super::bearer::{INVALIDATED, ValidToken};
+use crate::objects::field_owners::SERVER;
+use crate::requests::metadata;
+use crate::requests::options::Subresource;
 use crate::state::registry::Registry;
 
 /// The label by which kube-controller-manager forbids a token that was not used for long.
 const INVALID_SINCE: &str = "kubernetes.io/legacy-token-invalid-since";
 /// The label with the day of the last use, which kube-controller-manager reads.
-pub(crate) const LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
+const LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
 
 impl Registry {
     /// AUTH-2: checks that the Secret exists and holds the token, and that its ServiceAccount exists.
@@ -46,8 +49,7 @@ impl Registry {
         if subject.strip_prefix(SERVICE_ACCOUNT_PREFIX) != Some(&format!("{namespace}:{name}")) {
             return Err("sub claim is invalid".to_owned());
         }
-        let secrets = StorageKey::new("", "secrets");
-        let stored = self.store.get(&secrets, namespace, secret);
+        let stored = self.object(("", "secrets"), namespace, secret);
         let stored = stored.filter(|stored| !is_terminating(stored));
         let stored = stored.ok_or_else(|| INVALIDATED.to_owned())?;
         let held = STANDARD.decode(stored.look()["data"]["token"].as_str().unwrap_or_default());
@@ -63,8 +65,7 @@ impl Registry {
                 "the token in secret {namespace}/{secret} for service account {namespace}/{name} has been marked invalid. Use tokens from the TokenRequest API or manually created secret-based tokens, or remove the '{INVALID_SINCE}' label from the secret to temporarily allow use of this token"
             ));
         }
-        let accounts = StorageKey::new("", "serviceaccounts");
-        let account = self.store.get(&accounts, namespace, name);
+        let account = self.object(("", "serviceaccounts"), namespace, name);
         let account = account.ok_or_else(|| format!("serviceaccounts \"{name}\" not found"))?;
         if is_terminating(account) {
             return Err(format!(
@@ -82,6 +83,39 @@ impl Registry {
         Ok(ValidToken { user, audiences })
     }
 
+    /// Returns whether [`mark_used_secrets`](Self::mark_used_secrets) has work.
+    pub fn has_used_secrets(&self) -> bool {
+        !self.used_secrets.borrow().is_empty()
+    }
+
+    /// Writes the day of the last use into the Secrets with tokens that were used since the last call
+    /// (`patchSecretWithLastUsedDate`). Like writes of the
+    /// garbage collector it passes no webhooks.
+    pub fn mark_used_secrets(&mut self, now: Timestamp) {
+        self.now = now;
+        let used = std::mem::take(self.used_secrets.get_mut());
+        let Some(resource) = self
+            .resource("", "v1", "secrets")
+            .filter(|_| !used.is_empty())
+        else {
+            return;
+        };
+        for (namespace, name) in used {
+            let found = self.store.get(&resource.storage, &namespace, &name);
+            let Some(stored) = found.cloned() else {
+                continue;
+            };
+            let mut secret = stored.look().into_owned();
+            let labels = metadata::of(&mut secret)
+                .entry("labels")
+                .or_insert(Value::Null);
+            metadata::members(labels).insert(LAST_USED.to_owned(), day(now).into());
+            let face = (&*resource, Subresource::Main);
+            let draft = self.server_write(face, SERVER, (&stored, secret));
+            self.put(&resource.storage, &namespace, &name, draft);
+        }
+    }
+
     /// Notes the use of the token in a Secret, unless the label says so already. Another server may be a
     /// day ahead.
     fn note_secret_use(&self, secret: &Stored, now: Timestamp) {
@@ -96,7 +130,7 @@ impl Registry {
 }
 
 /// Returns the day of a time, in UTC.
-pub(crate) fn day(at: Timestamp) -> String {
+fn day(at: Timestamp) -> String {
     at.strftime("%Y-%m-%d").to_string()
 }
 
@@ -109,5 +143,5 @@ fn wanted_text<'a>(claims: &'a Value, name: &str, title: &str) -> Result<&'a str
 }
 
 fn is_terminating(object: &Stored) -> bool {
-    !object.meta("deletionTimestamp").is_empty()
+    object.is_terminating()
 }

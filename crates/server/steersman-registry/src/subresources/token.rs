@@ -4,7 +4,6 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use steersman_apimachinery::go;
 use steersman_apimachinery::status::{FieldError, GroupResource, Status};
-use steersman_schema::resource::StorageKey;
 
 use crate::requests::metadata;
 use crate::state::registry::Registry;
@@ -16,7 +15,6 @@ const PROJECTED: i64 = 3607;
 const EXTENDED: i64 = 365 * 24 * 60 * 60;
 
 impl Registry {
-    /// Issues a token for a ServiceAccount.
     pub(crate) fn token(
         &mut self,
         namespace: &str,
@@ -31,13 +29,7 @@ impl Registry {
             let error = FieldError::invalid("metadata.name", &quoted, why);
             return Err(Status::invalid(group_kind, name, &[error]));
         }
-        let accounts = StorageKey::new("", "serviceaccounts");
-        let Some(account) = self.store.get(&accounts, namespace, name).cloned() else {
-            return Err(Status::not_found(
-                GroupResource::new("", "serviceaccounts"),
-                name,
-            ));
-        };
+        let account = self.existing(("", "serviceaccounts"), namespace, name)?;
         let spec = &body["spec"];
         let lasts = spec["expirationSeconds"].as_i64().unwrap_or(3600);
         let refusal = if lasts < 600 {
@@ -144,10 +136,7 @@ impl Registry {
         };
         let name = bound["name"].as_str().unwrap_or_default();
         let namespace = if plural == "nodes" { "" } else { namespace };
-        let storage = StorageKey::new("", plural);
-        let Some(found) = self.store.get(&storage, namespace, name) else {
-            return Err(Status::not_found(GroupResource::new("", plural), name));
-        };
+        let found = self.existing(("", plural), namespace, name)?;
         if key == "pod" && found.value["spec"]["serviceAccountName"] != account {
             return Err(Status::bad_request(format!(
                 "cannot bind token for serviceaccount {} to pod running with different serviceaccount name.",
@@ -166,7 +155,7 @@ impl Registry {
         let node = node
             .filter(|name| key == "pod" && !name.is_empty())
             .map(|name| {
-                let node = self.store.get(&StorageKey::new("", "nodes"), "", name);
+                let node = self.object(("", "nodes"), "", name);
                 match node {
                     Some(node) => json!({ "name": name, "uid": node.meta("uid") }),
                     None => json!({ "name": name }),
@@ -176,7 +165,6 @@ impl Registry {
     }
 }
 
-/// Returns the time some seconds later.
 fn after(time: Timestamp, seconds: i64) -> Timestamp {
     let duration = SignedDuration::from_secs(seconds);
     time.checked_add(duration).unwrap_or(time)

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use steersman_auth::Authorization;
 
 use super::{PatchKind, Server, Subresource};
-use crate::{GetOptions, ObjectTarget, RegistryOptions};
+use crate::{ObjectTarget, RegistryOptions};
 
 fn server() -> Server {
     Server::with(RegistryOptions {
@@ -20,7 +20,7 @@ fn restart(server: &mut Server) {
 fn get_in(server: &Server, plural: &str, namespace: &str, name: &str) -> Value {
     let resource = server.resource(plural);
     let target = ObjectTarget::object(&resource, Some(namespace), name);
-    let object = server.registry.get(target, &GetOptions::default());
+    let object = server.registry.get(target, None);
     object.unwrap().value().clone()
 }
 
@@ -141,9 +141,9 @@ fn the_policy_is_not_kept_decoded() {
     ] {
         let storage = &server.resource(plural).storage;
         assert!(
-            server.registry.all_stored(storage, None).count() >= 7,
+            server.registry.store().list(storage, None).count() >= 7,
             "{plural}"
         );
-        assert_eq!(server.registry.decoded(storage), 0, "{plural}");
+        assert_eq!(server.registry.store().decoded(storage), 0, "{plural}");
     }
 }

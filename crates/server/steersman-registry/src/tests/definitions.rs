@@ -256,12 +256,11 @@ fn versions_share_their_objects() {
     let stored = server.get("websites", "x").unwrap();
     assert_eq!(stored["apiVersion"], "example.com/v1");
     assert!(stored["spec"].get("extra").is_none());
-    let options = GetOptions::default();
     let shown = server
         .registry
         .get(
             ObjectTarget::object(&beta, Some("default"), "x").part(Subresource::Main),
-            &options,
+            None,
         )
         .unwrap();
     assert_eq!(shown.value()["apiVersion"], "example.com/v1beta1");
@@ -322,7 +321,7 @@ fn a_deleted_definition_takes_its_objects_and_ends_their_watches() {
     let mut held = website("held");
     held["metadata"]["finalizers"] = json!(["g.example.com/hold"]);
     server.create("websites", held).unwrap();
-    let mut cursor = server.watch("websites", &WatchOptions::default()).unwrap();
+    let mut cursor = server.watch("websites", &ListQuery::default()).unwrap();
     assert_eq!(server.poll(&mut cursor), ["ADDED held", "ADDED x"]);
     let name = "websites.example.com";
     let Deleted::Held(marked) = server.delete("customresourcedefinitions", name).unwrap() else {
@@ -407,7 +406,7 @@ fn objects_stored_in_another_version_are_converted() {
         .resource("example.com", "v1beta1", "websites")
         .unwrap();
     let target = ObjectTarget::object(&beta, Some("default"), "x");
-    let other = server.registry.get(target, &GetOptions::default()).unwrap();
+    let other = server.registry.get(target, None).unwrap();
     assert_eq!(other.value()["apiVersion"], "example.com/v1beta1");
     // A write that changes only the stored version is stored.
     let before = version(&shown);

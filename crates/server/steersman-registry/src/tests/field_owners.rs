@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use steersman_store::Stored;
 
 use super::{Server, deployment};
-use crate::{ObjectTarget, PatchKind, Subresource, WatchEvent, WatchOptions, WriteOptions};
+use crate::{ListQuery, ObjectTarget, PatchKind, Subresource, WatchEvent, WriteOptions};
 
 mod client_side_apply;
 
@@ -45,7 +45,7 @@ impl Server {
     fn stored(&self, plural: &str) -> Arc<Stored> {
         let resource = self.resource(plural);
         let namespace = Self::namespace(&resource).unwrap_or_default();
-        let stored = self.registry.stored(&resource.storage, namespace, "a");
+        let stored = self.registry.store().get(&resource.storage, namespace, "a");
         Arc::clone(stored.unwrap())
     }
 }
@@ -204,7 +204,7 @@ fn managed_fields_are_the_same_whenever_they_are_computed() {
     ] {
         let storage = later.resource(plural).storage.clone();
         let texts = |server: &Server| -> Vec<String> {
-            let changes = server.registry.changes_after(&storage, 0).unwrap();
+            let changes = server.registry.store().changes(&storage, 0).ok().unwrap();
             changes
                 .map(|change| String::from_utf8(change.new.bytes().to_vec()).unwrap())
                 .collect()
@@ -240,7 +240,7 @@ fn the_newest_of_many_unread_revisions_has_its_managed_fields() {
 #[test]
 fn a_poll_serialises_nothing() {
     let mut server = Server::new();
-    let options = WatchOptions::default();
+    let options = ListQuery::default();
     let mut cursor = server.watch("deployments", &options).unwrap();
     server.create_by("creator", "deployments", deployment("a"));
     let events = server.registry.poll(&mut cursor, 10);

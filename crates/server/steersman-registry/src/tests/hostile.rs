@@ -121,8 +121,7 @@ proptest! {
                         .patch(ObjectTarget::object(&resource, namespace, "x").part(part), kind, bytes, &options, now);
                     prop_assert!(whole(&mut server, before, &done));
                 }
-                let options = GetOptions::default();
-                let _ = server.registry.get(ObjectTarget::object(&resource, namespace, "x").part(part), &options);
+                let _ = server.registry.get(ObjectTarget::object(&resource, namespace, "x").part(part), None);
             }
         }
         let options = DeleteOptions::default();
@@ -140,20 +139,14 @@ proptest! {
     ) {
         let server = Server::new();
         let text = |at: usize| Some(texts[at].clone());
-        let list = ListQuery {
+        let query = ListQuery {
             shard_selector: text(5),
             label_selector: text(0), field_selector: text(1), resource_version: text(2),
             resource_version_match: text(3), continue_token: text(4), limit,
-            send_initial_events: initial,
-        };
-        let _ = server.list("pods", &list);
-        let watch = WatchOptions {
-            shard_selector: text(5),
-            label_selector: text(0), field_selector: text(1), resource_version: text(2),
-            resource_version_match: text(3), continue_token: text(4),
             send_initial_events: initial, allow_bookmarks: true,
         };
-        if let Ok(mut cursor) = server.watch("pods", &watch) {
+        let _ = server.list("pods", &query);
+        if let Ok(mut cursor) = server.watch("pods", &query) {
             server.poll(&mut cursor);
         }
     }

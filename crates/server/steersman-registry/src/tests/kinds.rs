@@ -97,12 +97,11 @@ fn one_event_is_seen_in_both_groups() {
         .registry
         .resource("events.k8s.io", "v1", "events")
         .unwrap();
-    let options = GetOptions::default();
     let seen = server
         .registry
         .get(
             ObjectTarget::object(&newer, Some("default"), "e").part(Subresource::Main),
-            &options,
+            None,
         )
         .unwrap();
     assert_eq!(seen.value()["note"], "m");

@@ -65,9 +65,13 @@ fn a_policy_is_compiled_once() {
     let mut server = Server::new();
     policy(&mut server, "team", "configmaps", &label("team", "'a'"));
     let compiled = |server: &Server| {
-        let edition = server.registry.presence.policies_edition;
-        let mut compiled = server.registry.compiled.borrow_mut();
-        compiled.mutating(&server.registry.store, edition)
+        let registry = &server.registry;
+        let mut compiled = registry.compiled.borrow_mut();
+        Arc::clone(
+            &compiled
+                .renewed(&registry.store, &registry.presence)
+                .mutating,
+        )
     };
     let before = compiled(&server);
     server.create("configmaps", config_map("one")).unwrap();

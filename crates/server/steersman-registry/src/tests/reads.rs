@@ -312,13 +312,10 @@ fn revisions_are_refused_in_the_servers_words() {
         let wanted = format!("invalid continue token: continue key is not valid: {why}");
         assert_eq!(about(&[("limit", "1"), ("continue", token)]), wanted);
     }
-    let options = GetOptions {
-        resource_version: Some("999".to_owned()),
-    };
     let namespaces = server.resource("namespaces");
     let done = server.registry.get(
         ObjectTarget::object(&namespaces, None, "default").part(Subresource::Main),
-        &options,
+        Some("999"),
     );
     assert_eq!(refused(done).0, 504);
 }

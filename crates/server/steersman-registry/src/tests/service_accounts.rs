@@ -3,9 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Done, Server, config_map, pod, refused, said};
-use crate::{
-    DeleteOptions, GetOptions, ListQuery, ObjectTarget, RegistryOptions, WatchOptions, WriteOptions,
-};
+use crate::{DeleteOptions, ListQuery, ObjectTarget, RegistryOptions, WriteOptions};
 
 mod secret_tokens;
 
@@ -27,7 +25,7 @@ fn listen(server: &mut Server, authority: &str) {
 fn get_in(server: &Server, plural: &str, namespace: &str, name: &str) -> Done<Value> {
     let resource = server.resource(plural);
     let target = ObjectTarget::object(&resource, Some(namespace), name);
-    let found = server.registry.get(target, &GetOptions::default())?;
+    let found = server.registry.get(target, None)?;
     Ok(found.value().clone())
 }
 
@@ -231,9 +229,7 @@ fn versions_of_custom_resources_are_registered() {
     assert!(custom(&server).is_empty());
     listen(&mut server, "one");
     assert_eq!(custom(&server), ["v1.example.com"]);
-    let mut watch = server
-        .watch("apiservices", &WatchOptions::default())
-        .unwrap();
+    let mut watch = server.watch("apiservices", &ListQuery::default()).unwrap();
     server.poll(&mut watch);
     let both = json!([version("v1", true), version("v2", true)]);
     install(&mut server, definition("bs", both));

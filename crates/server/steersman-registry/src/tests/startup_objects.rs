@@ -193,7 +193,7 @@ fn a_server_publishes_its_authorities_and_its_lease() {
     let system = |server: &Server, plural: &str, name: &str| -> Value {
         let resource = server.resource(plural);
         let target = crate::ObjectTarget::object(&resource, Some("kube-system"), name);
-        let found = server.registry.get(target, &crate::GetOptions::default());
+        let found = server.registry.get(target, None);
         found.unwrap().value().clone()
     };
     start(&mut server, None);

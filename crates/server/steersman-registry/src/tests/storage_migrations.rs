@@ -118,7 +118,7 @@ const SUCCEEDED: &str = "Succeeded=True StorageVersionMigrationSucceeded";
 fn a_migration_stores_every_object_anew_and_prunes_the_stored_versions() {
     let mut it = Migrating::with_websites(&["a", "b", "c"]);
     it.server.create("websites", website("new")).unwrap();
-    let options = WatchOptions::default();
+    let options = ListQuery::default();
     let mut cursor = it.server.watch("websites", &options).unwrap();
     it.server.poll(&mut cursor);
     let before = it.server.get("websites", "a").unwrap();
@@ -222,7 +222,7 @@ fn an_interrupted_migration_continues_and_stores_no_object_twice() {
     for most in [0, 1, 7, 19, 20] {
         let mut it = Migrating::with_websites(&names);
         it.migrate("m", "websites.example.com");
-        let options = WatchOptions::default();
+        let options = ListQuery::default();
         let mut cursor = it.server.watch("websites", &options).unwrap();
         it.server.poll(&mut cursor);
         it.run(most);

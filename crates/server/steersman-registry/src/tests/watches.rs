@@ -2,19 +2,19 @@
 
 use super::*;
 
-fn from(version: u64) -> WatchOptions {
-    WatchOptions {
+fn from(version: u64) -> ListQuery {
+    ListQuery {
         resource_version: Some(version.to_string()),
-        ..WatchOptions::default()
+        ..ListQuery::default()
     }
 }
 
-fn streaming() -> WatchOptions {
-    WatchOptions {
+fn streaming() -> ListQuery {
+    ListQuery {
         allow_bookmarks: true,
         send_initial_events: Some(true),
         resource_version_match: Some("NotOlderThan".to_owned()),
-        ..WatchOptions::default()
+        ..ListQuery::default()
     }
 }
 
@@ -57,9 +57,9 @@ fn a_watch_without_a_version_starts_with_all_objects() {
     let mut server = Server::new();
     server.create("configmaps", config_map("a")).unwrap();
     for version in [None, Some("".to_owned()), Some("0".to_owned())] {
-        let mut options = WatchOptions {
+        let mut options = ListQuery {
             resource_version: version,
-            ..WatchOptions::default()
+            ..ListQuery::default()
         };
         let mut cursor = server.watch("configmaps", &options).unwrap();
         assert_eq!(server.poll(&mut cursor), ["ADDED a"]);
@@ -75,7 +75,7 @@ fn a_watch_without_a_version_starts_with_all_objects() {
     );
     let mut cursor = server.watch("secrets", &streaming()).unwrap();
     assert_eq!(server.poll(&mut cursor), ["BOOKMARK end"]);
-    let only_new = WatchOptions {
+    let only_new = ListQuery {
         send_initial_events: Some(false),
         ..streaming()
     };
@@ -212,7 +212,7 @@ fn a_future_start_waits() {
 fn the_objects_of_a_future_start_are_refused_in_an_event() {
     let mut server = Server::new();
     server.create("configmaps", config_map("a")).unwrap();
-    let future = WatchOptions {
+    let future = ListQuery {
         resource_version: Some("999".to_owned()),
         ..streaming()
     };
@@ -246,7 +246,7 @@ fn an_expired_watch_gets_no_bookmark_before_its_error() {
 #[test]
 fn parameters_are_refused_before_the_watch() {
     let server = Server::new();
-    let about = |options: WatchOptions| refused(server.watch("configmaps", &options));
+    let about = |options: ListQuery| refused(server.watch("configmaps", &options));
     let invalid = |text: &str| {
         (
             422,
@@ -254,16 +254,16 @@ fn parameters_are_refused_before_the_watch() {
         )
     };
     assert_eq!(
-        about(WatchOptions {
+        about(ListQuery {
             send_initial_events: Some(true),
-            ..WatchOptions::default()
+            ..ListQuery::default()
         }),
         invalid(
             "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
         )
     );
     assert_eq!(
-        about(WatchOptions {
+        about(ListQuery {
             send_initial_events: None,
             ..streaming()
         }),
@@ -271,9 +271,9 @@ fn parameters_are_refused_before_the_watch() {
             "Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
         )
     );
-    let version = |text: &str| WatchOptions {
+    let version = |text: &str| ListQuery {
         resource_version: Some(text.to_owned()),
-        ..WatchOptions::default()
+        ..ListQuery::default()
     };
     assert_eq!(
         about(version("-5")),

@@ -1,5 +1,7 @@
 //! Machine: the subresources that perform an act: bindings, evictions, tokens, logs, connections.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use steersman_apimachinery::status::{FieldError, GroupResource, Status};
@@ -7,11 +9,9 @@ use steersman_schema::resource::StorageKey;
 use steersman_schema::subresources::Act;
 use steersman_store::Stored;
 
-use super::pods;
-use crate::requests::intake;
-use crate::requests::metadata;
+use crate::objects::conditions;
 use crate::requests::options::WriteOptions;
-use crate::requests::request_kinds;
+use crate::requests::{intake, metadata, request_kinds};
 use crate::state::registry::Registry;
 
 /// An act and its target.
@@ -106,7 +106,6 @@ impl Registry {
 
     /// Builds the refusal of a connection: there are no kubelets and no endpoints to connect to. `container` is the
     /// container that an exec or attach names, empty for the only one; `None` for other connections.
-    #[must_use]
     pub fn no_connection(
         &self,
         plural: &str,
@@ -122,11 +121,9 @@ impl Registry {
             _ => first,
         };
         let namespace = if plural == "nodes" { "" } else { namespace };
-        let Some(found) = self
-            .store
-            .get(&StorageKey::new("", plural), namespace, bare)
-        else {
-            return Status::not_found(GroupResource::new("", plural), bare);
+        let found = match self.existing(("", plural), namespace, bare) {
+            Ok(found) => found,
+            Err(refusal) => return refusal,
         };
         if plural == "services" {
             let message = format!("no endpoints available for service \"{bare}\"");
@@ -146,6 +143,11 @@ impl Registry {
         }
         let why = format!("error dialing backend: no kubelet runs on node \"{node}\"");
         Status::internal(why)
+    }
+
+    /// Returns a Pod, or 404.
+    pub(crate) fn pod(&self, namespace: &str, name: &str) -> Result<Arc<Stored>, Status> {
+        self.existing(("", "pods"), namespace, name).cloned()
     }
 
     fn bind(&mut self, namespace: &str, name: &str, body: &Value, dry: bool) -> Result<(), Status> {
@@ -190,13 +192,12 @@ impl Registry {
             "lastProbeTime": null,
             "lastTransitionTime": metadata::time(self.now),
         });
-        pods::set_condition(value, scheduled);
+        conditions::set(value, scheduled);
         self.put(&StorageKey::new("", "pods"), namespace, name, draft);
         Ok(())
     }
 }
 
-/// Returns the name of the node that a Binding names.
 fn node_to_bind(target: &Value) -> Result<&str, Status> {
     let mut errors = Vec::new();
     let kind = target["kind"].as_str().unwrap_or_default();
@@ -239,7 +240,6 @@ fn check_preconditions(
     Ok(())
 }
 
-/// Adds annotations or labels to an object.
 fn add_members(object: &mut Value, field: &str, more: Map<String, Value>) {
     let known = metadata::of(object).entry(field);
     let known = metadata::members(known.or_insert_with(|| json!({})));

@@ -9,18 +9,15 @@ use steersman_schema::resource::Generation;
 use steersman_schema::subresources::Act;
 
 use super::acts::ActRequest;
-use super::create::check_name;
-use super::create::{NewObject, place};
+use super::create::{NewObject, check_name, place};
 use super::update::ObjectWrite;
 use crate::admission::attributes::WriteAdmission;
 use crate::admission::mutation_progress::MutationProgress;
-use crate::objects::managed;
-use crate::objects::scale;
-use crate::requests::metadata;
+use crate::objects::{managed, scale};
 use crate::requests::options::{
     DeleteOptions, ObjectTarget, StoredPage, Subresource, VersionedObject, WriteOptions,
 };
-use crate::requests::subresource_fields;
+use crate::requests::{metadata, subresource_fields};
 use crate::state::registry::Registry;
 
 impl Registry {
@@ -99,7 +96,6 @@ impl Registry {
         Ok(new)
     }
 
-    /// Evaluates the validating policies and calls the validating webhooks.
     pub(crate) fn admit_changed(
         &self,
         write: &ObjectWrite<'_>,
@@ -114,11 +110,13 @@ impl Registry {
         if write.subresource == Subresource::Scale {
             let new = scale::scale_of(write.resource, new)?;
             let old = scale::scale_of(write.resource, old)?;
-            self.admit_policies(admission, (Some(&new), Some(&old)))?;
-            return self.admit_validating(admission, Some(&new), Some(&old));
+            let states = (Some(&new), Some(&old));
+            self.admit_policies(admission, states)?;
+            return self.admit_validating(admission, states);
         }
-        self.admit_policies(admission, (Some(new), Some(old)))?;
-        self.admit_validating(admission, Some(new), Some(old))
+        let states = (Some(new), Some(old));
+        self.admit_policies(admission, states)?;
+        self.admit_validating(admission, states)
     }
 
     /// Returns whether any mutating policy or webhook exists.
@@ -191,10 +189,6 @@ impl Registry {
         let mut admission = WriteAdmission::of_write(target, ("CREATE", name), options);
         admission.subresource = subresource;
         admission.kind = Some(kind);
-        let mut body = request.body.clone();
-        let progress = &mut MutationProgress::default();
-        self.admit_mutating(&admission, &mut body, None, progress)?;
-        self.admit_policies(&admission, (Some(&body), None))?;
-        self.admit_validating(&admission, Some(&body), None)
+        self.admit_request(&admission, request.body.clone())
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use steersman_apimachinery::status::Status;
 use steersman_patch::apply::{
     Manager, ManagerEntries, ManagerOperation, OwnershipContext, apply_over_client_side,
-    follow_apply, parse_configuration, refuse_conflicts, update, update_field, validate,
+    follow_apply, parse_configuration, refuse_conflicts, update_field, validate,
 };
 use steersman_patch::check_restorable;
 use steersman_schema::resource::Resource;
@@ -14,6 +14,7 @@ use steersman_schema::types::TypeRef;
 
 use super::create::CreateRequest;
 use super::update::ObjectWrite;
+use crate::objects::field_owners::own_changes;
 use crate::objects::managed::{self, Ownership};
 use crate::objects::scale;
 use crate::requests::intake::{self, FieldValidation, ObjectOrigin, is_definition};
@@ -24,14 +25,23 @@ use crate::state::registry::Registry;
 /// The manager of fields that an object held before its first apply.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
-/// An apply request.
 struct ApplyBody<'a> {
     target: ObjectTarget<'a>,
     configuration: Value,
     warnings: Vec<String>,
-    manager: &'a str,
-    force: bool,
+    options: &'a WriteOptions,
     checked: (bool, FieldValidation),
+}
+
+impl ApplyBody<'_> {
+    fn manager(&self, version: &str, part: &str) -> Manager {
+        let name = self.options.field_manager.as_deref().unwrap_or_default();
+        Manager::new(name, ManagerOperation::Apply, version, part)
+    }
+
+    fn is_forced(&self) -> bool {
+        self.options.force.unwrap_or_default()
+    }
 }
 
 impl Registry {
@@ -52,18 +62,13 @@ impl Registry {
         if checked.1 == FieldValidation::Ignore {
             warnings.clear();
         }
-        let ObjectTarget {
-            resource,
-            subresource,
-            name,
-            ..
-        } = target;
+        let ObjectTarget { resource, name, .. } = target;
+        let subresource = target.subresource;
         let request = ApplyBody {
             target,
             configuration,
             warnings,
-            manager: options.field_manager.as_deref().unwrap_or_default(),
-            force: options.force.unwrap_or_default(),
+            options,
             checked,
         };
         let found = self.store.get(&resource.storage, target.scope(), name);
@@ -71,7 +76,7 @@ impl Registry {
             if subresource != Subresource::Main {
                 return Err(Status::not_found(resource.group_resource(), name));
             }
-            return self.apply_new(&request, options);
+            return self.apply_new(&request);
         };
         check(&request)?;
         let shown = self.present(resource, &stored)?;
@@ -89,7 +94,7 @@ impl Registry {
         };
         let origin = ObjectOrigin::Apply;
         let managed = entries.write();
-        let asked = (checked.0, options, Ownership::Given(managed.clone()));
+        let asked = (options, Ownership::Given(managed.clone()));
         let write = ObjectWrite::new(target, Arc::clone(&stored), origin, asked);
         if new.is_none() && self.is_unwritten(&write, live, managed.as_deref()) {
             self.note_warnings(request.warnings);
@@ -128,12 +133,7 @@ impl Registry {
             && self.keeps_names(live)
     }
 
-    /// Applies a configuration to an object that does not exist.
-    fn apply_new(
-        &mut self,
-        request: &ApplyBody<'_>,
-        options: &WriteOptions,
-    ) -> Result<StoredWrite, Status> {
+    fn apply_new(&mut self, request: &ApplyBody<'_>) -> Result<StoredWrite, Status> {
         let target = request.target;
         let ObjectTarget { resource, name, .. } = target;
         check(request)?;
@@ -155,7 +155,7 @@ impl Registry {
         metadata::of(&mut new).remove("resourceVersion");
         let ownership = Ownership::Given(entries.write());
         let place = place_of(&request.configuration);
-        let asked = (request.checked, options, ownership);
+        let asked = (request.checked, request.options, ownership);
         let how = CreateRequest::Apply;
         let created = self.create_owned(target, new, how, asked);
         self.note_warnings(request.warnings.clone());
@@ -178,7 +178,7 @@ impl Registry {
         let (resource, subresource) = (request.target.resource, request.target.subresource);
         let version = resource.api_version();
         let part = managed::subresource_name(subresource);
-        let manager = Manager::new(request.manager, ManagerOperation::Apply, &version, part);
+        let manager = request.manager(&version, part);
         let mut ignored = managed::ignored(resource, subresource, live);
         ignored.extend(managed::ignored(
             resource,
@@ -194,9 +194,15 @@ impl Registry {
         let configuration = managed::without_kept(resource, subresource, &request.configuration);
         let states = (live, &*configuration);
         let time = metadata::time(self.now);
-        let force = request.force;
-        let applied = apply_over_client_side(&reach, entries, &manager, states, force, &time)
-            .map_err(|conflicts| refuse_conflicts(&conflicts))?;
+        let applied = apply_over_client_side(
+            &reach,
+            entries,
+            &manager,
+            states,
+            request.is_forced(),
+            &time,
+        )
+        .map_err(|conflicts| refuse_conflicts(&conflicts))?;
         let applied = follow_apply(&manager, live, applied, &request.configuration);
         if let Some(new) = applied.as_ref().filter(|_| resource.built_in)
             && let Err(why) = check_restorable(new, reach.ty)
@@ -222,20 +228,10 @@ impl Registry {
         live: &Value,
     ) {
         let (resource, subresource) = (request.target.resource, request.target.subresource);
-        let version = resource.api_version();
-        let part = managed::subresource_name(subresource);
-        let manager = Manager::new(BEFORE_FIRST_APPLY, ManagerOperation::Update, &version, part);
-        let ignored = managed::ignored(resource, subresource, live);
-        let reach = OwnershipContext {
-            ty: TypeRef::of(resource),
-            version: &version,
-            versions: &self.versions_of(resource),
-            ignored: &ignored,
-        };
         let live = managed::without_kept(resource, subresource, live);
         let states = (&Value::Object(Map::new()), &*live);
-        let time = metadata::time(self.now);
-        update(&reach, entries, &manager, states, &time);
+        let owner = (BEFORE_FIRST_APPLY, &*self.versions_of(resource));
+        own_changes((resource, subresource), owner, states, entries, self.now);
     }
 }
 
@@ -250,12 +246,18 @@ fn apply_scale(
     let old = scale::wanted(resource, live);
     let configured = &request.configuration;
     let version = resource.api_version();
-    let manager = Manager::new(request.manager, ManagerOperation::Apply, &version, "scale");
+    let manager = request.manager(&version, "scale");
     if let Some(replicas) = configured.get("spec").and_then(|spec| spec.get("replicas")) {
         let path = managed::replicas_path(resource);
         let changed = old != Some(replicas);
-        update_field(entries, &manager, (&path, &version), changed, request.force)
-            .map_err(|conflicts| refuse_conflicts(&conflicts))?;
+        update_field(
+            entries,
+            &manager,
+            (&path, &version),
+            changed,
+            request.is_forced(),
+        )
+        .map_err(|conflicts| refuse_conflicts(&conflicts))?;
         shown["spec"]["replicas"] = replicas.clone();
     } else {
         entries.remove(&manager);
@@ -269,14 +271,9 @@ fn apply_scale(
     scale::rescale(resource, live, &shown)
 }
 
-/// Checks that a configuration is of the resource's kind and fits its type.
 fn check(request: &ApplyBody<'_>) -> Result<(), Status> {
     let configuration = &request.configuration;
-    let ObjectTarget {
-        resource,
-        subresource,
-        ..
-    } = request.target;
+    let (resource, subresource) = (request.target.resource, request.target.subresource);
     let text = |field: &str| {
         let value = configuration.get(field);
         value.and_then(Value::as_str).unwrap_or_default()
@@ -315,7 +312,6 @@ fn check(request: &ApplyBody<'_>) -> Result<(), Status> {
     )))
 }
 
-/// Formats the namespace and the name in a configuration.
 fn place_of(configuration: &Value) -> String {
     let text = |field: &str| match configuration.get("metadata") {
         Some(metadata) => metadata[field].as_str().unwrap_or_default().to_owned(),

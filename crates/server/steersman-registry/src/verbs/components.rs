@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use steersman_apimachinery::status::Status;
-use steersman_schema::resource::{Resource, StorageKey};
+use steersman_schema::resource::Resource;
 
 use crate::requests::options::{ListQuery, StoredPage, VersionedObject};
 use crate::requests::select::Selectors;
@@ -38,10 +38,7 @@ impl Registry {
         options: &ListQuery,
         now: Timestamp,
     ) -> Result<StoredPage, Status> {
-        let selection = Selectors::parse(
-            options.label_selector.as_deref(),
-            options.field_selector.as_deref(),
-        )?;
+        let selection = Selectors::parse(options)?;
         let selection = match self.resource("", "v1", "componentstatuses") {
             Some(resource) => selection.of(&resource)?,
             None => selection,
@@ -64,8 +61,7 @@ impl Registry {
         if self.options.played_components.contains(&component) {
             return None;
         }
-        let leases = StorageKey::new("coordination.k8s.io", "leases");
-        let found = self.store.get(&leases, "kube-system", lease);
+        let found = self.object(("coordination.k8s.io", "leases"), "kube-system", lease);
         let why = match found.map(|found| found.look()) {
             None => "the Lease does not exist",
             Some(found) if is_held(&found["spec"], now) => return None,
@@ -78,7 +74,6 @@ impl Registry {
 }
 
 /// Returns whether this resource is read with [`Registry::component_statuses`].
-#[must_use]
 pub fn is_component_status(resource: &Resource) -> bool {
     resource.is("", "ComponentStatus")
 }

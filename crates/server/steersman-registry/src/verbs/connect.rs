@@ -6,11 +6,9 @@ use steersman_apimachinery::status::Status;
 use steersman_schema::subresources::further;
 
 use crate::admission::attributes::WriteAdmission;
-use crate::admission::mutation_progress::MutationProgress;
 use crate::requests::options::{ObjectTarget, WriteOptions};
 use crate::state::registry::Registry;
 
-/// The boolean options of connections.
 const FLAGS: &[&str] = &["stdin", "stdout", "stderr", "tty"];
 
 impl Registry {
@@ -55,11 +53,7 @@ impl Registry {
         admission.kind = Some(("", "v1", further.kind));
         admission.dry = false;
         admission.options = Value::Null;
-        let mut body = Value::Object(body);
-        let progress = &mut MutationProgress::default();
-        self.admit_mutating(&admission, &mut body, None, progress)?;
-        self.admit_policies(&admission, (Some(&body), None))?;
-        self.admit_validating(&admission, Some(&body), None)
+        self.admit_request(&admission, Value::Object(body))
     }
 }
 

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use steersman_apimachinery::status::{Cause, Details, Status};
-use steersman_schema::resource::{Generation, Resource, StorageKey};
+use steersman_schema::resource::{Generation, Resource};
 use steersman_store::{Draft, ManagedFields};
 
 use super::deletion::protection;
@@ -13,15 +13,13 @@ use crate::objects::managed::{self, Ownership};
 use crate::objects::nesting::check_nesting;
 use crate::plugins::signing;
 use crate::requests::intake::{self, FieldValidation, ObjectOrigin, is_definition};
-use crate::requests::metadata;
 use crate::requests::options::{ObjectTarget, StoredWrite, WriteOptions};
-use crate::requests::subresource_fields;
+use crate::requests::{metadata, subresource_fields};
 use crate::state::registry::Registry;
 
 /// Maximum number of generated names that are tried before the collision is reported.
 const NAME_TRIES: usize = 8;
 
-/// The request that creates an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CreateRequest {
     /// A POST, which was authorized for the verb `create`.
@@ -99,9 +97,6 @@ impl Registry {
 
     /// Decodes the body of a create or of a review: refuses another kind, and records unknown
     /// fields.
-    ///
-    /// # Errors
-    /// Returns the `Status` of the refusal.
     pub(crate) fn decode_body(
         &self,
         resource: &Resource,
@@ -120,24 +115,12 @@ impl Registry {
         target: ObjectTarget<'_>,
         body: Value,
         request: CreateRequest,
-        (checked, options, ownership): ((bool, FieldValidation), &WriteOptions, Ownership<'_>),
-    ) -> Result<StoredWrite, Status> {
-        let new = self.decode_new(target, body, request, (checked, options, ownership))?;
-        self.create_decoded(target, new, request, options)
-    }
-
-    /// Decodes the body of a create, and sets the server's fields.
-    fn decode_new(
-        &mut self,
-        target: ObjectTarget<'_>,
-        body: Value,
-        request: CreateRequest,
         ((dry, validation), options, ownership): (
             (bool, FieldValidation),
             &WriteOptions,
             Ownership<'_>,
         ),
-    ) -> Result<NewObject, Status> {
+    ) -> Result<StoredWrite, Status> {
         let resource = target.resource;
         let mut object = body;
         let origin = match request {
@@ -159,7 +142,7 @@ impl Registry {
         if signing::is_request(resource) {
             signing::sign_for(&options.user, &mut object);
         }
-        Ok(NewObject {
+        let new = NewObject {
             object,
             managed,
             asked_name,
@@ -167,10 +150,10 @@ impl Registry {
             stage: CreateStage::Decoded,
             mutation: MutationProgress::default(),
             hidden: Vec::new(),
-        })
+        };
+        self.create_decoded(target, new, request, options)
     }
 
-    /// Creates a decoded object, from the stage that it has reached.
     fn create_decoded(
         &mut self,
         target: ObjectTarget<'_>,
@@ -188,7 +171,6 @@ impl Registry {
         self.store_new(target, new)
     }
 
-    /// Lets plugins, policies and webhooks change and judge a decoded object, and validates it.
     fn admit_created(
         &mut self,
         target: ObjectTarget<'_>,
@@ -214,13 +196,13 @@ impl Registry {
         // Validating webhooks see the generated name.
         let name = metadata::text(object, "name");
         let admission = WriteAdmission::of_write(target, ("CREATE", name), options);
-        self.admit_limits(&admission, object, None)?;
+        let write = (&admission, object, None);
+        self.admit_limits(write)?;
         self.admit_policies(&admission, (Some(object), None))?;
-        self.admit_validating(&admission, Some(object), None)?;
-        self.admit_quota(&admission, object, None)
+        self.admit_validating(&admission, (Some(object), None))?;
+        self.admit_quota(write)
     }
 
-    /// Completes and validates a new object.
     fn check_new(
         &mut self,
         target: ObjectTarget<'_>,
@@ -250,7 +232,6 @@ impl Registry {
         Ok(())
     }
 
-    /// Stores an admitted object, unless it is a dry run.
     fn store_new(
         &mut self,
         target: ObjectTarget<'_>,
@@ -275,7 +256,7 @@ impl Registry {
         }
         if let Some(taken) = self.store.get(&resource.storage, namespace, &name) {
             let mut refusal = Status::already_exists(resource.group_resource(), &name);
-            if !taken.meta("deletionTimestamp").is_empty() {
+            if taken.is_terminating() {
                 refusal.message = format!("object is being deleted: {}", refusal.message);
             }
             return Err(refusal);
@@ -302,7 +283,6 @@ impl Registry {
         })
     }
 
-    /// Generates a name from `generateName`.
     fn name(&mut self, resource: &Resource, namespace: &str, object: &mut Value) {
         let prefix = metadata::text(object, "generateName").to_owned();
         if prefix.is_empty() || !metadata::text(object, "name").is_empty() {
@@ -326,18 +306,12 @@ impl Registry {
         metadata::of(object).insert("name".to_owned(), Value::String(name));
     }
 
-    /// Checks that the namespace exists and is not terminating.
     fn admit(&self, resource: &Resource, namespace: &str, object: &Value) -> Result<(), Status> {
         if !resource.namespaced {
             return Ok(());
         }
-        let namespaces = StorageKey::new("", "namespaces");
-        let Some(found) = self.store.get(&namespaces, "", namespace) else {
-            let group_resource =
-                steersman_apimachinery::status::GroupResource::new("", "namespaces");
-            return Err(Status::not_found(group_resource, namespace));
-        };
-        if found.meta("deletionTimestamp").is_empty() {
+        let found = self.existing(("", "namespaces"), "", namespace)?;
+        if !found.is_terminating() {
             return Ok(());
         }
         let name = metadata::text(object, "name");
@@ -386,7 +360,7 @@ impl Registry {
             (strategy.prepare)(object, None);
         }
         if let Some(finalizer) = protection(resource) {
-            protect(object, finalizer);
+            metadata::add_item(metadata::of(object), "finalizers", json!(finalizer));
         }
         match (resource.group.as_str(), resource.kind.as_str()) {
             ("", "Node") => taint(object),
@@ -394,18 +368,6 @@ impl Registry {
             _ => {}
         }
         Ok(())
-    }
-}
-
-/// Adds a finalizer, unless the object has it.
-fn protect(object: &mut Value, finalizer: &str) {
-    let finalizers = metadata::of(object)
-        .entry("finalizers")
-        .or_insert_with(|| json!([]));
-    if let Some(list) = finalizers.as_array_mut()
-        && !list.iter().any(|one| one == finalizer)
-    {
-        list.push(json!(finalizer));
     }
 }
 
@@ -452,11 +414,5 @@ pub(crate) fn place<'a>(target: ObjectTarget<'a>, object: &mut Value) -> Result<
 /// Taints a new Node, so that it gets no Pods before its kubelet reports it ready.
 fn taint(object: &mut Value) {
     let taint = json!({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"});
-    let spec = metadata::members(&mut object["spec"]);
-    let taints = spec.entry("taints").or_insert_with(|| json!([]));
-    if let Some(list) = taints.as_array_mut()
-        && !list.contains(&taint)
-    {
-        list.push(taint);
-    }
+    metadata::add_item(metadata::members(&mut object["spec"]), "taints", taint);
 }

@@ -18,7 +18,6 @@ use crate::requests::options::{
 use crate::state::pending_work::{FOREGROUND, ORPHAN, PropagationPolicy};
 use crate::state::registry::Registry;
 
-/// The outcome of a delete.
 #[derive(Debug)]
 pub(crate) enum DeleteOutcome {
     /// The object was removed; this was its last state.
@@ -59,10 +58,7 @@ impl Registry {
             let why = "this is a system priority class and cannot be deleted";
             return Err(Status::forbidden(resource.group_resource(), name, why));
         }
-        let found = self.store.get(&resource.storage, target.scope(), name);
-        let Some(stored) = found.cloned() else {
-            return Err(Status::not_found(resource.group_resource(), name));
-        };
+        let stored = Arc::clone(self.target(target)?);
         check_preconditions(resource, &stored, options)?;
         if is_namespace(resource) && matches!(name, "default" | "kube-system" | "kube-public") {
             let why = "this namespace may not be deleted";
@@ -135,7 +131,6 @@ impl Registry {
         Ok(page)
     }
 
-    /// Warns a client that deletes a Job without a propagation policy that its Pods are orphaned.
     fn warn_of_orphans(&self, resource: &Resource, options: &DeleteOptions) {
         let said = options.propagation_policy.is_some() || options.orphan_dependents.is_some();
         if resource.is("batch", "Job") && !said {
@@ -153,7 +148,6 @@ impl Registry {
         Ok(Deleted::Last(self.present(resource, gone)?))
     }
 
-    /// Returns the answer of a dry run.
     fn rehearse(
         &self,
         resource: &Resource,
@@ -165,7 +159,7 @@ impl Registry {
             unprotect(resource, &mut value);
         }
         let beginning = begun(resource, &mut value, (grace, policy), self.now);
-        let (namespace, name) = (&stored.namespace, &stored.name);
+        let changed = |value| Self::answer(&stored.namespace, &stored.name, value, stored.revision);
         match beginning {
             // Upstream runs an update here that ends before it fills in its answer.
             DeletionStart::Goes if value != *shown.value() || has_finalizers(shown.value()) => {
@@ -173,18 +167,11 @@ impl Registry {
                 Ok(Deleted::Last(answer))
             }
             DeletionStart::Goes => self.gone(resource, stored),
-            DeletionStart::GoesMarked => {
-                let answer = Self::answer(namespace, name, value, stored.revision);
-                Ok(Deleted::Last(answer))
-            }
-            DeletionStart::Waits => {
-                let answer = Self::answer(namespace, name, value, stored.revision);
-                Ok(Deleted::Held(answer))
-            }
+            DeletionStart::GoesMarked => Ok(Deleted::Last(changed(value))),
+            DeletionStart::Waits => Ok(Deleted::Held(changed(value))),
         }
     }
 
-    /// Deletes an existing object, as far as its finalizers and grace period allow.
     pub(crate) fn begin_delete(
         &mut self,
         resource: &Resource,
@@ -195,7 +182,7 @@ impl Registry {
         if is_definition(resource) {
             return self.delete_definition(resource, stored);
         }
-        if is_namespace(resource) && stored.meta("deletionTimestamp").is_empty() {
+        if is_namespace(resource) && !stored.is_terminating() {
             self.put_removal_off(&stored.name);
         }
         let mut draft = stored.draft();
@@ -224,7 +211,7 @@ impl Registry {
 
     fn delete_definition(&mut self, resource: &Resource, stored: &Arc<Stored>) -> DeleteOutcome {
         let mut marked = Arc::clone(stored);
-        if stored.meta("deletionTimestamp").is_empty() {
+        if !stored.is_terminating() {
             let mut crd = stored.draft();
             Self::terminate_definition(&mut crd.value, self.now);
             marked = self.put(&resource.storage, "", &stored.name, crd);
@@ -260,7 +247,7 @@ fn is_pending(stored: &Stored, grace: Option<i64>) -> bool {
     let left = stored.lean()["metadata"]["deletionGracePeriodSeconds"].as_i64();
     let left = left.unwrap_or_default();
     let shorter = grace.is_some_and(|grace| grace < left);
-    !stored.meta("deletionTimestamp").is_empty() && left > 0 && !shorter
+    stored.is_terminating() && left > 0 && !shorter
 }
 
 fn check_options(options: &DeleteOptions) -> Result<(bool, Option<PropagationPolicy>), Status> {
@@ -288,9 +275,7 @@ fn check_options(options: &DeleteOptions) -> Result<(bool, Option<PropagationPol
         let detail = "orphanDependents and deletionPropagation cannot be both set";
         errors.push(FieldError::invalid("propagationPolicy", &value, detail));
     }
-    if !errors.is_empty() {
-        return Err(Status::invalid_options("DeleteOptions", &errors));
-    }
+    intake::refuse_options("DeleteOptions", &errors)?;
     let old_spelling = options.orphan_dependents.map(|orphan| {
         if orphan {
             PropagationPolicy::Orphan

@@ -11,7 +11,6 @@ use crate::requests::metadata;
 use crate::state::pending_work::{FOREGROUND, ORPHAN, PropagationPolicy};
 use crate::state::registry::Registry;
 
-/// The way in which the deletion of an object begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DeletionStart {
     /// The object stays, with the fields of its deletion, until its finalizers and its grace period
@@ -163,13 +162,7 @@ pub(crate) fn protection(resource: &Resource) -> Option<&'static str> {
 /// Removes that finalizer from a deleted object, as the controllers do that are played with the garbage collector.
 pub(crate) fn unprotect(resource: &Resource, object: &mut Value) {
     let finalizer = protection(resource).unwrap_or_default();
-    let fields = metadata::of(object);
-    if let Some(list) = fields.get_mut("finalizers").and_then(Value::as_array_mut) {
-        list.retain(|one| one != finalizer);
-        if list.is_empty() {
-            fields.remove("finalizers");
-        }
-    }
+    metadata::retain_items(object, "finalizers", |one| one != finalizer);
 }
 
 pub(crate) fn has_finalizers(object: &Value) -> bool {
@@ -213,7 +206,6 @@ fn mark(object: &mut Value, grace: i64, now: Timestamp) {
     }
 }
 
-/// Returns whether objects of a kind may have a grace period.
 fn has_grace(resource: &Resource) -> bool {
     resource.built_in && resource.kind == "Pod"
 }

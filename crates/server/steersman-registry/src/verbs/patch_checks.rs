@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use steersman_apimachinery::json::{duplicates, unreadable_kind};
-use steersman_apimachinery::status::{FieldError, GroupResource, Status};
+use steersman_apimachinery::status::Status;
 use steersman_apimachinery::{go, order};
 use steersman_patch::unknown_members;
 use steersman_schema::resource::Resource;
@@ -45,13 +45,10 @@ pub(crate) fn refuse_oddities(
     if validation != FieldValidation::Strict || oddities.is_empty() {
         return Ok(());
     }
-    let sent = go::quote(&sent());
     let why = format!("strict decoding error: {}", oddities.join(", "));
-    let error = FieldError::invalid("patch", &sent, &why);
-    Err(Status::invalid(GroupResource::new("", ""), "", &[error]))
+    Err(intake::invalid_patch(&sent(), &why))
 }
 
-/// Returns whether a patch document changes a field below `metadata`.
 pub(crate) fn reaches_metadata(document: &Value) -> bool {
     let mut operations = document.as_array().into_iter().flatten();
     let below = |path: &Value| {
@@ -83,20 +80,21 @@ pub(crate) fn check_kind(
     );
     let unreadable = unreadable_kind(patched).filter(|_| resource.built_in);
     if unreadable.is_some() || kind != resource.kind || version != expected {
-        let sent = go::quote(&order::patched(patched, reached_metadata));
         let why = if let Some(why) = unreadable {
             why
         } else if resource.built_in {
             types::decode(&version, &kind, &mut patched.clone())
                 .err()
-                .unwrap_or_else(|| intake::unconvertible(catalogue, resource, &version, &kind))
+                .unwrap_or_else(|| {
+                    intake::unconvertible(catalogue, intake::go_type_of(resource), &version, &kind)
+                })
         } else if kind == resource.kind {
             format!("apiVersion {version} is not {expected}")
         } else {
             format!("kind {kind} is not {}", resource.kind)
         };
-        let error = FieldError::invalid("patch", &sent, &why);
-        return Err(Status::invalid(GroupResource::new("", ""), "", &[error]));
+        let sent = order::patched(patched, reached_metadata);
+        return Err(intake::invalid_patch(&sent, &why));
     }
     for (field, value) in [("kind", kind), ("apiVersion", version)] {
         metadata::members(patched).insert(field.to_owned(), Value::String(value));

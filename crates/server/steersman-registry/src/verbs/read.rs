@@ -6,15 +6,14 @@ use base64::Engine as _;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use serde_json::{Value, json};
 use steersman_apimachinery::go;
-use steersman_apimachinery::json::parse as parse_json;
-use steersman_apimachinery::json::quoted;
+use steersman_apimachinery::json::{parse as parse_json, quoted};
 use steersman_apimachinery::status::{FieldError, Status};
 use steersman_schema::resource::Resource;
 use steersman_store::{Stored, Unreadable};
 
-use crate::requests::options::{
-    GetOptions, ListQuery, ObjectTarget, StoredPage, Subresource, VersionedObject,
-};
+use crate::objects::scale::scale_object;
+use crate::requests::intake::refuse_options;
+use crate::requests::options::{ListQuery, ObjectTarget, StoredPage, Subresource, VersionedObject};
 use crate::requests::select::Selectors;
 use crate::state::registry::Registry;
 
@@ -30,40 +29,27 @@ struct Token {
 const EXPIRED: &str = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
 
 impl Registry {
-    /// Reads one object, or its `Scale`.
+    /// Reads one object, or its `Scale`. `minimum` is the `resourceVersion` of the request: empty or absent
+    /// for the newest state, otherwise a minimum.
     ///
     /// # Errors
     /// 404; 504 for a revision that was not reached; 500 for a scale without replicas.
     pub fn get(
         &self,
         target: ObjectTarget<'_>,
-        options: &GetOptions,
+        minimum: Option<&str>,
     ) -> Result<VersionedObject, Status> {
-        let ObjectTarget { resource, name, .. } = target;
-        if let Some(wanted) = options
-            .resource_version
-            .as_deref()
-            .filter(|v| !v.is_empty())
-        {
-            let wanted: u64 = parse_version(wanted).map_err(Status::internal_plain)?;
-            if wanted > self.store.revision() {
-                return Err(Status::too_large_resource_version(
-                    wanted,
-                    self.store.revision(),
-                ));
-            }
+        let wanted = parse_version(minimum.unwrap_or_default()).map_err(Status::internal_plain)?;
+        if wanted > self.store.revision() {
+            return Err(Status::too_large_resource_version(
+                wanted,
+                self.store.revision(),
+            ));
         }
-        let Some(stored) = self.store.get(&resource.storage, target.scope(), name) else {
-            return Err(Status::not_found(resource.group_resource(), name));
-        };
+        let shown = self.present(target.resource, self.target(target)?)?;
         match target.subresource {
-            Subresource::Main
-            | Subresource::Status
-            | Subresource::Finalize
-            | Subresource::EphemeralContainers
-            | Subresource::Resize
-            | Subresource::Approval => self.present(resource, stored),
-            Subresource::Scale => self.scale(resource, stored),
+            Subresource::Scale => scale_object(target.resource, &shown),
+            _ => Ok(shown),
         }
     }
 
@@ -77,10 +63,7 @@ impl Registry {
         namespace: Option<&str>,
         options: &ListQuery,
     ) -> Result<StoredPage, Status> {
-        let selection = Selectors::parse(
-            options.label_selector.as_deref(),
-            options.field_selector.as_deref(),
-        )?;
+        let selection = Selectors::parse(options)?;
         check_list_options(options)?;
         let selection = selection.of(resource)?;
         let selection = selection.sharded(options.shard_selector.as_deref())?;
@@ -174,7 +157,6 @@ impl Registry {
     }
 }
 
-/// Returns the key of an object as continue tokens contain it.
 fn key(stored: &Stored, in_namespace: bool) -> String {
     if in_namespace {
         stored.name.to_string()
@@ -248,11 +230,7 @@ fn check_list_options(options: &ListQuery) -> Result<(), Status> {
         let detail = "sendInitialEvents is forbidden for list";
         errors.push(FieldError::forbidden("sendInitialEvents", detail));
     }
-    if errors.is_empty() {
-        Ok(())
-    } else {
-        Err(Status::invalid_options("ListOptions", &errors))
-    }
+    refuse_options("ListOptions", &errors)
 }
 
 fn encode_token(revision: Option<u64>, start: &str) -> String {

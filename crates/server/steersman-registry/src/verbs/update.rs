@@ -23,9 +23,8 @@ use crate::objects::nesting::check_nesting;
 use crate::objects::scale;
 use crate::plugins::signing;
 use crate::requests::intake::{self, FieldValidation, ObjectOrigin, is_definition};
-use crate::requests::metadata;
 use crate::requests::options::{ObjectTarget, PatchKind, StoredWrite, Subresource, WriteOptions};
-use crate::requests::subresource_fields;
+use crate::requests::{metadata, subresource_fields};
 use crate::state::registry::{MODIFIED, Registry};
 
 /// A write of an existing object.
@@ -34,18 +33,16 @@ pub(crate) struct ObjectWrite<'a> {
     pub(crate) subresource: Subresource,
     pub(crate) stored: Arc<Stored>,
     pub(crate) origin: ObjectOrigin,
-    pub(crate) dry: bool,
     pub(crate) ownership: Ownership<'a>,
     pub(crate) admission: WriteAdmission<'a>,
 }
 
 impl<'a> ObjectWrite<'a> {
-    /// Creates the write of a request over the stored object.
     pub(crate) fn new(
         target: ObjectTarget<'a>,
         stored: Arc<Stored>,
         origin: ObjectOrigin,
-        (dry, options, ownership): (bool, &'a WriteOptions, Ownership<'a>),
+        (options, ownership): (&'a WriteOptions, Ownership<'a>),
     ) -> Self {
         let admission = WriteAdmission::of_write(target, ("UPDATE", target.name), options);
         Self {
@@ -53,7 +50,6 @@ impl<'a> ObjectWrite<'a> {
             subresource: target.subresource,
             stored,
             origin,
-            dry,
             ownership,
             admission,
         }
@@ -74,12 +70,8 @@ impl Registry {
     ) -> Result<StoredWrite, Status> {
         self.now = now;
         let checked = intake::options("UpdateOptions", options)?;
-        let ObjectTarget {
-            resource,
-            subresource,
-            name,
-            ..
-        } = target;
+        let ObjectTarget { resource, name, .. } = target;
+        let subresource = target.subresource;
         let mut body = body;
         let scale = subresource == Subresource::Scale;
         let found = self.store.get(&resource.storage, target.scope(), name);
@@ -114,7 +106,7 @@ impl Registry {
             sent = self.read(resource, &mut body, ObjectOrigin::Body, checked.1)?;
         }
         let ownership = Ownership::Track(options);
-        let asked = (checked.0, options, ownership);
+        let asked = (options, ownership);
         let write = ObjectWrite::new(target, stored, ObjectOrigin::Body, asked);
         self.write(&write, (body, sent))
     }
@@ -155,10 +147,7 @@ impl Registry {
         }
         let checked = intake::options("PatchOptions", options)?;
         let ObjectTarget { resource, name, .. } = target;
-        let found = self.store.get(&resource.storage, target.scope(), name);
-        let Some(stored) = found.cloned() else {
-            return Err(Status::not_found(resource.group_resource(), name));
-        };
+        let stored = Arc::clone(self.target(target)?);
         let shown = self.present(resource, &stored)?;
         let scale = target.subresource == Subresource::Scale;
         let base = if scale {
@@ -216,14 +205,13 @@ impl Registry {
         place(target, &mut patched)?;
         let origin = ObjectOrigin::Patch { reached_metadata };
         let ownership = Ownership::Track(options);
-        let asked = (checked.0, options, ownership);
+        let asked = (options, ownership);
         let write = ObjectWrite::new(target, stored, origin, asked);
         self.note_warnings(oddities);
         let sent = self.read(resource, &mut patched, origin, checked.1)?;
         self.write(&write, (patched, sent))
     }
 
-    /// Creates the absent object of a PUT, if its kind allows that.
     fn create_by_update(
         &mut self,
         target: ObjectTarget<'_>,
@@ -244,7 +232,6 @@ impl Registry {
         self.create_owned(target, body, request, (checked, options, ownership))
     }
 
-    /// Runs the strategy of a built-in kind for an update before validation.
     fn prepare(
         &mut self,
         write: &ObjectWrite<'_>,
@@ -319,10 +306,12 @@ impl Registry {
         if write.subresource != Subresource::Status {
             metadata::raise_generation(resource, &mut merged, old, sends_empty);
         }
-        self.admit_limits(&write.admission, &merged, Some(old))?;
+        let admitted = (&write.admission, &merged, Some(old));
+        self.admit_limits(admitted)?;
         self.admit_changed(write, &merged, &shown)?;
-        self.admit_quota(&write.admission, &merged, Some(old))?;
-        if is_definition(resource) && !write.dry && write.subresource == Subresource::Main {
+        self.admit_quota(admitted)?;
+        if is_definition(resource) && !write.admission.dry && write.subresource == Subresource::Main
+        {
             self.judge_names(&mut merged);
         }
         let version = stored.lean()["metadata"]["resourceVersion"].clone();
@@ -340,12 +329,7 @@ impl Registry {
                 let shown = self.answered(resource, &object, foreseen)?;
                 scale::scale_object(resource, &shown)?
             }
-            Subresource::Main
-            | Subresource::Status
-            | Subresource::Finalize
-            | Subresource::EphemeralContainers
-            | Subresource::Resize
-            | Subresource::Approval => self.answered(resource, &object, foreseen)?,
+            _ => self.answered(resource, &object, foreseen)?,
         };
         Ok(StoredWrite {
             object,
@@ -362,8 +346,8 @@ impl Registry {
         // storage version, so an object of an old storage version is stored anew.
         if managed::same_but_times(&mut draft, stored) {
             Arc::clone(stored)
-        } else if write.dry || may_go(&draft.value) {
-            if !write.dry {
+        } else if write.admission.dry || may_go(&draft.value) {
+            if !write.admission.dry {
                 self.remove(&resource.storage, stored);
                 self.settle();
             }
@@ -377,7 +361,7 @@ impl Registry {
                 self.serve_again(stored.lean(), &put);
                 self.judge_waiting(&put.lean()["spec"]["group"]);
                 let storage = crate::objects::definitions::storage_of(put.lean());
-                if !put.meta("deletionTimestamp").is_empty() {
+                if put.is_terminating() {
                     self.finish_definition(&storage);
                 }
             }
@@ -398,10 +382,7 @@ impl Registry {
         let checks = &write.resource.metadata_checks;
         let checks = match write.subresource {
             Subresource::Main | Subresource::Scale | Subresource::Finalize => &checks.main,
-            Subresource::Status
-            | Subresource::EphemeralContainers
-            | Subresource::Resize
-            | Subresource::Approval => &checks.status,
+            _ => &checks.status,
         };
         let mut errors = metadata::validate_update(write.resource, checks, (new, old));
         if write.subresource == Subresource::Status {

@@ -6,21 +6,14 @@
 //! called again (ADM-1).
 
 use super::create::NewObject;
+use crate::policies::presence::Presence;
 use crate::requests::rng::Rng;
 use crate::state::registry::Registry;
 use crate::state::verb_state::Warnings;
 
-/// Identifies the content of a registry: equal editions are equal contents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct RegistryEdition {
-    /// The newest revision of the store.
-    revision: u64,
-    /// The version of the served resources.
-    catalogue: u64,
-    /// The editions of the webhooks and of the policies.
-    webhooks: u64,
-    policies: u64,
-}
+/// Identifies the content of a registry by the revision of the store, the version of the catalogue, and the
+/// editions of webhooks and policies: equal editions are equal contents.
+type RegistryEdition = [u64; 4];
 
 /// A create that waits for webhooks, and everything that a run of a verb changes on its way there.
 #[derive(Debug)]
@@ -35,12 +28,13 @@ struct WaitingCreate {
 
 impl Registry {
     fn edition(&self) -> RegistryEdition {
-        RegistryEdition {
-            revision: self.store.revision(),
-            catalogue: self.catalogue.version(),
-            webhooks: self.presence.webhooks_edition,
-            policies: self.presence.policies_edition,
-        }
+        let Presence {
+            webhooks_edition,
+            policies_edition,
+            ..
+        } = self.presence;
+        let (store, catalogue) = (self.store.revision(), self.catalogue.version());
+        [store, catalogue, webhooks_edition, policies_edition]
     }
 
     /// Keeps a create that cannot continue, if the reason is a call that its driver makes.

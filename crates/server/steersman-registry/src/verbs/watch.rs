@@ -9,7 +9,8 @@ use steersman_schema::resource::{Resource, StorageKey};
 use steersman_store::{Change, Stored};
 
 use super::read::parse_version;
-use crate::requests::options::{WatchEvent, WatchOptions};
+use crate::requests::intake::refuse_options;
+use crate::requests::options::{ListQuery, WatchEvent};
 use crate::requests::select::Selectors;
 use crate::state::registry::Registry;
 
@@ -36,34 +37,29 @@ pub struct WatchCursor {
 
 impl WatchCursor {
     /// Returns the storage that this watch reads.
-    #[must_use]
     pub fn storage(&self) -> &StorageKey {
         &self.resource.storage
     }
 
     /// Returns whether no event will follow: an `ERROR` was returned, or the definition that the
     /// watch began with has changed.
-    #[must_use]
     pub fn is_over(&self) -> bool {
         self.over
     }
 
     /// Returns whether the watch begins with the objects of a revision that the store has not
     /// reached. Its only event will be an `ERROR`.
-    #[must_use]
     pub fn is_ahead(&self) -> bool {
         let misplaced = self.misplaced.as_ref();
         misplaced.is_some_and(|status| status.is_too_large_resource_version())
     }
 
     /// Returns the watched resource, in the requested version.
-    #[must_use]
     pub fn resource(&self) -> &Arc<Resource> {
         &self.resource
     }
 
     /// Returns the revision up to which all changes were returned.
-    #[must_use]
     pub fn position(&self) -> u64 {
         self.position
     }
@@ -82,12 +78,9 @@ impl Registry {
         &self,
         resource: &Resource,
         namespace: Option<&str>,
-        options: &WatchOptions,
+        options: &ListQuery,
     ) -> Result<WatchCursor, Status> {
-        let selection = Selectors::parse(
-            options.label_selector.as_deref(),
-            options.field_selector.as_deref(),
-        )?;
+        let selection = Selectors::parse(options)?;
         check_options(options)?;
         let selection = selection.of(resource)?;
         let selection = selection.sharded(options.shard_selector.as_deref())?;
@@ -238,7 +231,6 @@ impl Registry {
         })
     }
 
-    /// Returns the changes that a cursor has not seen.
     fn changes<'a>(
         &'a self,
         cursor: &WatchCursor,
@@ -280,7 +272,7 @@ fn concerns(cursor: &WatchCursor, change: &Change) -> bool {
         .is_none_or(|namespace| *change.new.namespace == *namespace)
 }
 
-fn check_options(options: &WatchOptions) -> Result<(), Status> {
+fn check_options(options: &ListQuery) -> Result<(), Status> {
     const FIELD: &str = "resourceVersionMatch";
     let mut errors = Vec::new();
     let wanted = options
@@ -311,9 +303,5 @@ fn check_options(options: &WatchOptions) -> Result<(), Status> {
         let detail = "resourceVersionMatch is forbidden when continue is provided";
         errors.push(FieldError::forbidden(FIELD, detail));
     }
-    if errors.is_empty() {
-        Ok(())
-    } else {
-        Err(Status::invalid_options("ListOptions", &errors))
-    }
+    refuse_options("ListOptions", &errors)
 }

@@ -9,18 +9,6 @@ use steersman_schema::types::type_name;
 
 use super::call::CallResponse;
 
-/// Returns the first review version that both sides support.
-pub(crate) fn review_version(webhook: &Value) -> Option<&'static str> {
-    let versions = webhook["conversionReviewVersions"].as_array();
-    let mut versions = versions.into_iter().flatten();
-    versions.find_map(|version| match version.as_str() {
-        Some("v1") => Some("v1"),
-        Some("v1beta1") => Some("v1beta1"),
-        _ => None,
-    })
-}
-
-/// Builds the review that asks for objects in another version.
 pub(crate) fn review(version: &str, uid: &str, to: &str, objects: &[&Value]) -> Value {
     json!({
         "kind": "ConversionReview",

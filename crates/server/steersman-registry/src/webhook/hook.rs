@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use steersman_cel::{Environment, Expression};
+use steersman_schema::resource::Resource;
 
 use super::call::WebhookAddress;
 
@@ -14,64 +15,41 @@ use super::call::WebhookAddress;
     clippy::struct_excessive_bools,
     reason = "independent switches, as the configuration has them"
 )]
-pub struct RegisteredWebhook {
-    /// The webhook's name, for instance `pods.example.com`.
-    pub name: String,
+pub(crate) struct RegisteredWebhook {
+    pub(crate) name: String,
     /// Identifies the webhook: configuration, name and position.
-    pub id: String,
-    /// The address of the webhook.
-    pub endpoint: WebhookAddress,
+    pub(crate) id: String,
+    pub(crate) endpoint: WebhookAddress,
     /// The URL of calls, which error messages name.
-    pub url: String,
+    pub(crate) url: String,
     /// The beginning of the keys of its calls: its id and its address.
-    pub call_prefix: String,
-    /// Authorities of the webhook's certificate, in PEM.
-    pub ca: Bytes,
-    /// The timeout of a call.
-    pub timeout: Duration,
+    pub(crate) call_prefix: String,
+    pub(crate) ca: Bytes,
+    pub(crate) timeout: Duration,
     /// Whether a failed call lets the request pass (`failurePolicy: Ignore`).
-    pub ignores_failure: bool,
+    pub(crate) ignores_failure: bool,
     /// Whether its rules also match other versions of the resources they name (`matchPolicy:
     /// Equivalent`).
-    pub equivalent: bool,
+    pub(crate) equivalent: bool,
     /// Whether a dry run may call it.
-    pub dry_run: bool,
+    pub(crate) dry_run: bool,
     /// Whether the webhook is called again after a later webhook changed the object (`reinvocationPolicy:
     /// IfNeeded`).
-    pub again: bool,
+    pub(crate) again: bool,
     /// The first review version that both sides support; `None` if there is none.
-    pub review: Option<&'static str>,
+    pub(crate) review: Option<&'static str>,
     /// The selector of the namespace's labels (`namespaceSelector`).
-    pub namespaces: Value,
+    pub(crate) namespaces: Value,
     /// The selector of the object's labels (`objectSelector`).
-    pub objects: Value,
+    pub(crate) objects: Value,
     /// The conditions under which the webhook is called (`matchConditions`).
-    pub conditions: Vec<Expression>,
+    pub(crate) conditions: Vec<Expression>,
     rules: Vec<Value>,
-}
-
-/// The attributes of a request that rules match.
-#[derive(Debug, Clone, Copy)]
-pub struct RuleAttributes<'a> {
-    /// API group.
-    pub group: &'a str,
-    /// Version of the request.
-    pub version: &'a str,
-    /// Plural name.
-    pub resource: &'a str,
-    /// Subresource; empty for the object itself.
-    pub subresource: &'a str,
-    /// `CREATE`, `UPDATE`, `DELETE` or `CONNECT`.
-    pub operation: &'static str,
-    /// Whether the resource is namespaced.
-    pub namespaced: bool,
-    /// The name of the object; may be empty.
-    pub name: &'a str,
 }
 
 impl RegisteredWebhook {
     /// Returns the webhooks of a configuration, in its order.
-    pub fn all_of(configuration: &Value) -> Vec<Self> {
+    pub(crate) fn all_of(configuration: &Value) -> Vec<Self> {
         let own = configuration["metadata"]["name"]
             .as_str()
             .unwrap_or_default();
@@ -84,12 +62,6 @@ impl RegisteredWebhook {
         let name = hook["name"].as_str().unwrap_or_default();
         let client = &hook["clientConfig"];
         let listed = |field: &str| hook[field].as_array().cloned().unwrap_or_default();
-        let versions = listed("admissionReviewVersions");
-        let review = versions.iter().find_map(|version| match version.as_str() {
-            Some("v1") => Some("v1"),
-            Some("v1beta1") => Some("v1beta1"),
-            _ => None,
-        });
         let id = format!("{configuration}/{name}/{at}");
         let endpoint = WebhookAddress::of(client);
         let timeout = Duration::from_secs(hook["timeoutSeconds"].as_u64().unwrap_or(10));
@@ -105,7 +77,7 @@ impl RegisteredWebhook {
             equivalent: hook["matchPolicy"] != "Exact",
             dry_run: matches!(hook["sideEffects"].as_str(), Some("None" | "NoneOnDryRun")),
             again: hook["reinvocationPolicy"] == "IfNeeded",
-            review,
+            review: review_version(&hook["admissionReviewVersions"]),
             namespaces: hook["namespaceSelector"].clone(),
             objects: hook["objectSelector"].clone(),
             conditions: Expression::conditions(
@@ -118,7 +90,7 @@ impl RegisteredWebhook {
 
     /// Returns the match constraints of a policy or a binding in the form of a webhook that is
     /// never called; `rules` is the name of the member with the rules.
-    pub fn of_policy(name: &str, constraints: &Value, rules: &str) -> Self {
+    pub(crate) fn of_policy(name: &str, constraints: &Value, rules: &str) -> Self {
         let members = json!({
             "name": name,
             "matchPolicy": constraints["matchPolicy"],
@@ -129,29 +101,37 @@ impl RegisteredWebhook {
         Self::of(name, 0, &members)
     }
 
-    /// Returns whether one of its rules matches.
-    pub fn is_about(&self, occasion: RuleAttributes<'_>) -> bool {
-        self.rules.iter().any(|rule| applies(rule, occasion))
+    /// Returns whether one of its rules matches a request for a resource.
+    pub(crate) fn is_about(
+        &self,
+        resource: &Resource,
+        (subresource, operation, name): (&str, &str, &str),
+    ) -> bool {
+        self.rules.iter().any(|rule| {
+            let is_in_scope = match rule["scope"].as_str() {
+                Some("Cluster") => !resource.namespaced,
+                Some("Namespaced") => resource.namespaced,
+                _ => true,
+            };
+            is_in_scope
+                && (texts(&rule["resourceNames"]).next().is_none()
+                    || texts(&rule["resourceNames"]).any(|named| named == name))
+                && names(&rule["operations"], operation)
+                && names(&rule["apiGroups"], &resource.group)
+                && names(&rule["apiVersions"], &resource.version)
+                && texts(&rule["resources"]).any(|named| {
+                    let (plural, sub) = named.split_once('/').unwrap_or((named, ""));
+                    (plural == "*" || plural == resource.plural)
+                        && (sub == "*" || sub == subresource)
+                })
+        })
     }
 }
 
-fn applies(rule: &Value, occasion: RuleAttributes<'_>) -> bool {
-    let scope = match rule["scope"].as_str() {
-        Some("Cluster") => !occasion.namespaced,
-        Some("Namespaced") => occasion.namespaced,
-        _ => true,
-    };
-    scope
-        && (texts(&rule["resourceNames"]).next().is_none()
-            || texts(&rule["resourceNames"]).any(|name| name == occasion.name))
-        && names(&rule["operations"], occasion.operation)
-        && names(&rule["apiGroups"], occasion.group)
-        && names(&rule["apiVersions"], occasion.version)
-        && texts(&rule["resources"]).any(|named| {
-            let (resource, sub) = named.split_once('/').unwrap_or((named, ""));
-            (resource == "*" || resource == occasion.resource)
-                && (sub == "*" || sub == occasion.subresource)
-        })
+/// Returns the first version of reviews that both sides support.
+pub(crate) fn review_version(versions: &Value) -> Option<&'static str> {
+    let known = ["v1", "v1beta1"];
+    texts(versions).find_map(|version| known.into_iter().find(|known| *known == version))
 }
 
 fn texts(list: &Value) -> impl Iterator<Item = &str> {
@@ -169,14 +149,11 @@ mod tests {
 
     #[test]
     fn rules_name_resources_and_subresources() {
-        let about = |resource: &'static str, subresource: &'static str| RuleAttributes {
-            group: "apps",
-            version: "v1",
-            resource,
-            subresource,
-            operation: "UPDATE",
-            namespaced: true,
-            name: "",
+        let resources = steersman_schema::builtin::built_in();
+        let mut resources = resources.iter();
+        let deployments = resources.find(|one| one.plural == "deployments").unwrap();
+        let about = |hook: &RegisteredWebhook, subresource: &str, operation: &str| {
+            hook.is_about(deployments, (subresource, operation, ""))
         };
         let hook = |resources: Value, scope: &str| {
             let rule = json!({"operations": ["CREATE", "UPDATE"], "apiGroups": ["apps"],
@@ -193,13 +170,10 @@ mod tests {
             (json!(["pods"]), false, false),
         ] {
             let hook = hook(resources.clone(), "*");
-            assert_eq!(hook.is_about(about("deployments", "")), main, "{resources}");
-            let found = hook.is_about(about("deployments", "status"));
-            assert_eq!(found, status, "{resources}");
+            assert_eq!(about(&hook, "", "UPDATE"), main, "{resources}");
+            assert_eq!(about(&hook, "status", "UPDATE"), status, "{resources}");
         }
-        assert!(!hook(json!(["*"]), "Cluster").is_about(about("deployments", "")));
-        let mut other = about("deployments", "");
-        other.operation = "DELETE";
-        assert!(!hook(json!(["*"]), "*").is_about(other));
+        assert!(!about(&hook(json!(["*"]), "Cluster"), "", "UPDATE"));
+        assert!(!about(&hook(json!(["*"]), "*"), "", "DELETE"));
     }
 }

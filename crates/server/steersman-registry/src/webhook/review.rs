@@ -17,77 +17,58 @@ use super::call::CallResponse;
 /// The request of a review, without its uid.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ReviewRequest<'a> {
+pub(crate) struct ReviewRequest<'a> {
     /// The kind in which the objects are sent.
-    pub kind: KindName<'a>,
+    pub(crate) kind: KindName<'a>,
     /// The resource that the webhook's rule matched.
-    pub resource: ResourceName<'a>,
-    /// The subresource; empty for the object itself.
+    pub(crate) resource: ResourceName<'a>,
     #[serde(skip_serializing_if = "str::is_empty")]
-    pub sub_resource: &'a str,
-    /// The kind of the request.
-    pub request_kind: KindName<'a>,
-    /// The resource of the request.
-    pub request_resource: ResourceName<'a>,
-    /// The subresource of the request.
+    pub(crate) sub_resource: &'a str,
+    pub(crate) request_kind: KindName<'a>,
+    pub(crate) request_resource: ResourceName<'a>,
     #[serde(skip_serializing_if = "str::is_empty")]
-    pub request_sub_resource: &'a str,
-    /// The name, if the request has one.
+    pub(crate) request_sub_resource: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
-    pub name: &'a str,
+    pub(crate) name: &'a str,
     /// The namespace; for a Namespace object its own name.
     #[serde(skip_serializing_if = "String::is_empty")]
-    pub namespace: String,
-    /// The operation, for instance `CREATE`.
-    pub operation: &'static str,
-    /// The user of the request.
-    pub user_info: Value,
-    /// The object after the operation.
-    pub object: Option<Cow<'a, Value>>,
-    /// The object before the operation.
-    pub old_object: Option<Cow<'a, Value>>,
-    /// Whether it is a dry run.
-    pub dry_run: bool,
-    /// The options of the operation.
-    pub options: &'a Value,
+    pub(crate) namespace: String,
+    pub(crate) operation: &'static str,
+    pub(crate) user_info: Value,
+    pub(crate) object: Option<Cow<'a, Value>>,
+    pub(crate) old_object: Option<Cow<'a, Value>>,
+    pub(crate) dry_run: bool,
+    pub(crate) options: &'a Value,
 }
 
 /// A kind, as a review names it.
 #[derive(Debug, Serialize)]
-pub struct KindName<'a> {
-    /// The API group; empty for core.
-    pub group: &'a str,
-    /// The version of the group, for instance `v1`.
-    pub version: &'a str,
-    /// The kind, for instance `Pod`.
-    pub kind: &'a str,
+pub(crate) struct KindName<'a> {
+    pub(crate) group: &'a str,
+    pub(crate) version: &'a str,
+    pub(crate) kind: &'a str,
 }
 
 /// A resource, as a review names it.
 #[derive(Debug, Serialize)]
-pub struct ResourceName<'a> {
-    /// The API group; empty for core.
-    pub group: &'a str,
-    /// The version of the group, for instance `v1`.
-    pub version: &'a str,
-    /// The plural name.
-    pub resource: &'a str,
+pub(crate) struct ResourceName<'a> {
+    pub(crate) group: &'a str,
+    pub(crate) version: &'a str,
+    pub(crate) resource: &'a str,
 }
 
 /// The decision of a webhook.
 #[derive(Debug)]
-pub struct WebhookDecision {
+pub(crate) struct WebhookDecision {
     /// The refusal, if the webhook does not allow the request.
-    pub refusal: Option<Box<Status>>,
+    pub(crate) refusal: Option<Box<Status>>,
     /// The operations of a JSON patch; empty for none.
-    pub patch: Vec<Value>,
-    /// Warnings for the client.
-    pub warnings: Vec<String>,
+    pub(crate) patch: Vec<Value>,
+    pub(crate) warnings: Vec<String>,
 }
 
 impl<'a> KindName<'a> {
-    /// Names the kind of a resource.
-    pub fn of(resource: &'a Resource) -> Self {
+    pub(crate) fn of(resource: &'a Resource) -> Self {
         Self {
             group: &resource.group,
             version: &resource.version,
@@ -97,8 +78,7 @@ impl<'a> KindName<'a> {
 }
 
 impl<'a> ResourceName<'a> {
-    /// Names a resource.
-    pub fn of(resource: &'a Resource) -> Self {
+    pub(crate) fn of(resource: &'a Resource) -> Self {
         Self {
             group: &resource.group,
             version: &resource.version,
@@ -108,21 +88,19 @@ impl<'a> ResourceName<'a> {
 }
 
 impl ReviewRequest<'_> {
-    /// Returns the request as JSON.
-    pub fn to_json(&self) -> String {
+    pub(crate) fn to_json(&self) -> String {
         // Fails only for keys that are no strings, and for types that return errors; no field is of that kind.
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Returns the request as a value for expressions.
-    pub fn to_value(&self) -> Value {
+    pub(crate) fn to_value(&self) -> Value {
         // Fails only for keys that are no strings, and for types that return errors; no field is of that kind.
         serde_json::to_value(self).unwrap_or_default()
     }
 }
 
 /// Returns a review: the JSON of its request, with the uid added.
-pub fn body(version: &str, uid: &str, request: &str) -> Bytes {
+pub(crate) fn body(version: &str, uid: &str, request: &str) -> Bytes {
     let fields = request.trim_start_matches('{');
     let review = format!(
         r#"{{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/{version}","request":{{"uid":"{uid}",{fields}}}"#
@@ -134,7 +112,7 @@ pub fn body(version: &str, uid: &str, request: &str) -> Bytes {
 ///
 /// # Errors
 /// Fails with the reason why the answer counts as a failed call.
-pub fn read(
+pub(crate) fn read(
     name: &str,
     version: &str,
     mutating: bool,
@@ -237,7 +215,6 @@ fn patch_of(response: &Value) -> Result<Vec<Value>, String> {
     }
 }
 
-/// Builds the refusal of a webhook from the `status` of its response.
 fn denied(name: &str, status: &Value) -> Status {
     let text = |field: &str| status[field].as_str().unwrap_or_default();
     let by = format!("admission webhook \"{name}\" denied the request");

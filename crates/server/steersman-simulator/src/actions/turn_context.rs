@@ -128,7 +128,7 @@ impl TurnContext<'_> {
         name: &str,
     ) -> Option<Arc<Stored>> {
         let storage = &self.kinds.of(kind).storage;
-        let stored = self.registry.stored(storage, namespace, name)?;
+        let stored = self.registry.store().get(storage, namespace, name)?;
         Some(match kind {
             // There are many Pods, and most were written long ago, so they are not kept decoded
             // (SRV-STORE-7).
@@ -140,7 +140,8 @@ impl TurnContext<'_> {
     pub(crate) fn exists(&self, key: &SimulatedKey) -> bool {
         let storage = &self.kinds.of(key.kind).storage;
         self.registry
-            .stored(storage, &key.namespace, &key.name)
+            .store()
+            .get(storage, &key.namespace, &key.name)
             .is_some()
     }
 

@@ -26,7 +26,7 @@ impl TurnContext<'_> {
         let name = recorder.name_of(&counted);
         let known = name.as_ref().and_then(|name| {
             let storage = &kind.storage;
-            self.registry.stored(storage, &about.namespace, name)
+            self.registry.store().get(storage, &about.namespace, name)
         });
         let written = if let Some(known) = known.cloned() {
             let mut event = known.lean().clone();
@@ -114,7 +114,7 @@ impl TurnContext<'_> {
             let Some((namespace, name)) = self.memory.recorder.next_old(self.now.tick) else {
                 return;
             };
-            let event = self.registry.stored(&kind.storage, &namespace, &name);
+            let event = self.registry.store().get(&kind.storage, &namespace, &name);
             let Some(event) = event.cloned() else {
                 continue;
             };

@@ -76,7 +76,7 @@ fn a_turn_writes_no_more_than_its_budget() {
     }
     assert!(turns > 20, "{turns} turns");
     let pods = registry.resource("", "v1", "pods").unwrap();
-    assert_eq!(registry.all_stored(&pods.storage, None).count(), 600);
+    assert_eq!(registry.store().list(&pods.storage, None).count(), 600);
 }
 
 /// Plays a Deployment of one Pod at the speed of a fast cluster for a second.
@@ -114,7 +114,7 @@ fn played_deployment(template_labels: &serde_json::Value) -> Registry {
 /// Returns all states of the only object of a kind.
 fn states(registry: &Registry, group: &str, plural: &str) -> Vec<serde_json::Value> {
     let resource = registry.resource(group, "v1", plural).unwrap();
-    let changes = registry.changes_after(&resource.storage, 0).unwrap();
+    let changes = registry.store().changes(&resource.storage, 0).ok().unwrap();
     changes.map(|change| change.new.value.clone()).collect()
 }
 
@@ -179,7 +179,7 @@ fn the_revision_of_a_deployment_is_written_and_owned_with_its_status() {
 fn a_template_with_the_hash_of_another_set_gets_one_replica_set() {
     let registry = played_deployment(&json!({"app": "web", "pod-template-hash": "abc"}));
     let sets = registry.resource("apps", "v1", "replicasets").unwrap();
-    assert_eq!(registry.all_stored(&sets.storage, None).count(), 1);
+    assert_eq!(registry.store().list(&sets.storage, None).count(), 1);
 }
 
 /// SRV-STORE-7
@@ -212,7 +212,7 @@ fn the_player_leaves_old_pods_undecoded() {
     play(&mut machine);
     registry.take_after_writes().finish();
     let pods = registry.resource("", "v1", "pods").unwrap();
-    let all: Vec<_> = registry.all_stored(&pods.storage, None).collect();
+    let all: Vec<_> = registry.store().list(&pods.storage, None).collect();
     let ready =
         |pod: &Arc<Stored>| super::super::state::facts::is_condition_true(&pod.look(), "Ready");
     assert!(all.len() == 200 && all.iter().all(|pod| ready(pod)));
@@ -274,7 +274,7 @@ fn a_workload_stops_writing_when_a_quota_refuses_its_pods() {
 
     let failure = |plural: &str| {
         let resource = registry.resource("apps", "v1", plural).unwrap();
-        let mut all = registry.all_stored(&resource.storage, None);
+        let mut all = registry.store().list(&resource.storage, None);
         all.find_map(|one| {
             let all = one.lean()["status"]["conditions"].as_array()?;
             all.iter()
@@ -341,7 +341,8 @@ fn a_budget_counts_by_the_scale_of_custom_controllers() {
             json!({"apiVersion": version, "kind": kind, "metadata": {"name": "a"}, "spec": spec});
         create(&mut registry, (group, plural), owner);
         let resource = registry.resource(group, "v1", plural).unwrap();
-        let owner = registry.stored(&resource.storage, "default", "a").unwrap();
+        let owner = registry.store().get(&resource.storage, "default", "a");
+        let owner = owner.unwrap();
         let owner = json!({"apiVersion": version, "kind": kind, "name": "a",
             "uid": owner.meta("uid"), "controller": true});
         let name = kind.to_lowercase();
@@ -367,7 +368,7 @@ fn a_budget_counts_by_the_scale_of_custom_controllers() {
         .resource("policy", "v1", "poddisruptionbudgets")
         .unwrap();
     let status = |name: &str| {
-        let budget = registry.stored(&resource.storage, "default", name);
+        let budget = registry.store().get(&resource.storage, "default", name);
         budget.unwrap().lean()["status"].clone()
     };
     for (owner, expected, healthy) in [("crew", 5, 3), ("replicationcontroller", 7, 5)] {

@@ -49,7 +49,7 @@ impl TurnContext<'_> {
                 .or_else(|| self.provision(&claim))
         } else {
             let storage = &self.kinds.of(SimulatedKind::Volume).storage;
-            let named = self.registry.stored(storage, "", volume).cloned();
+            let named = self.registry.store().get(storage, "", volume).cloned();
             named.filter(|named| is_free_for(named.lean(), &claim))
         };
         if let Some(volume) = volume {
@@ -110,7 +110,7 @@ impl TurnContext<'_> {
             LabelSelector::parse(&steersman_registry::selector_text(&spec["selector"])).ok()
         });
         let storage = &self.kinds.of(SimulatedKind::Volume).storage;
-        let all = self.registry.all_stored(storage, None).filter(|volume| {
+        let all = self.registry.store().list(storage, None).filter(|volume| {
             let own = &volume.lean()["spec"];
             let labelled = match &selector {
                 None => true,
@@ -203,7 +203,7 @@ impl TurnContext<'_> {
             return Err(EventContent::normal("FailedBinding", message.to_owned()));
         }
         let storage = &self.kinds.of(SimulatedKind::Class).storage;
-        let Some(class) = self.registry.stored(storage, "", name) else {
+        let Some(class) = self.registry.store().get(storage, "", name) else {
             let message = format!("storageclass.storage.k8s.io \"{name}\" not found");
             return Err(EventContent::warning("ProvisioningFailed", message));
         };
@@ -222,7 +222,7 @@ impl TurnContext<'_> {
     /// Returns whether a Pod of the namespace uses a claim.
     fn has_consumer(&self, claim: &Stored) -> bool {
         let storage = &self.kinds.of(SimulatedKind::Pod).storage;
-        let mut pods = self.registry.all_stored(storage, Some(&claim.namespace));
+        let mut pods = self.registry.store().list(storage, Some(&claim.namespace));
         pods.any(|pod| {
             let mut volumes = pod.lean()["spec"]["volumes"]
                 .as_array()
@@ -273,7 +273,7 @@ impl TurnContext<'_> {
     /// Carries out the reclaim policy of the volume of a deleted claim.
     fn reclaim(&mut self, name: &str) {
         let kind = Arc::clone(self.kinds.of(SimulatedKind::Volume));
-        let Some(volume) = self.registry.stored(&kind.storage, "", name).cloned() else {
+        let Some(volume) = self.registry.store().get(&kind.storage, "", name).cloned() else {
             return;
         };
         let of = &volume.lean()["spec"]["claimRef"];

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use steersman_registry::{GetOptions, ObjectTarget, Subresource};
+use steersman_registry::{ObjectTarget, Subresource};
 use steersman_store::Stored;
 
 use crate::actions::turn_context::{Component, TurnContext};
@@ -42,7 +42,7 @@ impl TurnContext<'_> {
             return;
         };
         let storage = &self.kinds.of(SimulatedKind::Pod).storage;
-        let all = self.registry.all_stored(storage, Some(&key.namespace));
+        let all = self.registry.store().list(storage, Some(&key.namespace));
         let pods: Vec<Arc<Stored>> = all
             .filter(|pod| selects_by(selector.as_ref(), pod))
             .cloned()
@@ -216,9 +216,7 @@ impl TurnContext<'_> {
         }
         let namespace = resource.namespaced.then_some(&*pod.namespace);
         let target = ObjectTarget::object(resource, namespace, &controller.name);
-        let scale = self
-            .registry
-            .get(target.part(Subresource::Scale), &GetOptions::default());
+        let scale = self.registry.get(target.part(Subresource::Scale), None);
         let scale = match scale {
             Ok(scale) => scale,
             Err(missing) if missing.code == 404 => return Ok(None),

@@ -29,7 +29,8 @@ impl TurnContext<'_> {
             let kind = Arc::clone(&self.kinds.endpoints);
             let left = self
                 .registry
-                .stored(&kind.storage, &key.namespace, &key.name)
+                .store()
+                .get(&kind.storage, &key.namespace, &key.name)
                 .cloned();
             if let Some(left) = left {
                 self.delete(&kind, &left, None);
@@ -45,7 +46,8 @@ impl TurnContext<'_> {
         let storage = &self.kinds.of(SimulatedKind::Pod).storage;
         let pods: Vec<Arc<Stored>> = self
             .registry
-            .all_stored(storage, Some(&key.namespace))
+            .store()
+            .list(storage, Some(&key.namespace))
             .filter(|pod| {
                 selects(selector, pod)
                     && !text(&pod.lean()["status"], "podIP").is_empty()
@@ -129,7 +131,8 @@ impl TurnContext<'_> {
         });
         let known = self
             .registry
-            .stored(&kind.storage, &service.namespace, &service.name);
+            .store()
+            .get(&kind.storage, &service.namespace, &service.name);
         let known = known.cloned();
         self.create_or_update(&kind, known, endpoints, &["subsets"]);
     }

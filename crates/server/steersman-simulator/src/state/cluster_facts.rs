@@ -82,7 +82,7 @@ impl ClusterFacts {
         for (at, kind) in SimulatedKind::ALL.into_iter().enumerate() {
             let storage = &kinds.of(kind).storage;
             let changes =
-                self.positions[at].and_then(|after| registry.changes_after(storage, after));
+                self.positions[at].and_then(|after| registry.store().changes(storage, after).ok());
             if let Some(changes) = changes {
                 for change in changes {
                     if change.deleted {
@@ -95,7 +95,7 @@ impl ClusterFacts {
                     // A later change of the same object follows and is processed instead, so no
                     // other code reads this state.
                     let (namespace, name) = (&change.new.namespace, &change.new.name);
-                    let newest = registry.stored(storage, namespace, name);
+                    let newest = registry.store().get(storage, namespace, name);
                     if let Some(new) = newest.filter(|new| new.revision == change.revision) {
                         self.observe(kind, new, tick, work_queue);
                     } else if kind == SimulatedKind::ReplicaSet {
@@ -134,14 +134,15 @@ impl ClusterFacts {
             .collect();
         for key in known {
             if registry
-                .stored(storage, &key.namespace, &key.name)
+                .store()
+                .get(storage, &key.namespace, &key.name)
                 .is_none()
             {
                 let gone = Stored::new(key.namespace, key.name, Value::Null, 0);
                 self.forget(kind, &gone, work_queue);
             }
         }
-        for stored in registry.all_stored(storage, None) {
+        for stored in registry.store().list(storage, None) {
             self.observe(kind, stored, tick, work_queue);
             if kind == SimulatedKind::Pod {
                 // The labels of the object may have changed in a missed change.

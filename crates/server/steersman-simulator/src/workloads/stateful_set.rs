@@ -255,7 +255,8 @@ impl TurnContext<'_> {
         let kind = Arc::clone(self.kinds.of(SimulatedKind::Claim));
         if self
             .registry
-            .stored(&kind.storage, &set.namespace, &name)
+            .store()
+            .get(&kind.storage, &set.namespace, &name)
             .is_none()
         {
             let mut body = template.clone();
@@ -315,7 +316,7 @@ impl TurnContext<'_> {
     fn template_of(&self, set: &Stored, hash: &str) -> Value {
         let name = format!("{}-{hash}", set.name);
         let storage = &self.kinds.revisions.storage;
-        let revision = self.registry.stored(storage, &set.namespace, &name);
+        let revision = self.registry.store().get(storage, &set.namespace, &name);
         let template = revision.map(|one| one.lean()["data"]["spec"]["template"].clone());
         let template = template.filter(Value::is_object);
         template.unwrap_or_else(|| set.lean()["spec"]["template"].clone())

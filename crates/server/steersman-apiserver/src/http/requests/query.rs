@@ -5,7 +5,7 @@ use std::num::IntErrorKind;
 use steersman_apimachinery::go;
 use steersman_apimachinery::status::{FieldError, GroupResource, Status};
 use steersman_apimachinery::times;
-use steersman_registry::{DeleteOptions, GetOptions, ListQuery, WatchOptions, WriteOptions};
+use steersman_registry::{DeleteOptions, ListQuery, WriteOptions};
 use steersman_tables::IncludeObject;
 
 /// The parameters of one request, decoded and in order.
@@ -176,16 +176,14 @@ impl Query {
         }
     }
 
-    /// Returns the options of a GET.
-    pub(crate) fn get_options(&self) -> GetOptions {
-        GetOptions {
-            resource_version: self.owned("resourceVersion"),
-        }
-    }
-
     /// Returns the options of a list, and the selectors of a deletecollection.
     pub(crate) fn list_options(&self) -> Result<ListQuery, Status> {
         self.timeout_seconds()?;
+        self.watch_options()
+    }
+
+    /// Returns the options of a watch.
+    pub(crate) fn watch_options(&self) -> Result<ListQuery, Status> {
         Ok(ListQuery {
             label_selector: self.owned("labelSelector"),
             field_selector: self.owned("fieldSelector"),
@@ -195,21 +193,7 @@ impl Query {
             resource_version: self.owned("resourceVersion"),
             resource_version_match: self.owned("resourceVersionMatch"),
             send_initial_events: self.switch("sendInitialEvents"),
-        })
-    }
-
-    /// Returns the options of a watch.
-    pub(crate) fn watch_options(&self) -> Result<WatchOptions, Status> {
-        self.integer("limit")?;
-        Ok(WatchOptions {
-            label_selector: self.owned("labelSelector"),
-            field_selector: self.owned("fieldSelector"),
-            shard_selector: self.owned("shardSelector"),
-            resource_version: self.owned("resourceVersion"),
-            resource_version_match: self.owned("resourceVersionMatch"),
             allow_bookmarks: self.switch("allowWatchBookmarks").unwrap_or(false),
-            send_initial_events: self.switch("sendInitialEvents"),
-            continue_token: self.owned("continue"),
         })
     }
 

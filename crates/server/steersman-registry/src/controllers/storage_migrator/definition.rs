@@ -7,11 +7,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use steersman_apimachinery::status::Status;
-use steersman_schema::resource::StorageKey;
 use steersman_store::Stored;
 
-use super::conditions;
 use super::records::options;
+use crate::objects::conditions;
 use crate::requests::metadata;
 use crate::requests::options::{ObjectTarget, PatchKind, Subresource};
 use crate::state::registry::Registry;
@@ -71,8 +70,7 @@ impl Registry {
         let named = &migration.lean()["spec"]["resource"];
         let text = |field: &str| named[field].as_str().unwrap_or_default();
         let name = format!("{}.{}", text("resource"), text("group"));
-        let storage = StorageKey::new(GROUP, PLURAL);
-        self.store.get(&storage, "", &name).cloned()
+        self.object((GROUP, PLURAL), "", &name).cloned()
     }
 
     /// Applies the condition, and if a version is given the stored versions.

@@ -24,12 +24,10 @@ const CONTROLLER: &str = "storage-version-migrator-controller";
 /// The field manager of the status of migrations.
 const STATUS_MANAGER: &str = "kube-controller-manager";
 
-/// Returns the storage of StorageVersionMigrations.
 pub(super) fn storage() -> StorageKey {
     StorageKey::new(STORAGE_MIGRATION.0, PLURAL)
 }
 
-/// Returns the options of a write of the migrator.
 pub(super) fn options(manager: &str, force: Option<bool>) -> WriteOptions {
     WriteOptions {
         field_manager: Some(manager.to_owned()),
@@ -56,7 +54,6 @@ fn is_outdated(resource: &Resource, stored: &Stored) -> bool {
 
 impl Registry {
     /// Returns whether this registry has StorageVersionMigrations to carry out.
-    #[must_use]
     pub fn migrates_storage(&self) -> bool {
         self.options.serve_storage_migrations && self.options.migrate_storage
     }
@@ -136,7 +133,6 @@ impl Registry {
         })
     }
 
-    /// Writes the condition that ends a migration.
     pub(super) fn end_migration(
         &mut self,
         name: &str,
@@ -155,7 +151,6 @@ impl Registry {
         })
     }
 
-    /// Returns a stored migration.
     pub(super) fn migration(&self, name: &str) -> Option<Arc<Stored>> {
         self.store.get(&storage(), "", name).cloned()
     }
@@ -206,7 +201,6 @@ impl Registry {
         is_outdated(resource, found).then(|| self::candidate(found))
     }
 
-    /// Writes the status of a migration.
     fn write_migration(
         &mut self,
         name: &str,

@@ -5,7 +5,7 @@ use steersman_auth::{Authorization, User};
 use steersman_schema::resource::StorageKey;
 
 use super::*;
-use crate::requests::options::{DeleteOptions, ObjectTarget, WatchOptions, WriteOptions};
+use crate::requests::options::{DeleteOptions, ListQuery, ObjectTarget, WriteOptions};
 use crate::{RegistryOptions, WatchEvent};
 
 const NOW: jiff::Timestamp = jiff::Timestamp::UNIX_EPOCH;
@@ -249,7 +249,7 @@ fn names(events: &[WatchEvent]) -> Vec<String> {
 
 fn watch_from(registry: &Registry, revision: u64) -> crate::WatchCursor {
     let maps = registry.resource("", "v1", "configmaps").unwrap();
-    let options = WatchOptions {
+    let options = ListQuery {
         resource_version: Some(revision.to_string()),
         ..Default::default()
     };

@@ -10,12 +10,11 @@ use steersman_schema::builtin::built_in;
 use steersman_schema::resource::StorageKey;
 use steersman_store::Stored;
 
+use super::super::recorder::Counters;
 use super::{FORMAT, Snapshot, SnapshotError};
 
-/// The storage of CRDs.
 const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 
-/// The objects of each storage.
 type Storages = Vec<(StorageKey, Vec<Arc<Stored>>)>;
 
 /// A JSON object for parsing: members are taken out one by one, and none may be left.
@@ -24,7 +23,6 @@ struct SnapshotPart {
     members: Map<String, Value>,
 }
 
-/// Parses the text of a snapshot.
 pub(super) fn read(text: &[u8]) -> Result<Snapshot, SnapshotError> {
     let whole: Value = serde_json::from_slice(text)?;
     let mut whole = SnapshotPart::of("", whole)?;
@@ -50,9 +48,11 @@ pub(super) fn read(text: &[u8]) -> Result<Snapshot, SnapshotError> {
     let (key, tokens) = read_credentials(&mut credentials)?;
     let snapshot = Snapshot {
         revision,
-        random: counters.counter("random")?,
-        addresses: counters.counter("addresses")?,
-        node_ports: counters.counter("node_ports")?,
+        counters: Counters {
+            random: counters.counter("random")?,
+            addresses: counters.counter("addresses")?,
+            node_ports: counters.counter("node_ports")?,
+        },
         transactions: counters.counter("transactions")?,
         key,
         tokens,

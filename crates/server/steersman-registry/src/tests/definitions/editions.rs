@@ -59,10 +59,10 @@ fn change(server: &mut Server, change: fn(&mut Value)) {
 /// Opens a watch of one version, from its newest revision.
 fn watch_from_now(server: &Server, version: &str) -> WatchCursor {
     let of = server.registry.resource("example.com", version, "websites");
-    let from = WatchOptions {
+    let from = ListQuery {
         resource_version: Some(server.registry.revision().to_string()),
         allow_bookmarks: true,
-        ..WatchOptions::default()
+        ..ListQuery::default()
     };
     let watch = server.registry.watch(&of.unwrap(), Some("default"), &from);
     watch.unwrap()
@@ -86,9 +86,9 @@ fn a_changed_definition_ends_the_watches_of_all_its_versions() {
             assert!(server.registry.bookmark(cursor).is_none(), "{what}");
         }
         // The client has to list again, because its objects have the form of the earlier edition.
-        let options = WatchOptions {
+        let options = ListQuery {
             resource_version: Some(seen.to_string()),
-            ..WatchOptions::default()
+            ..ListQuery::default()
         };
         let mut resumed = server.watch("websites", &options).unwrap();
         let events = server.registry.poll(&mut resumed, 100);
@@ -131,9 +131,9 @@ fn the_ends_of_editions_are_forgotten_with_the_changes_that_made_them() {
     };
     let mut slow = watch_from_now(&server, "v1");
     let of = server.registry.resource("example.com", "v1", "websites");
-    let ahead = WatchOptions {
+    let ahead = ListQuery {
         resource_version: Some("1000000".to_owned()),
-        ..WatchOptions::default()
+        ..ListQuery::default()
     };
     let mut waiting = server.registry.watch(&of.unwrap(), None, &ahead).unwrap();
     server.create("websites", website("before")).unwrap();
@@ -224,11 +224,11 @@ fn a_change_amid_the_initial_objects_ends_the_watch_after_them() {
     for name in ["a", "b"] {
         server.create("websites", website(name)).unwrap();
     }
-    let options = WatchOptions {
+    let options = ListQuery {
         send_initial_events: Some(true),
         resource_version_match: Some("NotOlderThan".to_owned()),
         allow_bookmarks: true,
-        ..WatchOptions::default()
+        ..ListQuery::default()
     };
     let mut cursor = server.watch("websites", &options).unwrap();
     assert_eq!(server.registry.poll(&mut cursor, 1).len(), 1);
@@ -285,9 +285,9 @@ fn a_deleted_namespace_ends_no_watch() {
         .create("namespaces", json!({"metadata": {"name": "gone"}}))
         .unwrap();
     let maps = server.resource("configmaps");
-    let from = WatchOptions {
+    let from = ListQuery {
         resource_version: Some(server.registry.revision().to_string()),
-        ..WatchOptions::default()
+        ..ListQuery::default()
     };
     let mut cursor = server.registry.watch(&maps, Some("gone"), &from).unwrap();
     let create = |server: &mut Server| {

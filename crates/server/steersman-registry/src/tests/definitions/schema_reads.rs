@@ -61,7 +61,7 @@ impl Versioned<'_> {
     fn get(&self, name: &str) -> Value {
         let resource = self.resource();
         let target = ObjectTarget::object(&resource, Some("default"), name);
-        let found = self.0.registry.get(target, &GetOptions::default());
+        let found = self.0.registry.get(target, None);
         found.unwrap().value().clone()
     }
 
@@ -78,7 +78,7 @@ impl Versioned<'_> {
 
     fn watched(&self) -> Vec<Value> {
         let resource = self.resource();
-        let options = WatchOptions::default();
+        let options = ListQuery::default();
         let cursor = self.0.registry.watch(&resource, Some("default"), &options);
         let events = self.0.registry.poll(&mut cursor.unwrap(), 1000);
         let objects = events.iter().filter_map(WatchEvent::object);

@@ -63,7 +63,7 @@ fn a_new_definition_decodes_no_other_definition() {
     server.registry.take_after_writes().finish();
     server.registry.take_after_writes().finish();
     let storage = StorageKey::new("apiextensions.k8s.io", "customresourcedefinitions");
-    assert_eq!(server.registry.decoded(&storage), 0);
+    assert_eq!(server.registry.store().decoded(&storage), 0);
     let mut crd = websites();
     crd["metadata"]["name"] = json!("sites.example.com");
     crd["spec"]["names"] = json!({"plural": "sites", "kind": "Site"});

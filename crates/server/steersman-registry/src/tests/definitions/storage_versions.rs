@@ -17,7 +17,11 @@ pub(crate) fn websites_stored_as_beta() -> Value {
 /// Returns the `apiVersion` in which a Website is stored.
 pub(crate) fn stored_version(server: &Server, name: &str) -> String {
     let storage = server.resource("websites").storage.clone();
-    let stored = server.registry.stored(&storage, "default", name).unwrap();
+    let stored = server
+        .registry
+        .store()
+        .get(&storage, "default", name)
+        .unwrap();
     stored.api_version().to_owned()
 }
 
@@ -99,7 +103,7 @@ fn a_write_without_a_change_stores_an_object_of_an_old_storage_version_anew() {
     }
     let crd = websites_stored_as_beta();
     server.registry.install_crd(crd, server.now).unwrap();
-    let options = WatchOptions::default();
+    let options = ListQuery::default();
     let mut cursor = server.watch("websites", &options).unwrap();
     server.poll(&mut cursor);
     for way in ways {

@@ -17,7 +17,7 @@ impl ObjectCall<'_> {
         let object = if is_component_status(target.resource) {
             registry.component_status(target.name, self.now)?
         } else {
-            registry.get(target, &self.call.query.get_options())?
+            registry.get(target, self.call.query.get("resourceVersion"))?
         };
         self.maker.object(200, target.resource, &object)
     }

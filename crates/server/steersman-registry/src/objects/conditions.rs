@@ -1,0 +1,35 @@
+//! Machine: the conditions in the status of objects.
+
+use serde_json::{Value, json};
+
+use crate::requests::metadata;
+
+/// Returns the condition of this type.
+pub(crate) fn find<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
+    let all = object["status"]["conditions"].as_array();
+    all.into_iter().flatten().find(|one| one["type"] == kind)
+}
+
+/// Returns the condition of this type with the status `True`.
+pub(crate) fn find_true<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
+    let all = object["status"]["conditions"].as_array();
+    let mut all = all.into_iter().flatten();
+    all.find(|one| one["type"] == kind && one["status"] == "True")
+}
+
+/// Replaces the condition of the same type, or appends the condition.
+pub(crate) fn set(object: &mut Value, condition: Value) {
+    let status = metadata::members(object)
+        .entry("status")
+        .or_insert(Value::Null);
+    let conditions = metadata::members(status).entry("conditions");
+    let conditions = conditions.or_insert_with(|| json!([]));
+    let Some(list) = conditions.as_array_mut() else {
+        return;
+    };
+    let mut known = list.iter_mut();
+    match known.find(|known| known["type"] == condition["type"]) {
+        Some(known) => *known = condition,
+        None => list.push(condition),
+    }
+}
