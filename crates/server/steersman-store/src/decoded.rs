@@ -35,7 +35,7 @@ impl Decoded {
         }
     }
 
-    /// Returns the same object, undecoded, which reports when it is decoded.
+    /// Returns the same object, undecoded. The reporter is told when the object is decoded again.
     pub(super) fn fold(&self, reporter: Option<ReadReporter>) -> Self {
         Self {
             text: Arc::clone(&self.text),

@@ -1,5 +1,5 @@
 //! Machine: the objects that a kube-apiserver writes when it starts: its own Service, system
-//! priority classes, flow control configurations, APIServices, and what others read in `kube-system`.
+//! priority classes, flow control configurations, APIServices, and its objects in `kube-system`.
 //!
 //! Kubernetes source: `pkg/controlplane/controller` (`clusterauthenticationtrust`,
 //! `legacytokentracking`) and `pkg/controlplane/apiserver/server.go`.
@@ -26,7 +26,7 @@ const FLOWS: (&str, &str) = (
     "api-priority-and-fairness-config-consumer-v1",
 );
 
-/// The namespace of the objects that other servers and kube-controller-manager read.
+/// The namespace with the objects that other servers and kube-controller-manager read.
 const NAMESPACE: &str = "kube-system";
 /// The ConfigMap with the authorities that sign client certificates.
 const AUTHENTICATION: &str = "extension-apiserver-authentication";
@@ -208,8 +208,8 @@ impl Registry {
         let _ = self.update(target, object, &by(status_manager), self.now);
     }
 
-    /// Writes the objects of the namespace `kube-system`. The Lease is renewed at each start only, so that an idle server writes
-    /// nothing.
+    /// Writes the objects of the server in `kube-system`. The Lease is renewed at each start only, so that
+    /// an idle server writes nothing.
     fn furnish_system_namespace(&mut self, clients: Option<&str>) {
         self.publish_client_authorities(clients);
         if self

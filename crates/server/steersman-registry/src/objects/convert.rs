@@ -291,7 +291,7 @@ fn version_of(object: &Value) -> &str {
     object["apiVersion"].as_str().unwrap_or_default()
 }
 
-/// Turns an object into one of the storage version, whose fields differ in nothing but their defaults.
+/// Sets the storage version of an object, and coerces its fields to the schema of that version.
 fn set_storage_version(resource: &Resource, value: &mut Value) {
     let version = &resource.storage_version;
     value["apiVersion"] = Value::String(match resource.group.as_str() {

@@ -35,7 +35,7 @@ pub(crate) struct Compiled {
 }
 
 impl Compiled {
-    /// Compiles what changed since the last call, and returns the present state (ADM-4).
+    /// Compiles the policies and webhooks again that changed since the last call (ADM-4).
     pub(crate) fn renewed(&mut self, store: &Store, presence: &Presence) -> &Self {
         if self.policies_edition != presence.policies_edition {
             self.validating = bound(store);

@@ -266,7 +266,7 @@ pub(crate) fn decode(
 /// Returns the warnings about unknown fields.
 ///
 /// # Errors
-/// Under strict validation, the reason to refuse them.
+/// Fails under strict validation, with the reason to refuse the fields.
 pub(crate) fn judge_unknown(
     unknown: &[String],
     validation: FieldValidation,

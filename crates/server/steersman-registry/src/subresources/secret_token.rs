@@ -89,8 +89,7 @@ impl Registry {
     }
 
     /// Writes the day of the last use into the Secrets with tokens that were used since the last call
-    /// (`patchSecretWithLastUsedDate`). Like writes of the
-    /// garbage collector it passes no webhooks.
+    /// (`patchSecretWithLastUsedDate`). Like writes of the garbage collector it passes no webhooks.
     pub fn mark_used_secrets(&mut self, now: Timestamp) {
         self.now = now;
         let used = std::mem::take(self.used_secrets.get_mut());

@@ -9,7 +9,6 @@ use steersman_schema::resource::Resource;
 
 use super::call::WebhookAddress;
 
-/// A webhook of a configuration.
 #[derive(Debug)]
 #[expect(
     clippy::struct_excessive_bools,

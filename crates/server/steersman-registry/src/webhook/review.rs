@@ -41,7 +41,6 @@ pub(crate) struct ReviewRequest<'a> {
     pub(crate) options: &'a Value,
 }
 
-/// A kind, as a review names it.
 #[derive(Debug, Serialize)]
 pub(crate) struct KindName<'a> {
     pub(crate) group: &'a str,
@@ -49,7 +48,6 @@ pub(crate) struct KindName<'a> {
     pub(crate) kind: &'a str,
 }
 
-/// A resource, as a review names it.
 #[derive(Debug, Serialize)]
 pub(crate) struct ResourceName<'a> {
     pub(crate) group: &'a str,
@@ -57,7 +55,6 @@ pub(crate) struct ResourceName<'a> {
     pub(crate) resource: &'a str,
 }
 
-/// The decision of a webhook.
 #[derive(Debug)]
 pub(crate) struct WebhookDecision {
     /// The refusal, if the webhook does not allow the request.
