@@ -33,6 +33,21 @@ pub fn decode_value<K: DeserializeOwned>(value: &Value, quotes: bool) -> Result<
     K::deserialize(value).or_else(|_| decode_json(value.to_string().as_bytes(), quotes))
 }
 
+/// Returns a text of JSON; empty if the value is no text.
+#[must_use]
+pub fn json_text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// Returns the items of a list of JSON; none if the value is no list.
+pub fn json_items(value: &Value) -> std::slice::Iter<'_, Value> {
+    value
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default()
+        .iter()
+}
+
 /// Returns the error of bytes that did not decode, with the path of the field: `spec.replicas: …`.
 ///
 /// The bytes are decoded again, because recording the path costs time that good objects should not pay.

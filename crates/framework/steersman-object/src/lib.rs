@@ -75,7 +75,7 @@ pub use duration::parse_duration;
 pub use field_selector::FieldSelector;
 pub use initial::Initial;
 pub use jitter::Jitter;
-pub use json::{decode_json, decode_value, json_error_position};
+pub use json::{decode_json, decode_value, json_error_position, json_items, json_text};
 pub use key::ObjectKey;
 pub use kind::{Gvk, Gvr, Kind, Scope};
 pub use labels::Labels;
