@@ -3,11 +3,11 @@
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube_core::Version;
 use serde_json::{Value, json};
-use steersman_object::{Gvk, Kind, ObjectKey, Scope};
+use steersman_object::{Gvk, Kind, ObjectKey, Scope, json_items, json_text};
 
 use crate::error::Error;
 use crate::number_formats;
-use crate::version_difference::{check_versions, is_converted};
+use crate::version_difference::{check_versions, is_converted, name, stored_version};
 
 /// A `CustomResourceDefinition` that an operator installs.
 ///
@@ -123,9 +123,7 @@ impl Crd {
     /// Returns the name of the definition, as in `websites.web.example.com`.
     #[must_use]
     pub fn name(&self) -> &str {
-        self.content["metadata"]["name"]
-            .as_str()
-            .unwrap_or_default()
+        json_text(&self.content["metadata"]["name"])
     }
 
     /// Leaves out all versions but the newest one, which is served and stored. Nothing has to be converted then.
@@ -135,10 +133,9 @@ impl Crd {
     pub fn newest_version_only(mut self) -> Self {
         let versions = self.content["spec"]["versions"].as_array_mut();
         if let Some(versions) = versions {
-            let name = |version: &Value| version["name"].as_str().unwrap_or_default().to_owned();
             let newest = versions
                 .iter()
-                .max_by_key(|version| priority(&name(version)));
+                .max_by_key(|version| priority(name(version)));
             if let Some(mut newest) = newest.cloned() {
                 newest["served"] = json!(true);
                 newest["storage"] = json!(true);
@@ -171,52 +168,41 @@ impl Crd {
     /// [`Error::Unusable`] if its name is not that of its kind, or not exactly one version is stored;
     /// [`Error::Unconverted`] if its versions differ and no webhook converts its objects.
     pub fn check(&self) -> Result<(), Error> {
-        let unusable = |problem: String| {
-            let definition = self.name().to_owned();
-            Err(Error::Unusable {
-                definition,
-                problem,
-            })
-        };
         let spec = &self.content["spec"];
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let name = format!(
-            "{}.{}",
-            text(&spec["names"]["plural"]),
-            text(&spec["group"])
+        let (plural, group) = (
+            json_text(&spec["names"]["plural"]),
+            json_text(&spec["group"]),
         );
-        if self.name() != name {
-            return unusable(format!("its name has to be {name}"));
-        }
-        let versions = spec["versions"].as_array().into_iter().flatten();
-        let stored = versions
-            .filter(|version| version["storage"] == true)
-            .count();
-        if stored != 1 {
-            let problem = format!("{stored} of its versions are stored: it has to be one");
-            return unusable(problem);
-        }
-        check_versions(&self.content)
+        let stored = json_items(&spec["versions"]).filter(|version| version["storage"] == true);
+        let problem = match stored.count() {
+            _ if self.name() != format!("{plural}.{group}") => {
+                format!("its name has to be {plural}.{group}")
+            }
+            1 => return check_versions(&self.content),
+            stored => format!("{stored} of its versions are stored: it has to be one"),
+        };
+        Err(Error::Unusable {
+            definition: self.name().to_owned(),
+            problem,
+        })
     }
 
     /// Returns each kind that the definition serves: one per version.
     pub(crate) fn served(&self) -> Vec<Gvk> {
         let spec = &self.content["spec"];
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let versions = spec["versions"].as_array().into_iter().flatten();
-        let served = versions.filter(|version| version["served"] == true);
-        let (group, kind) = (text(&spec["group"]), text(&spec["names"]["kind"]));
+        let (group, kind) = (json_text(&spec["group"]), json_text(&spec["names"]["kind"]));
+        let served = json_items(&spec["versions"]).filter(|version| version["served"] == true);
         served
-            .map(|version| Gvk::new(&group, text(&version["name"]), &kind))
+            .map(|version| Gvk::new(group, name(version), kind))
             .collect()
     }
 }
 
-/// Returns the kind of a definition on the server, in the version in which objects are stored.
-pub(crate) fn stored_kind(definition: &Value) -> Option<Kind> {
+/// Returns the kind of a definition, a `CustomResourceDefinition` as JSON, in the version in which objects are stored.
+#[must_use]
+pub fn stored_kind(definition: &Value) -> Option<Kind> {
     let spec = &definition["spec"];
-    let versions = spec["versions"].as_array()?;
-    let version = versions.iter().find(|version| version["storage"] == true)?;
+    let version = stored_version(definition)?;
     let (group, kind) = (spec["group"].as_str()?, spec["names"]["kind"].as_str()?);
     let scope = match spec["scope"].as_str()? {
         "Namespaced" => Scope::Namespaced,

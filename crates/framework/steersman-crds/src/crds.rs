@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use steersman_api::{ClientConfig, ProblemLog, kube_client};
+use steersman_api::{ClientConfig, Mapper, ProblemLog, kube_client};
 use steersman_object::{Gvk, ObjectKey, report};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
@@ -18,6 +18,7 @@ use crate::crd::Crd;
 use crate::error::Error;
 use crate::installer::{Installer, UNTIL_SERVED};
 use crate::metrics::CrdMetrics;
+use crate::requests::CrdRequests;
 use crate::status::{CrdPhase, CrdStatus};
 use crate::status_board::{CrdReport, StatusBoard};
 
@@ -163,13 +164,8 @@ impl Crds {
     /// Returns the names of the definitions that have a conversion webhook.
     #[must_use]
     pub fn converted(&self) -> Vec<String> {
-        let converted = self
-            .list
-            .iter()
-            .filter(|definition| definition.has_conversion());
-        converted
-            .map(|definition| definition.name().to_owned())
-            .collect()
+        let converted = self.list.iter().filter(|one| one.has_conversion());
+        converted.map(|one| one.name().to_owned()).collect()
     }
 
     /// Checks that each definition of these kinds names the webhook that converts its objects: without it an API server
@@ -337,11 +333,15 @@ impl Crds {
             board: &self.board,
             metrics: self.metrics.as_ref(),
         };
-        let mut installer = Installer::new(definition, report, client_config, client.clone());
-        installer.authorities = self.authorities.clone();
-        installer.settle = self.settle;
-        installer.is_migrated &= self.migrates;
-        installer
+        Installer {
+            definition,
+            report,
+            requests: CrdRequests::new(definition.name(), client_config, client.clone()),
+            mapper: Mapper::new(client_config.clone()),
+            authorities: self.authorities.clone(),
+            settle: self.settle,
+            is_migrated: definition.is_migrated && self.migrates,
+        }
     }
 }
 
@@ -356,7 +356,6 @@ fn is_migrated(installer: &Installer<'_>) -> bool {
     installer.is_migrated && installer.report.phase() != CrdPhase::Kept
 }
 
-/// Makes the client of a loop.
 async fn connect(client_config: &ClientConfig) -> kube_client::Client {
     let mut problems = ProblemLog::default();
     loop {
@@ -373,7 +372,6 @@ async fn connect(client_config: &ClientConfig) -> kube_client::Client {
     }
 }
 
-/// Repeats a step until it is done.
 async fn until_done<F>(installer: &Installer<'_>, mut step: impl FnMut() -> F)
 where
     F: Future<Output = Result<bool, Error>>,

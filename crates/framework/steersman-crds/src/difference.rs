@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::normal_form::normalized;
-use crate::plan::{InstallPlan, has_all, plan};
+use crate::normal_form::{has_all, normalized};
+use crate::version_difference::{name, versions};
 
 /// The difference between the definition on the server and the one that an operator would install.
 ///
@@ -28,46 +28,18 @@ pub enum CrdDifference {
     Refused(Vec<String>),
 }
 
-impl CrdDifference {
-    /// Compares the definition on the server with the one that an operator would install.
-    ///
-    /// ```
-    /// use serde_json::json;
-    /// use steersman_crds::CrdDifference;
-    ///
-    /// let wanted = json!({"spec": {"scope": "Namespaced", "versions": [{"name": "v1", "served": true}]}});
-    /// let difference = CrdDifference::between(Some(&wanted), &wanted);
-    /// assert_eq!(difference, CrdDifference::Equal);
-    /// ```
-    #[must_use]
-    pub fn between(present: Option<&Value>, wanted: &Value) -> Self {
-        let Some(server) = present else {
-            return Self::Missing;
-        };
-        match plan(present, wanted, &[]) {
-            InstallPlan::Create => Self::Missing,
-            InstallPlan::Unchanged => Self::Equal,
-            InstallPlan::Update => Self::Outdated(differences(server, wanted)),
-            InstallPlan::Keep(fields) => Self::Later(fields),
-            InstallPlan::MigrateFirst(fields) => Self::ToMigrate(fields),
-            InstallPlan::Refuse(fields) => Self::Refused(fields),
-        }
-    }
-}
-
-/// Returns the fields that an update would change.
-fn differences(present: &Value, wanted: &Value) -> Vec<String> {
+pub(crate) fn differences(present: &Value, wanted: &Value) -> Vec<String> {
     let mut found = Vec::new();
     let (before, after) = (versions(present), versions(wanted));
-    for (name, new) in &after {
-        match before.iter().find(|(old, _)| old == name) {
-            Some((_, old)) => of_version(old, new, name, &mut found),
-            None => found.push(format!("{name}: the server lacks the version")),
+    for new in &after {
+        match before.iter().find(|old| name(old) == name(new)) {
+            Some(old) => of_version(old, new, name(new), &mut found),
+            None => found.push(format!("{}: the server lacks the version", name(new))),
         }
     }
-    for (name, _) in &before {
-        if !after.iter().any(|(new, _)| new == name) {
-            found.push(format!("{name}: only the server has the version"));
+    for old in &before {
+        if !after.iter().any(|new| name(new) == name(old)) {
+            found.push(format!("{}: only the server has the version", name(old)));
         }
     }
     for part in ["metadata", "spec"] {
@@ -119,14 +91,6 @@ fn of_fields(old: &Value, new: &Value, path: &str, found: &mut Vec<String>) {
             (_, None) => found.push(format!("{path}: only the server has the field")),
         }
     }
-}
-
-fn versions(definition: &Value) -> Vec<(&str, &Value)> {
-    let versions = definition["spec"]["versions"].as_array();
-    let versions = versions.into_iter().flatten();
-    versions
-        .map(|version| (version["name"].as_str().unwrap_or_default(), version))
-        .collect()
 }
 
 /// Returns the names of the members of two objects, each once.

@@ -5,15 +5,17 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use steersman_api::{ClientConfig, Error as RequestError, Mapper, kube_client};
+use steersman_api::{Error as RequestError, Mapper};
+use steersman_object::{json_items, json_text};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
 use crate::crd::{Crd, stored_kind};
+use crate::difference::CrdDifference;
 use crate::error::Error;
 use crate::migration::Migration;
-use crate::plan::{InstallPlan, plan};
+use crate::plan::plan;
 use crate::progress::{MigrationProgress, StoredObjects};
 use crate::release_history::ReleaseHistory;
 use crate::requests::CrdRequests;
@@ -22,12 +24,11 @@ use crate::status::CrdPhase;
 use crate::status_board::CrdReport;
 use crate::version_difference::check_versions;
 
-/// The requests about one definition.
 pub(crate) struct Installer<'a> {
     pub(crate) definition: &'a Crd,
     pub(crate) report: CrdReport<'a>,
-    requests: CrdRequests,
-    mapper: Mapper,
+    pub(crate) requests: CrdRequests,
+    pub(crate) mapper: Mapper,
     /// The authorities of the conversion webhook, if the operator has its own: PEM, `None` before there are some.
     pub(crate) authorities: Option<watch::Receiver<Option<String>>>,
     /// The pause until every API server sees a changed definition.
@@ -43,46 +44,25 @@ const MOST_ATTEMPTS: u32 = 10;
 /// How long a written definition may take to be served, in one try.
 pub(crate) const UNTIL_SERVED: Duration = Duration::from_secs(60);
 
-impl<'a> Installer<'a> {
-    pub(crate) fn new(
-        definition: &'a Crd,
-        report: CrdReport<'a>,
-        client_config: &ClientConfig,
-        client: kube_client::Client,
-    ) -> Self {
-        Self {
-            definition,
-            report,
-            requests: CrdRequests::new(definition.name(), client_config, client),
-            mapper: Mapper::new(client_config.clone()),
-            authorities: None,
-            settle: Duration::ZERO,
-            is_migrated: definition.is_migrated,
-        }
-    }
-
+impl Installer<'_> {
     /// Compares the definition with the one on the server, and writes nothing.
     pub(crate) async fn look(&self) -> Result<(), Error> {
         self.check()?;
         let present = self.requests.read().await?;
-        match plan(
-            present.as_ref(),
-            &self.definition.content,
-            &self.definition.accepted,
-        ) {
-            InstallPlan::Create | InstallPlan::Update | InstallPlan::MigrateFirst(_) => {
+        match self.plan(present.as_ref()) {
+            CrdDifference::Missing | CrdDifference::Outdated(_) | CrdDifference::ToMigrate(_) => {
                 // A problem of the leader's own tries stays.
                 if self.report.phase() == CrdPhase::Refused {
                     self.report.enter(CrdPhase::Pending, None);
                 }
             }
-            InstallPlan::Unchanged => {
+            CrdDifference::Equal => {
                 if present.as_ref().and_then(obstacle).is_none() {
                     self.report.enter(CrdPhase::Installed, None);
                 }
             }
-            InstallPlan::Keep(more) => self.keep(&more),
-            InstallPlan::Refuse(problems) => return Err(self.refuse(problems)),
+            CrdDifference::Later(more) => self.keep(&more),
+            CrdDifference::Refused(problems) => return Err(self.refuse(problems)),
         }
         Ok(())
     }
@@ -97,15 +77,14 @@ impl<'a> Installer<'a> {
         let mut attempt = 1;
         loop {
             let present = self.requests.read().await?;
-            let accepted = &self.definition.accepted;
-            let is_new = match plan(present.as_ref(), &self.definition.content, accepted) {
-                InstallPlan::Unchanged => break,
-                InstallPlan::Keep(more) => {
+            let is_new = match self.plan(present.as_ref()) {
+                CrdDifference::Equal => break,
+                CrdDifference::Later(more) => {
                     self.keep(&more);
                     return Ok(());
                 }
-                InstallPlan::Refuse(problems) => return Err(self.refuse(problems)),
-                InstallPlan::MigrateFirst(problems) => {
+                CrdDifference::Refused(problems) => return Err(self.refuse(problems)),
+                CrdDifference::ToMigrate(problems) => {
                     if !self.is_migrated {
                         return Err(self.refuse(problems));
                     }
@@ -113,8 +92,8 @@ impl<'a> Installer<'a> {
                     while !Box::pin(self.migrate()).await? {}
                     continue;
                 }
-                InstallPlan::Create => true,
-                InstallPlan::Update => false,
+                CrdDifference::Missing => true,
+                CrdDifference::Outdated(_) => false,
             };
             let content = self.complete(present.as_ref()).await;
             if !is_new {
@@ -137,6 +116,10 @@ impl<'a> Installer<'a> {
         self.served(limit).await?;
         self.report.enter(CrdPhase::Installed, None);
         Ok(())
+    }
+
+    fn plan(&self, present: Option<&Value>) -> CrdDifference {
+        plan(present, &self.definition.content, &self.definition.accepted)
     }
 
     /// Returns the content of an apply: the definition at the version that was read, with the authorities of its
@@ -213,11 +196,11 @@ impl<'a> Installer<'a> {
                 Some(definition) => obstacle(&definition),
             };
             let problem = match problem {
-                Some(problem) => problem,
-                None => match self.missing_version().await? {
-                    Some(problem) => problem,
-                    None => return Ok(()),
-                },
+                None => self.missing_version().await?,
+                problem => problem,
+            };
+            let Some(problem) = problem else {
+                return Ok(());
             };
             let after = begun.elapsed();
             if after >= limit {
@@ -343,20 +326,17 @@ impl<'a> Installer<'a> {
 
 /// Returns why the server does not serve a definition.
 fn obstacle(definition: &Value) -> Option<String> {
-    let conditions = definition["status"]["conditions"].as_array();
-    let conditions: Vec<&Value> = conditions.into_iter().flatten().collect();
-    for kind in ["NamesAccepted", "Established"] {
-        let found = conditions
-            .iter()
-            .find(|condition| condition["type"] == kind);
-        match found {
-            Some(condition) if condition["status"] == "True" => {}
-            Some(condition) => {
-                let message = condition["message"].as_str().unwrap_or_default();
-                return Some(format!("{kind} is false: {message}"));
+    ["NamesAccepted", "Established"]
+        .into_iter()
+        .find_map(|kind| {
+            let mut conditions = json_items(&definition["status"]["conditions"]);
+            match conditions.find(|condition| condition["type"] == kind) {
+                Some(condition) if condition["status"] == "True" => None,
+                Some(condition) => {
+                    let message = json_text(&condition["message"]);
+                    Some(format!("{kind} is false: {message}"))
+                }
+                None => Some(format!("the definition has no condition {kind}")),
             }
-            None => return Some(format!("the definition has no condition {kind}")),
-        }
-    }
-    None
+        })
 }

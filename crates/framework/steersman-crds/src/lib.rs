@@ -27,8 +27,9 @@
 //! - [`crd`] has [`Crd`].
 //! - `normal_form` writes definitions in one notation, and `release_history` remembers which ones were installed.
 //! - `progress` reads and writes how far a migration is, so that an interrupted one goes on from there.
-//! - `narrowing` compares two definitions, and `plan` decides whether a definition is written, kept or refused.
-//! - [`difference`] has [`CrdDifference`], the fields in which the definition on the server differs.
+//! - `narrowing` compares two definitions.
+//! - [`difference`] has [`CrdDifference`], the fields in which the definition on the server differs, and `plan` decides by
+//!   them whether a definition is written, kept or refused.
 //! - `status_board` has the state of all definitions.
 //! - `requests` has the requests about one definition on the server.
 //! - `server_migration` lets the server migrate objects; `migration` stores the objects of one definition anew if the
@@ -47,8 +48,8 @@ mod normal_form;
 mod release_history;
 mod progress;
 mod narrowing;
-mod plan;
 pub mod difference;
+mod plan;
 mod status_board;
 mod requests;
 mod server_migration;
@@ -56,7 +57,7 @@ mod migration;
 mod installer;
 pub mod crds;
 
-pub use crd::{Crd, INJECT_CA_FROM};
+pub use crd::{Crd, INJECT_CA_FROM, stored_kind};
 pub use crds::Crds;
 pub use difference::CrdDifference;
 pub use error::Error;

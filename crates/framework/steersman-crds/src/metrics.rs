@@ -1,6 +1,9 @@
 //! Words: the metrics of definitions.
 
-use prometheus::{IntCounterVec, IntGaugeVec, Opts, Registry};
+use prometheus::{
+    IntCounterVec, IntGaugeVec, Registry, register_int_counter_vec_with_registry,
+    register_int_gauge_vec_with_registry,
+};
 
 /// The metrics of the definitions of one registry. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -12,7 +15,6 @@ pub struct CrdMetrics {
     pub(crate) errors: IntCounterVec,
 }
 
-/// The label of every metric.
 const LABEL: &[&str] = &["definition"];
 
 impl CrdMetrics {
@@ -28,18 +30,12 @@ impl CrdMetrics {
     ///
     /// If the registry has metrics of these names: create one set per registry, and clone it.
     pub fn register(registry: &Registry) -> prometheus::Result<Self> {
-        let metrics = Self::unregistered()?;
-        registry.register(Box::new(metrics.refused.clone()))?;
-        registry.register(Box::new(metrics.migrated.clone()))?;
-        registry.register(Box::new(metrics.remaining.clone()))?;
-        registry.register(Box::new(metrics.errors.clone()))?;
-        Ok(metrics)
-    }
-
-    /// Creates metrics that no registry has.
-    fn unregistered() -> prometheus::Result<Self> {
-        let gauge = |name: &str, help: &str| IntGaugeVec::new(Opts::new(name, help), LABEL);
-        let counter = |name: &str, help: &str| IntCounterVec::new(Opts::new(name, help), LABEL);
+        let gauge = |name: &str, help: &str| {
+            register_int_gauge_vec_with_registry!(name, help, LABEL, registry)
+        };
+        let counter = |name: &str, help: &str| {
+            register_int_counter_vec_with_registry!(name, help, LABEL, registry)
+        };
         Ok(Self {
             refused: gauge(
                 "steersman_definition_refused",

@@ -38,9 +38,7 @@ struct RefusedObjects {
 
 /// The number of objects in a page. A page is read as metadata only.
 const PAGE: u32 = 500;
-/// The number of writes at a time.
 const AT_ONCE: usize = 8;
-/// The number of refused objects that are named.
 const EXAMPLES: usize = 3;
 /// The number of refused objects after which the migration pauses: most likely all are refused.
 const MOST_REFUSED: u64 = 100;

@@ -7,7 +7,6 @@ use crate::progress::StoredObjects;
 use crate::schema_narrowing::{Narrowing, compare, names};
 use crate::version_difference::{name, schema, versions};
 
-/// The difference between two definitions of one kind.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Comparison {
     /// What the later definition no longer accepts.

@@ -33,6 +33,25 @@ pub(crate) fn normalized(value: &Value) -> Value {
     }
 }
 
+/// Returns whether `present` has every member of `wanted`.
+pub(crate) fn has_all(present: &Value, wanted: &Value) -> bool {
+    match (present, wanted) {
+        (_, Value::Null | Value::Bool(false)) if present.is_null() => true,
+        (Value::Object(present), Value::Object(wanted)) => wanted
+            .iter()
+            .all(|(name, wanted)| has_all(present.get(name).unwrap_or(&Value::Null), wanted)),
+        (Value::Array(present), Value::Array(wanted)) => {
+            present.len() == wanted.len()
+                && present
+                    .iter()
+                    .zip(wanted)
+                    .all(|(one, other)| has_all(one, other))
+        }
+        (present, Value::Array(wanted)) => present.is_null() && wanted.is_empty(),
+        (present, wanted) => normalized(present) == normalized(wanted),
+    }
+}
+
 /// Returns a float that is a whole number as an integer.
 fn whole(value: &Value) -> Option<Value> {
     let float = value.as_f64().filter(|_| value.is_f64())?;

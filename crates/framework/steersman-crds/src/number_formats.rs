@@ -2,7 +2,6 @@
 
 use serde_json::{Map, Value, json};
 
-/// Replaces the formats in each version of a definition.
 pub(crate) fn correct(definition: &mut Value) {
     let versions = definition.pointer_mut("/spec/versions");
     for version in versions.and_then(Value::as_array_mut).into_iter().flatten() {
@@ -41,7 +40,6 @@ fn correct_formats(schema: &mut Value) {
     }
 }
 
-/// Returns the signed format of an unsigned number.
 fn signed(schema: &Map<String, Value>) -> Option<&'static str> {
     match schema.get("format").and_then(Value::as_str)? {
         "uint8" | "uint16" => Some("int32"),

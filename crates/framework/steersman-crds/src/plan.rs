@@ -1,36 +1,37 @@
 //! Machine: decides whether a definition is written, left as it is, or refused.
 
 use serde_json::Value;
+use steersman_object::{json_items, json_text};
 
 use crate::crd::{INJECT_CA_FROM, MANAGER_SUFFIX};
+use crate::difference::{CrdDifference, differences};
 use crate::narrowing::compare_definitions;
-use crate::normal_form::normalized;
+use crate::normal_form::{has_all, normalized};
 use crate::release_history::ReleaseHistory;
 use crate::schema_narrowing::Narrowing;
+use crate::version_difference::{name, stored_version};
 
-/// What to do about a definition.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum InstallPlan {
-    /// The server has no definition of this name.
-    Create,
-    /// The definition on the server differs, and the wanted one accepts all that it accepts.
-    Update,
-    /// The definition on the server is the wanted one.
-    Unchanged,
-    /// The definition on the server is that of a later release: it accepts all that the wanted one accepts, and more,
-    /// or it was installed after the wanted one. Each text is a field with a difference.
-    Keep(Vec<String>),
-    /// Objects have to leave the versions that the wanted definition lacks, and then it is compared again. Each text is
-    /// such a version.
-    MigrateFirst(Vec<String>),
-    /// Neither definition accepts all that the other accepts. Each text is a field that would accept less.
-    Refuse(Vec<String>),
+impl CrdDifference {
+    /// Compares the definition on the server with the one that an operator would install.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use steersman_crds::CrdDifference;
+    ///
+    /// let wanted = json!({"spec": {"scope": "Namespaced", "versions": [{"name": "v1", "served": true}]}});
+    /// let difference = CrdDifference::between(Some(&wanted), &wanted);
+    /// assert_eq!(difference, CrdDifference::Equal);
+    /// ```
+    #[must_use]
+    pub fn between(present: Option<&Value>, wanted: &Value) -> Self {
+        plan(present, wanted, &[])
+    }
 }
 
 /// Decides about a definition. `accepted` has the fields that may accept less.
-pub(crate) fn plan(present: Option<&Value>, wanted: &Value, accepted: &[String]) -> InstallPlan {
+pub(crate) fn plan(present: Option<&Value>, wanted: &Value, accepted: &[String]) -> CrdDifference {
     let Some(present) = present else {
-        return InstallPlan::Create;
+        return CrdDifference::Missing;
     };
     let comparison = compare_definitions(present, wanted);
     let lost = comparison.lost.iter();
@@ -41,26 +42,20 @@ pub(crate) fn plan(present: Option<&Value>, wanted: &Value, accepted: &[String])
     };
     if lost.is_empty() {
         return match is_installed(present, wanted) {
-            true => InstallPlan::Unchanged,
-            false => InstallPlan::Update,
+            true => CrdDifference::Equal,
+            false => CrdDifference::Outdated(differences(present, wanted)),
         };
     }
-    let is_stored_as_wanted = stored_version(present) == stored_version(wanted);
+    let stored_name = |definition| stored_version(definition).map(name);
+    let is_stored_as_wanted = stored_name(present) == stored_name(wanted);
     if is_stored_as_wanted && lost.iter().all(|one| one.is_stored_version) {
-        return InstallPlan::MigrateFirst(texts());
+        return CrdDifference::ToMigrate(texts());
     }
     // DEF-2
     if comparison.gained.is_empty() || ReleaseHistory::read(present).is_former(wanted) {
-        return InstallPlan::Keep(texts());
+        return CrdDifference::Later(texts());
     }
-    InstallPlan::Refuse(texts())
-}
-
-/// Returns the version in which a definition stores objects.
-fn stored_version(definition: &Value) -> Option<&str> {
-    let versions = definition["spec"]["versions"].as_array()?;
-    let stored = versions.iter().find(|version| version["storage"] == true)?;
-    stored["name"].as_str()
+    CrdDifference::Refused(texts())
 }
 
 /// Returns whether a path that the operator accepts is that of the narrowing, or above it.
@@ -89,32 +84,12 @@ fn has_former_injector(present: &Value, wanted: &Value) -> bool {
     if !wanted["metadata"]["annotations"][INJECT_CA_FROM].is_null() {
         return false;
     }
-    let managers = present["metadata"]["managedFields"].as_array();
-    managers.into_iter().flatten().any(|entry| {
-        let manager = entry["manager"].as_str().unwrap_or_default();
+    json_items(&present["metadata"]["managedFields"]).any(|entry| {
+        let manager = json_text(&entry["manager"]);
         let annotations = &entry["fieldsV1"]["f:metadata"]["f:annotations"];
         let is_set = annotations[format!("f:{INJECT_CA_FROM}")].is_object();
         is_set && entry["operation"] == "Apply" && manager.ends_with(MANAGER_SUFFIX)
     })
-}
-
-/// Returns whether `present` has every member of `wanted`.
-pub(crate) fn has_all(present: &Value, wanted: &Value) -> bool {
-    match (present, wanted) {
-        (_, Value::Null | Value::Bool(false)) if present.is_null() => true,
-        (Value::Object(present), Value::Object(wanted)) => wanted
-            .iter()
-            .all(|(name, wanted)| has_all(present.get(name).unwrap_or(&Value::Null), wanted)),
-        (Value::Array(present), Value::Array(wanted)) => {
-            present.len() == wanted.len()
-                && present
-                    .iter()
-                    .zip(wanted)
-                    .all(|(one, other)| has_all(one, other))
-        }
-        (present, Value::Array(wanted)) => present.is_null() && wanted.is_empty(),
-        (present, wanted) => normalized(present) == normalized(wanted),
-    }
 }
 
 #[cfg(test)]
@@ -132,6 +107,10 @@ mod tests {
         })
     }
 
+    fn is_update(found: &CrdDifference) -> bool {
+        matches!(found, CrdDifference::Outdated(_))
+    }
+
     fn record(fields: &Value) -> Value {
         json!({"type": "object", "properties": fields})
     }
@@ -147,12 +126,12 @@ mod tests {
         present["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["a"]["minimum"] =
             json!(1.0);
         present["spec"]["versions"][0]["additionalPrinterColumns"] = json!([]);
-        assert_eq!(plan(Some(&present), &wanted, &[]), InstallPlan::Unchanged);
+        assert_eq!(plan(Some(&present), &wanted, &[]), CrdDifference::Equal);
         present["metadata"]["labels"] = Value::Null;
         let mut labelled = wanted.clone();
         labelled["metadata"]["labels"] = json!({"app": "sites"});
-        assert_eq!(plan(Some(&present), &labelled, &[]), InstallPlan::Update);
-        assert_eq!(plan(None, &wanted, &[]), InstallPlan::Create);
+        assert!(is_update(&plan(Some(&present), &labelled, &[])));
+        assert_eq!(plan(None, &wanted, &[]), CrdDifference::Missing);
     }
 
     #[test]
@@ -162,14 +141,12 @@ mod tests {
         injected["metadata"]["annotations"] = json!({INJECT_CA_FROM: "shop/hooks"});
         let mut present = injected.clone();
         let fields = json!({"f:metadata": {"f:annotations": {format!("f:{INJECT_CA_FROM}"): {}}}});
-        for (manager, expected) in [
-            ("shop/definitions", InstallPlan::Update),
-            ("kubectl", InstallPlan::Unchanged),
-        ] {
+        for (manager, is_removed) in [("shop/definitions", true), ("kubectl", false)] {
             present["metadata"]["managedFields"] =
                 json!([{"manager": manager, "operation": "Apply", "fieldsV1": fields}]);
-            assert_eq!(plan(Some(&present), &wanted, &[]), expected, "{manager}");
-            assert_eq!(plan(Some(&present), &injected, &[]), InstallPlan::Unchanged);
+            let found = plan(Some(&present), &wanted, &[]);
+            assert_eq!(is_update(&found), is_removed, "{manager}");
+            assert_eq!(plan(Some(&present), &injected, &[]), CrdDifference::Equal);
         }
     }
 
@@ -177,7 +154,7 @@ mod tests {
     fn a_removed_rule_is_an_update() {
         let present = definition(&record(&json!({"a": {"type": "string", "maxLength": 3}})));
         let wanted = definition(&record(&json!({"a": {"type": "string"}})));
-        assert_eq!(plan(Some(&present), &wanted, &[]), InstallPlan::Update);
+        assert!(is_update(&plan(Some(&present), &wanted, &[])));
     }
 
     /// DEF-1
@@ -189,23 +166,21 @@ mod tests {
         let wanted = definition(&record(&json!({
             "a": {"type": "string", "maxLength": 3}, "c": {"type": "string"},
         })));
-        let InstallPlan::Refuse(problems) = plan(Some(&present), &wanted, &[]) else {
+        let CrdDifference::Refused(problems) = plan(Some(&present), &wanted, &[]) else {
             panic!("not refused");
         };
         assert!(problems[0].starts_with("v1.a: ") && problems[1].starts_with("v1.b: "));
         let accepted = ["v1.a".to_owned(), "v1.b".to_owned()];
-        assert_eq!(
-            plan(Some(&present), &wanted, &accepted),
-            InstallPlan::Update
-        );
+        assert!(is_update(&plan(Some(&present), &wanted, &accepted)));
         let other = ["v1.a".to_owned(), "v1.bb".to_owned()];
         assert!(
-            matches!(plan(Some(&present), &wanted, &other), InstallPlan::Refuse(left) if left.len() == 1)
+            matches!(plan(Some(&present), &wanted, &other), CrdDifference::Refused(left) if left.len() == 1)
         );
-        assert_eq!(
-            plan(Some(&present), &wanted, &["v1".to_owned()]),
-            InstallPlan::Update
-        );
+        assert!(is_update(&plan(
+            Some(&present),
+            &wanted,
+            &["v1".to_owned()]
+        )));
     }
 
     #[test]
@@ -217,16 +192,16 @@ mod tests {
         };
         let without = definition(&record(&json!({"a": {"type": "boolean"}})));
         let (no, empty) = (with_default(&json!(false)), with_default(&json!([])));
-        assert_eq!(plan(Some(&without), &no, &[]), InstallPlan::Update);
-        assert_eq!(plan(Some(&no), &without, &[]), InstallPlan::Update);
-        assert_eq!(plan(Some(&without), &empty, &[]), InstallPlan::Update);
+        assert!(is_update(&plan(Some(&without), &no, &[])));
+        assert!(is_update(&plan(Some(&no), &without, &[])));
+        assert!(is_update(&plan(Some(&without), &empty, &[])));
         let bound = |maximum: i64| {
             definition(&record(
                 &json!({"a": {"type": "integer", "maximum": maximum}}),
             ))
         };
         let (lower, higher) = (bound(9_007_199_254_740_992), bound(9_007_199_254_740_993));
-        assert_ne!(plan(Some(&lower), &higher, &[]), InstallPlan::Unchanged);
+        assert_ne!(plan(Some(&lower), &higher, &[]), CrdDifference::Equal);
     }
 
     /// DEF-1
@@ -245,16 +220,16 @@ mod tests {
         let accepted = ["v1alpha1".to_owned()];
         assert!(matches!(
             plan(Some(&present), &wanted, &accepted),
-            InstallPlan::MigrateFirst(_)
+            CrdDifference::ToMigrate(_)
         ));
         present["status"]["storedVersions"] = json!(["v1"]);
-        assert_eq!(plan(Some(&present), &wanted, &[]), InstallPlan::Update);
+        assert!(is_update(&plan(Some(&present), &wanted, &[])));
         // Only the release in between changes the version in which objects are stored.
         present["spec"]["versions"] = json!([version("v1alpha1", true)]);
         present["status"]["storedVersions"] = json!(["v1alpha1"]);
         assert!(matches!(
             plan(Some(&present), &wanted, &[]),
-            InstallPlan::Refuse(_)
+            CrdDifference::Refused(_)
         ));
     }
 
@@ -269,7 +244,7 @@ mod tests {
         ));
         assert!(matches!(
             plan(Some(&second), &first, &[]),
-            InstallPlan::Refuse(_)
+            CrdDifference::Refused(_)
         ));
         let mut history = ReleaseHistory::default();
         history.add(&first);
@@ -277,12 +252,12 @@ mod tests {
         history.write(&mut second);
         assert!(matches!(
             plan(Some(&second), &first, &[]),
-            InstallPlan::Keep(_)
+            CrdDifference::Later(_)
         ));
         let third = definition(&record(&json!({"d": {"type": "string"}})));
         assert!(matches!(
             plan(Some(&second), &third, &[]),
-            InstallPlan::Refuse(_)
+            CrdDifference::Refused(_)
         ));
     }
 
@@ -294,7 +269,7 @@ mod tests {
         ));
         let wanted = definition(&record(&json!({"a": {"type": "string"}})));
         assert!(
-            matches!(plan(Some(&present), &wanted, &[]), InstallPlan::Keep(lost) if lost.len() == 1)
+            matches!(plan(Some(&present), &wanted, &[]), CrdDifference::Later(lost) if lost.len() == 1)
         );
     }
 }

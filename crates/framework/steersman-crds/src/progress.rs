@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::version_difference::stored_version;
+
 /// The annotation of a definition with the progress of its migration.
 pub(crate) const ANNOTATION: &str = "steersman/migration";
 
@@ -37,7 +39,6 @@ pub(crate) struct StoredObjects {
 }
 
 impl MigrationProgress {
-    /// Makes the progress at the beginning of a migration.
     pub(crate) fn begin(generation: i64) -> Self {
         Self {
             generation,
@@ -46,7 +47,6 @@ impl MigrationProgress {
         }
     }
 
-    /// Makes the progress before a page.
     pub(crate) fn at(generation: i64, continue_token: String, migrated: u64) -> Self {
         Self {
             generation,
@@ -59,7 +59,6 @@ impl MigrationProgress {
         self.continue_token.as_deref()
     }
 
-    /// Returns the value of the annotation.
     pub(crate) fn text(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
@@ -73,9 +72,7 @@ impl StoredObjects {
 
     /// Reads a definition of the server; `None` if no version is stored.
     pub(crate) fn read(definition: &Value) -> Option<Self> {
-        let versions = definition["spec"]["versions"].as_array()?;
-        let version = versions.iter().find(|version| version["storage"] == true)?;
-        let version = version["name"].as_str()?.to_owned();
+        let version = stored_version(definition)?["name"].as_str()?.to_owned();
         let generation = definition["metadata"]["generation"]
             .as_i64()
             .unwrap_or_default();

@@ -12,12 +12,10 @@ const ANNOTATION: &str = "steersman/definitions";
 /// The number of fingerprints that are kept.
 const MOST: usize = 16;
 
-/// The fingerprints of installed definitions, the last one at the end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ReleaseHistory(Vec<String>);
 
 impl ReleaseHistory {
-    /// Reads the history in a definition of the server.
     pub(crate) fn read(definition: &Value) -> Self {
         let text = definition["metadata"]["annotations"][ANNOTATION].as_str();
         let fingerprints = text.unwrap_or_default().split_whitespace();
@@ -30,7 +28,6 @@ impl ReleaseHistory {
         self.0.contains(&fingerprint) && self.0.last() != Some(&fingerprint)
     }
 
-    /// Adds a definition as the last one.
     pub(crate) fn add(&mut self, definition: &Value) {
         let fingerprint = fingerprint(definition);
         self.0.retain(|known| *known != fingerprint);
@@ -39,7 +36,6 @@ impl ReleaseHistory {
         self.0.drain(..surplus);
     }
 
-    /// Writes the history into a definition.
     pub(crate) fn write(&self, definition: &mut Value) {
         definition["metadata"]["annotations"][ANNOTATION] = Value::from(self.0.join(" "));
     }

@@ -19,7 +19,6 @@ pub(crate) struct CrdRequests {
     field_manager: String,
 }
 
-/// The time limit of a request.
 pub(crate) const REQUEST_LIMIT: Duration = Duration::from_secs(30);
 
 impl CrdRequests {
@@ -41,7 +40,6 @@ impl CrdRequests {
         WriteOptions::new().field_manager(&*self.field_manager)
     }
 
-    /// Reads the definition.
     pub(crate) async fn read(&self) -> Result<Option<Value>, Error> {
         let object = self.definitions.get_opt(&self.key).await?;
         // An object that was read from JSON can be written as JSON.

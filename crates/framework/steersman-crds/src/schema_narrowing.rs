@@ -1,8 +1,9 @@
 //! Machine: finds the values that one schema accepts and another schema refuses or drops.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde_json::Value;
+use steersman_object::{json_items, json_text};
 
 /// A place where a later schema accepts less than an earlier one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,7 +17,7 @@ pub(crate) struct Narrowing {
 }
 
 /// The values that a schema accepts at one place, as far as its types say.
-type Types = BTreeSet<String>;
+type Types<'a> = Vec<&'a str>;
 
 /// The fields that the API server defines itself at the root of an object.
 const HEAD: [&str; 3] = ["apiVersion", "kind", "metadata"];
@@ -109,20 +110,19 @@ impl SchemaComparison<'_> {
     /// Compares the types. Returns whether the rest can be compared.
     fn types(&mut self, old: &Value, new: &Value, path: &str) -> bool {
         let (before, now) = (types(old), types(new));
-        let accepts = |kind: &String| {
-            now.as_ref().is_none_or(|now| {
-                now.contains(kind) || (kind == "integer" && now.contains("number"))
-            })
+        let accepts = |kind: &&str| {
+            let accepts = |now: &Types<'_>| {
+                now.contains(kind) || *kind == "integer" && now.contains(&"number")
+            };
+            now.as_ref().is_none_or(accepts)
         };
         match before {
             Some(before) if before.iter().all(accepts) => true,
             None if now.is_none() => true,
             before => {
-                let text = |types: Option<Types>| {
-                    types.map_or_else(
-                        || "any value".to_owned(),
-                        |types| types.into_iter().collect::<Vec<_>>().join(" or "),
-                    )
+                let text = |types: Option<Types<'_>>| match types {
+                    Some(types) => types.join(" or "),
+                    None => "any value".to_owned(),
                 };
                 let problem = format!("the type changes from {} to {}", text(before), text(now));
                 self.add(path, problem);
@@ -157,10 +157,8 @@ impl SchemaComparison<'_> {
             if is_tighter {
                 self.add(path, format!("{field} changes from {before} to {now}"));
             } else if is_exclusive && same_number(before, now) {
-                self.add(
-                    path,
-                    format!("the {field} {now} itself is no longer accepted"),
-                );
+                let problem = format!("the {field} {now} itself is no longer accepted");
+                self.add(path, problem);
             }
         }
         if let Some(now) = new["multipleOf"].as_f64() {
@@ -177,13 +175,9 @@ impl SchemaComparison<'_> {
         {
             self.add(path, format!("the pattern is {now:?} now"));
         }
-        let checked = |schema: &Value| {
-            let format = schema["format"].as_str().unwrap_or_default().to_owned();
-            Some(format).filter(|format| CHECKED_FORMATS.contains(&format.as_str()))
-        };
-        let (before, now) = (checked(old), checked(new));
-        let is_wider = before.as_deref() == Some("int32") && now.as_deref() == Some("int64");
-        if let Some(now) = now.filter(|now| before.as_ref() != Some(now) && !is_wider) {
+        let [before, now] = [old, new].map(|schema| json_text(&schema["format"]));
+        let is_wider = before == "int32" && now == "int64";
+        if CHECKED_FORMATS.contains(&now) && before != now && !is_wider {
             self.add(path, format!("the format is {now} now"));
         }
     }
@@ -196,11 +190,8 @@ impl SchemaComparison<'_> {
             self.add(path, "only listed values are accepted now");
             return;
         };
-        let missing: Vec<String> = before
-            .iter()
-            .filter(|value| !now.contains(value))
-            .map(Value::to_string)
-            .collect();
+        let missing = before.iter().filter(|value| !now.contains(value));
+        let missing: Vec<String> = missing.map(Value::to_string).collect();
         if !missing.is_empty() {
             self.add(
                 path,
@@ -280,11 +271,8 @@ impl SchemaComparison<'_> {
         if new["items"].is_object() {
             self.schemas(&old["items"], &new["items"], &format!("{path}[]"), false);
         }
-        let kind = |schema: &Value| {
-            let kind = schema["x-kubernetes-list-type"].as_str();
-            kind.unwrap_or("atomic").to_owned()
-        };
-        let (before, now) = (kind(old), kind(new));
+        let kind = "x-kubernetes-list-type";
+        let [before, now] = [old, new].map(|schema| schema[kind].as_str().unwrap_or("atomic"));
         let keys = "x-kubernetes-list-map-keys";
         if now != "atomic" && (before != now || (now == "map" && old[keys] != new[keys])) {
             self.add(
@@ -295,16 +283,9 @@ impl SchemaComparison<'_> {
     }
 
     fn rules(&mut self, old: &Value, new: &Value, path: &str) {
-        let rules = |schema: &Value| -> Vec<String> {
-            let rules = schema["x-kubernetes-validations"].as_array();
-            let rules = rules.into_iter().flatten();
-            rules
-                .filter_map(|rule| Some(rule["rule"].as_str()?.to_owned()))
-                .collect()
-        };
-        let before = rules(old);
-        for rule in rules(new) {
-            if !before.contains(&rule) {
+        let field = "x-kubernetes-validations";
+        for rule in json_items(&new[field]).filter_map(|rule| rule["rule"].as_str()) {
+            if !json_items(&old[field]).any(|known| known["rule"] == rule) {
                 self.add(path, format!("the rule {rule:?} is new"));
             }
         }
@@ -339,29 +320,24 @@ impl SchemaComparison<'_> {
 /// Returns whether each added branch of `oneOf` requires a field that the old schema does not have, as the variants of
 /// a Rust enum do: no object of the old schema matches such a branch.
 fn adds_new_fields(old: &Value, new: &Value) -> bool {
-    let (before, now) = (old["oneOf"].as_array(), new["oneOf"].as_array());
-    let known = members(&old["properties"]);
     let requires_new = |branch: &Value| {
-        names(&branch["required"])
-            .iter()
-            .any(|name| !known.contains_key(&(*name).to_owned()))
+        let mut required = names(&branch["required"]).into_iter();
+        required.any(|name| old["properties"].get(name).is_none())
     };
-    before.zip(now).is_some_and(|(before, now)| {
-        let added = now.iter().filter(|branch| !before.contains(branch));
-        added.into_iter().all(requires_new)
-    })
+    let is_known = |branch: &Value| json_items(&old["oneOf"]).any(|known| known == branch);
+    old["oneOf"].is_array()
+        && json_items(&new["oneOf"]).all(|branch| is_known(branch) || requires_new(branch))
 }
 
 /// Returns the types of a schema; `None` if it accepts every type.
-fn types(schema: &Value) -> Option<Types> {
+fn types(schema: &Value) -> Option<Types<'_>> {
     if is_set(schema, "x-kubernetes-int-or-string") {
-        return Some(["integer", "string"].map(str::to_owned).into());
+        return Some(vec!["integer", "string"]);
     }
-    let kind = schema["type"].as_str().filter(|kind| !kind.is_empty())?;
-    Some(Types::from([kind.to_owned()]))
+    let kind = json_text(&schema["type"]);
+    (!kind.is_empty()).then(|| vec![kind])
 }
 
-/// Returns whether a schema accepts every value.
 fn is_any(schema: &Value) -> bool {
     types(schema).is_none()
 }
@@ -385,10 +361,8 @@ fn members(value: &Value) -> BTreeMap<&String, &Value> {
     value.as_object().into_iter().flatten().collect()
 }
 
-/// Returns the texts of a list.
 pub(crate) fn names(value: &Value) -> Vec<&str> {
-    let names = value.as_array().into_iter().flatten();
-    names.filter_map(Value::as_str).collect()
+    json_items(value).filter_map(Value::as_str).collect()
 }
 
 fn below(path: &str, name: &str) -> String {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use kube_core::DynamicObject;
 use serde_json::{Value, json};
 use steersman_api::{Api, DeleteOptions, Error, Mapper, WriteOptions, kube_client};
-use steersman_object::{Gvk, Kind, ObjectKey};
+use steersman_object::{Gvk, Kind, ObjectKey, json_items, json_text};
 use tokio::time::{Instant, sleep};
 use tracing::info;
 
@@ -28,7 +28,6 @@ const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
 const UNTIL_BEGUN: Duration = Duration::from_secs(30);
 /// The pause between two lines of progress in the log.
 const BETWEEN_LINES: Duration = Duration::from_secs(10);
-/// The time limit of a request.
 const REQUEST_LIMIT: Duration = Duration::from_secs(10);
 /// The longest part of the name of a definition in the name of its migration, in bytes; names have 253 at most.
 const LONGEST: usize = 220;
@@ -91,24 +90,18 @@ pub(crate) async fn migrate(
                 "waiting until the server has migrated the objects"
             );
         }
-        let outcome = match condition(&migration.data, "Succeeded") {
-            Some(_) => Some(ServerMigration::Succeeded),
-            None => match condition(&migration.data, "Failed") {
-                Some(message) => {
-                    let problem = format!("the StorageVersionMigration failed: {message}");
-                    Some(ServerMigration::Unavailable(problem))
-                }
-                None if condition(&migration.data, "Running").is_none()
-                    && begun.elapsed() >= UNTIL_BEGUN =>
-                {
-                    let problem = format!(
-                        "the server began no migration in {} s",
-                        UNTIL_BEGUN.as_secs()
-                    );
-                    Some(ServerMigration::Unavailable(problem))
-                }
-                None => None,
-            },
+        let is = |kind: &str| condition(&migration.data, kind);
+        let outcome = if is("Succeeded").is_some() {
+            Some(ServerMigration::Succeeded)
+        } else if let Some(message) = is("Failed") {
+            let problem = format!("the StorageVersionMigration failed: {message}");
+            Some(ServerMigration::Unavailable(problem))
+        } else if is("Running").is_none() && begun.elapsed() >= UNTIL_BEGUN {
+            let seconds = UNTIL_BEGUN.as_secs();
+            let problem = format!("the server began no migration in {seconds} s");
+            Some(ServerMigration::Unavailable(problem))
+        } else {
+            None
         };
         if let Some(outcome) = outcome {
             // A migration that stays would be found by a later one of the same generation.
@@ -153,8 +146,7 @@ fn object(migrations: &Kind, key: &ObjectKey, kind: &Kind) -> DynamicObject {
 
 /// Returns the message of a condition that is true.
 fn condition(content: &Value, kind: &str) -> Option<String> {
-    let conditions = content["status"]["conditions"].as_array()?;
-    let condition = conditions.iter().find(|one| one["type"] == kind)?;
-    let message = condition["message"].as_str().unwrap_or_default();
-    (condition["status"] == "True").then(|| message.to_owned())
+    let mut conditions = json_items(&content["status"]["conditions"]);
+    let condition = conditions.find(|one| one["type"] == kind)?;
+    (condition["status"] == "True").then(|| json_text(&condition["message"]).to_owned())
 }

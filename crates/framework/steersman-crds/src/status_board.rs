@@ -9,7 +9,6 @@ use tokio_util::sync::CancellationToken;
 use crate::metrics::CrdMetrics;
 use crate::status::{CrdPhase, CrdStatus};
 
-/// The state of the definitions of one operator.
 #[derive(Debug)]
 pub(crate) struct StatusBoard {
     statuses: watch::Sender<Vec<CrdStatus>>,
@@ -47,7 +46,6 @@ impl StatusBoard {
         let _ = statuses.wait_for(are_usable).await;
     }
 
-    /// Notes that the leader of this process has installed every definition.
     pub(crate) fn confirm(&self) {
         self.confirmed.cancel();
     }
@@ -106,7 +104,6 @@ impl CrdReport<'_> {
         self.board.changed.lock().insert(self.name.to_owned());
     }
 
-    /// Notes a failed try.
     pub(crate) fn fail(&self, problem: &str) {
         self.board.change(self.name, |status| {
             status.problem = Some(problem.to_owned())

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
+use steersman_object::{json_items, json_text};
 
 use crate::error::Error;
 use crate::schema_narrowing::{Narrowing, compare};
@@ -21,14 +22,11 @@ pub fn check_versions(definition: &Value) -> Result<(), Error> {
         return Ok(());
     }
     let versions = versions(definition);
-    let Some(stored) = versions.iter().find(|version| version["storage"] == true) else {
+    let Some(stored) = stored_version(definition) else {
         return Ok(());
     };
     let (mut differing, mut fields) = (Vec::new(), BTreeSet::new());
-    for version in versions
-        .iter()
-        .filter(|version| name(version) != name(stored))
-    {
+    for version in versions.into_iter().filter(|one| name(one) != name(stored)) {
         let mut found = Vec::new();
         // Only a comparison in both directions finds the fields that either version lacks.
         for (old, new) in [(stored, version), (version, stored)] {
@@ -44,42 +42,38 @@ pub fn check_versions(definition: &Value) -> Result<(), Error> {
     }
     differing.push(name(stored).to_owned());
     Err(Error::Unconverted {
-        definition: definition["metadata"]["name"]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned(),
+        definition: json_text(&definition["metadata"]["name"]).to_owned(),
         versions: differing,
         fields: fields.into_iter().collect(),
     })
 }
 
-/// Returns whether a webhook converts the objects of a definition.
 pub(crate) fn is_converted(definition: &Value) -> bool {
     definition["spec"]["conversion"]["strategy"] == "Webhook"
 }
 
-/// Returns the versions of a definition.
 pub(crate) fn versions(definition: &Value) -> Vec<&Value> {
-    let versions = definition["spec"]["versions"].as_array();
-    versions.into_iter().flatten().collect()
+    json_items(&definition["spec"]["versions"]).collect()
 }
 
-/// Returns the name of a version.
+/// Returns the version in which a definition stores objects.
+pub(crate) fn stored_version(definition: &Value) -> Option<&Value> {
+    let mut versions = json_items(&definition["spec"]["versions"]);
+    versions.find(|version| version["storage"] == true)
+}
+
 pub(crate) fn name(version: &Value) -> &str {
-    version["name"].as_str().unwrap_or_default()
+    json_text(&version["name"])
 }
 
-/// Returns the schema of a version.
 pub(crate) fn schema(version: &Value) -> &Value {
     &version["schema"]["openAPIV3Schema"]
 }
 
 /// Returns the field of a difference, as in `spec.replicas`; the root is `the whole object`.
 fn field(difference: &Narrowing) -> String {
-    match difference.path.strip_prefix('.') {
-        Some(path) => path.to_owned(),
-        None => "the whole object".to_owned(),
-    }
+    let path = difference.path.strip_prefix('.');
+    path.unwrap_or("the whole object").to_owned()
 }
 
 #[cfg(test)]
