@@ -2,7 +2,6 @@
 
 use proc_macro2::TokenStream;
 use syn::parse::{Parse, ParseStream};
-use syn::punctuated::Punctuated;
 use syn::{Error, Ident, LitInt, Path, Result, Token, parenthesized, parse_quote};
 
 use crate::version_name::VersionName;
@@ -10,7 +9,6 @@ use crate::version_name::VersionName;
 /// The number of objects that the generated test converts if the argument `tests` has no number.
 const OBJECTS: u64 = 1_000;
 
-/// A version of the module.
 #[derive(Clone, Debug)]
 pub(crate) struct DeclaredVersion {
     pub(crate) ident: Ident,
@@ -27,7 +25,6 @@ pub(crate) struct Arguments {
     pub(crate) stored: usize,
     /// The number of objects that a generated test converts; `None` for no tests.
     pub(crate) tests: Option<u64>,
-    /// The path of the facade.
     pub(crate) steersman: Path,
     /// The path of the crate with the checks that generated tests call.
     pub(crate) harness: Path,
@@ -39,7 +36,6 @@ impl Arguments {
         position(&self.versions, name)
     }
 
-    /// Returns the name of a version.
     pub(crate) fn name(&self, at: usize) -> String {
         self.versions[at].ident.to_string()
     }
@@ -65,17 +61,16 @@ impl Parse for Arguments {
                 "crates" => {
                     let content;
                     parenthesized!(content in input);
-                    for assignment in
-                        Punctuated::<CratePath, Token![,]>::parse_terminated(&content)?
-                    {
-                        match assignment.name.to_string().as_str() {
-                            "steersman" => steersman = assignment.path,
-                            "harness" => harness = assignment.path,
+                    let paths = content.parse_terminated(crate_path, Token![,])?;
+                    for (name, path) in paths {
+                        match name.to_string().as_str() {
+                            "steersman" => steersman = path,
+                            "harness" => harness = path,
                             other => {
                                 let text = format!(
                                     "`{other}` is no crate of the generated code: write `steersman` or `harness`"
                                 );
-                                return Err(Error::new(assignment.name.span(), text));
+                                return Err(Error::new(name.span(), text));
                             }
                         }
                     }
@@ -108,19 +103,11 @@ impl Parse for Arguments {
     }
 }
 
-/// An entry of the argument `crates`.
-struct CratePath {
-    name: Ident,
-    path: Path,
-}
-
-impl Parse for CratePath {
-    fn parse(input: ParseStream<'_>) -> Result<Self> {
-        let name = input.parse()?;
-        input.parse::<Token![=]>()?;
-        let path = input.call(Path::parse_mod_style)?;
-        Ok(Self { name, path })
-    }
+/// Reads an entry of the argument `crates`.
+fn crate_path(input: ParseStream<'_>) -> Result<(Ident, Path)> {
+    let name = input.parse()?;
+    input.parse::<Token![=]>()?;
+    Ok((name, input.call(Path::parse_mod_style)?))
 }
 
 fn assigned(input: ParseStream<'_>) -> Result<Ident> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use syn::Ident;
 
-use crate::declaration::{Declaration, FieldList, TypeContent, VersionedType};
+use crate::declaration::{Declaration, VersionedType};
 use crate::render::{ModuleLevel, declaration};
 use crate::scope::mentioned;
 
@@ -17,27 +17,23 @@ pub(crate) struct Boundaries {
 }
 
 impl Boundaries {
-    /// Compares the versions of all types.
     pub(crate) fn of(module: &Declaration) -> Self {
         let names: Vec<&Ident> = module.types.iter().map(|ty| &ty.name).collect();
         let count = module.arguments.versions.len();
-        let mut differs: BTreeMap<String, Vec<bool>> = module
+        let own = module
             .types
             .iter()
-            .map(|ty| (ty.name.to_string(), own(ty, module)))
-            .collect();
+            .map(|ty| (ty.name.to_string(), own(ty, module)));
+        let mut differs: BTreeMap<String, Vec<bool>> = own.collect();
         // A type also differs where a type that it mentions does.
         let mut is_stable = false;
         while !is_stable {
             is_stable = true;
             for ty in &module.types {
                 for version in 1..count {
-                    let mentioned = [version - 1, version]
-                        .into_iter()
-                        .flat_map(|version| mentions(ty, version, &names));
-                    let spreads = mentioned
-                        .into_iter()
-                        .any(|name| differs[&name.to_string()][version]);
+                    let versions = [version - 1, version].into_iter();
+                    let mut mentioned = versions.flat_map(|version| mentions(ty, version, &names));
+                    let spreads = mentioned.any(|name| differs[&name.to_string()][version]);
                     if let Some(own) = differs.get_mut(&ty.name.to_string())
                         && spreads
                         && !own[version]
@@ -51,22 +47,25 @@ impl Boundaries {
         Self { differs }
     }
 
+    /// Returns for each version whether a type of the module differs from the version before.
+    fn versions(&self, name: &Ident) -> &[bool] {
+        let versions = self.differs.get(&name.to_string());
+        versions.map_or(&[], Vec::as_slice)
+    }
+
     /// Returns whether a type of the module differs in `version` from the version before.
     pub(crate) fn differs(&self, name: &Ident, version: usize) -> bool {
-        let versions = self.differs.get(&name.to_string());
-        versions.is_some_and(|versions| versions[version])
+        self.versions(name).get(version) == Some(&true)
     }
 
     /// Returns whether a type is the same in all versions.
     pub(crate) fn is_constant(&self, name: &Ident) -> bool {
-        let versions = self.differs.get(&name.to_string());
-        versions.is_some_and(|versions| !versions.contains(&true))
+        !self.versions(name).contains(&true)
     }
 
     /// Returns the newest version that has the same type as `version`.
     pub(crate) fn home(&self, name: &Ident, version: usize) -> usize {
-        let versions = self.differs.get(&name.to_string());
-        let later = versions.into_iter().flatten().skip(version + 1);
+        let later = self.versions(name).iter().skip(version + 1);
         version + later.take_while(|differs| !**differs).count()
     }
 }
@@ -91,32 +90,18 @@ fn own(ty: &VersionedType, module: &Declaration) -> Vec<bool> {
 
 /// Returns whether the history of a field or variant names the version.
 fn has_entry(ty: &VersionedType, version: usize) -> bool {
-    let in_list = |list: &FieldList| {
-        let mut fields = list.fields.iter();
-        fields.any(|field| field.history.changes_in(version))
-    };
-    match &ty.shape {
-        TypeContent::Struct(list) => in_list(list),
-        TypeContent::Enum(variants) => variants
-            .iter()
-            .any(|variant| variant.history.changes_in(version) || in_list(&variant.fields)),
-    }
+    ty.field_lists().any(|(variant, list)| {
+        let fields = list.fields.iter().map(|field| &field.history);
+        let mut histories = variant.into_iter().chain(fields);
+        histories.any(|history| history.changes_in(version))
+    })
 }
 
 /// Returns the types of the module that the fields of a type mention in a version.
 fn mentions<'a>(ty: &VersionedType, version: usize, names: &[&'a Ident]) -> Vec<&'a Ident> {
-    let of_list = |list: &FieldList| -> Vec<&'a Ident> {
-        let types = list
-            .of(version)
-            .map(|field| field.history.ty(&field.ty, version));
-        types.flat_map(|ty| mentioned(ty, names)).collect()
-    };
-    match &ty.shape {
-        TypeContent::Struct(list) => of_list(list),
-        TypeContent::Enum(variants) => variants
-            .iter()
-            .filter(|variant| variant.history.exists(version))
-            .flat_map(|variant| of_list(&variant.fields))
-            .collect(),
-    }
+    let lists = ty.field_lists();
+    let present = lists.filter(|(variant, _)| variant.is_none_or(|one| one.exists(version)));
+    let fields = present.flat_map(|(_, list)| list.of(version));
+    let types = fields.map(|field| field.history.ty(&field.ty, version));
+    types.flat_map(|ty| mentioned(ty, names)).collect()
 }

@@ -96,7 +96,6 @@ impl ConversionStep<'_> {
         }
     }
 
-    /// Returns the members of a struct or variant in the other version.
     fn members(
         self,
         list: &FieldList,
@@ -112,7 +111,6 @@ impl ConversionStep<'_> {
         quote!(#(#members),*)
     }
 
-    /// Returns the value of a field in the other version.
     fn value(
         self,
         field: &VersionedField,
@@ -163,7 +161,6 @@ impl ConversionStep<'_> {
         quote!(::core::clone::Clone::clone(#value))
     }
 
-    /// Returns the arms that convert each variant.
     fn arms(self, ty: &VersionedType, variants: &[VersionedVariant]) -> Result<TokenStream> {
         let name = &ty.name;
         let (from, to) = (self.name(self.from), self.name(self.to));
@@ -283,7 +280,6 @@ pub(crate) fn conversion_path(steersman: &Path) -> TokenStream {
     quote!(#steersman::webhook::conversion)
 }
 
-/// Returns the name or the position of a field.
 fn member(field: &VersionedField, at: usize, version: usize) -> TokenStream {
     match field_name(field, version) {
         Some(name) => name.to_token_stream(),

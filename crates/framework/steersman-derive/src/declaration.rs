@@ -9,7 +9,6 @@ use crate::arguments::Arguments;
 use crate::history::{History, HistoryOwner, VersionedAttribute};
 use crate::kind::KindAttributes;
 
-/// The module with the attribute.
 #[derive(Debug)]
 pub(crate) struct Declaration {
     pub(crate) arguments: Arguments,
@@ -21,7 +20,6 @@ pub(crate) struct Declaration {
     pub(crate) others: Vec<Item>,
 }
 
-/// A struct or enum of the module.
 #[derive(Debug)]
 pub(crate) struct VersionedType {
     pub(crate) attributes: Vec<VersionedAttribute>,
@@ -32,7 +30,6 @@ pub(crate) struct VersionedType {
     pub(crate) kind: Option<KindAttributes>,
 }
 
-/// The content of a type.
 #[derive(Debug)]
 pub(crate) enum TypeContent {
     Struct(FieldList),
@@ -47,30 +44,25 @@ pub(crate) enum Notation {
     Unit,
 }
 
-/// The fields of a struct or variant.
 #[derive(Debug)]
 pub(crate) struct FieldList {
     pub(crate) notation: Notation,
     pub(crate) fields: Vec<VersionedField>,
 }
 
-/// A field with its history.
 #[derive(Debug)]
 pub(crate) struct VersionedField {
     pub(crate) attributes: Vec<VersionedAttribute>,
     pub(crate) visibility: Visibility,
     /// The newest name; `None` in tuples.
     pub(crate) name: Option<Ident>,
-    /// The newest type.
     pub(crate) ty: Type,
     pub(crate) history: History,
 }
 
-/// A variant with its history.
 #[derive(Debug)]
 pub(crate) struct VersionedVariant {
     pub(crate) attributes: Vec<VersionedAttribute>,
-    /// The newest name.
     pub(crate) name: Ident,
     pub(crate) fields: FieldList,
     pub(crate) discriminant: Option<Expr>,
@@ -78,7 +70,6 @@ pub(crate) struct VersionedVariant {
 }
 
 impl Declaration {
-    /// Reads a module.
     pub(crate) fn read(arguments: Arguments, module: ItemMod) -> Result<Self> {
         let Some((_, items)) = module.content else {
             let text =
@@ -116,9 +107,20 @@ impl Declaration {
         })
     }
 
-    /// Returns the types that are specs of kinds.
     pub(crate) fn kinds(&self) -> impl Iterator<Item = &KindAttributes> {
         self.types.iter().filter_map(|ty| ty.kind.as_ref())
+    }
+}
+
+impl VersionedType {
+    /// Returns the fields of a struct, or those of each variant with the history of the variant.
+    pub(crate) fn field_lists(&self) -> impl Iterator<Item = (Option<&History>, &FieldList)> {
+        let (list, variants) = match &self.shape {
+            TypeContent::Struct(list) => (Some((None, list)), &[][..]),
+            TypeContent::Enum(variants) => (None, &variants[..]),
+        };
+        let variants = variants.iter().map(|one| (Some(&one.history), &one.fields));
+        list.into_iter().chain(variants)
     }
 }
 
@@ -130,12 +132,10 @@ impl FieldList {
     }
 }
 
-/// The errors of several items.
 #[derive(Default)]
 pub(crate) struct Problems(Option<Error>);
 
 impl Problems {
-    /// Adds an error.
     pub(crate) fn add(&mut self, error: Error) {
         match &mut self.0 {
             Some(known) => known.combine(error),
@@ -151,7 +151,6 @@ impl Problems {
         }
     }
 
-    /// Returns the errors, if there are any.
     pub(crate) fn end(self) -> Result<()> {
         self.0.map_or(Ok(()), Err)
     }
@@ -200,10 +199,8 @@ fn fields(fields: Fields, arguments: &Arguments) -> Result<FieldList> {
                 Some(_) => HistoryOwner::Field,
                 None => HistoryOwner::Element,
             };
-            let name = field
-                .ident
-                .as_ref()
-                .map_or_else(|| "this field".to_owned(), Ident::to_string);
+            let name = field.ident.as_ref().map(Ident::to_string);
+            let name = name.unwrap_or_else(|| "this field".to_owned());
             let (history, attributes) = History::read(&field.attrs, &name, subject, arguments)?;
             Ok(VersionedField {
                 attributes,

@@ -78,7 +78,6 @@ fn check_impls(module: &Declaration, boundaries: &Boundaries) -> Result<()> {
     problems.end()
 }
 
-/// Returns the submodule of a version.
 fn submodule(module: &Declaration, boundaries: &Boundaries, version: usize) -> TokenStream {
     let arguments = &module.arguments;
     let name = &arguments.versions[version].ident;
@@ -261,7 +260,6 @@ fn functions(module: &Declaration) -> TokenStream {
     }
 }
 
-/// Returns the generated tests.
 fn tests(module: &Declaration) -> Option<TokenStream> {
     let objects = module.arguments.tests?;
     let harness = &module.arguments.harness;

@@ -7,8 +7,9 @@
 
 use proc_macro2::TokenStream;
 use quote::quote;
-use syn::punctuated::Punctuated;
-use syn::{DeriveInput, Meta, Token};
+use syn::DeriveInput;
+
+use crate::history::metas;
 
 /// Returns the output of kube's derive for the spec of a kind.
 pub(crate) fn custom_resource(input: &TokenStream) -> TokenStream {
@@ -58,12 +59,10 @@ fn names_crates(attribute: &str, input: &TokenStream) -> bool {
     let Ok(input) = syn::parse2::<DeriveInput>(input.clone()) else {
         return false;
     };
-    let parser = Punctuated::<Meta, Token![,]>::parse_terminated;
     let own = input
         .attrs
         .iter()
         .filter(|one| one.path().is_ident(attribute));
-    own.filter_map(|one| one.parse_args_with(parser).ok())
-        .flatten()
-        .any(|meta| meta.path().is_ident("crates"))
+    let mut metas = own.filter_map(|one| metas(one).ok()).flatten();
+    metas.any(|meta| meta.path().is_ident("crates"))
 }

@@ -6,8 +6,8 @@ use syn::ext::IdentExt as _;
 use syn::parse::{End, Parse, ParseStream, Parser as _};
 use syn::punctuated::Punctuated;
 use syn::{
-    Attribute, Error, Expr, Ident, LitStr, Meta, Result, Token, Type, parenthesized, parse_quote,
-    token,
+    Attribute, Error, Expr, ExprLit, Ident, Lit, LitStr, Meta, Result, Token, Type, parenthesized,
+    parse_quote, token,
 };
 
 use crate::arguments::Arguments;
@@ -15,7 +15,6 @@ use crate::arguments::Arguments;
 /// The first or last appearance of a field or variant.
 #[derive(Clone, Debug)]
 pub(crate) struct Appearance {
-    /// The version with the change.
     pub(crate) at: usize,
     span: Span,
     /// The value of the field in an object that comes from a version without the field.
@@ -24,14 +23,12 @@ pub(crate) struct Appearance {
     pub(crate) instead: Option<Expr>,
 }
 
-/// A former name.
 #[derive(Clone, Debug)]
 pub(crate) struct Rename {
     pub(crate) at: usize,
     pub(crate) from: Ident,
 }
 
-/// A former type.
 #[derive(Clone, Debug)]
 pub(crate) struct TypeChange {
     pub(crate) at: usize,
@@ -48,7 +45,6 @@ pub(crate) struct Deprecation {
     pub(crate) note: Option<String>,
 }
 
-/// The history of a field or variant.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History {
     pub(crate) added: Option<Appearance>,
@@ -77,16 +73,6 @@ pub(crate) enum HistoryOwner {
     Variant,
     /// A struct or enum.
     Type,
-}
-
-/// One entry of a `#[versioned(…)]` attribute.
-enum HistoryEntry {
-    Added(Appearance),
-    Removed(Appearance),
-    Renamed(Rename, Span),
-    Changed(Box<TypeChange>),
-    Deprecated(Deprecation, Span),
-    Only(Vec<VersionedAttribute>),
 }
 
 /// The named parts of an entry, such as `default = 1`.
@@ -125,18 +111,14 @@ impl History {
                 });
                 continue;
             }
-            let parser = |input: ParseStream<'_>| entries(input, subject, arguments);
-            let listed = match &attribute.meta {
-                Meta::List(list) => parser.parse2(list.tokens.clone())?,
-                Meta::Path(_) | Meta::NameValue(_) => {
-                    let text =
-                        "the history is missing: write `#[versioned(added(v1))]`, for example";
-                    return Err(Error::new_spanned(attribute, text));
-                }
+            let Meta::List(list) = &attribute.meta else {
+                let text = "the history is missing: write `#[versioned(added(v1))]`, for example";
+                return Err(Error::new_spanned(attribute, text));
             };
-            for entry in listed {
-                history.add(entry, name, &mut rest)?;
-            }
+            let parser = |input: ParseStream<'_>| {
+                history.read_entries(input, name, subject, arguments, &mut rest)
+            };
+            parser.parse2(list.tokens.clone())?;
         }
         history.renames.sort_by_key(|rename| rename.at);
         history.changes.sort_by_key(|change| change.at);
@@ -146,20 +128,19 @@ impl History {
 
     /// Returns whether the field or variant exists in a version.
     pub(crate) fn exists(&self, version: usize) -> bool {
-        self.added.as_ref().is_none_or(|added| added.at <= version)
+        let is_added = self.added.as_ref().is_none_or(|added| added.at <= version);
+        is_added
             && self
                 .removed
                 .as_ref()
                 .is_none_or(|removed| version < removed.at)
     }
 
-    /// Returns the name in a version.
     pub(crate) fn name<'a>(&'a self, newest: &'a Ident, version: usize) -> &'a Ident {
         let next = self.renames.iter().find(|rename| version < rename.at);
         next.map_or(newest, |rename| &rename.from)
     }
 
-    /// Returns the type in a version.
     pub(crate) fn ty<'a>(&'a self, newest: &'a Type, version: usize) -> &'a Type {
         let next = self.changes.iter().find(|change| version < change.at);
         next.map_or(newest, |change| &change.from)
@@ -172,57 +153,122 @@ impl History {
 
     /// Returns whether an entry names the version.
     pub(crate) fn changes_in(&self, version: usize) -> bool {
-        let is_here = |at: usize| at == version;
-        self.added.as_ref().is_some_and(|added| is_here(added.at))
-            || self
-                .removed
-                .as_ref()
-                .is_some_and(|removed| is_here(removed.at))
-            || self.renames.iter().any(|rename| is_here(rename.at))
-            || self.changes.iter().any(|change| is_here(change.at))
+        let appearances = self.added.iter().chain(&self.removed).map(|one| one.at);
+        let renames = self.renames.iter().map(|one| one.at);
+        let changes = self.changes.iter().map(|one| one.at);
+        let mut all = appearances.chain(renames).chain(changes);
+        all.any(|at| at == version)
     }
 
-    fn add(
+    /// Reads the entries of one attribute. The attributes of `only` are added to `rest`.
+    fn read_entries(
         &mut self,
-        entry: HistoryEntry,
+        input: ParseStream<'_>,
         name: &str,
+        subject: HistoryOwner,
+        arguments: &Arguments,
         rest: &mut Vec<VersionedAttribute>,
     ) -> Result<()> {
-        let twice = |span, what: &str| {
-            let text = format!("`{name}` is {what} twice: remove one of the two entries");
-            Err(Error::new(span, text))
-        };
-        match entry {
-            HistoryEntry::Added(added) if self.added.is_some() => {
-                return twice(added.span, "added");
+        while !input.is_empty() {
+            let keyword = input.call(Ident::parse_any)?;
+            let kind = keyword.to_string();
+            check_subject(&keyword, &kind, subject)?;
+            if !input.peek(token::Paren) {
+                let text = format!("the version is missing: write `{kind}(v1)`, for example");
+                return Err(Error::new(keyword.span(), text));
             }
-            HistoryEntry::Added(added) => self.added = Some(added),
-            HistoryEntry::Removed(removed) if self.removed.is_some() => {
-                return twice(removed.span, "removed");
+            let content;
+            parenthesized!(content in input);
+            if kind == "only" {
+                rest.extend(only(&content, arguments)?);
+            } else {
+                let version: Ident = content.parse()?;
+                let at = arguments.position(&version)?;
+                let parts = EntryParts::read(&kind, subject, &content)?;
+                let added = self.add(&kind, name, (at, &version), parts, keyword.span());
+                added.map_err(|text| Error::new(keyword.span(), text))?;
             }
-            HistoryEntry::Removed(removed) => self.removed = Some(removed),
-            HistoryEntry::Renamed(rename, span) => {
-                if self.renames.iter().any(|known| known.at == rename.at) {
-                    return twice(span, "renamed in one version");
-                }
-                self.renames.push(rename);
+            if !input.is_empty() {
+                input.parse::<Token![,]>()?;
             }
-            HistoryEntry::Changed(change) => {
-                if self.change(change.at).is_some() {
-                    return twice(change.span, "changed in one version");
-                }
-                self.changes.push(*change);
-            }
-            HistoryEntry::Deprecated(_, span) if self.deprecated.is_some() => {
-                return twice(span, "deprecated");
-            }
-            HistoryEntry::Deprecated(deprecated, _) => self.deprecated = Some(deprecated),
-            HistoryEntry::Only(attributes) => rest.extend(attributes),
         }
         Ok(())
     }
 
-    /// Checks the order of the entries.
+    /// Adds an entry of a version, or returns the problem.
+    fn add(
+        &mut self,
+        kind: &str,
+        name: &str,
+        (at, version): (usize, &Ident),
+        parts: EntryParts,
+        span: Span,
+    ) -> std::result::Result<(), String> {
+        let is_renamed = self.renames.iter().any(|known| known.at == at);
+        let (is_known, what) = match kind {
+            "added" => (self.added.is_some(), "added"),
+            "removed" => (self.removed.is_some(), "removed"),
+            "renamed" => (is_renamed, "renamed in one version"),
+            "changed" => (self.change(at).is_some(), "changed in one version"),
+            _ => (self.deprecated.is_some(), "deprecated"),
+        };
+        let appearance = |parts: EntryParts| Appearance {
+            at,
+            span,
+            default: parts.default,
+            instead: parts.instead,
+        };
+        match kind {
+            "added" if at == 0 => {
+                return Err(format!(
+                    "`{version}` is the first version: a field or variant without `added` exists from there, so remove the entry"
+                ));
+            }
+            "removed" if at == 0 => {
+                return Err(format!(
+                    "`{version}` is the first version: delete the field or variant, because no version has it"
+                ));
+            }
+            "added" => self.added = Some(appearance(parts)),
+            "removed" => self.removed = Some(appearance(parts)),
+            "renamed" => {
+                let missing = || {
+                    format!(
+                        "the former name is missing: write `renamed({version}, from = former_name)`"
+                    )
+                };
+                let from = parts.from_name.ok_or_else(missing)?;
+                self.renames.push(Rename { at, from });
+            }
+            "changed" => {
+                let (Some(from), Some(upgrade), Some(downgrade)) =
+                    (parts.from_type, parts.upgrade, parts.downgrade)
+                else {
+                    return Err(format!(
+                        "a changed type needs the former type and a function for each direction: write `changed({version}, from = FormerType, upgrade = function, downgrade = function)`"
+                    ));
+                };
+                self.changes.push(TypeChange {
+                    at,
+                    from,
+                    upgrade,
+                    downgrade,
+                    span,
+                });
+            }
+            _ => {
+                let note = parts.note;
+                self.deprecated = Some(Deprecation { at, note });
+            }
+        }
+        match is_known {
+            true => Err(format!(
+                "`{name}` is {what} twice: remove one of the two entries"
+            )),
+            false => Ok(()),
+        }
+    }
+
     fn check(&self, name: &str, arguments: &Arguments) -> Result<()> {
         let version = |at: usize| arguments.name(at);
         let first = self.added.as_ref().map_or(0, |added| added.at);
@@ -269,35 +315,6 @@ impl History {
     }
 }
 
-fn entries(
-    input: ParseStream<'_>,
-    subject: HistoryOwner,
-    arguments: &Arguments,
-) -> Result<Vec<HistoryEntry>> {
-    let mut found = Vec::new();
-    while !input.is_empty() {
-        let keyword = input.call(Ident::parse_any)?;
-        let kind = keyword.to_string();
-        check_subject(&keyword, &kind, subject)?;
-        if !input.peek(token::Paren) {
-            let text = format!("the version is missing: write `{kind}(v1)`, for example");
-            return Err(Error::new(keyword.span(), text));
-        }
-        let content;
-        parenthesized!(content in input);
-        found.push(if kind == "only" {
-            HistoryEntry::Only(only(&content, arguments)?)
-        } else {
-            entry(&keyword, &kind, subject, &content, arguments)?
-        });
-        if !input.is_empty() {
-            input.parse::<Token![,]>()?;
-        }
-    }
-    Ok(found)
-}
-
-/// Checks that the entry exists for the subject.
 fn check_subject(keyword: &Ident, kind: &str, subject: HistoryOwner) -> Result<()> {
     let (known, thing): (&[&str], &str) = match subject {
         HistoryOwner::Field => (
@@ -329,107 +346,45 @@ fn check_subject(keyword: &Ident, kind: &str, subject: HistoryOwner) -> Result<(
     Err(Error::new(keyword.span(), text))
 }
 
-fn entry(
-    keyword: &Ident,
-    kind: &str,
-    subject: HistoryOwner,
-    content: ParseStream<'_>,
-    arguments: &Arguments,
-) -> Result<HistoryEntry> {
-    let span = keyword.span();
-    let version: Ident = content.parse()?;
-    let at = arguments.position(&version)?;
-    let mut parts = EntryParts::default();
-    while !content.is_empty() {
-        content.parse::<Token![,]>()?;
-        if !content.is_empty() {
-            part(kind, subject, content, &mut parts)?;
+impl EntryParts {
+    /// Reads the parts of an entry, each after a comma.
+    fn read(kind: &str, subject: HistoryOwner, content: ParseStream<'_>) -> Result<Self> {
+        let mut parts = Self::default();
+        let is_variant = subject == HistoryOwner::Variant;
+        while !content.is_empty() {
+            content.parse::<Token![,]>()?;
+            if content.is_empty() {
+                break;
+            }
+            let name = content.call(Ident::parse_any)?;
+            content.parse::<Token![=]>()?;
+            match (kind, name.to_string().as_str()) {
+                ("added" | "removed", "default") if !is_variant => {
+                    parts.default = Some(content.parse()?);
+                }
+                ("added" | "removed", "instead") if is_variant => {
+                    parts.instead = Some(content.parse()?);
+                }
+                ("renamed", "from") => parts.from_name = Some(content.call(Ident::parse_any)?),
+                ("changed", "from") => parts.from_type = Some(content.parse()?),
+                ("changed", "upgrade") => parts.upgrade = Some(content.parse()?),
+                ("changed", "downgrade") => parts.downgrade = Some(content.parse()?),
+                ("deprecated", "note") => parts.note = Some(content.parse::<LitStr>()?.value()),
+                (_, other) => {
+                    let known = match kind {
+                        "added" | "removed" if is_variant => "`instead`",
+                        "added" | "removed" => "`default`",
+                        "renamed" => "`from`",
+                        "changed" => "`from`, `upgrade` and `downgrade`",
+                        _ => "`note`",
+                    };
+                    let text = format!("`{other}` is no part of `{kind}`, which has {known}");
+                    return Err(Error::new(name.span(), text));
+                }
+            }
         }
+        Ok(parts)
     }
-    let appearance = |parts: EntryParts| Appearance {
-        at,
-        span,
-        default: parts.default,
-        instead: parts.instead,
-    };
-    Ok(match kind {
-        "added" if at == 0 => {
-            let text = format!(
-                "`{version}` is the first version: a field or variant without `added` exists from there, so remove the entry"
-            );
-            return Err(Error::new(span, text));
-        }
-        "removed" if at == 0 => {
-            let text = format!(
-                "`{version}` is the first version: delete the field or variant, because no version has it"
-            );
-            return Err(Error::new(span, text));
-        }
-        "added" => HistoryEntry::Added(appearance(parts)),
-        "removed" => HistoryEntry::Removed(appearance(parts)),
-        "renamed" => {
-            let Some(from) = parts.from_name else {
-                let text = format!(
-                    "the former name is missing: write `renamed({version}, from = former_name)`"
-                );
-                return Err(Error::new(span, text));
-            };
-            HistoryEntry::Renamed(Rename { at, from }, span)
-        }
-        "changed" => {
-            let (Some(from), Some(upgrade), Some(downgrade)) =
-                (parts.from_type, parts.upgrade, parts.downgrade)
-            else {
-                let text = format!(
-                    "a changed type needs the former type and a function for each direction: write `changed({version}, from = FormerType, upgrade = function, downgrade = function)`"
-                );
-                return Err(Error::new(span, text));
-            };
-            HistoryEntry::Changed(Box::new(TypeChange {
-                at,
-                from,
-                upgrade,
-                downgrade,
-                span,
-            }))
-        }
-        _ => {
-            let note = parts.note;
-            HistoryEntry::Deprecated(Deprecation { at, note }, span)
-        }
-    })
-}
-
-fn part(
-    kind: &str,
-    subject: HistoryOwner,
-    content: ParseStream<'_>,
-    parts: &mut EntryParts,
-) -> Result<()> {
-    let name = content.call(Ident::parse_any)?;
-    content.parse::<Token![=]>()?;
-    let is_variant = subject == HistoryOwner::Variant;
-    match (kind, name.to_string().as_str()) {
-        ("added" | "removed", "default") if !is_variant => parts.default = Some(content.parse()?),
-        ("added" | "removed", "instead") if is_variant => parts.instead = Some(content.parse()?),
-        ("renamed", "from") => parts.from_name = Some(content.call(Ident::parse_any)?),
-        ("changed", "from") => parts.from_type = Some(content.parse()?),
-        ("changed", "upgrade") => parts.upgrade = Some(content.parse()?),
-        ("changed", "downgrade") => parts.downgrade = Some(content.parse()?),
-        ("deprecated", "note") => parts.note = Some(content.parse::<LitStr>()?.value()),
-        (_, other) => {
-            let known = match kind {
-                "added" | "removed" if is_variant => "`instead`",
-                "added" | "removed" => "`default`",
-                "renamed" => "`from`",
-                "changed" => "`from`, `upgrade` and `downgrade`",
-                _ => "`note`",
-            };
-            let text = format!("`{other}` is no part of `{kind}`, which has {known}");
-            return Err(Error::new(name.span(), text));
-        }
-    }
-    Ok(())
 }
 
 /// Reads `only(v1, v1beta1, attribute, …)`: the versions, then the attributes that they have.
@@ -472,6 +427,21 @@ impl Parse for OnlyPart {
             return input.parse().map(Self::Version);
         }
         input.parse().map(Self::Attribute)
+    }
+}
+
+pub(crate) fn metas(attribute: &Attribute) -> Result<Vec<Meta>> {
+    let arguments = attribute.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated)?;
+    Ok(arguments.into_iter().collect())
+}
+
+pub(crate) fn literal(value: &Expr) -> Option<&LitStr> {
+    match value {
+        Expr::Lit(ExprLit {
+            lit: Lit::Str(text),
+            ..
+        }) => Some(text),
+        _ => None,
     }
 }
 

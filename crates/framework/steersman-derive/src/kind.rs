@@ -2,11 +2,10 @@
 
 use proc_macro2::TokenStream;
 use quote::quote;
-use syn::punctuated::Punctuated;
-use syn::{Error, Expr, ExprLit, Ident, Lit, Meta, Path, Result, Token};
+use syn::{Error, Expr, Ident, Meta, Path, Result};
 
 use crate::arguments::Arguments;
-use crate::history::VersionedAttribute;
+use crate::history::{VersionedAttribute, literal, metas};
 
 /// The facts about a kind that its conversions need.
 #[derive(Clone, Debug)]
@@ -19,17 +18,16 @@ pub(crate) struct KindAttributes {
 impl KindAttributes {
     /// Reads the attributes of a type. Returns `None` if the type is no spec of a kind.
     pub(crate) fn read(name: &Ident, attributes: &[VersionedAttribute]) -> Result<Option<Self>> {
+        let attributes = attributes.iter().map(|one| &one.attribute);
         let mut kube = attributes
-            .iter()
-            .filter(|one| one.attribute.path().is_ident("kube"))
+            .filter(|one| one.path().is_ident("kube"))
             .peekable();
         if kube.peek().is_none() {
             return Ok(None);
         }
         let (mut kind, mut root, mut status) = (None, None, None);
         for attribute in kube {
-            let parser = Punctuated::<Meta, Token![,]>::parse_terminated;
-            for meta in attribute.attribute.parse_args_with(parser)? {
+            for meta in metas(attribute)? {
                 let Some(key) = meta.path().get_ident().map(Ident::to_string) else {
                     continue;
                 };
@@ -78,25 +76,17 @@ fn value(meta: &Meta) -> Result<&Expr> {
 }
 
 fn type_name(meta: &Meta) -> Result<Ident> {
-    match value(meta)? {
-        Expr::Lit(ExprLit {
-            lit: Lit::Str(text),
-            ..
-        }) => text.parse(),
-        other => Err(Error::new_spanned(
-            other,
-            "the value is no text: write `\"…\"`",
-        )),
-    }
+    let value = value(meta)?;
+    let wrong = || Error::new_spanned(value, "the value is no text: write `\"…\"`");
+    literal(value).ok_or_else(wrong)?.parse()
 }
 
 fn path(meta: &Meta) -> Result<Path> {
     match value(meta)? {
-        Expr::Lit(ExprLit {
-            lit: Lit::Str(text),
-            ..
-        }) => text.parse(),
         Expr::Path(path) => Ok(path.path.clone()),
-        other => Err(Error::new_spanned(other, "the value is no path of a type")),
+        other => {
+            let wrong = || Error::new_spanned(other, "the value is no path of a type");
+            literal(other).ok_or_else(wrong)?.parse()
+        }
     }
 }

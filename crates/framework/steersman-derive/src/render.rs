@@ -12,16 +12,12 @@ use crate::history::{Deprecation, VersionedAttribute};
 use crate::kind::KindAttributes;
 use crate::scope::{deeper, deeper_type};
 
-/// The module in which a declaration stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ModuleLevel {
-    /// The module with the attribute.
     Module,
-    /// The submodule of a version.
     Version,
 }
 
-/// Returns the declaration of a type in a version.
 pub(crate) fn declaration(
     ty: &VersionedType,
     version: usize,

@@ -1,11 +1,9 @@
 //! Words: the names of fields and variants in JSON, by their serde attributes.
 
-use syn::punctuated::Punctuated;
-use syn::{Expr, ExprLit, Ident, Lit, Meta, Token};
+use syn::{Ident, LitStr, Meta};
 
-use crate::history::VersionedAttribute;
+use crate::history::{VersionedAttribute, literal, metas};
 
-/// Returns the name of a field in JSON.
 pub(crate) fn field(
     name: &Ident,
     attributes: &[VersionedAttribute],
@@ -19,7 +17,6 @@ pub(crate) fn field(
     })
 }
 
-/// Returns the name of a variant in JSON.
 pub(crate) fn variant(
     name: &Ident,
     attributes: &[VersionedAttribute],
@@ -40,10 +37,12 @@ pub(crate) fn variant(
 
 /// Returns whether the JSON of a variant has the name of the variant as its only member.
 pub(crate) fn is_member(container: &[VersionedAttribute]) -> bool {
-    let metas = metas(container);
-    !metas
-        .iter()
-        .any(|meta| meta.path().is_ident("untagged") || meta.path().is_ident("tag"))
+    let is_other = |meta: Meta| {
+        ["untagged", "tag"]
+            .iter()
+            .any(|name| meta.path().is_ident(name))
+    };
+    !serde_metas(container).any(is_other)
 }
 
 /// Joins words by a rule of serde.
@@ -55,8 +54,7 @@ fn join(words: &[String], rule: Option<&str>, plain: &str) -> String {
         let first = chars.next().into_iter().flat_map(char::to_uppercase);
         first.chain(chars).collect::<String>()
     };
-    let kebab = |words: Vec<String>| words.join("-");
-    let snake = |words: Vec<String>| words.join("_");
+    let joined = |words: Vec<String>, separator: &str| words.join(separator);
     match rule {
         Some("lowercase") => lower().collect(),
         Some("UPPERCASE") => upper().collect(),
@@ -65,39 +63,23 @@ fn join(words: &[String], rule: Option<&str>, plain: &str) -> String {
             let rest = words.iter().skip(1).map(first);
             words.first().cloned().into_iter().chain(rest).collect()
         }
-        Some("snake_case") => snake(lower().collect()),
-        Some("SCREAMING_SNAKE_CASE") => snake(upper().collect()),
-        Some("kebab-case") => kebab(lower().collect()),
-        Some("SCREAMING-KEBAB-CASE") => kebab(upper().collect()),
+        Some("snake_case") => joined(lower().collect(), "_"),
+        Some("SCREAMING_SNAKE_CASE") => joined(upper().collect(), "_"),
+        Some("kebab-case") => joined(lower().collect(), "-"),
+        Some("SCREAMING-KEBAB-CASE") => joined(upper().collect(), "-"),
         _ => plain.to_owned(),
     }
 }
 
-/// Returns the text of a serde attribute.
 fn serde(attributes: &[VersionedAttribute], key: &str) -> Option<String> {
-    let metas = metas(attributes);
-    let found = metas.into_iter().find(|meta| meta.path().is_ident(key))?;
-    let Meta::NameValue(pair) = found else {
-        return None;
-    };
-    match pair.value {
-        Expr::Lit(ExprLit {
-            lit: Lit::Str(text),
-            ..
-        }) => Some(text.value()),
-        _ => None,
-    }
+    let found = serde_metas(attributes).find(|meta| meta.path().is_ident(key))?;
+    literal(&found.require_name_value().ok()?.value).map(LitStr::value)
 }
 
-fn metas(attributes: &[VersionedAttribute]) -> Vec<Meta> {
-    let parser = Punctuated::<Meta, Token![,]>::parse_terminated;
-    let serde = attributes
-        .iter()
-        .filter(|one| one.attribute.path().is_ident("serde"));
-    serde
-        .filter_map(|one| one.attribute.parse_args_with(parser).ok())
-        .flatten()
-        .collect()
+fn serde_metas(attributes: &[VersionedAttribute]) -> impl Iterator<Item = Meta> {
+    let attributes = attributes.iter().map(|one| &one.attribute);
+    let serde = attributes.filter(|one| one.path().is_ident("serde"));
+    serde.filter_map(|one| metas(one).ok()).flatten()
 }
 
 #[cfg(test)]
