@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use steersman_crds::INJECT_CA_FROM;
+use steersman_object::{json_items, json_text};
 
 use crate::error::Error;
 
@@ -29,10 +30,7 @@ impl OwnKind {
         let text = |pointer: &'static str| {
             let found = definition.pointer(pointer).and_then(Value::as_str);
             found.map(str::to_owned).ok_or_else(|| Error::Definition {
-                name: definition["metadata"]["name"]
-                    .as_str()
-                    .unwrap_or_default()
-                    .to_owned(),
+                name: json_text(&definition["metadata"]["name"]).to_owned(),
                 field: &pointer[1..],
             })
         };
@@ -41,9 +39,7 @@ impl OwnKind {
             kind: text("/spec/names/kind")?,
             plural: text("/spec/names/plural")?,
             is_namespaced: definition["spec"]["scope"] == "Namespaced",
-            has_versions: definition["spec"]["versions"]
-                .as_array()
-                .is_some_and(|versions| versions.len() > 1),
+            has_versions: json_items(&definition["spec"]["versions"]).len() > 1,
             is_converted: false,
             definition: prepared(definition),
         })
@@ -56,9 +52,8 @@ impl OwnKind {
 
     /// Returns whether a version has the subresource: `status` or `scale`.
     pub(crate) fn has_subresource(&self, name: &str) -> bool {
-        let versions = self.definition["spec"]["versions"].as_array();
-        let mut versions = versions.into_iter().flatten();
-        versions.any(|version| version["subresources"][name].is_object())
+        json_items(&self.definition["spec"]["versions"])
+            .any(|version| version["subresources"][name].is_object())
     }
 
     /// Lets the webhook behind a Service convert the objects, as the leader sets it when it installs the definition.

@@ -19,7 +19,6 @@ pub(crate) const FROM_PROGRAM: &str = "the output of `describe`";
 pub(crate) const FROM_RULES: &str =
     "the output of `describe`, rbac.observed.yaml and rbac.extra.yaml";
 
-/// Returns the first line of a generated file.
 pub(crate) fn header(from: &str) -> String {
     format!("# {}\n", source(from))
 }

@@ -42,18 +42,15 @@ pub(crate) fn files(operator: &Operator, rules: &RuleSet) -> Files {
     let mut add = |path: &str, text: String| files.insert(format!("dist/chart/{path}"), text);
     add("Chart.yaml", header(FROM_PROGRAM) + &fill(CHART, operator));
     add("values.yaml", header(FROM_PROGRAM) + &values(operator));
-    add(
-        "templates/_helpers.tpl",
-        template(FROM_PROGRAM, &fill(HELPERS, operator)),
-    );
-    add(
-        "templates/NOTES.txt",
-        template(FROM_PROGRAM, &fill(NOTES, operator)),
-    );
-    let deployment = template(FROM_PROGRAM, &fill(DEPLOYMENT, operator));
-    add("templates/manager/manager.yaml", deployment);
-    let account = template(FROM_PROGRAM, &fill(SERVICE_ACCOUNT, operator));
-    add("templates/rbac/service_account.yaml", account);
+    for (path, text) in [
+        ("_helpers.tpl", HELPERS),
+        ("NOTES.txt", NOTES),
+        ("manager/manager.yaml", DEPLOYMENT),
+        ("rbac/service_account.yaml", SERVICE_ACCOUNT),
+    ] {
+        let text = template(FROM_PROGRAM, &fill(text, operator));
+        add(&format!("templates/{path}"), text);
+    }
     for (path, text) in config(operator, rules) {
         let path = path.trim_start_matches("config/");
         if REPLACED.iter().any(|replaced| path.ends_with(replaced)) {
@@ -81,10 +78,9 @@ fn config(operator: &Operator, rules: &RuleSet) -> Files {
 
 /// Returns the template of a file of `config`.
 fn of_config(path: &str, text: &str) -> String {
-    let from = if text.starts_with(&header(FROM_RULES)) {
-        FROM_RULES
-    } else {
-        FROM_PROGRAM
+    let from = match text.starts_with(&header(FROM_RULES)) {
+        true => FROM_RULES,
+        false => FROM_PROGRAM,
     };
     // Texts of the program, such as descriptions, may hold the braces of a template.
     let body = without_header(text).replace("{{", r#"{{ "{{" }}"#);
@@ -132,7 +128,7 @@ fn template(from: &str, body: &str) -> String {
 fn values(operator: &Operator) -> String {
     let (repository, tag) = parts(&operator.image);
     // Without a tag, an image has the version of the program.
-    let is_version = tag == operator.version.replace('+', "_");
+    let is_version = tag == operator.description.version.replace('+', "_");
     let tag = if is_version { "" } else { tag };
     let options = &operator.options;
     fill(VALUES, operator)

@@ -1,7 +1,7 @@
 //! Machine: everything in one file, for `kubectl apply`, and the kustomization of the whole.
 
-use crate::crds::kustomization;
 use crate::files::{FROM_RULES, Files, header};
+use crate::folder::kustomization;
 use crate::operator::Operator;
 use crate::workload::{deployment, namespace};
 

@@ -28,7 +28,7 @@
 //!
 //! - [`error`] has [`Error`], [`options`] [`Options`], and [`files`] [`Files`].
 //! - [`rule_reason`] has [`RuleReason`].
-//! - `yaml` writes values as YAML, with their keys in the usual order.
+//! - `yaml` writes values as YAML, with their keys in the usual order, and `folder` folders with their kustomizations.
 //! - [`rule_set`] merges rules with their reasons, and has [`RuleTarget`]; [`rule_list`] has [`RuleList`], the rules of
 //!   a file.
 //! - `definition` prepares definitions for API servers and finds their kinds.
@@ -48,6 +48,7 @@ pub mod options;
 pub mod files;
 pub mod rule_reason;
 mod yaml;
+mod folder;
 pub mod rule_set;
 pub mod rule_list;
 mod definition;

@@ -4,9 +4,6 @@ use std::collections::BTreeSet;
 
 use steersman_apimachinery::names::{self, NameRule};
 use steersman_cli::Description;
-use steersman_cli::description::{
-    DescribedController, DescribedKind, DescribedWebhook, LimitedKind,
-};
 use steersman_crds::check_versions;
 
 use crate::definition::OwnKind;
@@ -22,20 +19,11 @@ const MOST: usize = 50;
 pub(crate) struct Operator {
     /// The name of the program, and the beginning of all names.
     pub(crate) name: String,
-    pub(crate) version: String,
     pub(crate) namespace: String,
     pub(crate) image: String,
     pub(crate) options: Options,
-    /// The kinds that the cache holds.
-    pub(crate) kinds: Vec<DescribedKind>,
-    /// The kinds that the cache holds only in some namespaces.
-    pub(crate) limited: Vec<LimitedKind>,
-    /// The kinds that the program defines.
+    pub(crate) description: Description,
     pub(crate) own: Vec<OwnKind>,
-    pub(crate) webhooks: Vec<DescribedWebhook>,
-    /// Whether a webhook of the program converts objects.
-    pub(crate) converts: bool,
-    pub(crate) controllers: Vec<DescribedController>,
 }
 
 impl Operator {
@@ -50,11 +38,8 @@ impl Operator {
         for watched in &options.namespaces {
             check_name("a watched namespace", watched, 63)?;
         }
-        for limited in description
-            .limited_kinds
-            .iter()
-            .flat_map(|kind| &kind.namespaces)
-        {
+        let limited = description.limited_kinds.iter();
+        for limited in limited.flat_map(|kind| &kind.namespaces) {
             check_name("a namespace of the cache", limited, 63)?;
         }
         // A namespace that is named twice gets one role.
@@ -86,24 +71,19 @@ impl Operator {
             let checked = check_versions(&own.definition);
             checked.map_err(|error| Error::Unconverted(error.to_string()))?;
         }
-        let mut webhooks = description.webhooks.clone();
+        let mut description = description.clone();
+        let webhooks = &mut description.webhooks;
         webhooks.sort_by(|a, b| (a.mutates, &a.path).cmp(&(b.mutates, &b.path)));
         Ok(Self {
-            version: description.version.clone(),
+            name,
             namespace,
             image,
             options,
-            kinds: description.kinds.clone(),
-            limited: description.limited_kinds.clone(),
+            description,
             own,
-            webhooks,
-            converts: !description.converted.is_empty(),
-            controllers: description.controllers.clone(),
-            name,
         })
     }
 
-    /// Returns the same operator in another namespace.
     pub(crate) fn in_namespace(&self, namespace: &str) -> Self {
         let mut operator = self.clone();
         namespace.clone_into(&mut operator.namespace);
@@ -125,7 +105,7 @@ impl Operator {
     }
 
     pub(crate) fn has_controllers(&self) -> bool {
-        !self.controllers.is_empty()
+        !self.description.controllers.is_empty()
     }
 
     /// Returns the program's own kind with this group and plural, if it has one.
@@ -136,7 +116,7 @@ impl Operator {
 
     /// Returns the only namespaces of which the cache holds objects of a kind; empty if it holds the objects of all.
     pub(crate) fn namespaces_of(&self, group: &str, plural: &str) -> &[String] {
-        let mut limited = self.limited.iter();
+        let mut limited = self.description.limited_kinds.iter();
         let limited = limited.find(|kind| (&*kind.group, &*kind.plural) == (group, plural));
         limited.map_or(&[], |kind| &kind.namespaces)
     }
@@ -144,7 +124,7 @@ impl Operator {
     /// Returns the namespaces of the objects that the controllers reconcile, if every controller is limited to some.
     pub(crate) fn namespaces_of_primaries(&self) -> Option<BTreeSet<String>> {
         let mut all = BTreeSet::new();
-        for controller in &self.controllers {
+        for controller in &self.description.controllers {
             let primary = controller.primary.as_ref()?;
             let namespaces = self.namespaces_of(&primary.group, &primary.plural);
             if namespaces.is_empty() {
@@ -157,7 +137,7 @@ impl Operator {
 
     /// Returns whether the program answers requests of the API server.
     pub(crate) fn has_webhook_server(&self) -> bool {
-        self.converts || !self.webhooks.is_empty()
+        !self.description.converted.is_empty() || !self.description.webhooks.is_empty()
     }
 
     /// Returns whether cert-manager keeps the certificate of the webhooks.
@@ -167,7 +147,10 @@ impl Operator {
 
     /// Returns whether the program has a defaulter (`mutates`) or a validator.
     pub(crate) fn has_webhooks(&self, mutates: bool) -> bool {
-        self.webhooks.iter().any(|one| one.mutates == mutates)
+        self.description
+            .webhooks
+            .iter()
+            .any(|one| one.mutates == mutates)
     }
 }
 

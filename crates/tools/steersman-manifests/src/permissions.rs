@@ -1,6 +1,10 @@
 //! Machine: decides which rules the roles of an operator have, and in which scope.
 
+use std::sync::LazyLock;
+
 use steersman_object::PolicyRule;
+use steersman_schema::builtin::built_in;
+use steersman_schema::resource::Resource;
 
 use crate::definition::OwnKind;
 use crate::implied::{self, READ};
@@ -8,60 +12,21 @@ use crate::operator::Operator;
 use crate::rule_reason::RuleReason;
 use crate::rule_set::RuleSet;
 
-const DEFINITIONS: &str = "apiextensions.k8s.io";
-const WEBHOOKS: &str = "admissionregistration.k8s.io";
+/// The built-in kinds of Kubernetes.
+static BUILT_IN: LazyLock<Vec<Resource>> = LazyLock::new(built_in);
 
-/// The kinds without a namespace of Kubernetes itself, as group and plural, and what only rules name: the users to
+/// Resources without a namespace that no stable API serves by default, and those that only rules name: the users to
 /// impersonate, and the signers to approve for.
-const CLUSTER_SCOPED: &[(&str, &str)] = &[
-    ("", "componentstatuses"),
+const OTHERS: &[(&str, &str)] = &[
     ("", "groups"),
-    ("", "namespaces"),
-    ("", "nodes"),
-    ("", "persistentvolumes"),
     ("", "users"),
-    (WEBHOOKS, "mutatingadmissionpolicies"),
-    (WEBHOOKS, "mutatingadmissionpolicybindings"),
-    (WEBHOOKS, "mutatingwebhookconfigurations"),
-    (WEBHOOKS, "validatingadmissionpolicies"),
-    (WEBHOOKS, "validatingadmissionpolicybindings"),
-    (WEBHOOKS, "validatingwebhookconfigurations"),
-    (DEFINITIONS, "customresourcedefinitions"),
-    ("apiregistration.k8s.io", "apiservices"),
-    ("authentication.k8s.io", "selfsubjectreviews"),
-    ("authentication.k8s.io", "tokenreviews"),
     ("authentication.k8s.io", "uids"),
     ("authentication.k8s.io", "userextras"),
-    ("authorization.k8s.io", "selfsubjectaccessreviews"),
-    ("authorization.k8s.io", "selfsubjectrulesreviews"),
-    ("authorization.k8s.io", "subjectaccessreviews"),
-    ("certificates.k8s.io", "certificatesigningrequests"),
     ("certificates.k8s.io", "clustertrustbundles"),
     ("certificates.k8s.io", "signers"),
-    ("flowcontrol.apiserver.k8s.io", "flowschemas"),
-    (
-        "flowcontrol.apiserver.k8s.io",
-        "prioritylevelconfigurations",
-    ),
-    ("networking.k8s.io", "ingressclasses"),
-    ("networking.k8s.io", "ipaddresses"),
-    ("networking.k8s.io", "servicecidrs"),
-    ("node.k8s.io", "runtimeclasses"),
-    ("rbac.authorization.k8s.io", "clusterrolebindings"),
-    ("rbac.authorization.k8s.io", "clusterroles"),
-    ("resource.k8s.io", "deviceclasses"),
     ("resource.k8s.io", "devicetaintrules"),
-    ("resource.k8s.io", "resourceslices"),
-    ("scheduling.k8s.io", "priorityclasses"),
-    ("storage.k8s.io", "csidrivers"),
-    ("storage.k8s.io", "csinodes"),
-    ("storage.k8s.io", "storageclasses"),
-    ("storage.k8s.io", "volumeattachments"),
-    ("storage.k8s.io", "volumeattributesclasses"),
-    ("storagemigration.k8s.io", "storageversionmigrations"),
 ];
 
-/// The namespace of the Events about objects without a namespace.
 const DEFAULT: &str = "default";
 
 /// The permissions of an operator's own account (MANIFEST-2).
@@ -131,7 +96,7 @@ fn limited(operator: &Operator, rules: RuleSet) -> (RuleSet, Vec<(String, RuleSe
             }
         }
     };
-    for kind in &operator.limited {
+    for kind in &operator.description.limited_kinds {
         take(&kind.group, &kind.plural, &kind.namespaces);
     }
     // A controller records its Events where the objects are that it reconciles.
@@ -143,7 +108,6 @@ fn limited(operator: &Operator, rules: RuleSet) -> (RuleSet, Vec<(String, RuleSe
     (rest, by_namespace)
 }
 
-/// Grants rules in a namespace.
 fn add_in(by_namespace: &mut Vec<(String, RuleSet)>, namespace: &str, rules: &RuleSet) {
     match by_namespace.iter_mut().find(|(name, _)| name == namespace) {
         Some((_, present)) => present.merge(rules),
@@ -159,10 +123,10 @@ fn plural_of(resource: &str) -> &str {
 /// Returns the rules that the code of the controllers declares.
 fn declared(operator: &Operator) -> RuleSet {
     let mut rules = RuleSet::default();
-    for controller in &operator.controllers {
+    for controller in &operator.description.controllers {
         for needed in &controller.needed_rules {
             let reason = RuleReason::declared(&controller.name, &needed.reason);
-            rules.add_for(&needed.rule, Some(&reason));
+            rules.add_for(&needed.rule, &reason);
         }
     }
     rules
@@ -171,14 +135,18 @@ fn declared(operator: &Operator) -> RuleSet {
 /// Returns whether the objects of a resource are in namespaces. A resource of an unknown kind counts as namespaced.
 fn is_namespaced(operator: &Operator, group: &str, resource: &str) -> bool {
     let plural = plural_of(resource);
-    let mut kinds = operator.kinds.iter();
+    let mut kinds = operator.description.kinds.iter();
     if let Some(kind) = kinds.find(|kind| kind.group == group && kind.plural == plural) {
         return kind.namespaced;
     }
     if let Some(own) = operator.own_kind(group, plural) {
         return own.is_namespaced;
     }
-    !CLUSTER_SCOPED.contains(&(group, plural))
+    let mut built_in = BUILT_IN.iter();
+    match built_in.find(|kind| kind.group == group && kind.plural == plural) {
+        Some(kind) => kind.namespaced,
+        None => !OTHERS.contains(&(group, plural)),
+    }
 }
 
 /// The verbs of a user on a kind.

@@ -7,7 +7,7 @@ use crate::implied;
 use crate::operator::Operator;
 use crate::permissions::Permissions;
 use crate::rule_reason::RuleReason;
-use crate::rule_set::{ReasonedRule, RuleSet, RuleTarget};
+use crate::rule_set::{RuleSet, RuleTarget};
 use crate::yaml;
 
 /// The rules of one role of the operator's own account.
@@ -18,7 +18,7 @@ pub struct RoleGrant {
     pub role: String,
     /// The namespace of a `Role`; `None` for a `ClusterRole`.
     pub namespace: Option<String>,
-    rules: RuleSet,
+    pub(crate) rules: RuleSet,
 }
 
 /// One verb on one resource, object or path, with the reasons for it.
@@ -51,18 +51,16 @@ impl RoleGrant {
     /// Returns each permission of the role.
     #[must_use]
     pub fn permissions(&self) -> Vec<Permission> {
-        let all = self.rules.permissions().into_iter();
-        all.map(|(target, verb, reasons)| Permission {
+        let permission = |(target, verb, reasons)| Permission {
             target,
             verb,
             reasons,
-        })
-        .collect()
-    }
-
-    /// Returns the rules with their reasons, for the text of the role.
-    pub(crate) fn reasoned(&self) -> Vec<ReasonedRule> {
-        self.rules.reasoned()
+        };
+        self.rules
+            .permissions()
+            .into_iter()
+            .map(permission)
+            .collect()
     }
 }
 
@@ -106,13 +104,10 @@ pub(crate) fn of_work(operator: &Operator, files: &RuleSet) -> Vec<RoleGrant> {
     let own = Permissions::of(operator, files);
     let mut grants = vec![RoleGrant::new(name, None, own.everywhere)];
     let by_namespace = own.by_namespace.into_iter();
-    grants.extend(
-        by_namespace.map(|(namespace, rules)| RoleGrant::new(name, Some(&namespace), rules)),
-    );
+    grants.extend(by_namespace.map(|(place, rules)| RoleGrant::new(name, Some(&place), rules)));
     grants
 }
 
-/// Returns the role of the leader election.
 pub(crate) fn of_election(operator: &Operator) -> RoleGrant {
     let role = format!("{}-leader-election", operator.name);
     RoleGrant::new(&role, Some(&operator.namespace), implied::leader_election())
@@ -127,7 +122,6 @@ pub(crate) fn of_certificates(operator: &Operator) -> Option<RoleGrant> {
     has_authority.then_some(grant)
 }
 
-/// Returns the role of the server of the metrics.
 pub(crate) fn of_metrics(operator: &Operator) -> RoleGrant {
     let role = format!("{}-metrics-auth", operator.name);
     RoleGrant::new(&role, None, implied::metrics_auth())

@@ -6,7 +6,7 @@ use steersman_object::PolicyRule;
 
 use crate::error::Error;
 use crate::files::{EXTRA, OBSERVED};
-use crate::rule_reason::RuleReason;
+use crate::rule_reason::{RuleOrigin, RuleReason};
 use crate::rule_set::RuleSet;
 
 #[cfg(test)]
@@ -59,7 +59,7 @@ impl RuleList {
             },
         })?;
         let reason = match file == EXTRA {
-            true => RuleReason::by_hand(),
+            true => RuleReason::new(RuleOrigin::ByHand, EXTRA),
             false => RuleReason::observed(),
         };
         for (index, rule) in read.rules.iter().enumerate() {
@@ -71,14 +71,14 @@ impl RuleList {
                     problem: problem.to_owned(),
                 });
             }
-            rules.set.add_for(&rule.value, Some(&reason));
+            rules.set.add_for(&rule.value, &reason);
         }
         Ok(rules)
     }
 
     /// Adds what a rule grants, as observed.
     pub fn add(&mut self, rule: &PolicyRule) {
-        self.set.add_for(rule, Some(&RuleReason::observed()));
+        self.set.add_for(rule, &RuleReason::observed());
     }
 
     /// Adds the rules of another file.
@@ -101,9 +101,7 @@ impl RuleList {
 impl FromIterator<PolicyRule> for RuleList {
     fn from_iter<I: IntoIterator<Item = PolicyRule>>(all: I) -> Self {
         let mut rules = Self::default();
-        for rule in all {
-            rules.add(&rule);
-        }
+        all.into_iter().for_each(|rule| rules.add(&rule));
         rules
     }
 }

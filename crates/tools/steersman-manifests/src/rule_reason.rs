@@ -26,32 +26,18 @@ pub enum RuleOrigin {
 }
 
 impl RuleReason {
-    pub(crate) fn implied(text: impl Into<String>) -> Self {
-        Self {
-            origin: RuleOrigin::Implied,
-            text: text.into(),
-        }
+    pub(crate) fn new(origin: RuleOrigin, text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self { origin, text }
     }
 
     pub(crate) fn declared(controller: &str, text: &str) -> Self {
-        Self {
-            origin: RuleOrigin::Declared,
-            text: format!("the controller {controller} {}", in_one_line(text)),
-        }
-    }
-
-    pub(crate) fn by_hand() -> Self {
-        Self {
-            origin: RuleOrigin::ByHand,
-            text: "rbac.extra.yaml".to_owned(),
-        }
+        let text = format!("the controller {controller} {}", in_one_line(text));
+        Self::new(RuleOrigin::Declared, text)
     }
 
     pub(crate) fn observed() -> Self {
-        Self {
-            origin: RuleOrigin::Observed,
-            text: "the tests saw the requests".to_owned(),
-        }
+        Self::new(RuleOrigin::Observed, "the tests saw the requests")
     }
 }
 
@@ -69,9 +55,7 @@ impl fmt::Display for RuleReason {
 
 /// Returns a text without line breaks, which would end a comment.
 fn in_one_line(text: &str) -> String {
-    let words: Vec<&str> = text
-        .split(|char: char| char.is_control() || char == ' ')
-        .collect();
-    let words = words.into_iter().filter(|word| !word.is_empty());
-    words.collect::<Vec<&str>>().join(" ")
+    let words = text.split(|char: char| char.is_control() || char == ' ');
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    words.join(" ")
 }

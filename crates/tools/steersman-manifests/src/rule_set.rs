@@ -63,11 +63,15 @@ pub(crate) struct ReasonedRule {
 impl RuleSet {
     /// Grants what the rule grants, without a reason.
     pub(crate) fn add(&mut self, rule: &PolicyRule) {
-        self.add_for(rule, None);
+        self.grant(rule, None);
     }
 
     /// Grants what the rule grants, for a reason.
-    pub(crate) fn add_for(&mut self, rule: &PolicyRule, reason: Option<&RuleReason>) {
+    pub(crate) fn add_for(&mut self, rule: &PolicyRule, reason: &RuleReason) {
+        self.grant(rule, Some(reason));
+    }
+
+    fn grant(&mut self, rule: &PolicyRule, reason: Option<&RuleReason>) {
         for target in targets(rule) {
             let verbs = self.granted.entry(target).or_default();
             for verb in &rule.verbs {
@@ -82,12 +86,6 @@ impl RuleSet {
         for rule in rules {
             self.add(rule);
         }
-        self
-    }
-
-    /// Grants what the rule grants, for a reason.
-    pub(crate) fn with_for(mut self, rule: &PolicyRule, reason: &RuleReason) -> Self {
-        self.add_for(rule, Some(reason));
         self
     }
 
@@ -138,11 +136,8 @@ impl RuleSet {
             } => is_chosen(group, resource),
             RuleTarget::Url(_) => false,
         };
-        let parts = self
-            .granted
-            .into_iter()
-            .partition(|(target, _)| chosen(target));
-        let (chosen, others) = parts;
+        let granted = self.granted.into_iter();
+        let (chosen, others) = granted.partition(|(target, _)| chosen(target));
         (Self { granted: chosen }, Self { granted: others })
     }
 
@@ -265,24 +260,23 @@ impl ReasonedRule {
                 by_reason.entry(reason).or_default().push(&granted.verb);
             }
         }
-        let lines = by_reason.into_iter().map(|(reason, verbs)| {
-            if verbs.len() == self.verbs.len() {
-                reason.to_string()
-            } else {
-                format!("{reason} ({})", verbs.join(", "))
-            }
-        });
+        let are_all = |verbs: &[&str]| verbs.len() == self.verbs.len();
+        let lines = by_reason
+            .into_iter()
+            .map(|(reason, verbs)| match are_all(&verbs) {
+                true => reason.to_string(),
+                false => format!("{reason} ({})", verbs.join(", ")),
+            });
         lines.collect()
     }
 }
 
 /// Returns each target of a rule.
 pub(crate) fn targets(rule: &PolicyRule) -> Vec<RuleTarget> {
-    let names: Vec<Option<&String>> = if rule.resource_names.is_empty() {
-        vec![None]
-    } else {
-        rule.resource_names.iter().map(Some).collect()
-    };
+    let mut names: Vec<Option<&String>> = rule.resource_names.iter().map(Some).collect();
+    if names.is_empty() {
+        names.push(None);
+    }
     let mut targets = Vec::new();
     for group in &rule.api_groups {
         for resource in &rule.resources {

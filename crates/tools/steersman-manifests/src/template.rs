@@ -17,7 +17,7 @@ pub(crate) fn fill(template: &str, operator: &Operator) -> String {
     let facts = [
         ("${name}", operator.name.clone()),
         ("${namespace}", operator.namespace.clone()),
-        ("${version}", operator.version.clone()),
+        ("${version}", operator.description.version.clone()),
         ("${image}", operator.image.clone()),
         (REPLICAS, operator.options.replicas.to_string()),
         ("${watched}", operator.options.namespaces.join(",")),

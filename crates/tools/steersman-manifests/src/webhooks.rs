@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use steersman_cli::description::DescribedWebhook;
 use steersman_crds::INJECT_CA_FROM;
 
-use crate::crds::kustomization;
-use crate::files::{FROM_PROGRAM, Files, header};
+use crate::files::{FROM_PROGRAM, Files};
+use crate::folder::Folder;
 use crate::operator::Operator;
 use crate::template::fill;
 use crate::yaml;
@@ -17,31 +17,28 @@ const SERVICE: &str = include_str!("../templates/webhook_service.yaml");
 
 /// Returns the files of `config/webhook`. There is none if the program has no webhooks.
 pub(crate) fn files(operator: &Operator) -> Files {
-    let mut files = Files::new();
+    let mut folder = Folder::new("webhook");
     if !operator.has_webhook_server() {
-        return files;
+        return folder.finish();
     }
-    let mut names = vec!["service.yaml".to_owned()];
-    let service = header(FROM_PROGRAM) + &fill(SERVICE, operator);
-    files.insert("config/webhook/service.yaml".to_owned(), service);
+    folder.add("service.yaml", FROM_PROGRAM, &fill(SERVICE, operator));
     if operator.uses_cert_manager() {
-        names.push("certificate.yaml".to_owned());
-        let certificate = header(FROM_PROGRAM) + &fill(CERTIFICATE, operator);
-        files.insert("config/webhook/certificate.yaml".to_owned(), certificate);
+        folder.add(
+            "certificate.yaml",
+            FROM_PROGRAM,
+            &fill(CERTIFICATE, operator),
+        );
     }
-    if !operator.webhooks.is_empty() {
-        names.push("configurations.yaml".to_owned());
+    if !operator.description.webhooks.is_empty() {
         let documents = yaml::documents(&configurations(operator));
         let note = match operator.uses_cert_manager() {
             true => "# cert-manager injects its authority (`caBundle`).\n",
             false => "# The leader of the operator injects its authority (`caBundle`).\n",
         };
-        let text = header(FROM_PROGRAM) + note + &documents;
-        files.insert("config/webhook/configurations.yaml".to_owned(), text);
+        let text = note.to_owned() + &documents;
+        folder.add("configurations.yaml", FROM_PROGRAM, &text);
     }
-    let path = "config/webhook/kustomization.yaml".to_owned();
-    files.insert(path, kustomization(&names));
-    files
+    folder.finish()
 }
 
 /// Returns the configurations that make the API server call the defaulters and the validators.
@@ -55,13 +52,10 @@ pub(crate) fn configurations(operator: &Operator) -> Vec<Value> {
         .filter(|(mutates, ..)| operator.has_webhooks(*mutates));
     let configurations = kinds.map(|(mutates, kind, verb)| {
         let mut names = WebhookNames::default();
-        let webhooks = operator
-            .webhooks
-            .iter()
-            .filter(|webhook| webhook.mutates == *mutates);
-        let webhooks: Vec<Value> = webhooks
-            .map(|webhook| entry(operator, webhook, &names.next(verb, webhook)))
-            .collect();
+        let webhooks = operator.description.webhooks.iter();
+        let webhooks = webhooks.filter(|webhook| webhook.mutates == *mutates);
+        let entry = |webhook| entry(operator, webhook, &names.next(verb, webhook));
+        let webhooks: Vec<Value> = webhooks.map(entry).collect();
         let mut metadata =
             json!({"name": operator.name, "labels": {"app.kubernetes.io/name": operator.name}});
         if operator.uses_cert_manager() {
@@ -110,10 +104,9 @@ impl WebhookNames {
     /// group is written out; the second webhook of a kind has a number.
     fn next(&mut self, verb: &str, webhook: &DescribedWebhook) -> String {
         let object = &webhook.object;
-        let group = if object.group.is_empty() {
-            "core"
-        } else {
-            &object.group
+        let group = match &*object.group {
+            "" => "core",
+            group => group,
         };
         // The plural of a subresource is that of its parent, a slash and its own name.
         let rest = format!("{}.{group}", object.plural.replace('/', "-"));

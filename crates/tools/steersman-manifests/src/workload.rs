@@ -1,16 +1,14 @@
 //! Machine: the Deployment and the objects around it as files.
 
-use crate::crds::kustomization;
-use crate::files::{FROM_PROGRAM, Files, header};
+use crate::files::{FROM_PROGRAM, Files};
+use crate::folder::Folder;
 use crate::operator::Operator;
 use crate::template::fill;
 
-/// A file of a template.
 struct TemplateFile {
     folder: &'static str,
     name: &'static str,
     templates: &'static [&'static str],
-    /// Whether the operator needs the file.
     is_needed: fn(&Operator) -> bool,
 }
 
@@ -66,21 +64,16 @@ const TEMPLATE_FILES: &[TemplateFile] = &[
 /// Returns the files of `config/manager`, `config/network-policy` and `config/prometheus`.
 pub(crate) fn files(operator: &Operator) -> Files {
     let mut files = Files::new();
-    for folder in ["manager", "network-policy", "prometheus"] {
-        let mut names = Vec::new();
-        let in_folder = |file: &&TemplateFile| file.folder == folder && (file.is_needed)(operator);
+    for name in ["manager", "network-policy", "prometheus"] {
+        let mut folder = Folder::new(name);
+        let in_folder = |file: &&TemplateFile| file.folder == name && (file.is_needed)(operator);
         for file in TEMPLATE_FILES.iter().filter(in_folder) {
-            let templates = file.templates.iter();
-            let templates =
-                templates.filter(|template| **template != NAMESPACE || operator.owns_namespace());
-            let documents: Vec<String> =
-                templates.map(|template| fill(template, operator)).collect();
-            let text = header(FROM_PROGRAM) + &documents.join("---\n");
-            files.insert(format!("config/{folder}/{}", file.name), text);
-            names.push(file.name.to_owned());
+            let is_needed = |text: &&&str| **text != NAMESPACE || operator.owns_namespace();
+            let templates = file.templates.iter().filter(is_needed);
+            let documents: Vec<String> = templates.map(|text| fill(text, operator)).collect();
+            folder.add(file.name, FROM_PROGRAM, &documents.join("---\n"));
         }
-        let path = format!("config/{folder}/kustomization.yaml");
-        files.insert(path, kustomization(&names));
+        files.extend(folder.finish());
     }
     files
 }
@@ -90,7 +83,6 @@ pub(crate) fn namespace(operator: &Operator) -> Option<String> {
     operator.owns_namespace().then(|| fill(NAMESPACE, operator))
 }
 
-/// Returns the Deployment.
 pub(crate) fn deployment(operator: &Operator) -> String {
     fill(DEPLOYMENT, operator)
 }
