@@ -46,7 +46,6 @@ impl BoundWatch {
         watch
     }
 
-    /// Waits until the number is exceeded.
     pub(crate) async fn exceeded(&self) {
         self.exceeded.notified().await;
     }

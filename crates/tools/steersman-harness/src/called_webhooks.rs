@@ -11,7 +11,6 @@ use crate::error::{BoxError, HarnessError};
 
 /// The Service of the webhooks, and its namespace.
 const SERVICE: (&str, &str) = ("default", "webhooks");
-/// The resource of definitions, with its group.
 const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 
 /// Configures the webhooks as `cargo steersman generate` does, and routes their Service to this process.
@@ -76,7 +75,6 @@ pub(crate) fn warn_of_unconverted(server: &ApiServer) {
     }
 }
 
-/// Returns the entries of one configuration.
 fn entries(webhooks: &WebhookServer, mutates: bool) -> Vec<Value> {
     let admissions = webhooks.admissions().iter();
     let admissions = admissions.filter(|admission| admission.mutates == mutates);

@@ -1,26 +1,16 @@
 //! Words: the check of a definition without a server.
 
-use std::fmt;
-
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use steersman_testenv::apiserver::definition_check;
-
-/// The estimated cost of one CEL rule of a definition.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct RuleCost {
-    /// The path of the rule in the definition.
-    pub path: String,
-    /// The source of the rule.
-    pub rule: String,
-    /// The estimated cost for the largest object that the schema permits, in the units of Kubernetes.
-    pub cost: u64,
-    /// The largest cost with which Kubernetes accepts the rule.
-    pub limit: u64,
-}
+pub use steersman_testenv::apiserver::definition_check::RuleCost;
+use thiserror::Error;
 
 /// A definition that an API server would refuse.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "the definition {name} is invalid{}",
+    problems.iter().map(|problem| format!("\n- {problem}")).collect::<String>()
+)]
 #[non_exhaustive]
 pub struct InvalidCrd {
     /// The name of the definition.
@@ -61,32 +51,12 @@ pub fn check_definition(
     };
     let json = serde_json::to_value(definition);
     let json = json.map_err(|error| invalid(vec![error.to_string()]))?;
-    match definition_check::check_definition(&json) {
-        Ok(costs) => Ok(costs
-            .into_iter()
-            .map(|cost| RuleCost {
-                path: cost.path,
-                rule: cost.rule,
-                cost: cost.cost,
-                limit: cost.limit,
-            })
-            .collect()),
-        Err(errors) => {
-            let problems = errors
-                .iter()
-                .map(|error| format!("{}: {}", error.field, error.message));
-            Err(invalid(problems.collect()))
-        }
-    }
+    definition_check::check_definition(&json).map_err(|errors| {
+        let errors = errors.iter();
+        invalid(
+            errors
+                .map(|error| format!("{}: {}", error.field, error.message))
+                .collect(),
+        )
+    })
 }
-
-impl fmt::Display for InvalidCrd {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the definition {} is invalid", self.name)?;
-        self.problems
-            .iter()
-            .try_for_each(|problem| write!(f, "\n- {problem}"))
-    }
-}
-
-impl std::error::Error for InvalidCrd {}

@@ -67,6 +67,16 @@ pub enum HarnessError {
 }
 
 impl HarnessError {
+    pub(crate) fn request(
+        doing: impl Into<String>,
+    ) -> impl FnOnce(steersman_client::Error) -> Self {
+        let doing = doing.into();
+        |error| Self::Request {
+            doing,
+            source: Box::new(error),
+        }
+    }
+
     /// Returns whether the operator ran and did something else than the test expects.
     #[must_use]
     pub fn is_unmet(&self) -> bool {

@@ -23,7 +23,7 @@ use crate::called_webhooks;
 use crate::error::{BoxError, HarnessError};
 use crate::prepared::Prepared;
 use crate::request_log::AGENT;
-use crate::running_operator::{Declare, RunningOperator, Surroundings};
+use crate::running_operator::{OperatorPlan, RunningOperator, Surroundings};
 
 type PrepareFuture = Pin<Box<dyn Future<Output = Result<(), BoxError>> + Send>>;
 type Prepare = Box<dyn FnOnce(Prepared) -> PrepareFuture + Send>;
@@ -31,16 +31,11 @@ type Prepare = Box<dyn FnOnce(Prepared) -> PrepareFuture + Send>;
 /// An operator and its surroundings, before the start of a test.
 #[must_use = "an operator runs after `start`"]
 pub struct OperatorTest {
-    declare: Declare,
+    plan: OperatorPlan,
     env: TestEnvBuilder,
     is_in_process: bool,
-    cache: CacheOptions,
     is_in_own_namespace: bool,
     before_start: Vec<Prepare>,
-    quiet: Duration,
-    patience: Duration,
-    other_servers: Vec<ApiServer>,
-    rbac_file: Option<PathBuf>,
     webhooks: Option<WebhookServer>,
 }
 
@@ -65,25 +60,25 @@ impl OperatorTest {
         declare: impl Fn(&Manager) -> Result<(), E> + Send + Sync + 'static,
     ) -> Self {
         Self {
-            declare: Arc::new(move |manager| declare(manager).map_err(Into::into)),
+            plan: OperatorPlan {
+                declare: Arc::new(move |manager| declare(manager).map_err(Into::into)),
+                cache: CacheOptions::new(),
+                quiet: Duration::from_secs(1),
+                patience: Duration::from_secs(60),
+                other_servers: Vec::new(),
+                rbac_file: None,
+            },
             env: TestEnv::builder(),
             is_in_process: true,
-            cache: CacheOptions::new(),
             is_in_own_namespace: false,
             before_start: Vec::new(),
-            quiet: Duration::from_secs(1),
-            patience: Duration::from_secs(60),
-            other_servers: Vec::new(),
-            rbac_file: None,
             webhooks: None,
         }
     }
 
     /// Installs definitions, as [`TestEnvBuilder::crd`] does.
     pub fn crds(mut self, definitions: impl IntoIterator<Item = Value>) -> Self {
-        for definition in definitions {
-            self.env = self.env.crd(definition);
-        }
+        self.env = definitions.into_iter().fold(self.env, TestEnvBuilder::crd);
         self
     }
 
@@ -116,7 +111,7 @@ impl OperatorTest {
 
     /// Sets what the cache of the operator watches. By default it watches everything.
     pub fn cache(mut self, options: CacheOptions) -> Self {
-        self.cache = options;
+        self.plan.cache = options;
         self
     }
 
@@ -130,7 +125,7 @@ impl OperatorTest {
     /// Counts the writes to another embedded server, too, for operators with several clusters:
     /// [`assert_settled`](RunningOperator::assert_settled) fails on these as well.
     pub fn other_server(mut self, server: &ApiServer) -> Self {
-        self.other_servers.push(server.clone());
+        self.plan.other_servers.push(server.clone());
         self
     }
 
@@ -145,7 +140,7 @@ impl OperatorTest {
     /// The permissions are those of [`rbac_needed`](RunningOperator::rbac_needed). Tests and test programs may add to
     /// one file at the same time.
     pub fn observe_rbac(mut self, path: impl Into<PathBuf>) -> Self {
-        self.rbac_file = Some(path.into());
+        self.plan.rbac_file = Some(path.into());
         self
     }
 
@@ -172,13 +167,13 @@ impl OperatorTest {
     /// Sets the time without a change after which the operator counts as steady, by the clock of the runtime. The
     /// default is 1 s: longer than the steps of a played Pod, and shorter than most requeues.
     pub fn quiet_for(mut self, time: Duration) -> Self {
-        self.quiet = time;
+        self.plan.quiet = time;
         self
     }
 
     /// Sets the time limit for becoming steady, by the clock of the runtime. The default is 60 s.
     pub fn steady_within(mut self, time: Duration) -> Self {
-        self.patience = time;
+        self.plan.patience = time;
         self
     }
 
@@ -195,11 +190,10 @@ impl OperatorTest {
     /// # Cancel safety
     ///
     /// Not cancel safe: the namespace may stay on an existing cluster.
-    pub async fn start(self) -> Result<RunningOperator, HarnessError> {
-        let env = if self.is_in_process {
-            self.env.in_process()
-        } else {
-            self.env
+    pub async fn start(mut self) -> Result<RunningOperator, HarnessError> {
+        let env = match self.is_in_process {
+            true => self.env.in_process(),
+            false => self.env,
         };
         // Boxed, because the future of a test should not hold those of every backend.
         let env = Box::pin(env.start()).await?;
@@ -218,20 +212,14 @@ impl OperatorTest {
             let done = prepare(prepared.clone()).await;
             done.map_err(HarnessError::BeforeStart)?;
         }
-        let cache = match self.is_in_own_namespace {
-            true => self.cache.default_namespaces([prepared.namespace()]),
-            false => self.cache,
-        };
+        if self.is_in_own_namespace {
+            self.plan.cache = self.plan.cache.default_namespaces([prepared.namespace()]);
+        }
         RunningOperator::launch(Surroundings {
             env,
             client_config,
             prepared,
-            declare: self.declare,
-            cache,
-            quiet: self.quiet,
-            patience: self.patience,
-            other_servers: self.other_servers,
-            rbac_file: self.rbac_file,
+            plan: self.plan,
         })
     }
 }
@@ -240,34 +228,29 @@ impl fmt::Debug for OperatorTest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OperatorTest")
             .field("env", &self.env)
-            .field("quiet", &self.quiet)
-            .field("patience", &self.patience)
+            .field("quiet", &self.plan.quiet)
+            .field("patience", &self.plan.patience)
             .finish_non_exhaustive()
     }
 }
 
-/// Returns the `ClientConfig` of the operator.
 fn connect(env: &TestEnv) -> ClientConfig {
-    match (env.config(), env.server()) {
-        (Some(config), _) => ClientConfig::from_config(config.clone()),
-        (None, server) => {
-            // Without a configuration the server is in this process.
-            let server = server.cloned().unwrap_or_default();
-            ClientConfig::in_process(server.service(), "default")
-        }
+    if let Some(config) = env.config() {
+        return ClientConfig::from_config(config.clone());
     }
+    // Without a configuration the server is in this process.
+    let server = env.server().cloned().unwrap_or_default();
+    ClientConfig::in_process(server.service(), "default")
 }
 
 /// Returns the client of the test, with an agent of its own.
 fn client(client_config: &ClientConfig) -> Result<Client, HarnessError> {
-    let client_config = client_config
-        .clone()
-        .user_agent(AGENT, env!("CARGO_PKG_VERSION"));
+    let client_config = client_config.clone();
+    let client_config = client_config.user_agent(AGENT, env!("CARGO_PKG_VERSION"));
     // The cache never runs: the client reads live.
-    let cache = Cache::new(CacheOptions::new()).map_err(|error| HarnessError::Request {
-        doing: "make a client".to_owned(),
-        source: Box::new(error.into()),
-    })?;
+    let cache = Cache::new(CacheOptions::new());
+    let failed = HarnessError::request("make a client");
+    let cache = cache.map_err(|error| failed(error.into()))?;
     Ok(Client::new(cache, client_config))
 }
 
@@ -275,9 +258,6 @@ async fn create_namespace(client: &Client) -> Result<String, HarnessError> {
     let mut namespace = Namespace::default();
     namespace.metadata.generate_name = Some("operator-test-".to_owned());
     let created = client.create(&namespace).await;
-    let created = created.map_err(|error| HarnessError::Request {
-        doing: "create a namespace".to_owned(),
-        source: Box::new(error),
-    })?;
+    let created = created.map_err(HarnessError::request("create a namespace"))?;
     Ok(created.metadata.name.unwrap_or_default())
 }

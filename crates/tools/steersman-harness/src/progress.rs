@@ -17,7 +17,6 @@ pub(crate) struct ControllerProgress {
 }
 
 impl ControllerProgress {
-    /// Reads the metrics.
     pub(crate) fn of(registry: &Registry) -> Self {
         let mut progress = Self::default();
         for family in registry.gather() {

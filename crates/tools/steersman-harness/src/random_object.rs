@@ -1,6 +1,7 @@
 //! Machine: random objects that a schema of a definition accepts.
 
 use serde_json::{Map, Number, Value, json};
+use steersman_object::{json_items, json_text};
 use steersman_testenv::seeds::SeededRng;
 
 use crate::random_text;
@@ -19,7 +20,6 @@ const ELEMENTS: u64 = 2;
 /// The object has the types, bounds, formats, patterns and defaults of the schema. Rules in CEL are not regarded.
 pub(crate) fn object(definition: &Value, version: &Value, rng: &mut SeededRng) -> Value {
     let spec = &definition["spec"];
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let mut metadata = json!({"name": random_text::name(rng)});
     if spec["scope"] == "Namespaced" {
         metadata["namespace"] = json!("default");
@@ -31,20 +31,18 @@ pub(crate) fn object(definition: &Value, version: &Value, rng: &mut SeededRng) -
     }
     let schema = &version["schema"]["openAPIV3Schema"];
     let mut made = Map::new();
-    let api_version = format!("{}/{}", text(&spec["group"]), text(&version["name"]));
+    let (group, name) = (json_text(&spec["group"]), json_text(&version["name"]));
+    let api_version = format!("{group}/{name}");
     made.insert("apiVersion".to_owned(), Value::from(api_version));
     made.insert("kind".to_owned(), spec["names"]["kind"].clone());
     made.insert("metadata".to_owned(), metadata);
     if let Value::Object(members) = members(schema, rng, 0) {
-        let own = members
-            .into_iter()
-            .filter(|(name, _)| !HEAD.contains(&name.as_str()));
-        made.extend(own);
+        let members = members.into_iter();
+        made.extend(members.filter(|(name, _)| !HEAD.contains(&name.as_str())));
     }
     Value::Object(made)
 }
 
-/// Returns a value that a schema accepts.
 fn value(schema: &Value, rng: &mut SeededRng, depth: usize) -> Value {
     let is_set = |name: &str| schema[name] == true;
     let is_mixed = is_set("x-kubernetes-int-or-string");
@@ -55,10 +53,8 @@ fn value(schema: &Value, rng: &mut SeededRng, depth: usize) -> Value {
     if !schema["default"].is_null() && rng.chance(10) {
         return schema["default"].clone();
     }
-    if let Some(listed) = schema["enum"]
-        .as_array()
-        .filter(|listed| !listed.is_empty())
-    {
+    let listed = json_items(&schema["enum"]).as_slice();
+    if !listed.is_empty() {
         return rng.pick(listed);
     }
     if is_mixed {
@@ -93,22 +89,15 @@ fn value(schema: &Value, rng: &mut SeededRng, depth: usize) -> Value {
     }
 }
 
-/// Returns an object with the members that a schema describes.
 fn members(schema: &Value, rng: &mut SeededRng, depth: usize) -> Value {
     let names = |value: &Value| -> Vec<String> {
-        let listed = value["required"].as_array().into_iter().flatten();
-        listed
-            .filter_map(Value::as_str)
-            .map(str::to_owned)
-            .collect()
+        let listed = json_items(&value["required"]).filter_map(Value::as_str);
+        listed.map(str::to_owned).collect()
     };
     let mut required = names(schema);
     let mut excluded = Vec::new();
     for (key, is_exclusive) in [("oneOf", true), ("anyOf", false)] {
-        let branches = schema[key]
-            .as_array()
-            .map(Vec::as_slice)
-            .unwrap_or_default();
+        let branches = json_items(&schema[key]).as_slice();
         if branches.is_empty() {
             continue;
         }
@@ -155,17 +144,10 @@ fn array(schema: &Value, rng: &mut SeededRng, depth: usize) -> Value {
         schema["minItems"].as_u64().unwrap_or_default()
     };
     let mut made: Vec<Value> = Vec::new();
-    let keys: Vec<&str> = match schema["x-kubernetes-list-type"].as_str() {
-        Some("map") => {
-            let keys = schema["x-kubernetes-list-map-keys"].as_array();
-            keys.into_iter()
-                .flatten()
-                .filter_map(Value::as_str)
-                .collect()
-        }
-        _ => Vec::new(),
-    };
-    let is_set = schema["x-kubernetes-list-type"] == "set";
+    let is_of_type = |list_type: &str| schema["x-kubernetes-list-type"] == list_type;
+    let keys = json_items(&schema["x-kubernetes-list-map-keys"]).filter_map(Value::as_str);
+    let keys: Vec<&str> = keys.filter(|_| is_of_type("map")).collect();
+    let is_set = is_of_type("set");
     for _ in 0..count {
         let element = value(&schema["items"], rng, depth + 1);
         let is_same = |known: &Value| {
@@ -211,21 +193,17 @@ fn integer(schema: &Value, rng: &mut SeededRng) -> Value {
     } else {
         // Around the number that is closest to zero.
         let middle = 0_i64.clamp(low, high.max(low));
-        let (least, most) = (
-            middle.saturating_sub(1000).max(low),
-            middle.saturating_add(1000).min(high.max(low)),
-        );
+        let least = middle.saturating_sub(1000).max(low);
+        let most = middle.saturating_add(1000).min(high.max(low));
         let near = rng.below(most.abs_diff(least) + 1);
         least.saturating_add_unsigned(near)
     };
     let step = bound("multipleOf").filter(|step| *step > 0).unwrap_or(1);
     let multiple = drawn - drawn.rem_euclid(step);
-    let multiple = if multiple < low {
-        multiple.saturating_add(step)
-    } else {
-        multiple
-    };
-    Value::from(multiple)
+    Value::from(match multiple < low {
+        true => multiple.saturating_add(step),
+        false => multiple,
+    })
 }
 
 fn number(schema: &Value, rng: &mut SeededRng) -> Value {
@@ -258,7 +236,6 @@ fn text(schema: &Value, rng: &mut SeededRng) -> Option<Value> {
     random_text::of_format(format, rng).map(Value::from)
 }
 
-/// Returns a value without a schema.
 fn anything(rng: &mut SeededRng, depth: usize) -> Value {
     match rng.below(if depth < DEPTH { 5 } else { 3 }) {
         0 => Value::Bool(rng.chance(50)),

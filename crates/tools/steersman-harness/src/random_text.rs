@@ -33,7 +33,6 @@ pub(crate) fn plain(least: u64, most: u64, rng: &mut SeededRng) -> String {
     (0..length).map(|_| char(rng)).collect()
 }
 
-/// Returns a name of letters and digits.
 pub(crate) fn name(rng: &mut SeededRng) -> String {
     let letters = (0..1 + rng.below(6)).map(|_| char::from(rng.pick(&ALPHABET[..26])));
     letters.collect()
@@ -52,12 +51,10 @@ pub(crate) fn of_format(format: &str, rng: &mut SeededRng) -> Option<String> {
             below(60),
             below(60)
         ),
-        "date" => format!(
-            "20{:02}-{:02}-{:02}",
-            below(80),
-            1 + below(12),
-            1 + below(28)
-        ),
+        "date" => {
+            let (year, month, day) = (below(80), 1 + below(12), 1 + below(28));
+            format!("20{year:02}-{month:02}-{day:02}")
+        }
         "duration" => format!("{}h{}m{}s", below(24), below(60), below(60)),
         "byte" => {
             let word = ["", "YQ==", "YWI=", "YWJj", "c2VjcmV0"];
@@ -67,11 +64,10 @@ pub(crate) fn of_format(format: &str, rng: &mut SeededRng) -> Option<String> {
         "ipv6" => format!("fd00::{:x}", 1 + below(0xffff)),
         "cidr" => format!("10.{}.0.0/16", below(256)),
         "mac" => format!("02:00:00:00:{:02x}:{:02x}", below(256), below(256)),
-        "uuid" | "uuid4" => format!(
-            "{:08x}-0000-4000-8000-{:012x}",
-            below(1 << 32),
-            below(1 << 48)
-        ),
+        "uuid" | "uuid4" => {
+            let (first, last) = (below(1 << 32), below(1 << 48));
+            format!("{first:08x}-0000-4000-8000-{last:012x}")
+        }
         "uri" | "url" => format!("https://example.com/{}", below(1000)),
         "email" => format!("user{}@example.com", below(1000)),
         "hostname" | "k8s-short-name" | "k8s-long-name" => format!("host-{}", below(1000)),
@@ -107,30 +103,28 @@ fn write(hir: &Hir, rng: &mut SeededRng, text: &mut String) {
 
 /// Returns a character of a class, printable ASCII if the class has such a character.
 fn one_of(class: &Class, rng: &mut SeededRng) -> Option<char> {
-    let ranges: Vec<(u32, u32)> = match class {
+    let all: Vec<(u32, u32)> = match class {
         Class::Unicode(class) => {
             let ranges = class.ranges().iter();
             ranges
-                .map(|range| (range.start().into(), range.end().into()))
+                .map(|one| (one.start().into(), one.end().into()))
                 .collect()
         }
         Class::Bytes(class) => {
             let ranges = class.ranges().iter();
             ranges
-                .map(|range| (range.start().into(), range.end().into()))
+                .map(|one| (one.start().into(), one.end().into()))
                 .collect()
         }
     };
-    let printable: Vec<(u32, u32)> = ranges
-        .iter()
-        .map(|(start, end)| ((*start).max(0x20), (*end).min(0x7e)))
-        .filter(|(start, end)| start <= end)
-        .collect();
-    let ranges = if printable.is_empty() {
-        ranges
-    } else {
-        printable
-    };
+    let mut ranges = all.clone();
+    for (start, end) in &mut ranges {
+        (*start, *end) = ((*start).max(0x20), (*end).min(0x7e));
+    }
+    ranges.retain(|(start, end)| start <= end);
+    if ranges.is_empty() {
+        ranges = all;
+    }
     if ranges.is_empty() {
         return None;
     }

@@ -10,7 +10,6 @@ use steersman_testenv::RbacRules;
 
 use crate::error::HarnessError;
 
-/// The comment at the top of the file.
 const HEAD: &str = "\
 # The permissions that the operator asked for in its tests. The tests add to this file when they end: commit it.
 # To begin anew, delete it and run all tests.

@@ -42,7 +42,6 @@ impl RequestsSince {
         })
     }
 
-    /// Returns the number of requests that the log has dropped.
     pub(crate) fn forgotten(&self) -> u64 {
         self.server.requests().forgotten()
     }

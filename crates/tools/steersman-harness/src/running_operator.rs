@@ -34,6 +34,11 @@ pub(crate) struct Surroundings {
     pub(crate) env: TestEnv,
     pub(crate) client_config: ClientConfig,
     pub(crate) prepared: Prepared,
+    pub(crate) plan: OperatorPlan,
+}
+
+/// What a test decides about an operator.
+pub(crate) struct OperatorPlan {
     pub(crate) declare: Declare,
     pub(crate) cache: CacheOptions,
     pub(crate) quiet: Duration,
@@ -70,7 +75,6 @@ struct OperatorProcess {
 struct KeptNamespace(Option<String>);
 
 impl RunningOperator {
-    /// Starts the operator.
     pub(crate) fn launch(around: Surroundings) -> Result<Self, HarnessError> {
         let permissions = around.env.server().map(RequestsSince::now);
         let process = OperatorProcess::start(&around)?;
@@ -175,7 +179,7 @@ impl RunningOperator {
     pub async fn tick_until_steady(&mut self, most: u64) -> Result<u64, HarnessError> {
         let (begun, before) = (Instant::now(), self.process.counted);
         let controllers = self.process.manager.controllers().len();
-        let mut steadiness = Steadiness::new(controllers, most, self.around.quiet, before);
+        let mut steadiness = Steadiness::new(controllers, most, self.around.plan.quiet, before);
         let (process, server) = (&self.process, self.around.env.server());
         let look = || {
             if process.has_ended() {
@@ -192,7 +196,7 @@ impl RunningOperator {
         };
         let steady = self
             .expect("a steady operator")
-            .within(self.around.patience);
+            .within(self.around.plan.patience);
         let registry = process.manager.metrics_registry();
         let bound = BoundWatch::start(registry, before.saturating_add(most));
         let found = tokio::select! {
@@ -236,7 +240,7 @@ impl RunningOperator {
     pub async fn assert_settled(&mut self) -> Result<(), HarnessError> {
         self.halt().await?;
         let servers = self.around.env.server().into_iter();
-        let servers = servers.chain(&self.around.other_servers);
+        let servers = servers.chain(&self.around.plan.other_servers);
         let logs: Vec<RequestsSince> = servers.map(RequestsSince::now).collect();
         self.process = OperatorProcess::start(&self.around)?;
         self.tick_until_steady(u64::MAX).await?;
@@ -302,10 +306,8 @@ impl RunningOperator {
         if let Some(name) = &self.kept.0 {
             let key = ObjectKey::cluster(name);
             let deleted = self.around.prepared.client.delete_key::<Namespace>(&key);
-            deleted.await.map_err(|error| HarnessError::Request {
-                doing: format!("delete the namespace {name}"),
-                source: Box::new(error),
-            })?;
+            let doing = format!("delete the namespace {name}");
+            deleted.await.map_err(HarnessError::request(doing))?;
         }
         self.kept.0 = None;
         Ok(self.around.env.stop().await?)
@@ -314,7 +316,7 @@ impl RunningOperator {
     /// Adds the permissions of the operator to the file of observed permissions, if the test names one and the server
     /// has a log (HARNESS-4).
     fn add_permissions(&self) -> Result<(), HarnessError> {
-        let (Some(path), Some(log)) = (&self.around.rbac_file, &self.permissions) else {
+        let (Some(path), Some(log)) = (&self.around.plan.rbac_file, &self.permissions) else {
             return Ok(());
         };
         let forgotten = log.forgotten();
@@ -347,7 +349,7 @@ impl OperatorProcess {
     fn start(around: &Surroundings) -> Result<Self, HarnessError> {
         let manager = builder(around).build();
         let manager = manager.map_err(|error| HarnessError::Declare(error.into()))?;
-        (around.declare)(&manager).map_err(HarnessError::Declare)?;
+        (around.plan.declare)(&manager).map_err(HarnessError::Declare)?;
         around.env.observe(manager.metrics_registry().clone());
         let stop = CancellationToken::new();
         let running = tokio::spawn(manager.start(stop.clone()));
@@ -359,7 +361,6 @@ impl OperatorProcess {
         })
     }
 
-    /// Stops the manager, and waits for its end.
     async fn halt(&mut self) -> Result<(), HarnessError> {
         self.stop = None;
         let Some(running) = self.running.take() else {
@@ -373,7 +374,6 @@ impl OperatorProcess {
         }
     }
 
-    /// Returns whether the manager does not run.
     fn has_ended(&self) -> bool {
         self.running.as_ref().is_none_or(JoinHandle::is_finished)
     }
@@ -391,7 +391,7 @@ impl OperatorProcess {
 }
 
 fn builder(around: &Surroundings) -> ManagerBuilder {
-    let builder = Manager::builder(around.client_config.clone()).cache(around.cache.clone());
+    let builder = Manager::builder(around.client_config.clone()).cache(around.plan.cache.clone());
     match around.env.server().cloned() {
         // The server and the operator share one wall clock, which a paused clock advances.
         Some(server) => builder.clock(move || server.now()),

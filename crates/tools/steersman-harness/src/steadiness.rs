@@ -15,9 +15,7 @@ pub(crate) struct Sample {
 /// Decides whether an operator is steady.
 #[derive(Debug)]
 pub(crate) struct Steadiness {
-    /// The number of controllers of the operator.
     controllers: usize,
-    /// The largest permitted number of reconciles.
     most: u64,
     /// The time without a change after which an operator is steady.
     quiet: Duration,
@@ -27,14 +25,12 @@ pub(crate) struct Steadiness {
     changed: Option<(Sample, Duration)>,
 }
 
-/// The result of one look.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum SteadinessVerdict {
     /// The operator is not steady; the text describes its state.
     Wait(String),
     /// The operator is steady after this number of reconciles.
     Steady(u64),
-    /// More reconciles ended than are permitted.
     TooMany(u64),
 }
 
