@@ -14,29 +14,23 @@ use crate::error::Error;
 pub(crate) struct ApiKind {
     /// The name of the module, which is that of the file.
     pub(crate) module: String,
-    /// The kind, such as `Greeting`.
     pub(crate) kind: String,
-    /// The group, such as `example.com`.
     pub(crate) group: String,
     /// The plural name, such as `greetings`; empty if the source leaves it to the derive.
     pub(crate) plural: String,
     /// The versions, oldest first; there is at least one.
     pub(crate) versions: Vec<String>,
-    /// Whether `#[steersman::versioned]` declares the versions.
     pub(crate) is_versioned: bool,
-    /// Whether its objects are in namespaces.
     pub(crate) is_namespaced: bool,
     /// Whether the spec has a field `message` of the type `String`, as a new kind has.
     pub(crate) has_message: bool,
 }
 
 impl ApiKind {
-    /// Returns the newest version.
     pub(crate) fn newest(&self) -> &str {
         self.versions.last().map_or("", String::as_str)
     }
 
-    /// Returns the path of the file that declares the kind.
     pub(crate) fn path(&self) -> PathBuf {
         Path::new("src/api").join(format!("{}.rs", self.module))
     }
@@ -60,7 +54,6 @@ pub(crate) fn all(folder: &Path) -> Result<Vec<ApiKind>, Error> {
     Ok(kinds)
 }
 
-/// Returns the kind of a name.
 pub(crate) fn find(folder: &Path, name: &str) -> Result<ApiKind, Error> {
     let known = all(folder)?;
     let names: Vec<String> = known.iter().map(|kind| kind.kind.clone()).collect();
@@ -71,7 +64,6 @@ pub(crate) fn find(folder: &Path, name: &str) -> Result<ApiKind, Error> {
     })
 }
 
-/// Returns the kinds of a source.
 fn declared(source: &str, module: &str) -> Vec<ApiKind> {
     let Ok(file) = parse(source) else {
         return Vec::new();
@@ -82,8 +74,7 @@ fn declared(source: &str, module: &str) -> Vec<ApiKind> {
             Item::Struct(item) => kinds.extend(of_struct(item, module, None)),
             Item::Mod(item) => {
                 let versions = versions(item);
-                let items = item.content.iter().flat_map(|(_, items)| items);
-                for item in items {
+                for item in item.content.iter().flat_map(|(_, items)| items) {
                     if let (Item::Struct(item), Some(versions)) = (item, &versions) {
                         kinds.extend(of_struct(item, module, Some(versions)));
                     }
@@ -98,11 +89,8 @@ fn declared(source: &str, module: &str) -> Vec<ApiKind> {
 fn of_struct(item: &ItemStruct, module: &str, versions: Option<&Vec<String>>) -> Option<ApiKind> {
     let metas = kube(&item.attrs);
     let text = |name: &str| {
-        let found = metas.iter().find(|meta| meta.path().is_ident(name));
-        found.and_then(|meta| match meta {
-            Meta::NameValue(pair) => literal(&pair.value),
-            _ => None,
-        })
+        let found = metas.iter().find(|meta| meta.path().is_ident(name))?;
+        literal(&found.require_name_value().ok()?.value)
     };
     let given = versions.cloned();
     let has_message = match &item.fields {
@@ -124,15 +112,19 @@ fn of_struct(item: &ItemStruct, module: &str, versions: Option<&Vec<String>>) ->
     })
 }
 
-/// Returns the arguments of the attributes `kube` of a struct.
 pub(crate) fn kube(attributes: &[Attribute]) -> Vec<Meta> {
     let attributes = attributes.iter().filter(|one| one.path().is_ident("kube"));
-    let parser = Punctuated::<Meta, Token![,]>::parse_terminated;
-    let lists = attributes.filter_map(|one| one.parse_args_with(parser).ok());
-    lists.flatten().collect()
+    attributes
+        .filter_map(|one| metas(one).ok())
+        .flatten()
+        .collect()
 }
 
-/// Returns the attribute `versioned` of a module.
+pub(crate) fn metas(attribute: &Attribute) -> syn::Result<Vec<Meta>> {
+    let arguments = attribute.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated)?;
+    Ok(arguments.into_iter().collect())
+}
+
 pub(crate) fn versioned(item: &ItemMod) -> Option<&Attribute> {
     let mut found = item.attrs.iter().filter(|attribute| {
         let last = attribute.path().segments.last();
@@ -141,10 +133,8 @@ pub(crate) fn versioned(item: &ItemMod) -> Option<&Attribute> {
     found.next()
 }
 
-/// Returns the versions that the attribute `versioned` of a module lists.
 fn versions(item: &ItemMod) -> Option<Vec<String>> {
-    let parser = Punctuated::<Meta, Token![,]>::parse_terminated;
-    let arguments = versioned(item)?.parse_args_with(parser).ok()?;
+    let arguments = metas(versioned(item)?).ok()?;
     let names = arguments.iter().filter_map(|meta| match meta {
         Meta::Path(path) if !path.is_ident("tests") => path.get_ident(),
         Meta::List(list) if !list.path.is_ident("crates") => list.path.get_ident(),
@@ -154,7 +144,6 @@ fn versions(item: &ItemMod) -> Option<Vec<String>> {
     (!names.is_empty()).then_some(names)
 }
 
-/// Returns the value of a literal text.
 pub(crate) fn literal(value: &Expr) -> Option<String> {
     match value {
         Expr::Lit(ExprLit {

@@ -17,25 +17,22 @@ use crate::screen::say;
 pub(crate) struct ChangeSet {
     folder: PathBuf,
     edition: String,
-    new: Files,
-    changed: BTreeMap<PathBuf, FileChange>,
+    files: BTreeMap<PathBuf, FileChange>,
 }
 
-/// The content of a file before and after a command.
+/// The content of a file before and after a command. A new file had none.
 #[derive(Debug)]
 struct FileChange {
-    before: String,
+    before: Option<String>,
     after: String,
 }
 
 impl ChangeSet {
-    /// Makes an empty set for an operator.
     pub(crate) fn of(project: &Project) -> Self {
         Self {
             folder: project.folder.clone(),
             edition: project.edition.clone(),
-            new: Files::new(),
-            changed: BTreeMap::new(),
+            files: BTreeMap::new(),
         }
     }
 
@@ -44,28 +41,37 @@ impl ChangeSet {
     pub(crate) fn add(&mut self, files: Files) -> Result<bool, Error> {
         let mut present = files.keys().filter(|path| self.folder.join(path).exists());
         let Some(path) = present.next().cloned() else {
-            self.new.extend(files);
+            let files = files.into_iter();
+            let new = |(path, after)| {
+                (
+                    path,
+                    FileChange {
+                        before: None,
+                        after,
+                    },
+                )
+            };
+            self.files.extend(files.map(new));
             return Ok(true);
         };
         if present.count() + 1 < files.len() {
-            return Err(Error::Exists { path });
+            return Err(Error::Exists(path));
         }
         Ok(false)
     }
 
-    /// Returns whether a file is new.
     pub(crate) fn has_new(&self, path: impl AsRef<Path>) -> bool {
-        self.new.contains_key(path.as_ref())
+        let file = self.files.get(path.as_ref());
+        file.is_some_and(|file| file.before.is_none())
     }
 
     /// Returns a file with the changes so far; `None` if it does not exist.
     pub(crate) fn read(&self, path: impl AsRef<Path>) -> Result<Option<String>, Error> {
         let path = path.as_ref();
-        let changed = self.changed.get(path).map(|change| &change.after);
-        if let Some(text) = changed.or_else(|| self.new.get(path)) {
-            return Ok(Some(text.clone()));
+        match self.files.get(path) {
+            Some(file) => Ok(Some(file.after.clone())),
+            None => read_present(&self.folder.join(path)),
         }
-        read_present(&self.folder.join(path))
     }
 
     /// Changes a source. Several changes of one source follow each other.
@@ -83,17 +89,12 @@ impl ChangeSet {
             return Err(wrong("it does not exist".to_owned()));
         };
         let after = change(&source).map_err(wrong)?;
-        if after == source {
-            return Ok(());
-        }
-        if let Some(new) = self.new.get_mut(path) {
-            *new = after;
-        } else if let Some(change) = self.changed.get_mut(path) {
-            change.after = after;
-        } else {
-            let before = source;
-            self.changed
-                .insert(path.to_owned(), FileChange { before, after });
+        if let Some(file) = self.files.get_mut(path) {
+            file.after = after;
+        } else if after != source {
+            let before = Some(source);
+            let change = FileChange { before, after };
+            self.files.insert(path.to_owned(), change);
         }
         Ok(())
     }
@@ -102,13 +103,16 @@ impl ChangeSet {
     /// dry run prints the differences of the changed files instead of writing.
     pub(crate) fn finish(mut self, is_dry_run: bool, nothing: &str) -> Result<(), Error> {
         let is_formatted = self.format();
-        for path in self.new.keys() {
-            say(format_args!("new      {}", path.display()));
+        for (is_new, word) in [(true, "new"), (false, "changed")] {
+            for path in self
+                .files
+                .keys()
+                .filter(|path| self.has_new(path) == is_new)
+            {
+                say(format_args!("{word:<7}  {}", path.display()));
+            }
         }
-        for path in self.changed.keys() {
-            say(format_args!("changed  {}", path.display()));
-        }
-        if self.new.is_empty() && self.changed.is_empty() {
+        if self.files.is_empty() {
             say(nothing);
             return Ok(());
         }
@@ -116,9 +120,11 @@ impl ChangeSet {
             say("rustfmt is not installed, so the files are not formatted");
         }
         if is_dry_run {
-            for (path, change) in &self.changed {
-                let path = path.to_string_lossy();
-                say(difference(&path, &change.before, &change.after).trim_end());
+            for (path, file) in &self.files {
+                if let Some(before) = &file.before {
+                    let path = path.to_string_lossy();
+                    say(difference(&path, before, &file.after).trim_end());
+                }
             }
             return Ok(());
         }
@@ -128,22 +134,18 @@ impl ChangeSet {
     /// Formats the new sources, and of the others those that were formatted before. Returns whether there is a
     /// formatter.
     fn format(&mut self) -> bool {
-        let (folder, edition) = (&self.folder, &self.edition);
-        let is_rust = |path: &Path| path.extension().is_some_and(|end| end == "rs");
+        let formatted = |text: &String| formatted(&self.folder, &self.edition, text);
         let mut all = true;
-        for (path, text) in &mut self.new {
-            if is_rust(path) {
-                match formatted(folder, edition, text) {
-                    Some(better) => *text = better,
-                    None => all = false,
-                }
+        for (path, file) in &mut self.files {
+            let before = file.before.as_ref();
+            let is_rust = path.extension().is_some_and(|end| end == "rs");
+            if !is_rust || before.is_some_and(|text| formatted(text).as_ref() != Some(text)) {
+                continue;
             }
-        }
-        for (path, change) in &mut self.changed {
-            let was = is_rust(path)
-                && formatted(folder, edition, &change.before).as_ref() == Some(&change.before);
-            if was && let Some(better) = formatted(folder, edition, &change.after) {
-                change.after = better;
+            match formatted(&file.after) {
+                Some(better) => file.after = better,
+                None if before.is_none() => all = false,
+                None => {}
             }
         }
         all
@@ -151,16 +153,15 @@ impl ChangeSet {
 
     /// Writes all files. If one cannot be written, the others become what they were.
     fn write(self) -> Result<(), Error> {
-        let before: Files = self
-            .changed
-            .iter()
-            .map(|(path, change)| (path.clone(), change.before.clone()))
-            .collect();
-        let added: Vec<PathBuf> = self.new.keys().cloned().collect();
-        let after = self.changed.into_iter();
-        let mut files = self.new;
-        files.extend(after.map(|(path, change)| (path, change.after)));
-        let written = write(&self.folder, &files);
+        let (mut before, mut after, mut added) = (Files::new(), Files::new(), Vec::new());
+        for (path, file) in self.files {
+            match file.before {
+                Some(text) => drop(before.insert(path.clone(), text)),
+                None => added.push(path.clone()),
+            }
+            after.insert(path, file.after);
+        }
+        let written = write(&self.folder, &after);
         if written.is_err() {
             // The first error is the one to report.
             let _ = write(&self.folder, &before);
@@ -180,8 +181,7 @@ mod tests {
         ChangeSet {
             folder: folder.to_owned(),
             edition: "2024".to_owned(),
-            new: Files::new(),
-            changed: BTreeMap::new(),
+            files: BTreeMap::new(),
         }
     }
 
@@ -194,9 +194,9 @@ mod tests {
         let files = ["new", "new/a"].map(|path| (PathBuf::from(path), String::new()));
         assert!(set.add(Files::from(files)).unwrap());
         set.edit("old", |_| Ok("2\n".to_owned())).unwrap();
-        let change = &set.changed[Path::new("old")];
+        let change = &set.files[Path::new("old")];
         assert_eq!(
-            difference("old", &change.before, &change.after),
+            difference("old", change.before.as_ref().unwrap(), &change.after),
             "--- a/old\n+++ b/old\n@@ -1 +1 @@\n-1\n+2\n"
         );
         set.finish(false, "").unwrap_err();

@@ -10,11 +10,10 @@ use steersman_manifests::Files;
 
 use crate::command_line::{DeployArgs, ImageArgs};
 use crate::error::Error;
-use crate::generate::manifests;
-use crate::project::{Project, run_to_end};
+use crate::generate::described;
+use crate::project::{Project, run_to_end, silent};
 use kept_definitions::kept_definitions;
 
-/// What is done with the objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ManifestAction {
     /// The objects are created or changed.
@@ -23,19 +22,15 @@ pub(crate) enum ManifestAction {
     Delete,
 }
 
-/// Which objects are meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Objects {
-    /// The definitions of the operator's kinds.
     Definitions,
     /// The definitions and the operator with all it needs.
     All,
 }
 
-/// The programs that build images.
 const BUILDERS: [&str; 2] = [DOCKER, "podman"];
 const DOCKER: &str = "docker";
-/// What is between two documents of YAML.
 const BETWEEN: &str = "\n---\n";
 
 /// Applies or deletes objects of the operator in the present folder.
@@ -47,7 +42,7 @@ pub(crate) fn deploy(
     let project = Project::find(Path::new("."))?;
     // Before a build that takes minutes.
     find_kubectl()?;
-    let manifests = manifests(&project, &args.manifests)?;
+    let (_, manifests) = described(&project, &args.manifests)?;
     if let (ManifestAction::Apply, Objects::All, Some(namespace)) =
         (action, objects, manifests.required_namespace())
     {
@@ -80,17 +75,9 @@ pub(crate) fn deploy(
         let _ = stdin.write_all(text.as_bytes());
     }
     let status = child.wait().map_err(missing)?;
-    match status.success() {
-        true => Ok(()),
-        false => Err(Error::Failed {
-            program: "kubectl".to_owned(),
-            status: status.to_string(),
-            advice: String::new(),
-        }),
-    }
+    Error::check("kubectl", status)
 }
 
-/// Returns kubectl for the chosen cluster.
 fn kubectl(args: &DeployArgs) -> Command {
     let mut command = Command::new("kubectl");
     if let Some(context) = &args.context {
@@ -99,19 +86,14 @@ fn kubectl(args: &DeployArgs) -> Command {
     command
 }
 
-/// Fails if there is no kubectl.
 fn find_kubectl() -> Result<(), Error> {
     let mut command = Command::new("kubectl");
-    let silent = command.args(["version", "--client"]).stdin(Stdio::null());
-    let silent = silent.stdout(Stdio::null()).stderr(Stdio::null());
-    silent.status().map(drop).map_err(missing)
+    silent(command.args(["version", "--client"])).map_err(missing)?;
+    Ok(())
 }
 
 fn missing(source: std::io::Error) -> Error {
-    Error::Start {
-        program: "kubectl, which must be on the PATH,".to_owned(),
-        source,
-    }
+    Error::start("kubectl, which must be on the PATH,")(source)
 }
 
 /// Fails if a cluster has no such namespace. If the cluster does not tell, as without a permission, the next command
@@ -130,7 +112,6 @@ fn find_namespace(args: &DeployArgs, namespace: &str, program: &str) -> Result<(
     }
 }
 
-/// Builds the image of the operator in the present folder.
 pub(crate) fn image(args: &ImageArgs) -> Result<(), Error> {
     let project = Project::find(Path::new("."))?;
     let mut command = Command::new(builder(project.sources.is_some())?);
@@ -142,23 +123,17 @@ pub(crate) fn image(args: &ImageArgs) -> Result<(), Error> {
 /// Returns the first builder on the PATH. Docker passes a second context to a build only with its plugin buildx.
 fn builder(needs_context: bool) -> Result<&'static str, Error> {
     let answers = |builder: &str, words: &[&str]| {
-        let mut command = Command::new(builder);
-        let silent = command.args(words).stdin(Stdio::null());
-        let silent = silent.stdout(Stdio::null()).stderr(Stdio::null());
-        silent.status().is_ok_and(|status| status.success())
+        let answer = silent(Command::new(builder).args(words));
+        answer.is_ok_and(|status| status.success())
     };
-    let present = BUILDERS
-        .iter()
-        .filter(|builder| answers(builder, &["--version"]));
-    let present: Vec<&str> = present.copied().collect();
+    let mut present = BUILDERS.to_vec();
+    present.retain(|builder| answers(builder, &["--version"]));
     let is_usable = |builder: &&&str| {
         !needs_context || **builder != DOCKER || answers(DOCKER, &["buildx", "version"])
     };
     match (present.iter().find(is_usable), present.is_empty()) {
         (Some(builder), _) => Ok(builder),
-        (None, true) => Err(Error::NoBuilder {
-            builders: BUILDERS.join(" or "),
-        }),
+        (None, true) => Err(Error::NoBuilder(BUILDERS.join(" or "))),
         (None, false) => Err(Error::NoBuildx),
     }
 }
@@ -185,7 +160,6 @@ fn documents(files: &Files) -> Vec<&str> {
         .collect()
 }
 
-/// Returns the documents without the definitions of these names.
 fn without_definitions<'a>(documents: Vec<&'a str>, names: &[String]) -> Vec<&'a str> {
     let is_one = |document: &&str| {
         let has = |line: &str| document.lines().any(|known| known == line);

@@ -36,7 +36,6 @@ use crate::project::Project;
 use crate::screen::{Screen, say};
 use crate::shell_words::path_word;
 
-/// Runs the operator of the present folder.
 pub(crate) async fn dev(args: &DevArgs) -> Result<(), Error> {
     let project = Project::find(Path::new("."))?;
     let samples = Samples::find(&project.folder, args.samples.as_deref())?;

@@ -13,13 +13,12 @@ mod own_certificates;
 mod target;
 mod gather;
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::jiff::Timestamp;
 use steersman_manifests::Manifests;
-use steersman_object::{Kind, ObjectKey};
+use steersman_object::{Kind, LabelSelector, ObjectKey, json_text};
 
 use crate::command_line::{DoctorArgs, ManifestArgs};
 use crate::doctor::finding::FindingLevel;
@@ -75,17 +74,12 @@ async fn where_deployed(cluster: &TargetCluster, name: &str, manifests: Manifest
     if !matches!(cluster.get(kind.clone(), &key).await, Ok(None)) {
         return manifests;
     }
-    let labels = BTreeMap::from([("app.kubernetes.io/name".to_owned(), name.to_owned())]);
-    let mut found = cluster
-        .labelled(kind, None, &labels)
-        .await
-        .unwrap_or_default();
+    let labels = LabelSelector::label("app.kubernetes.io/name", name);
+    let found = cluster.labelled(kind, None, labels).await;
+    let mut found = found.unwrap_or_default();
     found.retain(|deployment| deployment["metadata"]["name"] == name);
     match &*found {
-        [deployment] => {
-            let namespace = deployment["metadata"]["namespace"].as_str();
-            manifests.in_namespace(namespace.unwrap_or_default())
-        }
+        [deployment] => manifests.in_namespace(json_text(&deployment["metadata"]["namespace"])),
         _ => manifests,
     }
 }

@@ -2,7 +2,7 @@
 
 use proc_macro2::Span;
 use quote::ToTokens as _;
-use syn::spanned::Spanned as _;
+use syn::spanned::Spanned;
 use syn::{Expr, File, Item, ItemFn, ItemUse, Stmt};
 
 /// A source with an addition, or the reason why it cannot be added.
@@ -19,22 +19,11 @@ pub(crate) fn with_module(source: &str, module: &str, visibility: &str) -> Edite
     if modules.iter().any(|known| known.ident == module) {
         return Ok(source.to_owned());
     }
+    let last = modules.last().map(Spanned::span);
+    let gap = if last.is_some() { "\n" } else { "\n\n" };
+    let last = last.or_else(|| imports(&file).last().map(Spanned::span));
     let line = format!("{visibility}mod {module};");
-    if let Some(last) = modules.last() {
-        let at = end_of_line(source, end(last.span()));
-        return Ok(inserted(source, at, &format!("\n{line}")));
-    }
-    Ok(match imports(&file).last() {
-        Some(last) => {
-            let at = end_of_line(source, end(last.span()));
-            inserted(source, at, &format!("\n\n{line}"))
-        }
-        None => inserted(
-            source,
-            start_of_items(source, &file),
-            &format!("{line}\n\n"),
-        ),
-    })
+    Ok(with_line(source, &file, last, gap, &line))
 }
 
 /// Adds a call, such as `.with(a::A::crd())`, to the value of a function. A source that has its tokens stays as it is.
@@ -95,24 +84,31 @@ pub(crate) fn with_import(source: &str, import: &str) -> Edited {
     if imports(&file).any(|known| written(known) == plain(import)) {
         return Ok(source.to_owned());
     }
-    let line = format!("use {import};");
-    Ok(match imports(&file).last() {
-        Some(last) => {
-            let at = end_of_line(source, end(last.span()));
-            let is_of_crate = |text: &str| text.starts_with("crate::");
-            // The imports of the crate itself are a group.
-            let gap = match is_of_crate(import) && !is_of_crate(&written(last)) {
-                true => "\n\n",
-                false => "\n",
-            };
-            inserted(source, at, &format!("{gap}{line}"))
-        }
-        None => inserted(
+    let last = imports(&file).last();
+    let is_of_crate = |text: &str| text.starts_with("crate::");
+    // The imports of the crate itself are a group.
+    let begins_group = is_of_crate(import) && last.is_some_and(|last| !is_of_crate(&written(last)));
+    let gap = if begins_group { "\n\n" } else { "\n" };
+    let last = last.map(Spanned::span);
+    Ok(with_line(
+        source,
+        &file,
+        last,
+        gap,
+        &format!("use {import};"),
+    ))
+}
+
+/// Adds a line behind the line of an item, after a gap; without an item before all others.
+fn with_line(source: &str, file: &File, item: Option<Span>, gap: &str, line: &str) -> String {
+    match item {
+        Some(item) => inserted(
             source,
-            start_of_items(source, &file),
-            &format!("{line}\n\n"),
+            end_of_line(source, end(item)),
+            &format!("{gap}{line}"),
         ),
-    })
+        None => inserted(source, start_of_items(source, file), &format!("{line}\n\n")),
+    }
 }
 
 /// Removes the line of an import. A source that has no such line stays as it is.
@@ -139,13 +135,11 @@ pub(crate) fn with_function(source: &str, name: &str, text: &str) -> Edited {
     Ok(format!("{}\n\n{text}", source.trim_end()))
 }
 
-/// Returns whether a function has these tokens.
 pub(crate) fn calls(source: &str, name: &str, tokens: &str) -> Result<bool, String> {
     let file = parse(source)?;
     Ok(has(function(&file, name)?, tokens))
 }
 
-/// Parses a source.
 pub(crate) fn parse(source: &str) -> Result<File, String> {
     syn::parse_file(source).map_err(|problem| {
         let line = problem.span().start().line;
@@ -162,14 +156,13 @@ fn function<'a>(file: &'a File, name: &str) -> Result<&'a ItemFn, String> {
     found.ok_or_else(|| format!("it has no function `{name}`"))
 }
 
-/// Returns the expression at the end of a function.
 fn value(function: &ItemFn) -> Result<&Expr, String> {
     match function.block.stmts.last() {
         Some(Stmt::Expr(value, None)) => Ok(value),
-        _ => Err(format!(
-            "its function `{}` does not end with a value",
-            function.sig.ident
-        )),
+        _ => {
+            let name = &function.sig.ident;
+            Err(format!("its function `{name}` does not end with a value"))
+        }
     }
 }
 
@@ -186,7 +179,6 @@ fn has(function: &ItemFn, tokens: &str) -> bool {
     })
 }
 
-/// Returns a text without white space, for comparisons.
 fn plain(text: &str) -> String {
     text.replace(char::is_whitespace, "")
 }

@@ -7,10 +7,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::error::Error;
-use crate::project::cargo;
+use crate::project::{cargo, silent};
 use crate::scaffold::Files;
 
-/// Reads a file, if it exists.
 pub(crate) fn read_present(path: &Path) -> Result<Option<String>, Error> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
@@ -23,8 +22,7 @@ pub(crate) fn read_present(path: &Path) -> Result<Option<String>, Error> {
 pub(crate) fn write_new(folder: &Path, files: &Files) -> Result<(), Error> {
     // Fails for a symbolic link without a target, too.
     if folder.symlink_metadata().is_ok() {
-        let path = folder.to_owned();
-        return Err(Error::Exists { path });
+        return Err(Error::Exists(folder.to_owned()));
     }
     let written = write(folder, files);
     if written.is_err() {
@@ -68,9 +66,7 @@ pub(crate) fn formatted(folder: &Path, edition: &str, source: &str) -> Option<St
 
 /// Formats the sources; the lengths of names decide where lines break. Returns whether that worked.
 pub(crate) fn format(folder: &Path) -> bool {
-    let mut command = Command::new(cargo());
-    command.arg("fmt").current_dir(folder);
-    let ended = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let ended = silent(Command::new(cargo()).arg("fmt").current_dir(folder));
     ended.is_ok_and(|status| status.success())
 }
 

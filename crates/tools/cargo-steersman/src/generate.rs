@@ -17,13 +17,12 @@ use crate::files::{read_present, write};
 use crate::project::{BuildOptions, Project, describe};
 use crate::screen::{complain, say};
 
-/// The folder of the Helm chart.
 const CHART: &str = "dist/chart";
 
 /// Writes the manifests of the operator in the present folder, or compares them.
 pub(crate) fn generate(args: &GenerateArgs) -> Result<(), Error> {
     let project = Project::find(Path::new("."))?;
-    let manifests = manifests(&project, &args.manifests)?;
+    let (_, manifests) = described(&project, &args.manifests)?;
     let outputs = outputs(args, &project);
     let mut files = Files::new();
     for output in &outputs {
@@ -43,9 +42,9 @@ pub(crate) fn generate(args: &GenerateArgs) -> Result<(), Error> {
     if args.check {
         return match differences.is_empty() {
             true => Ok(()),
-            false => Err(Error::OutOfDate {
-                differences: differences.iter().map(ToString::to_string).collect(),
-            }),
+            false => Err(Error::OutOfDate(
+                differences.iter().map(ToString::to_string).collect(),
+            )),
         };
     }
     let foreign = existing
@@ -53,7 +52,7 @@ pub(crate) fn generate(args: &GenerateArgs) -> Result<(), Error> {
         .filter(|(path, text)| files.contains_key(*path) && !is_generated(text));
     let paths: Vec<String> = foreign.map(|(path, _)| path.clone()).collect();
     if !paths.is_empty() {
-        return Err(Error::NotGenerated { paths });
+        return Err(Error::NotGenerated(paths));
     }
     let files = files
         .into_iter()
@@ -76,26 +75,19 @@ pub(crate) fn generate(args: &GenerateArgs) -> Result<(), Error> {
     Ok(())
 }
 
-/// Builds the operator, and makes its manifests.
-pub(crate) fn manifests(project: &Project, args: &ManifestArgs) -> Result<Manifests, Error> {
-    described(project, args).map(|(_, manifests)| manifests)
-}
-
-/// Builds the operator, and returns its description and its manifests.
 pub(crate) fn described(
     project: &Project,
     args: &ManifestArgs,
 ) -> Result<(Description, Manifests), Error> {
-    let build = BuildOptions {
-        is_offline: args.offline,
-        is_release: false,
-    };
     let program = match &args.program {
         Some(program) => program.clone(),
-        None => project.build(build)?,
+        None => project.build(BuildOptions {
+            is_offline: args.offline,
+            is_release: false,
+        })?,
     };
     let description = describe(&program, Stdio::inherit())?;
-    let mut options = options(project)?;
+    let mut options = options(&project.metadata)?;
     options.namespace = args.namespace.clone().or(options.namespace);
     options.image = args.image.clone().or(options.image);
     if !project.folder.join(OBSERVED).exists() {
@@ -123,12 +115,11 @@ pub(crate) fn dev_objects(project: &Project, description: &Description) -> Resul
     Ok(files)
 }
 
-/// Returns the rules of both files of a project.
 fn file_rules(project: &Project) -> Result<RuleList, Error> {
     let mut all = RuleList::default();
     for file in [OBSERVED, EXTRA] {
-        if let Some(rules) = rules(project, file)? {
-            all.merge(&rules);
+        if let Some(text) = read_present(&project.folder.join(file))? {
+            all.merge(&RuleList::parse(file, &text)?);
         }
     }
     Ok(all)
@@ -147,14 +138,10 @@ fn outputs(args: &GenerateArgs, project: &Project) -> BTreeSet<Output> {
 }
 
 /// Returns the options in `[package.metadata.steersman]` of `Cargo.toml`.
-fn options(project: &Project) -> Result<Options, Error> {
-    if project.metadata.is_null() {
+fn options(metadata: &Value) -> Result<Options, Error> {
+    if metadata.is_null() {
         return Ok(Options::default());
     }
-    options_of(&project.metadata)
-}
-
-fn options_of(metadata: &Value) -> Result<Options, Error> {
     let options = serde_path_to_error::deserialize(metadata);
     options.map_err(|problem| {
         let is_key = problem.inner().to_string().starts_with("unknown field");
@@ -166,13 +153,6 @@ fn options_of(metadata: &Value) -> Result<Options, Error> {
         let problem = problem.into_inner().to_string();
         Error::Metadata { key, problem }
     })
-}
-
-/// Reads a file of rules, if it exists.
-fn rules(project: &Project, name: &str) -> Result<Option<RuleList>, Error> {
-    let text = read_present(&project.folder.join(name))?;
-    let rules = text.map(|text| RuleList::parse(name, &text));
-    Ok(rules.transpose()?)
 }
 
 /// Reads the files that exist where these outputs go.
@@ -250,7 +230,7 @@ mod tests {
             (json!("x"), "invalid type: string \"x\""),
         ];
         for (metadata, expected) in cases {
-            let problem = options_of(&metadata).unwrap_err().to_string();
+            let problem = options(&metadata).unwrap_err().to_string();
             let start = format!("[package.metadata.steersman] of Cargo.toml: {expected}");
             assert!(problem.starts_with(&start), "{problem}");
         }

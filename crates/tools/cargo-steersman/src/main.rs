@@ -67,7 +67,7 @@ async fn main() -> ExitCode {
         Err(error) => {
             complain(format_args!("error: {}", report(&error)));
             match error {
-                Error::Interrupted { .. } => ExitCode::from(INTERRUPTED),
+                Error::Interrupted(_) => ExitCode::from(INTERRUPTED),
                 _ => ExitCode::FAILURE,
             }
         }

@@ -1,10 +1,11 @@
 //! Machine: the names of a scaffold, made of few given ones, and the rules that they must follow.
 
+use kube_core::Version;
 use steersman_apimachinery::names::{NameRule, check_name};
+use syn::Ident;
 
 use crate::error::Error;
 
-/// The names of an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ProgramName {
     /// The name of the crate and of the program, such as `greeter`.
@@ -13,27 +14,19 @@ pub(crate) struct ProgramName {
     pub(crate) library: String,
 }
 
-/// The names of a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KindNames {
-    /// The group, such as `example.com`.
     pub(crate) group: String,
-    /// The version, such as `v1alpha1`.
     pub(crate) version: String,
-    /// The kind, such as `Greeting`.
     pub(crate) kind: String,
-    /// The plural name, such as `greetings`.
     pub(crate) plural: String,
     /// The name of its modules in Rust, such as `greeting`.
     pub(crate) module: String,
-    /// Whether its objects are in namespaces.
     pub(crate) is_namespaced: bool,
 }
 
-/// The names of a controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ControllerNames {
-    /// The name, such as `image-policy`.
     pub(crate) name: String,
     /// The name of its module in Rust, such as `image_policy`.
     pub(crate) module: String,
@@ -118,15 +111,6 @@ const USED_BY_EXTERNAL: [&str; 10] = [
     "Value",
 ];
 
-/// Words that Rust reserves.
-const KEYWORDS: [&str; 52] = [
-    "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate",
-    "do", "dyn", "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl",
-    "in", "let", "loop", "macro", "match", "mod", "move", "mut", "override", "priv", "pub", "ref",
-    "return", "self", "static", "struct", "super", "trait", "true", "try", "type", "typeof",
-    "union", "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
-];
-
 impl ProgramName {
     /// Checks the name of a program: it is the name of a crate, of objects in a cluster, and of a Lease.
     pub(crate) fn new(name: &str) -> Result<Self, Error> {
@@ -136,12 +120,9 @@ impl ProgramName {
             return Err(refused("the name", name, rule));
         }
         let library = name.replace('-', "_");
-        if RESERVED.contains(&name) || KEYWORDS.contains(&&*library) {
-            return Err(refused(
-                "the name",
-                name,
-                "it has another meaning in Rust or in cargo",
-            ));
+        if RESERVED.contains(&name) || is_keyword(&library) {
+            let rule = "it has another meaning in Rust or in cargo";
+            return Err(refused("the name", name, rule));
         }
         Ok(Self {
             program: name.to_owned(),
@@ -151,11 +132,8 @@ impl ProgramName {
 
     /// Returns the kind of a program for which none is given: `greeter-operator` has `Greeter`.
     pub(crate) fn kind(&self) -> String {
-        let stem = self
-            .program
-            .strip_suffix("-operator")
-            .unwrap_or(&self.program);
-        let words = stem.split('-').filter(|word| !word.is_empty());
+        let stem = self.program.strip_suffix("-operator");
+        let words = stem.unwrap_or(&self.program).split('-');
         words.map(capitalized).collect()
     }
 }
@@ -171,10 +149,8 @@ impl KindNames {
             let rule = "a group is a DNS name with a dot that is yours, such as example.com";
             return Err(refused("the group", group, rule));
         }
-        if ["k8s.io", "kubernetes.io"].contains(&group)
-            || group.ends_with(".k8s.io")
-            || group.ends_with(".kubernetes.io")
-        {
+        let dotted = format!(".{group}");
+        if dotted.ends_with(".k8s.io") || dotted.ends_with(".kubernetes.io") {
             let rule = "groups below k8s.io and kubernetes.io are those of Kubernetes";
             return Err(refused("the group", group, rule));
         }
@@ -190,7 +166,7 @@ impl KindNames {
             return Err(refused("the kind", kind, rule));
         }
         let module = snake(kind);
-        let (is_used, is_keyword) = (USED.contains(&kind), KEYWORDS.contains(&&*module));
+        let (is_used, is_keyword) = (USED.contains(&kind), is_keyword(&module));
         if is_used || is_keyword || ["config"].contains(&&*module) {
             let rule =
                 "the files of an operator use this name for something else: choose another kind";
@@ -214,7 +190,6 @@ impl KindNames {
 }
 
 impl ControllerNames {
-    /// Checks the name of a controller.
     pub(crate) fn new(name: &str) -> Result<Self, Error> {
         let module = name.replace('-', "_");
         if !is_short_name(name) {
@@ -247,9 +222,9 @@ pub(crate) fn type_name(kind: &str) -> String {
     }
 }
 
-/// Returns whether Rust reserves a word.
 pub(crate) fn is_keyword(word: &str) -> bool {
-    KEYWORDS.contains(&word)
+    // Words that are reserved only in some places, or since the edition 2024.
+    ["gen", "union"].contains(&word) || syn::parse_str::<Ident>(word).is_err()
 }
 
 fn refused(what: &'static str, text: &str, rule: &str) -> Error {
@@ -264,7 +239,6 @@ fn is_label(text: &str) -> bool {
     check_name(NameRule::Label, text).is_empty()
 }
 
-/// Returns whether a text is a label that begins with a letter.
 fn is_name(text: &str) -> bool {
     check_name(NameRule::Label1035, text).is_empty()
 }
@@ -291,14 +265,8 @@ pub(crate) fn is_version(text: &str) -> bool {
 }
 
 /// Returns the age of a version for comparisons: a newer one is greater, as the attribute `versioned` orders them.
-pub(crate) fn version_age(version: &str) -> (u64, u8, u64) {
-    let number = |text: &str| text.parse().unwrap_or(0);
-    let rest = version.trim_start_matches('v');
-    match (rest.split_once("alpha"), rest.split_once("beta")) {
-        (Some((major, minor)), _) => (number(major), 0, number(minor)),
-        (None, Some((major, minor))) => (number(major), 1, number(minor)),
-        (None, None) => (number(rest), 2, 0),
-    }
+pub(crate) fn version_age(version: &str) -> impl Ord + use<> {
+    Version::parse(version).generation()
 }
 
 /// Returns a word with a capital.

@@ -1,21 +1,19 @@
 //! Driver: `cargo steersman new`.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use crate::command_line::NewArgs;
 use crate::error::Error;
 use crate::files::{format, write_new};
 use crate::names::{KindNames, ProgramName};
-use crate::project::cargo;
+use crate::project::{cargo, silent};
 use crate::scaffold::{CrateSource, operator};
 use crate::screen::say;
 use crate::shell_words::path_word;
 
-/// The folder that this command was built from.
 const OWN_SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../..");
 
-/// Makes a new operator.
 pub(crate) fn new(args: &NewArgs) -> Result<(), Error> {
     let program = ProgramName::new(&args.name)?;
     let kind = args.kind.clone().unwrap_or_else(|| program.kind());
@@ -71,20 +69,14 @@ pub(crate) fn new(args: &NewArgs) -> Result<(), Error> {
 ///
 /// A failure does not concern the new operator: the first build removes the same entries, or says why it cannot.
 fn prune_lock(folder: &Path) {
-    let mut command = Command::new(cargo());
     let words = ["update", "--workspace", "--offline", "--quiet"];
-    command.args(words).current_dir(folder);
-    let _ = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let _ = silent(Command::new(cargo()).args(words).current_dir(folder));
 }
 
-/// Returns the sources in a folder.
 fn sources(folder: &Path) -> Result<CrateSource, Error> {
-    let there = folder
-        .join("crates/framework/steersman/Cargo.toml")
-        .is_file();
-    let found = folder.canonicalize().ok().filter(|_| there);
-    let missing = || Error::NoSources {
-        path: folder.to_owned(),
-    };
+    let manifest = folder.join("crates/framework/steersman/Cargo.toml");
+    let found = folder.canonicalize().ok();
+    let found = found.filter(|_| manifest.is_file());
+    let missing = || Error::NoSources(folder.to_owned());
     found.map(CrateSource::Path).ok_or_else(missing)
 }

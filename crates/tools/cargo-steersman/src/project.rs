@@ -1,10 +1,11 @@
 //! Driver: finds the crate of an operator, builds it, and asks its program for a description.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, ExitStatus, Output, Stdio};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use steersman_cli::Description;
+use steersman_object::{json_items, json_text};
 
 use crate::error::Error;
 use crate::shell_words::shell_word;
@@ -16,7 +17,6 @@ pub(crate) struct Project {
     pub(crate) folder: PathBuf,
     /// The name of the package, and of its program.
     pub(crate) name: String,
-    /// The edition of Rust, such as `2024`.
     pub(crate) edition: String,
     /// The table `[package.metadata.steersman]`; null if there is none.
     pub(crate) metadata: Value,
@@ -24,53 +24,41 @@ pub(crate) struct Project {
     pub(crate) sources: Option<PathBuf>,
 }
 
-/// How a program is built.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct BuildOptions {
-    /// Whether the network is not used.
     pub(crate) is_offline: bool,
-    /// Whether the program is built for speed.
     pub(crate) is_release: bool,
 }
 
 impl Project {
     /// Finds the crate of a folder, which is mostly the present one.
     pub(crate) fn find(folder: &Path) -> Result<Self, Error> {
-        let missing = |problem: String| Error::NoProject { problem };
         let manifest = folder.join("Cargo.toml");
         if !manifest.is_file() {
-            return Err(missing(format!("{} has no Cargo.toml", folder.display())));
+            let problem = format!("{} has no Cargo.toml", folder.display());
+            return Err(Error::NoProject(problem));
         }
         let mut command = Command::new(cargo());
-        command
-            .args([
-                "metadata",
-                "--no-deps",
-                "--format-version",
-                "1",
-                "--manifest-path",
-            ])
-            .arg(&manifest);
+        command.args(["metadata", "--no-deps", "--format-version", "1"]);
+        command.arg("--manifest-path").arg(&manifest);
         let output = run(&mut command, Stdio::piped(), "")?;
         let metadata: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
-        let manifest = manifest
-            .canonicalize()
-            .map_err(Error::file(&manifest, "read"))?;
-        let packages = metadata["packages"].as_array().into_iter().flatten();
-        let mut own = packages.filter(|package| {
-            let path = package["manifest_path"].as_str().map(Path::new);
-            path.and_then(|path| path.canonicalize().ok()).as_ref() == Some(&manifest)
-        });
-        let Some(package) = own.next() else {
-            return Err(missing(format!("{} is no package", manifest.display())));
+        let canonical = manifest.canonicalize();
+        let manifest = canonical.map_err(Error::file(&manifest, "read"))?;
+        let is_own = |package: &&Value| {
+            let path = Path::new(json_text(&package["manifest_path"])).canonicalize();
+            path.is_ok_and(|path| path == manifest)
         };
-        let name = package["name"].as_str().unwrap_or_default();
-        let targets = package["targets"].as_array().into_iter().flatten();
-        let mut programs = targets.filter(|target| target["kind"] == serde_json::json!(["bin"]));
-        if !programs.any(|program| program["name"] == name) {
-            return Err(missing(format!(
-                "the package {name} has no program of its name"
-            )));
+        let Some(package) = json_items(&metadata["packages"]).find(is_own) else {
+            let problem = format!("{} is no package", manifest.display());
+            return Err(Error::NoProject(problem));
+        };
+        let name = json_text(&package["name"]);
+        let is_program =
+            |target: &Value| target["kind"] == json!(["bin"]) && target["name"] == name;
+        if !json_items(&package["targets"]).any(is_program) {
+            let problem = format!("the package {name} has no program of its name");
+            return Err(Error::NoProject(problem));
         }
         Ok(Self {
             folder: manifest.parent().unwrap_or(folder).to_owned(),
@@ -97,7 +85,6 @@ impl Project {
         command
     }
 
-    /// Builds the program, and returns its path.
     pub(crate) fn build(&self, options: BuildOptions) -> Result<PathBuf, Error> {
         let mut command = self.build_command(options);
         let output = run(&mut command, Stdio::inherit(), "")?;
@@ -107,24 +94,20 @@ impl Project {
     /// Returns the path of the program from what the command of a build printed.
     pub(crate) fn built(&self, messages: &[u8]) -> Result<PathBuf, Error> {
         let messages = String::from_utf8_lossy(messages);
-        let messages = messages.lines().rev().filter_map(|line| {
+        let program = messages.lines().rev().find_map(|line| {
             let message: Value = serde_json::from_str(line).ok()?;
-            (message["target"]["name"] == *self.name).then_some(())?;
-            Some(PathBuf::from(message["executable"].as_str()?))
+            let program = PathBuf::from(message["executable"].as_str()?);
+            (message["target"]["name"] == *self.name).then_some(program)
         });
-        let mut programs = messages;
-        programs.next().ok_or_else(|| Error::NoProject {
-            problem: format!("cargo built no program {}", self.name),
-        })
+        let missing = || Error::NoProject(format!("cargo built no program {}", self.name));
+        program.ok_or_else(missing)
     }
 }
 
 /// Returns the folder of this framework's sources, if a package depends on them by path.
 fn sources(package: &Value) -> Option<PathBuf> {
-    let dependencies = package["dependencies"].as_array()?;
-    let own = dependencies
-        .iter()
-        .find(|dependency| dependency["name"] == "steersman")?;
+    let mut dependencies = json_items(&package["dependencies"]);
+    let own = dependencies.find(|dependency| dependency["name"] == "steersman")?;
     // The path is FOLDER/crates/framework/steersman.
     let sources = Path::new(own["path"].as_str()?).ancestors().nth(3)?;
     Some(sources.to_owned())
@@ -140,20 +123,10 @@ pub(crate) fn describe(program: &Path, errors: Stdio) -> Result<Description, Err
     })
 }
 
-/// Runs a program to its end, and returns what it printed.
 fn run(command: &mut Command, errors: Stdio, advice: &str) -> Result<Output, Error> {
     let name = shown(command);
-    let child = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(errors);
-    let output = child
-        .spawn()
-        .and_then(std::process::Child::wait_with_output);
-    let output = output.map_err(|source| Error::Start {
-        program: name.clone(),
-        source,
-    })?;
+    let output = command.stdin(Stdio::null()).stderr(errors).output();
+    let output = output.map_err(Error::start(&name))?;
     if output.status.success() {
         return Ok(output);
     }
@@ -172,23 +145,21 @@ fn run(command: &mut Command, errors: Stdio, advice: &str) -> Result<Output, Err
 /// Runs a program to its end; what it prints is printed.
 pub(crate) fn run_to_end(command: &mut Command) -> Result<(), Error> {
     let program = shown(command);
-    match command.stdin(Stdio::null()).status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(Error::Failed {
-            program,
-            status: status.to_string(),
-            advice: String::new(),
-        }),
-        Err(source) => Err(Error::Start { program, source }),
-    }
+    let status = command.stdin(Stdio::null()).status();
+    Error::check(&program, status.map_err(Error::start(&program))?)
+}
+
+/// Runs a program to its end without input and output.
+pub(crate) fn silent(command: &mut Command) -> std::io::Result<ExitStatus> {
+    let silent = command.stdin(Stdio::null()).stdout(Stdio::null());
+    silent.stderr(Stdio::null()).status()
 }
 
 /// Returns the words of a command as one types them.
 fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let words = words.map(|word| shell_word(&word.to_string_lossy()));
-    let words: Vec<String> = words.collect();
-    words.join(" ")
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// Returns the cargo that runs this program, or else the one on the path.

@@ -4,10 +4,8 @@ use std::collections::BTreeMap;
 
 use toml_edit::{DocumentMut, Item, Table, value};
 
-/// The name of the file.
 pub(crate) const RECORD: &str = ".steersman.toml";
 
-/// The first line of the file.
 const HEAD: &str = "# What `cargo steersman new` made, so that `upgrade` knows what was changed since. Commit this file.\n";
 
 /// What `new` or the last `upgrade` made: the version of the command, and the texts of the files that an upgrade
@@ -17,18 +15,13 @@ const HEAD: &str = "# What `cargo steersman new` made, so that `upgrade` knows w
 /// it was made with. It is a file of its own, because `[package.metadata.steersman]` has what users write.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Record {
-    /// The version of the command.
     pub(crate) version: String,
-    /// The group of the first kind.
     pub(crate) group: String,
-    /// The plural name of the first kind.
     pub(crate) plural: String,
-    /// The text of each file by its path.
     pub(crate) files: BTreeMap<String, String>,
 }
 
 impl Record {
-    /// Reads the text of the file, or returns its problem.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let document: DocumentMut = text.parse().map_err(|problem| first_line(&problem))?;
         let read = |key: &str| {
@@ -50,7 +43,6 @@ impl Record {
         })
     }
 
-    /// Returns the text of the file.
     pub(crate) fn text(&self) -> String {
         let mut document = DocumentMut::new();
         document["version"] = value(&self.version);

@@ -6,7 +6,7 @@ mod controller;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use self::template::{filled, with_sections};
+use self::template::{Values, filled, owned};
 use crate::api_kind::ApiKind;
 use crate::names::{KindNames, ProgramName};
 use crate::record::{RECORD, Record};
@@ -20,7 +20,6 @@ pub(crate) type Files = BTreeMap<PathBuf, String>;
 /// Where the crates of this framework come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CrateSource {
-    /// A folder with the sources.
     Path(PathBuf),
     /// The registry of crates, in this version.
     Version(String),
@@ -29,9 +28,7 @@ pub(crate) enum CrateSource {
 /// Which webhooks a kind gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WebhookParts {
-    /// Whether the kind gets a defaulter.
     pub(crate) defaulting: bool,
-    /// Whether the kind gets a validator.
     pub(crate) validating: bool,
 }
 
@@ -115,19 +112,16 @@ const INFRASTRUCTURE: [&str; 6] = [
     "README.md",
 ];
 
-/// The module of all webhooks.
 const WEBHOOKS: [(&str, &str); 1] = [(
     "src/webhooks.rs",
     include_str!("../templates/webhook/webhooks.rs.tmpl"),
 )];
 
-/// The test of a kind with several versions.
-const VERSION_TEST: (&str, &str) = (
+const VERSION_TEST: [(&str, &str); 1] = [(
     "tests/it/{{module}}_versions.rs",
     include_str!("../templates/version/test.rs.tmpl"),
-);
+)];
 
-/// The files of the webhooks of a kind.
 const WEBHOOK: [(&str, &str); 2] = [
     (
         "src/webhooks/{{module}}.rs",
@@ -139,17 +133,18 @@ const WEBHOOK: [(&str, &str); 2] = [
     ),
 ];
 
-/// Returns the files of a new operator with one kind.
 pub(crate) fn operator(program: &ProgramName, kind: &KindNames, source: &CrateSource) -> Files {
     let mut values = values(program, kind);
-    values.insert(
-        "steersman",
-        source.dependency("steersman", "features = [\"cli\"]"),
-    );
-    values.insert("harness", source.dependency("steersman-harness", ""));
     values.extend(source.places());
-    let mut files = filled(&CRATE, &values);
-    files.extend(filled(&KIND, &values));
+    values.extend([
+        (
+            "steersman",
+            source.dependency("steersman", ", features = [\"cli\"]"),
+        ),
+        ("harness", source.dependency("steersman-harness", "")),
+    ]);
+    let mut files = filled(&CRATE, &values, &[]);
+    files.extend(filled(&KIND, &values, &scope(kind.is_namespaced)));
     let record = infrastructure(program, &kind.group, &kind.plural, source);
     files.insert(RECORD.into(), record.text());
     files
@@ -162,17 +157,15 @@ pub(crate) fn infrastructure(
     plural: &str,
     source: &CrateSource,
 ) -> Record {
-    let mut values = BTreeMap::from([
-        ("program", program.program.clone()),
-        ("group", group.to_owned()),
-        ("plural", plural.to_owned()),
-    ]);
-    values.extend(source.places());
-    let templates = CRATE.iter().copied();
-    let templates: Vec<_> = templates
-        .filter(|(path, _)| INFRASTRUCTURE.contains(path))
-        .collect();
-    let files = filled(&templates, &values).into_iter();
+    let mut values = source.places();
+    values.extend(owned([
+        ("program", &program.program),
+        ("group", group),
+        ("plural", plural),
+    ]));
+    let mut templates = CRATE.to_vec();
+    templates.retain(|(path, _)| INFRASTRUCTURE.contains(path));
+    let files = filled(&templates, &values, &[]).into_iter();
     let files = files.map(|(path, text)| (path.to_string_lossy().replace('\\', "/"), text));
     Record {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -182,29 +175,44 @@ pub(crate) fn infrastructure(
     }
 }
 
-/// Returns the files of a new kind of an operator.
 pub(crate) fn kind(program: &ProgramName, kind: &KindNames) -> Files {
-    filled(&KIND, &values(program, kind))
+    let sections = scope(kind.is_namespaced);
+    filled(&KIND, &values(program, kind), &sections)
+}
+
+fn values(program: &ProgramName, kind: &KindNames) -> Values {
+    owned([
+        ("program", &program.program),
+        ("library", &program.library),
+        ("group", &kind.group),
+        ("version", &kind.version),
+        ("kind", &kind.kind),
+        ("plural", &kind.plural),
+        ("module", &kind.module),
+        (
+            "sample",
+            &format!("{}-sample", kind.module.replace('_', "-")),
+        ),
+    ])
 }
 
 /// Returns the module of all webhooks, which has none yet.
 pub(crate) fn webhooks() -> Files {
-    filled(&WEBHOOKS, &BTreeMap::new())
+    filled(&WEBHOOKS, &Values::new(), &[])
 }
 
-/// Returns the files of the webhooks of a kind.
 pub(crate) fn webhook(program: &ProgramName, kind: &ApiKind, parts: WebhookParts) -> Files {
     let done = match (parts.defaulting, parts.validating) {
         (true, true) => "completed_and_checked",
         (true, false) => "completed",
         (false, _) => "checked",
     };
-    let values = BTreeMap::from([
-        ("program", program.program.clone()),
-        ("library", program.library.clone()),
-        ("kind", kind.kind.clone()),
-        ("module", kind.module.clone()),
-        ("done", done.to_owned()),
+    let values = owned([
+        ("program", &program.program),
+        ("library", &program.library),
+        ("kind", &kind.kind),
+        ("module", &kind.module),
+        ("done", done),
     ]);
     let sections = [
         ("defaulting", parts.defaulting),
@@ -213,46 +221,40 @@ pub(crate) fn webhook(program: &ProgramName, kind: &ApiKind, parts: WebhookParts
         ("other", !kind.has_message),
         ("namespaced", kind.is_namespaced),
     ];
-    let templates = WEBHOOK.map(|(path, text)| (path, with_sections(text, &sections)));
-    let templates = templates.each_ref().map(|(path, text)| (*path, &**text));
-    filled(&templates, &values)
+    filled(&WEBHOOK, &values, &sections)
 }
 
 /// Returns the test of the versions of a kind, with objects of a former version.
 pub(crate) fn version_test(program: &ProgramName, kind: &ApiKind, former: &str) -> Files {
-    let values = BTreeMap::from([
-        ("library", program.library.clone()),
-        ("kind", kind.kind.clone()),
-        ("module", kind.module.clone()),
-        ("former", former.to_owned()),
+    let values = owned([
+        ("library", &program.library),
+        ("kind", &kind.kind),
+        ("module", &kind.module),
+        ("former", former),
     ]);
-    let sections = [
-        ("namespaced", kind.is_namespaced),
-        ("cluster", !kind.is_namespaced),
-    ];
-    let (path, text) = VERSION_TEST;
-    filled(&[(path, &with_sections(text, &sections))], &values)
+    filled(&VERSION_TEST, &values, &scope(kind.is_namespaced))
+}
+
+/// Returns the sections of a kind by its scope.
+fn scope(is_namespaced: bool) -> [(&'static str, bool); 2] {
+    [("namespaced", is_namespaced), ("cluster", !is_namespaced)]
 }
 
 impl CrateSource {
     /// Returns what the image and continuous integration do to have the crates of this framework.
-    fn places(&self) -> [(&'static str, String); 4] {
-        let [sources, install, image, readme] = match self {
-            Self::Version(_) => {
-                let install = "cargo install cargo-steersman --locked".to_owned();
-                [String::new(), install, String::new(), String::new()]
-            }
+    fn places(&self) -> Values {
+        match self {
+            Self::Version(_) => owned([
+                ("ci_sources", ""),
+                ("ci_install", "cargo install cargo-steersman --locked"),
+                ("image_sources", ""),
+                ("readme_sources", ""),
+            ]),
             Self::Path(folder) => places_of(folder),
-        };
-        [
-            ("ci_sources", sources),
-            ("ci_install", install),
-            ("image_sources", image),
-            ("readme_sources", readme),
-        ]
+        }
     }
 
-    /// Returns the line of `Cargo.toml` for a crate of this framework.
+    /// Returns the line of `Cargo.toml` for a crate of this framework; `more` follows the place of the crate.
     fn dependency(&self, name: &str, more: &str) -> String {
         let place = match self {
             Self::Path(folder) => {
@@ -266,18 +268,13 @@ impl CrateSource {
             }
             Self::Version(version) => format!("version = \"{version}\""),
         };
-        let more = if more.is_empty() {
-            String::new()
-        } else {
-            format!(", {more}")
-        };
         format!("{name} = {{ {place}{more} }}")
     }
 }
 
 /// Returns the places of a crate that depends on sources in a folder: two steps of continuous integration, the lines of
 /// the image, and a paragraph about both.
-fn places_of(folder: &Path) -> [String; 4] {
+fn places_of(folder: &Path) -> Values {
     let text = folder.to_string_lossy();
     let word = path_word(folder);
     let here = quoted(&format!("test -d {word}"));
@@ -300,71 +297,17 @@ fn places_of(folder: &Path) -> [String; 4] {
          `cargo steersman image` passes them to the build of the image.\n\
          Continuous integration needs them at the same place, or released crates in `Cargo.toml`.\n"
     );
-    [sources, install, image, readme]
+    Values::from([
+        ("ci_sources", sources),
+        ("ci_install", install),
+        ("image_sources", image),
+        ("readme_sources", readme),
+    ])
 }
 
 /// Returns a text as a basic string of TOML. JSON escapes are a subset of those of TOML.
 fn quoted(text: &str) -> String {
     serde_json::json!(text).to_string()
-}
-
-fn values(program: &ProgramName, kind: &KindNames) -> BTreeMap<&'static str, String> {
-    let module = &kind.module;
-    let sample = format!("{}-sample", module.replace('_', "-"));
-    let mut values = BTreeMap::from([
-        ("program", program.program.clone()),
-        ("library", program.library.clone()),
-        ("group", kind.group.clone()),
-        ("version", kind.version.clone()),
-        ("kind", kind.kind.clone()),
-        ("plural", kind.plural.clone()),
-        ("module", module.clone()),
-        ("sample", sample),
-    ]);
-    // A ConfigMap is in a namespace, and so needs one if its owner has none.
-    let config_namespace = match kind.is_namespaced {
-        true => "",
-        false => {
-            "/// The namespace of the ConfigMaps: an object in no namespace has none for them.\n\
-             const NAMESPACE: &str = \"default\";\n\n"
-        }
-    };
-    let [
-        scope,
-        config_meta,
-        test_namespace,
-        test_key,
-        test_config_key,
-    ] = if kind.is_namespaced {
-        [
-            "    namespaced,\n",
-            "request.key.to_meta()",
-            "    object.metadata.namespace = Some(prepared.namespace().to_owned());\n",
-            "operator.key(\"example\")",
-            "operator.key(\"example\")",
-        ]
-    } else {
-        [
-            "",
-            "steersman::ObjectKey::namespaced(NAMESPACE, request.key.name()).to_meta()",
-            "",
-            "steersman::ObjectKey::cluster(\"example\")",
-            "steersman::ObjectKey::namespaced(\"default\", \"example\")",
-        ]
-    };
-    values.extend([
-        (
-            "mut",
-            (if kind.is_namespaced { "mut " } else { "" }).to_owned(),
-        ),
-        ("config_namespace", config_namespace.to_owned()),
-        ("scope", scope.to_owned()),
-        ("config_meta", config_meta.to_owned()),
-        ("test_namespace", test_namespace.to_owned()),
-        ("test_key", test_key.to_owned()),
-        ("test_config_key", test_config_key.to_owned()),
-    ]);
-    values
 }
 
 #[cfg(test)]

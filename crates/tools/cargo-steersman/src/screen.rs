@@ -11,27 +11,23 @@ pub(crate) struct Screen {
     start: Instant,
 }
 
-/// Prints a line to standard output.
 pub(crate) fn say(line: impl Display) {
     // If the pipe is closed, no program reads the line.
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 
-/// Prints a line to standard error.
 pub(crate) fn complain(line: impl Display) {
     // There is no other place for the line.
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 impl Screen {
-    /// Starts the clock.
     pub(crate) fn start() -> Self {
         Self {
             start: Instant::now(),
         }
     }
 
-    /// Prints a line.
     pub(crate) fn say(&self, line: impl Display) {
         let seconds = self.start.elapsed().as_secs_f64();
         say(format_args!("{seconds:7.2}s  {line}"));

@@ -12,7 +12,6 @@ pub(crate) fn shell_word(text: &str) -> String {
     }
 }
 
-/// Returns a path as one word.
 pub(crate) fn path_word(path: &Path) -> String {
     shell_word(&path.to_string_lossy())
 }

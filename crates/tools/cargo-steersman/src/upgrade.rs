@@ -19,21 +19,16 @@ use crate::record::{RECORD, Record};
 use crate::scaffold::{CrateSource, Files, infrastructure};
 use crate::screen::say;
 
-/// The version of this command.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// What the name of a proposed file ends with.
 const PROPOSED: &str = ".proposed";
 
 /// What an upgrade writes, and what it says.
 #[derive(Debug, Default)]
 struct Upgrade {
-    /// The differences of the files.
     differences: Vec<String>,
-    /// What happens to each file.
     lines: Vec<String>,
     /// What the user has to do.
     notes: Vec<String>,
-    /// The files to write.
     files: Files,
 }
 
@@ -46,8 +41,7 @@ pub(crate) fn upgrade(args: &UpgradeArgs) -> Result<(), Error> {
             "nothing to do: the operator has all changes up to version {VERSION}"
         ));
     } else if !args.dry_run && !args.force && has_changes(&project.folder) {
-        let folder = project.folder;
-        return Err(Error::NotCommitted { folder });
+        return Err(Error::NotCommitted(project.folder));
     }
     for text in upgrade.differences.iter().chain(&upgrade.lines) {
         say(text);
@@ -69,17 +63,15 @@ pub(crate) fn upgrade(args: &UpgradeArgs) -> Result<(), Error> {
     Ok(())
 }
 
-/// Decides what is written.
 fn plan(project: &Project) -> Result<Upgrade, Error> {
     let folder = &project.folder;
     let recorded = read_present(&folder.join(RECORD))?;
     let record = recorded.as_deref().map(Record::parse).transpose();
-    let record = record.map_err(|problem| Error::Record { problem })?;
+    let record = record.map_err(Error::Record)?;
     if let Some(record) = &record
         && is_later(&record.version, VERSION)
     {
-        let version = record.version.clone();
-        return Err(Error::LaterVersion { version });
+        return Err(Error::LaterVersion(record.version.clone()));
     }
     let new = present_record(project, record.as_ref())?;
     let mut upgrade = Upgrade::default();
@@ -124,7 +116,6 @@ fn present_record(project: &Project, record: Option<&Record>) -> Result<Record, 
 }
 
 impl Upgrade {
-    /// Adds what happens to a file.
     fn add(&mut self, path: &str, present: &str, new: &str, step: MergeStep) {
         let (done, text, written) = match step {
             MergeStep::Keep => return,
@@ -144,7 +135,6 @@ impl Upgrade {
         self.files.insert(written.into(), text);
     }
 
-    /// Moves the versions in `Cargo.toml`.
     fn add_manifest(&mut self, folder: &Path) -> Result<(), Error> {
         let path = "Cargo.toml";
         let before = read_present(&folder.join(path))?.unwrap_or_default();

@@ -11,7 +11,7 @@ use syn::{
     Attribute, File, Ident, Item, ItemMod, ItemStruct, Meta, Token, Type, UseTree, Visibility,
 };
 
-use crate::api_kind::{ApiKind, kube, literal, versioned};
+use crate::api_kind::{ApiKind, kube, literal, metas, versioned};
 use crate::edits::{Edited, end, end_of_line, parse, start_of_items};
 
 /// Replacements in a source, which do not overlap.
@@ -62,14 +62,10 @@ fn first(source: &str, file: &File, kind: &ApiKind, version: &str) -> Edited {
     }
     let mut changes = Replacements::default();
     let root = without_version(source, metas, kind, &mut changes)?;
-    let own = [&root, &spec.ident.to_string()];
     for item in &file.items {
         if let Item::Impl(item) = item
             && let Type::Path(path) = &*item.self_ty
-            && path
-                .path
-                .get_ident()
-                .is_some_and(|name| own.iter().any(|own| name == *own))
+            && (path.path.is_ident(&root) || path.path.is_ident(&spec.ident))
         {
             let at = path.span().byte_range().start;
             changes.insert(at, format!("{version}::"));
@@ -77,10 +73,8 @@ fn first(source: &str, file: &File, kind: &ApiKind, version: &str) -> Edited {
     }
     let head = head(kind, version);
     changes.insert(start_of_items(source, file), head);
-    let last = file
-        .items
-        .last()
-        .map_or(source.len(), |last| end(last.span()));
+    let last = file.items.last();
+    let last = last.map_or(source.len(), |last| end(last.span()));
     changes.insert(end_of_line(source, last), "\n}");
     Ok(changes.made(source))
 }
@@ -117,15 +111,13 @@ fn without_version(
 ) -> Result<String, String> {
     let mut root = kind.kind.clone();
     for meta in metas {
-        let name = meta
-            .path()
-            .get_ident()
-            .map(Ident::to_string)
-            .unwrap_or_default();
+        let name = meta.path().get_ident().map(Ident::to_string);
+        let name = name.unwrap_or_default();
         match name.as_str() {
-            "version" => changes
-                .0
-                .push((argument(source, meta.span().byte_range()), String::new())),
+            "version" => {
+                let place = argument(source, meta.span().byte_range());
+                changes.0.push((place, String::new()));
+            }
             "root" => {
                 let named = meta.require_name_value().ok();
                 root = named.and_then(|pair| literal(&pair.value)).unwrap_or(root);
@@ -163,40 +155,34 @@ fn argument(source: &str, place: Range<usize>) -> Range<usize> {
 /// Refuses items that would mean something else in a module.
 fn check_items(file: &File) -> Result<(), String> {
     for item in &file.items {
-        let problem = match item {
-            Item::Mod(item) if item.content.is_none() => Some(format!(
-                "has `mod {};`: declare it in src/api.rs",
-                item.ident
-            )),
-            Item::Fn(item)
-                if ["conversions", "definition"]
-                    .iter()
-                    .any(|name| item.sig.ident == name) =>
-            {
-                Some(format!(
-                    "has a function `{}`, which is generated: rename it",
-                    item.sig.ident
-                ))
+        let line = item.span().start().line;
+        match item {
+            Item::Mod(item) if item.content.is_none() => {
+                let name = &item.ident;
+                return Err(format!(
+                    "line {line} has `mod {name};`: declare it in src/api.rs"
+                ));
+            }
+            Item::Fn(item) if item.sig.ident == "conversions" || item.sig.ident == "definition" => {
+                let name = &item.sig.ident;
+                return Err(format!(
+                    "line {line} has a function `{name}`, which is generated: rename it"
+                ));
             }
             // `super` of a module in braces stays that of this file.
-            Item::Mod(_) => None,
-            item => match super_line(item.to_token_stream()) {
-                Some(line) => {
+            Item::Mod(_) => {}
+            item => {
+                if let Some(line) = super_line(item.to_token_stream()) {
                     return Err(format!(
                         "line {line} has `super`, which is another module afterwards: write the path from `crate` on"
                     ));
                 }
-                None => None,
-            },
-        };
-        if let Some(problem) = problem {
-            return Err(format!("line {} {problem}", item.span().start().line));
+            }
         }
     }
     Ok(())
 }
 
-/// Returns the line of the first `super`.
 fn super_line(tokens: TokenStream) -> Option<usize> {
     tokens.into_iter().find_map(|token| match token {
         TokenTree::Ident(name) if name == "super" => Some(name.span().start().line),
@@ -213,10 +199,8 @@ fn appended(source: &str, file: &File, kind: &ApiKind, version: &str) -> Edited 
         _ => None,
     });
     let declares = |item: &ItemMod| {
-        let items = item.content.iter().flat_map(|(_, items)| items);
-        items
-            .clone()
-            .any(|item| matches!(item, Item::Struct(item) if !kube(&item.attrs).is_empty()))
+        let mut items = item.content.iter().flat_map(|(_, items)| items);
+        items.any(|item| matches!(item, Item::Struct(item) if !kube(&item.attrs).is_empty()))
     };
     let mut modules = modules.filter(|(item, _)| declares(item));
     let (Some((module, attribute)), None) = (modules.next(), modules.next()) else {
@@ -226,10 +210,7 @@ fn appended(source: &str, file: &File, kind: &ApiKind, version: &str) -> Edited 
         );
     };
     let mut changes = Replacements::default();
-    let parser = Punctuated::<Meta, Token![,]>::parse_terminated;
-    let arguments = attribute
-        .parse_args_with(parser)
-        .map_err(|error| error.to_string())?;
+    let arguments = metas(attribute).map_err(|error| error.to_string())?;
     let value = |name: &str| {
         let found = arguments.iter().find(|meta| meta.path().is_ident(name))?;
         let pair = found.require_name_value().ok()?;
@@ -308,24 +289,19 @@ impl<'ast> Visit<'ast> for NewestNames<'_> {
     }
 
     fn visit_attribute(&mut self, attribute: &'ast Attribute) {
-        let parser = Punctuated::<Meta, Token![,]>::parse_terminated;
-        if !attribute.path().is_ident("versioned") {
-            return;
-        }
-        let Ok(entries) = attribute.parse_args_with(parser) else {
-            return;
-        };
-        for entry in entries {
+        let is_versioned = attribute.path().is_ident("versioned");
+        let entries = metas(attribute).into_iter().flatten();
+        for entry in entries.filter(|_| is_versioned) {
             if let Meta::List(list) = &entry
                 && list.path.is_ident("only")
-                && let Ok(arguments) = list.parse_args_with(parser)
+                && let Ok(arguments) =
+                    list.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated)
             {
-                for argument in arguments
-                    .iter()
-                    .filter(|one| one.path().is_ident(self.former))
-                {
-                    let at = end(argument.span());
-                    self.changes.insert(at, format!(", {}", self.version));
+                for argument in arguments {
+                    if argument.path().is_ident(self.former) {
+                        let at = end(argument.span());
+                        self.changes.insert(at, format!(", {}", self.version));
+                    }
                 }
             }
         }

@@ -7,13 +7,11 @@ use steersman_schema::resource::Resource;
 /// A kind of Kubernetes that a controller can watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BuiltInKind {
-    /// The kind, such as `Deployment`.
     pub(crate) kind: String,
     /// Group and version, such as `apps/v1`.
     pub(crate) api_version: String,
     /// The path of the module of its type, such as `k8s_openapi::api::apps::v1`.
     pub(crate) path: String,
-    /// Whether its objects are in namespaces.
     pub(crate) is_namespaced: bool,
 }
 
@@ -26,7 +24,6 @@ pub(crate) fn find(api_version: &str, kind: &str) -> Option<BuiltInKind> {
     all.find(|known| known.kind == kind && known.api_version == api_version)
 }
 
-/// Returns the kinds that a controller can watch.
 pub(crate) fn kinds() -> Vec<BuiltInKind> {
     let resources = built_in();
     let watched = resources.iter().filter(|one| one.verbs.contains(&"watch"));

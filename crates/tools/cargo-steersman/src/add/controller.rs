@@ -16,7 +16,6 @@ use crate::project::Project;
 use crate::scaffold::{ControllerTarget, Files, KindOrigin, controller as files_of};
 use crate::screen::say;
 
-/// The module of the types of external kinds.
 const MODULES: &str = "src/external.rs";
 /// The group of the labels of an operator without a kind of its own.
 const DOMAIN: &str = "example.com";
@@ -68,7 +67,6 @@ pub(crate) fn controller(args: &AddControllerArgs) -> Result<(), Error> {
     Ok(())
 }
 
-/// The kind that the arguments mean.
 enum FoundKind {
     Own(ApiKind),
     BuiltIn(ControllerTarget),
@@ -158,7 +156,7 @@ fn external(
         && !present.starts_with(&kind.header())
     {
         // The file has the types of another version, or of another group.
-        return Err(Error::Exists { path });
+        return Err(Error::Exists(path));
     }
     changes.add(Files::from([(path, external::source(kind, &file))]))?;
     let modules = "//! Kinds that other programs define.\n\n".to_owned();
@@ -194,7 +192,7 @@ fn check_own(
         && source.contains(&target.path);
     match is_own {
         true => Ok(()),
-        false => Err(Error::OtherController { path }),
+        false => Err(Error::OtherController(path)),
     }
 }
 

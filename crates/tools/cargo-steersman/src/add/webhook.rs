@@ -12,7 +12,6 @@ use crate::program_edits::with_webhooks;
 use crate::project::Project;
 use crate::scaffold::{WebhookParts, webhook as files_of, webhooks as module_of};
 
-/// The module of all webhooks.
 pub(crate) const WEBHOOKS: &str = "src/webhooks.rs";
 
 /// Adds a defaulter and a validator of a kind, with a test, to the operator in the present folder.

@@ -1,6 +1,5 @@
 //! Driver: decides which definitions `install` and `deploy` leave as they are on the server.
 
-use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
@@ -8,6 +7,7 @@ use steersman_crds::{CrdDifference, Error as DefinitionError};
 
 use super::Objects;
 use crate::error::Error;
+use crate::screen::complain;
 
 /// Compares definitions with those of the cluster that `kubectl` talks to, and returns the names of those that must not
 /// be written. The rules are those of an operator's leader (DEF-1, DEF-2): a definition of a later release stays, and
@@ -43,11 +43,9 @@ pub(crate) fn kept_definitions(
             _ => continue,
         };
         let problems = problems.join("; ");
-        // A closed pipe is no reason to stop.
-        let _ = writeln!(
-            std::io::stderr(),
+        complain(format_args!(
             "the definition {name} on the server stays: {reason} ({problems})"
-        );
+        ));
         kept.push(name.to_owned());
     }
     Ok(kept)
@@ -65,10 +63,7 @@ fn read(kubectl: &Command, name: &str) -> Result<Option<Value>, Error> {
     ]);
     command.args(["--output", "json"]).stdin(Stdio::null());
     let answer = command.stderr(Stdio::inherit()).output();
-    let answer = answer.map_err(|source| Error::Start {
-        program: "kubectl".to_owned(),
-        source,
-    })?;
+    let answer = answer.map_err(Error::start("kubectl"))?;
     let unread = |problem: String| Error::Failed {
         program: "kubectl".to_owned(),
         status: problem,

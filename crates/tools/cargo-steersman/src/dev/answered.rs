@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use steersman_testenv::apiserver::faults::{RequestLog, RequestRecord};
 
-/// The requests of a log that were answered.
 #[derive(Debug)]
 pub(crate) struct AnsweredRequests {
     log: RequestLog,
@@ -14,7 +13,6 @@ pub(crate) struct AnsweredRequests {
 /// The requests without an answer. Requests are numbers.
 #[derive(Debug, Default)]
 struct OpenRequests {
-    /// The number of the next request.
     next: u64,
     /// The requests without an answer, and how often they were looked at.
     looks: BTreeMap<u64, u32>,
@@ -46,7 +44,6 @@ impl OpenRequests {
         request >= self.next || self.looks.contains_key(&request)
     }
 
-    /// Returns whether the request is to be shown now.
     fn look(&mut self, request: u64, is_answered: bool) -> bool {
         self.next = self.next.max(request + 1);
         let looks = self.looks.remove(&request).unwrap_or_default();

@@ -14,7 +14,6 @@ use crate::command_line::DevArgs;
 use crate::error::Error;
 use crate::project::{BuildOptions, Project, describe};
 
-/// The built program, and what it says about itself.
 #[derive(Debug)]
 pub(crate) struct Built {
     pub(crate) program: PathBuf,
@@ -54,13 +53,11 @@ impl Built {
         })
     }
 
-    /// Returns whether the program is the same as another one.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.at.is_some() && self.at == other.at
     }
 }
 
-/// Runs cargo, and returns the program.
 async fn run_cargo(
     project: &Project,
     args: &DevArgs,
@@ -70,10 +67,7 @@ async fn run_cargo(
         is_offline: args.build.offline,
         is_release: args.build.release,
     };
-    let failed = |source| Error::Start {
-        program: "cargo build".to_owned(),
-        source,
-    };
+    let failed = |source| Error::start("cargo build")(source);
     let mut command = Command::from(project.build_command(options));
     command
         .stdin(Stdio::null())
@@ -92,12 +86,6 @@ async fn run_cargo(
     let (read, ()) = tokio::join!(read, copied);
     read.map_err(failed)?;
     let status = child.wait().await.map_err(failed)?;
-    match status.success() {
-        true => project.built(&messages),
-        false => Err(Error::Failed {
-            program: "cargo build".to_owned(),
-            status: status.to_string(),
-            advice: String::new(),
-        }),
-    }
+    Error::check("cargo build", status)?;
+    project.built(&messages)
 }

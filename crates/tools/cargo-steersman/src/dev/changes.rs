@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use futures::future::OptionFuture;
 use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher as _};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::{Instant, sleep_until};
@@ -26,22 +27,17 @@ const FILES: [&str; 3] = ["Cargo.toml", "Cargo.lock", "build.rs"];
 const PAUSE: Duration = Duration::from_millis(150);
 
 impl SourceChanges {
-    /// Begins to watch the sources below a folder.
     pub(crate) fn watch(folder: &Path) -> Result<Self, Error> {
         let (sender, changed) = unbounded_channel();
         let top = folder.to_owned();
         let report = move |event: notify::Result<Event>| {
-            let Ok(event) = event else {
-                return;
-            };
-            if event.kind.is_access() {
-                return;
-            }
+            let event = event.ok().filter(|event| !event.kind.is_access());
             let is_source = |path: &PathBuf| {
                 let file = path.strip_prefix(&top).unwrap_or(path);
                 file.components().count() > 1 || FILES.iter().any(|name| file == Path::new(name))
             };
-            for path in event.paths.into_iter().filter(is_source) {
+            let paths = event.into_iter().flat_map(|event| event.paths);
+            for path in paths.filter(is_source) {
                 // Without a receiver the watcher is about to be dropped.
                 let _ = sender.send(path);
             }
@@ -74,19 +70,14 @@ impl SourceChanges {
     pub(crate) async fn next(&mut self) -> PathBuf {
         loop {
             let end = self.pending.as_ref().map(|(_, end)| *end);
-            let ended = async {
-                match end {
-                    Some(end) => sleep_until(end).await,
-                    None => std::future::pending().await,
-                }
-            };
+            let ended = OptionFuture::from(end.map(sleep_until));
             tokio::select! {
                 // The watcher, which holds the sender, is a field of this value: there is always a next change.
                 Some(changed) = self.changed.recv() => {
                     let first = self.pending.take().map_or(changed, |(first, _)| first);
                     self.pending = Some((first, Instant::now() + PAUSE));
                 }
-                () = ended => {
+                Some(()) = ended => {
                     if let Some((first, _)) = self.pending.take() {
                         return first;
                     }

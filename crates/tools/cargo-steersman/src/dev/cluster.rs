@@ -6,8 +6,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use steersman_api::{ClientConfig, WriteOptions};
 use steersman_cli::Description;
+use steersman_object::json_text;
 use steersman_testenv::apiserver::faults::RequestRecord;
 use steersman_testenv::apiserver::play::{Played, Speed};
+use steersman_testenv::apiserver::status::Status;
 use steersman_testenv::apiserver::{ApiServer, Authorization, Serving, User, manifests};
 
 use super::answered::AnsweredRequests;
@@ -19,7 +21,6 @@ use crate::generate::dev_objects;
 use crate::kubeconfig::AGENT;
 use crate::project::Project;
 
-/// The API server of `dev`.
 #[derive(Debug)]
 pub(crate) struct DevCluster {
     server: ApiServer,
@@ -27,9 +28,7 @@ pub(crate) struct DevCluster {
     answered: AnsweredRequests,
 }
 
-/// The time that a Pod takes to become ready.
 const STARTUP: Duration = Duration::from_secs(1);
-/// The resource of definitions, with its group.
 const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 
 impl DevCluster {
@@ -54,12 +53,10 @@ impl DevCluster {
         })
     }
 
-    /// Returns the URL of the server.
     pub(crate) fn url(&self) -> String {
         self.serving.url()
     }
 
-    /// Returns the revision of the last write.
     pub(crate) fn revision(&self) -> u64 {
         self.server.revision()
     }
@@ -69,23 +66,15 @@ impl DevCluster {
     pub(crate) fn install(&self, description: &Description) -> Result<(), Error> {
         for definition in &description.definitions {
             let mut definition = definition.clone();
-            let name = definition["metadata"]["name"]
-                .as_str()
-                .unwrap_or_default()
-                .to_owned();
+            let name = json_text(&definition["metadata"]["name"]).to_owned();
             let present = self.server.get(DEFINITIONS, "", &name);
             // The program injects the certificates of its conversion webhook.
             let conversion = present.map(|present| present["spec"]["conversion"].clone());
-            if let Some(conversion) =
-                conversion.filter(|conversion| conversion["strategy"] == "Webhook")
-            {
+            if let Some(conversion) = conversion.filter(|one| one["strategy"] == "Webhook") {
                 definition["spec"]["conversion"] = conversion;
             }
             let installed = self.server.install_crd(definition);
-            installed.map_err(|status| Error::Refused {
-                object: format!("the definition {name}"),
-                problem: status.message,
-            })?;
+            installed.map_err(refused(format!("the definition {name}")))?;
         }
         Ok(())
     }
@@ -99,10 +88,7 @@ impl DevCluster {
         for manifest in manifests::read(path)? {
             let object = format!("the definition of {manifest}");
             let installed = self.server.install_crd(manifest.object);
-            installed.map_err(|status| Error::Refused {
-                object,
-                problem: status.message,
-            })?;
+            installed.map_err(refused(object))?;
         }
         Ok(())
     }
@@ -129,10 +115,7 @@ impl DevCluster {
             for object in documents(&path, &text)? {
                 self.ensure_namespace(&object["metadata"]["namespace"])?;
                 let applied = self.server.apply(&object, AGENT);
-                applied.map_err(|status| Error::Refused {
-                    object: path.clone(),
-                    problem: status.message,
-                })?;
+                applied.map_err(refused(path.clone()))?;
             }
         }
         Ok(())
@@ -149,32 +132,24 @@ impl DevCluster {
         let namespace =
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         let created = self.server.create(namespace);
-        created.map(drop).map_err(|status| Error::Refused {
-            object: format!("the namespace {name}"),
-            problem: status.message,
-        })
+        created.map_err(refused(format!("the namespace {name}")))?;
+        Ok(())
     }
 
     /// Applies samples, also over what the operator has changed, and returns how many there are.
     pub(crate) async fn apply(&self, samples: &Samples) -> Result<usize, Error> {
         let client_config = ClientConfig::in_process(self.server.service(), "default")
             .user_agent(AGENT, env!("CARGO_PKG_VERSION"));
-        let client = client_config.client().map_err(|source| Error::Cluster {
-            doing: "the connection to the API server of this program".to_owned(),
-            source: Box::new(source),
-        })?;
+        let failed = Error::cluster("the connection to the API server of this program");
+        let client = client_config.client().map_err(failed)?;
         let options = WriteOptions::new().field_manager(AGENT).force(true);
         samples.apply(&client_config, &client, &options).await
     }
 
-    /// Returns the objects of the program's own kinds.
     pub(crate) fn objects(&self, description: &Description) -> Vec<Value> {
         let definitions = description.definitions.iter();
-        let objects = definitions.flat_map(|definition| {
-            let name = definition["metadata"]["name"].as_str().unwrap_or_default();
-            self.server.list(name, "")
-        });
-        objects.collect()
+        let names = definitions.map(|definition| json_text(&definition["metadata"]["name"]));
+        names.flat_map(|name| self.server.list(name, "")).collect()
     }
 
     /// Returns the requests that were answered since the last call, in their order.
@@ -182,13 +157,18 @@ impl DevCluster {
         self.answered.next()
     }
 
-    /// Returns the server.
     pub(crate) fn server(&self) -> &ApiServer {
         &self.server
     }
 
-    /// Stops the server.
     pub(crate) async fn stop(self) {
         self.serving.stop().await;
+    }
+}
+
+fn refused(object: String) -> impl FnOnce(Status) -> Error {
+    |status| Error::Refused {
+        object,
+        problem: status.message,
     }
 }

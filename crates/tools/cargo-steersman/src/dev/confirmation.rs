@@ -15,8 +15,7 @@ pub(crate) fn confirm(cluster: &str, is_given: bool) -> Result<(), Error> {
         return Ok(());
     }
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
-        let cluster = cluster.to_owned();
-        return Err(Error::NeedsYes { cluster });
+        return Err(Error::NeedsYes(cluster.to_owned()));
     }
     let mut out = std::io::stdout();
     // An answer to a question that cannot be seen is no.
@@ -27,9 +26,7 @@ pub(crate) fn confirm(cluster: &str, is_given: bool) -> Result<(), Error> {
     let read = asked.and_then(|()| std::io::stdin().lock().read_line(&mut answer));
     match read.is_ok() && is_yes(&answer) {
         true => Ok(()),
-        false => Err(Error::NotConfirmed {
-            cluster: cluster.to_owned(),
-        }),
+        false => Err(Error::NotConfirmed(cluster.to_owned())),
     }
 }
 

@@ -14,14 +14,12 @@ use super::view::snapshot::OperatorSnapshot;
 use crate::error::Error;
 use crate::files::write_private;
 
-/// The diagnostics and the metrics of an operator.
 #[derive(Clone, Debug)]
 pub(crate) struct OperatorEndpoint {
     address: SocketAddr,
     token: String,
 }
 
-/// How long an answer may take.
 const ANSWER: Duration = Duration::from_secs(2);
 
 impl OperatorEndpoint {

@@ -72,7 +72,6 @@ impl Injector {
         Ok(())
     }
 
-    /// Ends a fault.
     pub(crate) fn lift(&mut self, fault: ViewFault) {
         self.guards.remove(&fault);
     }

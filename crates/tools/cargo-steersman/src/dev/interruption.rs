@@ -1,7 +1,6 @@
 //! Driver: ctrl-c, the signal to terminate, and the key of the view that ends the session.
 
-use std::future::pending;
-
+use futures::future::OptionFuture;
 use tokio::sync::oneshot;
 
 use crate::error::Error;
@@ -14,7 +13,6 @@ pub(crate) struct Interruption {
     key: Option<oneshot::Receiver<()>>,
 }
 
-/// The signals that end the program.
 #[cfg(unix)]
 type Signals = [tokio::signal::unix::Signal; 3];
 #[cfg(not(unix))]
@@ -31,16 +29,9 @@ impl Interruption {
 
     /// Waits for a signal or for the key. Cancel safe.
     pub(crate) async fn next(&mut self) {
-        let key = self.key.as_mut();
-        let pressed = async {
-            match key {
-                // A view that has broken down counts as well.
-                Some(key) => drop(key.await),
-                None => pending().await,
-            }
-        };
         tokio::select! {
-            () = pressed => {}
+            // A view that has broken down counts as well.
+            Some(_) = OptionFuture::from(self.key.as_mut()) => {}
             () = signal(&mut self.signals) => return,
         }
         self.key = None;
@@ -80,6 +71,6 @@ async fn signal(signals: &mut Signals) {
 async fn signal((): &mut Signals) {
     // Without handlers of signals the program ends by itself.
     if tokio::signal::ctrl_c().await.is_err() {
-        pending().await
+        std::future::pending().await
     }
 }

@@ -4,26 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use steersman_cli::Description;
-use steersman_testenv::apiserver::faults::{RequestRecord, Verb};
+use steersman_object::{json_items, json_text};
+use steersman_testenv::apiserver::faults::RequestRecord;
 
+use super::view::requests::{ViewRequest, place};
 use super::view::snapshot::ReconcileRow;
 
 /// The lines about the objects of the operator's kinds. One line per object is shown again when it changes.
 #[derive(Debug, Default)]
 pub(crate) struct ObjectLines {
-    /// The last line of each object, by its kind and key.
     last: BTreeMap<String, String>,
-}
-
-/// How far an object says that it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ObjectReadiness {
-    /// The condition `Ready` is `True`, for the present spec.
-    Ready,
-    /// The condition `Ready` is something else, or is about an earlier spec.
-    NotReady,
-    /// The object has no condition `Ready`.
-    Unknown,
 }
 
 impl ObjectLines {
@@ -49,7 +39,6 @@ impl ObjectLines {
 /// The lines about the reconciles of one process, each once.
 #[derive(Debug, Default)]
 pub(crate) struct ReconcileLines {
-    /// The reconciles of the last call, by controller and number.
     seen: BTreeSet<(String, u64)>,
 }
 
@@ -68,68 +57,47 @@ impl ReconcileLines {
 
 fn reconcile_line(row: &ReconcileRow) -> String {
     let took = row.took.as_secs_f64() * 1000.0;
-    let message = match row.message.is_empty() {
-        true => String::new(),
-        false => format!(": {}", row.message),
-    };
+    let colon = if row.message.is_empty() { "" } else { ": " };
     let (controller, request, result) = (&row.controller, &row.request, &row.result);
-    let reason = &row.reason;
-    format!("{controller} {request}: {result} after {took:.1} ms{message} ({reason})")
+    let (message, reason) = (&row.message, &row.reason);
+    format!("{controller} {request}: {result} after {took:.1} ms{colon}{message} ({reason})")
 }
 
 /// Returns the line about a request of the operator; `None` for a request that only reads and succeeds.
 pub(crate) fn request_line(record: &RequestRecord, program: &str) -> Option<String> {
-    let verb = record.verb?;
     let status = record.status.filter(|_| is_of(record, program))?;
-    let is_read = matches!(verb, Verb::Get | Verb::List | Verb::Watch);
-    // A read of an object that is not there is no failure, and an expired watch begins anew.
-    let is_failed = status >= 400 && !(is_read && matches!(status, 404 | 410));
-    if is_read && !is_failed {
-        return None;
-    }
-    let mut what = record.resource.clone();
-    if let Some(subresource) = &record.subresource {
-        what = format!("{what}/{subresource}");
-    }
-    let place = match (&record.namespace, &record.name) {
-        (Some(namespace), Some(name)) => format!(" {namespace}/{name}"),
-        // The name is in the body of the request.
-        (Some(namespace), None) => format!(" in {namespace}"),
-        (None, Some(name)) => format!(" {name}"),
-        (None, None) => String::new(),
-    };
-    let outcome = match is_failed {
+    let request = ViewRequest::of(record)?;
+    let outcome = match request.is_refused() {
         true => format!(": refused with {status}"),
+        false if request.is_read() => return None,
         false => String::new(),
     };
-    Some(format!("{program}: {verb} {what}{place}{outcome}"))
+    let subresource = record.subresource.as_ref();
+    let subresource = subresource.map_or_else(String::new, |name| format!("/{name}"));
+    let (verb, resource, place) = (request.verb, &record.resource, place(record));
+    Some(format!(
+        "{program}: {verb} {resource}{subresource}{place}{outcome}"
+    ))
 }
 
-/// Returns whether a request is one of the program.
 pub(crate) fn is_of(record: &RequestRecord, program: &str) -> bool {
     let rest = record.user_agent.strip_prefix(program);
     rest.is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Returns how far an object says that it is.
-pub(crate) fn readiness(object: &Value) -> ObjectReadiness {
-    let Some(ready) = ready_condition(object) else {
-        return ObjectReadiness::Unknown;
-    };
-    let generation = &object["metadata"]["generation"];
-    let observed = &ready["observedGeneration"];
-    let is_present = observed.is_null() || observed == generation;
-    match ready["status"] == "True" && is_present {
-        true => ObjectReadiness::Ready,
-        false => ObjectReadiness::NotReady,
-    }
+/// Returns whether the condition `Ready` of an object is `True`, for the present spec.
+pub(crate) fn is_ready(object: &Value) -> bool {
+    ready_condition(object).is_some_and(|ready| {
+        let observed = &ready["observedGeneration"];
+        let is_present = observed.is_null() || *observed == object["metadata"]["generation"];
+        ready["status"] == "True" && is_present
+    })
 }
 
 /// Returns the kind and the key of an object, as in `Greeting default/hello`.
 pub(crate) fn name_of(object: &Value) -> String {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let (kind, metadata) = (text(&object["kind"]), &object["metadata"]);
-    let name = text(&metadata["name"]);
+    let (kind, metadata) = (json_text(&object["kind"]), &object["metadata"]);
+    let name = json_text(&metadata["name"]);
     match metadata["namespace"].as_str() {
         Some(namespace) => format!("{kind} {namespace}/{name}"),
         None => format!("{kind} {name}"),
@@ -137,10 +105,8 @@ pub(crate) fn name_of(object: &Value) -> String {
 }
 
 fn ready_condition(object: &Value) -> Option<&Value> {
-    let conditions = object["status"]["conditions"].as_array()?;
-    conditions
-        .iter()
-        .find(|condition| condition["type"] == "Ready")
+    let mut conditions = json_items(&object["status"]["conditions"]);
+    conditions.find(|condition| condition["type"] == "Ready")
 }
 
 fn state(object: &Value) -> String {
@@ -150,12 +116,9 @@ fn state(object: &Value) -> String {
     let Some(ready) = ready_condition(object) else {
         return "has no condition Ready".to_owned();
     };
-    let text = |name: &str| ready[name].as_str().unwrap_or_default();
-    let is = match readiness(object) {
-        ObjectReadiness::Ready => "is ready",
-        _ => "is not ready",
-    };
-    format!("{is}: {}: {}", text("reason"), text("message"))
+    let not = if is_ready(object) { "" } else { "not " };
+    let (reason, message) = (json_text(&ready["reason"]), json_text(&ready["message"]));
+    format!("is {not}ready: {reason}: {message}")
 }
 
 /// Returns the lines about the parts of an operator that need a server in the cluster.
@@ -198,13 +161,13 @@ mod tests {
     #[test]
     fn a_condition_of_an_earlier_spec_is_not_ready() {
         for (generation, conditions, expected) in [
-            (1, ready("True", 1), ObjectReadiness::Ready),
-            (2, ready("True", 1), ObjectReadiness::NotReady),
-            (1, ready("Unknown", 1), ObjectReadiness::NotReady),
-            (1, json!([]), ObjectReadiness::Unknown),
-            (1, json!("broken"), ObjectReadiness::Unknown),
+            (1, ready("True", 1), true),
+            (2, ready("True", 1), false),
+            (1, ready("Unknown", 1), false),
+            (1, json!([]), false),
+            (1, json!("broken"), false),
         ] {
-            assert_eq!(readiness(&object(generation, &conditions)), expected);
+            assert_eq!(is_ready(&object(generation, &conditions)), expected);
         }
     }
 

@@ -7,7 +7,6 @@ use tokio::net::TcpStream;
 
 use crate::error::Error;
 
-/// Returns a port that is free at the moment.
 pub(crate) fn free_port() -> Result<u16, Error> {
     let listener = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     let address = listener.map_err(Error::file("127.0.0.1:0", "opened"))?;

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{ExitStatus, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use steersman_cli::Description;
@@ -23,11 +23,9 @@ pub(crate) struct RunningOperator {
     _session: Option<ChildStdin>,
     name: String,
     probes: SocketAddr,
-    /// The diagnostics, if they were asked for.
     pub(crate) endpoint: Option<OperatorEndpoint>,
 }
 
-/// How an operator is started.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OperatorStart<'a> {
     pub(crate) program: &'a Path,
@@ -35,19 +33,15 @@ pub(crate) struct OperatorStart<'a> {
     pub(crate) kubeconfig: Option<&'a Path>,
     /// The context of the kubeconfig; `None` for its current one.
     pub(crate) context: Option<&'a str>,
-    /// Whether the operator installs its definitions.
     pub(crate) installs: bool,
     /// The port of the webhooks; `None` for no webhooks.
     pub(crate) webhook_port: Option<u16>,
     /// The file for the token of the diagnostics; `None` for no diagnostics.
     pub(crate) token_file: Option<&'a Path>,
-    /// Flags of the command line.
     pub(crate) more: &'a [String],
 }
 
-/// How long an operator may take to stop.
 const GRACE: Duration = Duration::from_secs(10);
-/// How long a probe may take.
 const PROBE: Duration = Duration::from_secs(2);
 
 impl RunningOperator {
@@ -84,10 +78,8 @@ impl RunningOperator {
         // The ctrl-c of a terminal reaches a whole group; this program stops the operator itself, in order.
         #[cfg(unix)]
         command.process_group(0);
-        let mut child = command.spawn().map_err(|source| Error::Start {
-            program: start.program.display().to_string(),
-            source,
-        })?;
+        let program = start.program.display().to_string();
+        let mut child = command.spawn().map_err(Error::start(program))?;
         output.follow(&mut child, ViewEvent::LogLine);
         // Taken, because a wait for the child closes what it still has.
         let session = child.stdin.take();
@@ -105,10 +97,7 @@ impl RunningOperator {
         let status = self.child.wait().await;
         Error::Ended {
             program: self.name.clone(),
-            status: status.map_or_else(
-                |error| error.to_string(),
-                |status: ExitStatus| status.to_string(),
-            ),
+            status: status.map_or_else(|error| error.to_string(), |status| status.to_string()),
         }
     }
 

@@ -11,12 +11,9 @@ use super::endpoint::OperatorEndpoint;
 use super::view::model::ViewEvent;
 use crate::screen::Screen;
 
-/// Where a session writes.
 #[derive(Clone, Debug)]
 pub(crate) enum SessionOutput {
-    /// Lines with the time since the start.
     Lines(Screen),
-    /// The view on a terminal.
     View(ViewSender),
 }
 
@@ -28,7 +25,6 @@ pub(crate) struct ViewSender {
     pub(crate) lines: Sender<ViewEvent>,
 }
 
-/// What the view is told.
 #[derive(Debug)]
 pub(crate) enum ViewMessage {
     Event(ViewEvent),
@@ -40,7 +36,6 @@ pub(crate) enum ViewMessage {
 const LONGEST: u64 = 64 << 10;
 
 impl SessionOutput {
-    /// Says what happened.
     pub(crate) fn say(&self, line: impl Display) {
         match self {
             Self::Lines(screen) => screen.say(line),
@@ -48,7 +43,6 @@ impl SessionOutput {
         }
     }
 
-    /// Says what went wrong.
     pub(crate) fn complain(&self, problem: impl Display) {
         match self {
             Self::Lines(screen) => screen.say(format_args!("error: {problem}")),
@@ -61,7 +55,6 @@ impl SessionOutput {
         self.tell(ViewMessage::Event(event));
     }
 
-    /// Tells the view that an operator has started.
     pub(crate) fn show_operator(&self, name: &str, endpoint: Option<OperatorEndpoint>) {
         self.tell(ViewMessage::Operator(name.to_owned(), endpoint));
     }
@@ -88,7 +81,6 @@ impl SessionOutput {
         }
     }
 
-    /// Shows the lines of a stream until its end.
     pub(crate) async fn copy(
         &self,
         stream: Option<impl AsyncRead + Unpin>,

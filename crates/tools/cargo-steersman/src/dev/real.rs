@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use futures::future::OptionFuture;
 use kube_core::DynamicObject;
 use serde_json::Value;
 use steersman_api::kube_client::Client;
 use steersman_api::{Api, ClientConfig, Decoded, Paging, WriteOptions};
 use steersman_cli::Description;
-use steersman_object::{Gvk, Kind, ListOptions, Scope};
+use steersman_crds::stored_kind;
+use steersman_object::{Kind, ListOptions};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
@@ -34,14 +36,10 @@ pub(crate) struct Follower {
     task: JoinHandle<()>,
 }
 
-/// What happened in a cluster.
 #[derive(Debug)]
 pub(crate) enum ClusterNews {
-    /// A reconcile has ended.
     Line(String),
-    /// The objects of the operator's kinds.
     Objects(Vec<Value>),
-    /// The objects cannot be listed.
     Problem(String),
 }
 
@@ -49,23 +47,23 @@ pub(crate) enum ClusterNews {
 const LOOK: Duration = Duration::from_secs(1);
 /// The time after which the objects are listed although the operator has done nothing.
 const LONGEST: Duration = Duration::from_secs(15);
-/// The most objects of a kind that are shown.
 const MOST: u32 = 500;
 
 impl RealCluster {
     /// Finds the cluster of a context, or of the current one. Changes nothing.
     pub(crate) async fn find(context: Option<&str>) -> Result<Self, Error> {
-        let failed = failed("the search for the cluster of the kubeconfig".to_owned());
-        let client_config = kubeconfig::find(context).await.map_err(failed)?;
-        let failed = self::failed("the connection to the cluster".to_owned());
-        let client = client_config.client().map_err(failed)?;
+        let found = kubeconfig::find(context).await;
+        let client_config = found.map_err(Error::cluster(
+            "the search for the cluster of the kubeconfig",
+        ))?;
+        let client = client_config.client();
+        let client = client.map_err(Error::cluster("the connection to the cluster"))?;
         Ok(Self {
             client_config,
             client,
         })
     }
 
-    /// Returns the URL of the API server.
     pub(crate) fn url(&self) -> String {
         self.client_config.endpoint()
     }
@@ -75,7 +73,6 @@ impl RealCluster {
         self.client_config.context()
     }
 
-    /// Applies samples, and returns how many there are.
     pub(crate) async fn apply(&self, samples: &Samples) -> Result<usize, Error> {
         let options = WriteOptions::new().field_manager(AGENT);
         samples
@@ -90,7 +87,11 @@ impl RealCluster {
         endpoint: Option<OperatorEndpoint>,
     ) -> Follower {
         let (sender, news) = unbounded_channel();
-        let kinds: Vec<Kind> = description.definitions.iter().filter_map(kind_of).collect();
+        let kinds: Vec<Kind> = description
+            .definitions
+            .iter()
+            .filter_map(stored_kind)
+            .collect();
         Follower {
             news,
             task: tokio::spawn(follow(self.clone(), kinds, endpoint, sender)),
@@ -123,13 +124,9 @@ impl RealCluster {
 }
 
 impl Follower {
-    /// Waits for what happens next. Cancel safe.
-    pub(crate) async fn next(&mut self) -> ClusterNews {
-        match self.news.recv().await {
-            Some(news) => news,
-            // The task has ended; so will the operator.
-            None => std::future::pending().await,
-        }
+    /// Waits for what happens next; `None` if the task has ended, as the operator then will. Cancel safe.
+    pub(crate) async fn next(&mut self) -> Option<ClusterNews> {
+        self.news.recv().await
     }
 }
 
@@ -147,11 +144,8 @@ async fn follow(
     let mut problem = String::new();
     loop {
         let mut is_due = listed.is_none_or(|listed| listed.elapsed() >= LONGEST);
-        let snapshot = match &endpoint {
-            Some(endpoint) => endpoint.snapshot().await,
-            None => None,
-        };
-        if let Some(snapshot) = snapshot {
+        let snapshot = OptionFuture::from(endpoint.as_ref().map(OperatorEndpoint::snapshot));
+        if let Some(snapshot) = snapshot.await.flatten() {
             let controllers = snapshot.controllers.into_iter();
             let now: BTreeMap<_, _> = controllers.map(|one| (one.name, one.finished)).collect();
             is_due |= now != finished;
@@ -182,27 +176,6 @@ async fn follow(
             }
         }
         sleep(LOOK).await;
-    }
-}
-
-/// Returns the kind of a definition, in the version that is stored.
-fn kind_of(definition: &Value) -> Option<Kind> {
-    let spec = &definition["spec"];
-    let versions = spec["versions"].as_array()?;
-    let version = versions.iter().find(|version| version["storage"] == true)?;
-    let (group, names) = (spec["group"].as_str()?, &spec["names"]);
-    let gvk = Gvk::new(group, version["name"].as_str()?, names["kind"].as_str()?);
-    let scope = match spec["scope"] == "Cluster" {
-        true => Scope::Cluster,
-        false => Scope::Namespaced,
-    };
-    Some(Kind::new(gvk, names["plural"].as_str()?, scope))
-}
-
-fn failed(doing: String) -> impl FnOnce(steersman_api::Error) -> Error {
-    |source| Error::Cluster {
-        doing,
-        source: Box::new(source),
     }
 }
 

@@ -6,7 +6,7 @@ use kube_core::DynamicObject;
 use serde_json::Value;
 use steersman_api::kube_client::Client;
 use steersman_api::{Api, ClientConfig, Mapper, Patch, WriteOptions};
-use steersman_object::{Gvk, Kind, ObjectKey, report};
+use steersman_object::{Gvk, Kind, ObjectKey, json_text, report};
 use steersman_testenv::apiserver::manifests::{self, Manifest};
 
 use crate::error::Error;
@@ -19,9 +19,7 @@ pub(crate) struct Samples {
     path: PathBuf,
 }
 
-/// Where the samples of a new operator are.
 const DEFAULT: &str = "config/samples";
-/// The files that only kustomize reads.
 const KUSTOMIZATIONS: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 
 impl Samples {
@@ -30,7 +28,7 @@ impl Samples {
         let shown = given.unwrap_or(Path::new(DEFAULT)).to_owned();
         let path = folder.join(&shown);
         match given.is_some() && !path.exists() {
-            true => Err(Error::NoSamples { path: shown }),
+            true => Err(Error::NoSamples(shown)),
             false => Ok(Self { shown, path }),
         }
     }
@@ -41,8 +39,7 @@ impl Samples {
             return Ok(Vec::new());
         }
         if self.path.is_file() && is_kustomization(&self.path) {
-            let path = self.shown.clone();
-            return Err(Error::Kustomization { path });
+            return Err(Error::Kustomization(self.shown.clone()));
         }
         let mut samples = manifests::read(&self.path)?;
         samples.retain(|sample| !is_kustomization(&sample.file));
@@ -62,34 +59,30 @@ impl Samples {
         let mapper = Mapper::new(client_config.clone());
         let mut problems = Vec::new();
         for sample in &samples {
-            let found = kind_and_key(sample, &mapper, client_config.default_namespace()).await;
-            let applied = match found {
-                Ok((kind, key)) => {
-                    let api = Api::<DynamicObject>::new(client.clone(), kind);
-                    let patch = Patch::Apply(sample.object.clone());
-                    let applied = api.patch(&key, &patch, options).await;
-                    applied.map_err(|error| refused(sample, report(&error).to_string()))
-                }
-                Err(problem) => Err(problem),
+            let apply = async {
+                let namespace = client_config.default_namespace();
+                let (kind, key) = kind_and_key(sample, &mapper, namespace).await?;
+                let api = Api::<DynamicObject>::new(client.clone(), kind);
+                let patch = Patch::Apply(sample.object.clone());
+                let applied = api.patch(&key, &patch, options).await;
+                applied.map_err(|error| refused(sample, report(&error).to_string()))
             };
-            problems.extend(applied.err());
+            problems.extend(apply.await.err());
         }
         match problems.is_empty() {
             true => Ok(samples.len()),
-            false => Err(Error::Samples { problems }),
+            false => Err(Error::Samples(problems)),
         }
     }
 }
 
-/// Returns the kind of a sample, and where it goes.
 async fn kind_and_key(
     sample: &Manifest,
     mapper: &Mapper,
     default_namespace: &str,
 ) -> Result<(Kind, ObjectKey), Error> {
     let object = &sample.object;
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let gvk = Gvk::from_api_version(&text(&object["apiVersion"]), &text(&object["kind"]));
+    let gvk = Gvk::from_api_version(json_text(&object["apiVersion"]), json_text(&object["kind"]));
     let kind = mapper.kind(&gvk).await.map_err(|error| match error {
         steersman_api::Error::KindNotServed { .. } => Error::NotServed {
             kind: gvk.to_string(),
@@ -97,14 +90,14 @@ async fn kind_and_key(
         },
         error => refused(sample, error.to_string()),
     })?;
-    let name = text(&object["metadata"]["name"]);
+    let name = json_text(&object["metadata"]["name"]);
     if name.is_empty() {
         return Err(refused(sample, "it has no metadata.name".to_owned()));
     }
     let namespace = object["metadata"]["namespace"].as_str();
     let key = match kind.is_namespaced() {
-        true => ObjectKey::namespaced(namespace.unwrap_or(default_namespace), &name),
-        false => ObjectKey::cluster(&name),
+        true => ObjectKey::namespaced(namespace.unwrap_or(default_namespace), name),
+        false => ObjectKey::cluster(name),
     };
     Ok((kind, key))
 }

@@ -1,9 +1,9 @@
 //! Driver: a session of `dev`: builds and starts the operator, and shows what it does until something is to be done.
 
-use std::future::pending;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use futures::future::OptionFuture;
 use serde_json::Value;
 use steersman_object::report;
 use steersman_testenv::apiserver::ApiServer;
@@ -15,9 +15,7 @@ use super::built::Built;
 use super::changes::SourceChanges;
 use super::cluster::DevCluster;
 use super::interruption::Interruption;
-use super::lines::{
-    ObjectLines, ObjectReadiness, is_of, left_out, name_of, readiness, request_line,
-};
+use super::lines::{ObjectLines, is_of, is_ready, left_out, name_of, request_line};
 use super::loopback::free_port;
 use super::operator::{OperatorStart, RunningOperator};
 use super::output::SessionOutput;
@@ -29,27 +27,21 @@ use crate::command_line::DevArgs;
 use crate::error::Error;
 use crate::project::Project;
 
-/// Where a session runs, and with what.
 #[derive(Debug)]
 pub(crate) struct SessionPlace {
     pub(crate) project: Project,
     /// The kubeconfig of the server on this machine; the token of the diagnostics is beside it.
     pub(crate) kubeconfig: PathBuf,
-    /// The objects to apply after each start.
     pub(crate) samples: Option<Samples>,
     pub(crate) cluster: SessionCluster,
 }
 
-/// The API server of a session.
 #[derive(Debug)]
 pub(crate) enum SessionCluster {
-    /// The API server on this machine.
     Embedded(Box<DevCluster>),
-    /// The API server of a kubeconfig.
     Real(Box<RealCluster>),
 }
 
-/// A session of `dev`.
 pub(crate) struct Session<'a> {
     args: &'a DevArgs,
     place: SessionPlace,
@@ -61,7 +53,6 @@ pub(crate) struct Session<'a> {
     restart: Option<UnboundedReceiver<()>>,
 }
 
-/// An operator that runs.
 struct RunningProgram {
     operator: RunningOperator,
     built: Built,
@@ -71,13 +62,11 @@ struct RunningProgram {
 
 /// Why a session stops watching.
 enum Turn {
-    /// A source changed.
     Changed(PathBuf),
     /// With `--once`, all is ready.
     Ready,
     /// The operator ended by itself.
     Ended(Error),
-    /// The operator shall be started again.
     Restart,
     /// The session was interrupted, as by ctrl-c.
     Interrupted,
@@ -89,7 +78,6 @@ const TICK: Duration = Duration::from_millis(100);
 const QUIET: Duration = Duration::from_secs(1);
 /// How often samples are tried that the server refuses, because the operator has just started.
 const TRIES: u32 = 20;
-/// The pause between two tries.
 const PAUSE: Duration = Duration::from_millis(500);
 /// The file of the token of the diagnostics, beside the kubeconfig.
 const TOKEN: &str = "diagnostics-token";
@@ -106,7 +94,6 @@ impl SessionCluster {
         }
     }
 
-    /// Applies samples, and returns how many there are.
     async fn apply(&self, samples: &Samples) -> Result<usize, Error> {
         match self {
             Self::Embedded(cluster) => cluster.apply(samples).await,
@@ -192,15 +179,14 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Ends the session.
     async fn end(&self, running: Option<RunningProgram>, turn: Turn) -> Result<(), Error> {
         if let Some(running) = running {
             self.stop(running.operator).await;
         }
         match turn {
-            Turn::Interrupted if self.args.once => Err(Error::Interrupted {
-                end: "all samples were ready",
-            }),
+            Turn::Interrupted if self.args.once => {
+                Err(Error::Interrupted("all samples were ready"))
+            }
             _ => Ok(()),
         }
     }
@@ -304,40 +290,20 @@ impl<'a> Session<'a> {
         let began = Instant::now();
         let (mut busy, mut revision) = (began, None);
         loop {
-            let change = async {
-                match changes.as_deref_mut() {
-                    Some(changes) => changes.next().await,
-                    None => pending().await,
-                }
-            };
             let parts = running
                 .as_mut()
                 .map(|running| (&mut running.operator, running.follower.as_mut()));
             let (operator, follower) = parts.unzip();
-            let ended = async {
-                match operator {
-                    Some(operator) => operator.ended().await,
-                    None => pending().await,
-                }
-            };
-            let news = async {
-                match follower.flatten() {
-                    Some(follower) => follower.next().await,
-                    None => pending().await,
-                }
-            };
-            let restart = async {
-                match &mut self.restart {
-                    Some(restart) => restart.recv().await,
-                    None => pending().await,
-                }
-            };
+            let change = OptionFuture::from(changes.as_deref_mut().map(SourceChanges::next));
+            let ended = OptionFuture::from(operator.map(RunningOperator::ended));
+            let news = OptionFuture::from(follower.flatten().map(Follower::next));
+            let restart = OptionFuture::from(self.restart.as_mut().map(UnboundedReceiver::recv));
             let news = tokio::select! {
-                Some(()) = restart => return Ok(Turn::Restart),
-                path = change => return Ok(Turn::Changed(path)),
-                problem = ended => return Ok(Turn::Ended(problem)),
+                Some(Some(())) = restart => return Ok(Turn::Restart),
+                Some(path) = change => return Ok(Turn::Changed(path)),
+                Some(problem) = ended => return Ok(Turn::Ended(problem)),
                 () = self.interruption.next() => return Ok(Turn::Interrupted),
-                news = news => Some(news),
+                Some(Some(news)) = news => Some(news),
                 _ = ticks.tick() => None,
             };
             if let Some(news) = news {
@@ -379,8 +345,7 @@ impl<'a> Session<'a> {
     ) -> Result<bool, Error> {
         let operator = &running.operator;
         // An object that does not say that it is ready.
-        let mut waiting = objects.iter();
-        let waiting = waiting.find(|object| readiness(object) != ObjectReadiness::Ready);
+        let waiting = objects.iter().find(|object| !is_ready(object));
         if waiting.is_none() && is_quiet && operator.is_ready().await {
             self.output.say("all samples are ready");
             return Ok(true);
@@ -454,7 +419,7 @@ async fn apply_samples(
                 output.say(format_args!("applied {objects} of {samples}"));
                 return Ok(());
             }
-            Err(Error::Samples { problems }) if problems.iter().any(may_pass) => {
+            Err(Error::Samples(problems)) if problems.iter().any(may_pass) => {
                 sleep(PAUSE).await;
             }
             Err(problem) => return Err(problem),

@@ -22,7 +22,7 @@ use super::injector::Injector;
 use super::lines::is_of;
 use super::output::{ViewMessage, ViewSender};
 use super::view::model::{Heading, ViewCommand, ViewEvent, ViewModel};
-use super::view::render::Painter;
+use super::view::render::draw;
 use super::view::requests::ViewRequest;
 use crate::error::Error;
 
@@ -42,10 +42,9 @@ pub(crate) struct ViewRequests {
     pub(crate) restart: UnboundedReceiver<()>,
 }
 
-/// The running view.
 struct ViewLoop {
     model: ViewModel,
-    painter: Painter,
+    has_colors: bool,
     terminal: OwnedTerminal,
     messages: UnboundedReceiver<ViewMessage>,
     lines: Receiver<ViewEvent>,
@@ -69,7 +68,6 @@ struct OwnedTerminal {
 /// The task that asks an operator for its diagnostics. Dropping it ends the task.
 struct Poll(JoinHandle<()>);
 
-/// The pause between two pictures.
 const PICTURE: Duration = Duration::from_millis(100);
 /// The pause between two looks at the diagnostics.
 const LOOK: Duration = Duration::from_millis(500);
@@ -101,9 +99,7 @@ impl TerminalView {
         let program = heading.name.clone();
         let running = ViewLoop {
             model: ViewModel::new(heading, now()),
-            painter: Painter {
-                has_colors: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
-            },
+            has_colors: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
             terminal,
             messages: received,
             lines: waiting,
@@ -129,7 +125,6 @@ impl TerminalView {
         Ok((view, ViewSender { messages, lines }, requests))
     }
 
-    /// Gives the terminal back.
     pub(crate) async fn close(self) {
         // If the view has broken down, the terminal is restored already.
         let _ = self.closing.send(());
@@ -180,9 +175,9 @@ impl ViewLoop {
     }
 
     fn draw(&mut self) -> std::io::Result<()> {
-        let (painter, model) = (&self.painter, &mut self.model);
+        let (model, has_colors) = (&mut self.model, self.has_colors);
         let terminal = &mut self.terminal.terminal;
-        terminal.draw(|frame| painter.draw(frame, model, now()))?;
+        terminal.draw(|frame| draw(frame, model, now(), has_colors))?;
         Ok(())
     }
 

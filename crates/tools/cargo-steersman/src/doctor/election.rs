@@ -1,9 +1,9 @@
 //! Machine: which replica leads, by the Lease.
 
 use k8s_openapi::jiff::Timestamp;
-use serde_json::Value;
+use steersman_object::json_text;
 
-use crate::doctor::finding::{DoctorFinding, SeenFact};
+use crate::doctor::finding::{DoctorFinding, SeenObject};
 
 /// How far the clocks of two machines may differ, in seconds.
 const SKEW: i64 = 5;
@@ -12,7 +12,7 @@ const ADVICE: &str = "no replica leads, so no controller works: see \"deployment
 /// Checks the Lease of the leader election. `is_elected` is whether a Deployment runs replicas with `--leader-elect`.
 pub(crate) fn check_lease(
     name: &str,
-    seen: &SeenFact<Option<Value>>,
+    seen: &SeenObject,
     is_elected: bool,
     now: Timestamp,
 ) -> DoctorFinding {
@@ -25,43 +25,32 @@ pub(crate) fn check_lease(
     };
     let spec = match seen {
         Ok(Some(lease)) => &lease["spec"],
-        Ok(None) => {
-            return absent(format!("Lease {name} does not exist"));
-        }
+        Ok(None) => return absent(format!("Lease {name} does not exist")),
         Err(unseen) => return unseen.finding(&format!("Lease {name}")),
     };
-    let time = |field: &str| {
-        spec[field]
-            .as_str()
-            .and_then(|time| time.parse::<Timestamp>().ok())
-    };
-    let holder = spec["holderIdentity"].as_str().unwrap_or_default();
+    let time = |field: &str| json_text(&spec[field]).parse::<Timestamp>().ok();
+    let holder = json_text(&spec["holderIdentity"]);
     let (Some(renewed), Some(limit)) = (time("renewTime"), spec["leaseDurationSeconds"].as_i64())
     else {
         return absent(format!("Lease {name} has no time of a renewal"));
     };
+    let age = now.as_second().saturating_sub(renewed.as_second());
     if holder.is_empty() {
-        let text = format!("Lease {name} was released {}", ago(renewed, now));
-        return absent(text);
+        return absent(format!("Lease {name} was released {}", ago(age)));
     }
     let since = time("acquireTime").map_or_else(String::new, |since| format!(" since {since}"));
     let text = format!(
         "Lease {name} is held by {holder}{since}, renewed {}",
-        ago(renewed, now)
+        ago(age)
     );
-    match seconds(renewed, now) > limit.saturating_add(SKEW) {
+    match age > limit.saturating_add(SKEW) {
         true => DoctorFinding::problem(format!("{text}, and expired after {limit} s"), ADVICE),
         false => DoctorFinding::good(text),
     }
 }
 
-fn seconds(from: Timestamp, now: Timestamp) -> i64 {
-    now.as_second().saturating_sub(from.as_second())
-}
-
-/// Returns a past time in words.
-fn ago(time: Timestamp, now: Timestamp) -> String {
-    match seconds(time, now).max(0) {
+fn ago(seconds: i64) -> String {
+    match seconds.max(0) {
         seconds @ ..120 => format!("{seconds} s ago"),
         seconds @ ..7200 => format!("{} min ago", seconds / 60),
         seconds @ ..172_800 => format!("{} h ago", seconds / 3600),

@@ -1,6 +1,7 @@
 //! Words: what a check found, and facts that could not be read.
 
-/// What one check found.
+use serde_json::Value;
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DoctorFinding {
     pub(crate) level: FindingLevel,
@@ -21,17 +22,22 @@ pub(crate) enum FindingLevel {
     Unknown,
 }
 
-/// Findings about one subject.
 #[derive(Clone, Debug)]
 pub(crate) struct Section {
     pub(crate) subject: &'static str,
-    pub(crate) findings: Vec<DoctorFinding>,
+    pub(crate) findings: Findings,
 }
+
+/// The findings of a check, in their order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Findings(pub(crate) Vec<DoctorFinding>);
 
 /// A fact of the cluster, or why it could not be read.
 pub(crate) type SeenFact<T> = Result<T, Unseen>;
 
-/// Why a fact could not be read.
+/// An object of the cluster; `None` if it does not exist.
+pub(crate) type SeenObject = SeenFact<Option<Value>>;
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unseen {
     /// The problem, with the request.
@@ -48,7 +54,6 @@ pub(crate) enum UnseenCause {
     Forbidden,
     /// The server cannot be reached, or takes too long.
     Unanswered,
-    /// Everything else.
     Other,
 }
 
@@ -76,10 +81,44 @@ impl DoctorFinding {
         }
     }
 
-    /// Adds a line of advice.
     pub(crate) fn advise(mut self, line: impl Into<String>) -> Self {
         self.advice.push(line.into());
         self
+    }
+
+    pub(crate) fn detail(mut self, lines: impl IntoIterator<Item = String>) -> Self {
+        self.advice.splice(0..0, lines);
+        self
+    }
+}
+
+impl Findings {
+    pub(crate) fn good(&mut self, text: impl Into<String>) {
+        self.0.push(DoctorFinding::good(text));
+    }
+
+    pub(crate) fn problem(&mut self, text: impl Into<String>, advice: impl Into<String>) {
+        self.0.push(DoctorFinding::problem(text, advice));
+    }
+
+    /// Returns a fact, or adds that it cannot be checked.
+    pub(crate) fn known<'a, T>(&mut self, seen: &'a SeenFact<T>, subject: &str) -> Option<&'a T> {
+        let unseen = |unseen: &Unseen| self.0.push(unseen.finding(subject));
+        seen.as_ref().map_err(unseen).ok()
+    }
+
+    /// Returns an object, or adds that it is missing or cannot be checked.
+    pub(crate) fn present<'a, T>(
+        &mut self,
+        seen: &'a SeenFact<Option<T>>,
+        name: &str,
+        advice: &str,
+    ) -> Option<&'a T> {
+        let object = self.known(seen, name)?.as_ref();
+        if object.is_none() {
+            self.problem(format!("{name} is missing"), advice);
+        }
+        object
     }
 }
 

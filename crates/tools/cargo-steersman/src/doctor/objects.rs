@@ -1,16 +1,17 @@
 //! Machine: which objects the schema of the program refuses.
 
 use serde_json::Value;
+use steersman_object::json_text;
 use steersman_testenv::apiserver::definition_check::ObjectCheck;
 
-use crate::doctor::finding::{DoctorFinding, SeenFact};
+use crate::doctor::finding::{DoctorFinding, Findings, SeenFact};
 
 /// Checks the objects of one kind, one after another.
 #[derive(Debug)]
 pub(crate) struct ObjectTally {
     check: ObjectCheck,
-    checked: u64,
-    refused: u64,
+    checked: usize,
+    refused: usize,
     /// The first refused objects, each with its problems.
     examples: Vec<String>,
 }
@@ -30,7 +31,6 @@ impl ObjectTally {
         }
     }
 
-    /// Checks an object.
     pub(crate) fn add(&mut self, object: &Value) {
         self.checked += 1;
         let problems = self.check.problems(object);
@@ -60,53 +60,42 @@ impl ObjectTally {
         }
     }
 
-    /// Returns the finding about a resource in a version. `end` is how the list ended.
-    pub(crate) fn finding(
-        self,
-        resource: &str,
-        version: &str,
-        end: &SeenFact<()>,
-    ) -> Vec<DoctorFinding> {
-        let mut findings = Vec::new();
+    /// Returns the findings about a resource in a version. `end` is how the list ended.
+    pub(crate) fn findings(self, resource: &str, version: &str, end: &SeenFact<()>) -> Findings {
+        let mut findings = Findings::default();
         let (checked, refused) = (self.checked, self.refused);
         if refused > 0 {
-            let fit = if refused == 1 {
-                "does not fit"
-            } else {
-                "do not fit"
-            };
-            let text = format!("{refused} of {checked} {resource} {fit} the schema of {version}");
+            let verb = if refused == 1 { "does" } else { "do" };
+            let text =
+                format!("{refused} of {checked} {resource} {verb} not fit the schema of {version}");
             let advice = "correct these fields: the operator may not be able to read the objects, and their next write is \
                           refused";
-            let mut finding = DoctorFinding::problem(text, advice);
-            let rest = usize::try_from(refused).unwrap_or(usize::MAX) - self.examples.len();
-            let more = match rest {
+            let more = match refused - self.examples.len() {
                 0 => None,
                 1 => Some("- and 1 more object".to_owned()),
                 rest => Some(format!("- and {rest} more objects")),
             };
-            finding
-                .advice
-                .splice(0..0, self.examples.into_iter().chain(more));
-            findings.push(finding);
+            let examples = self.examples.into_iter().chain(more);
+            findings
+                .0
+                .push(DoctorFinding::problem(text, advice).detail(examples));
         }
-        match end {
-            Err(unseen) => findings.push(unseen.finding(&format!("the objects of {resource}"))),
-            Ok(()) if refused == 0 => {
-                findings.push(DoctorFinding::good(match checked {
-                    0 => format!("there is no object of {resource}"),
-                    1 => format!("the object of {resource} fits the schema of {version}"),
-                    _ => format!("{checked} objects of {resource} fit the schema of {version}"),
-                }));
-            }
-            Ok(()) => {}
+        let is_read = findings
+            .known(end, &format!("the objects of {resource}"))
+            .is_some();
+        if is_read && refused == 0 {
+            findings.good(match checked {
+                0 => format!("there is no object of {resource}"),
+                1 => format!("the object of {resource} fits the schema of {version}"),
+                _ => format!("{checked} objects of {resource} fit the schema of {version}"),
+            });
         }
         findings
     }
 }
 
 fn name_of(object: &Value) -> String {
-    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+    let text = |field: &str| json_text(&object["metadata"][field]);
     match text("namespace") {
         "" => text("name").to_owned(),
         namespace => format!("{namespace}/{}", text("name")),
@@ -139,7 +128,7 @@ mod tests {
             tally.add(&json!({"metadata": metadata, "spec": {"size": size}}));
         }
         tally.add(&json!({"metadata": {"name": "none"}, "spec": {}}));
-        let found = tally.finding("sites.example.com", "v1", &Ok(()));
+        let found = tally.findings("sites.example.com", "v1", &Ok(())).0;
         let [finding] = &*found else {
             panic!("{found:?}");
         };
@@ -161,7 +150,7 @@ mod tests {
         for (name, size) in [("a", 1), ("b", 6)] {
             tally.add(&json!({"metadata": {"name": name}, "spec": {"size": size}}));
         }
-        let found = tally.finding("sites.example.com", "v1", &Ok(()));
+        let found = tally.findings("sites.example.com", "v1", &Ok(())).0;
         assert_eq!(
             found[0].text,
             "1 of 2 sites.example.com does not fit the schema of v1"
@@ -172,7 +161,9 @@ mod tests {
     fn an_interrupted_list_is_unknown() {
         let mut tally = tally();
         tally.add(&json!({"metadata": {"name": "a"}, "spec": {"size": 1}}));
-        let found = tally.finding("sites.example.com", "v1", &Err(Unseen::forbidden("403")));
+        let found = tally
+            .findings("sites.example.com", "v1", &Err(Unseen::forbidden("403")))
+            .0;
         assert!(
             matches!(&*found, [one] if one.level == FindingLevel::Unknown),
             "{found:?}"

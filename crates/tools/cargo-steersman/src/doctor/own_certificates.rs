@@ -4,9 +4,10 @@ use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 use steersman_api::ClientCertificate;
+use steersman_object::json_items;
 use steersman_webhook::{CertificateState, CertificateTimes};
 
-use crate::doctor::finding::{DoctorFinding, SeenFact};
+use crate::doctor::finding::{DoctorFinding, SeenObject};
 use crate::doctor::workload::flag_value;
 
 /// A server of an operator with the flags of its certificate.
@@ -17,18 +18,15 @@ pub(crate) struct CertificateFlags {
     file: &'static str,
 }
 
-/// A certificate that a Deployment mounts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MountedCertificate<'a> {
     flags: CertificateFlags,
-    /// The folder in the container.
     folder: &'a str,
     file: &'a str,
     /// The Secret of the volume; `None` for a volume of another kind.
     pub(crate) secret: Option<&'a str>,
 }
 
-/// The servers with certificates.
 const SERVERS: [CertificateFlags; 2] = [
     CertificateFlags {
         server: "the webhooks",
@@ -60,23 +58,22 @@ pub(crate) fn mounted_certificates(deployment: &Value) -> Vec<MountedCertificate
 /// Returns the Secret that is mounted at a folder.
 fn mounted_secret<'a>(deployment: &'a Value, folder: &str) -> Option<&'a str> {
     let pod = &deployment["spec"]["template"]["spec"];
-    let containers = pod["containers"].as_array().into_iter().flatten();
-    let mut mounts =
-        containers.flat_map(|one| one["volumeMounts"].as_array().into_iter().flatten());
-    let without_end = |path: &'a str| path.trim_end_matches('/');
-    let mount = mounts.find(|mount| {
-        let path = mount["mountPath"].as_str().map(without_end);
-        path == Some(folder.trim_end_matches('/'))
-    })?;
-    let mut volumes = pod["volumes"].as_array().into_iter().flatten();
-    let volume = volumes.find(|volume| volume["name"] == mount["name"])?;
+    let folder = folder.trim_end_matches('/');
+    let is_at_folder = |mount: &&Value| {
+        let path = mount["mountPath"].as_str();
+        path.is_some_and(|path| path.trim_end_matches('/') == folder)
+    };
+    let containers = json_items(&pod["containers"]);
+    let mut mounts = containers.flat_map(|one| json_items(&one["volumeMounts"]));
+    let mount = mounts.find(is_at_folder)?;
+    let volume = json_items(&pod["volumes"]).find(|volume| volume["name"] == mount["name"])?;
     volume["secret"]["secretName"].as_str()
 }
 
 /// Checks a mounted certificate. `secret` is the Secret of its volume.
 pub(crate) fn check_mounted(
     mounted: &MountedCertificate<'_>,
-    secret: &SeenFact<Option<Value>>,
+    secret: &SeenObject,
     now: Timestamp,
 ) -> DoctorFinding {
     let MountedCertificate { flags, file, .. } = mounted;
@@ -169,7 +166,7 @@ mod tests {
     fn a_certificate_is_checked_at_the_present_time() {
         let deployment = deployment();
         let found = mounted_certificates(&deployment);
-        let check = |secret: SeenFact<Option<Value>>, now: &str| {
+        let check = |secret: SeenObject, now: &str| {
             let finding = check_mounted(&found[0], &secret, now.parse().unwrap());
             (finding.level, finding.text)
         };

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 use steersman_crds::CrdDifference;
+use steersman_object::{json_items, json_text};
 
-use crate::doctor::finding::{DoctorFinding, SeenFact};
+use crate::doctor::finding::{DoctorFinding, Findings, SeenObject};
 
-/// The number of differences that are printed.
 const SHOWN: usize = 10;
 const INSTALL: &str = "the leader installs it with --install, which the generated Deployment has; or run `cargo steersman install`";
 /// The flag `--install` alone never sets a conversion.
@@ -13,166 +13,111 @@ const CONVERT: &str = "run the operator with --install and with --webhook-bind-a
      then sets the webhook; or run `cargo steersman install`. Fields that were dropped meanwhile are lost: compare the \
      objects with a backup";
 
-/// Checks one definition of the program.
-pub(crate) fn check_definition(
-    wanted: &Value,
-    seen: &SeenFact<Option<Value>>,
-) -> Vec<DoctorFinding> {
-    let name = wanted["metadata"]["name"].as_str().unwrap_or_default();
-    let present = match seen {
-        Ok(Some(present)) => present,
-        Ok(None) => {
-            return vec![DoctorFinding::problem(
-                format!("{name} is missing"),
-                INSTALL,
-            )];
-        }
-        Err(unseen) => return vec![unseen.finding(name)],
+pub(crate) fn check_definition(wanted: &Value, seen: &SeenObject) -> Findings {
+    let name = json_text(&wanted["metadata"]["name"]);
+    let mut findings = Findings::default();
+    let Some(present) = findings.present(seen, name, INSTALL) else {
+        return findings;
     };
-    let mut findings = Vec::new();
-    findings.extend(conversion(name, wanted, present));
-    findings.extend(difference(name, wanted, present, !findings.is_empty()));
-    findings.extend(conditions(name, present));
-    findings.extend(stored_versions(name, wanted, present));
-    if findings.is_empty() {
-        findings.push(DoctorFinding::good(format!(
-            "{name} is that of the program"
-        )));
+    let is_converted =
+        |definition: &Value| definition["spec"]["conversion"]["strategy"] == "Webhook";
+    // The versions of a program with a conversion differ.
+    let lacks_conversion = is_converted(wanted) && !is_converted(present);
+    if lacks_conversion {
+        let text = format!(
+            "{name} has several versions and no conversion webhook: objects are served in another version without being \
+             converted"
+        );
+        findings.problem(text, CONVERT);
     }
     findings
-}
-
-/// Finds a conversion webhook that is missing. (The versions of a program with one differ.)
-fn conversion(name: &str, wanted: &Value, present: &Value) -> Option<DoctorFinding> {
-    let strategy = |definition: &Value| definition["spec"]["conversion"]["strategy"].clone();
-    if strategy(wanted) != "Webhook" || strategy(present) == "Webhook" {
-        return None;
+        .0
+        .extend(difference(name, wanted, present, lacks_conversion));
+    conditions(name, present, &mut findings);
+    findings.0.extend(stored_versions(name, wanted, present));
+    if findings.0.is_empty() {
+        findings.good(format!("{name} is that of the program"));
     }
-    let text = format!(
-        "{name} has several versions and no conversion webhook: objects are served in another version without being \
-         converted"
-    );
-    Some(DoctorFinding::problem(text, CONVERT))
+    findings
 }
 
 fn difference(
     name: &str,
     wanted: &Value,
     present: &Value,
-    is_conversion_missing: bool,
+    lacks_conversion: bool,
 ) -> Option<DoctorFinding> {
-    let with = |text: String, mut fields: Vec<String>, advice: &str| {
-        // A missing conversion has a finding of its own.
-        fields.retain(|field| !(is_conversion_missing && field.starts_with("spec.conversion:")));
-        if fields.is_empty() {
-            return None;
-        }
-        let rest = fields.len().saturating_sub(SHOWN);
-        let mut finding = DoctorFinding::problem(text, advice);
-        finding.advice.splice(
-            0..0,
-            fields
-                .into_iter()
-                .take(SHOWN)
-                .map(|field| format!("- {field}")),
-        );
-        if rest > 0 {
-            finding.advice.insert(SHOWN, format!("- and {rest} more"));
-        }
-        Some(finding)
-    };
-    match CrdDifference::between(Some(present), wanted) {
-        CrdDifference::Outdated(fields) => with(
-            format!("{name} differs from that of the program"),
-            fields,
-            INSTALL,
-        ),
+    let entry = |field: String| format!("- {field}");
+    let (state, advice, mut fields) = match CrdDifference::between(Some(present), wanted) {
         CrdDifference::Later(fields) => {
-            let mut finding = DoctorFinding::good(format!(
-                "{name} is that of a later release, and the leader keeps it"
-            ));
-            finding.advice = fields
-                .into_iter()
-                .take(SHOWN)
-                .map(|field| format!("- {field}"))
-                .collect();
-            Some(finding)
+            let text = format!("{name} is that of a later release, and the leader keeps it");
+            let fields = fields.into_iter().take(SHOWN).map(entry);
+            return Some(DoctorFinding::good(text).detail(fields));
         }
-        CrdDifference::ToMigrate(fields) => {
-            let text =
-                format!("{name} has versions that the program removes, with objects in them");
-            let advice = "the leader migrates these objects before it installs the definition, with --install; `cargo \
-                          steersman install` does not";
-            with(text, fields, advice)
-        }
-        CrdDifference::Refused(fields) => {
-            let text = format!(
-                "{name} would accept less than now: the leader refuses to install it, unless the program accepts that"
-            );
-            let advice = "keep these fields, or name them with `Crd::accept_narrowing` if no object has them";
-            with(text, fields, advice)
-        }
-        _ => None,
-    }
+        CrdDifference::Outdated(fields) => ("differs from that of the program", INSTALL, fields),
+        CrdDifference::ToMigrate(fields) => (
+            "has versions that the program removes, with objects in them",
+            "the leader migrates these objects before it installs the definition, with --install; `cargo steersman \
+             install` does not",
+            fields,
+        ),
+        CrdDifference::Refused(fields) => (
+            "would accept less than now: the leader refuses to install it, unless the program accepts that",
+            "keep these fields, or name them with `Crd::accept_narrowing` if no object has them",
+            fields,
+        ),
+        _ => return None,
+    };
+    // A missing conversion has a finding of its own.
+    fields.retain(|field| !(lacks_conversion && field.starts_with("spec.conversion:")));
+    let rest = fields.len().saturating_sub(SHOWN);
+    let more = (rest > 0).then(|| format!("- and {rest} more"));
+    let finding = DoctorFinding::problem(format!("{name} {state}"), advice);
+    let is_different = !fields.is_empty();
+    let fields = fields.into_iter().take(SHOWN).map(entry);
+    is_different.then(|| finding.detail(fields.chain(more)))
 }
 
 /// Finds conditions that say that the server does not serve the definition.
-fn conditions(name: &str, present: &Value) -> Vec<DoctorFinding> {
-    let conditions = present["status"]["conditions"].as_array();
+fn conditions(name: &str, present: &Value, findings: &mut Findings) {
     let condition = |kind: &str| {
-        let mut conditions = conditions.into_iter().flatten();
+        let mut conditions = json_items(&present["status"]["conditions"]);
         conditions.find(|condition| condition["type"] == kind)
     };
-    let message = |condition: Option<&Value>| {
-        let message = condition.and_then(|condition| condition["message"].as_str());
-        message
-            .filter(|message| !message.is_empty())
-            .map_or_else(String::new, |message| format!(": {message}"))
+    let holds = |kind: &str| condition(kind).is_some_and(|one| one["status"] == "True");
+    let fails = |kind: &str| {
+        let message = condition(kind).map_or("", |one| json_text(&one["message"]));
+        let colon = if message.is_empty() { "" } else { ": " };
+        format!("{name} is not {kind}{colon}{message}")
     };
-    let mut findings = Vec::new();
-    let holds = |condition: Option<&Value>| condition.is_some_and(|one| one["status"] == "True");
-    let (accepted, established) = (condition("NamesAccepted"), condition("Established"));
-    if !holds(accepted) {
-        let text = format!("{name} is not NamesAccepted{}", message(accepted));
+    if !holds("NamesAccepted") {
         let advice = "another definition of the group has one of its names: delete that one, or name the kind otherwise";
-        findings.push(DoctorFinding::problem(text, advice));
-    } else if !holds(established) {
-        let text = format!("{name} is not Established{}", message(established));
-        findings.push(DoctorFinding::problem(
-            text,
-            "the server establishes it within seconds; look at its log if not",
-        ));
+        findings.problem(fails("NamesAccepted"), advice);
+    } else if !holds("Established") {
+        let advice = "the server establishes it within seconds; look at its log if not";
+        findings.problem(fails("Established"), advice);
     }
-    if !present["metadata"]["deletionTimestamp"].is_null() || holds(condition("Terminating")) {
+    if !present["metadata"]["deletionTimestamp"].is_null() || holds("Terminating") {
         let text = format!("{name} is being deleted with all its objects");
         let advice = "the operator has to remove the finalizers of its objects; then the leader installs it again";
-        findings.push(DoctorFinding::problem(text, advice));
+        findings.problem(text, advice);
     }
-    findings
 }
 
 /// Finds versions in which objects may still be stored, and that the program does not store any more.
 fn stored_versions(name: &str, wanted: &Value, present: &Value) -> Option<DoctorFinding> {
-    let versions = wanted["spec"]["versions"].as_array().into_iter().flatten();
-    let mut stores = versions.filter(|version| version["storage"] == true);
-    let stores = &stores.next()?["name"];
-    let stored = present["status"]["storedVersions"].as_array()?.iter();
-    let left: Vec<&str> = stored
+    let mut versions = json_items(&wanted["spec"]["versions"]);
+    let stores = &versions.find(|version| version["storage"] == true)?["name"];
+    let stored = json_items(&present["status"]["storedVersions"]);
+    let left = stored
         .filter(|version| *version != stores)
-        .filter_map(Value::as_str)
-        .collect();
-    if left.is_empty() {
-        return None;
-    }
-    let text = format!(
-        "{name} may have objects that are stored in {}",
-        left.join(", ")
-    );
+        .filter_map(Value::as_str);
+    let left = left.collect::<Vec<_>>().join(", ");
+    let text = format!("{name} may have objects that are stored in {left}");
     let advice = "the leader stores them anew by itself after it has installed the definition, with --install; it logs \
                   each object that is refused";
-    Some(
-        DoctorFinding::problem(text, advice).advise("until then no release can remove the version"),
-    )
+    let finding = DoctorFinding::problem(text, advice);
+    (!left.is_empty()).then(|| finding.advise("until then no release can remove the version"))
 }
 
 #[cfg(test)]
@@ -202,8 +147,8 @@ mod tests {
         let mut present = definition();
         change(&mut present);
         let found = check_definition(&definition(), &Ok(Some(present)));
+        let found = found.0.into_iter();
         found
-            .into_iter()
             .filter(|finding| finding.level == FindingLevel::Problem)
             .map(|finding| [vec![finding.text], finding.advice].concat().join("\n"))
             .collect()
@@ -254,7 +199,7 @@ mod tests {
         });
         assert_one(&deleted, &["is being deleted", "finalizers"]);
         let missing = check_definition(&definition(), &Ok(None));
-        assert_eq!(missing[0].text, "sites.example.com is missing");
+        assert_eq!(missing.0[0].text, "sites.example.com is missing");
     }
 
     #[test]
@@ -266,11 +211,11 @@ mod tests {
         present["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"] = json!(fields);
         let found = check_definition(&definition(), &Ok(Some(present.clone())));
         assert!(
-            matches!(&*found, [one] if one.level == FindingLevel::Good && one.text.contains("later release"))
+            matches!(&*found.0, [one] if one.level == FindingLevel::Good && one.text.contains("later release"))
         );
         let mut old = definition();
         old["status"] = present["status"].clone();
-        let found = check_definition(&present, &Ok(Some(old)));
+        let found = check_definition(&present, &Ok(Some(old))).0;
         assert_eq!(found[0].advice[0], "- v1.f00: the server lacks the field");
         assert_eq!(found[0].advice[SHOWN], "- and 20 more");
         assert_eq!(found[0].advice.len(), SHOWN + 2);

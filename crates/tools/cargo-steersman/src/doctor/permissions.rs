@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use steersman_manifests::{Permission, RoleGrant, RuleReason, RuleTarget};
 
-use crate::doctor::finding::{DoctorFinding, SeenFact, UnseenCause};
+use crate::doctor::finding::{DoctorFinding, Findings, SeenFact, UnseenCause};
 
 /// A question of one access review: one verb on one resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,8 +69,8 @@ pub(crate) fn check_permissions(
     grants: &[RoleGrant],
     questions: &[AccessQuestion],
     answers: &[SeenFact<bool>],
-) -> Vec<DoctorFinding> {
-    let mut findings = Vec::new();
+) -> Findings {
+    let mut findings = Findings::default();
     for (position, grant) in grants.iter().enumerate() {
         let answered = questions.iter().zip(answers);
         let denied = answered
@@ -84,24 +84,16 @@ pub(crate) fn check_permissions(
             Some(namespace) => format!("the Role {} in {namespace}", grant.role),
             None => format!("the ClusterRole {}", grant.role),
         };
-        let mut lines = denials(&denied);
-        lines.push(
-            "run `cargo steersman generate rbac` and `kubectl apply -k config/rbac`; or, if the role is bound to the \
-             account, add to it:"
-                .to_owned(),
-        );
+        let advice = "run `cargo steersman generate rbac` and `kubectl apply -k config/rbac`; or, if the role is bound to the \
+                      account, add to it:";
+        let text = format!("{account} lacks rules of {role}");
+        let mut finding = DoctorFinding::problem(text, advice).detail(denials(&denied));
         let rules = Permission::yaml(&denied);
-        lines.extend(rules.lines().map(|line| format!("  {line}")));
-        findings.push(DoctorFinding {
-            advice: lines,
-            ..DoctorFinding::problem(format!("{account} lacks rules of {role}"), "")
-        });
+        let rules = rules.lines().map(|line| format!("  {line}"));
+        finding.advice.extend(rules);
+        findings.0.push(finding);
     }
-    let failed: Vec<_> = answers
-        .iter()
-        .filter_map(|answer| answer.as_ref().err())
-        .collect();
-    if let Some(first) = failed.first() {
+    if let Some(first) = answers.iter().find_map(|answer| answer.as_ref().err()) {
         let mut finding = first.finding(&format!("the permissions of {account}"));
         if first.cause == UnseenCause::Forbidden {
             finding.advice = vec![
@@ -110,12 +102,12 @@ pub(crate) fn check_permissions(
                     .to_owned(),
             ];
         }
-        findings.push(finding);
-    } else if findings.is_empty() {
+        findings.0.push(finding);
+    } else if findings.0.is_empty() {
         let number = questions.len();
-        findings.push(DoctorFinding::good(format!(
+        findings.good(format!(
             "{account} has all {number} permissions of its roles"
-        )));
+        ));
     }
     findings
 }
@@ -147,7 +139,7 @@ mod tests {
         let grants = grants();
         let asked = questions(&grants);
         let all: Vec<SeenFact<bool>> = asked.iter().map(|_| Ok(true)).collect();
-        let found = check_permissions("greeter", &grants, &asked, &all);
+        let found = check_permissions("greeter", &grants, &asked, &all).0;
         assert!(
             matches!(&*found, [one] if one.level == FindingLevel::Good),
             "{found:?}"
@@ -161,7 +153,7 @@ mod tests {
                 || (permission.verb == "create" && ["configmaps", "leases"].contains(&&**resource));
             Ok(!is_denied)
         });
-        let found = check_permissions("greeter", &grants, &asked, &denied.collect::<Vec<_>>());
+        let found = check_permissions("greeter", &grants, &asked, &denied.collect::<Vec<_>>()).0;
         let [own, election] = &*found else {
             panic!("{found:?}");
         };
@@ -189,7 +181,8 @@ mod tests {
     fn a_user_that_may_not_ask_learns_the_way_out() {
         let grants = grants();
         let asked = questions(&grants);
-        let found = check_permissions("greeter", &grants, &asked, &[Err(Unseen::forbidden("403"))]);
+        let refused = [Err(Unseen::forbidden("403"))];
+        let found = check_permissions("greeter", &grants, &asked, &refused).0;
         let [finding] = &*found else {
             panic!("{found:?}");
         };

@@ -5,21 +5,22 @@ use crate::doctor::finding::{FindingLevel, Section};
 /// Returns the lines of all findings, grouped by subject, and a summary.
 pub(crate) fn lines(sections: &[Section]) -> Vec<String> {
     let mut lines = Vec::new();
-    for section in sections
-        .iter()
-        .filter(|section| !section.findings.is_empty())
-    {
-        lines.push(section.subject.to_owned());
-        for finding in &section.findings {
+    for section in sections {
+        let findings = &section.findings.0;
+        if !findings.is_empty() {
+            lines.push(section.subject.to_owned());
+        }
+        for finding in findings {
             lines.push(format!("  {:<7}  {}", finding.level.word(), finding.text));
             lines.extend(finding.advice.iter().map(|line| format!("{:11}{line}", "")));
         }
     }
-    let (problems, unknown) = (
-        count(sections, FindingLevel::Problem),
-        count(sections, FindingLevel::Unknown),
-    );
-    let good = count(sections, FindingLevel::Good);
+    let levels = [
+        FindingLevel::Problem,
+        FindingLevel::Unknown,
+        FindingLevel::Good,
+    ];
+    let [problems, unknown, good] = levels.map(|level| count(sections, level));
     let plural = if problems == 1 { "" } else { "s" };
     lines.push(format!(
         "{problems} problem{plural}, {unknown} unknown, {good} ok"
@@ -27,9 +28,8 @@ pub(crate) fn lines(sections: &[Section]) -> Vec<String> {
     lines
 }
 
-/// Returns the number of findings of a level.
 pub(crate) fn count(sections: &[Section], level: FindingLevel) -> usize {
-    let findings = sections.iter().flat_map(|section| &section.findings);
+    let findings = sections.iter().flat_map(|section| &section.findings.0);
     findings.filter(|finding| finding.level == level).count()
 }
 
@@ -46,11 +46,14 @@ impl FindingLevel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::finding::DoctorFinding;
+    use crate::doctor::finding::{DoctorFinding, Findings};
 
     #[test]
     fn lines_are_aligned_and_counted() {
-        let section = |subject, findings| Section { subject, findings };
+        let section = |subject, findings| Section {
+            subject,
+            findings: Findings(findings),
+        };
         let sections = [
             section("kinds", vec![DoctorFinding::good("a is served")]),
             section("webhooks", Vec::new()),

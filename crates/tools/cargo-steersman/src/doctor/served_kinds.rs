@@ -1,20 +1,20 @@
 //! Machine: whether the server serves the kinds of the program.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 use steersman_cli::Description;
 use steersman_cli::description::DescribedKind;
+use steersman_object::{json_items, json_text};
 
-use crate::doctor::finding::{DoctorFinding, SeenFact};
+use crate::doctor::finding::{DoctorFinding, Findings, SeenFact};
 
-/// A kind that the program needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NeededKind {
     pub(crate) kind: DescribedKind,
-    /// Whether the program defines it.
     pub(crate) is_own: bool,
 }
 
-/// The kinds that the server serves.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DiscoveredKinds {
     pub(crate) kinds: Vec<DescribedKind>,
@@ -26,17 +26,15 @@ pub(crate) struct DiscoveredKinds {
 pub(crate) fn needed_kinds(description: &Description) -> Vec<NeededKind> {
     let own: Vec<DescribedKind> = description.definitions.iter().flat_map(defined).collect();
     let called = description.webhooks.iter().map(|webhook| &webhook.object);
-    let mut all: Vec<DescribedKind> = description.kinds.iter().chain(called).cloned().collect();
-    all.extend(own.iter().cloned());
-    all.sort();
-    all.dedup();
+    let all: BTreeSet<&DescribedKind> =
+        description.kinds.iter().chain(called).chain(&own).collect();
     let is_own = |kind: &DescribedKind| {
         let mut own = own.iter();
         own.any(|own| own.group == kind.group && own.kind == kind.kind)
     };
     let needed = all.into_iter().map(|kind| NeededKind {
-        is_own: is_own(&kind),
-        kind,
+        is_own: is_own(kind),
+        kind: kind.clone(),
     });
     needed.collect()
 }
@@ -44,8 +42,8 @@ pub(crate) fn needed_kinds(description: &Description) -> Vec<NeededKind> {
 /// Returns the kinds that a definition serves, one per version.
 fn defined(definition: &Value) -> Vec<DescribedKind> {
     let spec = &definition["spec"];
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let versions = spec["versions"].as_array().into_iter().flatten();
+    let text = |value: &Value| json_text(value).to_owned();
+    let versions = json_items(&spec["versions"]);
     let served = versions.filter(|version| version["served"] == true);
     let kinds = served.map(|version| DescribedKind {
         group: text(&spec["group"]),
@@ -58,14 +56,13 @@ fn defined(definition: &Value) -> Vec<DescribedKind> {
 }
 
 /// Compares the kinds that the program needs with those of the server.
-pub(crate) fn check_kinds(
-    needed: &[NeededKind],
-    seen: &SeenFact<DiscoveredKinds>,
-) -> Vec<DoctorFinding> {
-    match seen {
-        Ok(discovered) => needed.iter().map(|kind| check(kind, discovered)).collect(),
-        Err(unseen) => vec![unseen.finding("the served kinds")],
+pub(crate) fn check_kinds(needed: &[NeededKind], seen: &SeenFact<DiscoveredKinds>) -> Findings {
+    let mut findings = Findings::default();
+    if let Some(discovered) = findings.known(seen, "the served kinds") {
+        let found = needed.iter().map(|kind| check(kind, discovered));
+        findings.0.extend(found);
     }
+    findings
 }
 
 fn check(needed: &NeededKind, discovered: &DiscoveredKinds) -> DoctorFinding {
@@ -74,37 +71,28 @@ fn check(needed: &NeededKind, discovered: &DiscoveredKinds) -> DoctorFinding {
     let same = |other: &&DescribedKind| other.group == kind.group && other.kind == kind.kind;
     let served: Vec<&DescribedKind> = discovered.kinds.iter().filter(same).collect();
     if let Some(found) = served.iter().find(|found| found.version == *version) {
-        return match found.namespaced == kind.namespaced && found.plural == kind.plural {
-            true => DoctorFinding::good(format!("{name} is served in {version}")),
-            false => DoctorFinding::problem(
-                format!(
-                    "{name} is {} here as {:?}, and the program takes it as {} and {:?}",
-                    scope(found),
-                    found.plural,
-                    scope(kind),
-                    kind.plural,
-                ),
-                match needed.is_own {
-                    true => {
-                        "the scope of a definition cannot change: delete the definition with all objects, and install \
-                             it again"
-                    }
-                    false => {
-                        "build the operator with the types of the definition that this cluster has"
-                    }
-                },
-            ),
+        if found.namespaced == kind.namespaced && found.plural == kind.plural {
+            return DoctorFinding::good(format!("{name} is served in {version}"));
+        }
+        let (here, there) = (scope(found), scope(kind));
+        let text = format!(
+            "{name} is {here} here as {:?}, and the program takes it as {there} and {:?}",
+            found.plural, kind.plural,
+        );
+        let advice = match needed.is_own {
+            true => {
+                "the scope of a definition cannot change: delete the definition with all objects, and install it again"
+            }
+            false => "build the operator with the types of the definition that this cluster has",
         };
+        return DoctorFinding::problem(text, advice);
     }
     let place = match kind.group.as_str() {
         "" => version.clone(),
         group => format!("{group}/{version}"),
     };
-    if let Some((_, problem)) = discovered
-        .failed
-        .iter()
-        .find(|(failed, _)| *failed == place)
-    {
+    let mut failed = discovered.failed.iter();
+    if let Some((_, problem)) = failed.find(|(failed, _)| *failed == place) {
         let text = format!("{name} may or may not be served: {place} cannot be read: {problem}");
         return DoctorFinding::unknown(text, "look for its APIService: `kubectl get apiservices`");
     }
@@ -114,14 +102,14 @@ fn check(needed: &NeededKind, discovered: &DiscoveredKinds) -> DoctorFinding {
         _ => format!("install the definition of {name}, in a release that serves {version}"),
     };
     let versions: Vec<&str> = served.iter().map(|found| found.version.as_str()).collect();
-    match versions.is_empty() {
-        true => DoctorFinding::problem(format!("{name} is not installed"), advice),
-        false => {
-            let versions = versions.join(", ");
-            let text = format!("{name} is not served in {version}, only in {versions}");
-            DoctorFinding::problem(text, advice)
-        }
-    }
+    let text = match versions.is_empty() {
+        true => format!("{name} is not installed"),
+        false => format!(
+            "{name} is not served in {version}, only in {}",
+            versions.join(", ")
+        ),
+    };
+    DoctorFinding::problem(text, advice)
 }
 
 /// Returns the resource with its group, as in `deployments.apps`.
@@ -201,12 +189,12 @@ mod tests {
                 "apiservices",
             ),
         ] {
-            let found = check_kinds(&[needed], &Ok(discovered.clone()));
+            let found = check_kinds(&[needed], &Ok(discovered.clone())).0;
             assert_eq!(found[0].level, level, "{found:?}");
             assert!(found[0].text.contains(text), "{found:?}");
             assert!(found[0].advice.join("\n").contains(advice), "{found:?}");
         }
-        let unseen = check_kinds(&[], &Err(Unseen::forbidden("403")));
+        let unseen = check_kinds(&[], &Err(Unseen::forbidden("403"))).0;
         assert_eq!(unseen[0].level, FindingLevel::Unknown);
     }
 }

@@ -1,6 +1,5 @@
 //! Driver: reads facts from the cluster. Each request has a time limit, and a failed one is a fact.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
@@ -18,13 +17,12 @@ use steersman_manifests::RuleTarget;
 use steersman_object::{Kind, LabelSelector, ListOptions, ObjectKey};
 use tokio::time::timeout;
 
-use crate::doctor::finding::{SeenFact, Unseen, UnseenCause};
+use crate::doctor::finding::{SeenFact, SeenObject, Unseen, UnseenCause};
 use crate::doctor::permissions::AccessQuestion;
 use crate::doctor::served_kinds::DiscoveredKinds;
 use crate::error::Error;
 use crate::kubeconfig;
 
-/// The cluster of the kubeconfig.
 #[derive(Clone)]
 pub(crate) struct TargetCluster {
     client_config: ClientConfig,
@@ -34,13 +32,10 @@ pub(crate) struct TargetCluster {
 /// An object of a list, or one that is no object of its kind.
 pub(crate) enum ListedObject {
     Good(Value),
-    /// The name and the problem.
     Malformed(String, String),
 }
 
-/// The time limit of a request.
 const LIMIT: Duration = Duration::from_secs(10);
-/// The number of objects in a page.
 const PAGE: u32 = 500;
 
 impl TargetCluster {
@@ -58,12 +53,10 @@ impl TargetCluster {
         self.client_config.endpoint()
     }
 
-    /// Reads the certificate of the kubeconfig's user.
     pub(crate) fn client_certificate(&self) -> Option<ClientCertificate> {
         self.client_config.client_certificate()?.ok()
     }
 
-    /// Returns the version of the server.
     pub(crate) async fn version(&self) -> SeenFact<String> {
         let asked = timeout(LIMIT, self.client.apiserver_version()).await;
         let info = asked.map_err(|_| no_answer("get /version"))?;
@@ -79,25 +72,23 @@ impl TargetCluster {
         Ok(user.and_then(|user| user.username).unwrap_or_default())
     }
 
-    /// Returns all kinds that the server serves.
     pub(crate) async fn kinds(&self) -> SeenFact<DiscoveredKinds> {
         let mapper = Mapper::new(self.client_config.clone());
         let found = limited("discovery", mapper.everything()).await?;
+        let kinds = found
+            .served
+            .iter()
+            .map(|one| DescribedKind::from(&one.kind));
         let failed = found.failed.into_iter();
         Ok(DiscoveredKinds {
-            kinds: found
-                .served
-                .iter()
-                .map(|served| DescribedKind::from(&served.kind))
-                .collect(),
+            kinds: kinds.collect(),
             failed: failed
                 .map(|(place, error)| (place, error.brief()))
                 .collect(),
         })
     }
 
-    /// Reads an object.
-    pub(crate) async fn get(&self, kind: Kind, key: &ObjectKey) -> SeenFact<Option<Value>> {
+    pub(crate) async fn get(&self, kind: Kind, key: &ObjectKey) -> SeenObject {
         let request = format!("get {} {}", kind.qualified_plural(), key.name());
         let objects = Api::<DynamicObject>::new(self.client.clone(), kind);
         let object = limited(&request, objects.get_opt(key)).await?;
@@ -141,17 +132,9 @@ impl TargetCluster {
         &self,
         kind: Kind,
         namespace: Option<&str>,
-        labels: &BTreeMap<String, String>,
+        labels: LabelSelector,
     ) -> SeenFact<Vec<Value>> {
-        let text: Vec<String> = labels
-            .iter()
-            .map(|(key, value)| format!("{key}={value}"))
-            .collect();
-        let selector: LabelSelector = text.join(",").parse().map_err(|problem| Unseen {
-            problem: format!("the labels {labels:?} cannot be selected: {problem}"),
-            cause: UnseenCause::Other,
-        })?;
-        let mut list_options = ListOptions::new().labels(selector);
+        let mut list_options = ListOptions::new().labels(labels);
         if let Some(namespace) = namespace {
             list_options = list_options.namespace(namespace);
         }
@@ -165,7 +148,6 @@ impl TargetCluster {
         Ok(found)
     }
 
-    /// Asks whether a service account may do something.
     pub(crate) async fn may(
         &self,
         (namespace, name): (&str, &str),
@@ -178,14 +160,11 @@ impl TargetCluster {
                 resource,
                 name,
             } => {
-                let (resource, subresource) = match resource.split_once('/') {
-                    Some((resource, subresource)) => (resource, Some(subresource)),
-                    None => (resource.as_str(), None),
-                };
+                let mut parts = resource.split('/').map(str::to_owned);
                 let attributes = ResourceAttributes {
                     group: Some(group.clone()),
-                    resource: Some(resource.to_owned()),
-                    subresource: subresource.map(str::to_owned),
+                    resource: parts.next(),
+                    subresource: parts.next(),
                     name: name.clone(),
                     namespace: question.namespace.clone(),
                     verb: Some(verb.clone()),
@@ -222,7 +201,6 @@ impl TargetCluster {
     }
 }
 
-/// Waits for an answer, up to the time limit.
 async fn limited<T>(
     request: &str,
     answer: impl Future<Output = Result<T, RequestError>>,
@@ -252,24 +230,20 @@ fn unseen(error: &RequestError) -> Unseen {
 
 /// Returns why the version is unknown. The `Display` of a refusal prints its whole Status.
 fn no_version(error: &kube_client::Error) -> Unseen {
-    let (problem, cause) = match error {
+    let (code, problem) = match error {
         kube_client::Error::Api(status) => {
-            let cause = match status.code {
-                401 => UnseenCause::Unauthorized,
-                403 => UnseenCause::Forbidden,
-                _ => UnseenCause::Other,
-            };
-            let problem = format!("the server answered {}: {}", status.code, status.message);
-            (problem, cause)
+            let text = format!("the server answered {}: {}", status.code, status.message);
+            (status.code, text)
         }
-        error => (
-            steersman_object::report(error).to_string(),
-            UnseenCause::Other,
-        ),
+        error => (0, steersman_object::report(error).to_string()),
     };
     Unseen {
         problem: format!("get /version failed: {problem}"),
-        cause,
+        cause: match code {
+            401 => UnseenCause::Unauthorized,
+            403 => UnseenCause::Forbidden,
+            _ => UnseenCause::Other,
+        },
     }
 }
 

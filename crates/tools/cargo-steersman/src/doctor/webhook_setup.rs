@@ -2,23 +2,21 @@
 
 use k8s_openapi::ByteString;
 use serde_json::Value;
+use steersman_object::{json_items, json_text};
 use steersman_webhook::certificates::CertificateReport;
 
-use crate::doctor::finding::{DoctorFinding, SeenFact};
+use crate::doctor::finding::{Findings, SeenFact, SeenObject};
 
 /// What the cluster has for the webhooks of a program.
 #[derive(Clone, Debug)]
 pub(crate) struct WebhookFacts {
-    /// The namespace and name of the Service.
     pub(crate) service_name: String,
     /// The configurations on the server, in the order of the program's.
-    pub(crate) configurations: Vec<SeenFact<Option<Value>>>,
+    pub(crate) configurations: Vec<SeenObject>,
     /// The definitions on the server that have a conversion webhook.
     pub(crate) converted: Vec<Value>,
-    pub(crate) service: SeenFact<Option<Value>>,
-    /// The `EndpointSlices` of the Service.
+    pub(crate) service: SeenObject,
     pub(crate) slices: SeenFact<Vec<Value>>,
-    /// The namespace and name of the Secret.
     pub(crate) secret_name: String,
     pub(crate) certificates: SeenFact<Option<CertificateReport>>,
     /// Whether the Deployment brings certificates of its own, with `--webhook-cert-path`.
@@ -41,7 +39,7 @@ const OTHERS_INJECT: &str = "cert-manager injects it into objects with the annot
      Certificate";
 
 /// Checks the configurations that the program wants, and everything that the server needs to call it.
-pub(crate) fn check_webhooks(wanted: &[Value], facts: &WebhookFacts) -> Vec<DoctorFinding> {
+pub(crate) fn check_webhooks(wanted: &[Value], facts: &WebhookFacts) -> Findings {
     let authorities = match &facts.certificates {
         Ok(Some(report)) if !facts.has_own_certificate => Some(report.authorities.as_str()),
         _ => None,
@@ -50,118 +48,88 @@ pub(crate) fn check_webhooks(wanted: &[Value], facts: &WebhookFacts) -> Vec<Doct
         true => OTHERS_INJECT,
         false => LEADER_INJECTS,
     };
-    let mut findings = Vec::new();
+    let mut findings = Findings::default();
     for (wanted, seen) in wanted.iter().zip(&facts.configurations) {
-        findings.extend(configuration(wanted, seen, authorities, injection));
+        let found = configuration(wanted, seen, authorities, injection);
+        findings.0.extend(found.0);
     }
     for definition in &facts.converted {
         let client = &definition["spec"]["conversion"]["webhook"]["clientConfig"];
-        let name = format!(
-            "the conversion webhook of {}",
-            definition["metadata"]["name"].as_str().unwrap_or_default()
-        );
-        findings.push(match bundle_problem(client, authorities) {
-            Some(problem) => DoctorFinding::problem(format!("{name} {problem}"), injection),
-            None => DoctorFinding::good(format!("{name} is set")),
-        });
+        let name = json_text(&definition["metadata"]["name"]);
+        let name = format!("the conversion webhook of {name}");
+        match bundle_problem(client, authorities) {
+            Some(problem) => findings.problem(format!("{name} {problem}"), injection),
+            None => findings.good(format!("{name} is set")),
+        }
     }
-    findings.extend(service(facts));
-    findings.extend(certificates(facts));
+    service(facts, &mut findings);
+    certificates(facts, &mut findings);
     findings
 }
 
 fn configuration(
     wanted: &Value,
-    seen: &SeenFact<Option<Value>>,
+    seen: &SeenObject,
     authorities: Option<&str>,
     injection: &str,
-) -> Vec<DoctorFinding> {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let name = format!(
-        "{} {}",
-        text(&wanted["kind"]),
-        text(&wanted["metadata"]["name"])
-    );
-    let present = match seen {
-        Ok(Some(present)) => present,
-        Ok(None) => {
-            return vec![DoctorFinding::problem(
-                format!("{name} is missing"),
-                REGENERATE,
-            )];
-        }
-        Err(unseen) => return vec![unseen.finding(&name)],
+) -> Findings {
+    let mut findings = Findings::default();
+    let [kind, name] = [&wanted["kind"], &wanted["metadata"]["name"]].map(json_text);
+    let name = format!("{kind} {name}");
+    let Some(present) = findings.present(seen, &name, REGENERATE) else {
+        return findings;
     };
-    let listed = |configuration: &Value| -> Vec<Value> {
-        configuration["webhooks"]
-            .as_array()
-            .cloned()
-            .unwrap_or_default()
+    let webhook_of = |configuration: &'_ Value, name: &Value| {
+        let mut webhooks = json_items(&configuration["webhooks"]);
+        webhooks.find(|webhook| webhook["name"] == *name).cloned()
     };
-    let (wanted, present) = (listed(wanted), listed(present));
-    let mut findings = Vec::new();
-    for webhook in &wanted {
-        let own = text(&webhook["name"]);
-        let Some(found) = present
-            .iter()
-            .find(|found| found["name"] == webhook["name"])
-        else {
-            findings.push(DoctorFinding::problem(
-                format!("{name} lacks the webhook {own}"),
-                REGENERATE,
-            ));
+    for webhook in json_items(&wanted["webhooks"]) {
+        let own = json_text(&webhook["name"]);
+        let Some(found) = webhook_of(present, &webhook["name"]) else {
+            findings.problem(format!("{name} lacks the webhook {own}"), REGENERATE);
             continue;
         };
-        let mut differing: Vec<&str> = COMPARED
-            .iter()
-            .filter(|(pointer, _)| webhook.pointer(pointer) != found.pointer(pointer))
-            .map(|(_, part)| *part)
-            .collect();
-        if !covers(found, webhook) {
+        let compared = COMPARED.iter();
+        let differing = compared.filter(|(part, _)| webhook.pointer(part) != found.pointer(part));
+        let mut differing: Vec<&str> = differing.map(|(_, part)| *part).collect();
+        if !covers(&found, webhook) {
             differing.push("its rules");
         }
         if !differing.is_empty() {
             let parts = differing.join(", ");
             let text = format!("{name}: the webhook {own} differs from the program's in {parts}");
-            findings.push(DoctorFinding::problem(text, REGENERATE));
+            findings.problem(text, REGENERATE);
         }
         if let Some(problem) = bundle_problem(&found["clientConfig"], authorities) {
-            let text = format!("{name}: the webhook {own} {problem}");
-            findings.push(DoctorFinding::problem(text, injection));
+            findings.problem(format!("{name}: the webhook {own} {problem}"), injection);
         }
     }
-    for found in &present {
-        if !wanted
-            .iter()
-            .any(|webhook| webhook["name"] == found["name"])
-        {
-            let own = text(&found["name"]);
+    for found in json_items(&present["webhooks"]) {
+        if webhook_of(wanted, &found["name"]).is_none() {
+            let own = json_text(&found["name"]);
             let text = format!("{name} has the webhook {own}, which the program does not have");
-            findings.push(DoctorFinding::problem(text, REGENERATE));
+            findings.problem(text, REGENERATE);
         }
     }
-    if findings.is_empty() {
-        findings.push(DoctorFinding::good(format!(
-            "{name} has the webhooks of the program"
-        )));
+    if findings.0.is_empty() {
+        findings.good(format!("{name} has the webhooks of the program"));
     }
     findings
 }
 
 /// Returns whether the rules of a webhook are those of the program: a rule may have more entries than the program's.
 fn covers(found: &Value, wanted: &Value) -> bool {
-    let rules = |webhook: &Value| webhook["rules"].as_array().cloned().unwrap_or_default();
-    let found = rules(found);
-    rules(wanted).iter().all(|wanted| {
-        found.iter().any(|found| {
-            ["apiGroups", "apiVersions", "resources", "operations"]
+    let parts = ["apiGroups", "apiVersions", "resources", "operations"];
+    let includes = |found: &Value, wanted: &Value| {
+        let has = |entry: &Value| json_items(found).any(|one| one == entry || one == "*");
+        json_items(wanted).all(has)
+    };
+    json_items(&wanted["rules"]).all(|wanted| {
+        let mut rules = json_items(&found["rules"]);
+        rules.any(|found| {
+            parts
                 .iter()
-                .all(|part| {
-                    let found = found[*part].as_array().cloned().unwrap_or_default();
-                    let wanted = wanted[*part].as_array();
-                    let mut wanted = wanted.into_iter().flatten();
-                    wanted.all(|one| found.contains(one) || found.iter().any(|any| any == "*"))
-                })
+                .all(|part| includes(&found[*part], &wanted[*part]))
         })
     })
 }
@@ -177,81 +145,63 @@ fn bundle_problem(client: &Value, authorities: Option<&str>) -> Option<&'static 
     differs.then_some("has another caBundle than the operator's Secret")
 }
 
-fn service(facts: &WebhookFacts) -> Vec<DoctorFinding> {
+fn service(facts: &WebhookFacts, findings: &mut Findings) {
     let name = format!("Service {}", facts.service_name);
-    match &facts.service {
-        Ok(Some(_)) => {}
-        Ok(None) => {
-            return vec![DoctorFinding::problem(
-                format!("{name} is missing"),
-                REGENERATE,
-            )];
-        }
-        Err(unseen) => return vec![unseen.finding(&name)],
+    if findings
+        .present(&facts.service, &name, REGENERATE)
+        .is_none()
+    {
+        return;
     }
-    let slices = match &facts.slices {
-        Ok(slices) => slices,
-        Err(unseen) => return vec![unseen.finding(&format!("the endpoints of {name}"))],
+    let Some(slices) = findings.known(&facts.slices, &format!("the endpoints of {name}")) else {
+        return;
     };
     let endpoints = slices
         .iter()
-        .filter_map(|slice| slice["endpoints"].as_array());
+        .flat_map(|slice| json_items(&slice["endpoints"]));
     // An absent condition means ready.
-    let ready = endpoints
-        .flatten()
-        .filter(|endpoint| endpoint["conditions"]["ready"] != false);
+    let ready = endpoints.filter(|endpoint| endpoint["conditions"]["ready"] != false);
     match ready.count() {
-        0 => {
-            let text =
-                format!("{name} has no ready endpoint, so each write of a covered kind is refused");
-            let advice =
-                "start the operator with --webhook-bind-address, and see \"deployment\" below";
-            vec![DoctorFinding::problem(text, advice)]
-        }
-        1 => vec![DoctorFinding::good(format!("{name} has 1 ready endpoint"))],
-        many => vec![DoctorFinding::good(format!(
-            "{name} has {many} ready endpoints"
-        ))],
+        0 => findings.problem(
+            format!("{name} has no ready endpoint, so each write of a covered kind is refused"),
+            "start the operator with --webhook-bind-address, and see \"deployment\" below",
+        ),
+        1 => findings.good(format!("{name} has 1 ready endpoint")),
+        many => findings.good(format!("{name} has {many} ready endpoints")),
     }
 }
 
-fn certificates(facts: &WebhookFacts) -> Vec<DoctorFinding> {
-    let name = format!("Secret {}", facts.secret_name);
+fn certificates(facts: &WebhookFacts, findings: &mut Findings) {
     if facts.has_own_certificate {
-        let text = "the certificates are those of --webhook-cert-path";
-        return vec![DoctorFinding::good(text)];
+        return findings.good("the certificates are those of --webhook-cert-path");
     }
-    let report = match &facts.certificates {
-        Ok(Some(report)) => report,
-        Ok(None) => {
-            let advice = "the leader of the operator makes it; with certificates of another origin, set \
-                          --webhook-cert-path in the Deployment";
-            return vec![DoctorFinding::problem(format!("{name} is missing"), advice)];
-        }
-        Err(unseen) => return vec![unseen.finding(&name)],
+    let name = format!("Secret {}", facts.secret_name);
+    let advice = "the leader of the operator makes it; with certificates of another origin, set --webhook-cert-path in the \
+                  Deployment";
+    let Some(report) = findings.present(&facts.certificates, &name, advice) else {
+        return;
     };
     let advice = "the leader of the operator repairs and renews it: see whether it runs under \"leader election\" below";
-    let problems = report.problems.iter();
-    let mut findings: Vec<DoctorFinding> = problems
-        .map(|problem| DoctorFinding::problem(format!("{name}: {problem}"), advice))
-        .collect();
-    if let Some((_, to)) = &report.validity {
-        findings.push(match report.is_late {
-            true => DoctorFinding::problem(
+    for problem in &report.problems {
+        findings.problem(format!("{name}: {problem}"), advice);
+    }
+    match &report.validity {
+        Some((_, to)) if report.is_late => {
+            findings.problem(
                 format!("{name}: the serving certificate expires at {to}"),
                 advice,
-            ),
-            false => DoctorFinding::good(format!(
+            );
+        }
+        Some((_, to)) => {
+            findings.good(format!(
                 "{name}: the serving certificate is valid until {to}"
-            )),
-        });
-    } else if findings.is_empty() {
-        findings.push(DoctorFinding::problem(
-            format!("{name} has no certificate"),
-            advice,
-        ));
+            ));
+        }
+        None if report.problems.is_empty() => {
+            findings.problem(format!("{name} has no certificate"), advice);
+        }
+        None => {}
     }
-    findings
 }
 
 #[cfg(test)]
@@ -297,7 +247,7 @@ mod tests {
     }
 
     fn problems(facts: &WebhookFacts) -> Vec<String> {
-        let found = check_webhooks(&[configuration(&json!([webhook()]))], facts);
+        let found = check_webhooks(&[configuration(&json!([webhook()]))], facts).0;
         let problems = found
             .into_iter()
             .filter(|finding| finding.level == FindingLevel::Problem);
@@ -314,7 +264,7 @@ mod tests {
         let mut facts = facts(&json!([lacking]));
         for (has_own_certificate, injector) in [(true, "cert-manager"), (false, "the leader")] {
             facts.has_own_certificate = has_own_certificate;
-            let found = check_webhooks(&[configuration(&json!([webhook()]))], &facts);
+            let found = check_webhooks(&[configuration(&json!([webhook()]))], &facts).0;
             let mut found = found
                 .iter()
                 .filter(|finding| finding.text.contains("no caBundle"));

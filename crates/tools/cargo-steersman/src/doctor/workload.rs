@@ -1,10 +1,10 @@
 //! Machine: whether the Deployment of the operator runs.
 
 use serde_json::Value;
+use steersman_object::{json_items, json_text};
 
-use crate::doctor::finding::{DoctorFinding, SeenFact};
+use crate::doctor::finding::{DoctorFinding, Findings, SeenFact, SeenObject};
 
-/// A Pod of the operator.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PodFacts {
     pub(crate) pod: Value,
@@ -36,18 +36,14 @@ pub(crate) fn flag_value<'a>(deployment: &'a Value, flag: &str) -> Option<&'a st
     None
 }
 
-/// Returns the words of the commands of a Deployment.
 fn words(deployment: &Value) -> impl Iterator<Item = &str> {
-    let containers = deployment["spec"]["template"]["spec"]["containers"].as_array();
-    containers.into_iter().flatten().flat_map(|container| {
-        let lists = [&container["command"], &container["args"]];
-        let lists = lists.into_iter().filter_map(Value::as_array);
-        lists.flatten().filter_map(Value::as_str)
-    })
+    let containers = json_items(&deployment["spec"]["template"]["spec"]["containers"]);
+    let lists = containers.flat_map(|one| [&one["command"], &one["args"]]);
+    lists.flat_map(json_items).filter_map(Value::as_str)
 }
 
 /// Returns whether a Deployment should run replicas that elect a leader.
-pub(crate) fn elects(seen: &SeenFact<Option<Value>>) -> bool {
+pub(crate) fn elects(seen: &SeenObject) -> bool {
     let Ok(Some(deployment)) = seen else {
         return false;
     };
@@ -56,10 +52,7 @@ pub(crate) fn elects(seen: &SeenFact<Option<Value>>) -> bool {
 
 /// DEF-7: finds a Deployment that installs a converted definition without the webhook that converts its objects. The
 /// operator refuses to start with these flags; one of an earlier release installs the definition without a conversion.
-pub(crate) fn check_conversion_flags(
-    name: &str,
-    deployment: &SeenFact<Option<Value>>,
-) -> Option<DoctorFinding> {
+pub(crate) fn check_conversion_flags(name: &str, deployment: &SeenObject) -> Option<DoctorFinding> {
     let deployment = deployment.as_ref().ok()?.as_ref()?;
     let address = flag_value(deployment, "--webhook-bind-address");
     let is_served = address.is_some_and(|address| address != "0");
@@ -75,116 +68,95 @@ pub(crate) fn check_conversion_flags(
     Some(DoctorFinding::problem(text, advice))
 }
 
-/// Checks the Deployment of the operator and its Pods.
 pub(crate) fn check_deployment(
     name: &str,
-    seen: &SeenFact<Option<Value>>,
+    seen: &SeenObject,
     pods: &SeenFact<Vec<PodFacts>>,
-) -> Vec<DoctorFinding> {
-    let deployment = match seen {
-        Ok(Some(deployment)) => deployment,
-        Ok(None) => {
-            let text = format!("Deployment {name} does not exist");
-            let advice = "nothing to do if the operator runs elsewhere; otherwise run `cargo steersman deploy`, with \
-                          --namespace if it is in another one";
-            return vec![DoctorFinding::unknown(text, advice)];
-        }
-        Err(unseen) => return vec![unseen.finding(&format!("Deployment {name}"))],
+) -> Findings {
+    let mut findings = Findings::default();
+    let Some(deployment) = findings.known(seen, &format!("Deployment {name}")) else {
+        return findings;
+    };
+    let Some(deployment) = deployment else {
+        let text = format!("Deployment {name} does not exist");
+        let advice = "nothing to do if the operator runs elsewhere; otherwise run `cargo steersman deploy`, with \
+                      --namespace if it is in another one";
+        findings.0.push(DoctorFinding::unknown(text, advice));
+        return findings;
     };
     let containers = &deployment["spec"]["template"]["spec"]["containers"];
-    let image = containers[0]["image"].as_str().unwrap_or_default();
-    let (wanted, available) = (
-        wanted_replicas(deployment),
-        deployment["status"]["availableReplicas"]
-            .as_i64()
-            .unwrap_or(0),
-    );
+    let image = json_text(&containers[0]["image"]);
+    let wanted = wanted_replicas(deployment);
+    let available = &deployment["status"]["availableReplicas"];
+    let available = available.as_i64().unwrap_or(0);
     let text = format!(
         "Deployment {name} has {available} of {wanted} replicas available, with the image {image}"
     );
-    let mut findings = vec![match available {
-        _ if wanted == 0 => DoctorFinding::problem(
+    let place = place(name);
+    if wanted == 0 {
+        let advice = format!("it is scaled to 0: `kubectl scale deployment --replicas=1 {place}`");
+        findings.problem(text, advice);
+    } else if available < wanted {
+        findings.problem(
             text,
-            format!(
-                "it is scaled to 0: `kubectl scale deployment --replicas=1 {}`",
-                place(name)
-            ),
-        ),
-        available if available < wanted => {
-            let advice = format!(
-                "see its Pods: `kubectl describe deployment {}`",
-                place(name)
-            );
-            DoctorFinding::problem(text, advice)
-        }
-        _ => DoctorFinding::good(text),
-    }];
-    match pods {
-        Ok(pods) => findings.extend(pods.iter().filter_map(check_pod)),
-        Err(unseen) => findings.push(unseen.finding(&format!("the Pods of {name}"))),
+            format!("see its Pods: `kubectl describe deployment {place}`"),
+        );
+    } else {
+        findings.good(text);
     }
+    let pods = findings.known(pods, &format!("the Pods of {name}"));
+    let pods = pods.into_iter().flatten().filter_map(check_pod);
+    findings.0.extend(pods);
     findings
 }
 
 fn check_pod(facts: &PodFacts) -> Option<DoctorFinding> {
     let pod = &facts.pod;
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let metadata = &pod["metadata"];
     let (name, namespace) = (
-        text(&pod["metadata"]["name"]),
-        text(&pod["metadata"]["namespace"]),
+        json_text(&metadata["name"]),
+        json_text(&metadata["namespace"]),
     );
-    if is_ready(pod) || !pod["metadata"]["deletionTimestamp"].is_null() {
+    if is_ready(pod) || !metadata["deletionTimestamp"].is_null() {
         return None;
     }
-    let containers = pod["status"]["containerStatuses"].as_array();
-    let mut waiting = containers.into_iter().flatten().filter(|container| {
-        let reason = text(&container["state"]["waiting"]["reason"]);
-        !reason.is_empty() && !STARTING.contains(&&*reason)
-    });
-    if let Some(container) = waiting.next() {
-        let reason = text(&container["state"]["waiting"]["reason"]);
+    for container in json_items(&pod["status"]["containerStatuses"]) {
+        let waiting = &container["state"]["waiting"];
+        let reason = json_text(&waiting["reason"]);
+        if reason.is_empty() || STARTING.contains(&reason) {
+            continue;
+        }
         let ended = &container["lastState"]["terminated"];
+        let (end, message) = (json_text(&ended["reason"]), json_text(&ended["message"]));
         let last = match ended["exitCode"].as_i64() {
-            Some(code) => format!(
-                "{} (exit code {code}) {}",
-                text(&ended["reason"]),
-                text(&ended["message"])
-            ),
-            None => text(&container["state"]["waiting"]["message"]),
+            Some(code) => format!("{end} (exit code {code}) {message}"),
+            None => json_text(&waiting["message"]).to_owned(),
         };
-        let advice = match ended.is_null() {
-            true => format!("`kubectl describe pod --namespace {namespace} {name}`"),
-            false => format!("`kubectl logs --previous --namespace {namespace} {name}`"),
+        let command = match ended.is_null() {
+            true => "describe pod",
+            false => "logs --previous",
         };
-        return Some(DoctorFinding::problem(
-            format!("Pod {name} is in {reason}: {}", last.trim()),
-            advice,
-        ));
+        let text = format!("Pod {name} is in {reason}: {}", last.trim());
+        let advice = format!("`kubectl {command} --namespace {namespace} {name}`");
+        return Some(DoctorFinding::problem(text, advice));
     }
-    let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
-    let messages = conditions
-        .filter(|condition| condition["status"] == "False")
-        .map(|condition| text(&condition["message"]));
-    let mut messages: Vec<String> = messages.filter(|message| !message.is_empty()).collect();
+    let conditions = json_items(&pod["status"]["conditions"]);
+    let failed = conditions.filter(|condition| condition["status"] == "False");
+    let messages = failed.map(|condition| json_text(&condition["message"]));
+    let mut messages: Vec<&str> = messages.filter(|message| !message.is_empty()).collect();
     messages.dedup();
-    messages.extend(facts.readiness.clone());
-    let because = match messages.is_empty() {
-        true => String::new(),
-        false => format!(": {}", messages.join("; ")),
-    };
+    messages.extend(facts.readiness.as_deref());
+    let colon = if messages.is_empty() { "" } else { ": " };
+    let text = format!("Pod {name} is not ready{colon}{}", messages.join("; "));
     let advice = format!(
         "`kubectl logs --namespace {namespace} {name}`; its /readyz?verbose says which check fails"
     );
-    Some(DoctorFinding::problem(
-        format!("Pod {name} is not ready{because}"),
-        advice,
-    ))
+    Some(DoctorFinding::problem(text, advice))
 }
 
-/// Returns whether a Pod has the condition Ready.
 pub(crate) fn is_ready(pod: &Value) -> bool {
-    let mut conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
-    conditions.any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
+    json_items(&pod["status"]["conditions"])
+        .any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
 }
 
 fn wanted_replicas(deployment: &Value) -> i64 {
@@ -283,7 +255,8 @@ mod tests {
             "greeter-system/greeter",
             &Ok(Some(deployment(0))),
             &Ok(pods),
-        );
+        )
+        .0;
         let texts: Vec<&str> = found.iter().map(|finding| &*finding.text).collect();
         let expected = [
             "Deployment greeter-system/greeter has 0 of 2 replicas available, with the image greeter:1",
@@ -301,7 +274,8 @@ mod tests {
             "a/b",
             &Ok(Some(deployment(2))),
             &Ok(vec![pod(&ready, None)]),
-        );
+        )
+        .0;
         assert!(
             matches!(&*healthy, [one] if one.level == FindingLevel::Good),
             "{healthy:?}"

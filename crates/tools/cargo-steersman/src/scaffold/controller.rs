@@ -1,24 +1,19 @@
 //! Machine: the files of a controller of a kind that the operator has already, or that it does not define.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::Files;
-use super::template::{filled, with_sections};
+use super::template::{filled, owned};
 use crate::names::{ControllerNames, ProgramName};
 
-/// The kind that a controller reconciles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ControllerTarget {
-    /// The kind, such as `Greeting`.
     pub(crate) kind: String,
     /// The name of its type in Rust, which is mostly the kind.
     pub(crate) type_name: String,
     /// The module of its type; for a type of the operator below the crate.
     pub(crate) path: String,
-    /// Whether its objects are in namespaces.
     pub(crate) is_namespaced: bool,
-    /// Where the kind comes from.
     pub(crate) origin: KindOrigin,
 }
 
@@ -27,21 +22,17 @@ pub(crate) struct ControllerTarget {
 pub(crate) enum KindOrigin {
     /// The operator defines the kind, and has samples of it.
     Own,
-    /// Kubernetes has the kind.
     BuiltIn {
-        /// A valid object as YAML, for the test.
         object: String,
     },
     /// Another program installs the definition of the kind.
     External {
         /// The path of the file of the definition, below the folder of the operator.
         definition: String,
-        /// A valid object as YAML, for the test.
         object: String,
     },
 }
 
-/// The files of a controller.
 const CONTROLLER: [(&str, &str); 2] = [
     (
         "src/controllers/{{module}}.rs",
@@ -68,34 +59,28 @@ pub(crate) fn controller(
         KindOrigin::External { object, definition } => (Some(object), Some(definition)),
     };
     let is_built_in = matches!(target.origin, KindOrigin::BuiltIn { .. });
-    let (path, path_in_tests) = match is_built_in {
-        true => (target.path.clone(), target.path.clone()),
-        false => (
-            format!("crate::{}", target.path),
-            format!("{library}::{}", target.path),
-        ),
+    let path_from = |root: &str| match is_built_in {
+        true => target.path.clone(),
+        false => format!("{root}::{}", target.path),
     };
-    let sample = match object {
-        Some(_) => object_file.clone(),
-        None => "config/samples".to_owned(),
+    let namespace = if target.is_namespaced {
+        "namespace"
+    } else {
+        "_"
     };
-    let namespace = match target.is_namespaced {
-        true => "namespace",
-        false => "_",
-    };
-    let values = BTreeMap::from([
-        ("library", library.clone()),
-        ("name", names.name.clone()),
-        ("module", names.module.clone()),
-        ("prefix", names.type_prefix.clone()),
-        ("kind", target.kind.clone()),
-        ("type", target.type_name.clone()),
-        ("path", path),
-        ("path_in_tests", path_in_tests),
-        ("namespace", namespace.to_owned()),
-        ("sample", sample),
-        ("definition", definition.cloned().unwrap_or_default()),
-        ("domain", domain.to_owned()),
+    let values = owned([
+        ("library", library),
+        ("name", &names.name),
+        ("module", &names.module),
+        ("prefix", &names.type_prefix),
+        ("kind", &target.kind),
+        ("type", &target.type_name),
+        ("path", &path_from("crate")),
+        ("path_in_tests", &path_from(library)),
+        ("namespace", namespace),
+        ("sample", object.map_or("config/samples", |_| &object_file)),
+        ("definition", definition.map_or("", String::as_str)),
+        ("domain", domain),
     ]);
     let sections = [
         ("namespaced", target.is_namespaced),
@@ -109,11 +94,7 @@ pub(crate) fn controller(
         ("builtin", is_built_in),
         ("inside", !is_built_in),
     ];
-    let templates = CONTROLLER.map(|(path, text)| (path, with_sections(text, &sections)));
-    let templates = templates.each_ref().map(|(path, text)| (*path, &**text));
-    let mut files = filled(&templates, &values);
-    if let Some(object) = object {
-        files.insert(PathBuf::from(object_file), object.clone());
-    }
+    let mut files = filled(&CONTROLLER, &values, &sections);
+    files.extend(object.map(|object| (PathBuf::from(object_file), object.clone())));
     files
 }

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::path::Path;
 
 use super::Files;
 
+pub(super) type Values = BTreeMap<&'static str, String>;
+
 /// Keeps the texts between `{{#name}}` and `{{/name}}` of the sections that are on, and removes the others. A line that
 /// is only a mark goes with it.
-pub(super) fn with_sections(text: &str, sections: &[(&str, bool)]) -> String {
+fn with_sections(text: &str, sections: &[(&str, bool)]) -> String {
     let mut text = text.to_owned();
     for (name, is_on) in sections {
         let (begin, end) = (format!("{{{{#{name}}}}}"), format!("{{{{/{name}}}}}"));
@@ -37,8 +38,16 @@ fn mark(text: &str, at: usize, length: usize) -> Range<usize> {
     }
 }
 
-/// Replaces each `{{name}}` in the paths and texts of templates by its value.
-pub(super) fn filled(templates: &[(&str, &str)], values: &BTreeMap<&'static str, String>) -> Files {
+pub(super) fn owned<const N: usize>(values: [(&'static str, &str); N]) -> Values {
+    values.map(|(name, value)| (name, value.to_owned())).into()
+}
+
+/// Keeps the sections of templates that are on, and replaces each `{{name}}` in their paths and texts by its value.
+pub(super) fn filled(
+    templates: &[(&str, &str)],
+    values: &Values,
+    sections: &[(&str, bool)],
+) -> Files {
     let fill = |text: &str| {
         let fill_one = |text: String, (name, value): (&&str, &String)| {
             text.replace(&format!("{{{{{name}}}}}"), value)
@@ -47,7 +56,7 @@ pub(super) fn filled(templates: &[(&str, &str)], values: &BTreeMap<&'static str,
     };
     let files = templates.iter().map(|(path, content)| {
         let path = fill(path);
-        (Path::new(&path).to_path_buf(), fill(content))
+        (path.into(), fill(&with_sections(content, sections)))
     });
     files.collect()
 }

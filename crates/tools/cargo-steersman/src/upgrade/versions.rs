@@ -5,13 +5,11 @@ use toml_edit::{DocumentMut, Item, TableLike, Value};
 
 use crate::record::first_line;
 
-/// The tables of dependencies.
 const TABLES: [&str; 3] = ["dependencies", "dev-dependencies", "build-dependencies"];
 
 /// A manifest with moved dependencies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MovedManifest {
-    /// The text of the manifest.
     pub(crate) text: String,
     /// What the user has to do, a sentence each.
     pub(crate) notes: Vec<String>,

@@ -1,8 +1,9 @@
 //! Driver: finds the definition of a kind that another program installs.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::Value;
+use steersman_object::{json_items, json_text};
 use steersman_testenv::apiserver::ApiServer;
 use steersman_testenv::apiserver::manifests;
 
@@ -13,7 +14,6 @@ use crate::names::{type_name, version_age};
 /// The folder of definitions that other programs install, below that of the operator.
 pub(crate) const EXTERNAL: &str = "config/external";
 
-/// A kind that another program defines.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ExternalKind {
     pub(crate) group: String,
@@ -21,14 +21,11 @@ pub(crate) struct ExternalKind {
     pub(crate) kind: String,
     pub(crate) plural: String,
     pub(crate) is_namespaced: bool,
-    /// The schema of the version.
     pub(crate) schema: Value,
-    /// The whole definition.
     pub(crate) definition: Value,
 }
 
 impl ExternalKind {
-    /// Returns the name of the type in Rust.
     pub(crate) fn type_name(&self) -> String {
         type_name(&self.kind)
     }
@@ -38,7 +35,6 @@ impl ExternalKind {
         format!("{}/{}", self.group, self.version)
     }
 
-    /// Returns whether it is the kind of these names.
     pub(crate) fn is(&self, api_version: &str, kind: &str) -> bool {
         self.kind == kind && self.api_version() == api_version
     }
@@ -126,8 +122,8 @@ fn kinds(path: &Path) -> Result<Vec<ExternalKind>, Error> {
             continue;
         }
         let spec = &definition["spec"];
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        for version in spec["versions"].as_array().into_iter().flatten() {
+        let text = |value: &Value| json_text(value).to_owned();
+        for version in json_items(&spec["versions"]) {
             if version["served"] != true {
                 continue;
             }
@@ -150,26 +146,18 @@ fn kinds(path: &Path) -> Result<Vec<ExternalKind>, Error> {
 
 /// Refuses a definition with names that cannot be names of files and of types.
 fn check(kind: &ExternalKind, path: &Path) -> Result<(), Error> {
-    let is_word =
-        |text: &str| !text.is_empty() && text.chars().all(|letter| letter.is_ascii_alphanumeric());
-    let is_host = |text: &str| {
-        !text.is_empty()
-            && text
-                .chars()
-                .all(|letter| letter.is_ascii_alphanumeric() || "-.".contains(letter))
+    let has_only = |text: &str, others: &str| {
+        let is_one = |letter: char| letter.is_ascii_alphanumeric() || others.contains(letter);
+        !text.is_empty() && text.chars().all(is_one)
     };
     let begins = kind
         .kind
         .starts_with(|letter: char| letter.is_ascii_uppercase());
-    match begins
-        && is_word(&kind.kind)
-        && is_word(&kind.version)
-        && is_host(&kind.plural)
-        && is_host(&kind.group)
-    {
+    let are_words = has_only(&kind.kind, "") && has_only(&kind.version, "");
+    match begins && are_words && has_only(&kind.plural, "-.") && has_only(&kind.group, "-.") {
         true => Ok(()),
         false => Err(Error::Definition {
-            path: PathBuf::from(path),
+            path: path.to_owned(),
             problem: format!(
                 "the definition of {:?} in {:?} lacks a kind, a plural name, a group or a version, or has one that no \
                  API server accepts",

@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 
-/// The longest line.
 const WIDTH: usize = 100;
 
 /// Returns the lines of a doc comment for a schema: its description, and the values that it lists. Markdown reads it as
@@ -45,7 +44,6 @@ fn split(text: &str) -> Vec<String> {
     paragraphs
 }
 
-/// The beginning of an item of a list.
 const ITEM: &str = "- ";
 
 /// Returns the lines of a paragraph; `None` if it has no words.

@@ -18,7 +18,6 @@ pub(super) fn object(api_version: &str, kind: &str, schema: &Value) -> Value {
     object
 }
 
-/// Returns a value that a schema accepts.
 fn of(schema: &Value) -> Value {
     if !schema["default"].is_null() {
         return schema["default"].clone();

@@ -8,18 +8,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use serde_json::Value;
+use steersman_object::json_items;
 
 use super::definition::ExternalKind;
 use super::docs::doc_lines;
 use super::rust_names::{field_name, type_name, unlike};
 
-/// The types of one kind.
 #[derive(Debug, Default)]
 struct RustTypes {
     /// The texts of the structs, in the order of their names.
     structs: Vec<String>,
     names: BTreeSet<String>,
-    /// The names that are imported from each module.
     imports: BTreeMap<&'static str, BTreeSet<&'static str>>,
 }
 
@@ -38,7 +37,6 @@ const SERIALIZE: (&str, &str) = ("serde", "Serialize");
 const TIME: (&str, &str) = (META, "Time");
 const VALUE: (&str, &str) = ("steersman::serde_json", "Value");
 const WHOLE_OBJECT: (&str, &str) = ("steersman::object", "WholeObject");
-/// The module of the types of metadata.
 const META: &str = "k8s_openapi::apimachinery::pkg::apis::meta::v1";
 /// All imports: no struct gets the name of an import.
 const IMPORTED: [(&str, &str); 11] = [
@@ -98,7 +96,6 @@ pub(crate) fn source(kind: &ExternalKind, origin: &str) -> String {
 }
 
 impl RustTypes {
-    /// Adds the struct of the objects.
     fn object(&mut self, schema: &Value, root: &str) {
         let at = self.begin();
         let mut fields = "    #[serde(default)]\n    pub metadata: ObjectMeta,\n".to_owned();
@@ -211,7 +208,6 @@ impl RustTypes {
         }
     }
 
-    /// Imports a type, and returns its name.
     fn import(&mut self, (module, name): (&'static str, &'static str)) -> String {
         self.imports.entry(module).or_default().insert(name);
         name.to_owned()
@@ -261,6 +257,5 @@ fn is_condition(schema: &Value) -> bool {
 }
 
 fn names_in(list: &Value) -> Vec<&str> {
-    let names = list.as_array().into_iter().flatten();
-    names.filter_map(Value::as_str).collect()
+    json_items(list).filter_map(Value::as_str).collect()
 }

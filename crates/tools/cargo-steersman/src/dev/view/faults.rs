@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use super::requests::ViewRequest;
 
-/// A fault of the embedded API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ViewFault {
     /// Every open watch ends.
@@ -18,6 +17,14 @@ pub(crate) enum ViewFault {
     SlowLink,
     /// The past revisions are forgotten, and every open watch ends with 410.
     Expiry,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FaultWords {
+    pub(crate) key: char,
+    /// The name in the footer, which has little room.
+    pub(crate) short: &'static str,
+    pub(crate) name: &'static str,
 }
 
 /// The injected faults until all is as before, and what the operator watches and fails at.
@@ -46,7 +53,6 @@ struct InjectedFault {
     is_late: bool,
 }
 
-/// The number of writes that get a 409.
 pub(crate) const CONFLICTS: u32 = 3;
 /// The delay of each request over a slow link, in milliseconds.
 pub(crate) const SLOW_MILLIS: u64 = 800;
@@ -65,40 +71,17 @@ impl ViewFault {
         Self::Expiry,
     ];
 
-    /// Returns the key that injects the fault.
-    pub(crate) fn key(self) -> char {
-        match self {
-            Self::CutWatches => 'w',
-            Self::Conflicts => 'c',
-            Self::Outage => 'o',
-            Self::SlowLink => 's',
-            Self::Expiry => 'x',
-        }
+    pub(crate) fn words(self) -> FaultWords {
+        let (key, short, name) = match self {
+            Self::CutWatches => ('w', "cut", "cut watches"),
+            Self::Conflicts => ('c', "409", "conflicts"),
+            Self::Outage => ('o', "outage", "outage"),
+            Self::SlowLink => ('s', "slow", "slow link"),
+            Self::Expiry => ('x', "410", "expire"),
+        };
+        FaultWords { key, short, name }
     }
 
-    /// Returns the name of the fault in the footer, which has little room.
-    pub(crate) fn short(self) -> &'static str {
-        match self {
-            Self::CutWatches => "cut",
-            Self::Conflicts => "409",
-            Self::Outage => "outage",
-            Self::SlowLink => "slow",
-            Self::Expiry => "410",
-        }
-    }
-
-    /// Returns the name of the fault.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::CutWatches => "cut watches",
-            Self::Conflicts => "conflicts",
-            Self::Outage => "outage",
-            Self::SlowLink => "slow link",
-            Self::Expiry => "expire",
-        }
-    }
-
-    /// Returns what the fault does.
     pub(crate) fn effect(self) -> String {
         match self {
             Self::CutWatches => "every open watch ends".to_owned(),
@@ -109,7 +92,6 @@ impl ViewFault {
         }
     }
 
-    /// Returns whether the fault lasts until it is lifted.
     fn lasts(self) -> bool {
         matches!(self, Self::Conflicts | Self::Outage | Self::SlowLink)
     }
@@ -133,7 +115,6 @@ impl FaultWatch {
             .map(|known| (known.fault, known.is_over))
     }
 
-    /// Notes that a fault was injected.
     pub(crate) fn inject(&mut self, fault: ViewFault, now: Instant) {
         self.injected.retain(|known| known.fault != fault);
         let missing = match fault.ends_watches() {
@@ -160,7 +141,6 @@ impl FaultWatch {
         }
     }
 
-    /// Notes a request of the operator.
     pub(crate) fn note_request(&mut self, request: &ViewRequest, now: Instant) {
         if let Some(watched) = request.watched.as_ref().filter(|_| request.is_good()) {
             for known in &mut self.injected {
@@ -177,7 +157,6 @@ impl FaultWatch {
         }
     }
 
-    /// Notes the problems in the diagnostics.
     pub(crate) fn note_problems(&mut self, problems: BTreeSet<String>, now: Instant) {
         for known in &mut self.injected {
             if !problems.is_subset(&known.before) {
@@ -220,7 +199,7 @@ impl FaultWatch {
 
 impl InjectedFault {
     fn settled(&self) -> String {
-        let name = self.fault.name();
+        let name = self.fault.words().name;
         let took = self.last_problem.saturating_duration_since(self.since);
         let took = took.as_secs_f64();
         match self.fault {
@@ -243,7 +222,7 @@ impl InjectedFault {
             .map(|kind| format!("no watch of {kind}"));
         let problems = problems.difference(&self.before).cloned();
         let lasting: Vec<String> = watches.chain(problems).collect();
-        let (name, seconds) = (self.fault.name(), LATE.as_secs());
+        let (name, seconds) = (self.fault.words().name, LATE.as_secs());
         format!(
             "{name}: not as before after {seconds} s: {}",
             lasting.join("; ")

@@ -10,7 +10,6 @@ use super::requests::{RequestTally, ViewRequest};
 use super::snapshot::{OperatorSnapshot, ReconcileRow};
 use super::tail::LogTail;
 
-/// The state of the view.
 #[derive(Debug)]
 pub(crate) struct ViewModel {
     pub(crate) heading: Heading,
@@ -34,7 +33,6 @@ pub(crate) struct ViewModel {
 #[derive(Clone, Debug)]
 pub(crate) struct Heading {
     pub(crate) name: String,
-    /// The API server.
     pub(crate) server: String,
     /// How other programs reach the API server.
     pub(crate) access: String,
@@ -42,7 +40,6 @@ pub(crate) struct Heading {
     pub(crate) is_embedded: bool,
 }
 
-/// The last build.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum BuildState {
     /// The build succeeded, or there was no build.
@@ -53,17 +50,13 @@ pub(crate) enum BuildState {
     Failed(Vec<String>),
 }
 
-/// The operator's process.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum OperatorState {
-    /// No process runs.
     Absent,
     Running(Instant),
-    /// The process ended by itself.
     Ended(String),
 }
 
-/// A line about what happened.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct JournalLine {
     pub(crate) at: Instant,
@@ -71,7 +64,6 @@ pub(crate) struct JournalLine {
     pub(crate) text: String,
 }
 
-/// How a line is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
     Plain,
@@ -87,11 +79,8 @@ pub(crate) enum Tone {
 #[derive(Debug)]
 pub(crate) enum ViewEvent {
     Key(KeyEvent),
-    /// The session says something.
     Said(String),
-    /// The session reports a problem.
     Problem(String),
-    /// Cargo printed a line.
     BuildLine(String),
     BuildBegan,
     BuildEnded {
@@ -100,17 +89,14 @@ pub(crate) enum ViewEvent {
     OperatorStarted,
     OperatorStopped,
     OperatorEnded(String),
-    /// The operator printed a line.
     LogLine(String),
     Snapshot(Box<OperatorSnapshot>),
     Requests(Vec<ViewRequest>),
     /// The fault has had its effect.
     Spent(ViewFault),
-    /// Time has passed.
     Tick,
 }
 
-/// What a key asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ViewCommand {
     Quit,
@@ -123,7 +109,6 @@ pub(crate) enum ViewCommand {
 const KEPT: usize = 300;
 /// The number of lines of a failed build that are kept.
 const ERROR_LINES: usize = 60;
-/// The number of lines that a page of the log has.
 const PAGE: usize = 10;
 
 impl ViewModel {
@@ -178,7 +163,7 @@ impl ViewModel {
             }
             ViewEvent::Spent(fault) => {
                 self.faults.lift(fault, now);
-                let text = format!("{}: every one was sent", fault.name());
+                let text = format!("{}: every one was sent", fault.words().name);
                 self.note(Tone::Fault, &text, now);
             }
             ViewEvent::Tick => {}
@@ -189,7 +174,6 @@ impl ViewModel {
         None
     }
 
-    /// Adds a line to the journal.
     pub(crate) fn note(&mut self, tone: Tone, text: &str, at: Instant) {
         // An error may have several lines.
         for line in text.lines() {
@@ -232,7 +216,7 @@ impl ViewModel {
     /// A fault that lasts is lifted with the key that injected it.
     fn press_fault(&mut self, char: char, now: Instant) -> Option<ViewCommand> {
         let mut faults = ViewFault::ALL.into_iter();
-        let fault = faults.find(|fault| fault.key() == char)?;
+        let fault = faults.find(|fault| fault.words().key == char)?;
         if !self.heading.is_embedded {
             let text = "faults are only there with the embedded API server, without --real";
             self.note(Tone::Bad, text, now);
@@ -240,11 +224,11 @@ impl ViewModel {
         }
         if self.faults.is_on(fault) {
             self.faults.lift(fault, now);
-            self.note(Tone::Fault, &format!("{}: lifted", fault.name()), now);
+            self.note(Tone::Fault, &format!("{}: lifted", fault.words().name), now);
             return Some(ViewCommand::Lift(fault));
         }
         self.faults.inject(fault, now);
-        let text = format!("{}: {}", fault.name(), fault.effect());
+        let text = format!("{}: {}", fault.words().name, fault.effect());
         self.note(Tone::Fault, &text, now);
         Some(ViewCommand::Inject(fault))
     }
@@ -303,19 +287,15 @@ impl ViewModel {
     }
 }
 
-impl Heading {
-    /// Returns how long something lasts or lasted.
-    pub(crate) fn lasting(time: Duration) -> String {
-        let seconds = time.as_secs();
-        match seconds {
-            0..120 => format!("{seconds} s"),
-            120..7200 => format!("{} min", seconds / 60),
-            _ => format!("{} h", seconds / 3600),
-        }
+/// Returns how long something lasts or lasted.
+pub(crate) fn lasting(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ 0..120 => format!("{seconds} s"),
+        seconds @ 120..7200 => format!("{} min", seconds / 60),
+        seconds => format!("{} h", seconds / 3600),
     }
 }
 
-/// Returns the lines of a failed build from the first error on.
 fn errors(lines: Vec<String>) -> Vec<String> {
     let is_error = |line: &String| line.starts_with("error");
     let first = lines.iter().position(is_error);

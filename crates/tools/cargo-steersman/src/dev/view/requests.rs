@@ -27,7 +27,6 @@ pub(crate) struct RequestTally {
     refused: VecDeque<(Instant, String)>,
 }
 
-/// The period of the rate.
 const PERIOD: Duration = Duration::from_secs(10);
 /// The number of refused requests that are kept.
 const KEPT: usize = 50;
@@ -40,12 +39,7 @@ impl ViewRequest {
         if !record.group.is_empty() {
             resource = format!("{resource}.{}", record.group);
         }
-        let place = match (&record.namespace, &record.name) {
-            (Some(namespace), Some(name)) => format!(" {namespace}/{name}"),
-            (Some(namespace), None) => format!(" in {namespace}"),
-            (None, Some(name)) => format!(" {name}"),
-            (None, None) => String::new(),
-        };
+        let place = place(record);
         let subresource = record.subresource.as_ref();
         let subresource = subresource.map_or_else(String::new, |name| format!("/{name}"));
         let target = format!("{resource}{subresource}{place}");
@@ -62,20 +56,32 @@ impl ViewRequest {
         self.status.is_some_and(|status| status < 400)
     }
 
+    pub(crate) fn is_read(&self) -> bool {
+        matches!(self.verb, "get" | "list" | "watch")
+    }
+
     /// Returns whether the request failed: a read of an object that is not there is no failure, and an expired read
     /// begins anew.
     pub(crate) fn is_refused(&self) -> bool {
-        let is_read = matches!(self.verb, "get" | "list" | "watch");
         match self.status {
-            Some(404 | 410) if is_read => false,
+            Some(404 | 410) if self.is_read() => false,
             Some(status) => status >= 400,
             None => true,
         }
     }
 }
 
+/// Returns the object or namespace of a request, after a space. The name of a created object is in the body.
+pub(crate) fn place(record: &RequestRecord) -> String {
+    match (&record.namespace, &record.name) {
+        (Some(namespace), Some(name)) => format!(" {namespace}/{name}"),
+        (Some(namespace), None) => format!(" in {namespace}"),
+        (None, Some(name)) => format!(" {name}"),
+        (None, None) => String::new(),
+    }
+}
+
 impl RequestTally {
-    /// Counts a request.
     pub(crate) fn note(&mut self, request: &ViewRequest, now: Instant) {
         *self.by_verb.entry(request.verb).or_default() += 1;
         self.recent.push_back(now);
@@ -106,7 +112,6 @@ impl RequestTally {
         format!("{rate:.1}/s  {}  refused {refusals}", by_verb.join("  "))
     }
 
-    /// Returns the last refused requests, the newest first.
     pub(crate) fn refused(&self) -> impl Iterator<Item = &(Instant, String)> {
         self.refused.iter().rev()
     }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use steersman_object::{json_items, json_text};
 
 /// What an operator says about itself at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -14,7 +15,6 @@ pub(crate) struct OperatorSnapshot {
     pub(crate) reconciles: Vec<ReconcileRow>,
 }
 
-/// An informer.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct KindRow {
     /// The plural with the group, and the namespace if the informer has one.
@@ -26,7 +26,6 @@ pub(crate) struct KindRow {
     pub(crate) objects: Option<u64>,
 }
 
-/// A controller with its queue.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ControllerRow {
     pub(crate) name: String,
@@ -38,7 +37,6 @@ pub(crate) struct ControllerRow {
     pub(crate) waiting_for: Vec<String>,
 }
 
-/// A reconcile that has ended.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ReconcileRow {
     pub(crate) controller: String,
@@ -52,9 +50,7 @@ pub(crate) struct ReconcileRow {
     pub(crate) ended: Instant,
 }
 
-/// The number of objects of each kind.
 const OBJECTS: &str = "steersman_informer_objects";
-/// The number of retries of each queue.
 const RETRIES: &str = "workqueue_retries_total";
 
 impl OperatorSnapshot {
@@ -62,17 +58,15 @@ impl OperatorSnapshot {
     pub(crate) fn read(diagnostics: &Value, metrics: &str, now: Instant) -> Self {
         let objects = series(metrics, OBJECTS, "name");
         let retries = series(metrics, RETRIES, "name");
-        let all = |name: &str| diagnostics[name].as_array().into_iter().flatten();
+        let kinds = json_items(&diagnostics["informers"]);
+        let controllers = json_items(&diagnostics["controllers"]);
+        let reconciles = json_items(&diagnostics["reconciles"]);
         Self {
-            kinds: all("informers")
-                .map(|one| KindRow::read(one, &objects))
-                .collect(),
-            controllers: all("controllers")
+            kinds: kinds.map(|one| KindRow::read(one, &objects)).collect(),
+            controllers: controllers
                 .map(|one| ControllerRow::read(one, &retries))
                 .collect(),
-            reconciles: all("reconciles")
-                .map(|one| ReconcileRow::read(one, now))
-                .collect(),
+            reconciles: reconciles.map(|one| ReconcileRow::read(one, now)).collect(),
         }
     }
 
@@ -116,15 +110,13 @@ impl ControllerRow {
         let name = text(controller, "name");
         let work = &controller["work"];
         let number = |key: &str| work[key].as_u64().unwrap_or_default();
-        let waiting = controller["waitingFor"].as_array().into_iter().flatten();
+        let waiting = json_items(&controller["waitingFor"]).filter_map(Value::as_str);
         Self {
             ready: number("ready"),
             running: number("running"),
             finished: number("finished"),
             retries: retries.get(&name).copied().unwrap_or_default(),
-            waiting_for: waiting
-                .filter_map(|one| one.as_str().map(str::to_owned))
-                .collect(),
+            waiting_for: waiting.map(str::to_owned).collect(),
             name,
         }
     }
@@ -148,25 +140,23 @@ impl ReconcileRow {
         }
     }
 
-    /// Returns whether the reconcile succeeded.
     pub(crate) fn is_good(&self) -> bool {
         self.result == "success"
     }
 }
 
 fn text(value: &Value, key: &str) -> String {
-    value[key].as_str().unwrap_or_default().to_owned()
+    json_text(&value[key]).to_owned()
 }
 
 /// Returns the values of a metric by one of its labels; series that differ in other labels are added up.
 fn series(metrics: &str, metric: &str, label: &str) -> BTreeMap<String, u64> {
     let mut found = BTreeMap::new();
     for line in metrics.lines() {
-        let rest = line.strip_prefix(metric);
-        let Some((labels, value)) = rest
-            .and_then(|rest| rest.strip_prefix('{'))
-            .and_then(|rest| rest.rsplit_once("} "))
-        else {
+        let rest = line
+            .strip_prefix(metric)
+            .and_then(|rest| rest.strip_prefix('{'));
+        let Some((labels, value)) = rest.and_then(|rest| rest.rsplit_once("} ")) else {
             continue;
         };
         let begin = format!("{label}=\"");

@@ -6,7 +6,6 @@ use std::collections::VecDeque;
 #[derive(Debug, Default)]
 pub(crate) struct LogTail {
     lines: VecDeque<String>,
-    /// The number of lines that were dropped.
     dropped: usize,
     /// The number of the line after the last shown one; `None` if the newest is shown.
     end: Option<usize>,
@@ -19,7 +18,6 @@ const KEPT: usize = 5000;
 const WIDEST: usize = 1000;
 
 impl LogTail {
-    /// Adds a line of the operator.
     pub(crate) fn push(&mut self, line: &str) {
         self.lines.push_back(plain(line));
         if self.lines.len() > KEPT {
@@ -35,7 +33,6 @@ impl LogTail {
         }
     }
 
-    /// Returns the lines of the build.
     pub(crate) fn take_build(&mut self) -> Vec<String> {
         std::mem::take(&mut self.build)
     }

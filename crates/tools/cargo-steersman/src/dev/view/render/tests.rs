@@ -9,7 +9,7 @@ use ratatui::style::Color;
 use serde_json::json;
 
 use super::*;
-use crate::dev::view::model::{ViewCommand, ViewEvent};
+use crate::dev::view::model::{Heading, ViewCommand, ViewEvent};
 use crate::dev::view::requests::ViewRequest;
 use crate::dev::view::snapshot::OperatorSnapshot;
 
@@ -51,10 +51,9 @@ impl Session {
 
     /// Draws a picture, with a line per row, without the spaces at their ends.
     fn draw(&mut self, millis: u64, width: u16, height: u16) -> String {
-        let painter = Painter { has_colors: false };
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
         let now = self.at(millis);
-        let drawn = terminal.draw(|frame| painter.draw(frame, &mut self.model, now));
+        let drawn = terminal.draw(|frame| draw(frame, &mut self.model, now, false));
         let buffer = drawn.unwrap().buffer.clone();
         let rows = buffer.content().chunks(usize::from(width).max(1));
         let rows = rows.map(|cells| {
@@ -260,9 +259,8 @@ fn a_terminal_that_is_to_have_no_colors_gets_none() {
     let mut session = after_an_outage();
     let now = session.at(30_000);
     let mut has_color = |has_colors| {
-        let painter = Painter { has_colors };
         let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
-        let drawn = terminal.draw(|frame| painter.draw(frame, &mut session.model, now));
+        let drawn = terminal.draw(|frame| draw(frame, &mut session.model, now, has_colors));
         let cells = drawn.unwrap().buffer.content().to_vec();
         cells.iter().any(|cell| cell.fg != Color::Reset)
     };
