@@ -258,14 +258,17 @@ impl Installer<'_> {
         check_versions(&present)?;
         let (definition, version) = (self.report.name, &*stored.version);
         self.report.enter(CrdPhase::Migrating, None);
-        let has_stored_pages = |progress: &MigrationProgress| progress.continue_token().is_some();
-        if !stored.progress.as_ref().is_some_and(has_stored_pages) {
+        let progress = stored.progress.clone().unwrap_or_default();
+        if progress.continue_token.is_none() {
             info!(
                 definition,
                 version, "objects may be stored in other versions: they are migrated"
             );
             // DEF-4: before the server shortens its list of versions.
-            let begun = MigrationProgress::begin(stored.generation);
+            let begun = MigrationProgress {
+                generation: stored.generation,
+                ..MigrationProgress::default()
+            };
             self.requests.annotate(Some(begun.text())).await?;
             sleep(self.settle).await;
             let (client, generation) = (&self.requests.client, stored.generation);
@@ -282,7 +285,7 @@ impl Installer<'_> {
             }
         }
         let mut migration = Migration::new(&self.requests, self.report, kind, stored.generation);
-        migration.run(stored.progress.clone()).await?;
+        migration.run(progress).await?;
         self.prune(&stored).await
     }
 

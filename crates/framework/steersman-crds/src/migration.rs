@@ -25,20 +25,18 @@ pub(crate) struct Migration<'a> {
     generation: i64,
     /// The number of objects that are stored in the present version, with those before an interruption.
     done: u64,
-    refused: RefusedObjects,
-    last_line: Instant,
-}
-
-/// The objects that the server did not store anew.
-#[derive(Default)]
-struct RefusedObjects {
-    count: u64,
+    /// The number of objects that the server did not store anew.
+    refused: u64,
+    /// The first of these objects, with the answers of the server.
     examples: Vec<String>,
+    last_line: Instant,
 }
 
 /// The number of objects in a page. A page is read as metadata only.
 const PAGE: u32 = 500;
+/// The number of writes at a time.
 const AT_ONCE: usize = 8;
+/// The number of refused objects that are named.
 const EXAMPLES: usize = 3;
 /// The number of refused objects after which the migration pauses: most likely all are refused.
 const MOST_REFUSED: u64 = 100;
@@ -58,7 +56,8 @@ impl<'a> Migration<'a> {
             kind,
             generation,
             done: 0,
-            refused: RefusedObjects::default(),
+            refused: 0,
+            examples: Vec::new(),
             last_line: Instant::now(),
         }
     }
@@ -69,11 +68,9 @@ impl<'a> Migration<'a> {
     ///
     /// [`Error::NotMigrated`] if the server refused objects, and [`Error::Request`] if a request failed. A later call
     /// with the saved progress goes on.
-    pub(crate) async fn run(&mut self, progress: Option<MigrationProgress>) -> Result<(), Error> {
-        let mut token = progress.and_then(|progress| {
-            self.done = progress.migrated;
-            progress.continue_token().map(str::to_owned)
-        });
+    pub(crate) async fn run(&mut self, progress: MigrationProgress) -> Result<(), Error> {
+        self.done = progress.migrated;
+        let mut token = progress.continue_token;
         loop {
             let (objects, next, remaining) = match self.page(token.as_deref()).await {
                 Ok(page) => page,
@@ -91,22 +88,22 @@ impl<'a> Migration<'a> {
             let stored = self.store(objects).await?;
             self.done += stored;
             self.report.migrated(stored, remaining);
-            if self.refused.count >= MOST_REFUSED {
+            if self.refused >= MOST_REFUSED {
                 break;
             }
             let Some(next) = next else { break };
             self.log(remaining);
-            if self.refused.count == 0 {
+            if self.refused == 0 {
                 self.save(&next).await;
             }
             token = Some(next);
         }
-        if self.refused.count > 0 {
+        if self.refused > 0 {
             return Err(Error::NotMigrated {
                 definition: self.report.name.to_owned(),
                 version: self.kind.gvk().version().to_owned(),
-                count: self.refused.count,
-                examples: std::mem::take(&mut self.refused.examples),
+                count: self.refused,
+                examples: std::mem::take(&mut self.examples),
             });
         }
         Ok(())
@@ -158,7 +155,10 @@ impl<'a> Migration<'a> {
                 Ok(_) => stored += 1,
                 Err(error) if error.is_conflict() || error.is_not_found() => stored += 1,
                 Err(error) if is_refusal(&error) => {
-                    self.refused.add(&key, &error);
+                    self.refused += 1;
+                    if self.examples.len() < EXAMPLES {
+                        self.examples.push(format!("{key}: {error}"));
+                    }
                     match error.is_forbidden() {
                         true => forbidden = Some(error),
                         false => others += 1,
@@ -176,7 +176,11 @@ impl<'a> Migration<'a> {
 
     /// DEF-4: saves the progress in the definition. Without it, an interrupted migration begins anew.
     async fn save(&self, token: &str) {
-        let progress = MigrationProgress::at(self.generation, token.to_owned(), self.done);
+        let progress = MigrationProgress {
+            generation: self.generation,
+            continue_token: Some(token.to_owned()),
+            migrated: self.done,
+        };
         if let Err(error) = self.requests.annotate(Some(progress.text())).await {
             let definition = self.report.name;
             warn!(definition, error = %error, "the progress of the migration cannot be saved");
@@ -195,15 +199,6 @@ impl<'a> Migration<'a> {
             remaining,
             "storing objects in the present version"
         );
-    }
-}
-
-impl RefusedObjects {
-    fn add(&mut self, key: &ObjectKey, error: &RequestError) {
-        self.count += 1;
-        if self.examples.len() < EXAMPLES {
-            self.examples.push(format!("{key}: {error}"));
-        }
     }
 }
 

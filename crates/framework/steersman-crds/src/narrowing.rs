@@ -129,7 +129,7 @@ mod tests {
         );
         // A server that failed to migrate has shortened its list.
         migrated["metadata"]["annotations"] =
-            json!({ANNOTATION: MigrationProgress::begin(0).text()});
+            json!({ANNOTATION: MigrationProgress::default().text()});
         assert_eq!(
             compare_definitions(&migrated, &wanted).lost[0].path,
             "v1alpha1"

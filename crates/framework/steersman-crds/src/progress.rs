@@ -10,15 +10,15 @@ pub(crate) const ANNOTATION: &str = "steersman/migration";
 
 /// The progress of a migration: everything before the continue token is stored in the present version. It is in the
 /// definition from the beginning of a migration to its end.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct MigrationProgress {
     /// The generation of the definition. A changed definition may store objects in another version, so a migration
     /// begins anew.
-    generation: i64,
+    pub(crate) generation: i64,
     /// The continue token of the next page; `None` before the operator has stored a page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    continue_token: Option<String>,
+    pub(crate) continue_token: Option<String>,
     /// The number of objects before the token.
     pub(crate) migrated: u64,
 }
@@ -39,26 +39,6 @@ pub(crate) struct StoredObjects {
 }
 
 impl MigrationProgress {
-    pub(crate) fn begin(generation: i64) -> Self {
-        Self {
-            generation,
-            continue_token: None,
-            migrated: 0,
-        }
-    }
-
-    pub(crate) fn at(generation: i64, continue_token: String, migrated: u64) -> Self {
-        Self {
-            generation,
-            continue_token: Some(continue_token),
-            migrated,
-        }
-    }
-
-    pub(crate) fn continue_token(&self) -> Option<&str> {
-        self.continue_token.as_deref()
-    }
-
     pub(crate) fn text(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
@@ -124,7 +104,11 @@ mod tests {
     #[test]
     fn progress_counts_for_the_definition_that_it_was_made_with() {
         let mut definition = definition(3, &["v1alpha1", "v1"]);
-        let progress = MigrationProgress::at(3, "token".to_owned(), 500);
+        let progress = MigrationProgress {
+            generation: 3,
+            continue_token: Some("token".to_owned()),
+            migrated: 500,
+        };
         definition["metadata"]["annotations"] = json!({ANNOTATION: progress.text()});
         let read = StoredObjects::read(&definition).unwrap();
         assert_eq!(read.progress, Some(progress));
