@@ -213,10 +213,9 @@ impl ConversionStep<'_> {
             if derives_default(&ty.attributes) {
                 return Ok(quote!(<#to::#name as ::core::default::Default>::default()));
             }
-            let entry = if self.is_upgrade() {
-                "removed"
-            } else {
-                "added"
+            let entry = match self.is_upgrade() {
+                true => "removed",
+                false => "added",
             };
             let at = self.module.arguments.name(self.at());
             let text = format!(
@@ -224,10 +223,11 @@ impl ConversionStep<'_> {
             );
             return Err(Error::new(lacks.span(), text));
         };
-        let Expr::Path(path) = given else {
-            return Ok(given.to_token_stream());
+        let other = match given {
+            Expr::Path(path) => path.path.get_ident(),
+            _ => None,
         };
-        let Some(other) = path.path.get_ident() else {
+        let Some(other) = other else {
             return Ok(given.to_token_stream());
         };
         let found = variants.iter().find(|one| {

@@ -1,7 +1,7 @@
 //! Words: the module that the attribute generates.
 
 use proc_macro2::TokenStream;
-use quote::quote;
+use quote::{format_ident, quote};
 use syn::{AttrStyle, Error, Item, ItemMod, Result, Type};
 
 use crate::arguments::Arguments;
@@ -224,29 +224,18 @@ fn functions(module: &Declaration) -> TokenStream {
             )
         }
     };
-    let definitions = if let [kind] = &*kinds {
-        let merged = merged(kind);
-        let text = format!(
-            " Returns the definition of the kind with all versions. The stored version is `{stored}`."
-        );
-        quote! {
-            #[doc = #text]
-            #visibility fn crd() -> #definition {
-                #merged
-            }
-        }
-    } else {
-        let merged = kinds.iter().map(|kind| merged(kind));
-        let text = format!(
-            " Returns the definitions of the kinds with all versions. The stored version is `{stored}`."
-        );
-        quote! {
-            #[doc = #text]
-            #visibility fn crds() -> ::std::vec::Vec<#definition> {
-                ::std::vec![#(#merged),*]
-            }
-        }
+    let merged: Vec<TokenStream> = kinds.iter().map(|kind| merged(kind)).collect();
+    let (name, nouns, result, value) = match &*merged {
+        [one] => ("crd", "definition of the kind", definition, one.clone()),
+        all => (
+            "crds",
+            "definitions of the kinds",
+            quote!(::std::vec::Vec<#definition>),
+            quote!(::std::vec![#(#all),*]),
+        ),
     };
+    let name = format_ident!("{name}");
+    let text = format!(" Returns the {nouns} with all versions. The stored version is `{stored}`.");
     let lints = without_lints(&["dead_code"]);
     quote! {
         /// Returns the conversions between all versions.
@@ -256,7 +245,10 @@ fn functions(module: &Declaration) -> TokenStream {
         }
 
         #lints
-        #definitions
+        #[doc = #text]
+        #visibility fn #name() -> #result {
+            #value
+        }
     }
 }
 
