@@ -70,31 +70,9 @@ impl Permission {
     pub fn yaml(permissions: &[Self]) -> String {
         let mut rules = RuleSet::default();
         for permission in permissions {
-            rules.add(&permission.rule());
+            rules.allow(&permission.target, &permission.verb);
         }
         yaml::document(&json!({"rules": rules.merged()}))
-    }
-
-    fn rule(&self) -> PolicyRule {
-        let verbs = vec![self.verb.clone()];
-        match &self.target {
-            RuleTarget::Resource {
-                group,
-                resource,
-                name,
-            } => PolicyRule {
-                api_groups: vec![group.clone()],
-                resources: vec![resource.clone()],
-                resource_names: name.iter().cloned().collect(),
-                verbs,
-                ..PolicyRule::default()
-            },
-            RuleTarget::Url(url) => PolicyRule {
-                non_resource_urls: vec![url.clone()],
-                verbs,
-                ..PolicyRule::default()
-            },
-        }
     }
 }
 

@@ -66,6 +66,12 @@ impl RuleSet {
         self.grant(rule, None);
     }
 
+    /// Grants a verb on a target, without a reason.
+    pub(crate) fn allow(&mut self, target: &RuleTarget, verb: &str) {
+        let verbs = self.granted.entry(target.clone()).or_default();
+        verbs.entry(verb.to_owned()).or_default();
+    }
+
     /// Grants what the rule grants, for a reason.
     pub(crate) fn add_for(&mut self, rule: &PolicyRule, reason: &RuleReason) {
         self.grant(rule, Some(reason));
