@@ -2,10 +2,10 @@
 
 mod built_in;
 mod external;
+mod controller;
 mod kind;
 mod webhook;
 mod version;
-mod controller;
 
 pub(crate) use self::controller::controller;
 pub(crate) use self::external::EXTERNAL;

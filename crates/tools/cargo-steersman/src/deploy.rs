@@ -31,6 +31,9 @@ pub(crate) enum Objects {
 
 const BUILDERS: [&str; 2] = [DOCKER, "podman"];
 const DOCKER: &str = "docker";
+/// The line of a document with a definition.
+const DEFINITION: &str = "kind: CustomResourceDefinition";
+/// The text between two documents of YAML.
 const BETWEEN: &str = "\n---\n";
 
 /// Applies or deletes objects of the operator in the present folder.
@@ -52,13 +55,14 @@ pub(crate) fn deploy(
         Objects::Definitions => manifests.crds(),
         Objects::All => manifests.install(),
     };
-    let documents = match action {
+    let mut documents = documents(&files);
+    match action {
         ManifestAction::Apply => {
             let kept = kept_definitions(&kubectl(args), &manifests.definitions(), objects)?;
-            without_definitions(documents(&files), &kept)
+            remove_definitions(&mut documents, &kept);
         }
-        ManifestAction::Delete => to_delete(documents(&files)),
-    };
+        ManifestAction::Delete => order_for_deletion(&mut documents),
+    }
     if documents.is_empty() {
         return Ok(());
     }
@@ -152,36 +156,30 @@ fn build_words(project: &Project, image: &str) -> Vec<String> {
 
 /// Returns the documents of files, without those that only kustomize reads.
 fn documents(files: &Files) -> Vec<&str> {
-    let objects = files
-        .iter()
-        .filter(|(path, _)| !path.ends_with("kustomization.yaml"));
-    objects
-        .flat_map(|(_, text)| text.trim_end().split(BETWEEN))
-        .collect()
+    let files = files.iter();
+    let objects = files.filter(|(path, _)| !path.ends_with("kustomization.yaml"));
+    let documents = objects.flat_map(|(_, text)| text.trim_end().split(BETWEEN));
+    documents.collect()
 }
 
-fn without_definitions<'a>(documents: Vec<&'a str>, names: &[String]) -> Vec<&'a str> {
-    let is_one = |document: &&str| {
-        let has = |line: &str| document.lines().any(|known| known == line);
-        has("kind: CustomResourceDefinition")
-            && names.iter().any(|name| has(&format!("  name: {name}")))
+/// Removes the definitions of these names.
+fn remove_definitions(documents: &mut Vec<&str>, names: &[String]) {
+    let is_named = |document: &&str| {
+        let mut names = names.iter();
+        names.any(|name| has_line(document, &format!("  name: {name}")))
     };
-    let documents = documents.into_iter();
-    documents.filter(|document| !is_one(document)).collect()
+    documents.retain(|document| !(has_line(document, DEFINITION) && is_named(document)));
 }
 
-/// Returns the documents in the order in which their objects are deleted: definitions first, while the operator still
-/// handles the finalizers of their objects. The namespace stays, because it may hold more than the operator.
-fn to_delete(documents: Vec<&str>) -> Vec<&str> {
-    let is_of = |document: &&str, kind: &str| {
-        let line = format!("kind: {kind}");
-        document.lines().any(|known| known == line)
-    };
-    let (definitions, rest): (Vec<&str>, Vec<&str>) = documents
-        .into_iter()
-        .filter(|document| !is_of(document, "Namespace"))
-        .partition(|document| is_of(document, "CustomResourceDefinition"));
-    [definitions, rest].concat()
+/// Orders the documents as their objects are deleted: definitions first, while the operator still handles the
+/// finalizers of their objects. The namespace stays, because it may hold more than the operator.
+fn order_for_deletion(documents: &mut Vec<&str>) {
+    documents.retain(|document| !has_line(document, "kind: Namespace"));
+    documents.sort_by_key(|document| !has_line(document, DEFINITION));
+}
+
+fn has_line(document: &str, line: &str) -> bool {
+    document.lines().any(|known| known == line)
 }
 
 #[cfg(test)]
@@ -211,6 +209,8 @@ mod tests {
         let expected = "# Note.\nkind: CustomResourceDefinition\n---\n\
                         kind: Deployment\nspec:\n  kind: CustomResourceDefinition\n";
         let files = Files::from([("dist/install.yaml".to_owned(), text.to_owned())]);
-        assert_eq!(to_delete(documents(&files)).join(BETWEEN) + "\n", expected);
+        let mut documents = documents(&files);
+        order_for_deletion(&mut documents);
+        assert_eq!(documents.join(BETWEEN) + "\n", expected);
     }
 }

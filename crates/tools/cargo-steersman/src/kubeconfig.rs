@@ -7,11 +7,10 @@ pub(crate) const AGENT: &str = "cargo-steersman";
 
 /// Returns the `ClientConfig` of a context, or else that of the present context. No request is sent.
 pub(crate) async fn find(context: Option<&str>) -> Result<ClientConfig, Error> {
-    let choice = ConfigChoice::new();
-    let choice = match context {
-        Some(context) => choice.context(context),
-        None => choice,
-    };
+    let mut choice = ConfigChoice::new();
+    if let Some(context) = context {
+        choice = choice.context(context);
+    }
     let client_config = ClientConfig::infer_with(&choice).await?;
     Ok(client_config.user_agent(AGENT, env!("CARGO_PKG_VERSION")))
 }

@@ -57,6 +57,8 @@ const RESERVED: [&str; 16] = [
     "webhooks",
 ];
 
+pub(crate) const VERSION_RULE: &str = "a version is v1, v1beta1, v1alpha1, or the like";
+
 /// Types that the files of a kind name.
 const USED: [&str; 36] = [
     "Action",
@@ -116,14 +118,11 @@ impl ProgramName {
     pub(crate) fn new(name: &str) -> Result<Self, Error> {
         let rule = "a program has lower-case letters, digits and single hyphens, begins with a letter, and has at \
                     most 40 characters, because names of objects are made of it";
-        if !is_short_name(name) {
-            return Err(refused("the name", name, rule));
-        }
+        check(is_short_name(name), "the name", name, rule)?;
         let library = name.replace('-', "_");
-        if RESERVED.contains(&name) || is_keyword(&library) {
-            let rule = "it has another meaning in Rust or in cargo";
-            return Err(refused("the name", name, rule));
-        }
+        let rule = "it has another meaning in Rust or in cargo";
+        let is_free = !RESERVED.contains(&name) && !is_keyword(&library);
+        check(is_free, "the name", name, rule)?;
         Ok(Self {
             program: name.to_owned(),
             library,
@@ -145,39 +144,26 @@ impl KindNames {
         plural: Option<&str>,
         is_namespaced: bool,
     ) -> Result<Self, Error> {
-        if !group.split('.').all(is_label) || !group.contains('.') || group.len() > 200 {
-            let rule = "a group is a DNS name with a dot that is yours, such as example.com";
-            return Err(refused("the group", group, rule));
-        }
+        let is_group = group.split('.').all(is_label) && group.contains('.') && group.len() <= 200;
+        let rule = "a group is a DNS name with a dot that is yours, such as example.com";
+        check(is_group, "the group", group, rule)?;
         let dotted = format!(".{group}");
-        if dotted.ends_with(".k8s.io") || dotted.ends_with(".kubernetes.io") {
-            let rule = "groups below k8s.io and kubernetes.io are those of Kubernetes";
-            return Err(refused("the group", group, rule));
-        }
-        if !is_version(version) {
-            let rule = "a version is v1, v1beta1, v1alpha1, or the like";
-            return Err(refused("the version", version, rule));
-        }
+        let is_own = !dotted.ends_with(".k8s.io") && !dotted.ends_with(".kubernetes.io");
+        let rule = "groups below k8s.io and kubernetes.io are those of Kubernetes";
+        check(is_own, "the group", group, rule)?;
+        check(is_version(version), "the version", version, VERSION_RULE)?;
         let is_kind = kind.starts_with(|c: char| c.is_ascii_uppercase())
             && kind.chars().all(|c| c.is_ascii_alphanumeric())
             && kind.len() <= LABEL;
-        if !is_kind {
-            let rule = "a kind has letters and digits and begins with a capital, such as Greeting";
-            return Err(refused("the kind", kind, rule));
-        }
+        let rule = "a kind has letters and digits and begins with a capital, such as Greeting";
+        check(is_kind, "the kind", kind, rule)?;
         let module = snake(kind);
-        let (is_used, is_keyword) = (USED.contains(&kind), is_keyword(&module));
-        if is_used || is_keyword || ["config"].contains(&&*module) {
-            let rule =
-                "the files of an operator use this name for something else: choose another kind";
-            return Err(refused("the kind", kind, rule));
-        }
+        let is_free = !USED.contains(&kind) && !is_keyword(&module) && module != "config";
+        let rule = "the files of an operator use this name for something else: choose another kind";
+        check(is_free, "the kind", kind, rule)?;
         let plural = plural.map_or_else(|| plural_of(kind), str::to_owned);
-        if !is_name(&plural) {
-            let rule =
-                "a plural name has lower-case letters, digits and hyphens, such as greetings";
-            return Err(refused("the plural name", &plural, rule));
-        }
+        let rule = "a plural name has lower-case letters, digits and hyphens, such as greetings";
+        check(is_name(&plural), "the plural name", &plural, rule)?;
         Ok(Self {
             group: group.to_owned(),
             version: version.to_owned(),
@@ -192,15 +178,12 @@ impl KindNames {
 impl ControllerNames {
     pub(crate) fn new(name: &str) -> Result<Self, Error> {
         let module = name.replace('-', "_");
-        if !is_short_name(name) {
-            let rule = "a controller has lower-case letters, digits and single hyphens, begins with a letter, and has at \
-                        most 40 characters, such as image-policy";
-            return Err(refused("the name", name, rule));
-        }
-        if is_keyword(&module) || module == "main" {
-            let rule = "it has another meaning in Rust: choose one with --name";
-            return Err(refused("the name", name, rule));
-        }
+        let rule = "a controller has lower-case letters, digits and single hyphens, begins with a letter, and has at \
+                    most 40 characters, such as image-policy";
+        check(is_short_name(name), "the name", name, rule)?;
+        let rule = "it has another meaning in Rust: choose one with --name";
+        let is_free = !is_keyword(&module) && module != "main";
+        check(is_free, "the name", name, rule)?;
         Ok(Self {
             name: name.to_owned(),
             type_prefix: name.split('-').map(capitalized).collect(),
@@ -227,11 +210,15 @@ pub(crate) fn is_keyword(word: &str) -> bool {
     ["gen", "union"].contains(&word) || syn::parse_str::<Ident>(word).is_err()
 }
 
-fn refused(what: &'static str, text: &str, rule: &str) -> Error {
-    Error::Name {
-        what,
-        text: text.to_owned(),
-        rule: rule.to_owned(),
+/// Refuses a name for which a rule does not hold.
+pub(crate) fn check(holds: bool, what: &'static str, text: &str, rule: &str) -> Result<(), Error> {
+    match holds {
+        true => Ok(()),
+        false => Err(Error::Name {
+            what,
+            text: text.to_owned(),
+            rule: rule.to_owned(),
+        }),
     }
 }
 

@@ -4,60 +4,39 @@ use serde_json::{Value, json};
 use steersman_schema::builtin::built_in;
 use steersman_schema::resource::Resource;
 
-/// A kind of Kubernetes that a controller can watch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct BuiltInKind {
-    pub(crate) kind: String,
-    /// Group and version, such as `apps/v1`.
-    pub(crate) api_version: String,
-    /// The path of the module of its type, such as `k8s_openapi::api::apps::v1`.
-    pub(crate) path: String,
-    pub(crate) is_namespaced: bool,
-}
-
 /// Objects of the kinds that need more than a name.
 const OBJECTS: &str = include_str!("../../templates/controller/objects.yaml");
 
 /// Returns a kind by its group and version as manifests write them, such as `apps/v1` or `v1`.
-pub(crate) fn find(api_version: &str, kind: &str) -> Option<BuiltInKind> {
+pub(crate) fn find(api_version: &str, kind: &str) -> Option<Resource> {
     let mut all = kinds().into_iter();
-    all.find(|known| known.kind == kind && known.api_version == api_version)
+    all.find(|known| known.kind == kind && known.api_version() == api_version)
 }
 
-pub(crate) fn kinds() -> Vec<BuiltInKind> {
-    let resources = built_in();
-    let watched = resources.iter().filter(|one| one.verbs.contains(&"watch"));
-    watched.map(BuiltInKind::of).collect()
+/// Returns the kinds that a controller can watch.
+pub(crate) fn kinds() -> Vec<Resource> {
+    let mut resources = built_in();
+    resources.retain(|one| one.verbs.contains(&"watch"));
+    resources
 }
 
-impl BuiltInKind {
-    fn of(resource: &Resource) -> Self {
-        let (group, version) = (&*resource.group, &*resource.version);
-        Self {
-            kind: resource.kind.clone(),
-            api_version: match group {
-                "" => version.to_owned(),
-                group => format!("{group}/{version}"),
-            },
-            path: format!("k8s_openapi::{}::{version}", module(group)),
-            is_namespaced: resource.namespaced,
-        }
-    }
+/// Returns the path of the module of the type of a kind, such as `k8s_openapi::api::apps::v1`.
+pub(crate) fn path(kind: &Resource) -> String {
+    format!("k8s_openapi::{}::{}", module(&kind.group), kind.version)
+}
 
-    /// Returns a valid object without a namespace.
-    pub(crate) fn object(&self) -> Value {
-        let documents = OBJECTS.split("\n---\n");
-        let mut objects = documents.filter_map(|text| serde_saphyr::from_str::<Value>(text).ok());
-        let own = objects.find(|object| {
-            object["kind"] == *self.kind && object["apiVersion"] == *self.api_version
-        });
-        let mut object =
-            own.unwrap_or_else(|| json!({"apiVersion": self.api_version, "kind": self.kind}));
-        if object["metadata"]["name"].is_null() {
-            object["metadata"]["name"] = json!("example");
-        }
-        object
+/// Returns a valid object of a kind without a namespace.
+pub(crate) fn object(kind: &Resource) -> Value {
+    let (api_version, name) = (kind.api_version(), &kind.kind);
+    let documents = OBJECTS.split("\n---\n");
+    let mut objects = documents.filter_map(|text| serde_saphyr::from_str::<Value>(text).ok());
+    let is_own = |object: &Value| object["kind"] == **name && object["apiVersion"] == *api_version;
+    let own = objects.find(is_own);
+    let mut object = own.unwrap_or_else(|| json!({"apiVersion": api_version, "kind": name}));
+    if object["metadata"]["name"].is_null() {
+        object["metadata"]["name"] = json!("example");
     }
+    object
 }
 
 /// Returns the module of a group below `k8s_openapi`, which is named after the Go package of the group.
@@ -103,7 +82,7 @@ mod tests {
     fn each_kind_has_a_type() {
         let sources = sources();
         for kind in kinds() {
-            let module = kind.path.replace("k8s_openapi::", "").replace("::", "/");
+            let module = path(&kind).replace("k8s_openapi::", "").replace("::", "/");
             let path = sources.join(module).join("mod.rs");
             let text = std::fs::read_to_string(&path).unwrap_or_default();
             let is_exported = text.contains(&format!("::{};", kind.kind));
@@ -117,14 +96,16 @@ mod tests {
         for kind in kinds() {
             // Versions of one kind have objects of one name.
             let server = ApiServer::builder().storage_migrations(true).build();
-            let mut object = kind.object();
-            if kind.is_namespaced {
+            let mut object = object(&kind);
+            if kind.namespaced {
                 object["metadata"]["namespace"] = json!("default");
             }
             if let Err(status) = server.create(object) {
                 problems.push(format!(
                     "{} {}: {}",
-                    kind.api_version, kind.kind, status.message
+                    kind.api_version(),
+                    kind.kind,
+                    status.message
                 ));
             }
         }
@@ -134,9 +115,9 @@ mod tests {
     #[test]
     fn a_kind_is_found_in_its_version() {
         let found = find("apps/v1", "Deployment").unwrap();
-        assert_eq!(found.path, "k8s_openapi::api::apps::v1");
-        assert_eq!(find("apps/v2", "Deployment"), None);
+        assert_eq!(path(&found), "k8s_openapi::api::apps::v1");
+        assert!(find("apps/v2", "Deployment").is_none());
         // A Binding cannot be watched.
-        assert_eq!(find("v1", "Binding"), None);
+        assert!(find("v1", "Binding").is_none());
     }
 }

@@ -29,16 +29,7 @@ pub(crate) fn controller(args: &AddControllerArgs) -> Result<(), Error> {
     let program = ProgramName::new(&project.name)?;
     let known = api_kind::all(&project.folder)?;
     let mut changes = ChangeSet::of(&project);
-    let mut remark = None;
-    let target = match found(args, &project.folder, &known)? {
-        FoundKind::Own(kind) => own(kind),
-        FoundKind::BuiltIn(kind) => kind,
-        FoundKind::External(kind) => {
-            let (target, refused) = external(&mut changes, &kind)?;
-            remark = refused;
-            target
-        }
-    };
+    let (target, remark) = target(args, &project.folder, &known, &mut changes)?;
     let names = match &args.name {
         Some(name) => ControllerNames::new(name)?,
         None => ControllerNames::of_kind(&target.kind)?,
@@ -48,11 +39,7 @@ pub(crate) fn controller(args: &AddControllerArgs) -> Result<(), Error> {
     if !changes.add(files_of(&program, &names, &target, domain))? {
         check_own(&changes, &names, &target)?;
     }
-    changes.edit("src/controllers.rs", |source| {
-        let source = with_module(source, module, "pub ")?;
-        with_call(&source, "add_all", &format!("{module}::add"), "(manager)?")
-    })?;
-    changes.edit("tests/it/main.rs", |source| with_module(source, module, ""))?;
+    declare(&mut changes, module)?;
     let nothing = format!(
         "the controller {} is there already; nothing changed",
         names.name
@@ -67,20 +54,28 @@ pub(crate) fn controller(args: &AddControllerArgs) -> Result<(), Error> {
     Ok(())
 }
 
-enum FoundKind {
-    Own(ApiKind),
-    BuiltIn(ControllerTarget),
-    External(Box<ExternalKind>),
+/// Declares a controller with its test.
+pub(crate) fn declare(changes: &mut ChangeSet, module: &str) -> Result<(), Error> {
+    changes.edit("src/controllers.rs", |source| {
+        let source = with_module(source, module, "pub ")?;
+        with_call(&source, "add_all", &format!("{module}::add"), "(manager)?")
+    })?;
+    changes.edit("tests/it/main.rs", |source| with_module(source, module, ""))
 }
 
-fn found(args: &AddControllerArgs, folder: &Path, known: &[ApiKind]) -> Result<FoundKind, Error> {
+/// Returns the kind that the arguments mean, and why an API server refuses the example of an object.
+fn target(
+    args: &AddControllerArgs,
+    folder: &Path,
+    known: &[ApiKind],
+    changes: &mut ChangeSet,
+) -> Result<(ControllerTarget, Option<String>), Error> {
     let wanted = match &*args.for_kind {
         [api_version, kind] => Some((&**api_version, &**kind)),
         _ => None,
     };
     if let Some(path) = &args.definition {
-        let kind = external::find(path, wanted)?;
-        return Ok(FoundKind::External(Box::new(kind)));
+        return external(changes, &external::find(path, wanted)?);
     }
     let Some((api_version, kind)) = wanted else {
         let Some(name) = &args.kind else {
@@ -88,54 +83,54 @@ fn found(args: &AddControllerArgs, folder: &Path, known: &[ApiKind]) -> Result<F
         };
         let own = known.iter().find(|own| own.kind == *name);
         let own = own.ok_or_else(|| unknown(name.clone(), folder, known, name))?;
-        return Ok(FoundKind::Own(own.clone()));
+        return Ok((own_target(own), None));
     };
-    let own = known
-        .iter()
-        .find(|own| own.kind == kind && api_version == format!("{}/{}", own.group, own.newest()));
-    if let Some(own) = own {
-        return Ok(FoundKind::Own(own.clone()));
+    let is_own = |own: &&ApiKind| {
+        own.kind == kind && api_version == format!("{}/{}", own.group, own.newest())
+    };
+    if let Some(own) = known.iter().find(is_own) {
+        return Ok((own_target(own), None));
     }
-    let mut present = external::present(folder)?.into_iter();
-    if let Some(kind) = present.find(|known| known.is(api_version, kind)) {
-        return Ok(FoundKind::External(Box::new(kind)));
+    let present = external::present(folder)?;
+    if let Some(kind) = present.iter().find(|known| known.is(api_version, kind)) {
+        return external(changes, kind);
     }
     let found = built_in::find(api_version, kind)
         .ok_or_else(|| unknown(format!("{api_version} {kind}"), folder, known, kind))?;
-    Ok(FoundKind::BuiltIn(ControllerTarget {
+    let target = ControllerTarget {
         origin: KindOrigin::BuiltIn {
-            object: yaml(&found.object()),
+            object: yaml(&built_in::object(&found)),
         },
         type_name: type_name(&found.kind),
-        path: found.path,
-        is_namespaced: found.is_namespaced,
+        path: built_in::path(&found),
+        is_namespaced: found.namespaced,
         kind: found.kind,
-    }))
+    };
+    Ok((target, None))
 }
 
 /// Returns the error for a kind that is not known, with the arguments for kinds of a similar name.
 fn unknown(text: String, folder: &Path, own: &[ApiKind], kind: &str) -> Error {
     let is_like = |known: &str| known.eq_ignore_ascii_case(kind);
     let own = own.iter().filter(|own| is_like(&own.kind));
-    let mut known: Vec<String> = own
-        .map(|own| format!("{} for the operator's own, in {}", own.kind, own.newest()))
-        .collect();
+    let own = own.map(|own| format!("{} for the operator's own, in {}", own.kind, own.newest()));
+    let mut known: Vec<String> = own.collect();
     let option = |api_version: &str, kind: &str| format!("--for {api_version} {kind}");
     let external = external::present(folder).unwrap_or_default();
     let external = external.iter().filter(|one| is_like(&one.kind));
     known.extend(external.map(|one| option(&one.api_version(), &one.kind)));
     let built_in = built_in::kinds().into_iter();
     let built_in = built_in.filter(|one| is_like(&one.kind));
-    known.extend(built_in.map(|one| option(&one.api_version, &one.kind)));
+    known.extend(built_in.map(|one| option(&one.api_version(), &one.kind)));
     Error::NoWatchedKind { kind: text, known }
 }
 
-fn own(kind: ApiKind) -> ControllerTarget {
+fn own_target(kind: &ApiKind) -> ControllerTarget {
     ControllerTarget {
         path: format!("api::{}", kind.module),
         is_namespaced: kind.is_namespaced,
         type_name: kind.kind.clone(),
-        kind: kind.kind,
+        kind: kind.kind.clone(),
         origin: KindOrigin::Own,
     }
 }
@@ -147,10 +142,8 @@ fn external(
     kind: &ExternalKind,
 ) -> Result<(ControllerTarget, Option<String>), Error> {
     let (module, file) = (snake(&kind.kind), kind.file());
-    changes.add(Files::from([(
-        PathBuf::from(&file),
-        yaml(&kind.definition),
-    )]))?;
+    let definition = yaml(&kind.definition);
+    changes.add(Files::from([(PathBuf::from(&file), definition)]))?;
     let path = PathBuf::from(format!("src/external/{module}.rs"));
     if let Some(present) = changes.read(&path)?
         && !present.starts_with(&kind.header())

@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
+use super::controller::declare;
 use crate::api_kind::{self, ApiKind};
 use crate::change_set::ChangeSet;
 use crate::command_line::AddKindArgs;
-use crate::edits::{with_call, with_import, with_link, with_module};
+use crate::edits::{with_import, with_link, with_module};
 use crate::error::Error;
-use crate::names::{KindNames, ProgramName};
+use crate::names::{KindNames, ProgramName, check};
 use crate::project::Project;
 use crate::scaffold::kind as files_of;
 
@@ -27,11 +28,8 @@ pub(crate) fn kind(args: &AddKindArgs) -> Result<(), Error> {
     let kind = KindNames::new(named, args.plural.as_deref(), !args.cluster_scoped)?;
     let is_list = |known: &ApiKind| format!("{}List", known.kind) == args.name;
     if let Some(other) = known.iter().find(|known| is_list(known)) {
-        return Err(Error::Name {
-            what: "the kind",
-            text: args.name.clone(),
-            rule: format!("lists of {} have this name", other.kind),
-        });
+        let rule = format!("lists of {} have this name", other.kind);
+        check(false, "the kind", &args.name, &rule)?;
     }
     let mut changes = ChangeSet::of(&project);
     changes.add(files_of(&program, &kind))?;
@@ -49,11 +47,7 @@ pub(crate) fn kind(args: &AddKindArgs) -> Result<(), Error> {
         let defined = with_link(&source, "crds", &link)?;
         with_import(&defined, CRD_IMPORT)
     })?;
-    changes.edit("src/controllers.rs", |source| {
-        let source = with_module(source, module, "pub ")?;
-        with_call(&source, "add_all", &format!("{module}::add"), "(manager)?")
-    })?;
-    changes.edit("tests/it/main.rs", |source| with_module(source, module, ""))?;
+    declare(&mut changes, module)?;
     let nothing = format!("{} is there already; nothing changed", kind.kind);
     changes.finish(args.dry_run, &nothing)
 }

@@ -15,7 +15,7 @@ use crate::edits::{
     without_import,
 };
 use crate::error::Error;
-use crate::names::{ProgramName, is_version, version_age};
+use crate::names::{self, ProgramName, VERSION_RULE, is_version, version_age};
 use crate::project::Project;
 use crate::scaffold::{Files, version_test};
 use crate::version_edits::with_version;
@@ -56,25 +56,15 @@ pub(crate) fn version(args: &AddVersionArgs) -> Result<(), Error> {
 
 /// Refuses a text that is no version, and a version that is not newer than the others.
 fn check(kind: &ApiKind, version: &str) -> Result<(), Error> {
-    let refused = |rule: String| Error::Name {
-        what: "the version",
-        text: version.to_owned(),
-        rule,
-    };
-    if !is_version(version) {
-        return Err(refused(
-            "a version is v1, v1beta1, v1alpha1, or the like".to_owned(),
-        ));
-    }
+    names::check(is_version(version), "the version", version, VERSION_RULE)?;
     let is_known = kind.versions.iter().any(|known| known == version);
-    if !is_known && version_age(version) <= version_age(kind.newest()) {
-        return Err(refused(format!(
-            "{} has the newer version {}: the fields of an older one are written by hand, in the history of each field",
-            kind.kind,
-            kind.newest()
-        )));
-    }
-    Ok(())
+    let is_newer = version_age(version) > version_age(kind.newest());
+    let rule = format!(
+        "{} has the newer version {}: the fields of an older one are written by hand, in the history of each field",
+        kind.kind,
+        kind.newest()
+    );
+    names::check(is_known || is_newer, "the version", version, &rule)
 }
 
 /// Uses the definition with all versions, and the conversions between them.

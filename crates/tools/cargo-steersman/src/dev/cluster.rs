@@ -28,6 +28,7 @@ pub(crate) struct DevCluster {
     answered: AnsweredRequests,
 }
 
+/// The time that a Pod takes to become ready.
 const STARTUP: Duration = Duration::from_secs(1);
 const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 

@@ -20,6 +20,7 @@ pub(crate) struct OperatorEndpoint {
     token: String,
 }
 
+/// The time limit of an answer.
 const ANSWER: Duration = Duration::from_secs(2);
 
 impl OperatorEndpoint {

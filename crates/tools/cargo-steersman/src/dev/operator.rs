@@ -5,7 +5,6 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use steersman_cli::Description;
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::time::timeout;
 
@@ -26,50 +25,27 @@ pub(crate) struct RunningOperator {
     pub(crate) endpoint: Option<OperatorEndpoint>,
 }
 
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct OperatorStart<'a> {
-    pub(crate) program: &'a Path,
-    /// The kubeconfig; `None` for that of the environment.
-    pub(crate) kubeconfig: Option<&'a Path>,
-    /// The context of the kubeconfig; `None` for its current one.
-    pub(crate) context: Option<&'a str>,
-    pub(crate) installs: bool,
-    /// The port of the webhooks; `None` for no webhooks.
-    pub(crate) webhook_port: Option<u16>,
-    /// The file for the token of the diagnostics; `None` for no diagnostics.
-    pub(crate) token_file: Option<&'a Path>,
-    pub(crate) more: &'a [String],
-}
-
+/// The time that an operator may take to stop.
 const GRACE: Duration = Duration::from_secs(10);
+/// The time limit of a probe.
 const PROBE: Duration = Duration::from_secs(2);
 
 impl RunningOperator {
-    /// Starts a program, with its probes, diagnostics and webhooks on free ports.
+    /// Starts the program of a command, with its probes on a free port, and its diagnostics if there is a file for their
+    /// token. `more` are the flags of the command line.
     pub(crate) fn start(
-        start: OperatorStart<'_>,
-        description: &Description,
+        mut command: Command,
+        token_file: Option<&Path>,
+        more: &[String],
+        name: &str,
         output: &SessionOutput,
     ) -> Result<Self, Error> {
         let probes = SocketAddr::from(([127, 0, 0, 1], free_port()?));
-        let mut command = Command::new(start.program);
         command.arg(format!("--health-probe-bind-address={probes}"));
-        command.args(start.installs.then_some("--install"));
-        if let Some(kubeconfig) = start.kubeconfig {
-            command.arg("--kubeconfig").arg(kubeconfig);
-        }
-        if let Some(context) = start.context {
-            command.arg("--context").arg(context);
-        }
-        if let Some(port) = start.webhook_port {
-            command.arg(format!("--webhook-bind-address=127.0.0.1:{port}"));
-        }
-        let endpoint = match start.token_file {
-            Some(file) => Some(OperatorEndpoint::choose(file, &mut command)?),
-            None => None,
-        };
+        let endpoint = token_file.map(|file| OperatorEndpoint::choose(file, &mut command));
+        let endpoint = endpoint.transpose()?;
         command
-            .args(start.more)
+            .args(more)
             .env("CARGO_STEERSMAN_STOP_WITH_INPUT", "1")
             .stdin(Stdio::piped())
             .stdout(output.stdio())
@@ -78,7 +54,9 @@ impl RunningOperator {
         // The ctrl-c of a terminal reaches a whole group; this program stops the operator itself, in order.
         #[cfg(unix)]
         command.process_group(0);
-        let program = start.program.display().to_string();
+        let program = Path::new(command.as_std().get_program())
+            .display()
+            .to_string();
         let mut child = command.spawn().map_err(Error::start(program))?;
         output.follow(&mut child, ViewEvent::LogLine);
         // Taken, because a wait for the child closes what it still has.
@@ -86,7 +64,7 @@ impl RunningOperator {
         Ok(Self {
             child,
             _session: session,
-            name: description.name.clone(),
+            name: name.to_owned(),
             probes,
             endpoint,
         })

@@ -13,8 +13,8 @@ use steersman_cli::Description;
 use steersman_crds::stored_kind;
 use steersman_object::{Kind, ListOptions};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
+use tokio_util::task::AbortOnDropHandle;
 
 use super::endpoint::OperatorEndpoint;
 use super::lines::ReconcileLines;
@@ -33,7 +33,7 @@ pub(crate) struct RealCluster {
 #[derive(Debug)]
 pub(crate) struct Follower {
     news: UnboundedReceiver<ClusterNews>,
-    task: JoinHandle<()>,
+    _task: AbortOnDropHandle<()>,
 }
 
 #[derive(Debug)]
@@ -47,6 +47,7 @@ pub(crate) enum ClusterNews {
 const LOOK: Duration = Duration::from_secs(1);
 /// The time after which the objects are listed although the operator has done nothing.
 const LONGEST: Duration = Duration::from_secs(15);
+/// The number of objects of a kind that are shown.
 const MOST: u32 = 500;
 
 impl RealCluster {
@@ -92,9 +93,10 @@ impl RealCluster {
             .iter()
             .filter_map(stored_kind)
             .collect();
+        let task = tokio::spawn(follow(self.clone(), kinds, endpoint, sender));
         Follower {
             news,
-            task: tokio::spawn(follow(self.clone(), kinds, endpoint, sender)),
+            _task: AbortOnDropHandle::new(task),
         }
     }
 
@@ -193,11 +195,5 @@ impl fmt::Display for RealCluster {
 impl fmt::Debug for RealCluster {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("RealCluster").field(&self.url()).finish()
-    }
-}
-
-impl Drop for Follower {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }

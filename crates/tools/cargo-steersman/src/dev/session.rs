@@ -8,6 +8,7 @@ use serde_json::Value;
 use steersman_object::report;
 use steersman_testenv::apiserver::ApiServer;
 use steersman_testenv::apiserver::faults::RequestRecord;
+use tokio::process::Command;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, interval, sleep};
 
@@ -17,7 +18,7 @@ use super::cluster::DevCluster;
 use super::interruption::Interruption;
 use super::lines::{ObjectLines, is_of, is_ready, left_out, name_of, request_line};
 use super::loopback::free_port;
-use super::operator::{OperatorStart, RunningOperator};
+use super::operator::RunningOperator;
 use super::output::SessionOutput;
 use super::real::{ClusterNews, Follower, RealCluster};
 use super::samples::Samples;
@@ -78,6 +79,7 @@ const TICK: Duration = Duration::from_millis(100);
 const QUIET: Duration = Duration::from_secs(1);
 /// How often samples are tried that the server refuses, because the operator has just started.
 const TRIES: u32 = 20;
+/// The pause between two tries.
 const PAUSE: Duration = Duration::from_millis(500);
 /// The file of the token of the diagnostics, beside the kubeconfig.
 const TOKEN: &str = "diagnostics-token";
@@ -225,39 +227,39 @@ impl<'a> Session<'a> {
         let has_view = matches!(self.output, SessionOutput::View(_));
         let token_file = self.token_file();
         let account_file = self.place.kubeconfig.with_file_name(ACCOUNT);
-        let mut start = OperatorStart {
-            program: &built.program,
-            kubeconfig: None,
-            context: None,
-            installs: true,
-            webhook_port: None,
-            token_file: Some(&token_file),
-            more: &self.args.operator_args,
-        };
+        let mut token_file = Some(&*token_file);
+        let mut command = Command::new(&built.program);
         match &self.place.cluster {
             SessionCluster::Embedded(cluster) => {
                 cluster.install_external(&self.place.project.folder)?;
                 cluster.install(description)?;
                 cluster.admit(&self.place.project, description, &account_file)?;
+                command
+                    .arg("--install")
+                    .arg("--kubeconfig")
+                    .arg(&account_file);
                 if has_webhooks {
-                    cluster.route_webhooks(description, self.webhook_port);
-                    start.webhook_port = Some(self.webhook_port);
+                    let port = self.webhook_port;
+                    cluster.route_webhooks(description, port);
+                    command.arg(format!("--webhook-bind-address=127.0.0.1:{port}"));
                 }
-                start.kubeconfig = Some(&account_file);
                 // Lines come from the log of the server.
-                start.token_file = start.token_file.filter(|_| has_view);
+                token_file.take_if(|_| !has_view);
             }
             SessionCluster::Real(cluster) => {
                 // Not the current context, which may change in the meantime.
-                start.context = cluster.context();
-                start.installs = description.converted.is_empty();
+                if let Some(context) = cluster.context() {
+                    command.arg("--context").arg(context);
+                }
+                command.args(description.converted.is_empty().then_some("--install"));
                 for line in left_out(description) {
                     self.output.say(line);
                 }
             }
         }
-        let operator = RunningOperator::start(start, description, &self.output)?;
-        let (name, endpoint) = (&description.name, operator.endpoint.clone());
+        let (name, flags) = (&description.name, &self.args.operator_args);
+        let operator = RunningOperator::start(command, token_file, flags, name, &self.output)?;
+        let endpoint = operator.endpoint.clone();
         self.output.show_operator(name, endpoint.clone());
         self.output.say(format_args!("{name} started"));
         let follower = match &self.place.cluster {

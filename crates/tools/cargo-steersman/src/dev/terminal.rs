@@ -14,6 +14,7 @@ use tokio::sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender, channel, u
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{interval, sleep};
+use tokio_util::task::AbortOnDropHandle;
 
 use super::answered::AnsweredRequests;
 use super::clock::now;
@@ -50,7 +51,8 @@ struct ViewLoop {
     lines: Receiver<ViewEvent>,
     keys: UnboundedReceiver<Event>,
     snapshots: (UnboundedSender<ViewEvent>, UnboundedReceiver<ViewEvent>),
-    poll: Option<Poll>,
+    /// The task that asks an operator for its diagnostics.
+    poll: Option<AbortOnDropHandle<()>>,
     /// The faults and the log of the embedded server.
     embedded: Option<(Injector, AnsweredRequests)>,
     /// The name of the operator in its requests.
@@ -65,9 +67,7 @@ struct OwnedTerminal {
     keys_end: Arc<AtomicBool>,
 }
 
-/// The task that asks an operator for its diagnostics. Dropping it ends the task.
-struct Poll(JoinHandle<()>);
-
+/// The pause between two pictures.
 const PICTURE: Duration = Duration::from_millis(100);
 /// The pause between two looks at the diagnostics.
 const LOOK: Duration = Duration::from_millis(500);
@@ -185,7 +185,8 @@ impl ViewLoop {
     fn follow(&mut self, name: String, endpoint: Option<OperatorEndpoint>) -> ViewEvent {
         self.program = name;
         let sender = self.snapshots.0.clone();
-        self.poll = endpoint.map(|endpoint| Poll(tokio::spawn(poll(endpoint, sender))));
+        let poll = endpoint.map(|endpoint| tokio::spawn(poll(endpoint, sender)));
+        self.poll = poll.map(AbortOnDropHandle::new);
         ViewEvent::OperatorStarted
     }
 
@@ -270,11 +271,5 @@ impl Drop for OwnedTerminal {
         self.keys_end.store(true, Ordering::Relaxed);
         // There is no other way to restore the terminal.
         let _ = ratatui::try_restore();
-    }
-}
-
-impl Drop for Poll {
-    fn drop(&mut self) {
-        self.0.abort();
     }
 }

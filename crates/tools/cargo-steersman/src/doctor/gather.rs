@@ -44,6 +44,7 @@ pub(crate) struct Examination<'a> {
     pub(crate) now: Timestamp,
 }
 
+/// The number of access reviews at a time.
 const AT_ONCE: usize = 8;
 
 impl Examination<'_> {

@@ -6,6 +6,7 @@ use steersman_object::{json_items, json_text};
 
 use crate::doctor::finding::{DoctorFinding, Findings, SeenObject};
 
+/// The number of differences that are printed.
 const SHOWN: usize = 10;
 const INSTALL: &str = "the leader installs it with --install, which the generated Deployment has; or run `cargo steersman install`";
 /// The flag `--install` alone never sets a conversion.

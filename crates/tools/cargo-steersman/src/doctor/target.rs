@@ -35,6 +35,7 @@ pub(crate) enum ListedObject {
     Malformed(String, String),
 }
 
+/// The time limit of a request.
 const LIMIT: Duration = Duration::from_secs(10);
 const PAGE: u32 = 500;
 

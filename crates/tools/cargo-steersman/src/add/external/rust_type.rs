@@ -22,35 +22,23 @@ struct RustTypes {
     imports: BTreeMap<&'static str, BTreeSet<&'static str>>,
 }
 
-/// What a module can import: where it is, and its name.
-const BTREE_MAP: (&str, &str) = ("std::collections", "BTreeMap");
-const CONDITION: (&str, &str) = (META, "Condition");
-const COW: (&str, &str) = ("std::borrow", "Cow");
-const DESERIALIZE: (&str, &str) = ("serde", "Deserialize");
-const INT_OR_STRING: (&str, &str) = (
-    "k8s_openapi::apimachinery::pkg::util::intstr",
-    "IntOrString",
-);
-const OBJECT_META: (&str, &str) = (META, "ObjectMeta");
-const RESOURCE: (&str, &str) = ("steersman::kube_core", "Resource");
-const SERIALIZE: (&str, &str) = ("serde", "Serialize");
-const TIME: (&str, &str) = (META, "Time");
-const VALUE: (&str, &str) = ("steersman::serde_json", "Value");
-const WHOLE_OBJECT: (&str, &str) = ("steersman::object", "WholeObject");
 const META: &str = "k8s_openapi::apimachinery::pkg::apis::meta::v1";
-/// All imports: no struct gets the name of an import.
+/// What a module can import: the modules and names of types. No struct gets the name of an import.
 const IMPORTED: [(&str, &str); 11] = [
-    BTREE_MAP,
-    CONDITION,
-    COW,
-    DESERIALIZE,
-    INT_OR_STRING,
-    OBJECT_META,
-    RESOURCE,
-    SERIALIZE,
-    TIME,
-    VALUE,
-    WHOLE_OBJECT,
+    ("std::collections", "BTreeMap"),
+    (META, "Condition"),
+    ("std::borrow", "Cow"),
+    ("serde", "Deserialize"),
+    (
+        "k8s_openapi::apimachinery::pkg::util::intstr",
+        "IntOrString",
+    ),
+    (META, "ObjectMeta"),
+    ("steersman::kube_core", "Resource"),
+    ("serde", "Serialize"),
+    (META, "Time"),
+    ("steersman::serde_json", "Value"),
+    ("steersman::object", "WholeObject"),
 ];
 /// The fields of a condition; that of the generation is optional.
 const OF_A_CONDITION: [&str; 5] = ["lastTransitionTime", "message", "reason", "status", "type"];
@@ -65,15 +53,15 @@ pub(crate) fn source(kind: &ExternalKind, origin: &str) -> String {
     types
         .names
         .extend(IMPORTED.map(|(_, name)| name.to_owned()));
-    for import in [
-        COW,
-        DESERIALIZE,
-        OBJECT_META,
-        RESOURCE,
-        SERIALIZE,
-        WHOLE_OBJECT,
+    for name in [
+        "Cow",
+        "Deserialize",
+        "ObjectMeta",
+        "Resource",
+        "Serialize",
+        "WholeObject",
     ] {
-        types.import(import);
+        types.import(name);
     }
     types.object(&kind.schema, &root);
     let mut text = format!(
@@ -147,8 +135,8 @@ impl RustTypes {
             let _ = writeln!(text, "    pub {field}: {of_field},");
         }
         if schema["x-kubernetes-preserve-unknown-fields"] == true {
-            self.import(BTREE_MAP);
-            self.import(VALUE);
+            self.import("BTreeMap");
+            self.import("Value");
             let rest = unlike("other_fields", &taken);
             text += "    /// What the definition does not name.\n    #[serde(flatten)]\n";
             let _ = writeln!(text, "    pub {rest}: BTreeMap<String, Value>,");
@@ -159,29 +147,29 @@ impl RustTypes {
     /// Returns the type of a schema; a struct of it gets this name, or one like it.
     fn type_of(&mut self, schema: &Value, name: &str) -> String {
         if schema["x-kubernetes-int-or-string"] == true {
-            return self.import(INT_OR_STRING);
+            return self.import("IntOrString");
         }
         if schema["x-kubernetes-embedded-resource"] == true {
-            return self.import(VALUE);
+            return self.import("Value");
         }
         match schema["type"].as_str() {
             Some("boolean") => "bool".to_owned(),
             Some("integer") => "i64".to_owned(),
             Some("number") => "f64".to_owned(),
-            Some("string") if schema["format"] == "date-time" => self.import(TIME),
+            Some("string") if schema["format"] == "date-time" => self.import("Time"),
             Some("string") => "String".to_owned(),
             Some("array") => {
                 let item = self.element(&schema["items"], name);
                 format!("Vec<{item}>")
             }
             Some("object") => self.type_of_object(schema, name),
-            _ => self.import(VALUE),
+            _ => self.import("Value"),
         }
     }
 
     fn type_of_object(&mut self, schema: &Value, name: &str) -> String {
         if is_condition(schema) {
-            return self.import(CONDITION);
+            return self.import("Condition");
         }
         if schema["properties"]
             .as_object()
@@ -194,7 +182,7 @@ impl RustTypes {
             self.end(at, &name, schema, &fields);
             return name;
         }
-        self.import(BTREE_MAP);
+        self.import("BTreeMap");
         let value = self.element(&schema["additionalProperties"], name);
         format!("BTreeMap<String, {value}>")
     }
@@ -208,8 +196,10 @@ impl RustTypes {
         }
     }
 
-    fn import(&mut self, (module, name): (&'static str, &'static str)) -> String {
-        self.imports.entry(module).or_default().insert(name);
+    fn import(&mut self, name: &str) -> String {
+        for (module, name) in IMPORTED.into_iter().filter(|(_, known)| *known == name) {
+            self.imports.entry(module).or_default().insert(name);
+        }
         name.to_owned()
     }
 }

@@ -53,6 +53,7 @@ struct InjectedFault {
     is_late: bool,
 }
 
+/// The number of writes that get a 409.
 pub(crate) const CONFLICTS: u32 = 3;
 /// The delay of each request over a slow link, in milliseconds.
 pub(crate) const SLOW_MILLIS: u64 = 800;

@@ -109,6 +109,7 @@ pub(crate) enum ViewCommand {
 const KEPT: usize = 300;
 /// The number of lines of a failed build that are kept.
 const ERROR_LINES: usize = 60;
+/// The number of lines that a page of the log has.
 const PAGE: usize = 10;
 
 impl ViewModel {

@@ -27,6 +27,7 @@ pub(crate) struct RequestTally {
     refused: VecDeque<(Instant, String)>,
 }
 
+/// The period of the rate.
 const PERIOD: Duration = Duration::from_secs(10);
 /// The number of refused requests that are kept.
 const KEPT: usize = 50;
