@@ -32,9 +32,7 @@ pub(crate) struct AddBuffer<T> {
     has_backlog: AtomicBool,
 }
 
-/// The result of buffering an add.
 pub(crate) enum Pushed<T> {
-    /// The add is in the buffer.
     Buffered,
     /// The add is in the buffer, which is full: the caller applies it to the machine.
     Full,
@@ -84,7 +82,6 @@ impl<T> AddBuffer<T> {
         self.parked.load(Ordering::Acquire) > 0
     }
 
-    /// Counts a worker as parked.
     pub(crate) fn park(&self) {
         let _adds = self.adds.lock();
         self.parked.fetch_add(1, Ordering::AcqRel);

@@ -24,7 +24,6 @@ impl DelayedKeys {
         self.by_deadline.is_empty()
     }
 
-    /// Returns the earliest deadline.
     pub(crate) fn earliest(&self) -> Option<Instant> {
         self.by_deadline
             .first_key_value()
@@ -54,7 +53,6 @@ impl DelayedKeys {
         Some(delay)
     }
 
-    /// Removes a delay.
     pub(crate) fn remove(&mut self, delay: DelayId) {
         self.by_deadline.remove(&delay);
     }

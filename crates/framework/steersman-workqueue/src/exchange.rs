@@ -8,7 +8,6 @@ use crate::index::Hash;
 use crate::options::{AddOptions, Priority};
 use crate::ready::KeySlot;
 
-/// One add of a key.
 pub(crate) struct Arrival<T> {
     pub(crate) key: T,
     pub(crate) hash: Hash,
@@ -24,14 +23,6 @@ pub(crate) struct Taken<T> {
     pub(crate) priority: Priority,
     pub(crate) attempts: u32,
     pub(crate) causes: Causes,
-}
-
-/// The end of a ticket.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct End {
-    pub(crate) verdict: Verdict,
-    /// The priority of the run that the verdict asks for; `None` keeps that of the ticket.
-    pub(crate) priority: Option<Priority>,
 }
 
 /// How a worker ends its work on a key; see [`Ticket::end`](crate::Ticket::end).
@@ -59,15 +50,4 @@ pub(crate) struct Released {
     pub(crate) wake: bool,
     /// The delay until the run that the verdict requested, even if an add absorbed it.
     pub(crate) delay: Option<Duration>,
-}
-
-// === impl End ===
-
-impl From<Verdict> for End {
-    fn from(verdict: Verdict) -> Self {
-        Self {
-            verdict,
-            priority: None,
-        }
-    }
 }

@@ -37,10 +37,8 @@ struct IndexBucket {
     slot: KeySlot,
 }
 
-/// The result of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FoundSlot {
-    /// The key is in this slot.
     Here(KeySlot),
     /// The key is not in the table; this bucket is free for it.
     Nowhere(Vacancy),
@@ -56,7 +54,6 @@ pub(crate) struct Vacancy {
 /// The content of a slot, compared with the searched key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Occupant {
-    /// The searched key.
     Sought,
     /// Another key with the same hash.
     Other,
@@ -150,7 +147,6 @@ impl SlotIndex {
         }
     }
 
-    /// Records the slot of a key that was not found.
     pub(crate) fn fill(&mut self, vacancy: Vacancy, hash: Hash, slot: KeySlot) {
         self.buckets[vacancy.at] = IndexBucket { hash, slot };
         self.taken += usize::from(vacancy.is_empty);

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::causes::Causes;
 use crate::delayed::DelayedKeys;
-use crate::exchange::{Arrival, End, Released, Taken};
+use crate::exchange::{Arrival, Released, Taken, Verdict};
 use crate::held::{HeldKey, Rerun};
 use crate::key::Key;
 use crate::limiter::windows::Windows;
@@ -59,7 +59,6 @@ struct Delay {
     deadline: Instant,
     priority: Priority,
     causes: Causes,
-    /// Set if the run is a retry.
     retry: Option<Retry>,
 }
 
@@ -68,7 +67,6 @@ struct Delay {
 struct NextRun {
     /// The delay until the next run; `None` for no run.
     delay: Option<Duration>,
-    /// Set if that run is a retry.
     retry: Option<Retry>,
 }
 
@@ -125,7 +123,6 @@ impl<T: Key> Machine<T> {
         }
     }
 
-    /// Hands out the next key.
     pub(crate) fn next_key(&mut self, now: Instant) -> Option<Taken<T>> {
         if self.stage == QueueStage::Closed {
             return None;
@@ -165,8 +162,15 @@ impl<T: Key> Machine<T> {
         })
     }
 
-    /// Ends the hold of a key (WQ-3).
-    pub(crate) fn handle_end(&mut self, slot: KeySlot, end: End, now: Instant) -> Released {
+    /// Ends the hold of a key (WQ-3). `next` is the priority of the run that the verdict asks for; `None` keeps that of
+    /// the ticket.
+    pub(crate) fn handle_end(
+        &mut self,
+        slot: KeySlot,
+        verdict: Verdict,
+        next: Option<Priority>,
+        now: Instant,
+    ) -> Released {
         let Some(entry) = self.table.get_mut(slot) else {
             return Released::default();
         };
@@ -176,9 +180,9 @@ impl<T: Key> Machine<T> {
         entry.status = KeyStatus::Neither;
         let kept = entry.take_retry();
         let again = self.stop_holding(position, now);
-        let asked = self.judge(slot, end.verdict, kept, now);
-        let priority = end.priority.unwrap_or(priority);
-        let wake = self.follow(slot, priority, again, (end.verdict, asked), now);
+        let asked = self.judge(slot, verdict, kept, now);
+        let priority = next.unwrap_or(priority);
+        let wake = self.follow(slot, priority, again, (verdict, asked), now);
         self.table.free_unless_used(slot);
         if self.stage == QueueStage::Draining && self.idle() {
             self.stage = QueueStage::Closed;
@@ -204,7 +208,6 @@ impl<T: Key> Machine<T> {
         self.ready.len() > 0 || self.deadline().is_some_and(|deadline| deadline <= now)
     }
 
-    /// Returns the number of ready keys.
     pub(crate) fn len(&self) -> usize {
         self.ready.len()
     }

@@ -1,7 +1,6 @@
 //! Words: the metrics of one queue, named as client-go names them.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,7 +25,8 @@ const DEPTH_OVERFLOW: &str = "exceeded_cardinality_limit";
 /// `workqueue_retries_total`, `workqueue_queue_duration_seconds`, `workqueue_work_duration_seconds`,
 /// `workqueue_unfinished_work_seconds` and `workqueue_longest_running_processor_seconds`.
 /// The depth and the last two are computed when the registry is gathered.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("Metrics {{ .. }}")]
 pub struct Metrics {
     inner: Arc<QueueMetrics>,
 }
@@ -91,12 +91,6 @@ impl Metrics {
 
     pub(crate) fn worked(&self, time: Duration) {
         self.inner.work_duration.observe(time.as_secs_f64());
-    }
-}
-
-impl fmt::Debug for Metrics {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Metrics").finish_non_exhaustive()
     }
 }
 

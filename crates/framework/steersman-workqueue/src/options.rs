@@ -8,8 +8,10 @@ use crate::key::Key;
 use crate::limiter::{Exponential, RateLimiter};
 use crate::metrics::Metrics;
 
-/// The urgency of a key; the greater one goes first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// The urgency of a key; the greater one goes first. The default is [`NORMAL`](Self::NORMAL).
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, derive_more::Display,
+)]
 pub struct Priority(i32);
 
 /// The priority and delay of one add.
@@ -67,18 +69,6 @@ impl Priority {
     /// Returns the value of the priority.
     pub const fn value(self) -> i32 {
         self.0
-    }
-}
-
-impl Default for Priority {
-    fn default() -> Self {
-        Self::NORMAL
-    }
-}
-
-impl fmt::Display for Priority {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
     }
 }
 

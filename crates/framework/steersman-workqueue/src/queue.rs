@@ -1,6 +1,5 @@
 //! Handle: the queue, cheap to clone.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -15,6 +14,8 @@ use crate::ticket::Ticket;
 ///
 /// Adding never waits and never fails: the queue holds each key at most once, so it is bounded by
 /// the number of distinct keys.
+#[derive(Clone, derive_more::Debug)]
+#[debug("Queue {{ name: {:?}, .. }}", shared.name())]
 pub struct Queue<T: Key> {
     shared: Arc<SharedQueue<T>>,
 }
@@ -144,21 +145,5 @@ impl<T: Key> Queue<T> {
     /// that asked for another run afterwards.
     pub fn dropped(&self) -> usize {
         self.shared.read(Machine::dropped)
-    }
-}
-
-impl<T: Key> Clone for Queue<T> {
-    fn clone(&self) -> Self {
-        Self {
-            shared: Arc::clone(&self.shared),
-        }
-    }
-}
-
-impl<T: Key> fmt::Debug for Queue<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Queue")
-            .field("name", &self.name())
-            .finish_non_exhaustive()
     }
 }

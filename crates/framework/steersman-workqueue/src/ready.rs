@@ -49,12 +49,10 @@ impl ReadyKeys {
         }
     }
 
-    /// Returns the number of ready keys.
     pub(crate) fn len(&self) -> usize {
         self.live
     }
 
-    /// Returns the number of ready keys in each line.
     pub(crate) fn depths(&self) -> impl Iterator<Item = (Priority, usize)> + '_ {
         self.lines
             .iter()
@@ -72,11 +70,6 @@ impl ReadyKeys {
         turn
     }
 
-    /// Counts one entry of a line as stale.
-    pub(crate) fn abandon(&mut self, priority: Priority) {
-        self.leave(priority);
-    }
-
     /// Takes the next key. `is_live` tells whether an entry is live.
     pub(crate) fn pop(&mut self, is_live: impl Fn(Turn, KeySlot) -> bool) -> Option<KeySlot> {
         if self.live == 0 {
@@ -90,15 +83,14 @@ impl ReadyKeys {
         Some(slot)
     }
 
-    /// Empties every line.
     pub(crate) fn clear(&mut self) {
         self.lines.clear();
         self.live = 0;
     }
 
-    // Removes one live entry from the count of a line. WQ-9: an empty line is removed, unless there
-    // are few lines.
-    fn leave(&mut self, priority: Priority) {
+    /// Removes one live entry from the count of a line: it is stale. WQ-9: an empty line is removed, unless there are
+    /// few lines.
+    pub(crate) fn leave(&mut self, priority: Priority) {
         self.live -= 1;
         let Some(line) = self.lines.get_mut(&priority) else {
             return;
@@ -216,7 +208,7 @@ mod tests {
         let mut ready = ReadyKeys::new(8);
         for _ in 0..1000 {
             ready.push(7, Priority::LOW);
-            ready.abandon(Priority::LOW);
+            ready.leave(Priority::LOW);
         }
         let turn = ready.push(7, Priority::NORMAL);
         assert_eq!(ready.len(), 1);
@@ -234,7 +226,7 @@ mod tests {
             ready.push(7, priority);
             match value % 2 {
                 0 => assert_eq!(ready.pop(|_, _| true), Some(7)),
-                _ => ready.abandon(priority),
+                _ => ready.leave(priority),
             }
         }
         assert!(ready.lines.len() <= KEPT_LINES, "{}", ready.lines.len());

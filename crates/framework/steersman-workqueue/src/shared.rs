@@ -1,18 +1,17 @@
 //! Driver: puts the machine behind one lock and wakes parked workers.
 
-use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::add_buffer::{AddBuffer, Pushed};
 use crate::error::ShutDown;
-use crate::exchange::{Arrival, End, Taken, Verdict};
+use crate::exchange::{Arrival, Taken, Verdict};
 use crate::index::Hashes;
 use crate::key::Key;
 use crate::machine::Machine;
 use crate::metrics::QueueSnapshot;
-use crate::options::{AddOptions, QueueOptions};
+use crate::options::{AddOptions, Priority, QueueOptions};
 use crate::ready::KeySlot;
 use crate::sync::{Mutex, MutexGuard, Notify};
 
@@ -158,7 +157,6 @@ impl<T: Key> SharedQueue<T> {
         }
     }
 
-    /// Waits until `look` returns a result.
     async fn wait_for<R>(&self, look: impl Fn(&Self) -> Option<R>) -> R {
         if let Some(end) = look(self) {
             return end;
@@ -188,14 +186,19 @@ impl<T: Key> SharedQueue<T> {
     }
 
     /// Ends the hold of a key. Returns the delay that the verdict asked for.
-    pub(crate) fn release(&self, slot: KeySlot, end: End) -> Option<Duration> {
-        let delayed = !matches!(end.verdict, Verdict::Forget | Verdict::Settle);
+    pub(crate) fn release(
+        &self,
+        slot: KeySlot,
+        verdict: Verdict,
+        next: Option<Priority>,
+    ) -> Option<Duration> {
+        let delayed = !matches!(verdict, Verdict::Forget | Verdict::Settle);
         let early = self.times_every_step.then(clock);
         let mut locked = self.enter();
         let machine = &mut locked.machine;
         let now = early.unwrap_or_else(|| self.now(machine, delayed));
         let was_closed = machine.is_closed();
-        let released = machine.handle_end(slot, end, now);
+        let released = machine.handle_end(slot, verdict, next, now);
         let closes = machine.is_closed() && !was_closed;
         drop(locked);
         if released.wake {
@@ -306,14 +309,6 @@ impl<T: Key> SharedQueue<T> {
         } else {
             self.created
         }
-    }
-}
-
-impl<T> fmt::Debug for SharedQueue<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shared")
-            .field("name", &self.name)
-            .finish_non_exhaustive()
     }
 }
 

@@ -87,7 +87,6 @@ pub(crate) enum KeyStatus {
     },
 }
 
-/// The deadlines of a key.
 pub(crate) struct Deadlines {
     /// The delay that the key waits for. `None` while the key is ready or held and only its retry is kept.
     pub(crate) at: Option<DelayId>,
@@ -140,25 +139,21 @@ impl<T: Key> KeyTable<T> {
         }
     }
 
-    /// Returns the time from a stamp until `now`.
     pub(crate) fn time_since(&self, added: Stamp, now: Instant) -> Duration {
         let began = self.began.unwrap_or(now);
         let since = now.saturating_duration_since(began);
         since.saturating_sub(Duration::from_nanos(added.0))
     }
 
-    /// Returns a range with every slot that was ever used.
     pub(crate) fn slots(&self) -> Range<KeySlot> {
         // Slots are numbered by `slot_of` alone, in this type.
         0..(self.pages.len() * PAGE) as KeySlot
     }
 
-    /// Returns the number of keys in the table.
     pub(crate) fn len(&self) -> usize {
         self.live
     }
 
-    /// Returns whether the key in `slot` has been ready since `turn`.
     pub(crate) fn is_ready(&self, turn: Turn, slot: KeySlot) -> bool {
         let status = self.get(slot).map(|entry| entry.status);
         matches!(status, Some(KeyStatus::Ready { turn: since, .. }) if since == turn)
@@ -318,7 +313,6 @@ impl Retry {
         }
     }
 
-    /// Returns the retry after the failure of a run before it.
     pub(crate) fn after_failure(self) -> Self {
         Self {
             early_failures: self.early_failures.saturating_add(1),
@@ -372,7 +366,6 @@ fn entry_in<T>(pages: &[SlotPage<T>], slot: KeySlot) -> Option<&KeyEntry<T>> {
 // === impl KeyEntry ===
 
 impl<T> KeyEntry<T> {
-    /// Returns the key.
     pub(crate) fn key(&self) -> Option<&T> {
         match &self.key {
             Stored::Own(key) => Some(key),
@@ -391,7 +384,6 @@ impl<T> KeyEntry<T> {
         retry
     }
 
-    /// Returns the key, shared with a ticket.
     pub(crate) fn share(&mut self) -> Option<Arc<T>> {
         let shared = match std::mem::replace(&mut self.key, Stored::Moving) {
             Stored::Own(key) => Arc::new(key),

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::causes::Causes;
-use crate::exchange::{End, Taken, Verdict};
+use crate::exchange::{Taken, Verdict};
 use crate::key::Key;
 use crate::options::Priority;
-use crate::ready::KeySlot;
 use crate::shared::SharedQueue;
 
 /// One key that one worker works on.
@@ -20,11 +19,7 @@ use crate::shared::SharedQueue;
 #[must_use = "dropping a ticket requeues its key with backoff"]
 pub struct Ticket<T: Key> {
     shared: Arc<SharedQueue<T>>,
-    key: Arc<T>,
-    slot: KeySlot,
-    priority: Priority,
-    attempts: u32,
-    causes: Causes,
+    taken: Taken<T>,
     next_priority: Option<Priority>,
     ended: bool,
 }
@@ -33,11 +28,7 @@ impl<T: Key> Ticket<T> {
     pub(crate) fn new(shared: Arc<SharedQueue<T>>, taken: Taken<T>) -> Self {
         Self {
             shared,
-            key: taken.key,
-            slot: taken.slot,
-            priority: taken.priority,
-            attempts: taken.attempts,
-            causes: taken.causes,
+            taken,
             next_priority: None,
             ended: false,
         }
@@ -45,24 +36,24 @@ impl<T: Key> Ticket<T> {
 
     /// Returns the key.
     pub fn key(&self) -> &T {
-        &self.key
+        &self.taken.key
     }
 
     /// Returns the number of failures of the key since it was last forgotten: 0 on a first run. The failure of
     /// a run that an add caused before the retry was due does not count (WQ-11).
     pub fn attempts(&self) -> u32 {
-        self.attempts
+        self.taken.attempts
     }
 
     /// Returns the priority that the key had in the queue. Delayed runs and retries keep it, unless
     /// [`set_next_priority`](Self::set_next_priority) changes it.
     pub fn priority(&self) -> Priority {
-        self.priority
+        self.taken.priority
     }
 
     /// Returns the causes of this run.
     pub fn causes(&self) -> Causes {
-        self.causes
+        self.taken.causes
     }
 
     /// Sets the priority of the run that the end of this ticket asks for. A run that an add asks for has the
@@ -97,15 +88,15 @@ impl<T: Key> Ticket<T> {
     /// the verdict asks for one.
     pub fn end(mut self, verdict: Verdict) -> Option<Duration> {
         self.ended = true;
-        let priority = self.next_priority;
-        self.shared.release(self.slot, End { verdict, priority })
+        let slot = self.taken.slot;
+        self.shared.release(slot, verdict, self.next_priority)
     }
 }
 
 impl<T: Key> Drop for Ticket<T> {
     fn drop(&mut self) {
         if !self.ended {
-            self.shared.release(self.slot, Verdict::Backoff.into());
+            self.shared.release(self.taken.slot, Verdict::Backoff, None);
         }
     }
 }
@@ -113,9 +104,9 @@ impl<T: Key> Drop for Ticket<T> {
 impl<T: Key> fmt::Debug for Ticket<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ticket")
-            .field("key", &self.key)
-            .field("attempts", &self.attempts)
-            .field("priority", &self.priority)
+            .field("key", &self.taken.key)
+            .field("attempts", &self.taken.attempts)
+            .field("priority", &self.taken.priority)
             .finish_non_exhaustive()
     }
 }

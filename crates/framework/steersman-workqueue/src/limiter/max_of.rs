@@ -1,11 +1,12 @@
 //! Machine: the longest delay of several limiters.
 
-use std::fmt;
 use std::time::{Duration, Instant};
 
 use crate::limiter::RateLimiter;
 
 /// Takes the longest delay of several limiters; each of them counts every failure.
+#[derive(derive_more::Debug)]
+#[debug("MaxOf {{ limiters: {} }}", limiters.len())]
 pub struct MaxOf<T> {
     limiters: Vec<Box<dyn RateLimiter<T>>>,
 }
@@ -30,14 +31,6 @@ impl<T: 'static> MaxOf<T> {
 impl<T: 'static> Default for MaxOf<T> {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-impl<T> fmt::Debug for MaxOf<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MaxOf")
-            .field("limiters", &self.limiters.len())
-            .finish()
     }
 }
 

@@ -1,6 +1,5 @@
 //! Machine: the delays of another limiter, up to a longest one.
 
-use std::fmt;
 use std::time::{Duration, Instant};
 
 use crate::limiter::RateLimiter;
@@ -19,6 +18,8 @@ use crate::limiter::RateLimiter;
 /// let options = QueueOptions::<String>::new("websites").rate_limiter(limiter);
 /// # let _ = options;
 /// ```
+#[derive(derive_more::Debug)]
+#[debug("MaxWait {{ longest: {longest:?}, .. }}")]
 pub struct MaxWait<T> {
     limiter: Box<dyn RateLimiter<T>>,
     longest: Duration,
@@ -32,14 +33,6 @@ impl<T: 'static> MaxWait<T> {
             limiter: Box::new(limiter),
             longest,
         }
-    }
-}
-
-impl<T> fmt::Debug for MaxWait<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MaxWait")
-            .field("longest", &self.longest)
-            .finish_non_exhaustive()
     }
 }
 

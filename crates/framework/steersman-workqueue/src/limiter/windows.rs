@@ -41,7 +41,6 @@ impl<T: Key> Windows<T> {
         (free > now).then_some(free)
     }
 
-    /// Records a run of the key, which begins at `at`.
     pub(crate) fn begin(&mut self, key: &T, at: Instant) {
         match self.begun.get_mut(key) {
             Some(begun) => {

@@ -137,7 +137,6 @@ impl<T: Key> Machine<T> {
         earlier.is_some() && self.delayed.earliest() == Some(delay.deadline)
     }
 
-    /// Returns the hold of a key, if a ticket holds it.
     pub(super) fn holding(&mut self, slot: KeySlot) -> Option<&mut HeldKey> {
         let KeyStatus::Held { position, .. } = self.table.get(slot)?.status else {
             return None;
@@ -186,7 +185,6 @@ impl<T: Key> Machine<T> {
         Some(absorbed)
     }
 
-    /// Keeps a retry of a key that runs before it.
     pub(super) fn keep(&mut self, slot: KeySlot, retry: Retry) {
         let Some(entry) = self.table.get_mut(slot) else {
             return;
@@ -215,7 +213,7 @@ impl<T: Key> Machine<T> {
             let left = *priority;
             *priority = add.priority;
             *turn = self.ready.push(slot, add.priority);
-            self.ready.abandon(left);
+            self.ready.leave(left);
         }
     }
 

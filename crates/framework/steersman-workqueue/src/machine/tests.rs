@@ -39,13 +39,13 @@ impl World {
         let taken = self.take()?;
         let key = *taken.key;
         self.machine
-            .handle_end(taken.slot, Verdict::Forget.into(), self.now);
+            .handle_end(taken.slot, Verdict::Forget, None, self.now);
         Some(key)
     }
 
     fn end(&mut self, taken: &Taken<&'static str>, verdict: Verdict) -> bool {
         self.machine
-            .handle_end(taken.slot, verdict.into(), self.now)
+            .handle_end(taken.slot, verdict, None, self.now)
             .wake
     }
 
@@ -377,11 +377,11 @@ fn causes_are_collected_and_the_next_priority_is_that_of_the_ticket() {
     world.add("a", now().cause(Causes::custom(2)));
     let taken = world.take().unwrap();
     assert_eq!(taken.causes, Causes::ADD | Causes::custom(2));
-    let end = End {
-        verdict: Verdict::After(Duration::from_millis(5)),
-        priority: Some(Priority::LOW),
-    };
-    world.machine.handle_end(taken.slot, end, world.now);
+    let verdict = Verdict::After(Duration::from_millis(5));
+    let low = Some(Priority::LOW);
+    world
+        .machine
+        .handle_end(taken.slot, verdict, low, world.now);
     world.pass(5);
     let taken = world.take().unwrap();
     assert_eq!(

@@ -122,7 +122,6 @@ impl<T: Key> Machine<T> {
         NextRun { delay, retry: None }
     }
 
-    /// Returns the retry after a failure.
     fn retry(&mut self, slot: KeySlot, kept: Option<Retry>, now: Instant) -> NextRun {
         // WQ-11: the failure of a run before the retry keeps the deadline and does not count.
         if let Some(kept) = kept.filter(|kept| kept.deadline > now) {

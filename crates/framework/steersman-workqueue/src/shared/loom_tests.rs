@@ -13,7 +13,7 @@ fn queue() -> Arc<SharedQueue<u32>> {
 /// Takes the next key and ends its hold.
 fn take(queue: &SharedQueue<u32>) -> Option<u32> {
     let taken = block_on(queue.next()).ok()?;
-    queue.release(taken.slot, Verdict::Forget.into());
+    queue.release(taken.slot, Verdict::Forget, None);
     Some(*taken.key)
 }
 
@@ -49,7 +49,7 @@ fn loom_a_worker_that_needs_a_permit_misses_no_add() {
         let worker = spawn(&queue, |queue| {
             let taken = block_on(queue.next_with(|| std::future::ready(7)));
             let (taken, permit) = taken.ok()?;
-            queue.release(taken.slot, Verdict::Forget.into());
+            queue.release(taken.slot, Verdict::Forget, None);
             Some((*taken.key, permit))
         });
         add(&queue, 1);

@@ -11,7 +11,7 @@ fn clock_reads(options: QueueOptions<u32>) -> usize {
     for key in 0..10 {
         shared.add(key, AddOptions::new());
         let taken = shared.try_next().unwrap().unwrap();
-        shared.release(taken.slot, Verdict::Forget.into());
+        shared.release(taken.slot, Verdict::Forget, None);
     }
     CLOCK_READS.get() - before
 }
@@ -38,6 +38,6 @@ fn a_queue_that_records_times_knows_since_when_keys_are_held() {
     let held = shared.read(Machine::held_since);
     assert_eq!(held.len(), 1);
     assert!(held[0].1 >= start, "the instant of the take");
-    shared.release(taken.slot, Verdict::Forget.into());
+    shared.release(taken.slot, Verdict::Forget, None);
     assert!(shared.read(Machine::held_since).is_empty());
 }

@@ -16,7 +16,7 @@ fn wq_11_an_early_run_that_fails_keeps_the_deadline_and_costs_no_attempt() {
         assert_eq!((early.attempts, early.causes), (4, Causes::ADD));
         let released = world
             .machine
-            .handle_end(early.slot, Verdict::Backoff.into(), world.now);
+            .handle_end(early.slot, Verdict::Backoff, None, world.now);
         assert_eq!(released.delay, Some(Duration::from_millis(40 - passed)));
         assert!(world.take().is_none());
     }
