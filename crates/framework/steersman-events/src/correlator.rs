@@ -68,33 +68,26 @@ pub(crate) struct Correlator {
     limits: EventLimits,
 }
 
-/// What became of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Recorded {
     /// A write waits for the event.
     Queued,
     /// The event was counted; a later write, or the end of the series, tells the server.
     Counted,
-    /// The event was dropped.
     Dropped(DropReason),
 }
 
-/// The server's answer to a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WriteAnswer {
-    /// The server has written the Event.
     Written,
-    /// The Event that was created exists already.
     Exists,
     /// The Event that was patched does not exist.
     Gone,
     /// The server was not reached, or asks for another attempt, perhaps after a time.
     Later(Option<Duration>),
-    /// The server refuses the write.
     Refused(DropReason),
 }
 
-/// Events that were lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lost {
     pub(crate) event_type: EventType,
@@ -120,7 +113,6 @@ impl Correlator {
         }
     }
 
-    /// Records an event that occurred at `time`.
     pub(crate) fn handle_record(
         &mut self,
         subject: &EventSubject,
@@ -396,12 +388,10 @@ impl Correlator {
         self.closing && self.queue.is_empty() && self.in_flight == 0
     }
 
-    /// Returns whether further events are refused.
     pub(crate) fn is_closing(&self) -> bool {
         self.closing
     }
 
-    /// Returns whether writes wait.
     pub(crate) fn has_writes(&self) -> bool {
         !self.queue.is_empty()
     }

@@ -18,9 +18,7 @@ pub(crate) enum DropReason {
     Forbidden,
     /// The namespace of the event is being deleted.
     NamespaceTerminating,
-    /// The namespace of the event does not exist.
     NamespaceMissing,
-    /// The server refused the Event for another reason.
     Refused,
 }
 
@@ -37,7 +35,6 @@ impl DropReason {
         Self::Refused,
     ];
 
-    /// Returns the value of the label.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::QueueFull => "queue_full",

@@ -17,12 +17,9 @@ pub(crate) struct EventGroup {
     last: Instant,
 }
 
-/// What becomes of an event in its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Membership {
-    /// The event repeats the Event of this series.
     Repeats(u64),
-    /// The event is a new Event.
     New,
     /// The event is a new Event that stands for all further similar ones.
     NewCombined,

@@ -22,7 +22,6 @@ pub struct EventLimits {
     pub(crate) burst: u32,
     /// The time in which an object gains the right to one more Event.
     pub(crate) refill: Duration,
-    /// The number of different notes that get Events of their own.
     pub(crate) own_notes: usize,
     /// The time after which notes are counted anew if no similar event occurs.
     pub(crate) window: Duration,

@@ -1,6 +1,6 @@
 //! Words: the metrics of events.
 
-use prometheus::{IntCounter, IntCounterVec, Opts, Registry};
+use prometheus::{IntCounter, IntCounterVec, Registry, register_int_counter_vec_with_registry};
 
 use crate::drop_reason::DropReason;
 use crate::event_type::EventType;
@@ -27,31 +27,28 @@ impl EventMetrics {
     ///
     /// If the registry already has metrics of these names: make one set per registry, and clone it.
     pub fn register(registry: &Registry) -> prometheus::Result<Self> {
-        let recorded = IntCounterVec::new(
-            Opts::new("steersman_events_total", "Recorded events, by type"),
+        let recorded = register_int_counter_vec_with_registry!(
+            "steersman_events_total",
+            "Recorded events, by type",
             &["type"],
+            registry
         )?;
         let metrics = Self {
             normal: recorded.with_label_values(&[EventType::Normal.as_str()]),
             warning: recorded.with_label_values(&[EventType::Warning.as_str()]),
-            dropped: IntCounterVec::new(
-                Opts::new(
-                    "steersman_events_dropped_total",
-                    "Recorded events that no Event on the server shows, by type and reason",
-                ),
+            dropped: register_int_counter_vec_with_registry!(
+                "steersman_events_dropped_total",
+                "Recorded events that no Event on the server shows, by type and reason",
                 &["type", "reason"],
+                registry
             )?,
-            writes: IntCounterVec::new(
-                Opts::new(
-                    "steersman_event_writes_total",
-                    "Requests that create or patch Events, by verb and result",
-                ),
+            writes: register_int_counter_vec_with_registry!(
+                "steersman_event_writes_total",
+                "Requests that create or patch Events, by verb and result",
                 &["verb", "result"],
+                registry
             )?,
         };
-        registry.register(Box::new(recorded))?;
-        registry.register(Box::new(metrics.dropped.clone()))?;
-        registry.register(Box::new(metrics.writes.clone()))?;
         // The series exist from the start, so that a first drop appears as an increase.
         for reason in DropReason::ALL {
             metrics.dropped(EventType::Normal, reason, 0);

@@ -76,7 +76,6 @@ fn is_qualified(text: &str) -> bool {
         && text.chars().all(inner)
 }
 
-/// Returns the `reportingInstance` of a recorder: `name-host`.
 pub(crate) fn reporting_instance(name: &str, host: &str) -> String {
     let mut instance = match host {
         "" => name.to_owned(),

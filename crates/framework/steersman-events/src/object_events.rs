@@ -7,7 +7,6 @@ use crate::event_limits::EventLimits;
 use crate::series::Similarity;
 use crate::token_bucket::TokenBucket;
 
-/// The events of one object.
 #[derive(Debug)]
 pub(crate) struct ObjectEvents {
     groups: Vec<EventGroup>,
@@ -76,7 +75,6 @@ impl ObjectEvents {
         }
     }
 
-    /// Returns the series of the followed Events.
     pub(crate) fn members(&self) -> impl Iterator<Item = u64> {
         let members = self.groups.iter().flat_map(|group| &group.members);
         members.map(|(_, series)| *series)

@@ -109,7 +109,6 @@ impl ObjectRef {
         self.namespace.as_deref()
     }
 
-    /// Returns the reference in the form of an Event.
     pub(crate) fn to_reference(&self) -> ObjectReference {
         ObjectReference {
             api_version: Some(self.api_version.clone()),

@@ -1,7 +1,6 @@
 //! Handle: the queue of the events of one program, and the task that sends them.
 
 use std::collections::hash_map::RandomState;
-use std::fmt;
 use std::hash::BuildHasher as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +25,8 @@ use crate::shared::{PublisherState, SharedPublisher, now};
 /// A manager has one publisher. A program without a manager, or with a second cluster, makes its own. Its task starts
 /// with the first event; it ends with [`stop`](Self::stop), or when the last clone and the last recorder are gone,
 /// after it has sent what waits.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("EventPublisher {{ endpoint: {:?}, .. }}", guard.shared.client_config.endpoint())]
 #[must_use]
 pub struct EventPublisher {
     guard: Arc<PublisherGuard>,
@@ -159,14 +159,6 @@ impl Drop for PublisherGuard {
             shared.lost(lost, "");
         }
         shared.wake.notify_one();
-    }
-}
-
-impl fmt::Debug for EventPublisher {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EventPublisher")
-            .field("endpoint", &self.guard.shared.client_config.endpoint())
-            .finish_non_exhaustive()
     }
 }
 

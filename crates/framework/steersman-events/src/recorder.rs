@@ -1,6 +1,5 @@
 //! Handle: the recorder of one controller or component.
 
-use std::fmt;
 use std::fmt::Display;
 use std::sync::Arc;
 
@@ -17,7 +16,8 @@ use crate::series::{EventSubject, Reporter};
 /// A reconciler gets the recorder of its controller from its context; other parts of a program take one
 /// of the manager, or of an [`EventPublisher`]. Recording never waits and never fails (EVENT-1): the
 /// events are sent by one task per publisher, and events that cannot be sent are counted.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("EventRecorder {{ name: {:?}, .. }}", reporter.controller)]
 #[must_use]
 pub struct EventRecorder {
     publisher: EventPublisher,
@@ -102,13 +102,5 @@ impl EventRecorder {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.reporter.controller
-    }
-}
-
-impl fmt::Debug for EventRecorder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EventRecorder")
-            .field("name", &self.name())
-            .finish_non_exhaustive()
     }
 }

@@ -38,13 +38,10 @@ pub(crate) struct EventBody {
     pub(crate) subject: Arc<EventSubject>,
     pub(crate) similarity: Arc<Similarity>,
     pub(crate) note: String,
-    /// The name of the Event.
     pub(crate) name: String,
-    /// The time of the first occurrence.
     pub(crate) time: Timestamp,
 }
 
-/// One Event, and the number of its occurrences.
 #[derive(Debug)]
 pub(crate) struct Series {
     pub(crate) body: Arc<EventBody>,
@@ -59,25 +56,19 @@ pub(crate) struct Series {
     pub(crate) stage: SeriesStage,
 }
 
-/// Whether a series waits to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SeriesStage {
     Idle,
     Queued,
-    InFlight {
-        /// The count that is being written.
-        count: u32,
-    },
+    InFlight { count: u32 },
 }
 
-/// One request to the server.
 #[derive(Clone, Debug)]
 pub(crate) struct EventWrite {
     pub(crate) series: u64,
     pub(crate) body: Arc<EventBody>,
     pub(crate) verb: WriteVerb,
     pub(crate) count: u32,
-    /// The time of the last occurrence.
     pub(crate) last_time: Timestamp,
 }
 
@@ -101,7 +92,6 @@ impl Series {
         }
     }
 
-    /// Counts another occurrence.
     pub(crate) fn repeat(&mut self, now: Instant, time: Timestamp) {
         self.count = self.count.saturating_add(1);
         self.last = now;
@@ -131,7 +121,6 @@ impl Series {
         }
     }
 
-    /// Begins the next write.
     pub(crate) fn begin_write(&mut self, series: u64) -> EventWrite {
         self.stage = SeriesStage::InFlight { count: self.count };
         EventWrite {

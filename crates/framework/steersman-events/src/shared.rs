@@ -14,7 +14,6 @@ use crate::drop_log::DropLog;
 use crate::event_limits::EventLimits;
 use crate::metrics::EventMetrics;
 
-/// What the publisher and its task share.
 pub(crate) struct SharedPublisher {
     pub(crate) client_config: ClientConfig,
     pub(crate) wake: Notify,

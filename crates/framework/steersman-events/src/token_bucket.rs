@@ -20,7 +20,6 @@ impl TokenBucket {
         }
     }
 
-    /// Takes a token, and returns whether there was one.
     pub(crate) fn take(&mut self, now: Instant, limits: &EventLimits) -> bool {
         self.gain(now, limits);
         if self.tokens == 0 {
@@ -30,7 +29,6 @@ impl TokenBucket {
         true
     }
 
-    /// Returns the time at which the bucket is full.
     pub(crate) fn full_at(&self, limits: &EventLimits) -> Instant {
         self.counted + limits.refill * limits.burst.saturating_sub(self.tokens)
     }

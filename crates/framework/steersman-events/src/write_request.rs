@@ -13,7 +13,6 @@ use crate::series::{EventBody, EventWrite, WriteVerb};
 /// The namespace of Events about cluster-scoped objects.
 const CLUSTER_NAMESPACE: &str = "default";
 
-/// Returns the request of a write.
 pub(crate) fn request(
     api: &Api<Event>,
     write: &EventWrite,
