@@ -23,12 +23,10 @@ pub(crate) struct Candidacy {
     is_holder_deleted: bool,
 }
 
-/// The Lease as it was last read or written.
 #[derive(Debug)]
 pub(crate) struct ObservedLease {
     pub(crate) lease: Lease,
     pub(crate) record: LeaseRecord,
-    /// When the record changed at the latest.
     pub(crate) changed: Instant,
     /// When the record was first read, or when its write was answered.
     seen: Instant,
@@ -36,10 +34,8 @@ pub(crate) struct ObservedLease {
     clock: Option<TermClock>,
 }
 
-/// Whether the Lease can be taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Claim {
-    /// No holder can work.
     Free,
     /// A holder may work until this instant; never, if there is none.
     HeldUntil(Option<Instant>),
@@ -69,18 +65,15 @@ impl Candidacy {
         self.is_holder_deleted
     }
 
-    /// Returns the record of a Lease as this candidate reads it.
     pub(crate) fn read(&self, lease: &Lease) -> LeaseRecord {
         LeaseRecord::of(lease, self.own_seconds)
     }
 
-    /// Returns whether this candidate is the holder in the observed Lease.
     pub(crate) fn is_holder(&self) -> bool {
         let observed = self.observed.as_ref();
         observed.is_some_and(|observed| observed.record.holder == self.identity)
     }
 
-    /// Records a Lease that was read, or that this candidate wrote, at `now`.
     pub(crate) fn handle_lease(&mut self, lease: Lease, now: Instant) {
         let record = self.read(&lease);
         let clock = TermClock::of(&lease, &record);
@@ -114,7 +107,6 @@ impl Candidacy {
         });
     }
 
-    /// Records at `now` that the Lease is absent.
     pub(crate) fn handle_absence(&mut self, now: Instant) {
         if let Some(before) = self.observed.take() {
             self.is_holder_deleted = self.is_another(&before.record.holder);
@@ -122,7 +114,6 @@ impl Candidacy {
         }
     }
 
-    /// Returns whether a holder is another candidate.
     fn is_another(&self, holder: &str) -> bool {
         !holder.is_empty() && holder != self.identity
     }
@@ -134,7 +125,6 @@ impl Candidacy {
         }
     }
 
-    /// Returns whether the Lease can be taken at `now`.
     pub(crate) fn next_claim(&self, now: Instant) -> Claim {
         let held_until = match &self.observed {
             Some(ObservedLease {

@@ -24,12 +24,10 @@ use crate::record::LeaseRecord;
 use crate::requests::LeaseRequests;
 use crate::status::{ElectionChange, Ending, LossReason};
 
-/// What the driver publishes after each step.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Published {
     pub(crate) standing: CandidateStatus,
     pub(crate) record: Option<LeaseRecord>,
-    /// The uid of the Lease.
     pub(crate) uid: Option<String>,
     pub(crate) changed: Option<Instant>,
     pub(crate) last_error: Option<String>,
@@ -38,7 +36,6 @@ pub(crate) struct Published {
     pub(crate) work_limit: Option<Instant>,
 }
 
-/// The request in flight.
 type RequestInFlight = Pin<Box<dyn Future<Output = Reply> + Send>>;
 
 /// One candidate: its machine and its surroundings.
@@ -50,21 +47,6 @@ pub(crate) struct ElectionDriver {
     pub(crate) commands: mpsc::UnboundedReceiver<Command>,
     /// A success ends no problem: a candidate may read the Lease, and not be permitted to write it.
     pub(crate) failures: ProblemLog,
-}
-
-impl Published {
-    /// The state before the start.
-    pub(crate) fn initial() -> Self {
-        Self {
-            standing: CandidateStatus::Standby,
-            record: None,
-            uid: None,
-            changed: None,
-            last_error: None,
-            is_started: false,
-            work_limit: None,
-        }
-    }
 }
 
 impl ElectionDriver {
@@ -182,7 +164,7 @@ impl ElectionDriver {
                 },
                 ElectionStep::Wait(until) => {
                     in_flight = None;
-                    let command = self.next_command(until, machine.works_from(now())).await;
+                    let command = next(&mut self.commands, until, machine.works_from(now())).await;
                     self.carry_out(&mut machine, command);
                 }
                 ElectionStep::Send(request, deadline) => {
@@ -233,14 +215,6 @@ impl ElectionDriver {
         self.log_failure(&reply);
         machine.on_reply(reply, now());
         None
-    }
-
-    async fn next_command(
-        &mut self,
-        until: Option<Instant>,
-        works_from: Option<Instant>,
-    ) -> Option<Command> {
-        next(&mut self.commands, until, works_from).await
     }
 
     fn carry_out(&self, machine: &mut ElectionMachine, command: Option<Command>) {

@@ -59,7 +59,7 @@ impl Elector {
     /// [`Error::Timing`], [`Error::Name`] or [`Error::NoNamespace`] if the options cannot work.
     pub fn new(options: LeaderElection, client_config: &ClientConfig) -> Result<Self, Error> {
         let options = options.validate(client_config.namespace())?;
-        let (publish, published) = watch::channel(Published::initial());
+        let (publish, published) = watch::channel(Published::default());
         let (commands, received) = mpsc::unbounded_channel();
         let leadership = Leadership {
             published,
@@ -269,7 +269,6 @@ impl Leadership {
     }
 }
 
-/// Runs a future on a thread and a runtime of its own.
 fn run_on_a_thread(
     name: &str,
     run: impl Future<Output = ()> + Send + 'static,

@@ -2,6 +2,8 @@
 
 use std::hash::{BuildHasher as _, RandomState};
 
+use uuid::Uuid;
+
 /// Returns the name of the machine, an underscore and a random UUID: controller-runtime's default identity
 /// (`pkg/leaderelection`, `os.Hostname() + "_" + uuid`). In a Pod the name of the machine is that of the Pod.
 pub(crate) fn hostname_uuid() -> String {
@@ -14,20 +16,10 @@ fn hostname() -> String {
 }
 
 /// Returns a random UUID of version 4. The keys of std's hasher are random.
-fn uuid() -> String {
+fn uuid() -> Uuid {
     let random = || u128::from(RandomState::new().hash_one("steersman-lease"));
     let bits = (random() << 64) | random();
-    let version = (bits & !(0xf << 76)) | (0x4 << 76);
-    let variant = (version & !(0b11 << 62)) | (0b10 << 62);
-    let hex = format!("{variant:032x}");
-    format!(
-        "{}-{}-{}-{}-{}",
-        &hex[..8],
-        &hex[8..12],
-        &hex[12..16],
-        &hex[16..20],
-        &hex[20..]
-    )
+    uuid::Builder::from_random_bytes(bits.to_be_bytes()).into_uuid()
 }
 
 #[cfg(test)]

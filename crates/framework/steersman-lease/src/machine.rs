@@ -30,7 +30,6 @@ pub(crate) struct ElectionMachine {
     began: Instant,
     candidacy: Candidacy,
     stage: ElectionStage,
-    /// The request in flight.
     sent: Option<Sent>,
     /// The next instant at which the candidate sends a request of its own accord.
     next: Instant,
@@ -54,14 +53,12 @@ pub(crate) struct ElectionMachine {
 struct Policy {
     /// Whether the process is aborted if work outlives its lease.
     aborts: bool,
-    /// Whether the Lease is released after the work.
     releases: bool,
 }
 
 /// The progress of an attempt to take or renew the Lease.
 #[derive(Clone, Copy, Debug)]
 struct LeaseAttempt {
-    /// When the attempt that is under way began.
     began: Option<Instant>,
     /// Whether the next request of the attempt is a read, because the observed Lease may be outdated.
     must_read: bool,
@@ -69,7 +66,6 @@ struct LeaseAttempt {
     is_slow: bool,
 }
 
-/// What a candidate does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum ElectionStage {
     Standby,
@@ -92,21 +88,17 @@ enum ElectionStage {
 pub(crate) struct Term {
     /// When the last successful write was sent.
     pub(crate) renewed: Instant,
-    /// When work may begin.
     pub(crate) works_from: Instant,
 }
 
-/// A request in flight.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     at: Instant,
     is_write: bool,
 }
 
-/// What the driver does next.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ElectionStep {
-    /// Waits for a command, until the instant.
     Wait(Option<Instant>),
     /// Sends a request, and reports its reply, or a failure at the deadline.
     Send(LeaseRequest, Instant),
@@ -114,25 +106,19 @@ pub(crate) enum ElectionStep {
     AwaitReply,
     /// Aborts the process, because work outlived its lease.
     Abort,
-    /// The election is over.
     End(Ending),
 }
 
-/// A request for the Lease.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum LeaseRequest {
     Read,
     Create(Box<Lease>),
-    /// Replaces the Lease, at the version in its metadata.
     Replace(Box<Lease>),
 }
 
-/// The reply to a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Reply {
-    /// The Lease as it was read or written.
     Lease(Box<Lease>),
-    /// A read found no Lease.
     Absent,
     /// A write changed nothing, because the Lease is another one than the candidate knew.
     Outdated(String),
@@ -152,8 +138,9 @@ pub(crate) enum Command {
 }
 
 /// The status of a candidate, for the tasks that wait for it to change.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(crate) enum CandidateStatus {
+    #[default]
     Standby,
     /// Leads until the instant, unless a renewal succeeds.
     Leader(Instant),
@@ -312,7 +299,6 @@ impl ElectionMachine {
         lease
     }
 
-    /// Returns the record with which a standby takes the Lease.
     fn acquisition(&self, wall: Timestamp) -> LeaseRecord {
         let before = self.candidacy.observed().map(|o| &o.record);
         // A write of this candidate that was executed without a reply has counted its transition.
@@ -323,7 +309,6 @@ impl ElectionMachine {
         self.own_record(wall, Some(wall), transitions)
     }
 
-    /// Returns the record with which the leader renews the Lease.
     fn renewal(&self, wall: Timestamp) -> LeaseRecord {
         let before = self.candidacy.observed().map(|o| &o.record);
         let acquired = before.and_then(|before| before.acquired).or(Some(wall));
@@ -361,7 +346,6 @@ impl ElectionMachine {
         }
     }
 
-    /// Returns the instant at which work may begin, if it is to come.
     pub(crate) fn works_from(&self, now: Instant) -> Option<Instant> {
         match self.stage {
             ElectionStage::Leading(term) if term.works_from > now => Some(term.works_from),
@@ -381,12 +365,10 @@ impl ElectionMachine {
         }
     }
 
-    /// Returns the record that was last read or written.
     pub(crate) fn record(&self) -> Option<&LeaseRecord> {
         self.candidacy.observed().map(|observed| &observed.record)
     }
 
-    /// Returns the uid of the Lease that was last read or written.
     pub(crate) fn uid(&self) -> Option<&str> {
         let observed = self.candidacy.observed();
         observed.and_then(|observed| observed.lease.metadata.uid.as_deref())

@@ -1,6 +1,9 @@
 //! Words: the metrics of elections, by the names of client-go and controller-runtime.
 
-use prometheus::{IntCounterVec, IntGaugeVec, Opts, Registry};
+use prometheus::{
+    IntCounterVec, IntGaugeVec, Registry, register_int_counter_vec_with_registry,
+    register_int_gauge_vec_with_registry,
+};
 
 /// The metrics of all elections of one registry. Cheap to clone.
 ///
@@ -19,25 +22,20 @@ impl ElectionMetrics {
     ///
     /// If the registry has metrics of these names: create one set per registry, and clone it.
     pub fn register(registry: &Registry) -> prometheus::Result<Self> {
-        let metrics = Self {
-            leads: IntGaugeVec::new(
-                Opts::new(
-                    "leader_election_master_status",
-                    "Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, 1 indicates master. 'name' is the string used to identify the lease. Please make sure to group by name.",
-                ),
+        Ok(Self {
+            leads: register_int_gauge_vec_with_registry!(
+                "leader_election_master_status",
+                "Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, 1 indicates master. 'name' is the string used to identify the lease. Please make sure to group by name.",
                 &["name"],
+                registry
             )?,
-            slow_paths: IntCounterVec::new(
-                Opts::new(
-                    "leader_election_slowpath_total",
-                    "Total number of slow path exercised in renewing leader leases. 'name' is the string used to identify the lease. Please make sure to group by name.",
-                ),
+            slow_paths: register_int_counter_vec_with_registry!(
+                "leader_election_slowpath_total",
+                "Total number of slow path exercised in renewing leader leases. 'name' is the string used to identify the lease. Please make sure to group by name.",
                 &["name"],
+                registry
             )?,
-        };
-        registry.register(Box::new(metrics.leads.clone()))?;
-        registry.register(Box::new(metrics.slow_paths.clone()))?;
-        Ok(metrics)
+        })
     }
 
     /// Sets whether the candidate leads, and the number of its slow renewals.

@@ -17,7 +17,6 @@ use crate::timing::Timing;
 /// The wall clock of the times that a candidate writes into the Lease.
 pub(crate) type WallClock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// Receives the changes of an election.
 pub(crate) type ChangeHook = Arc<dyn Fn(&ElectionChange) + Send + Sync>;
 
 /// Ends a process after its work outlived its lease.
@@ -53,7 +52,6 @@ pub struct LeaderElection {
 /// The options of one elector, validated, with every default filled in.
 #[derive(Clone)]
 pub(crate) struct ElectionOptions {
-    /// Namespace and name of the Lease.
     pub(crate) key: ObjectKey,
     pub(crate) identity: String,
     pub(crate) given: LeaderElection,

@@ -43,7 +43,6 @@ impl LeaseRecord {
         }
     }
 
-    /// Returns the record with which a holder releases the Lease.
     pub(crate) fn released(&self, wall: Timestamp) -> Self {
         Self {
             holder: String::new(),
@@ -85,7 +84,6 @@ impl LeaseRecord {
     }
 }
 
-/// Returns a Lease without content.
 pub(crate) fn empty_lease(key: &ObjectKey) -> Lease {
     Lease {
         metadata: key.to_meta(),

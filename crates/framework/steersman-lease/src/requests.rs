@@ -35,16 +35,11 @@ impl LeaseRequests {
     }
 
     /// Makes the client of the current runtime. Its clones share its connections.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Config`] if the credentials cannot be used now.
     pub(crate) async fn connect(&self) -> Result<Api<Lease>, Error> {
         let client = self.client_config.connect().await?;
         Ok(Api::typed(client).request_timeout(self.timing.request_limit()))
     }
 
-    /// Sends one request, once.
     pub(crate) async fn send(&self, api: &Api<Lease>, request: LeaseRequest) -> Reply {
         let options = WriteOptions::default();
         let failed = |error: &Error| Reply::Failed(report(error).to_string());

@@ -56,7 +56,6 @@ impl Timing {
         None
     }
 
-    /// Returns the time limit of one request.
     pub(crate) fn request_limit(&self) -> Duration {
         SHORTEST_REQUEST.max(self.renew_deadline / 2)
     }

@@ -94,12 +94,14 @@ mod tests {
                 counter.fetch_add(1, Ordering::Relaxed);
             });
             let options = options.validate(Some("default")).unwrap();
-            let (publish, published) = watch::channel(Published::initial());
+            let (publish, published) = watch::channel(Published::default());
             let work = OwnersWork::default();
             let watchdog = Watchdog::new(published, options, &work);
             let running = tokio::spawn(watchdog.run());
-            let mut leads = Published::initial();
-            leads.work_limit = Some((Instant::now() + half).into_std());
+            let leads = Published {
+                work_limit: Some((Instant::now() + half).into_std()),
+                ..Published::default()
+            };
             publish.send_replace(leads);
             sleep(half).await;
             assert_eq!(aborted.load(Ordering::Relaxed), 0);
@@ -107,7 +109,7 @@ mod tests {
                 work.end();
             }
             if !is_blocked {
-                publish.send_replace(Published::initial());
+                publish.send_replace(Published::default());
             }
             sleep(Duration::from_secs(60)).await;
             assert_eq!(aborted.load(Ordering::Relaxed), aborts);

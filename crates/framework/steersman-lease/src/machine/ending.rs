@@ -49,7 +49,6 @@ impl ElectionMachine {
         };
     }
 
-    /// Carries out a command at `now`.
     pub(crate) fn on_command(&mut self, command: Command, now: Instant) {
         match (command, &self.stage) {
             (_, ElectionStage::Ended(_)) => {}

@@ -6,7 +6,6 @@ use super::{ElectionMachine, ElectionStage, Reply, Sent, Term};
 use crate::status::{Ending, LossReason};
 
 impl ElectionMachine {
-    /// Records the reply to the request in flight.
     pub(crate) fn on_reply(&mut self, reply: Reply, now: Instant) {
         let Some(sent) = self.sent.take() else {
             return;
