@@ -78,7 +78,6 @@ const LONGEST_TOKEN: usize = 16 << 10;
 /// The pause between two log lines about failed reviews.
 const LOG_PAUSE: Duration = Duration::from_secs(60);
 
-/// A response that refuses a request.
 type Refused = Response<Bytes>;
 
 impl ReviewedAccess {
@@ -169,7 +168,6 @@ impl AccessShared {
         Ok(user)
     }
 
-    /// Returns whether a user may send a request.
     async fn is_permitted(
         &self,
         user: &UserInfo,
@@ -268,7 +266,6 @@ fn is_for(wanted: Option<&[String]>, granted: Option<&[String]>) -> bool {
     wanted.iter().any(|audience| granted.contains(audience))
 }
 
-/// Returns the bearer token of a request.
 pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
     let (scheme, token) = value.trim().split_once(' ')?;

@@ -1,6 +1,5 @@
 //! Words: the address that a server listens on, as flags of operators write it.
 
-use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::error::Error;
@@ -24,7 +23,8 @@ use crate::error::Error;
 /// assert!(!ListenAddress::from(":8081").is_off());
 /// assert!(ListenAddress::from("8081").check().is_err());
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
+#[display("{text}")]
 pub struct ListenAddress {
     text: String,
 }
@@ -101,12 +101,6 @@ pub(crate) enum Candidates {
     Addresses(Vec<SocketAddr>),
     /// A host name to resolve, and the port.
     Name(String, u16),
-}
-
-impl fmt::Display for ListenAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
 }
 
 #[cfg(test)]

@@ -72,7 +72,6 @@ impl PemPair {
     }
 }
 
-/// Returns the verifier of clients with certificates of these authorities.
 fn verifier(
     authorities: &[u8],
     provider: &Arc<CryptoProvider>,

@@ -1,6 +1,9 @@
 //! Handle: the metrics of certificate files.
 
-use prometheus::{IntCounter, IntGaugeVec, Opts, Registry};
+use prometheus::{
+    IntCounter, IntGaugeVec, Registry, register_int_counter_with_registry,
+    register_int_gauge_vec_with_registry,
+};
 
 use crate::error::Error;
 
@@ -26,40 +29,30 @@ impl CertificateMetrics {
     pub fn register(registry: &Registry) -> Result<Self, Error> {
         let register = || {
             Ok(Self {
-                reads: counter(
-                    registry,
+                reads: register_int_counter_with_registry!(
                     "certwatcher_read_certificate_total",
                     "Reads of certificate files that had changed, or that could not be used",
+                    registry
                 )?,
-                errors: counter(
-                    registry,
+                errors: register_int_counter_with_registry!(
                     "certwatcher_read_certificate_errors_total",
                     "Reads of certificate files that could not be used",
+                    registry
                 )?,
-                not_before: gauge(
-                    registry,
+                not_before: register_int_gauge_vec_with_registry!(
                     "steersman_certificate_not_before_timestamp_seconds",
                     "From when on the certificate of a server is valid, in seconds since 1970",
+                    &["server"],
+                    registry
                 )?,
-                not_after: gauge(
-                    registry,
+                not_after: register_int_gauge_vec_with_registry!(
                     "steersman_certificate_not_after_timestamp_seconds",
                     "When the certificate of a server expires, in seconds since 1970",
+                    &["server"],
+                    registry
                 )?,
             })
         };
         register().map_err(Error::Metrics)
     }
-}
-
-fn counter(registry: &Registry, name: &str, help: &str) -> Result<IntCounter, prometheus::Error> {
-    let counter = IntCounter::with_opts(Opts::new(name, help))?;
-    registry.register(Box::new(counter.clone()))?;
-    Ok(counter)
-}
-
-fn gauge(registry: &Registry, name: &str, help: &str) -> Result<IntGaugeVec, prometheus::Error> {
-    let gauge = IntGaugeVec::new(Opts::new(name, help), &["server"])?;
-    registry.register(Box::new(gauge.clone()))?;
-    Ok(gauge)
 }

@@ -1,6 +1,5 @@
 //! Machine: between which times a certificate chain is valid, and what that means at a time.
 
-use std::fmt;
 use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
@@ -20,16 +19,20 @@ pub struct CertificateTimes {
 /// Whether a certificate chain is valid at a time.
 ///
 /// `Display` prints a text for people, without the origin of the certificate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, derive_more::Display)]
 #[non_exhaustive]
 pub enum CertificateState {
     /// The chain is valid only from a later time on, which the variant holds.
+    #[display("the certificate is not valid before {_0}")]
     NotYetValid(Timestamp),
     /// The chain is valid.
+    #[display("the certificate is valid")]
     Valid,
     /// The chain is valid, and less than 14 days and a quarter of its lifetime are left.
+    #[display("the certificate expires at {_0}")]
     ExpiresSoon(Timestamp),
     /// The chain has expired.
+    #[display("the certificate expired at {_0}")]
     Expired(Timestamp),
 }
 
@@ -87,17 +90,6 @@ impl CertificateState {
     #[must_use]
     pub fn is_refused(self) -> bool {
         matches!(self, Self::NotYetValid(_) | Self::Expired(_))
-    }
-}
-
-impl fmt::Display for CertificateState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotYetValid(from) => write!(f, "the certificate is not valid before {from}"),
-            Self::Valid => f.write_str("the certificate is valid"),
-            Self::ExpiresSoon(at) => write!(f, "the certificate expires at {at}"),
-            Self::Expired(at) => write!(f, "the certificate expired at {at}"),
-        }
     }
 }
 

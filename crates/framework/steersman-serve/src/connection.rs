@@ -24,9 +24,8 @@ use crate::limits::Limits;
 use crate::respond::respond;
 use crate::routes::Routes;
 use crate::tls::Certificates;
-use crate::tracked_connection::{ResponseBody, TrackedConnection, TrackedStream};
+use crate::tracked_connection::{ResponseBody, TrackedConnection};
 
-/// What the connections of one server share.
 pub(crate) struct ConnectionServer {
     pub(crate) name: String,
     pub(crate) routes: Routes,
@@ -120,7 +119,7 @@ async fn serve_http1<S>(
         .header_read_timeout(None)
         .max_buf_size(server.limits.head_buffer());
     let service = service_fn(|request| serve_request(request, connection, server));
-    let stream = tracked(stream, connection);
+    let stream = TokioIo::new(connection.track(stream));
     drive(
         builder.serve_connection(stream, service),
         connection,
@@ -148,20 +147,13 @@ async fn serve_http2<S>(
         let (connection, server) = (Arc::clone(&tracked_connection), Arc::clone(&shared));
         async move { serve_request(request, &connection, &server).await }
     });
-    let stream = tracked(stream, connection);
+    let stream = TokioIo::new(connection.track(stream));
     drive(
         builder.serve_connection(stream, service),
         connection,
         server,
     )
     .await;
-}
-
-fn tracked<S>(stream: S, connection: &Arc<TrackedConnection>) -> TokioIo<TrackedStream<S>> {
-    TokioIo::new(TrackedStream {
-        stream,
-        connection: Arc::clone(connection),
-    })
 }
 
 async fn serve_request(
@@ -187,7 +179,6 @@ async fn quiet(connection: &TrackedConnection) {
     }
 }
 
-/// Runs the protocol of a connection to its end.
 async fn drive<C>(protocol: C, connection: &TrackedConnection, server: &ConnectionServer)
 where
     C: GracefulConnection + Future<Output = Result<(), <C as GracefulConnection>::Error>>,

@@ -15,21 +15,27 @@ pub(crate) struct ConnectionPhase {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RequestPhase {
-    /// The TLS handshake is in progress.
-    Handshake { since: Instant },
+    Handshake {
+        since: Instant,
+    },
     /// The head of a request is awaited: the first of the connection, or a later one after its first byte.
-    Head { since: Instant },
+    Head {
+        since: Instant,
+    },
     /// No request is in progress. The last response may still be on its way.
-    Idle { since: Instant },
-    /// Requests are in progress.
-    Busy { requests: usize, progress: Instant },
+    Idle {
+        since: Instant,
+    },
+    Busy {
+        requests: usize,
+        progress: Instant,
+    },
 }
 
 /// The longest time between two looks at a deadline; limits may be too large to be added to an instant.
 const LONGEST_REST: Duration = Duration::from_secs(3600);
 
 impl ConnectionPhase {
-    /// Makes the phase of a connection that was accepted at `now`, with or without a handshake to come.
     pub(crate) fn new(limits: Limits, has_handshake: bool, now: Instant) -> Self {
         let phase = if has_handshake {
             RequestPhase::Handshake { since: now }
@@ -43,7 +49,6 @@ impl ConnectionPhase {
         }
     }
 
-    /// Records the end of the handshake.
     pub(crate) fn handle_handshake(&mut self, is_multiplexed: bool, now: Instant) {
         self.is_multiplexed = is_multiplexed;
         self.phase = RequestPhase::Head { since: now };
@@ -67,7 +72,6 @@ impl ConnectionPhase {
         }
     }
 
-    /// Records that the head of a request has arrived.
     pub(crate) fn handle_request(&mut self, now: Instant) {
         let requests = match self.phase {
             RequestPhase::Busy { requests, .. } => requests.saturating_add(1),

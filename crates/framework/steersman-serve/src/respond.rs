@@ -32,7 +32,6 @@ impl Routes {
     }
 }
 
-/// Returns the response to a request.
 pub(crate) async fn respond<B>(
     routes: &Routes,
     limit: Duration,

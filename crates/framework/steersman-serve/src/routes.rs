@@ -1,12 +1,10 @@
 //! Handle: the paths of a server with their handlers.
 
 use std::fmt;
-use std::future::Future;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use bytes::Bytes;
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
@@ -45,7 +43,6 @@ pub struct Route {
     handler: Arc<dyn ErasedHandler>,
 }
 
-/// The methods that a route takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Methods {
     /// GET and HEAD, without a body.
@@ -61,14 +58,14 @@ pub struct Routes {
     routes: Vec<Route>,
 }
 
-/// A [`Handler`] of an erased type.
+#[async_trait]
 pub(crate) trait ErasedHandler: Send + Sync {
-    fn handle(&self, request: Request<Bytes>) -> BoxFuture<'_, Response<Bytes>>;
+    async fn handle(&self, request: Request<Bytes>) -> Response<Bytes>;
 }
 
-/// An [`AccessControl`] of an erased type.
+#[async_trait]
 pub(crate) trait ErasedAccess: Send + Sync {
-    fn admit<'a>(&'a self, head: &'a Parts) -> BoxFuture<'a, Result<(), Response<Bytes>>>;
+    async fn admit(&self, head: &Parts) -> Result<(), Response<Bytes>>;
 }
 
 impl<F, Fut> Handler for F
@@ -76,26 +73,28 @@ where
     F: Fn(Request<Bytes>) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Response<Bytes>> + Send,
 {
-    fn handle(&self, request: Request<Bytes>) -> impl Future<Output = Response<Bytes>> + Send {
-        self(request)
+    async fn handle(&self, request: Request<Bytes>) -> Response<Bytes> {
+        self(request).await
     }
 }
 
 impl<A: AccessControl> AccessControl for Arc<A> {
-    fn admit(&self, head: &Parts) -> impl Future<Output = Result<(), Response<Bytes>>> + Send {
-        A::admit(self, head)
+    async fn admit(&self, head: &Parts) -> Result<(), Response<Bytes>> {
+        A::admit(self, head).await
     }
 }
 
+#[async_trait]
 impl<H: Handler> ErasedHandler for H {
-    fn handle(&self, request: Request<Bytes>) -> BoxFuture<'_, Response<Bytes>> {
-        Handler::handle(self, request).boxed()
+    async fn handle(&self, request: Request<Bytes>) -> Response<Bytes> {
+        Handler::handle(self, request).await
     }
 }
 
+#[async_trait]
 impl<A: AccessControl> ErasedAccess for A {
-    fn admit<'a>(&'a self, head: &'a Parts) -> BoxFuture<'a, Result<(), Response<Bytes>>> {
-        AccessControl::admit(self, head).boxed()
+    async fn admit(&self, head: &Parts) -> Result<(), Response<Bytes>> {
+        AccessControl::admit(self, head).await
     }
 }
 
@@ -193,7 +192,6 @@ impl Routes {
         self.routes.iter().map(|route| route.path.clone()).collect()
     }
 
-    /// Returns the route of a path.
     pub(crate) fn find(&self, path: &str) -> Option<&Route> {
         let whole = |route: &&Route| !route.is_prefix && route.path == path;
         let beginning = |route: &&Route| route.is_prefix && path.starts_with(&route.path);
@@ -219,7 +217,6 @@ pub fn json_response(status: StatusCode, json: impl Into<Bytes>) -> Response<Byt
     response(status, "application/json", json.into())
 }
 
-/// Returns a response with a content type.
 pub(crate) fn response(
     status: StatusCode,
     content_type: &'static str,

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
-use std::fmt;
 use std::future::pending;
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -44,7 +43,6 @@ pub struct Server {
     limits: Limits,
 }
 
-/// The open connections of a server.
 #[derive(Clone, Default)]
 struct OpenConnections {
     table: Arc<Mutex<HashMap<u64, Arc<TrackedConnection>>>>,
@@ -217,9 +215,7 @@ impl Server {
 
 /// The decision about a new connection (SERVE-2).
 enum Admitted {
-    /// There is room.
     Yes(TableEntry, Arc<TrackedConnection>),
-    /// Another connection was closed.
     Instead(TableEntry, Arc<TrackedConnection>),
     /// Every connection has a request in progress.
     No,
@@ -261,7 +257,6 @@ impl Drop for TableEntry {
     }
 }
 
-/// Looks at the certificate again and again.
 async fn looking(certificates: Option<Arc<Certificates>>) -> ! {
     match certificates {
         Some(certificates) => certificates.looked_at().await,
@@ -269,7 +264,6 @@ async fn looking(certificates: Option<Arc<Certificates>>) -> ! {
     }
 }
 
-/// Serves one connection, which is in the table meanwhile.
 async fn one(
     stream: TcpStream,
     connection: Arc<TrackedConnection>,
@@ -301,12 +295,4 @@ async fn listen(name: &str, address: &ListenAddress) -> Result<TcpListener, Erro
         address: text,
         source,
     })
-}
-
-impl fmt::Debug for OpenConnections {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OpenConnections")
-            .field("len", &self.table.lock().len())
-            .finish()
-    }
 }

@@ -66,7 +66,6 @@ impl SharedCertificate {
         self.pair.lock().is_some()
     }
 
-    /// Returns the certificate that was set last.
     pub(crate) fn pair(&self) -> Option<Arc<PemPair>> {
         self.pair.lock().clone()
     }

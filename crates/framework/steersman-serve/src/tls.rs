@@ -39,10 +39,8 @@ enum CertificateOrigin {
     Shared(SharedCertificate),
 }
 
-/// The certificate that a server uses now.
 pub(crate) struct Certificates {
     options: TlsOptions,
-    /// The name of the server.
     server: String,
     /// The wall clock.
     clock: fn() -> Timestamp,
@@ -53,11 +51,9 @@ struct Current {
     pair: Arc<PemPair>,
     /// Absent until the program has set a shared certificate.
     config: Option<Arc<ServerConfig>>,
-    /// The problem that was logged last.
     problem: Option<String>,
     /// Absent for a certificate that cannot be read as X.509, or that is not set.
     times: Option<CertificateTimes>,
-    /// The state of the certificate that was logged last.
     state: CertificateState,
 }
 
@@ -225,7 +221,6 @@ impl Certificates {
         }
     }
 
-    /// Sets the metrics of the times of the certificate.
     fn show_times(&self) {
         let (times, metrics) = (self.current.lock().times, &self.options.metrics);
         if let (Some(times), Some(metrics)) = (times, metrics) {

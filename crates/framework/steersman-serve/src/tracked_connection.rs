@@ -1,6 +1,5 @@
 //! Driver: the phase of one connection, and a stream that reports its bytes to it.
 
-use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -10,26 +9,19 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::Full;
 use parking_lot::Mutex;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::sleep_until;
+use tokio_util::io::{InspectReader, InspectWriter};
 use tokio_util::sync::CancellationToken;
 
 use crate::connection_phase::ConnectionPhase;
 
-/// What the server knows about one of its connections.
 pub(crate) struct TrackedConnection {
     phase: Mutex<ConnectionPhase>,
     /// Cancelled when the connection makes room for another one, or when the server ends.
     pub(crate) close: CancellationToken,
 }
 
-/// A stream that reports its bytes to its connection.
-pub(crate) struct TrackedStream<S> {
-    pub(crate) stream: S,
-    pub(crate) connection: Arc<TrackedConnection>,
-}
-
-/// A request in progress, until it is dropped.
 pub(crate) struct RequestInProgress {
     connection: Arc<TrackedConnection>,
 }
@@ -48,7 +40,6 @@ impl TrackedConnection {
         }
     }
 
-    /// Changes the phase.
     pub(crate) fn on(&self, change: impl FnOnce(&mut ConnectionPhase, Instant)) {
         change(
             &mut self.phase.lock(),
@@ -76,7 +67,20 @@ impl TrackedConnection {
         }
     }
 
-    /// Marks a request as in progress.
+    /// Returns a stream that reports its bytes to this connection.
+    pub(crate) fn track<S>(self: &Arc<Self>, stream: S) -> impl AsyncRead + AsyncWrite + use<S>
+    where
+        S: AsyncRead + AsyncWrite,
+    {
+        let (reader, writer) = (Arc::clone(self), Arc::clone(self));
+        let stream = InspectReader::new(stream, move |bytes| {
+            if !bytes.is_empty() {
+                reader.on(ConnectionPhase::handle_read);
+            }
+        });
+        InspectWriter::new(stream, move |_| writer.on(ConnectionPhase::handle_written))
+    }
+
     pub(crate) fn begin_request(self: &Arc<Self>) -> RequestInProgress {
         self.on(ConnectionPhase::handle_request);
         RequestInProgress {
@@ -117,61 +121,5 @@ impl Body for ResponseBody {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
-    }
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for TrackedStream<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        let read = Pin::new(&mut self.stream).poll_read(context, buffer);
-        if buffer.filled().len() > before {
-            self.connection.on(ConnectionPhase::handle_read);
-        }
-        read
-    }
-}
-
-impl<S: AsyncWrite + Unpin> TrackedStream<S> {
-    fn note(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
-        if matches!(written, Poll::Ready(Ok(bytes)) if bytes > 0) {
-            self.connection.on(ConnectionPhase::handle_written);
-        }
-        written
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for TrackedStream<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.note(written)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
-        self.note(written)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
