@@ -1,7 +1,5 @@
 //! Words: a child that shall exist, and one that shall not.
 
-use std::fmt;
-
 use serde::Serialize;
 use serde_json::Value;
 use steersman_client::Error as ClientError;
@@ -9,7 +7,6 @@ use steersman_object::{Kind, Object, ObjectKey, TypedObject};
 
 use crate::child_id::ChildId;
 
-/// A condition of a child that the server has.
 pub(crate) type ReadyWhen<K> = dyn Fn(&K) -> bool + Send + Sync;
 /// A condition of a child that is being deleted; `None` if it does not exist.
 pub(crate) type GoneWhen<K> = dyn Fn(Option<&K>) -> bool + Send + Sync;
@@ -28,6 +25,8 @@ pub(crate) type GoneWhen<K> = dyn Fn(Option<&K>) -> bool + Send + Sync;
 /// set.add(Child::of(&job).after(settings).ready_when(has_succeeded));
 /// # }
 /// ```
+#[derive(derive_more::Debug)]
+#[debug("Child {{ kind: {kind:?}, document: {document:?}, .. }}")]
 #[must_use = "a child is part of a set only after `add`"]
 pub struct Child<K> {
     pub(crate) kind: Kind,
@@ -41,6 +40,8 @@ pub struct Child<K> {
 ///
 /// Children that are no longer in the code are pruned without it. It is for an end that other children wait for: they
 /// come `after` it.
+#[derive(derive_more::Debug)]
+#[debug("AbsentChild {{ kind: {kind:?}, key: {key:?}, .. }}")]
 #[must_use = "an absent child is part of a set only after `add_absent`"]
 pub struct AbsentChild<K> {
     pub(crate) kind: Kind,
@@ -135,29 +136,10 @@ impl<K: Object> AbsentChild<K> {
     }
 }
 
-/// Returns the error of a document that does not encode.
 pub(crate) fn encode_error(kind: &Kind, source: serde_json::Error) -> ClientError {
     ClientError::Encode {
         kind: kind.clone(),
         key: ObjectKey::cluster(""),
         source,
-    }
-}
-
-impl<K> fmt::Debug for Child<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Child")
-            .field("kind", &self.kind)
-            .field("document", &self.document)
-            .finish_non_exhaustive()
-    }
-}
-
-impl<K> fmt::Debug for AbsentChild<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AbsentChild")
-            .field("kind", &self.kind)
-            .field("key", &self.key)
-            .finish_non_exhaustive()
     }
 }

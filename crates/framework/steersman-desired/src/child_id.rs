@@ -1,10 +1,11 @@
 //! Words: names a child of a set.
 
-use std::fmt;
 use std::marker::PhantomData;
 
 /// Names a child of one set: [`DesiredSet::add`](crate::DesiredSet::add) returns it, for the `after` of later children
 /// and for the outcome. An id has no meaning in another set.
+#[derive(derive_more::Debug)]
+#[debug("ChildId({index})")]
 pub struct ChildId<K> {
     index: usize,
     of: PhantomData<fn() -> K>,
@@ -30,9 +31,3 @@ impl<K> Clone for ChildId<K> {
 }
 
 impl<K> Copy for ChildId<K> {}
-
-impl<K> fmt::Debug for ChildId<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ChildId({})", self.index)
-    }
-}

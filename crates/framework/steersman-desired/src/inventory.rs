@@ -8,21 +8,17 @@ use steersman_object::{Kind, Object};
 use crate::member::ChildMember;
 use crate::owner::SetOwner;
 
-/// Children of any types.
 pub(crate) type Children = Vec<ChildMember>;
 
-/// A kind that the children of a set may have.
 pub(crate) struct OwnedKind {
     pub(crate) kind: Kind,
     list: ListChildren,
 }
 
-/// Lists the children of a kind.
 type ListChildren =
     for<'a> fn(&'a Kind, &'a SetOwner, &'a Client) -> BoxFuture<'a, Result<Children, ClientError>>;
 
 impl OwnedKind {
-    /// Makes a kind with objects that are read as type `K`.
     pub(crate) fn of<K: Object>(kind: Kind) -> Self {
         Self {
             kind,
@@ -30,7 +26,6 @@ impl OwnedKind {
         }
     }
 
-    /// Lists the children of the kind.
     pub(crate) async fn list(
         &self,
         owner: &SetOwner,

@@ -17,7 +17,6 @@ use crate::readiness::Readiness;
 /// The number of attempts to delete an object that keeps changing.
 const DELETE_ATTEMPTS: u32 = 3;
 
-/// A child of any type.
 pub(crate) struct ChildMember {
     pub(crate) kind: Kind,
     pub(crate) key: ObjectKey,
@@ -41,7 +40,6 @@ struct ChildTarget<'a> {
     client: &'a Client,
 }
 
-/// The result for one child.
 #[derive(Debug)]
 pub(crate) struct Processed {
     pub(crate) state: ChildState,
@@ -49,7 +47,6 @@ pub(crate) struct Processed {
     pub(crate) object: Option<FoundObject>,
 }
 
-/// The result of an apply of a child.
 enum AppliedChild<K> {
     Ensured(Ensured<K>),
     /// The object is being deleted, so nothing was applied.
@@ -64,46 +61,27 @@ impl ChildMember {
         document: Result<Value, ClientError>,
         ready_when: Option<Box<ReadyWhen<K>>>,
     ) -> Self {
-        Self::new(kind, key, |target, known| {
-            apply(target, document, ready_when, known).boxed()
-        })
+        let task: Box<MemberTask> =
+            Box::new(|target, known| apply(target, document, ready_when, known).boxed());
+        Self { kind, key, task }
     }
 
-    /// Makes a child that shall not exist.
     pub(crate) fn absent<K: Object>(
         kind: Kind,
         key: ObjectKey,
         gone_when: Option<Box<GoneWhen<K>>>,
     ) -> Self {
-        Self::new(kind, key, |target, known| {
-            delete_absent(target, gone_when, known).boxed()
-        })
-    }
-
-    /// Makes a child that exists and is not in the set.
-    pub(crate) fn leftover<K: Object>(kind: Kind, object: Arc<K>) -> Self {
-        let key = object.key();
-        Self::new(kind, key, |target, _| {
-            delete_leftover(target, object).boxed()
-        })
-    }
-
-    fn new(
-        kind: Kind,
-        key: ObjectKey,
-        task: impl for<'a> FnOnce(
-            ChildTarget<'a>,
-            &'a mut Option<FoundObject>,
-        ) -> BoxFuture<'a, Result<Processed, ClientError>>
-        + Send
-        + Sync
-        + 'static,
-    ) -> Self {
-        let task = Box::new(task);
+        let task: Box<MemberTask> =
+            Box::new(|target, known| delete_absent(target, gone_when, known).boxed());
         Self { kind, key, task }
     }
 
-    /// Applies or deletes the child.
+    pub(crate) fn leftover<K: Object>(kind: Kind, object: Arc<K>) -> Self {
+        let key = object.key();
+        let task: Box<MemberTask> = Box::new(|target, _| delete_leftover(target, object).boxed());
+        Self { kind, key, task }
+    }
+
     pub(crate) async fn process(self, owner: &SetOwner, client: &Client) -> Processed {
         let mut known = None;
         let target = ChildTarget {

@@ -1,7 +1,6 @@
 //! Words: what became of the children of a set.
 
 use std::any::Any;
-use std::fmt;
 use std::sync::Arc;
 
 use steersman_client::Error as ClientError;
@@ -62,8 +61,8 @@ pub struct SetOutcome {
     pub(crate) objects: Vec<Option<FoundObject>>,
 }
 
-/// An object of any type.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("FoundObject")]
 pub(crate) struct FoundObject(pub(crate) Arc<dyn Any + Send + Sync>);
 
 impl SetOutcome {
@@ -171,11 +170,5 @@ impl ChildOutcome {
             | ChildState::Absent => true,
             ChildState::Waiting { .. } | ChildState::Failed(_) | ChildState::Terminating => false,
         }
-    }
-}
-
-impl fmt::Debug for FoundObject {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("FoundObject")
     }
 }

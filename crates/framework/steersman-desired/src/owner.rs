@@ -150,7 +150,6 @@ impl SetOwner {
     }
 }
 
-/// Returns an object that carries the metadata of a key.
 fn carrier(key: &ObjectKey) -> ConfigMap {
     ConfigMap {
         metadata: key.to_meta(),

@@ -8,8 +8,6 @@
 mod fields;
 mod built_in;
 
-use std::fmt;
-
 use serde::Serialize;
 use serde_json::Value;
 use steersman_object::status_conditions::{READY, RECONCILING, STALLED, TRUE};
@@ -18,16 +16,20 @@ use steersman_object::{Gvk, Kind};
 use fields::JsonFields;
 
 /// Whether an object is as its spec says.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
 #[non_exhaustive]
 pub enum Readiness {
     /// The object is as its spec says.
+    #[display("is current")]
     Current,
     /// A controller works on the object, which becomes current without help. The text says what is missing.
+    #[display("is in progress: {_0}")]
     InProgress(String),
     /// The object does not become current without help. The text says why.
+    #[display("has failed: {_0}")]
     Failed(String),
     /// The object is being deleted.
+    #[display("is being deleted")]
     Terminating,
 }
 
@@ -81,17 +83,6 @@ impl Readiness {
     }
 }
 
-impl fmt::Display for Readiness {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Current => f.write_str("is current"),
-            Self::InProgress(why) => write!(f, "is in progress: {why}"),
-            Self::Failed(why) => write!(f, "has failed: {why}"),
-            Self::Terminating => f.write_str("is being deleted"),
-        }
-    }
-}
-
 /// Returns `InProgress` if the status describes another generation of the spec.
 fn generation(fields: &JsonFields<'_>) -> Option<Readiness> {
     let generation = fields.int("/metadata/generation")?;
@@ -110,7 +101,6 @@ fn standard_conditions(fields: &JsonFields<'_>) -> Option<Readiness> {
     stalled.or_else(|| is_true(RECONCILING).map(|found| Readiness::InProgress(found.text())))
 }
 
-/// Decides by the condition `Ready`.
 fn ready_condition(fields: &JsonFields<'_>) -> Option<Readiness> {
     let ready = fields.condition(READY)?;
     Some(match ready.status == TRUE {

@@ -15,10 +15,8 @@ use crate::owner::SetOwner;
 use crate::plan::SetPlan;
 use crate::schedule::Schedule;
 
-/// The kind and the key of a child.
 type Name = (Kind, ObjectKey);
 
-/// Applies a set.
 pub(crate) async fn run(plan: SetPlan, client: &Client) -> Result<SetOutcome, Error> {
     plan.owner.check()?;
     let names = names(&plan)?;
@@ -38,10 +36,6 @@ pub(crate) async fn run(plan: SetPlan, client: &Client) -> Result<SetOutcome, Er
 }
 
 /// Returns the names of the children in the set.
-///
-/// # Errors
-///
-/// [`Error::KindNotDeclared`] and [`Error::Twice`].
 fn names(plan: &SetPlan) -> Result<Vec<Name>, Error> {
     let mut seen = HashSet::new();
     let mut names = Vec::with_capacity(plan.members.len());

@@ -2,11 +2,9 @@
 
 use serde_json::Value;
 
-/// An object in JSON.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct JsonFields<'a>(&'a Value);
 
-/// A condition in the status of an object.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FoundCondition<'a> {
     pub(super) status: &'a str,
@@ -42,13 +40,11 @@ impl<'a> JsonFields<'a> {
         text.unwrap_or_default()
     }
 
-    /// Returns the elements of a list.
     pub(super) fn list(self, pointer: &str) -> impl Iterator<Item = JsonFields<'a>> {
         let list = self.0.pointer(pointer).and_then(Value::as_array);
         list.into_iter().flatten().map(JsonFields)
     }
 
-    /// Returns the condition of a type in the status.
     pub(super) fn condition(self, type_: &str) -> Option<FoundCondition<'a>> {
         let mut conditions = self.list("/status/conditions");
         let found = conditions.find(|condition| condition.text("/type") == type_)?;
