@@ -38,7 +38,6 @@ impl AdmissionContext {
         }
     }
 
-    /// Makes the context of another request with the same deadline.
     pub(crate) fn beside(&self, request: AdmissionRequest) -> Self {
         Self::with_deadline(request, self.inner.deadline)
     }

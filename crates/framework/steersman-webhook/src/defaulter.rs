@@ -51,7 +51,6 @@ pub trait Defaulter<K>: Send + Sync + 'static {
     ) -> impl Future<Output = Result<(), Refusal>> + Send;
 }
 
-/// A [`Defaulter`] as a handler.
 pub(crate) struct DefaulterHandler<K, D> {
     kind: Gvk,
     defaulter: D,

@@ -108,14 +108,10 @@ impl WebhookEndpoint {
         }
         let timeout = request.uri().query().and_then(timeout_of);
         let deadline = timeout.and_then(|timeout| start.checked_add(timeout));
-        match read(request.body()) {
+        let (version, uid, response) = match read(request.body()) {
             Ok(Review { version, request }) => {
                 let uid = request.uid.clone();
-                let response = self.decide(request, deadline).await;
-                (
-                    response.code(),
-                    json_response(StatusCode::OK, write(version, &uid, &response)),
-                )
+                (version, uid, self.decide(request, deadline).await)
             }
             Err(UnreadableReview {
                 version,
@@ -126,13 +122,11 @@ impl WebhookEndpoint {
                     webhook = &*self.path,
                     problem, "a request is no review and was refused"
                 );
-                let response = AdmissionResponse::errored(400, problem);
-                (
-                    response.code(),
-                    json_response(StatusCode::OK, write(version, &uid, &response)),
-                )
+                (version, uid, AdmissionResponse::errored(400, problem))
             }
-        }
+        };
+        let review = write(version, &uid, &response);
+        (response.code(), json_response(StatusCode::OK, review))
     }
 
     /// Decides a request, in a span with the keys that controller-runtime logs.

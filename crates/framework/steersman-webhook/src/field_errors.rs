@@ -123,7 +123,6 @@ impl FieldErrors {
         });
     }
 
-    /// Returns the status of a refused object.
     pub(crate) fn status(&self, kind: &Gvk, name: &str) -> Status {
         let qualified = match kind.group() {
             "" => kind.kind().to_owned(),

@@ -1,7 +1,6 @@
 //! Words: the trait of a handler that sees a request as it arrives.
 
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
+use async_trait::async_trait;
 
 use crate::context::AdmissionContext;
 use crate::response::AdmissionResponse;
@@ -27,18 +26,19 @@ where
     F: Fn(AdmissionContext) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = AdmissionResponse> + Send,
 {
-    fn handle(&self, ctx: &AdmissionContext) -> impl Future<Output = AdmissionResponse> + Send {
-        self(ctx.clone())
+    async fn handle(&self, ctx: &AdmissionContext) -> AdmissionResponse {
+        self(ctx.clone()).await
     }
 }
 
-/// An [`AdmissionHandler`] of an erased type.
+#[async_trait]
 pub(crate) trait ErasedHandler: Send + Sync {
-    fn handle<'a>(&'a self, ctx: &'a AdmissionContext) -> BoxFuture<'a, AdmissionResponse>;
+    async fn handle(&self, ctx: &AdmissionContext) -> AdmissionResponse;
 }
 
+#[async_trait]
 impl<H: AdmissionHandler> ErasedHandler for H {
-    fn handle<'a>(&'a self, ctx: &'a AdmissionContext) -> BoxFuture<'a, AdmissionResponse> {
-        AdmissionHandler::handle(self, ctx).boxed()
+    async fn handle(&self, ctx: &AdmissionContext) -> AdmissionResponse {
+        AdmissionHandler::handle(self, ctx).await
     }
 }

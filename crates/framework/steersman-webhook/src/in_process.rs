@@ -1,7 +1,6 @@
 //! Handle: webhooks without a socket, as a tower service.
 
 use std::convert::Infallible;
-use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -19,7 +18,8 @@ use tower::Service;
 ///
 /// Made by [`WebhookServer::in_process`](crate::WebhookServer::in_process). A test routes the Service of its webhook
 /// configuration to it with `ApiServer::route_service_to`, and then runs on a paused clock.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("InProcessWebhooks {{ paths: {:?} }}", routes.paths())]
 #[must_use]
 pub struct InProcessWebhooks {
     routes: Arc<Routes>,
@@ -52,13 +52,5 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let (routes, timeout) = (Arc::clone(&self.routes), self.timeout);
         async move { Ok(routes.answer(request, timeout).await.map(Full::new)) }.boxed()
-    }
-}
-
-impl fmt::Debug for InProcessWebhooks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("InProcessWebhooks")
-            .field("paths", &self.routes.paths())
-            .finish()
     }
 }

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use prometheus::{
-    Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
-    Registry,
+    Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry,
+    register_histogram_vec_with_registry, register_int_counter_vec_with_registry,
+    register_int_counter_with_registry, register_int_gauge_vec_with_registry,
 };
 
 /// The metrics of the webhooks of one registry, under the names of controller-runtime. Cheap to clone.
@@ -39,53 +40,39 @@ pub(crate) struct ReviewInProgress<'a>(&'a IntGauge);
 const DECIDED: u16 = 200;
 
 impl WebhookMetrics {
-    /// Makes metrics that no registry shows.
-    pub(crate) fn unregistered() -> prometheus::Result<Self> {
-        let webhook = &["webhook"];
-        Ok(Self {
-            requests: IntCounterVec::new(
-                Opts::new(
-                    "controller_runtime_webhook_requests_total",
-                    "Admission requests, by webhook and code of the decision",
-                ),
-                &["webhook", "code"],
-            )?,
-            latency: HistogramVec::new(
-                HistogramOpts::new(
-                    "controller_runtime_webhook_latency_seconds",
-                    "The time of admission requests, by webhook",
-                ),
-                webhook,
-            )?,
-            in_flight: IntGaugeVec::new(
-                Opts::new(
-                    "controller_runtime_webhook_requests_in_flight",
-                    "Admission requests in progress, by webhook",
-                ),
-                webhook,
-            )?,
-            panics: IntCounter::new(
-                "controller_runtime_webhook_panics_total",
-                "Handlers of admission requests that panicked",
-            )?,
-        })
-    }
-
     /// Makes the metrics and registers them.
     ///
     /// # Errors
     ///
     /// If the registry already has metrics of these names: make one set per registry, and clone it.
     pub fn register(registry: &Registry) -> prometheus::Result<Self> {
-        let metrics = Self::unregistered()?;
-        registry.register(Box::new(metrics.requests.clone()))?;
-        registry.register(Box::new(metrics.latency.clone()))?;
-        registry.register(Box::new(metrics.in_flight.clone()))?;
-        registry.register(Box::new(metrics.panics.clone()))?;
-        Ok(metrics)
+        Ok(Self {
+            requests: register_int_counter_vec_with_registry!(
+                "controller_runtime_webhook_requests_total",
+                "Admission requests, by webhook and code of the decision",
+                &["webhook", "code"],
+                registry
+            )?,
+            latency: register_histogram_vec_with_registry!(
+                "controller_runtime_webhook_latency_seconds",
+                "The time of admission requests, by webhook",
+                &["webhook"],
+                registry
+            )?,
+            in_flight: register_int_gauge_vec_with_registry!(
+                "controller_runtime_webhook_requests_in_flight",
+                "Admission requests in progress, by webhook",
+                &["webhook"],
+                registry
+            )?,
+            panics: register_int_counter_with_registry!(
+                "controller_runtime_webhook_panics_total",
+                "Handlers of admission requests that panicked",
+                registry
+            )?,
+        })
     }
 
-    /// Returns the metrics of the webhook at a path.
     pub(crate) fn of(&self, webhook: &str) -> OneWebhookMetrics {
         let code = DECIDED.to_string();
         OneWebhookMetrics {

@@ -13,6 +13,8 @@ use crate::field_errors::FieldErrors;
 /// Made from any error by `?`, or by one of the constructors. It does not implement [`std::error::Error`], so that
 /// `?` can convert every type that does. An error of the API server keeps its code, reason and details, also inside
 /// an error of the client; any other error refuses the request with a 403, as in controller-runtime.
+#[derive(derive_more::Debug)]
+#[debug("Refusal({status:?})")]
 pub struct Refusal {
     status: Box<Status>,
 }
@@ -64,12 +66,6 @@ impl<E: StdError + 'static> From<E> for Refusal {
             Some(status) => Self::from_status(status),
             None => Self::denied(report(&error)),
         }
-    }
-}
-
-impl fmt::Debug for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Refusal").field(&self.status).finish()
     }
 }
 

@@ -58,7 +58,6 @@ pub enum Operation {
     Connect,
 }
 
-/// The form of a request on the wire.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct WireRequest {

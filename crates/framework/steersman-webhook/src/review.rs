@@ -11,46 +11,24 @@ use serde_json::Value;
 use crate::request::AdmissionRequest;
 use crate::response::AdmissionResponse;
 
-/// The version of a review.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ReviewVersion {
-    V1,
-    V1Beta1,
-}
-
-/// A review that arrived.
 #[derive(Debug)]
 pub(crate) struct Review {
-    pub(crate) version: ReviewVersion,
+    /// The `apiVersion` of the review, which the response repeats.
+    pub(crate) version: &'static str,
     pub(crate) request: AdmissionRequest,
 }
 
 /// A body that is no review that can be answered.
 #[derive(Debug, PartialEq)]
 pub(crate) struct UnreadableReview {
-    /// The version of the answer.
-    pub(crate) version: ReviewVersion,
-    /// The uid, if the body has one.
+    pub(crate) version: &'static str,
     pub(crate) uid: String,
     pub(crate) problem: String,
 }
 
 const KIND: &str = "AdmissionReview";
-
-impl ReviewVersion {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::V1 => "admission.k8s.io/v1",
-            Self::V1Beta1 => "admission.k8s.io/v1beta1",
-        }
-    }
-
-    fn parse(api_version: &str) -> Option<Self> {
-        let all = [Self::V1, Self::V1Beta1];
-        all.into_iter()
-            .find(|version| version.as_str() == api_version)
-    }
-}
+const V1: &str = "admission.k8s.io/v1";
+const V1_BETA_1: &str = "admission.k8s.io/v1beta1";
 
 /// A review on the wire, without the problems that a body may have.
 #[derive(Deserialize)]
@@ -61,7 +39,6 @@ struct WireAdmissionReview {
     request: AdmissionRequest,
 }
 
-/// The answer to a review on the wire.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct WireAnswer<'a> {
@@ -98,7 +75,7 @@ pub(crate) fn read(body: &[u8]) -> Result<Review, UnreadableReview> {
         uid: uid.to_owned(),
         problem,
     };
-    let first = |problem: String| unreadable(ReviewVersion::V1, "", problem);
+    let first = |problem: String| unreadable(V1, "", problem);
     if body.is_empty() {
         return Err(first("the request has no body".to_owned()));
     }
@@ -115,11 +92,11 @@ pub(crate) fn read(body: &[u8]) -> Result<Review, UnreadableReview> {
         .unwrap_or_default()
         .to_owned();
     let (api_version, kind) = (&review["apiVersion"], &review["kind"]);
-    let Some(version) = api_version.as_str().and_then(ReviewVersion::parse) else {
+    let Some(version) = api_version.as_str().and_then(known_version) else {
         let problem = format!(
             "apiVersion is {api_version}: this webhook answers admission.k8s.io/v1 and v1beta1"
         );
-        return Err(unreadable(ReviewVersion::V1, &uid, problem));
+        return Err(unreadable(V1, &uid, problem));
     };
     let problem = if *kind != KIND {
         format!("kind is {kind}, not \"AdmissionReview\"")
@@ -134,19 +111,23 @@ pub(crate) fn read(body: &[u8]) -> Result<Review, UnreadableReview> {
     Err(unreadable(version, &uid, problem))
 }
 
+fn known_version(api_version: &str) -> Option<&'static str> {
+    let known = [V1, V1_BETA_1];
+    known.into_iter().find(|version| *version == api_version)
+}
+
 /// Reads a review without a problem; `None` if there is one, which [`read`] then finds.
 fn read_at_once(body: &str) -> Option<Review> {
     let review: WireAdmissionReview = serde_json::from_str(body).ok()?;
-    let version = ReviewVersion::parse(&review.api_version)?;
+    let version = known_version(&review.api_version)?;
     let request = review.request;
     (review.kind == KIND).then_some(Review { version, request })
 }
 
-/// Writes the response to the review with this uid.
-pub(crate) fn write(version: ReviewVersion, uid: &str, response: &AdmissionResponse) -> Vec<u8> {
+pub(crate) fn write(version: &'static str, uid: &str, response: &AdmissionResponse) -> Vec<u8> {
     let patched = response.allowed && !response.patch.0.is_empty();
     let answer = WireAnswer {
-        api_version: version.as_str(),
+        api_version: version,
         kind: KIND,
         response: WireResponse {
             uid,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::autoscaling::v1::Scale;
 use kube_core::DynamicObject;
+use prometheus::Registry;
 use steersman_object::{Gvk, Kind, ObjectKey, TypedObject};
 use steersman_serve::{
     Error as ServeError, Limits, ListenAddress, Route, Routes, ServerOptions, TlsOptions,
@@ -240,7 +241,8 @@ impl WebhookServer {
     ///
     /// [`ServeError::DuplicatePath`], [`ServeError::Path`], [`ServeError::Metrics`].
     pub fn in_process(&self) -> Result<InProcessWebhooks, ServeError> {
-        let metrics = WebhookMetrics::unregistered().map_err(ServeError::Metrics)?;
+        // Nothing shows the registry.
+        let metrics = WebhookMetrics::register(&Registry::new()).map_err(ServeError::Metrics)?;
         let routes = self.routes_with(&metrics)?;
         Ok(InProcessWebhooks::new(routes, Duration::MAX))
     }

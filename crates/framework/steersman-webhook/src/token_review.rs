@@ -61,7 +61,6 @@ impl TokenDecision {
     }
 }
 
-/// Answers one review.
 pub(crate) async fn review(
     reviewer: &impl TokenReviewer,
     request: Request<Bytes>,
@@ -105,7 +104,6 @@ pub(crate) async fn review(
     json_response(StatusCode::OK, review.to_string())
 }
 
-/// The part of a TokenReview that a reviewer reads.
 #[derive(serde::Deserialize)]
 struct WireReview {
     #[serde(default)]

@@ -28,10 +28,6 @@ pub(crate) fn decoded<K: Object>(
 }
 
 /// Checks that a request is about objects of the kind that a webhook was made for (ADMIT-3).
-///
-/// # Errors
-///
-/// A 400 that names both kinds.
 pub(crate) fn check_kind(request: &AdmissionRequest, expected: &Gvk) -> Result<(), Refusal> {
     if request.kind == *expected {
         return Ok(());

@@ -84,7 +84,6 @@ pub trait Validator<K: Sync>: Send + Sync + 'static {
     }
 }
 
-/// A [`Validator`] as a handler.
 pub(crate) struct ValidatorHandler<K, V> {
     kind: Gvk,
     validator: V,

@@ -4,9 +4,8 @@ use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use k8s_openapi::jiff::Timestamp;
+use pem::{EncodeConfig, LineEnding};
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
     Issuer, KeyPair, KeyUsagePurpose, PublicKeyData as _, date_time_ymd,
@@ -24,24 +23,20 @@ pub(crate) struct ParsedCertificate {
     pub(crate) not_after: Timestamp,
     /// The public key, in the encoding of certificates (`SubjectPublicKeyInfo`).
     public_key: Vec<u8>,
-    /// The DNS names and addresses.
     names: Vec<String>,
     is_authority: bool,
 }
 
-/// A certificate with its private key.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, derive_more::Debug)]
+#[debug("KeyedCertificate {{ certificate: {certificate:?}, .. }}")]
 pub(crate) struct KeyedCertificate {
     pub(crate) certificate: ParsedCertificate,
-    /// The key in PEM.
     key: String,
 }
 
 /// How far the clocks of the machines may differ. Certificates are valid this long before they are made (CERT-3).
 pub(crate) const CLOCK_SKEW: Duration = Duration::from_secs(3600);
 
-/// The length of a line in PEM.
-const LINE: usize = 64;
 /// The longest common name of a certificate (RFC 5280, `ub-common-name`).
 const LONGEST_COMMON_NAME: usize = 64;
 
@@ -86,22 +81,11 @@ impl ParsedCertificate {
         (found, problem)
     }
 
-    /// Returns the certificate in PEM.
     pub(crate) fn pem(&self) -> String {
-        let encoded = STANDARD.encode(&self.der);
-        let mut text = "-----BEGIN CERTIFICATE-----\n".to_owned();
-        let mut rest = encoded.as_str();
-        while !rest.is_empty() {
-            let (line, after) = rest.split_at(rest.len().min(LINE));
-            text.push_str(line);
-            text.push('\n');
-            rest = after;
-        }
-        text.push_str("-----END CERTIFICATE-----\n");
-        text
+        let config = EncodeConfig::new().set_line_ending(LineEnding::LF);
+        pem::encode_config(&pem::Pem::new("CERTIFICATE", &*self.der), config)
     }
 
-    /// Returns whether the certificate may sign others.
     pub(crate) fn is_authority(&self) -> bool {
         self.is_authority
     }
@@ -110,7 +94,6 @@ impl ParsedCertificate {
         self.not_before <= wall && wall < self.not_after
     }
 
-    /// Returns why the certificate is not valid at a time.
     pub(crate) fn check_time(&self, wall: Timestamp) -> Result<(), String> {
         if wall < self.not_before {
             return Err(format!("is not valid before {}", self.not_before));
@@ -121,7 +104,6 @@ impl ParsedCertificate {
         Ok(())
     }
 
-    /// Returns whether an authority has signed the certificate.
     pub(crate) fn is_signed_by(&self, authority: &Self) -> bool {
         let own = X509Certificate::from_der(&self.der);
         let signer = X509Certificate::from_der(&authority.der);
@@ -133,7 +115,6 @@ impl ParsedCertificate {
             && own.verify_signature(Some(signer.public_key())).is_ok()
     }
 
-    /// Returns whether the certificate names all of these DNS names and addresses.
     pub(crate) fn has_names(&self, wanted: &[String]) -> bool {
         let mut wanted = wanted.iter().map(|name| normal(name));
         wanted.all(|name| self.names.contains(&name))
@@ -142,10 +123,6 @@ impl ParsedCertificate {
 
 impl KeyedCertificate {
     /// Joins a private key in PEM and the certificate that it belongs to; `None` if it belongs to none of them.
-    ///
-    /// # Errors
-    ///
-    /// Why the key cannot be read.
     pub(crate) fn join(
         certificates: &[ParsedCertificate],
         key: &[u8],
@@ -215,19 +192,16 @@ impl KeyedCertificate {
         Ok(Self { certificate, key })
     }
 
-    /// Returns the private key in PEM.
     pub(crate) fn key(&self) -> &str {
         &self.key
     }
 }
 
-/// Returns the time that lies `duration` after another one.
 pub(crate) fn later(time: Timestamp, duration: Duration) -> Timestamp {
     let seconds = i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
     timestamp(time.as_second().saturating_add(seconds))
 }
 
-/// Returns the time that lies `duration` before another one.
 fn earlier(time: Timestamp, duration: Duration) -> Timestamp {
     let seconds = i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
     timestamp(time.as_second().saturating_sub(seconds))
@@ -257,7 +231,6 @@ fn named(name: impl Into<String>) -> DistinguishedName {
     names
 }
 
-/// Returns the DNS names and addresses of a certificate.
 fn names(certificate: &X509Certificate<'_>) -> Vec<String> {
     let extension = certificate.subject_alternative_name().ok().flatten();
     let all = extension.map_or([].as_slice(), |extension| {
@@ -293,15 +266,6 @@ impl fmt::Debug for ParsedCertificate {
             .field("not_before", &self.not_before)
             .field("not_after", &self.not_after)
             .field("is_authority", &self.is_authority)
-            .finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for KeyedCertificate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The key is secret.
-        f.debug_struct("KeyedCertificate")
-            .field("certificate", &self.certificate)
             .finish_non_exhaustive()
     }
 }

@@ -1,6 +1,9 @@
 //! Words: the metrics of the built-in authority.
 
-use prometheus::{IntCounter, IntCounterVec, IntGauge, Opts, Registry};
+use prometheus::{
+    IntCounter, IntCounterVec, IntGauge, Registry, register_int_counter_vec_with_registry,
+    register_int_counter_with_registry, register_int_gauge_with_registry,
+};
 
 /// The metrics of the built-in certificates of one registry. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -27,32 +30,29 @@ impl AuthorityMetrics {
     /// If the registry has metrics of these names: create one set per registry, and clone it.
     pub fn register(registry: &Registry) -> prometheus::Result<Self> {
         let metrics = Self {
-            expiry: IntGauge::with_opts(Opts::new(
+            expiry: register_int_gauge_with_registry!(
                 "steersman_webhook_certificate_expiry_timestamp_seconds",
                 "When the certificate that this replica presents expires, in seconds since 1970",
-            ))?,
-            rotations: IntCounterVec::new(
-                Opts::new(
-                    "steersman_webhook_certificate_rotations_total",
-                    "Certificates of webhooks that this replica has replaced",
-                ),
-                &["what"],
+                registry
             )?,
-            errors: IntCounter::with_opts(Opts::new(
+            rotations: register_int_counter_vec_with_registry!(
+                "steersman_webhook_certificate_rotations_total",
+                "Certificates of webhooks that this replica has replaced",
+                &["what"],
+                registry
+            )?,
+            errors: register_int_counter_with_registry!(
                 "steersman_webhook_certificate_errors_total",
                 "Failed requests of the built-in authority, and reads of a Secret that cannot be used",
-            ))?,
+                registry
+            )?,
         };
-        registry.register(Box::new(metrics.expiry.clone()))?;
-        registry.register(Box::new(metrics.rotations.clone()))?;
-        registry.register(Box::new(metrics.errors.clone()))?;
         for what in ["leaf", "authority"] {
             let _ = metrics.rotations.with_label_values(&[what]);
         }
         Ok(metrics)
     }
 
-    /// Counts a replaced certificate.
     pub(crate) fn count(&self, has_new_leaf: bool, has_new_authority: bool) {
         let count = |what: &str, replaced: bool| {
             let counter = self.rotations.with_label_values(&[what]);

@@ -15,11 +15,9 @@ use crate::certificates::leader::REQUEST_LIMIT;
 use crate::certificates::rotation::{Observation, Rotation};
 use crate::certificates::stored_certificates::StoredCertificates;
 
-/// The loop of one replica.
 struct CertificateFollower<'a> {
     options: &'a BuiltInCertificates,
     client: kube_client::Client,
-    /// The certificate that the servers present.
     current: Option<KeyedCertificate>,
     /// When the Secret was found absent first.
     absent_since: Option<Instant>,

@@ -19,12 +19,9 @@ pub(crate) struct InjectionTarget {
     pub(crate) name: String,
 }
 
-/// The kinds of such objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InjectionKind {
-    /// A `ValidatingWebhookConfiguration`.
     Validating,
-    /// A `MutatingWebhookConfiguration`.
     Mutating,
     /// A `CustomResourceDefinition` with a conversion webhook.
     Definition,
@@ -48,7 +45,6 @@ impl InjectionTarget {
         format!("{}/{}", self.kind().qualified_plural(), self.name)
     }
 
-    /// Returns the authorities in the bundles of the object.
     pub(crate) fn authorities(&self, object: &DynamicObject) -> Vec<ParsedCertificate> {
         let mut found = Vec::new();
         for path in self.client_configs(object) {

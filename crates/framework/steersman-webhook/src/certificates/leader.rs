@@ -16,7 +16,6 @@ use crate::certificates::injection::InjectionTarget;
 use crate::certificates::rotation::{Observation, Rotation, RotationChange};
 use crate::certificates::stored_certificates::StoredCertificates;
 
-/// The loop of one leader.
 struct CertificateLeader<'a> {
     options: &'a BuiltInCertificates,
     client: kube_client::Client,
@@ -24,7 +23,6 @@ struct CertificateLeader<'a> {
     problems: ProblemLog,
 }
 
-/// The state of the configurations.
 struct Injection {
     /// Whether every configuration that exists had the bundle when it was read.
     is_complete: bool,
@@ -34,7 +32,6 @@ struct Injection {
 
 /// The last part of the `User-Agent` of the requests.
 const AGENT: &str = "webhook-certificates";
-/// The time limit of a request.
 pub(super) const REQUEST_LIMIT: Duration = Duration::from_secs(10);
 /// The pause after another writer changed the Secret.
 const CONFLICT_PAUSE: Duration = Duration::from_secs(1);

@@ -28,7 +28,6 @@ pub(crate) struct Rotation {
     seen: Option<SeenPhase>,
 }
 
-/// What a leader has read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Observation<'a> {
     pub(crate) stored: &'a StoredCertificates,
@@ -56,7 +55,6 @@ pub(crate) struct RotationStep {
     pub(crate) change: RotationChange,
 }
 
-/// What a step changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RotationChange {
     /// Nothing could be used: there are a new authority and a new serving certificate.
@@ -111,10 +109,6 @@ impl Rotation {
     }
 
     /// Returns the next content of the Secret, or `None` if it stays.
-    ///
-    /// # Errors
-    ///
-    /// Why a certificate could not be made.
     pub(crate) fn next_step(
         &mut self,
         observation: Observation<'_>,
@@ -250,7 +244,6 @@ impl Rotation {
         Ok(step(stored, RotationChange::LeafIssued))
     }
 
-    /// Adds the next authority to the bundle.
     fn introduce(
         &self,
         stored: &StoredCertificates,

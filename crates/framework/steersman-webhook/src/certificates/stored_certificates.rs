@@ -60,7 +60,6 @@ const TYPE: &str = "kubernetes.io/tls";
 type SecretData = BTreeMap<String, ByteString>;
 
 impl RotationPhase {
-    /// Returns the name in the annotation.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Steady => "steady",
@@ -127,7 +126,6 @@ impl StoredCertificates {
         serving(data, &bundle(data).0)
     }
 
-    /// Returns the phase of the rotation.
     pub(crate) fn phase(&self) -> RotationPhase {
         match (&self.next, self.is_injected) {
             (Some(_), true) => RotationPhase::Injected,

@@ -11,9 +11,7 @@ pub(crate) struct TrustedAuthorities {
     pem: Arc<watch::Sender<Option<String>>>,
     /// Cancelled at the end of the leader's first round.
     injected: CancellationToken,
-    /// Cancelled when the servers have a certificate.
     presented: CancellationToken,
-    /// Notified at the end of each round of the leader.
     round_ended: Arc<Notify>,
 }
 
@@ -27,7 +25,6 @@ impl TrustedAuthorities {
         }
     }
 
-    /// Publishes the authorities.
     pub(crate) fn publish(&self, pem: &str) {
         self.pem.send_if_modified(|former| {
             let is_new = former.as_deref() != Some(pem);
@@ -40,7 +37,6 @@ impl TrustedAuthorities {
         self.pem.subscribe()
     }
 
-    /// Notes the end of a round of the leader.
     pub(crate) fn end_round(&self) {
         self.injected.cancel();
         self.round_ended.notify_waiters();
@@ -51,7 +47,6 @@ impl TrustedAuthorities {
         self.round_ended.notified().await;
     }
 
-    /// Notes that the servers have a certificate.
     pub(crate) fn present(&self) {
         self.presented.cancel();
     }

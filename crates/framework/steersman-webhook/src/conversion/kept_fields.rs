@@ -5,7 +5,6 @@ use serde_json::{Map, Value};
 /// The parts of an object that a conversion does not convert.
 const HEAD: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// Returns the name of the annotation with the fields of a version.
 pub(crate) fn annotation(group: &str, version: &str) -> String {
     format!("{group}/fields-of-{version}")
 }
@@ -21,7 +20,6 @@ pub(crate) fn content(object: &Value) -> Value {
     )
 }
 
-/// Returns an object of a version with this metadata and content.
 pub(crate) fn object(api_version: &str, kind: &Value, metadata: Value, content: Value) -> Value {
     let mut object = Map::new();
     object.insert("apiVersion".to_owned(), Value::from(api_version));
@@ -45,7 +43,6 @@ pub(crate) fn take(metadata: &mut Value, annotation: &str) -> Option<Value> {
     kept.is_object().then_some(kept)
 }
 
-/// Puts content into an annotation.
 pub(crate) fn put(metadata: &mut Value, annotation: String, content: &Value) {
     let Some(metadata) = metadata.as_object_mut() else {
         return;

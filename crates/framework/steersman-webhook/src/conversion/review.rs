@@ -66,7 +66,6 @@ pub(crate) fn answer(conversions: &Conversions, body: &[u8]) -> (Value, Option<S
     (response, None)
 }
 
-/// Returns kind, namespace and name of an object.
 fn named(object: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or("?").to_owned();
     let metadata = &object["metadata"];

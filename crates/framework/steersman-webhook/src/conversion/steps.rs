@@ -1,7 +1,7 @@
 //! Words: steps between neighbouring versions, for the code that `#[versioned]` generates.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt::{self, Display};
+use std::fmt::Display;
 use std::hash::{BuildHasher, Hash};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -38,9 +38,11 @@ pub trait ConversionResult<T> {
 }
 
 /// The reason why a field cannot be converted to another version.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{path} cannot be converted")]
 pub struct FieldConversionError {
     path: String,
+    #[source]
     problem: BoxError,
 }
 
@@ -69,18 +71,6 @@ impl FieldConversionError {
         let separator = if is_joined { "" } else { "." };
         self.path = format!("{outer}{separator}{}", self.path);
         self
-    }
-}
-
-impl Display for FieldConversionError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} cannot be converted", self.path)
-    }
-}
-
-impl std::error::Error for FieldConversionError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&*self.problem)
     }
 }
 
@@ -173,7 +163,6 @@ where
     }
 }
 
-/// Converts one member of a map.
 fn member<K: Clone + Display, A: ConvertTo<B>, B>(
     (key, value): (&K, &A),
 ) -> Result<(K, B), FieldConversionError> {

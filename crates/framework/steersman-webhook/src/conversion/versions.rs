@@ -124,7 +124,6 @@ impl Conversions {
         self
     }
 
-    /// Returns the hubs.
     pub(crate) fn hubs(&self) -> Vec<Gvk> {
         let hubs = self
             .versions
@@ -181,7 +180,6 @@ impl Conversions {
         self.step(hub, to, &on_the_way)
     }
 
-    /// Converts an object between the hub and another version.
     fn step(
         &self,
         from: &ErasedVersion,
@@ -265,7 +263,6 @@ fn is_lossless(
     back.is_ok_and(|back| content(&back) == source) && is_known(original, &source)
 }
 
-/// Converts an object without kept fields.
 fn convert(
     from: &ErasedVersion,
     to: &ErasedVersion,
