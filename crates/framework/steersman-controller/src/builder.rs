@@ -19,9 +19,9 @@ use crate::controller::declaration::NeededRule;
 use crate::error::ControllerError;
 use crate::handler::EventHandler;
 use crate::handler::target::{ControllerTarget, Keyed, Primary};
-use crate::options::Options;
+use crate::options::{ControllerSettings, Options};
 use crate::predicate::{EventSummary, Predicate, add_predicate};
-use crate::reconcile::{BoxReconciler, Reconciler};
+use crate::reconcile::{BoxReconciler, Reconciler, boxed};
 use crate::request::RequestKey;
 use crate::running::ControllerParts;
 use crate::status::ControllerStatus;
@@ -77,13 +77,10 @@ pub struct ControllerBuilder<P: ControllerTarget> {
     needed_rules: Vec<NeededRule>,
 }
 
-/// Makes the parts of a primary kind.
 type MakeParts<P> = fn(P, &ControllerStatus) -> PrimaryParts<<P as ControllerTarget>::Key>;
 
-/// Puts something around a reconciler.
 type Wrapper<R> = Box<dyn FnOnce(BoxReconciler<R>) -> BoxReconciler<R> + Send>;
 
-/// What a controller has because of its primary kind.
 struct PrimaryParts<R: RequestKey> {
     watch: Box<dyn AnyWatch<R>>,
     kind: PrimaryKind,
@@ -154,8 +151,15 @@ impl<P: ControllerTarget> ControllerBuilder<P> {
             sources: Sources::default(),
             wrappers: Vec::new(),
             event_filter: None,
-            options: Options::default(),
-            hooks: Hooks::default(),
+            options: Options {
+                settings: ControllerSettings::new(),
+                rate_limiter: None,
+                at_most: None,
+            },
+            hooks: Hooks {
+                on_error: None,
+                at_least_every: None,
+            },
             field_manager: None,
             on_every_replica: false,
             needed_rules: Vec::new(),
@@ -306,6 +310,7 @@ impl<P: ControllerTarget> ControllerBuilder<P> {
             // The pause is outermost, so that a request for a paused object reaches no layer.
             wrappers.splice(..0, parts.pause);
         }
+        let wrappers = wrappers.into_iter().rev();
         let parts = ControllerParts {
             name: self.name,
             sources,
@@ -313,26 +318,14 @@ impl<P: ControllerTarget> ControllerBuilder<P> {
             options: self.options,
             hooks: self.hooks,
             declared,
-            reconciler,
+            reconciler: wrappers.fold(boxed(reconciler), |inner, wrapper| wrapper(inner)),
         };
-        let (field_manager, on_every_replica) = (self.field_manager, self.on_every_replica);
-        let rules = self.needed_rules;
-        if wrappers.is_empty() {
-            return Ok(Controller::new(
-                parts,
-                status,
-                field_manager,
-                on_every_replica,
-                rules,
-            ));
-        }
-        let parts = parts.map(|reconciler| around::wrap(reconciler, wrappers));
         Ok(Controller::new(
             parts,
             status,
-            field_manager,
-            on_every_replica,
-            rules,
+            self.field_manager,
+            self.on_every_replica,
+            self.needed_rules,
         ))
     }
 
@@ -365,8 +358,7 @@ impl<P: ControllerTarget> fmt::Debug for ControllerBuilder<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ControllerBuilder")
             .field("name", &self.name)
-            .field("options", &self.options)
-            .field("hooks", &self.hooks)
+            .field("settings", &self.options.settings)
             .finish_non_exhaustive()
     }
 }

@@ -13,8 +13,7 @@ use steersman_object::Kind;
 use tokio::sync::watch::{Receiver, Sender};
 use tokio_util::sync::CancellationToken;
 
-use crate::error::ClusterError;
-
+use crate::error::ControllerError;
 use crate::request::ClusterName;
 
 /// The clusters of a manager besides its own. Clusters can be added and removed while controllers run.
@@ -34,7 +33,7 @@ pub struct ClusterMember {
     name: ClusterName,
     cache: Cache,
     client: Client,
-    removed: CancellationToken,
+    pub(crate) removed: CancellationToken,
 }
 
 #[derive(Default)]
@@ -54,13 +53,10 @@ struct Added {
     _clusters: Clusters,
 }
 
-/// The members by name.
 type ClusterMembers = Arc<BTreeMap<ClusterName, ClusterMember>>;
 
-/// Makes a kind known to the cache of one cluster.
 type Declare = dyn Fn(&Cache) -> Result<(), Error> + Send + Sync;
 
-/// A kind that a controller watches in each cluster.
 #[derive(Clone)]
 pub(crate) struct Declaration {
     pub(crate) kind: Kind,
@@ -79,23 +75,23 @@ impl Clusters {
     ///
     /// # Errors
     ///
-    /// [`ClusterError::DuplicateName`], also for the name [`local`](ClusterName::local);
-    /// [`ClusterError::EmptyName`]; [`ClusterError::Watch`] if the cache refuses a kind.
+    /// [`ControllerError::DuplicateCluster`], also for the name [`local`](ClusterName::local);
+    /// [`ControllerError::EmptyClusterName`]; [`ControllerError::WatchInCluster`] if the cache refuses a kind.
     pub fn add(
         &self,
         name: impl Into<ClusterName>,
         cache: Cache,
         client: Client,
-    ) -> Result<ClusterMember, ClusterError> {
+    ) -> Result<ClusterMember, ControllerError> {
         let name = name.into();
         if name.as_str().trim().is_empty() {
-            return Err(ClusterError::EmptyName);
+            return Err(ControllerError::EmptyClusterName);
         }
         // Held until the member is in the set, so that a declaration made meanwhile reaches the member.
         let declarations = self.shared.declarations.lock();
         let present = self.shared.members.borrow().contains_key(&name);
         if present || name == ClusterName::local() {
-            return Err(ClusterError::DuplicateName { cluster: name });
+            return Err(ControllerError::DuplicateCluster { cluster: name });
         }
         for declaration in &*declarations {
             let declared = (declaration.declare)(&cache);
@@ -122,7 +118,7 @@ impl Clusters {
             removed.is_some()
         });
         if let Some(member) = &removed {
-            member.remove();
+            member.removed.cancel();
         }
         removed
     }
@@ -158,7 +154,7 @@ impl Clusters {
     }
 
     /// Declares kinds in every present and future cluster: all of them, or none in future clusters.
-    pub(crate) fn declare(&self, kinds: Vec<Declaration>) -> Result<(), ClusterError> {
+    pub(crate) fn declare(&self, kinds: Vec<Declaration>) -> Result<(), ControllerError> {
         let mut declarations = self.shared.declarations.lock();
         for member in self.list() {
             for declaration in &kinds {
@@ -190,8 +186,8 @@ impl Added {
 }
 
 impl Declaration {
-    fn refused(&self, cluster: &ClusterName, source: Error) -> ClusterError {
-        ClusterError::Watch {
+    fn refused(&self, cluster: &ClusterName, source: Error) -> ControllerError {
+        ControllerError::WatchInCluster {
             cluster: cluster.clone(),
             kind: self.kind.clone(),
             source,
@@ -247,13 +243,5 @@ impl ClusterMember {
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         self.id == other.id && self.cache.is_same(&other.cache)
-    }
-
-    pub(crate) fn is_removed(&self) -> bool {
-        self.removed.is_cancelled()
-    }
-
-    pub(crate) fn remove(&self) {
-        self.removed.cancel();
     }
 }

@@ -41,7 +41,6 @@ pub struct Context {
     run: Run,
 }
 
-/// What a context knows of the run that it belongs to.
 #[derive(Clone, Default)]
 pub(crate) struct Run {
     pub(crate) reconcile_id: u64,
@@ -76,7 +75,6 @@ impl Context {
         Self::with_clusters(controller, client, clock, Clusters::new(), &events)
     }
 
-    /// Makes the context of a controller before its first reconcile.
     pub(crate) fn with_clusters(
         controller: impl Into<String>,
         client: Client,
@@ -224,7 +222,6 @@ impl Context {
         self.request.as_ref()
     }
 
-    /// Returns the kind of the objects that requests are about.
     pub(crate) fn primary_kind(&self) -> Option<&Kind> {
         let primary = self.declared.primary.as_ref();
         primary.map(|primary| &primary.kind)
@@ -235,18 +232,15 @@ impl Context {
         self.declared = Arc::new(declared);
     }
 
-    /// Makes [`cancelled`](Self::cancelled) wait for `token`.
     pub(crate) fn cancel_with(&mut self, token: CancellationToken) {
         self.cancelled = token;
     }
 
-    /// Returns the clients for other clusters that reconciles have used.
     pub(crate) fn cluster_clients(&self) -> Vec<Client> {
         let clients = self.shared.cluster_clients.lock();
         clients.values().map(|used| used.client.clone()).collect()
     }
 
-    /// Cancels the token of [`cancelled`](Self::cancelled).
     pub(crate) fn cancel(&self) {
         self.cancelled.cancel();
     }
@@ -261,7 +255,7 @@ impl ContextShared {
         read: impl FnOnce(&ClusterClient) -> T,
     ) -> Option<T> {
         let mut clients = self.cluster_clients.lock();
-        clients.retain(|_, used| !used.member.is_removed());
+        clients.retain(|_, used| !used.member.removed.is_cancelled());
         let member = self.clusters.get(cluster)?;
         let used = clients.entry(member.id).or_insert_with(|| {
             let client = member.client().clone();
@@ -281,7 +275,6 @@ impl ContextShared {
     }
 }
 
-/// Returns a publisher of events for the server of a client, for a controller without a manager.
 pub(crate) fn default_events(client: &Client, clock: &Clock) -> EventPublisher {
     let (client_config, clock) = (client.client_config().clone(), Arc::clone(clock));
     EventPublisher::with(client_config, move || clock(), None)

@@ -5,14 +5,13 @@ pub(crate) mod declaration;
 use std::fmt;
 use std::sync::Arc;
 
-use futures::future::{BoxFuture, FutureExt};
+use async_trait::async_trait;
 use steersman_cache::Cache;
 use steersman_object::Kind;
 
 use crate::clusters::{Clusters, Declaration};
 use crate::controller::declaration::{ControllerDeclaration, NeededRule};
 use crate::error::ControllerError;
-use crate::reconcile::Reconciler;
 use crate::request::RequestKey;
 use crate::running::{ControllerParts, refused, run};
 use crate::start::StartContext;
@@ -33,21 +32,23 @@ pub struct Controller {
     parts: Box<dyn AnyParts>,
 }
 
+/// [`ControllerParts`] of an erased type of requests.
+#[async_trait]
 trait AnyParts: Send {
     fn declare(&self, cache: &Cache) -> Result<(), ControllerError>;
     fn declare_in(&self, clusters: &Clusters) -> Result<(), ControllerError>;
-    fn run(
+    async fn run(
         self: Box<Self>,
         start: StartContext,
         status: ControllerStatus,
-    ) -> BoxFuture<'static, Result<(), ControllerError>>;
+    ) -> Result<(), ControllerError>;
 }
 
 // === impl Controller ===
 
 impl Controller {
-    pub(crate) fn new<R: RequestKey, C: Reconciler<R>>(
-        parts: ControllerParts<R, C>,
+    pub(crate) fn new<R: RequestKey>(
+        parts: ControllerParts<R>,
         status: ControllerStatus,
         field_manager: Option<String>,
         on_every_replica: bool,
@@ -189,7 +190,8 @@ impl fmt::Debug for Controller {
 
 // === impl ControllerParts ===
 
-impl<R: RequestKey, C: Reconciler<R>> AnyParts for ControllerParts<R, C> {
+#[async_trait]
+impl<R: RequestKey> AnyParts for ControllerParts<R> {
     fn declare(&self, cache: &Cache) -> Result<(), ControllerError> {
         for watch in &self.sources.watches {
             let declared = watch.declare(cache);
@@ -215,11 +217,11 @@ impl<R: RequestKey, C: Reconciler<R>> AnyParts for ControllerParts<R, C> {
         })
     }
 
-    fn run(
+    async fn run(
         self: Box<Self>,
         start: StartContext,
         status: ControllerStatus,
-    ) -> BoxFuture<'static, Result<(), ControllerError>> {
-        run(*self, start, status).boxed()
+    ) -> Result<(), ControllerError> {
+        run(*self, start, status).await
     }
 }

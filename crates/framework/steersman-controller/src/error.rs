@@ -15,12 +15,15 @@ use crate::request::ClusterName;
 /// the wrapped error.
 ///
 /// A failed request is retried with backoff, unless the error is [`terminal`](Self::terminal).
+#[derive(Debug, derive_more::Display)]
+#[display("{source}")]
 pub struct Error {
     source: Box<dyn StdError + Send + Sync>,
     terminal: bool,
 }
 
-/// Why a controller could not be built, or ended without being cancelled.
+/// Why a controller could not be built, or ended without being cancelled; why a cluster could not be added; and why a
+/// method of this crate failed that a reconcile called.
 ///
 /// `Display` prints one level; [`source`](StdError::source) has the causes.
 #[derive(Debug, thiserror::Error)]
@@ -98,7 +101,7 @@ pub enum ControllerError {
         /// The name of the controller.
         controller: String,
         /// The cluster, and what its cache refuses.
-        source: Box<ClusterError>,
+        source: Box<Self>,
     },
     /// A watched kind delivered no initial set within the time of
     /// [`require_sync`](crate::ControllerBuilder::require_sync).
@@ -149,63 +152,20 @@ pub enum ControllerError {
         /// The text of the panic.
         message: String,
     },
-}
-
-/// A clean-up of [`Finalizers`](crate::Finalizers) failed.
-#[derive(Debug, thiserror::Error)]
-#[error("the clean-up for the finalizer {finalizer:?} failed")]
-#[non_exhaustive]
-pub struct CleanUpError {
-    /// The name of the finalizer.
-    pub finalizer: String,
-    /// The error of the clean-up.
-    pub source: Box<dyn StdError + Send + Sync>,
-}
-
-/// Why a reconcile may not read the objects that the object of its request controls.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum OwnedError {
-    /// The controller does not declare the kind as owned.
-    #[error(
-        "controller {controller:?} does not own {kind}: declare it with `owns` on the builder, so that its events \
-         request their owner"
-    )]
-    NotDeclared {
-        /// The name of the controller.
-        controller: String,
-        /// The kind that is not declared as owned.
-        kind: Kind,
-    },
-    /// The requests of the controller do not stand for objects of a primary kind.
-    #[error(
-        "the requests of controller {controller:?} are no objects, which own others: list with \
-         `ListOptions::controlled_by`, or build it with `Controller::builder`"
-    )]
-    NoObject {
-        /// The name of the controller.
-        controller: String,
-    },
-}
-
-/// Why a cluster could not be added to the clusters of a manager, or a controller could not watch one.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ClusterError {
-    /// The name is empty.
+    /// The name of a cluster is empty.
     #[error("a cluster was given an empty name: requests and metrics need one that tells it apart")]
-    EmptyName,
+    EmptyClusterName,
     /// Another cluster has the name.
     #[error(
         "cluster {cluster} exists: remove it first, or choose another name (`local` is the manager's own)"
     )]
-    DuplicateName {
+    DuplicateCluster {
         /// The name that is taken.
         cluster: ClusterName,
     },
-    /// The cache of the cluster refuses a kind that a controller watches in each cluster.
+    /// The cache of a cluster refuses a kind that a controller watches in each cluster.
     #[error("the cache of cluster {cluster} cannot watch {kind}")]
-    Watch {
+    WatchInCluster {
         /// The name of the cluster.
         cluster: ClusterName,
         /// The kind that the cache refuses.
@@ -213,9 +173,37 @@ pub enum ClusterError {
         /// The error of the cache.
         source: steersman_cache::Error,
     },
+    /// A reconcile may not read objects of a kind that its controller does not declare as owned.
+    #[error(
+        "controller {controller:?} does not own {kind}: declare it with `owns` on the builder, so that its events \
+         request their owner"
+    )]
+    NotOwned {
+        /// The name of the controller.
+        controller: String,
+        /// The kind that is not declared as owned.
+        kind: Kind,
+    },
+    /// A reconcile may not read owned objects, because the requests of its controller do not stand for objects of a
+    /// primary kind.
+    #[error(
+        "the requests of controller {controller:?} are no objects, which own others: list with \
+         `ListOptions::controlled_by`, or build it with `Controller::builder`"
+    )]
+    NoOwner {
+        /// The name of the controller.
+        controller: String,
+    },
+    /// A clean-up of [`Finalizers`](crate::Finalizers) failed.
+    #[error("the clean-up for the finalizer {finalizer:?} failed")]
+    CleanUp {
+        /// The name of the finalizer.
+        finalizer: String,
+        /// The error of the clean-up.
+        source: Box<dyn StdError + Send + Sync>,
+    },
 }
 
-/// The error of a reconcile that returned no result.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NoResult {
     #[error("the reconcile panicked: {0}")]
@@ -307,38 +295,6 @@ impl From<Error> for Box<dyn StdError> {
     }
 }
 
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.source.fmt(f)
-    }
-}
-
-impl fmt::Debug for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Error")
-            .field("source", &self.source)
-            .field("terminal", &self.terminal)
-            .finish()
-    }
-}
-
-// === impl CleanUpError ===
-
-impl CleanUpError {
-    /// Returns the error of a reconcile with a failed clean-up. It is terminal if `error` is.
-    pub(crate) fn of(finalizer: &str, error: Error) -> Error {
-        let is_terminal = error.is_terminal();
-        let failed = Error::from(Self {
-            finalizer: finalizer.to_owned(),
-            source: error.source,
-        });
-        match is_terminal {
-            true => failed.terminal(),
-            false => failed,
-        }
-    }
-}
-
 // === impl ControllerError ===
 
 impl ControllerError {
@@ -358,18 +314,12 @@ impl ControllerError {
     #[must_use]
     pub fn kind(&self) -> Option<&Kind> {
         match self {
-            Self::Watch { kind, .. } | Self::Sync { kind, .. } | Self::WatchEnded { kind, .. } => {
-                Some(kind)
-            }
-            Self::EmptyName
-            | Self::NothingWatched { .. }
-            | Self::NoWorkers { .. }
-            | Self::StillRunning { .. }
-            | Self::FieldManager { .. }
-            | Self::Cluster { .. }
-            | Self::Metrics { .. }
-            | Self::Backoff { .. }
-            | Self::TaskPanicked { .. } => None,
+            Self::Watch { kind, .. }
+            | Self::Sync { kind, .. }
+            | Self::WatchEnded { kind, .. }
+            | Self::WatchInCluster { kind, .. }
+            | Self::NotOwned { kind, .. } => Some(kind),
+            _ => None,
         }
     }
 }

@@ -131,14 +131,14 @@ pub use context::Context;
 pub use context::reason::{ChangedObject, ObjectChange, RunReason};
 pub use controller::Controller;
 pub use controller::declaration::{ControllerDeclaration, NeededRule};
-pub use error::{CleanUpError, ClusterError, ControllerError, Error, OwnedError};
+pub use error::{ControllerError, Error};
 pub use limit::ReconcileLimit;
 pub use options::{Clock, ControllerDefaults, ControllerSettings};
 pub use reconcile::{CleanUp, Finalized, Finalizers, Reconciler, pause};
 pub use request::{ClusterName, ClusterRequest, Request, RequestKey};
 pub use start::StartContext;
 pub use status::recent::{RecentReconcile, ReconcileResult};
-pub use status::{ControllerStatus, HandlerError, HandlerPanic, WorkProgress};
+pub use status::{ControllerStatus, HandlerFailure, WorkProgress};
 
 pub use handler::target::{ControllerTarget, Keyed, Primary, TargetOf};
 pub use watch::added::{AddedWatch, WatchSet};

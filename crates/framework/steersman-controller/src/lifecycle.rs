@@ -30,7 +30,6 @@ pub(crate) struct Lifecycle {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LifecycleStage {
     Syncing {
-        /// The end of `limit`.
         deadline: Option<Instant>,
         /// The next log line about the kinds that have not synced.
         reminder: Instant,
@@ -43,54 +42,47 @@ enum LifecycleStage {
     Ended,
 }
 
-/// What happened to a controller.
 #[derive(Debug)]
 pub(crate) enum LifecycleEvent {
     /// The initial set of the first awaited kind is in the queue, or no kind is awaited.
     Synced,
-    /// The controller was told to stop.
     Cancelled,
-    /// A task of the controller ended.
     TaskEnded(TaskEnd),
-    /// The [`deadline`](Lifecycle::deadline) has passed.
     DeadlinePassed,
-    /// Every worker has ended.
     WorkersEnded,
-    /// The workers were aborted while they held these requests.
     WorkersAborted(Vec<String>),
-    /// The writes of the controller have ended, or the time for them is over.
     WritesEnded,
 }
 
-/// How a task of a controller ended.
 #[derive(Debug)]
 pub(crate) enum TaskEnd {
     /// A watch or a stream of requests.
     Pump(PumpEnd),
     /// A worker, which returns when the queue is shut down.
     Worker,
-    /// The task panicked.
-    Panicked { task: &'static str, message: String },
+    Panicked {
+        task: &'static str,
+        message: String,
+    },
 }
 
-/// What the driver does next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LifecycleStep {
-    /// Waits for the next event.
     Wait,
     /// Logs that the controller waits, first of all for this kind.
     Remind(Kind),
     /// Ends with [`ControllerError::Sync`] because this kind did not sync within the limit.
     GiveUp(Kind, Duration),
     /// Starts the workers. `reminded` is whether the waiting was logged before.
-    StartWorkers { reminded: bool },
+    StartWorkers {
+        reminded: bool,
+    },
     /// Takes no further request, and waits until the workers have ended.
     StopWorkers,
     /// Drops the reconciles that are still running.
     AbortWorkers,
     /// Waits at most this long for writes that reconciles have sent.
     AwaitWrites(Duration),
-    /// The life of the controller has ended.
     End,
 }
 
@@ -128,7 +120,6 @@ impl Lifecycle {
         }
     }
 
-    /// Returns whether the controller waits for first syncs.
     pub(crate) fn is_syncing(&self) -> bool {
         matches!(self.stage, LifecycleStage::Syncing { .. })
     }
@@ -141,7 +132,6 @@ impl Lifecycle {
         )
     }
 
-    /// Returns the step that follows an event.
     pub(crate) fn handle_event(&mut self, event: LifecycleEvent, now: Instant) -> LifecycleStep {
         match (self.stage, event) {
             (LifecycleStage::Syncing { reminded, .. }, LifecycleEvent::Synced) => {
@@ -188,7 +178,6 @@ impl Lifecycle {
         }
     }
 
-    /// Returns the result of the life: the first failure, if there was one.
     pub(crate) fn finish(self) -> Result<(), ControllerError> {
         self.result
     }

@@ -141,7 +141,7 @@ impl LimitUser {
             state.waiters.insert(number, wake);
             (woken, Waiter { user: self, number })
         };
-        self.metrics.waits();
+        self.metrics.waiting.inc();
         let start = Instant::now();
         // The sender is in the state until the permit is granted, so this is never an error.
         let _ = woken.await;
@@ -156,7 +156,7 @@ impl LimitUser {
 impl Waiter<'_> {
     fn granted(self) -> Permit {
         let permit = Permit(Arc::clone(&self.user.limit.shared));
-        self.user.metrics.stopped_waiting();
+        self.user.metrics.waiting.dec();
         std::mem::forget(self);
         permit
     }
@@ -164,7 +164,7 @@ impl Waiter<'_> {
 
 impl Drop for Waiter<'_> {
     fn drop(&mut self) {
-        self.user.metrics.stopped_waiting();
+        self.user.metrics.waiting.dec();
         let shared = &self.user.limit.shared;
         let left = {
             let mut state = shared.state.lock();

@@ -9,6 +9,8 @@ use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use prometheus::{
     Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
+    register_histogram_with_registry, register_int_counter_vec_with_registry,
+    register_int_counter_with_registry, register_int_gauge_with_registry,
 };
 use steersman_object::Kind;
 
@@ -21,24 +23,22 @@ const TIME_BUCKETS: [f64; 26] = [
     2.5, 3.0, 4.0, 5.0, 7.0, 10.0, 20.0, 30.0, 60.0,
 ];
 
-/// The metrics of one controller. They always count; a registry, if there is one, shows them.
 #[derive(Debug, Clone)]
 pub(crate) struct Metrics {
-    results: IntCounterVec,
-    // Series of `results`, looked up once.
     success: IntCounter,
     error: IntCounter,
     requeue_after: IntCounter,
-    errors: IntCounter,
+    pub(crate) errors: IntCounter,
     terminal_errors: IntCounter,
     panics: IntCounter,
-    timeouts: IntCounter,
-    gave_up: IntCounter,
-    self_triggered: IntCounter,
+    /// The reconciles that reached their deadline, however they ended.
+    pub(crate) timeouts: IntCounter,
+    pub(crate) gave_up: IntCounter,
+    pub(crate) self_triggered: IntCounter,
     overdue: IntGauge,
     time: Histogram,
     max_concurrent: IntGauge,
-    active: IntGauge,
+    pub(crate) active: IntGauge,
     handler_panics: IntCounterVec,
 }
 
@@ -46,11 +46,10 @@ pub(crate) struct Metrics {
 #[derive(Debug, Clone)]
 pub(crate) struct PermitMetrics {
     limit: IntGauge,
-    waiting: IntGauge,
+    pub(crate) waiting: IntGauge,
     wait: Histogram,
 }
 
-/// Collects what a controller waits for when the registry is gathered.
 struct WaitingCollector {
     status: ControllerStatus,
     kinds: IntGaugeVec,
@@ -59,111 +58,92 @@ struct WaitingCollector {
 impl Metrics {
     pub(crate) fn new(
         status: &ControllerStatus,
-        registry: Option<&Registry>,
+        registry: &Registry,
     ) -> Result<Self, prometheus::Error> {
         let controller = status.controller();
         let own = |metric: &str, help: &str| {
             Opts::new(metric, help).const_label("controller", controller)
         };
-        let opts = |metric: &str, help: &str| own(&format!("controller_runtime_{metric}"), help);
-        let counter = |metric: &str, help: &str| -> Result<IntCounter, prometheus::Error> {
-            IntCounter::with_opts(opts(metric, help))
+        let counter = |metric: &str, help: &str| {
+            register_int_counter_with_registry!(own(metric, help), registry)
         };
-        let time = HistogramOpts::from(opts("reconcile_time_seconds", "How long reconciles took."))
-            .buckets(TIME_BUCKETS.to_vec());
-        let results = IntCounterVec::new(
-            opts("reconcile_total", "Reconciles, by result."),
+        let gauge = |metric: &str, help: &str| {
+            register_int_gauge_with_registry!(own(metric, help), registry)
+        };
+        let results = register_int_counter_vec_with_registry!(
+            own(
+                "controller_runtime_reconcile_total",
+                "Reconciles, by result."
+            ),
             &["result"],
+            registry
         )?;
         // The series exists from the start, so that dashboards that compute rates see no first jump.
         results.with_label_values(&["requeue"]);
-        let metrics = Self {
+        let time = own(
+            "controller_runtime_reconcile_time_seconds",
+            "How long reconciles took.",
+        );
+        paused::register(status, registry)?;
+        WaitingCollector::register(status, registry)?;
+        Ok(Self {
             success: results.with_label_values(&["success"]),
             error: results.with_label_values(&["error"]),
             requeue_after: results.with_label_values(&["requeue_after"]),
-            results,
-            errors: counter("reconcile_errors_total", "Reconciles that failed.")?,
+            errors: counter(
+                "controller_runtime_reconcile_errors_total",
+                "Reconciles that failed.",
+            )?,
             terminal_errors: counter(
-                "terminal_reconcile_errors_total",
+                "controller_runtime_terminal_reconcile_errors_total",
                 "Reconciles that failed with an error that is not retried.",
             )?,
-            panics: counter("reconcile_panics_total", "Reconciles that panicked.")?,
+            panics: counter(
+                "controller_runtime_reconcile_panics_total",
+                "Reconciles that panicked.",
+            )?,
             timeouts: counter(
-                "reconcile_timeouts_total",
+                "controller_runtime_reconcile_timeouts_total",
                 "Reconciles that reached their deadline.",
             )?,
-            gave_up: IntCounter::with_opts(own(
+            gave_up: counter(
                 "steersman_controller_gave_up_total",
                 "Requests with a last retry that failed: they do not run again until something changes.",
-            ))?,
-            self_triggered: IntCounter::with_opts(own(
+            )?,
+            self_triggered: counter(
                 "steersman_controller_self_triggered_total",
                 "Reconciles in a loop: caused by nothing but their own last write of an object, which they wrote again.",
-            ))?,
-            overdue: IntGauge::with_opts(own(
+            )?,
+            overdue: gauge(
                 "steersman_controller_overdue_reconciles",
                 "Reconciles that take longer than twice their deadline, or than ten minutes without one.",
-            ))?,
-            time: Histogram::with_opts(time)?,
-            max_concurrent: IntGauge::with_opts(opts(
-                "max_concurrent_reconciles",
+            )?,
+            time: register_histogram_with_registry!(
+                HistogramOpts::from(time).buckets(TIME_BUCKETS.to_vec()),
+                registry
+            )?,
+            max_concurrent: gauge(
+                "controller_runtime_max_concurrent_reconciles",
                 "How many reconciles may run at once.",
-            ))?,
-            active: IntGauge::with_opts(opts("active_workers", "How many reconciles run."))?,
-            handler_panics: IntCounterVec::new(
+            )?,
+            active: gauge(
+                "controller_runtime_active_workers",
+                "How many reconciles run.",
+            )?,
+            handler_panics: register_int_counter_vec_with_registry!(
                 own(
                     "steersman_controller_handler_panics_total",
                     "Events lost to a panic of a predicate, handler or filter, by kind of the watch.",
                 ),
                 &["name"],
+                registry
             )?,
-        };
-        let kinds = IntGaugeVec::new(
-            own(
-                "steersman_controller_waiting",
-                "Informers that have not synced and that the controller waits for, by kind and reason.",
-            ),
-            &["name", "reason"],
-        )?;
-        if let Some(registry) = registry {
-            paused::register(status, registry)?;
-            let status = status.clone();
-            registry.register(Box::new(WaitingCollector { status, kinds }))?;
-            for collector in metrics.collectors() {
-                registry.register(collector)?;
-            }
-        }
-        Ok(metrics)
-    }
-
-    fn collectors(&self) -> [Box<dyn Collector>; 12] {
-        [
-            Box::new(self.results.clone()),
-            Box::new(self.errors.clone()),
-            Box::new(self.terminal_errors.clone()),
-            Box::new(self.panics.clone()),
-            Box::new(self.timeouts.clone()),
-            Box::new(self.gave_up.clone()),
-            Box::new(self.self_triggered.clone()),
-            Box::new(self.overdue.clone()),
-            Box::new(self.time.clone()),
-            Box::new(self.max_concurrent.clone()),
-            Box::new(self.active.clone()),
-            Box::new(self.handler_panics.clone()),
-        ]
+        })
     }
 
     pub(crate) fn workers(&self, count: usize) {
         self.max_concurrent
             .set(i64::try_from(count).unwrap_or(i64::MAX));
-    }
-
-    pub(crate) fn started(&self) {
-        self.active.inc();
-    }
-
-    pub(crate) fn stopped(&self) {
-        self.active.dec();
     }
 
     /// Returns the number of reconciles in progress.
@@ -198,29 +178,8 @@ impl Metrics {
         self.panics.inc();
     }
 
-    /// Counts a reconcile that was dropped.
-    pub(crate) fn timed_out(&self) {
-        self.errors.inc();
-    }
-
-    /// Counts a deadline that a reconcile reached, however the reconcile ends.
-    pub(crate) fn reached_deadline(&self) {
-        self.timeouts.inc();
-    }
-
-    /// Counts a request that is not retried any more.
-    pub(crate) fn gave_up(&self) {
-        self.gave_up.inc();
-    }
-
-    /// Shows the number of reconciles that take too long.
     pub(crate) fn overdue(&self, count: usize) {
         self.overdue.set(i64::try_from(count).unwrap_or(i64::MAX));
-    }
-
-    /// Counts a reconcile of a loop.
-    pub(crate) fn triggered_itself(&self) {
-        self.self_triggered.inc();
     }
 
     /// Creates the series of a watch, so that its first panic appears as an increase.
@@ -235,50 +194,57 @@ impl Metrics {
 }
 
 impl PermitMetrics {
-    pub(crate) fn new(controller: &str) -> Result<Self, prometheus::Error> {
+    pub(crate) fn new(controller: &str, registry: &Registry) -> Result<Self, prometheus::Error> {
         let opts = |metric: &str, help: &str| {
             Opts::new(format!("steersman_controller_{metric}"), help)
                 .const_label("controller", controller)
         };
-        let wait = HistogramOpts::from(opts(
+        let wait = opts(
             "permit_wait_seconds",
             "How long workers with a ready request waited for a permit of the shared limit.",
-        ))
-        .buckets(TIME_BUCKETS.to_vec());
+        );
         Ok(Self {
-            limit: IntGauge::with_opts(opts(
-                "reconcile_limit",
-                "How many reconciles may run at once over all controllers that share the limit.",
-            ))?,
-            waiting: IntGauge::with_opts(opts(
-                "permit_waiting",
-                "How many workers have a ready request and wait for a permit of the shared limit.",
-            ))?,
-            wait: Histogram::with_opts(wait)?,
+            limit: register_int_gauge_with_registry!(
+                opts(
+                    "reconcile_limit",
+                    "How many reconciles may run at once over all controllers that share the limit.",
+                ),
+                registry
+            )?,
+            waiting: register_int_gauge_with_registry!(
+                opts(
+                    "permit_waiting",
+                    "How many workers have a ready request and wait for a permit of the shared limit.",
+                ),
+                registry
+            )?,
+            wait: register_histogram_with_registry!(
+                HistogramOpts::from(wait).buckets(TIME_BUCKETS.to_vec()),
+                registry
+            )?,
         })
-    }
-
-    pub(crate) fn register(&self, registry: &Registry) -> Result<(), prometheus::Error> {
-        registry.register(Box::new(self.limit.clone()))?;
-        registry.register(Box::new(self.waiting.clone()))?;
-        registry.register(Box::new(self.wait.clone()))
     }
 
     pub(crate) fn limited_to(&self, permits: usize) {
         self.limit.set(i64::try_from(permits).unwrap_or(i64::MAX));
     }
 
-    pub(crate) fn waits(&self) {
-        self.waiting.inc();
-    }
-
-    pub(crate) fn stopped_waiting(&self) {
-        self.waiting.dec();
-    }
-
-    /// Counts a permit that was granted after `time`.
     pub(crate) fn waited(&self, time: Duration) {
         self.wait.observe(time.as_secs_f64());
+    }
+}
+
+impl WaitingCollector {
+    fn register(status: &ControllerStatus, registry: &Registry) -> prometheus::Result<()> {
+        let opts = Opts::new(
+            "steersman_controller_waiting",
+            "Informers that have not synced and that the controller waits for, by kind and reason.",
+        )
+        .const_label("controller", status.controller());
+        registry.register(Box::new(Self {
+            status: status.clone(),
+            kinds: IntGaugeVec::new(opts, &["name", "reason"])?,
+        }))
     }
 }
 

@@ -1,6 +1,5 @@
 //! Words: the options of a controller's queue and workers.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,18 +25,7 @@ pub(crate) struct Options<R> {
     pub(crate) at_most: Option<(u32, Duration)>,
 }
 
-impl<R> Default for Options<R> {
-    fn default() -> Self {
-        Self {
-            settings: ControllerSettings::new(),
-            rate_limiter: None,
-            at_most: None,
-        }
-    }
-}
-
 impl<R: RequestKey> Options<R> {
-    /// Returns the options of the queue, without metrics.
     pub(crate) fn queue(&mut self, name: &str, settings: &ResolvedSettings) -> QueueOptions<R> {
         let mut options = QueueOptions::new(name);
         if let Some(turns) = settings.lower_priority_share {
@@ -57,14 +45,5 @@ impl<R: RequestKey> Options<R> {
             }
             (None, None) => options,
         }
-    }
-}
-
-impl<R> fmt::Debug for Options<R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Options")
-            .field("settings", &self.settings)
-            .field("at_most", &self.at_most)
-            .finish_non_exhaustive()
     }
 }

@@ -7,7 +7,6 @@ use steersman_workqueue::{Priority, Verdict};
 
 use crate::action::{Action, Requeue};
 
-/// How a reconcile ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
     Success(Action),
@@ -16,10 +15,8 @@ pub(crate) enum Ending {
     TimedOut,
 }
 
-/// The limits of the runs of a request.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RunLimits {
-    /// Whether this is the last retry.
     pub(crate) is_last: bool,
     /// The longest time until the next run; `None` for no limit.
     pub(crate) at_least_every: Option<Duration>,
@@ -32,7 +29,6 @@ pub(crate) struct ReconcileOutcome {
     pub(crate) label: Label,
     /// The priority of the next run, if the reconciler chose one.
     pub(crate) priority: Option<Priority>,
-    /// Whether the last retry failed.
     pub(crate) gave_up: bool,
 }
 

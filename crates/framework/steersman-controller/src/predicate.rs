@@ -3,7 +3,6 @@
 mod changed;
 mod func;
 
-use std::fmt;
 use std::sync::Arc;
 
 use steersman_informer::{Entry, Event, Origin};
@@ -78,7 +77,8 @@ struct Both<K>(Arc<dyn Predicate<K>>, Box<dyn Predicate<K>>);
 pub struct Everything;
 
 /// The parts of an event that every kind has, for a filter over all watches of a controller.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, derive_more::Debug)]
+#[debug("{kind} {key} ({origin:?})")]
 #[non_exhaustive]
 pub struct EventSummary<'a> {
     /// The kind of the object.
@@ -166,18 +166,11 @@ impl<K: Object> Predicate<K> for Both<K> {
     }
 }
 
-/// Adds a predicate to those of a watch.
 pub(crate) fn add_predicate<K: Object>(
     predicates: &mut Arc<dyn Predicate<K>>,
     predicate: impl Predicate<K>,
 ) {
     *predicates = Arc::new(Both(Arc::clone(predicates), Box::new(predicate)));
-}
-
-impl fmt::Debug for EventSummary<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} ({:?})", self.kind, self.key, self.origin)
-    }
 }
 
 #[cfg(test)]

@@ -4,8 +4,9 @@ use std::panic::resume_unwind;
 use std::pin::pin;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use futures::channel::oneshot;
-use futures::future::{BoxFuture, FutureExt, join_all};
+use futures::future::{FutureExt, join_all};
 use steersman_cache::internal::{CacheInternals as _, NamespacedInformer};
 use steersman_cache::{Cache, Error};
 use steersman_informer::{Delivery, Informer, Subscription};
@@ -42,14 +43,16 @@ impl<K: Object, P: ControllerTarget> AnyWatch<P::Key> for EventRoute<K, P> {
 
     fn declare(&self, cache: &Cache) -> Result<(), Error> {
         cache.informers_of::<K>(self.kind())?;
-        self.declare_reads(cache)
+        self.handler.declare(cache)
     }
 
     fn start(self: Box<Self>, cache: &Cache, sink: &Sink<P::Key>) -> Result<Vec<Pump>, Error> {
         let route: Arc<Self> = Arc::from(self);
         if cache.default_namespaces().is_some() {
             let following = FollowedScope::new(route, cache, sink)?;
-            return Ok(vec![following.pump()]);
+            let (tell, synced) = oneshot::channel();
+            let run = following.follow(tell).boxed();
+            return Ok(vec![Pump { synced, run }]);
         }
         let pump_of = |subscription| {
             let (on_synced, synced) = oneshot::channel();
@@ -81,7 +84,6 @@ impl<K: Object, P: ControllerTarget> FollowedScope<K, P> {
         Ok(this)
     }
 
-    /// Subscribes to the informers of namespaces that are new.
     fn subscribe(&mut self) -> Result<(), Error> {
         let informers = self.cache.informers_by_namespace(self.route.kind())?;
         for informer in self.namespaces.begin(&informers) {
@@ -89,12 +91,6 @@ impl<K: Object, P: ControllerTarget> FollowedScope<K, P> {
             self.new.push((informer, subscription));
         }
         Ok(())
-    }
-
-    fn pump(self) -> Pump {
-        let (tell, synced) = oneshot::channel();
-        let run = self.follow(tell).boxed();
-        Pump { synced, run }
     }
 
     /// Runs one pump per namespace, and follows the namespaces of the cache (CTRL-42).
@@ -147,12 +143,13 @@ impl<K: Object, P: ControllerTarget> FollowedScope<K, P> {
     }
 }
 
+#[async_trait]
 impl<K: Object, P: ControllerTarget> AnySource<P::Key> for InformerWatch<K, P> {
-    fn run(self: Box<Self>, _: &Cache, sink: Sink<P::Key>) -> BoxFuture<'static, PumpEnd> {
+    async fn run(self: Box<Self>, _: Cache, sink: Sink<P::Key>) -> PumpEnd {
         let (tell, _) = oneshot::channel();
-        let pump = pump(self.informer.subscribe(), Arc::new(self.route), sink, tell);
+        pump(self.informer.subscribe(), Arc::new(self.route), sink, tell).await;
         // The end of the informer is a matter of its owner.
-        pump.map(|_| PumpEnd::Finished).boxed()
+        PumpEnd::Finished
     }
 }
 

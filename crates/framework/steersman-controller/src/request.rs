@@ -1,7 +1,6 @@
 //! Words: requests, the inputs of reconciles.
 
 use std::any::Any;
-use std::fmt;
 use std::sync::Arc;
 
 use steersman_object::ObjectKey;
@@ -11,7 +10,19 @@ use steersman_workqueue::Key;
 ///
 /// A request contains only the key and nothing of the event that caused it. So several events become one
 /// request, and a reconciler reads the current state.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(
+    Clone,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    derive_more::Debug,
+    derive_more::Display,
+    derive_more::From,
+)]
+#[display("{key}")]
+#[debug("{key:?}")]
 #[non_exhaustive]
 pub struct Request {
     /// The object's key.
@@ -19,13 +30,16 @@ pub struct Request {
 }
 
 /// The name of a cluster, unique among the clusters of a manager.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, derive_more::Debug, derive_more::Display)]
+#[debug("{_0}")]
 pub struct ClusterName(Arc<str>);
 
 /// The request to reconcile one object of one cluster.
 ///
 /// `Debug` and `Display` print `cluster/namespace/name`.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, derive_more::Debug, derive_more::Display)]
+#[display("{cluster}/{key}")]
+#[debug("{cluster}/{key}")]
 #[non_exhaustive]
 pub struct ClusterRequest {
     /// The cluster of the object.
@@ -63,24 +77,6 @@ impl Request {
     }
 }
 
-impl From<ObjectKey> for Request {
-    fn from(key: ObjectKey) -> Self {
-        Self { key }
-    }
-}
-
-impl fmt::Display for Request {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.key.fmt(f)
-    }
-}
-
-impl fmt::Debug for Request {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.key.fmt(f)
-    }
-}
-
 // === impl ClusterName ===
 
 impl ClusterName {
@@ -109,18 +105,6 @@ impl From<String> for ClusterName {
     }
 }
 
-impl fmt::Display for ClusterName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl fmt::Debug for ClusterName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
 // === impl ClusterRequest ===
 
 impl ClusterRequest {
@@ -130,17 +114,5 @@ impl ClusterRequest {
             cluster: cluster.into(),
             key,
         }
-    }
-}
-
-impl fmt::Display for ClusterRequest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.cluster, self.key)
-    }
-}
-
-impl fmt::Debug for ClusterRequest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
     }
 }

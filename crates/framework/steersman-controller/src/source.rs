@@ -9,7 +9,8 @@ pub(crate) mod periodic;
 
 use std::panic::AssertUnwindSafe;
 
-use futures::future::{BoxFuture, FutureExt};
+use async_trait::async_trait;
+use futures::future::FutureExt;
 use futures::stream::{BoxStream, StreamExt};
 use steersman_cache::{Cache, Error};
 use steersman_informer::Subscription;
@@ -25,17 +26,27 @@ pub use channel::{
 };
 pub use poll::{Poll, PollResults, poll};
 
-/// A stream of requests.
 pub(crate) struct RequestStream<R>(pub(crate) BoxStream<'static, R>);
 
+#[async_trait]
 impl<R: RequestKey> AnySource<R> for RequestStream<R> {
-    fn run(self: Box<Self>, _: &Cache, sink: Sink<R>) -> BoxFuture<'static, PumpEnd> {
-        feed(self.0, sink).boxed()
+    async fn run(mut self: Box<Self>, _: Cache, sink: Sink<R>) -> PumpEnd {
+        let all = async {
+            while let Some(request) = self.0.next().await {
+                sink.request(request);
+                tokio::task::coop::consume_budget().await;
+            }
+        };
+        match AssertUnwindSafe(all).catch_unwind().await {
+            Ok(()) => PumpEnd::Finished,
+            Err(payload) => PumpEnd::StreamPanicked {
+                message: panic_text(&*payload).to_owned(),
+            },
+        }
     }
 }
 
 impl<R: RequestKey> Sink<R> {
-    /// Adds a request that no event causes.
     fn request(&self, request: R) {
         self.queue
             .add_with(request, AddOptions::new().cause(STREAM));
@@ -52,20 +63,4 @@ pub(crate) fn subscribe<K: Object>(
         .iter()
         .map(|informer| informer.subscribe())
         .collect())
-}
-
-/// Adds the requests of a stream to the queue until the stream ends.
-async fn feed<R: RequestKey>(mut requests: BoxStream<'static, R>, sink: Sink<R>) -> PumpEnd {
-    let all = async {
-        while let Some(request) = requests.next().await {
-            sink.request(request);
-            tokio::task::coop::consume_budget().await;
-        }
-    };
-    match AssertUnwindSafe(all).catch_unwind().await {
-        Ok(()) => PumpEnd::Finished,
-        Err(payload) => PumpEnd::StreamPanicked {
-            message: panic_text(&*payload).to_owned(),
-        },
-    }
 }

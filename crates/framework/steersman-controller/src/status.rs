@@ -26,12 +26,13 @@ pub struct ControllerStatus {
     shared: Arc<StatusShared>,
 }
 
-/// A panic of a predicate, a handler or a filter, which cost one event (CTRL-6).
+/// A failure that cost one event (CTRL-6): a panic of a predicate, a handler or a filter, or an error of a handler that
+/// waits, see [`handler::mapped_async`](crate::handler::mapped_async()).
 ///
 /// `Display` prints one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct HandlerPanic {
+pub struct HandlerFailure {
     /// The kind of the watch.
     pub kind: Kind,
     /// The position of the watch, from 0: in [`Controller::kinds`](crate::Controller::kinds), behind those
@@ -41,26 +42,7 @@ pub struct HandlerPanic {
     pub cluster: Option<ClusterName>,
     /// The object of the event.
     pub key: ObjectKey,
-    /// The text of the panic.
-    pub message: String,
-}
-
-/// An error of a handler that waits, which cost one event (CTRL-6); see
-/// [`handler::mapped_async`](crate::handler::mapped_async()).
-///
-/// `Display` prints one line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct HandlerError {
-    /// The kind of the watch.
-    pub kind: Kind,
-    /// The position of the watch, as in [`HandlerPanic::watch`].
-    pub watch: usize,
-    /// The cluster of the object; `None` for that of the manager.
-    pub cluster: Option<ClusterName>,
-    /// The object of the event.
-    pub key: ObjectKey,
-    /// The error with its causes.
+    /// The text of the panic, or the error with its causes.
     pub message: String,
 }
 
@@ -91,14 +73,12 @@ struct StatusShared {
     state: Mutex<StatusState>,
 }
 
-/// Reads the progress of the workers.
-type ReadProgress = Arc<dyn Fn() -> WorkProgress + Send + Sync>;
+pub(crate) type ReadProgress = Arc<dyn Fn() -> WorkProgress + Send + Sync>;
 
-/// Reads the last reconciles.
 type ReadRecent = Arc<dyn Fn() -> Vec<RecentReconcile> + Send + Sync>;
 
 #[derive(Default)]
-struct StatusState {
+pub(crate) struct StatusState {
     /// Set while the controller waits for first syncs.
     awaited: Option<Awaited>,
     /// Set while workers run.
@@ -106,43 +86,31 @@ struct StatusState {
     /// Set from the start on; it stays after the end.
     recent: Option<ReadRecent>,
     panics: u64,
-    last_panic: Option<HandlerPanic>,
+    last_panic: Option<HandlerFailure>,
     /// The paused objects; `None` if the controller has no rule of a pause.
     paused: Option<BTreeSet<ObjectKey>>,
     /// Where the paused objects are; set while the controller runs.
     primary: Option<PrimaryObjects>,
     errors: u64,
-    last_error: Option<HandlerError>,
+    last_error: Option<HandlerFailure>,
 }
 
-struct Awaited {
+pub(crate) struct Awaited {
     cache: Cache,
     kinds: Vec<Kind>,
 }
 
-/// The objects of the primary kind.
 #[derive(Clone)]
-struct PrimaryObjects {
+pub(crate) struct PrimaryObjects {
     cache: Cache,
     kind: Kind,
 }
 
-/// Shows the progress of the workers until it is dropped.
+/// Shows a value in the status until it is dropped.
 #[must_use]
-pub(crate) struct Working {
+pub(crate) struct Shown<T> {
     status: ControllerStatus,
-}
-
-/// Compares the paused objects with the cache until it is dropped.
-#[must_use]
-pub(crate) struct Comparing {
-    status: ControllerStatus,
-}
-
-/// Marks the controller as waiting until it is dropped.
-#[must_use]
-pub(crate) struct Waiting {
-    status: ControllerStatus,
+    place: fn(&mut StatusState) -> &mut Option<T>,
 }
 
 impl ControllerStatus {
@@ -206,7 +174,7 @@ impl ControllerStatus {
 
     /// Returns the last panic of a predicate, handler or filter.
     #[must_use]
-    pub fn last_handler_panic(&self) -> Option<HandlerPanic> {
+    pub fn last_handler_panic(&self) -> Option<HandlerFailure> {
         self.shared.state.lock().last_panic.clone()
     }
 
@@ -218,17 +186,17 @@ impl ControllerStatus {
 
     /// Returns the last error of a handler that waits.
     #[must_use]
-    pub fn last_handler_error(&self) -> Option<HandlerError> {
+    pub fn last_handler_error(&self) -> Option<HandlerFailure> {
         self.shared.state.lock().last_error.clone()
     }
 
-    pub(crate) fn handler_failed(&self, error: HandlerError) {
+    pub(crate) fn handler_failed(&self, error: HandlerFailure) {
         let mut state = self.shared.state.lock();
         state.errors = state.errors.saturating_add(1);
         state.last_error = Some(error);
     }
 
-    pub(crate) fn handler_panicked(&self, panic: HandlerPanic) {
+    pub(crate) fn handler_panicked(&self, panic: HandlerFailure) {
         let mut state = self.shared.state.lock();
         state.panics = state.panics.saturating_add(1);
         state.last_panic = Some(panic);
@@ -250,7 +218,6 @@ impl ControllerStatus {
         state.paused.as_ref().map(BTreeSet::len)
     }
 
-    /// Records that the controller has a rule of a pause.
     pub(crate) fn pauses(&self) {
         self.shared.state.lock().paused.get_or_insert_default();
     }
@@ -286,14 +253,10 @@ impl ControllerStatus {
     }
 
     /// Compares the paused objects of the primary kind with the cache until the returned guard is dropped.
-    pub(crate) fn compares_with(&self, cache: Cache, kind: Kind) -> Comparing {
-        self.shared.state.lock().primary = Some(PrimaryObjects { cache, kind });
-        Comparing {
-            status: self.clone(),
-        }
+    pub(crate) fn compares_with(&self, cache: Cache, kind: Kind) -> Shown<PrimaryObjects> {
+        self.show(|state| &mut state.primary, PrimaryObjects { cache, kind })
     }
 
-    /// Shows the last reconciles.
     pub(crate) fn shows_recent(
         &self,
         read: impl Fn() -> Vec<RecentReconcile> + Send + Sync + 'static,
@@ -302,20 +265,25 @@ impl ControllerStatus {
     }
 
     /// Shows the progress of the workers until the returned guard is dropped.
-    pub(crate) fn works(&self, read: impl Fn() -> WorkProgress + Send + Sync + 'static) -> Working {
-        self.shared.state.lock().progress = Some(Arc::new(read));
-        Working {
-            status: self.clone(),
-        }
+    pub(crate) fn works(
+        &self,
+        read: impl Fn() -> WorkProgress + Send + Sync + 'static,
+    ) -> Shown<ReadProgress> {
+        self.show(|state| &mut state.progress, Arc::new(read))
     }
 
     /// Marks the controller as waiting for these kinds until the returned guard is dropped.
-    pub(crate) fn wait_for(&self, cache: Cache, mut kinds: Vec<Kind>) -> Waiting {
+    pub(crate) fn wait_for(&self, cache: Cache, mut kinds: Vec<Kind>) -> Shown<Awaited> {
         kinds.sort();
         kinds.dedup();
-        self.shared.state.lock().awaited = Some(Awaited { cache, kinds });
-        Waiting {
+        self.show(|state| &mut state.awaited, Awaited { cache, kinds })
+    }
+
+    fn show<T>(&self, place: fn(&mut StatusState) -> &mut Option<T>, value: T) -> Shown<T> {
+        *place(&mut self.shared.state.lock()) = Some(value);
+        Shown {
             status: self.clone(),
+            place,
         }
     }
 }
@@ -328,27 +296,11 @@ impl PrimaryObjects {
     }
 }
 
-impl Drop for Comparing {
+impl<T> Drop for Shown<T> {
     fn drop(&mut self) {
-        // Dropped outside the lock, because it may be the last handle of the cache.
-        let primary = self.status.shared.state.lock().primary.take();
-        drop(primary);
-    }
-}
-
-impl Drop for Working {
-    fn drop(&mut self) {
-        // Dropped outside the lock, because it holds the queue.
-        let progress = self.status.shared.state.lock().progress.take();
-        drop(progress);
-    }
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        // Dropped outside the lock, because it may be the last handle of the cache.
-        let awaited = self.status.shared.state.lock().awaited.take();
-        drop(awaited);
+        // Dropped outside the lock, because it may be the last handle of the queue or of the cache.
+        let value = (self.place)(&mut self.status.shared.state.lock()).take();
+        drop(value);
     }
 }
 
@@ -362,25 +314,10 @@ impl fmt::Debug for ControllerStatus {
     }
 }
 
-impl fmt::Display for HandlerPanic {
+impl fmt::Display for HandlerFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        lost_event(f, &self.kind, &self.key, &self.message)
+        // The message of a panic may have several lines (`assert_eq!` writes three).
+        let words: Vec<&str> = self.message.split_whitespace().collect();
+        write!(f, "{} {}: {}", self.kind, self.key, words.join(" "))
     }
-}
-
-impl fmt::Display for HandlerError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        lost_event(f, &self.kind, &self.key, &self.message)
-    }
-}
-
-/// Writes one line. The message of a panic may have several lines (`assert_eq!` writes three).
-fn lost_event(
-    f: &mut fmt::Formatter<'_>,
-    kind: &Kind,
-    key: &ObjectKey,
-    message: &str,
-) -> fmt::Result {
-    let words: Vec<&str> = message.split_whitespace().collect();
-    write!(f, "{kind} {key}: {}", words.join(" "))
 }

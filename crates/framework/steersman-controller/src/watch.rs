@@ -8,9 +8,9 @@ pub(crate) mod optional;
 pub(crate) mod in_clusters;
 pub(crate) mod added;
 
-use std::fmt;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use futures::channel::oneshot;
 use futures::future::BoxFuture;
 use steersman_cache::{Cache, Error};
@@ -22,7 +22,7 @@ use steersman_workqueue::{AddOptions, Priority, Queue};
 use crate::context::changes::PendingChanges;
 use crate::context::loop_watch::LoopWatch;
 use crate::handler::target::ControllerTarget;
-use crate::handler::{EventHandler, HandlerFuture, Requests};
+use crate::handler::{EventHandler, Requests};
 use crate::metrics::Metrics;
 use crate::metrics::sources::SourceMetrics;
 use crate::predicate::{EventSummary, Everything, Predicate, add_predicate};
@@ -31,14 +31,13 @@ use crate::request::RequestKey;
 use crate::status::ControllerStatus;
 use crate::watch::in_clusters::AnyClusterWatch;
 
-/// A filter over the events of all watches of one controller.
 pub(crate) type EventFilter = Arc<dyn Fn(&EventSummary<'_>) -> bool + Send + Sync>;
 
 /// The predicate and the handler of the events of a kind.
 pub(crate) struct EventRoute<K: Object, P: ControllerTarget> {
     kind: Kind,
     predicate: Arc<dyn Predicate<K>>,
-    handler: Arc<dyn EventHandler<K, P>>,
+    pub(crate) handler: Arc<dyn EventHandler<K, P>>,
 }
 
 /// The sources of the requests of a controller, each list in the order of the declarations.
@@ -50,11 +49,9 @@ pub(crate) struct EventRoute<K: Object, P: ControllerTarget> {
 pub struct Sources<R: RequestKey> {
     /// The watches that delay the workers until the first sync, that of the primary kind first.
     pub(crate) watches: Vec<Box<dyn AnyWatch<R>>>,
-    /// The watches in each cluster that the manager has besides its own.
     pub(crate) cluster_watches: Vec<Arc<dyn AnyClusterWatch<R>>>,
     /// The sources that nothing waits for.
     pub(crate) others: Vec<Box<dyn AnySource<R>>>,
-    /// The kinds of owned objects.
     pub(crate) owned: Vec<Kind>,
 }
 
@@ -62,7 +59,6 @@ pub struct Sources<R: RequestKey> {
 pub(crate) trait AnyWatch<R: RequestKey>: Send {
     fn kind(&self) -> &Kind;
 
-    /// Declares the kind in the cache.
     fn declare(&self, cache: &Cache) -> Result<(), Error>;
 
     /// Subscribes to the kind, and returns one task per subscription.
@@ -90,32 +86,32 @@ pub(crate) struct Sink<R: RequestKey> {
 }
 
 /// A source of requests that its controller does not wait for at the start.
+#[async_trait]
 pub(crate) trait AnySource<R: RequestKey>: Send {
-    /// Returns the kind that the source watches in the cluster of the manager, if it does.
     fn watched_kind(&self) -> Option<&Kind> {
         None
     }
 
-    /// Returns the task of the source.
-    fn run(self: Box<Self>, cache: &Cache, sink: Sink<R>) -> BoxFuture<'static, PumpEnd>;
+    async fn run(self: Box<Self>, cache: Cache, sink: Sink<R>) -> PumpEnd;
 }
 
-/// The task of one subscription.
 pub(crate) struct Pump {
     /// Resolves once the initial set is in the queue.
     pub(crate) synced: oneshot::Receiver<()>,
     pub(crate) run: BoxFuture<'static, PumpEnd>,
 }
 
-/// The reason why a pump ended.
 #[derive(Debug)]
 pub(crate) enum PumpEnd {
     /// A stream of requests or another source ended, which is not an error.
     Finished,
-    /// The informer stopped.
-    Stopped { kind: Kind },
+    Stopped {
+        kind: Kind,
+    },
     /// A stream of requests panicked, so it cannot be polled again.
-    StreamPanicked { message: String },
+    StreamPanicked {
+        message: String,
+    },
 }
 
 // === impl EventRoute ===
@@ -126,7 +122,6 @@ impl<K: Object, P: ControllerTarget> EventRoute<K, P> {
         Self::filtered(kind, Arc::new(Everything), handler)
     }
 
-    /// Makes the route of the events that a predicate lets pass.
     pub(crate) fn filtered(
         kind: Kind,
         predicate: Arc<dyn Predicate<K>>,
@@ -144,7 +139,6 @@ impl<K: Object, P: ControllerTarget> EventRoute<K, P> {
         add_predicate(&mut self.predicate, predicate);
     }
 
-    /// Returns the route of the same events to another handler, which gets the present one.
     pub(crate) fn map_handler<Q: ControllerTarget, H: EventHandler<K, Q>>(
         &self,
         change: impl FnOnce(Arc<dyn EventHandler<K, P>>) -> H,
@@ -158,11 +152,6 @@ impl<K: Object, P: ControllerTarget> EventRoute<K, P> {
 
     pub(crate) fn kind(&self) -> &Kind {
         &self.kind
-    }
-
-    /// Declares what the handler reads.
-    pub(crate) fn declare_reads(&self, cache: &Cache) -> Result<(), Error> {
-        self.handler.declare(cache)
     }
 
     /// Adds the requests that an event causes to `requests`, which comes from [`requests_of`], and returns
@@ -181,17 +170,6 @@ impl<K: Object, P: ControllerTarget> EventRoute<K, P> {
         passes
     }
 
-    /// Returns the part of the handling of a passing event that waits. Calls the handler of the user, so it
-    /// may panic (CTRL-6).
-    pub(crate) fn handle_async<'a>(
-        &'a self,
-        event: &Event<K>,
-        client: &Client,
-        requests: Requests<P::Key>,
-    ) -> Option<HandlerFuture<'a, P::Key>> {
-        self.handler.handle_async(event, client, requests)
-    }
-
     fn summary<'a>(&'a self, event: &'a Event<K>) -> EventSummary<'a> {
         EventSummary {
             kind: &self.kind,
@@ -200,14 +178,6 @@ impl<K: Object, P: ControllerTarget> EventRoute<K, P> {
             is_delete: event.is_delete(),
             origin: event.origin(),
         }
-    }
-}
-
-impl<K: Object, P: ControllerTarget> fmt::Debug for EventRoute<K, P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EventRoute")
-            .field("kind", &self.kind)
-            .finish_non_exhaustive()
     }
 }
 
@@ -238,25 +208,22 @@ impl<R: RequestKey> Default for Sources<R> {
 }
 
 /// Makes an empty list of requests with the options that fit the event.
+///
+/// Events of a start or a resync can wait for live ones. A delete is never of low priority (CTRL-5).
 pub(crate) fn requests_of<K: Object, R: RequestKey>(
     event: &Event<K>,
     initial_priority: Priority,
 ) -> Requests<R> {
-    Requests::with_defaults(options(event, initial_priority))
-}
-
-// Events of a start or a resync can wait for live ones. A delete is never of low priority (CTRL-5).
-fn options<K: Object>(event: &Event<K>, initial_priority: Priority) -> AddOptions {
     let can_wait = match (event.old(), event.current()) {
         (_, None) => false,
         (None, Some(_)) => event.origin() == Origin::Initial,
         (Some(_), Some(_)) => event.origin() == Origin::Resync || event.is_resync(),
     };
-    if can_wait {
-        AddOptions::new().priority(initial_priority)
-    } else {
-        AddOptions::new()
-    }
+    let options = AddOptions::new();
+    Requests::with_defaults(match can_wait {
+        true => options.priority(initial_priority),
+        false => options,
+    })
 }
 
 #[cfg(test)]

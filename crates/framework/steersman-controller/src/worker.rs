@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures::future::FutureExt;
+use prometheus::IntGauge;
 use steersman_object::{Jitter, Kind, panic_text};
 use steersman_workqueue::{Causes, Queue, ShutDown, Ticket};
 use tokio::time::{Instant, timeout};
@@ -25,55 +26,56 @@ use crate::context::{Context, Run};
 use crate::error::{Error, NoResult};
 use crate::limit::{LimitUser, Permit};
 use crate::metrics::Metrics;
+use crate::options::ResolvedSettings;
 use crate::outcome::{Ending, RunLimits, outcome};
-use crate::reconcile::Reconciler;
+use crate::reconcile::{BoxReconciler, Reconciler};
 use crate::request::{ClusterName, RequestKey, requested_object};
 use crate::status::recent::ReconcileResult;
 use crate::worker::hooks::Hooks;
 use crate::worker::recent_reconciles::{Kept, RecentReconciles};
 
-/// Takes tickets and reconciles their requests, one at a time.
-pub(crate) struct Worker<R: RequestKey, C> {
+/// What the workers of one controller share.
+pub(crate) struct Work<R: RequestKey> {
     pub(crate) queue: Queue<R>,
-    /// The limit that the controller shares with others, if there is one.
+    pub(crate) settings: ResolvedSettings,
+    pub(crate) hooks: Hooks<R>,
     pub(crate) limit: Option<LimitUser>,
-    pub(crate) reconciler: Arc<C>,
-    // The context of the current reconcile; before the first reconcile, the context of the
-    // controller.
-    pub(crate) context: Context,
+    pub(crate) reconciler: BoxReconciler<R>,
     pub(crate) metrics: Metrics,
-    pub(crate) reconcile_ids: Arc<AtomicU64>,
+    pub(crate) reconcile_ids: AtomicU64,
     pub(crate) stop: CancellationToken,
-    pub(crate) deadline: Option<Duration>,
-    pub(crate) deadline_grace: Duration,
-    pub(crate) max_retries: Option<u32>,
     pub(crate) changes: PendingChanges<R>,
     pub(crate) loops: Arc<LoopWatch>,
     pub(crate) recent: RecentReconciles<R>,
-    pub(crate) hooks: Arc<Hooks<R>>,
 }
 
-/// How the future of one reconcile ended.
+/// Takes tickets and reconciles their requests, one at a time.
+pub(crate) struct Worker<R: RequestKey> {
+    pub(crate) work: Arc<Work<R>>,
+    /// The context of the current reconcile; before the first reconcile, the context of the controller.
+    pub(crate) context: Context,
+}
+
 enum Ended {
     Returned(Result<Action, Error>),
     Panicked(String),
     TimedOut,
 }
 
-// Counts a reconcile as active until dropped, also if its task is aborted.
-struct Active<'a>(&'a Metrics);
+/// Counts a reconcile as active until dropped, also if its task is aborted.
+struct Active<'a>(&'a IntGauge);
 
 // === impl Worker ===
 
-impl<R: RequestKey, C: Reconciler<R>> Worker<R, C> {
+impl<R: RequestKey> Worker<R> {
     /// Works until the queue is shut down.
     pub(crate) async fn run(mut self) {
         while let Ok((ticket, permit)) = self.next().await {
             // CTRL-8: a panic outside the reconciler does not end the worker. It drops the ticket, which
             // counts as a failure of the request.
-            let worked = AssertUnwindSafe(self.work(ticket)).catch_unwind().await;
+            let worked = AssertUnwindSafe(self.handle(ticket)).catch_unwind().await;
             if let Err(payload) = worked {
-                self.metrics.panicked();
+                self.work.metrics.panicked();
                 tracing::error!(
                     controller = self.context.controller(),
                     panic = %panic_text(&*payload),
@@ -90,30 +92,32 @@ impl<R: RequestKey, C: Reconciler<R>> Worker<R, C> {
 
     /// Takes the next ticket, with a permit if the controller shares a limit (CTRL-10).
     async fn next(&self) -> Result<(Ticket<R>, Option<Permit>), ShutDown> {
-        match &self.limit {
-            None => Ok((self.queue.next().await?, None)),
+        match &self.work.limit {
+            None => Ok((self.work.queue.next().await?, None)),
             Some(limit) => {
-                let (ticket, permit) = self.queue.next_with(|| limit.permit()).await?;
+                let (ticket, permit) = self.work.queue.next_with(|| limit.permit()).await?;
                 Ok((ticket, Some(permit)))
             }
         }
     }
 
-    async fn work(&mut self, ticket: Ticket<R>) {
+    async fn handle(&mut self, ticket: Ticket<R>) {
         // Relaxed, because ids only have to differ.
-        let reconcile_id = self.reconcile_ids.fetch_add(1, Ordering::Relaxed);
+        let reconcile_id = self.work.reconcile_ids.fetch_add(1, Ordering::Relaxed);
         // First, because the formatting of a request in the span may panic: the recorded changes are taken before.
         let run = self.run_of(&ticket, reconcile_id);
         let span = self.span(ticket.key(), reconcile_id);
         self.context.begin(ticket.key(), run);
         if let Some(request) = self.context.request() {
-            self.loops.begin(request, self.context.reason());
+            self.work.loops.begin(request, self.context.reason());
         }
         // Only a reconcile with a deadline has a cancellation token of its own.
-        if self.deadline.is_some() {
-            self.context.cancel_with(self.stop.child_token());
+        if self.work.settings.deadline.is_some() {
+            self.context.cancel_with(self.work.stop.child_token());
         }
-        let _active = Active::new(&self.metrics);
+        let active = &self.work.metrics.active;
+        active.inc();
+        let _active = Active(active);
         let start = Instant::now();
         async {
             tracing::debug!(reason = %self.context.reason(), "reconcile begins");
@@ -152,11 +156,11 @@ impl<R: RequestKey, C: Reconciler<R>> Worker<R, C> {
         let (attempt, causes) = (ticket.attempts(), ticket.causes());
         // Only a request that an event caused has recorded changes.
         let changes = match causes.contains(EVENT) {
-            true => self.changes.take(ticket.key()),
+            true => self.work.changes.take(ticket.key()),
             false => Default::default(),
         };
         // CTRL-21: a run before the last retry does not take its turn (WQ-11).
-        let is_last_attempt = self.max_retries.is_some_and(|retries| {
+        let is_last_attempt = self.work.settings.max_retries.is_some_and(|retries| {
             attempt >= retries && (retries == 0 || causes.contains(Causes::BACKOFF))
         });
         Run {
@@ -170,18 +174,18 @@ impl<R: RequestKey, C: Reconciler<R>> Worker<R, C> {
     async fn reconcile(&self, request: R) -> Ended {
         // Both the call and its future may panic, so both are in the block. CTRL-2: after a panic, the
         // author of the reconciler is responsible for its state, as after an early return.
-        let run = async { self.reconciler.reconcile(&self.context, request).await };
+        let run = async { self.work.reconciler.reconcile(&self.context, request).await };
         let run = AssertUnwindSafe(run).catch_unwind();
-        let Some(deadline) = self.deadline else {
+        let Some(deadline) = self.work.settings.deadline else {
             return Ended::new(run.await);
         };
         let mut run = Box::pin(run);
         if let Ok(end) = timeout(deadline, &mut run).await {
             return Ended::new(end);
         }
-        self.metrics.reached_deadline();
+        self.work.metrics.timeouts.inc();
         self.context.cancel();
-        if let Ok(end) = timeout(self.deadline_grace, &mut run).await {
+        if let Ok(end) = timeout(self.work.settings.deadline_grace, &mut run).await {
             return Ended::new(end);
         }
         match catch_unwind(AssertUnwindSafe(move || drop(run))) {
@@ -192,7 +196,7 @@ impl<R: RequestKey, C: Reconciler<R>> Worker<R, C> {
 
     /// Calls the hook for failed reconciles (CTRL-23). The request stays held meanwhile.
     async fn report(&self, request: &R, ended: &Ended) {
-        let Some(on_error) = &self.hooks.on_error else {
+        let Some(on_error) = &self.work.hooks.on_error else {
             return;
         };
         let made;
@@ -209,22 +213,21 @@ impl<R: RequestKey, C: Reconciler<R>> Worker<R, C> {
             }
         };
         let report = AssertUnwindSafe(on_error(&self.context, request, error)).catch_unwind();
-        match timeout(self.deadline_grace, report).await {
+        match timeout(self.work.settings.deadline_grace, report).await {
             Ok(Ok(())) => {}
             Ok(Err(payload)) => tracing::error!(
                 panic = %panic_text(&*payload),
                 "the hook for errors panicked and the failure is not reported: correct the hook"
             ),
             Err(_) => tracing::warn!(
-                limit = ?self.deadline_grace,
+                limit = ?self.work.settings.deadline_grace,
                 "the hook for errors was dropped: it took longer than the grace of a deadline"
             ),
         }
     }
 
-    /// Returns the limits of the runs of a request, after a run.
     fn limits(&self, request: &R) -> RunLimits {
-        let every = self.hooks.at_least_every.as_ref();
+        let every = self.work.hooks.at_least_every.as_ref();
         // CTRL-22: the request of an object that is gone ends.
         let every = every.filter(|every| (every.exists)(self.context.client().cache(), request));
         RunLimits {
@@ -254,15 +257,15 @@ impl<R: RequestKey, C: Reconciler<R>> Worker<R, C> {
         let outcome = outcome(ending, limits, || self.context.now());
         // Counted before the ticket ends, so that the metrics include every reconcile with visible
         // effects.
-        self.metrics.ended(outcome.label, time);
+        self.work.metrics.ended(outcome.label, time);
         match ending {
             Ending::Success(_) => {}
-            Ending::Failed { terminal } => self.metrics.failed(terminal),
-            Ending::Panicked => self.metrics.panicked(),
-            Ending::TimedOut => self.metrics.timed_out(),
+            Ending::Failed { terminal } => self.work.metrics.failed(terminal),
+            Ending::Panicked => self.work.metrics.panicked(),
+            Ending::TimedOut => self.work.metrics.errors.inc(),
         }
         if outcome.gave_up {
-            self.metrics.gave_up();
+            self.work.metrics.gave_up.inc();
         }
         if let Some(priority) = outcome.priority {
             ticket.set_next_priority(priority);
@@ -270,7 +273,7 @@ impl<R: RequestKey, C: Reconciler<R>> Worker<R, C> {
         let request = ticket.key().clone();
         let next_in = ticket.end(outcome.verdict);
         ended.log(attempt, next_in, outcome.gave_up);
-        self.recent.keep(Kept {
+        self.work.recent.keep(Kept {
             id: self.context.reconcile_id(),
             request,
             reason: self.context.reason().clone(),
@@ -332,15 +335,8 @@ impl Ended {
 
 // === impl Active ===
 
-impl<'a> Active<'a> {
-    fn new(metrics: &'a Metrics) -> Self {
-        metrics.started();
-        Self(metrics)
-    }
-}
-
 impl Drop for Active<'_> {
     fn drop(&mut self) {
-        self.0.stopped();
+        self.0.dec();
     }
 }

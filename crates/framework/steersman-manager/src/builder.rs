@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
-use prometheus::{IntGauge, Opts, Registry};
+use prometheus::{Opts, Registry, register_int_gauge_with_registry};
 use steersman_api::ClientConfig;
 use steersman_cache::{Cache, CacheOptions};
 use steersman_client::{ClientOptions, check_field_manager};
@@ -28,7 +28,6 @@ use crate::options::{DEFAULT_GRACE, ManagerOptions};
 pub struct ManagerBuilder {
     client_config: ClientConfig,
     cache: CacheOptions,
-    client: ClientOptions,
     preflight: bool,
     options: ManagerOptions,
     servers: ServerDeclarations,
@@ -51,7 +50,6 @@ impl Manager {
         ManagerBuilder {
             client_config,
             cache: CacheOptions::new(),
-            client: ClientOptions::new(),
             preflight: false,
             options,
             servers: ServerDeclarations::default(),
@@ -73,7 +71,7 @@ impl ManagerBuilder {
     /// its own declaration; without one, under the field manager of these options; without either,
     /// under `program/controller`.
     pub fn client(mut self, options: ClientOptions) -> Self {
-        self.client = options;
+        self.options.client = options;
         self
     }
 
@@ -202,7 +200,7 @@ impl ManagerBuilder {
         definitions.check()?;
         self.servers.webhooks = webhooks;
         let _checked = Cache::new(self.cache.clone()).map_err(Error::CacheOptions)?;
-        if let Some(name) = self.client.given_field_manager() {
+        if let Some(name) = self.options.client.given_field_manager() {
             check_field_manager(name).map_err(Error::FieldManager)?;
             self.options.field_manager = Some(name.to_owned());
         }
@@ -210,9 +208,8 @@ impl ManagerBuilder {
             let checked = Elector::new(options, &self.client_config);
             drop(checked.map_err(Error::LeaderElection)?);
         }
-        self.options.client = self.client.clone();
-        let registry = &self.options.registry;
-        let measured = with_metrics(registry, self.client_config, self.cache, self.client);
+        let (registry, client) = (&self.options.registry, self.options.client.clone());
+        let measured = with_metrics(registry, self.client_config, self.cache, client);
         let (client_config, cache, client) = measured.map_err(Error::Metrics)?;
         // CONN-6: made from the `ClientConfig` with metrics, so that the requests of the elector are counted.
         let elector = match self.leader_election.take() {
@@ -258,7 +255,6 @@ fn register_build_info(registry: &Registry) -> prometheus::Result<()> {
     )
     .const_label("version", env!("CARGO_PKG_VERSION"))
     .const_label("platform", platform);
-    let info = IntGauge::with_opts(opts)?;
-    info.set(1);
-    registry.register(Box::new(info))
+    register_int_gauge_with_registry!(opts, registry)?.set(1);
+    Ok(())
 }

@@ -4,7 +4,7 @@ use std::future::pending;
 use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
-use prometheus::{IntGaugeVec, Opts, Registry};
+use prometheus::{IntGaugeVec, Registry, register_int_gauge_vec_with_registry};
 use steersman_api::{ClientCertificate, ClientConfig};
 use steersman_serve::{CertificateState, CertificateTimes};
 use tokio::task::spawn_blocking;
@@ -20,7 +20,6 @@ const PAUSE: Duration = Duration::from_secs(60);
 pub(crate) struct ClientCertificateCheck {
     client_config: ClientConfig,
     metrics: Option<ClientCertificateMetrics>,
-    /// The state that was logged last.
     state: CertificateState,
 }
 
@@ -32,12 +31,12 @@ pub(crate) struct ClientCertificateMetrics(IntGaugeVec);
 
 impl ClientCertificateMetrics {
     pub(crate) fn register(registry: &Registry) -> prometheus::Result<Self> {
-        let options = Opts::new(
+        let gauge = register_int_gauge_vec_with_registry!(
             "steersman_client_certificate_not_after_timestamp_seconds",
             "When the certificate that requests to the API server carry expires, in seconds since 1970",
-        );
-        let gauge = IntGaugeVec::new(options, &["host"])?;
-        registry.register(Box::new(gauge.clone()))?;
+            &["host"],
+            registry
+        )?;
         Ok(Self(gauge))
     }
 }

@@ -36,7 +36,7 @@ pub struct Cluster {
     client_config: ClientConfig,
     cache: Cache,
     client: Client,
-    preflight: bool,
+    pub(crate) preflight: bool,
     /// The kinds of the definitions that the leader of this operator installs.
     installed: Vec<Gvk>,
     certificate_metrics: Option<ClientCertificateMetrics>,
@@ -124,15 +124,9 @@ impl Cluster {
         self
     }
 
-    /// Names the cluster in the manager's health.
     pub(crate) fn named(mut self, name: ClusterName) -> Self {
         self.name = Some(name);
         self
-    }
-
-    /// Returns whether the preflight is on.
-    pub(crate) fn has_preflight(&self) -> bool {
-        self.preflight
     }
 
     /// Returns the settings that clients of the api-server are made of.
@@ -244,7 +238,7 @@ impl Runnable for Cluster {
     }
 }
 
-/// Registers the metrics of a cluster's requests, cache and client in a registry. What has metrics already keeps them.
+/// Registers the metrics of a cluster. What has metrics already keeps them.
 pub(crate) fn with_metrics(
     registry: &Registry,
     client_config: ClientConfig,

@@ -15,7 +15,7 @@ use steersman_api::kube_client::Client;
 use steersman_api::{ApiListWatch, Error as ConnectError, ListWatch as _};
 use steersman_cache::Reason;
 use steersman_cache::internal::CacheInternals as _;
-use steersman_controller::{ClusterError, ClusterMember, ClusterName, Clusters};
+use steersman_controller::{ClusterMember, ClusterName, Clusters, ControllerError};
 use steersman_object::{Kind, report};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -34,7 +34,6 @@ pub(crate) struct AddedClusters {
     table: Arc<Mutex<HashMap<ClusterName, AddedCluster>>>,
 }
 
-/// A cluster that was added, and the progress of its run.
 #[derive(Clone)]
 pub(crate) struct AddedCluster {
     member: ClusterMember,
@@ -51,7 +50,6 @@ pub(crate) struct ClusterMetrics {
     count: IntGauge,
 }
 
-/// Runs the cache of a cluster until the cluster is removed.
 pub(crate) struct MemberRun {
     cluster: Cluster,
     added: AddedCluster,
@@ -88,13 +86,12 @@ impl AddedClusters {
         })
     }
 
-    /// Adds a cluster and returns its runnable.
     pub(crate) fn add(
         &self,
         name: ClusterName,
         cluster: Cluster,
         registry: Registry,
-    ) -> Result<(ClusterMember, MemberRun), ClusterError> {
+    ) -> Result<(ClusterMember, MemberRun), ControllerError> {
         let mut table = self.table.lock();
         let (cache, client) = (cluster.cache().clone(), cluster.client().clone());
         let member = self.set.add(name.clone(), cache, client)?;
@@ -143,7 +140,6 @@ impl AddedClusters {
 
 impl AddedCluster {
     /// Waits until no task of the cluster runs. A cluster that has not started never will, because it was removed.
-    ///
     /// Cancel safe.
     pub(crate) async fn ended(&self) {
         if self.has_started.load(Ordering::Acquire) {

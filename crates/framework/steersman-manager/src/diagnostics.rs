@@ -19,7 +19,6 @@ pub struct Diagnostics {
     sections: Arc<Mutex<Vec<(String, Section)>>>,
 }
 
-/// Makes the content of a section.
 type Section = Arc<dyn Fn() -> Value + Send + Sync>;
 
 impl Diagnostics {

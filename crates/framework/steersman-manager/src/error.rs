@@ -37,7 +37,7 @@ pub enum Error {
     Controller(#[from] steersman_controller::ControllerError),
     /// A cluster cannot be added.
     #[error("the manager cannot add a cluster")]
-    Cluster(#[from] steersman_controller::ClusterError),
+    Cluster(#[source] Box<steersman_controller::ControllerError>),
     /// Two controllers of one manager have the same name, which would mix their metrics and logs.
     #[error(
         "this manager has a controller named {name:?} already: give one of the two another name"

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use steersman_cache::{InformerFailure, Unsynced};
-use steersman_controller::{HandlerError, HandlerPanic};
+use steersman_controller::HandlerFailure;
 
 /// The health of a manager at one moment, from [`Manager::health`](crate::Manager::health) or
 /// [`RunContext::health`](crate::RunContext::health).
@@ -43,11 +43,11 @@ pub struct ControllerHealth {
     /// The number of events lost to panics of the controller's predicates, handlers and filters.
     pub handler_panics: u64,
     /// The last panic of a predicate, handler or filter.
-    pub last_handler_panic: Option<HandlerPanic>,
+    pub last_handler_panic: Option<HandlerFailure>,
     /// The number of events lost to errors of the controller's asynchronous handlers.
     pub handler_errors: u64,
     /// The last error of an asynchronous handler.
-    pub last_handler_error: Option<HandlerError>,
+    pub last_handler_error: Option<HandlerFailure>,
 }
 
 /// A check and its findings.
@@ -111,7 +111,6 @@ impl ControllerHealth {
         format!("{} waits for {}", self.name, kinds.join(", "))
     }
 
-    /// Returns sentences about the events that were lost.
     fn lost_events(&self) -> impl Iterator<Item = String> {
         let (name, panics, errors) = (&self.name, self.handler_panics, self.handler_errors);
         let last = self.last_handler_panic.as_ref();

@@ -96,7 +96,6 @@ impl HealthServer {
         self
     }
 
-    /// Checks the options without I/O.
     pub(crate) fn check(&self) -> Result<(), ServeError> {
         self.address.check()?;
         if self.check_timeout.is_zero() {
@@ -174,7 +173,6 @@ impl MetricsServer {
         self
     }
 
-    /// Returns the route with the access of this server.
     pub(crate) fn protect(&self, route: Route, reviewed: Option<&ReviewedAccess>) -> Route {
         match (&self.access, reviewed) {
             (MetricsAccess::Given(protect), _) => protect(route),
@@ -183,7 +181,6 @@ impl MetricsServer {
         }
     }
 
-    /// Returns the control of access by reviews, if the server has one.
     pub(crate) fn reviewed(&self, client_config: &ClientConfig) -> Option<ReviewedAccess> {
         let MetricsAccess::Reviewed { audiences } = &self.access else {
             return None;
@@ -195,13 +192,11 @@ impl MetricsServer {
         })
     }
 
-    /// Returns whether every client may read.
     pub(crate) fn is_open(&self) -> bool {
         let needs_certificate = self.tls.as_ref().is_some_and(TlsOptions::has_client_ca);
         matches!(self.access, MetricsAccess::Open) && !needs_certificate
     }
 
-    /// Checks the paths of the added routes.
     pub(crate) fn check_routes(&self) -> Result<(), ServeError> {
         let mut routes = Routes::new();
         for path in [METRICS, DIAGNOSTICS] {
@@ -214,7 +209,6 @@ impl MetricsServer {
         Ok(())
     }
 
-    /// Checks the options without I/O.
     pub(crate) fn check(&self) -> Result<(), ServeError> {
         self.address.check()?;
         ServerOptions::new().limits(self.limits).check()

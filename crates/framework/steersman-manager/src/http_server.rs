@@ -25,7 +25,6 @@ use crate::probes::{AddedChecks, probe_routes};
 use crate::process_metrics;
 use crate::runnable::{RunContext, Runnable};
 
-/// A server that a manager runs.
 pub(crate) struct HttpServer {
     pub(crate) name: &'static str,
     /// [`Group::HttpServers`], which starts first and stops last, or [`Group::Webhooks`].
@@ -42,7 +41,6 @@ pub(crate) struct BoundAddress {
     address: Arc<Mutex<Option<SocketAddr>>>,
 }
 
-/// The servers that a manager was declared with.
 #[derive(Debug, Default)]
 pub(crate) struct ServerDeclarations {
     pub(crate) health: Option<HealthServer>,
@@ -50,11 +48,8 @@ pub(crate) struct ServerDeclarations {
     pub(crate) webhooks: Option<WebhookServer>,
 }
 
-/// What the servers of a manager show, and where they listen.
 pub(crate) struct HttpServers {
-    /// The added checks of liveness.
     pub(crate) live: AddedChecks,
-    /// The added checks of readiness.
     pub(crate) ready: AddedChecks,
     pub(crate) diagnostics: Diagnostics,
     pub(crate) health_bound: BoundAddress,
@@ -76,7 +71,6 @@ impl BoundAddress {
 }
 
 impl ServerDeclarations {
-    /// Checks the servers without I/O.
     pub(crate) fn check(&self) -> Result<(), Error> {
         if let Some(health) = &self.health {
             health.check()?;
@@ -218,7 +212,6 @@ impl Runnable for HttpServer {
     }
 }
 
-/// Returns the routes of the metrics server.
 pub(crate) fn metrics_routes(
     options: &MetricsServer,
     client_config: &ClientConfig,

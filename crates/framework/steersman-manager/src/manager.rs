@@ -74,7 +74,6 @@ struct SharedManager {
     http: HttpServers,
     events: EventPublisher,
     state: Mutex<ManagerState>,
-    /// Notifies the supervisor of an added runnable.
     added: Notify,
     election: ManagerElection,
     conditions: LeaderConditions,
@@ -87,7 +86,6 @@ const A_LONG_TIME: Duration = Duration::from_secs(365 * 24 * 3600);
 struct ManagerState {
     phase: ManagerPhase,
     waiting: Vec<ErasedRunnable>,
-    /// The declaration of each controller by its name.
     controllers: BTreeMap<String, ControllerDeclaration>,
 }
 
@@ -215,7 +213,6 @@ impl Manager {
         self.shared.monitor.health()
     }
 
-    /// Returns the part of the manager in its leader election.
     pub(crate) fn election(&self) -> &ManagerElection {
         &self.shared.election
     }
@@ -450,7 +447,6 @@ impl Supervised for SharedManager {
     }
 }
 
-/// Returns an error if settings name a controller that does not exist.
 fn check_names(
     settings: &ControllerDefaults,
     known: &BTreeMap<String, ControllerDeclaration>,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use steersman_cache::Cache;
 use steersman_cache::internal::CacheInternals as _;
 use steersman_controller::ControllerStatus;
@@ -16,19 +16,18 @@ use crate::order::Group;
 /// The caches and controllers of one manager, for reads while they run (MGR-6).
 pub(crate) struct Monitor {
     /// The clusters, the manager's own first.
-    clusters: Mutex<Vec<(String, Cache)>>,
+    pub(crate) clusters: Mutex<Vec<(String, Cache)>>,
     controllers: Mutex<Vec<WatchedKinds>>,
     stage: Mutex<RunStage>,
     /// The groups of the runnables that run, by name.
-    tasks: Mutex<BTreeMap<String, Group>>,
+    pub(crate) tasks: Mutex<BTreeMap<String, Group>>,
     /// The tasks of the framework that ended although they were not asked to stop.
-    ended_tasks: Mutex<Vec<String>>,
-    liveness: Mutex<Liveness>,
+    pub(crate) ended_tasks: Mutex<Vec<String>>,
+    pub(crate) liveness: Mutex<Liveness>,
     /// What is wrong with the client certificate of a cluster, by the name of the cluster.
-    client_certificates: Mutex<BTreeMap<String, String>>,
+    pub(crate) client_certificates: Mutex<BTreeMap<String, String>>,
 }
 
-/// How far the run of a manager has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum RunStage {
     /// A group before the leader-elected one is not ready.
@@ -40,17 +39,13 @@ pub(crate) enum RunStage {
     Stopping,
 }
 
-/// The kinds that one controller watches.
 #[derive(Clone)]
 pub(crate) struct WatchedKinds {
     pub(crate) status: ControllerStatus,
-    /// The kinds that the controller watches in the manager's own cluster.
     pub(crate) own: Vec<Kind>,
-    /// The kinds that the controller watches in each other cluster.
     pub(crate) in_clusters: Vec<Kind>,
 }
 
-/// Removes a cluster from the monitor when it is dropped.
 #[must_use]
 pub(crate) struct ShownCluster {
     monitor: Arc<Monitor>,
@@ -90,48 +85,12 @@ impl Monitor {
         }
     }
 
-    /// Notes that a runnable runs.
-    pub(crate) fn note_task(&self, name: &str, group: Group) {
-        self.tasks.lock().insert(name.to_owned(), group);
-    }
-
-    /// Notes that a runnable has ended.
-    pub(crate) fn forget_task(&self, name: &str) {
-        self.tasks.lock().remove(name);
-    }
-
-    /// Notes that a task of the framework has ended although it was not asked to stop.
-    pub(crate) fn note_ended_task(&self, name: &str) {
-        self.ended_tasks.lock().push(name.to_owned());
-    }
-
-    /// Returns what is wrong with client certificates.
-    pub(crate) fn client_certificates(&self) -> Vec<String> {
-        self.client_certificates.lock().values().cloned().collect()
-    }
-
-    pub(crate) fn tasks(&self) -> BTreeMap<String, Group> {
-        self.tasks.lock().clone()
-    }
-
-    pub(crate) fn ended_tasks(&self) -> Vec<String> {
-        self.ended_tasks.lock().clone()
-    }
-
-    pub(crate) fn clusters(&self) -> Vec<(String, Cache)> {
-        self.clusters.lock().clone()
-    }
-
     pub(crate) fn controllers(&self) -> Vec<ControllerStatus> {
         let controllers = self.controllers.lock();
         controllers
             .iter()
             .map(|known| known.status.clone())
             .collect()
-    }
-
-    pub(crate) fn liveness(&self) -> MutexGuard<'_, Liveness> {
-        self.liveness.lock()
     }
 
     /// Shows a cluster until the result is dropped. A known cluster is left as it is.
@@ -201,7 +160,6 @@ fn of_controller(status: &ControllerStatus) -> ControllerHealth {
 }
 
 impl ShownCluster {
-    /// Notes what is wrong with the client certificate of the cluster.
     pub(crate) fn note_client_certificate(&self, problem: Option<String>) {
         let mut known = self.monitor.client_certificates.lock();
         match problem {

@@ -5,7 +5,6 @@ use std::time::Duration;
 use steersman_client::ClientOptions;
 use steersman_controller::{Clock, ControllerDefaults};
 
-/// The options of a manager, from its [`ManagerBuilder`](crate::ManagerBuilder).
 #[derive(Clone)]
 pub(crate) struct ManagerOptions {
     /// The time limit for the whole stop; `None` means no limit.

@@ -1,24 +1,27 @@
 //! Machine: the order in which groups start, and the order in which they stop.
 
-use std::fmt;
-
 /// A group of runnables that starts and stops together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, derive_more::Display)]
 #[non_exhaustive]
 pub enum Group {
     /// Servers of metrics and health: they start first, so that the other starts can be observed.
+    #[display("HTTP servers")]
     HttpServers,
     /// Admission and conversion webhooks: they start before caches, because listing a kind may need the
     /// conversion webhook of the same process.
+    #[display("webhooks")]
     Webhooks,
     /// Caches. The group is ready when each declared kind has synced or its first list has failed,
     /// and after 8 s at the latest, so that a list that hangs delays only its readers. A runnable
     /// that needs all kinds waits for
     /// [`Cache::wait_for_sync`](steersman_cache::Cache::wait_for_sync).
+    #[display("caches")]
     Caches,
     /// Runnables of every replica, leader or not.
+    #[display("others")]
     Others,
     /// Runnables that run only on the leader, such as controllers. Without leader election every replica is a leader.
+    #[display("leader-elected")]
     LeaderElected,
 }
 
@@ -40,18 +43,6 @@ pub(crate) const STOP: [Group; 5] = [
     Group::Webhooks,
     Group::HttpServers,
 ];
-
-impl fmt::Display for Group {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::HttpServers => "HTTP servers",
-            Self::Webhooks => "webhooks",
-            Self::Caches => "caches",
-            Self::Others => "others",
-            Self::LeaderElected => "leader-elected",
-        })
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -22,7 +22,6 @@ use crate::monitor::Monitor;
 
 mod built_in_checks;
 
-/// The named checks that a program added.
 #[derive(Clone, Default)]
 pub(crate) struct AddedChecks {
     checks: Arc<Mutex<Vec<AddedCheck>>>,
@@ -36,7 +35,6 @@ struct AddedCheck {
 
 type RunCheck = Arc<dyn Fn() -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync>;
 
-/// One health endpoint with its checks.
 struct ProbeEndpoint {
     /// `readyz`, for instance.
     name: &'static str,
@@ -54,11 +52,9 @@ struct ProbeEndpoint {
 struct AwaitedChecks<'a> {
     endpoint: &'a ProbeEndpoint,
     began: Instant,
-    /// The names of the checks without a result.
     names: Mutex<Vec<String>>,
 }
 
-/// The checks of the manager itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BuiltIn {
     Ready,
@@ -225,7 +221,6 @@ impl<'a> AwaitedChecks<'a> {
         }
     }
 
-    /// Removes a check that has a result.
     fn remove(&self, check: &str) {
         self.names.lock().retain(|name| name != check);
     }

@@ -5,7 +5,6 @@ use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use prometheus::{Counter, Gauge, Opts, Registry};
 
-/// Reads `/proc` when metrics are collected.
 struct ProcessCollector {
     cpu: Counter,
     gauges: [(Gauge, ReadGauge); 6],

@@ -16,7 +16,6 @@ pub(crate) struct Reminders {
     pause: Duration,
 }
 
-/// How loud a reminder is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReminderLevel {
     Warning,
@@ -32,7 +31,6 @@ impl Reminders {
         }
     }
 
-    /// Returns the instant of the next reminder.
     pub(crate) fn next(&self) -> Instant {
         self.next
     }

@@ -4,9 +4,9 @@ use std::any::Any;
 use std::fmt;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::pin::Pin;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use steersman_cache::Cache;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -77,6 +77,8 @@ pub trait Runnable: Send + 'static {
 }
 
 /// A [`Runnable`] made of a closure; see [`from_fn`].
+#[derive(derive_more::Debug)]
+#[debug("FromFn {{ name: {name:?}, group: {group:?}, .. }}")]
 pub struct FromFn<F> {
     name: String,
     group: Group,
@@ -92,7 +94,8 @@ pub struct RunContext {
     ready: parking_lot::Mutex<Option<DropGuard>>,
 }
 
-/// A runnable of an erased type.
+#[derive(derive_more::Debug)]
+#[debug("Erased {{ name: {name:?}, group: {group:?}, .. }}")]
 pub(crate) struct ErasedRunnable {
     pub(crate) name: String,
     pub(crate) group: Group,
@@ -103,13 +106,11 @@ pub(crate) struct ErasedRunnable {
 }
 
 /// The object-safe form of [`Runnable`].
+#[async_trait]
 trait Start: Send {
     fn begin(&mut self);
-    fn run(self: Box<Self>, context: RunContext) -> RunFuture;
+    async fn run(self: Box<Self>, context: RunContext) -> Result<(), BoxError>;
 }
-
-/// The future of a runnable.
-pub(crate) type RunFuture = Pin<Box<dyn Future<Output = Result<(), BoxError>> + Send>>;
 
 /// Makes a runnable of a closure. The next group does not wait for it, except after
 /// [`saying_when_ready`](FromFn::saying_when_ready).
@@ -202,15 +203,6 @@ where
     }
 }
 
-impl<F> fmt::Debug for FromFn<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FromFn")
-            .field("name", &self.name)
-            .field("group", &self.group)
-            .finish_non_exhaustive()
-    }
-}
-
 impl RunContext {
     pub(crate) fn new(
         cancel: CancellationToken,
@@ -256,7 +248,7 @@ impl RunContext {
     /// live (HEALTH-3).
     pub(crate) fn note_end(&self, name: &str) {
         if !self.cancel.is_cancelled() {
-            self.monitor.note_ended_task(name);
+            self.monitor.ended_tasks.lock().push(name.to_owned());
         }
     }
 
@@ -301,21 +293,13 @@ impl ErasedRunnable {
     }
 }
 
+#[async_trait]
 impl<R: Runnable> Start for R {
     fn begin(&mut self) {
         Runnable::begin(self);
     }
 
-    fn run(self: Box<Self>, context: RunContext) -> RunFuture {
-        Box::pin(Runnable::run(*self, context))
-    }
-}
-
-impl fmt::Debug for ErasedRunnable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Erased")
-            .field("name", &self.name)
-            .field("group", &self.group)
-            .finish_non_exhaustive()
+    async fn run(self: Box<Self>, context: RunContext) -> Result<(), BoxError> {
+        Runnable::run(*self, context).await
     }
 }

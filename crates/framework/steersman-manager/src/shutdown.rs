@@ -22,7 +22,6 @@ pub struct Shutdown {
 enum Stages {
     /// SIGINT and SIGTERM, any number of times.
     Signals(Signals),
-    /// The items of a stream.
     Requests(Fuse<BoxStream<'static, ()>>),
 }
 

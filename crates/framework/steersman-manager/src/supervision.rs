@@ -44,55 +44,40 @@ enum SupervisionStage {
 /// Why a stop in order was cut short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EarlyEnd {
-    /// The grace is over.
     Late,
-    /// A second request to stop came.
     SecondRequest,
 }
 
-/// An event of the runnables, or a request to the manager.
 #[derive(Debug)]
 pub(crate) enum SupervisionEvent {
-    /// The group that is starting is ready.
     Ready,
     /// This replica leads. A manager without leader election leads when every other group is ready.
     Elected,
-    /// This replica has lost its lease.
     LeadershipLost(LossReason),
-    /// A runnable was added.
     Added,
     /// A runnable returned an error or panicked.
     Failed(Error),
-    /// The first request to stop.
     StopRequested,
-    /// The second request to stop.
     SecondRequest,
     /// The supervisor has executed [`SupervisionStep::BeginStop`].
     StopBegun,
-    /// All runnables of the stopping group have ended.
     GroupStopped,
-    /// The [`deadline`](Supervision::deadline) has passed.
     DeadlinePassed,
     /// The supervisor has executed [`SupervisionStep::DropLate`].
     LateDropped,
 }
 
-/// The next step of the supervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SupervisionStep {
-    /// Waits for the next event.
     Wait,
-    /// Starts the runnables of one group.
     Start(Group),
     /// Begins to request the lease, and starts the runnables that were added in the meantime for all replicas.
     Campaign,
     /// Every group is ready: starts the runnables that were added in the meantime.
     AllStarted,
-    /// Starts the added runnables that may run.
     StartAdded,
     /// Refuses further runnables, and logs why the manager stops.
     BeginStop,
-    /// Asks one group to stop.
     Stop(Group),
     /// Drops the runnables of the groups that were asked to stop.
     DropLate,
@@ -112,12 +97,10 @@ impl Supervision {
         }
     }
 
-    /// Returns the first step.
     pub(crate) fn first_step() -> SupervisionStep {
         SupervisionStep::Start(START[0])
     }
 
-    /// Returns the step that follows an event.
     pub(crate) fn handle_event(
         &mut self,
         event: SupervisionEvent,
@@ -152,7 +135,6 @@ impl Supervision {
         }
     }
 
-    /// Returns the group that is stopping.
     pub(crate) fn stopping(&self) -> Option<Group> {
         match self.stage {
             SupervisionStage::Stopping { position, .. } => STOP.get(position).copied(),
@@ -182,7 +164,6 @@ impl Supervision {
         matches!(self.stage, SupervisionStage::Starting(_))
     }
 
-    /// Returns the failure that ended the manager, if one did.
     pub(crate) fn failure(&self) -> Option<&Error> {
         self.failure.as_ref()
     }

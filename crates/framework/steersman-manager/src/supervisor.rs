@@ -24,16 +24,13 @@ const LAST_WRITES: Duration = Duration::from_secs(1);
 
 /// The functions of a manager that its supervisor calls.
 pub(crate) trait Supervised {
-    /// Takes the added runnables that `which` selects.
     fn take_waiting(&self, which: impl Fn(&ErasedRunnable) -> bool) -> Vec<ErasedRunnable>;
 
     /// Waits until a runnable is added. Cancel safe.
     async fn added(&self);
 
-    /// Notes that the groups before this one are ready.
     fn reached(&self, group: Group);
 
-    /// Refuses further runnables.
     fn refuse(&self);
 
     /// Reports that the runnables of the leader start.
@@ -130,13 +127,11 @@ pub(crate) async fn supervise(
     supervision.finish(dropped.late)
 }
 
-/// Starts the added runnables of the groups that have started.
 fn start_waiting(manager: &impl Supervised, tasks: &mut RunnableTasks, supervision: &Supervision) {
     let may_start = |waiting: &ErasedRunnable| supervision.may_start(waiting.group);
     drop(tasks.start(manager.take_waiting(may_start)));
 }
 
-/// Logs why the manager stops.
 fn log_stop(supervision: &Supervision) {
     match supervision.failure() {
         Some(failure) => {

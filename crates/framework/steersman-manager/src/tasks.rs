@@ -35,10 +35,8 @@ pub(crate) struct RunnableTasks {
     workers: TaskTracker,
 }
 
-/// What remained when every runnable was dropped.
 #[derive(Debug)]
 pub(crate) struct DroppedTasks {
-    /// The names of the late runnables.
     pub(crate) late: Vec<String>,
     /// Whether a task still runs, because it blocks its thread.
     pub(crate) left_behind: bool,
@@ -52,7 +50,6 @@ struct RunningTask {
 }
 
 impl RunnableTasks {
-    /// `workers` tracks the workers of the manager's controllers.
     pub(crate) fn new(monitor: Arc<Monitor>, workers: TaskTracker) -> Self {
         let cancels = START
             .into_iter()
@@ -82,7 +79,7 @@ impl RunnableTasks {
             let ready = ready.map(CancellationToken::drop_guard);
             let context = RunContext::new(cancel, ready, Arc::clone(&self.monitor));
             debug!(runnable = name, %group, "starting");
-            self.monitor.note_task(&name, group);
+            self.monitor.tasks.lock().insert(name.clone(), group);
             let task = self.tasks.spawn(runnable.run(context));
             self.running
                 .insert(task.id(), RunningTask { name, group, task });
@@ -91,9 +88,7 @@ impl RunnableTasks {
     }
 
     /// Waits until a runnable ends, and returns its error if it failed or panicked (MGR-2). Waits
-    /// forever if none runs.
-    ///
-    /// Cancel safe.
+    /// forever if none runs. Cancel safe.
     pub(crate) async fn ended(&mut self) -> Result<(), Error> {
         match self.tasks.join_next_with_id().await {
             None => pending().await,
@@ -102,14 +97,12 @@ impl RunnableTasks {
         }
     }
 
-    /// Asks the runnables of one group to stop.
     pub(crate) fn ask_to_stop(&self, group: Group) {
         if let Some(cancel) = self.cancels.get(&group) {
             cancel.cancel();
         }
     }
 
-    /// Returns whether a runnable of this group runs.
     pub(crate) fn any_in(&self, group: Group) -> bool {
         self.running.values().any(|running| running.group == group)
     }
@@ -161,7 +154,7 @@ impl RunnableTasks {
         let Some(RunningTask { name, group, .. }) = self.running.remove(&id) else {
             return Ok(());
         };
-        self.monitor.forget_task(&name);
+        self.monitor.tasks.lock().remove(&name);
         match result {
             Ok(Ok(())) => {
                 debug!(runnable = name, %group, "ended");

@@ -12,10 +12,8 @@ use crate::context::declared::PrimaryKind;
 use crate::context::report::ConditionsOf;
 use crate::handler::Itself;
 use crate::handler::target::{ControllerTarget, Primary};
-use crate::reconcile::{
-    BoxReconciler, ReconcileCall, ReconcileService, Reconciler, boxed, layered,
-};
-use crate::request::{Request, RequestKey};
+use crate::reconcile::{BoxReconciler, ReconcileCall, ReconcileService, boxed, layered};
+use crate::request::Request;
 use crate::status::ControllerStatus;
 use crate::watch::EventRoute;
 
@@ -88,7 +86,7 @@ impl<K: TypedObject> ControllerBuilder<Primary<K>> {
     where
         K: HasConditions,
     {
-        self.target.pause.report_in(ConditionsOf::of());
+        self.target.pause.conditions = Some(ConditionsOf::of());
         self
     }
 }
@@ -117,13 +115,4 @@ impl<K: TypedObject> Primary<K> {
             pause,
         }
     }
-}
-
-/// Puts the wrappers around a reconciler, the first of them outermost.
-pub(super) fn wrap<R: RequestKey>(
-    reconciler: impl Reconciler<R>,
-    wrappers: Vec<Wrapper<R>>,
-) -> BoxReconciler<R> {
-    let wrappers = wrappers.into_iter().rev();
-    wrappers.fold(boxed(reconciler), |inner, wrapper| wrapper(inner))
 }

@@ -17,7 +17,7 @@ use crate::request::{ClusterRequest, Request};
 use crate::source::channel::ChannelWatch;
 use crate::source::periodic::Periodic;
 use crate::source::{Channel, Poll, RequestStream};
-use crate::watch::added::{FollowedSet, WatchSet};
+use crate::watch::added::WatchSet;
 use crate::watch::declared::{Watch, WatchedKind, WatchedObjects, WatchedRequests};
 use crate::watch::in_clusters::ClusterWatch;
 use crate::watch::optional::OptionalWatch;
@@ -41,7 +41,6 @@ mod sealed {
         reason = "so that no other crate can implement `WatchSource`"
     )]
     pub trait DeclareSource<P: ControllerTarget> {
-        /// Adds the source to those of a controller.
         fn declare(self, sources: &mut Sources<P::Key>);
     }
 }
@@ -118,7 +117,7 @@ impl<P: ControllerTarget> Watch<WatchedRequests<P>> {
     ) -> Watch<WatchedObjects<W, P>> {
         let route = EventRoute::new(Kind::of::<W>(), handler);
         Watch {
-            source: WatchedObjects::new(route, |route| ChannelWatch::new(channel, route)),
+            source: WatchedObjects::new(route, |route| ChannelWatch { channel, route }),
         }
     }
 
@@ -188,7 +187,7 @@ impl<P: ControllerTarget> Watch<WatchedRequests<P>> {
     /// Follows a set of watches, to which watches can be added and from which they can be removed while the
     /// controller runs. See [`WatchSet`]. In controller-runtime: `Controller.Watch`.
     pub fn set(set: &WatchSet<P>) -> Self {
-        Self::of_source(FollowedSet::new(set.clone()))
+        Self::of_source(set.clone())
     }
 
     fn of_source(source: impl AnySource<P::Key> + 'static) -> Self {
@@ -247,9 +246,7 @@ impl<W: Object, P: ControllerTarget> sealed::DeclareSource<P> for WatchedKind<W,
             sources.owned.push(self.route.kind().clone());
         }
         match self.is_optional {
-            true => sources
-                .others
-                .push(Box::new(OptionalWatch::new(self.route))),
+            true => sources.others.push(Box::new(OptionalWatch(self.route))),
             false => sources.watches.push(Box::new(self.route)),
         }
     }
@@ -259,8 +256,10 @@ impl<W: Object> sealed::DeclareSource<Keyed<ClusterRequest>>
     for WatchedKind<W, Keyed<Request>, Keyed<ClusterRequest>>
 {
     fn declare(self, sources: &mut Sources<ClusterRequest>) {
-        let watch = ClusterWatch::new(self.route, self.is_optional);
-        sources.cluster_watches.push(Arc::new(watch));
+        sources.cluster_watches.push(Arc::new(ClusterWatch {
+            route: self.route,
+            is_optional: self.is_optional,
+        }));
     }
 }
 

@@ -1,7 +1,6 @@
 //! Driver: the changed objects of requests that wait in the queue.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -13,6 +12,7 @@ use crate::request::RequestKey;
 ///
 /// The table holds the requests of live events alone: an initial list pays nothing for it. A change is recorded
 /// before its request is added to the queue, so that the run of the request finds it, and is removed by that run.
+#[derive(Clone)]
 pub(crate) struct PendingChanges<R> {
     by_request: Arc<Mutex<HashMap<R, ChangedObjects>>>,
 }
@@ -24,7 +24,6 @@ impl<R: RequestKey> PendingChanges<R> {
         }
     }
 
-    /// Records the change that caused these requests.
     pub(crate) fn record<'a>(
         &self,
         requests: impl Iterator<Item = &'a R>,
@@ -56,19 +55,3 @@ impl<R: RequestKey> PendingChanges<R> {
 
 /// The number of requests for which memory stays allocated.
 const KEPT: usize = 1024;
-
-impl<R> Clone for PendingChanges<R> {
-    fn clone(&self) -> Self {
-        Self {
-            by_request: Arc::clone(&self.by_request),
-        }
-    }
-}
-
-impl<R> fmt::Debug for PendingChanges<R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PendingChanges")
-            .field("requests", &self.by_request.lock().len())
-            .finish()
-    }
-}

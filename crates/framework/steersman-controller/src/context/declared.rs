@@ -1,16 +1,13 @@
 //! Words: the kinds that a controller declared, as far as its reconciles need them.
 
-use std::fmt;
-
 use futures::future::{BoxFuture, FutureExt, TryFutureExt};
 use steersman_client::{Client, Error};
 use steersman_object::{Kind, ObjectKey, TypedObject};
 
 /// What a controller declared about the objects of its requests. The default is what a context without a
 /// controller has: no primary kind, and every kind may be owned.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct DeclaredKinds {
-    /// The kind of the objects that requests are about.
     pub(crate) primary: Option<PrimaryKind>,
     /// The kinds of `owns`; `None` means every kind.
     owned: Option<Vec<Kind>>,
@@ -44,12 +41,10 @@ impl DeclaredKinds {
         }
     }
 
-    /// Returns the kinds that the controller declared with `owns`.
     pub(crate) fn owned(&self) -> &[Kind] {
         self.owned.as_deref().unwrap_or_default()
     }
 
-    /// Returns whether the controller owns objects of a kind.
     pub(crate) fn owns(&self, kind: &Kind) -> bool {
         let owned = self.owned.as_ref();
         owned.is_none_or(|owned| owned.contains(kind))
@@ -57,7 +52,6 @@ impl DeclaredKinds {
 }
 
 impl PrimaryKind {
-    /// Returns the kind of the objects of type `K`.
     pub(crate) fn of<K: TypedObject>() -> Self {
         Self {
             kind: Kind::of::<K>(),
@@ -76,13 +70,5 @@ impl PrimaryKind {
         key: &'a ObjectKey,
     ) -> BoxFuture<'a, Result<Option<String>, Error>> {
         (self.uid_of)(client, key)
-    }
-}
-
-impl fmt::Debug for PrimaryKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PrimaryKind")
-            .field("kind", &self.kind)
-            .finish_non_exhaustive()
     }
 }

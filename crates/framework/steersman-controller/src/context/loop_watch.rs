@@ -1,7 +1,5 @@
 //! Driver: feeds the detector of loops with the writes, runs and events of one controller.
 
-use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
@@ -36,7 +34,6 @@ impl LoopWatch {
         }
     }
 
-    /// Begins a run of a request.
     pub(crate) fn begin(&self, request: &RequestId, reason: &RunReason) {
         // Relaxed, because a run that begins after its own writes sees them: both are steps of one worker, or the
         // queue is between them.
@@ -90,9 +87,9 @@ impl WriteObserver for LoopWatch {
         };
         match finding {
             LoopFinding::Ordinary => {}
-            LoopFinding::InLoop => self.metrics.triggered_itself(),
+            LoopFinding::InLoop => self.metrics.self_triggered.inc(),
             LoopFinding::Warn { runs, fields } => {
-                self.metrics.triggered_itself();
+                self.metrics.self_triggered.inc();
                 tracing::warn!(
                     controller = self.controller,
                     request = ?request,
@@ -106,17 +103,4 @@ impl WriteObserver for LoopWatch {
             }
         }
     }
-}
-
-impl fmt::Debug for LoopWatch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LoopWatch")
-            .field("controller", &self.controller)
-            .finish_non_exhaustive()
-    }
-}
-
-/// A [`LoopWatch`] as an observer of writes.
-pub(crate) fn observer(watch: &Arc<LoopWatch>) -> Arc<dyn WriteObserver> {
-    Arc::clone(watch) as Arc<dyn WriteObserver>
 }

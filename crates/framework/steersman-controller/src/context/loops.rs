@@ -49,7 +49,6 @@ pub(crate) struct LoopDetector {
     warned: HashMap<(Kind, ObjectKey), Instant>,
 }
 
-/// The writes of a request.
 #[derive(Debug)]
 struct WritingRequest {
     /// The writes of the run before this one that alone caused this one.
@@ -59,7 +58,6 @@ struct WritingRequest {
     last: Instant,
 }
 
-/// An object that a warning is about to name.
 #[derive(Debug)]
 struct ObservedObject {
     since: Instant,
@@ -67,7 +65,6 @@ struct ObservedObject {
     fields: Vec<String>,
 }
 
-/// The write of an object by a run.
 #[derive(Debug, Clone)]
 struct OwnWrite {
     kind: Kind,
@@ -80,9 +77,7 @@ struct OwnWrite {
 /// What the detector found about one write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LoopFinding {
-    /// The write belongs to no loop.
     Ordinary,
-    /// The write belongs to a loop.
     InLoop,
     /// The write belongs to a loop, and a warning is due.
     Warn {
@@ -103,7 +98,6 @@ impl LoopDetector {
         }
     }
 
-    /// Returns whether no request has written.
     pub(crate) fn is_empty(&self) -> bool {
         self.requests.is_empty()
     }
@@ -119,7 +113,6 @@ impl LoopDetector {
         !self.observed.is_empty()
     }
 
-    /// Records the fields that an event changed.
     pub(crate) fn handle_change(&mut self, kind: &Kind, key: &ObjectKey, fields: Vec<String>) {
         let object = (kind.clone(), key.clone());
         if let Some(observed) = self.observed.get_mut(&object) {
@@ -159,7 +152,6 @@ impl LoopDetector {
         writing.causes = before;
     }
 
-    /// Records a write of the present run of a request.
     pub(crate) fn handle_write(
         &mut self,
         request: &RequestId,

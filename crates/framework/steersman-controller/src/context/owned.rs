@@ -7,7 +7,7 @@ use steersman_object::{CONTROLLER_UID, Kind, ListOptions, ObjectKey, TypedObject
 
 use super::Context;
 use super::declared::{DeclaredKinds, PrimaryKind};
-use crate::error::{Error, OwnedError};
+use crate::error::{ControllerError, Error};
 use crate::request::Request;
 
 impl Context {
@@ -22,9 +22,9 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// [`OwnedError::NotDeclared`] if the controller does not declare the kind with
+    /// [`ControllerError::NotOwned`] if the controller does not declare the kind with
     /// [`owns`](crate::ControllerBuilder::owns), so that no event of these objects would ever request their owner.
-    /// [`OwnedError::NoObject`] if the requests of the controller do not stand for objects of a primary kind. Otherwise
+    /// [`ControllerError::NoOwner`] if the requests of the controller do not stand for objects of a primary kind. Otherwise
     /// the errors of [`Client::list`](steersman_client::Client::list).
     ///
     /// # Cancel safety
@@ -94,19 +94,18 @@ impl Context {
         self
     }
 
-    /// Returns the kind and the key of the object of this request, if it may own objects of kind `C`.
-    fn owner_of<C: TypedObject>(&self) -> Result<(&PrimaryKind, &ObjectKey), OwnedError> {
+    fn owner_of<C: TypedObject>(&self) -> Result<(&PrimaryKind, &ObjectKey), ControllerError> {
         let request = self.request.as_ref();
         let request = request.and_then(|request| request.key::<Request>());
         let (Some(primary), Some(request)) = (&self.declared.primary, request) else {
-            return Err(OwnedError::NoObject {
+            return Err(ControllerError::NoOwner {
                 controller: self.controller().to_owned(),
             });
         };
         let kind = Kind::of::<C>();
         match self.declared.owns(&kind) {
             true => Ok((primary, &request.key)),
-            false => Err(OwnedError::NotDeclared {
+            false => Err(ControllerError::NotOwned {
                 controller: self.controller().to_owned(),
                 kind,
             }),

@@ -70,7 +70,6 @@ pub(crate) struct ChangedObjects {
     more: usize,
 }
 
-/// Returns the cause of the requests of an event.
 pub(crate) fn cause_of<K>(event: &Event<K>) -> Causes {
     match event.origin() {
         Origin::Initial => INITIAL,

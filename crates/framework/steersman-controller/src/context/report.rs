@@ -8,10 +8,9 @@ use steersman_object::{AsObject, TypedObject};
 use super::Context;
 use crate::error::Error;
 
-/// Where a kind has its conditions.
 pub(crate) struct ConditionsOf<K> {
-    get: fn(&K) -> &[Condition],
-    get_mut: fn(&mut K) -> &mut Vec<Condition>,
+    pub(crate) get: fn(&K) -> &[Condition],
+    pub(crate) get_mut: fn(&mut K) -> &mut Vec<Condition>,
 }
 
 /// What to write into the conditions of an object.
@@ -131,7 +130,6 @@ impl Context {
         !error.is_terminal() && !self.is_last_attempt() && is_due(self.attempt())
     }
 
-    /// Writes a report into the conditions of an object.
     pub(crate) async fn write_progress<K: TypedObject>(
         &self,
         object: &K,
@@ -144,7 +142,7 @@ impl Context {
         let like = status_conditions::condition(object, READY, UNKNOWN, reason, message, now);
         let status = self.client().status();
         let write = status.modify(object, |object| {
-            let present = conditions.get_mut(object);
+            let present = (conditions.get_mut)(object);
             let mut updated = present.clone();
             report.progress.set_in(&mut updated, &like);
             if report.is_due || differ_beyond_messages(present, &updated) {
@@ -161,16 +159,6 @@ impl<K: HasConditions> ConditionsOf<K> {
             get: K::conditions,
             get_mut: K::conditions_mut,
         }
-    }
-}
-
-impl<K> ConditionsOf<K> {
-    pub(crate) fn get<'a>(&self, object: &'a K) -> &'a [Condition] {
-        (self.get)(object)
-    }
-
-    pub(crate) fn get_mut<'a>(&self, object: &'a mut K) -> &'a mut Vec<Condition> {
-        (self.get_mut)(object)
     }
 }
 

@@ -39,7 +39,6 @@ pub fn in_cluster<H>(cluster: impl Into<ClusterName>, handler: H) -> InCluster<H
 }
 
 impl<H> InCluster<H> {
-    /// Moves the requests of the handler to `requests`, each with the name of the cluster.
     fn name_cluster(&self, mut inner: Requests<Request>, requests: &mut Requests<ClusterRequest>) {
         for (request, options) in inner.drain() {
             let request = ClusterRequest::new(self.cluster.clone(), request.key);

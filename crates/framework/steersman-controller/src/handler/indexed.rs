@@ -1,6 +1,5 @@
 //! Driver: the handler that requests the objects that name the event's object.
 
-use std::fmt;
 use std::marker::PhantomData;
 
 use futures::future::FutureExt;
@@ -14,6 +13,8 @@ use crate::handler::target::TargetOf;
 use crate::handler::{EventHandler, HandlerFuture, Requests};
 
 /// Requests the objects that name the event's object; see [`indexed`].
+#[derive(derive_more::Debug)]
+#[debug("Indexed({index:?})")]
 pub struct Indexed<K> {
     index: String,
     of: PhantomData<fn(&K)>,
@@ -60,7 +61,6 @@ pub fn indexed<K: TypedObject>(index: impl Into<String>) -> Indexed<K> {
 }
 
 impl<K: TypedObject> Indexed<K> {
-    /// Returns the list options that select the objects that name the object of `key`.
     fn selections(&self, key: &ObjectKey) -> Vec<ListOptions> {
         let naming = |value: String| {
             let list_options = ListOptions::new().index(&*self.index, value);
@@ -123,11 +123,5 @@ impl<W: Object, K: TypedObject, P: TargetOf<K>> EventHandler<W, P> for Indexed<K
             Ok(requests)
         };
         Some(found.boxed())
-    }
-}
-
-impl<K> fmt::Debug for Indexed<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Indexed").field(&self.index).finish()
     }
 }

@@ -1,6 +1,5 @@
 //! Machine: the handler that requests the keys that a function returns.
 
-use std::fmt;
 use std::marker::PhantomData;
 
 use steersman_informer::Event;
@@ -10,6 +9,8 @@ use crate::handler::target::ControllerTarget;
 use crate::handler::{EventHandler, Requests};
 
 /// Requests the keys that a function returns; see [`mapped`].
+#[derive(derive_more::Debug)]
+#[debug("Mapped {{ .. }}")]
 pub struct Mapped<K, F> {
     function: F,
     kind: PhantomData<fn(&K)>,
@@ -48,11 +49,5 @@ where
                 requests.add(request.into());
             }
         }
-    }
-}
-
-impl<K, F> fmt::Debug for Mapped<K, F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Mapped").finish_non_exhaustive()
     }
 }

@@ -1,6 +1,5 @@
 //! Driver: the handler that requests the keys that an asynchronous function returns.
 
-use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +18,8 @@ use crate::handler::{EventHandler, HandlerFuture, Requests};
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// Requests the keys that an asynchronous function returns; see [`mapped_async`].
+#[derive(derive_more::Debug)]
+#[debug("MappedAsync {{ limit: {limit:?}, .. }}")]
 pub struct MappedAsync<K, F> {
     function: F,
     limit: Duration,
@@ -129,13 +130,5 @@ where
             in_time.unwrap_or_else(|_| Err(TookTooLong { limit }.into()))
         };
         Some(limited.boxed())
-    }
-}
-
-impl<K, F> fmt::Debug for MappedAsync<K, F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MappedAsync")
-            .field("limit", &self.limit)
-            .finish_non_exhaustive()
     }
 }

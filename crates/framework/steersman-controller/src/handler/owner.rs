@@ -1,6 +1,5 @@
 //! Machine: the handler that requests the owners of the event's object.
 
-use std::fmt;
 use std::marker::PhantomData;
 
 use steersman_informer::{Entry, Event};
@@ -12,6 +11,8 @@ use crate::handler::{EventHandler, Requests};
 use crate::request::RequestKey;
 
 /// Requests the owners of one kind; see [`owner`].
+#[derive(derive_more::Debug)]
+#[debug("Owner({kind:?})")]
 pub struct Owner<O> {
     kind: Kind,
     controller_only: bool,
@@ -67,11 +68,5 @@ impl<K: Object, O: TypedObject, P: TargetOf<O>> EventHandler<K, P> for Owner<O> 
         for entry in [event.old(), event.current()].into_iter().flatten() {
             self.add(entry, requests);
         }
-    }
-}
-
-impl<O> fmt::Debug for Owner<O> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Owner").field(&self.kind).finish()
     }
 }

@@ -1,6 +1,5 @@
 //! Words: what the requests of a controller are about.
 
-use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -29,6 +28,8 @@ pub trait ControllerTarget: sealed::Sealed + 'static {
 pub trait TargetOf<K>: ControllerTarget<Key: From<ObjectKey>> {}
 
 /// The target of a controller with requests for objects of the kind `K`.
+#[derive(derive_more::Debug)]
+#[debug("Primary {{ .. }}")]
 pub struct Primary<K: TypedObject> {
     pub(crate) predicate: Arc<dyn Predicate<K>>,
     pub(crate) sole_status_writer: bool,
@@ -36,6 +37,8 @@ pub struct Primary<K: TypedObject> {
 }
 
 /// The target of a controller with requests of type `R`.
+#[derive(derive_more::Debug)]
+#[debug("Keyed {{ .. }}")]
 pub struct Keyed<R> {
     pub(crate) requests: PhantomData<fn(R)>,
 }
@@ -73,15 +76,3 @@ impl<K, R: RequestKey + From<ObjectKey>> TargetOf<K> for Keyed<R> {}
 impl<K: TypedObject> sealed::Sealed for Primary<K> {}
 
 impl<R: RequestKey> sealed::Sealed for Keyed<R> {}
-
-impl<K: TypedObject> fmt::Debug for Primary<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Primary").finish_non_exhaustive()
-    }
-}
-
-impl<R> fmt::Debug for Keyed<R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Keyed").finish_non_exhaustive()
-    }
-}

@@ -6,7 +6,7 @@ use super::*;
 
 fn limit(permits: usize) -> (ReconcileLimit, LimitUser) {
     let limit = ReconcileLimit::new(NonZeroUsize::new(permits).unwrap());
-    let user = limit.user(PermitMetrics::new("test").unwrap());
+    let user = limit.user(PermitMetrics::new("test", &prometheus::Registry::new()).unwrap());
     (limit, user)
 }
 

@@ -2,11 +2,9 @@
 
 use std::collections::VecDeque;
 
-/// Numbers the users of one limit: its controllers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct UserNumber(u64);
 
-/// Numbers the waiters of one limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct WaiterNumber(u64);
 

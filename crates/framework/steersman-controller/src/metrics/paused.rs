@@ -12,7 +12,6 @@ struct PausedCollector {
     objects: IntGauge,
 }
 
-/// Registers the metric, if the controller has a rule of a pause.
 pub(super) fn register(
     status: &ControllerStatus,
     registry: &Registry,

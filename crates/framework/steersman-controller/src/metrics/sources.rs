@@ -1,9 +1,11 @@
 //! Words: the metrics of the sources of one controller.
 
-use prometheus::{IntCounter, IntCounterVec, Opts, Registry};
+use prometheus::{
+    IntCounter, IntCounterVec, Opts, Registry, register_int_counter_vec_with_registry,
+    register_int_counter_with_registry,
+};
 use steersman_object::Kind;
 
-/// The metrics of the sources of one controller. They always count; a registry, if there is one, shows them.
 #[derive(Debug, Clone)]
 pub(crate) struct SourceMetrics {
     handler_errors: IntCounterVec,
@@ -11,7 +13,6 @@ pub(crate) struct SourceMetrics {
     periodic_errors: IntCounter,
 }
 
-/// How the call of a poll ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PollOutcome {
     /// The state differs from the one before.
@@ -23,40 +24,36 @@ pub(crate) enum PollOutcome {
 }
 
 impl SourceMetrics {
-    pub(crate) fn new(
-        controller: &str,
-        registry: Option<&Registry>,
-    ) -> Result<Self, prometheus::Error> {
+    pub(crate) fn new(controller: &str, registry: &Registry) -> Result<Self, prometheus::Error> {
         let opts = |metric: &str, help: &str| {
             Opts::new(format!("steersman_controller_{metric}"), help)
                 .const_label("controller", controller)
         };
-        let metrics = Self {
-            handler_errors: IntCounterVec::new(
+        Ok(Self {
+            handler_errors: register_int_counter_vec_with_registry!(
                 opts(
                     "handler_errors_total",
                     "Events lost to an error of an asynchronous function, by kind of the watch.",
                 ),
                 &["name"],
+                registry
             )?,
-            polls: IntCounterVec::new(
+            polls: register_int_counter_vec_with_registry!(
                 opts(
                     "polls_total",
                     "Calls of polls, by kind of the object and result.",
                 ),
                 &["name", "result"],
+                registry
             )?,
-            periodic_errors: IntCounter::with_opts(opts(
-                "periodic_errors_total",
-                "Calls of functions of periodic sources that failed.",
-            ))?,
-        };
-        if let Some(registry) = registry {
-            registry.register(Box::new(metrics.handler_errors.clone()))?;
-            registry.register(Box::new(metrics.polls.clone()))?;
-            registry.register(Box::new(metrics.periodic_errors.clone()))?;
-        }
-        Ok(metrics)
+            periodic_errors: register_int_counter_with_registry!(
+                opts(
+                    "periodic_errors_total",
+                    "Calls of functions of periodic sources that failed.",
+                ),
+                registry
+            )?,
+        })
     }
 
     pub(crate) fn handler_failed(&self, kind: &Kind) {

@@ -60,10 +60,9 @@ pub struct ControllerSettings {
 pub struct ControllerDefaults {
     every: ControllerSettings,
     by_name: BTreeMap<String, ControllerSettings>,
-    limit: Option<ReconcileLimit>,
+    pub(crate) limit: Option<ReconcileLimit>,
 }
 
-/// The settings that a controller runs with.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct ResolvedSettings {
     pub(crate) max_concurrent_reconciles: usize,
@@ -217,11 +216,6 @@ impl ControllerDefaults {
             .try_for_each(|(name, settings)| settings.check(name))
     }
 
-    pub(crate) fn limit(&self) -> Option<&ReconcileLimit> {
-        self.limit.as_ref()
-    }
-
-    /// Returns the settings of a controller with these settings in its code.
     pub(crate) fn resolve(&self, name: &str, code: &ControllerSettings) -> ResolvedSettings {
         let nothing = ControllerSettings::new();
         let named = self.by_name.get(name).unwrap_or(&nothing);

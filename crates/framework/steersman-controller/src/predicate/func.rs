@@ -1,6 +1,5 @@
 //! Machine: predicates made of closures.
 
-use std::fmt;
 use std::marker::PhantomData;
 
 use steersman_informer::{Entry, Event};
@@ -9,12 +8,16 @@ use steersman_object::Object;
 use crate::predicate::Predicate;
 
 /// A predicate over whole events; see [`func`].
+#[derive(derive_more::Debug)]
+#[debug("Func {{ .. }}")]
 pub struct Func<K, F> {
     function: F,
     kind: PhantomData<fn(&K)>,
 }
 
 /// A predicate over objects; see [`object`].
+#[derive(derive_more::Debug)]
+#[debug("OfObject {{ .. }}")]
 pub struct OfObject<K, F> {
     function: F,
     kind: PhantomData<fn(&K)>,
@@ -67,17 +70,5 @@ where
 
     fn updated(&self, _old: &Entry<K>, new: &Entry<K>) -> bool {
         (self.function)(&new.object())
-    }
-}
-
-impl<K, F> fmt::Debug for Func<K, F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Func").finish_non_exhaustive()
-    }
-}
-
-impl<K, F> fmt::Debug for OfObject<K, F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OfObject").finish_non_exhaustive()
     }
 }

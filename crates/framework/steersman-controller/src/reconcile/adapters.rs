@@ -1,9 +1,8 @@
 //! Driver: reconcilers made of functions, and reconcilers of erased types.
 
-use std::fmt;
 use std::sync::Arc;
 
-use futures::future::{BoxFuture, FutureExt};
+use async_trait::async_trait;
 
 use crate::action::Action;
 use crate::context::Context;
@@ -12,23 +11,22 @@ use crate::reconcile::Reconciler;
 use crate::request::Request;
 
 /// A reconciler made of a function; see [`from_fn`].
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, derive_more::Debug)]
+#[debug("FromFn {{ .. }}")]
 pub struct FromFn<F> {
     function: F,
 }
 
 /// A reconciler of an erased type; see [`boxed`].
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("BoxReconciler {{ .. }}")]
 pub struct BoxReconciler<R = Request> {
     inner: Arc<dyn ErasedReconciler<R>>,
 }
 
+#[async_trait]
 trait ErasedReconciler<R>: Send + Sync {
-    fn reconcile<'a>(
-        &'a self,
-        ctx: &'a Context,
-        request: R,
-    ) -> BoxFuture<'a, Result<Action, Error>>;
+    async fn reconcile(&self, ctx: &Context, request: R) -> Result<Action, Error>;
 }
 
 /// Makes a reconciler of a function or closure, which gets the context by value.
@@ -75,24 +73,9 @@ impl<R: Send + 'static, T: Reconciler<R>> Reconciler<R> for Arc<T> {
     }
 }
 
+#[async_trait]
 impl<R: Send + 'static, T: Reconciler<R>> ErasedReconciler<R> for T {
-    fn reconcile<'a>(
-        &'a self,
-        ctx: &'a Context,
-        request: R,
-    ) -> BoxFuture<'a, Result<Action, Error>> {
-        Reconciler::reconcile(self, ctx, request).boxed()
-    }
-}
-
-impl<F> fmt::Debug for FromFn<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FromFn").finish_non_exhaustive()
-    }
-}
-
-impl<R> fmt::Debug for BoxReconciler<R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BoxReconciler").finish_non_exhaustive()
+    async fn reconcile(&self, ctx: &Context, request: R) -> Result<Action, Error> {
+        Reconciler::reconcile(self, ctx, request).await
     }
 }

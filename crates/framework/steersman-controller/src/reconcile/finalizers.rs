@@ -13,7 +13,7 @@ use steersman_object::status_conditions::{self, HasConditions, Progress, STALLED
 use crate::action::Action;
 use crate::context::Context;
 use crate::context::report::{ConditionsOf, ProgressReport};
-use crate::error::{CleanUpError, Error};
+use crate::error::{ControllerError, Error};
 
 /// The reason of the Event and of the conditions of a clean-up that keeps failing.
 const FAILED: &str = "CleanUpFailed";
@@ -84,7 +84,6 @@ pub enum CleanUp {
     After(Duration),
 }
 
-/// A finalizer and its clean-up.
 struct FinalizerStep<K> {
     finalizer: String,
     clean_up: RunCleanUp<K>,
@@ -145,7 +144,7 @@ impl<K: TypedObject> Finalizers<K> {
     ///
     /// # Errors
     ///
-    /// [`CleanUpError`] if a clean-up fails; it is terminal if that error is. Once the object has been in
+    /// [`ControllerError::CleanUp`] if a clean-up fails; it is terminal if that error is. Once the object has been in
     /// deletion for the time of [`report_after`](Self::report_after), the failure is also reported as a
     /// Kubernetes Event. Otherwise the errors of the client.
     ///
@@ -182,7 +181,15 @@ impl<K: TypedObject> Finalizers<K> {
                 }
                 Err(error) => {
                     self.report_failure(ctx, &object, step, &error).await;
-                    return Err(CleanUpError::of(&step.finalizer, error));
+                    let terminal = error.is_terminal();
+                    let failed = Error::from(ControllerError::CleanUp {
+                        finalizer: step.finalizer.clone(),
+                        source: error.into(),
+                    });
+                    return Err(match terminal {
+                        true => failed.terminal(),
+                        false => failed,
+                    });
                 }
             }
             // CTRL-34: removed before the next clean-up, which may fail.
@@ -228,7 +235,7 @@ impl<K: TypedObject> Finalizers<K> {
         let Some(conditions) = self.conditions else {
             return;
         };
-        let stalled = status_conditions::find(conditions.get(object), STALLED);
+        let stalled = status_conditions::find((conditions.get)(object), STALLED);
         let is_reported = stalled.is_some_and(|stalled| stalled.reason == FAILED);
         let is_kept = object
             .meta()

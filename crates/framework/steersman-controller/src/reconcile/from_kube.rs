@@ -1,7 +1,6 @@
 //! Driver: a reconciler made of the two functions of an operator for kube-runtime.
 
 use std::error::Error as StdError;
-use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +15,8 @@ use crate::reconcile::requested_object::requested_object;
 use crate::request::Request;
 
 /// A reconciler made of the functions of an operator for kube-runtime; see [`from_kube`].
+#[derive(derive_more::Debug)]
+#[debug("FromKube {{ .. }}")]
 pub struct FromKube<K, F, P, C> {
     reconcile: F,
     error_policy: P,
@@ -140,12 +141,6 @@ fn after_error(
     }
     tracing::error!(error = %report(&error), "reconcile failed; the error policy runs it again later");
     Ok(action)
-}
-
-impl<K, F, P, C> fmt::Debug for FromKube<K, F, P, C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FromKube").finish_non_exhaustive()
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Driver: a reconciler inside layers of tower.
 
 use std::error::Error as StdError;
-use std::fmt;
 use std::iter::successors;
 use std::sync::Arc;
 use std::task::Poll;
@@ -25,17 +24,22 @@ pub struct ReconcileCall<R = Request> {
 }
 
 /// A reconciler as a service of tower: the innermost service of [`layered`].
+#[derive(derive_more::Debug)]
+#[debug("ReconcileService {{ .. }}")]
 pub struct ReconcileService<C> {
     reconciler: Arc<C>,
 }
 
 /// A reconciler inside layers of tower; see [`layered`].
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("Layered {{ .. }}")]
 pub struct Layered<S> {
     service: S,
 }
 
 /// The error of a reconciler on its way through the layers, so that a terminal error stays terminal.
+#[derive(derive_more::Debug, derive_more::Display)]
+#[debug("{_0:?}")]
 struct LayeredFailure(Error);
 
 /// Puts layers of tower around a reconciler: time limits, concurrency limits, tracing, or your own.
@@ -132,32 +136,8 @@ impl<C> Clone for ReconcileService<C> {
     }
 }
 
-impl<C> fmt::Debug for ReconcileService<C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReconcileService").finish_non_exhaustive()
-    }
-}
-
-impl<S> fmt::Debug for Layered<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Layered").finish_non_exhaustive()
-    }
-}
-
 impl StdError for LayeredFailure {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         self.0.source().source()
-    }
-}
-
-impl fmt::Display for LayeredFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl fmt::Debug for LayeredFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
     }
 }

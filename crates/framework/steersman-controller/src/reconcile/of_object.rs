@@ -1,6 +1,5 @@
 //! Driver: a reconciler that gets the object instead of its key.
 
-use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -14,6 +13,8 @@ use crate::reconcile::requested_object::requested_object;
 use crate::request::Request;
 
 /// A reconciler made of a function of an object; see [`of_object`].
+#[derive(derive_more::Debug)]
+#[debug("ObjectReconciler {{ .. }}")]
 pub struct ObjectReconciler<K, F> {
     function: F,
     kind: PhantomData<fn() -> K>,
@@ -62,11 +63,5 @@ where
             Some(object) => (self.function)(object, ctx.clone()).await,
             None => Ok(Action::done()),
         }
-    }
-}
-
-impl<K, F> fmt::Debug for ObjectReconciler<K, F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ObjectReconciler").finish_non_exhaustive()
     }
 }

@@ -20,7 +20,7 @@ use crate::status::ControllerStatus;
 pub(crate) struct PauseRule<K> {
     /// An object is paused while one of these returns true.
     rules: Vec<IsPaused<K>>,
-    conditions: Option<ConditionsOf<K>>,
+    pub(crate) conditions: Option<ConditionsOf<K>>,
 }
 
 type IsPaused<K> = Arc<dyn Fn(&K) -> bool + Send + Sync>;
@@ -54,7 +54,6 @@ pub fn annotation<K: Object>(
 // === impl PauseRule ===
 
 impl<K: Object> PauseRule<K> {
-    /// Makes the rule that no object is paused.
     pub(crate) fn never() -> Self {
         Self {
             rules: Vec::new(),
@@ -62,19 +61,12 @@ impl<K: Object> PauseRule<K> {
         }
     }
 
-    /// Returns whether no object is ever paused.
     pub(crate) fn is_never(&self) -> bool {
         self.rules.is_empty()
     }
 
-    /// Pauses objects while `is_paused` returns true, too.
     pub(crate) fn add(&mut self, is_paused: impl Fn(&K) -> bool + Send + Sync + 'static) {
         self.rules.push(Arc::new(is_paused));
-    }
-
-    /// Reports pauses in the conditions of the objects.
-    pub(crate) fn report_in(&mut self, conditions: ConditionsOf<K>) {
-        self.conditions = Some(conditions);
     }
 
     fn is_paused(&self, object: &K) -> bool {
@@ -106,7 +98,7 @@ impl<K: TypedObject> PauseRule<K> {
         let Some(conditions) = self.conditions else {
             return Ok(());
         };
-        if !is_paused && status_conditions::find(conditions.get(object), PAUSED).is_none() {
+        if !is_paused && status_conditions::find((conditions.get)(object), PAUSED).is_none() {
             return Ok(());
         }
         let message = "the object is not reconciled until the pause ends";
@@ -114,7 +106,7 @@ impl<K: TypedObject> PauseRule<K> {
             status_conditions::condition(object, PAUSED, TRUE, "Paused", message, ctx.now());
         let status = ctx.client().status();
         let write = status.modify(object, |object| {
-            let conditions = conditions.get_mut(object);
+            let conditions = (conditions.get_mut)(object);
             let _is_changed = match is_paused {
                 true => status_conditions::set(conditions, paused.clone()),
                 false => status_conditions::remove(conditions, PAUSED),

@@ -15,9 +15,7 @@ use crate::status::ControllerStatus;
 /// the queue.
 pub(crate) type InitialSets = VecDeque<oneshot::Receiver<()>>;
 
-/// Waits until the first initial set is in the queue, and removes its receiver.
-///
-/// Cancel safe.
+/// Waits until the first initial set is in the queue, and removes its receiver. Cancel safe.
 pub(crate) async fn next_synced(initial: &mut InitialSets) {
     if let Some(synced) = initial.front_mut() {
         // A pump that ends without an initial set is reported by its task.
@@ -39,7 +37,6 @@ pub(crate) fn remind(status: &ControllerStatus, kind: &Kind) {
     );
 }
 
-/// Returns the error of a controller if its kinds did not sync within `timeout`.
 pub(crate) fn sync_error(
     status: &ControllerStatus,
     kind: Kind,

@@ -19,7 +19,6 @@ pub(crate) struct OverdueReconciles<R> {
     reported: HashSet<(R, Instant)>,
 }
 
-/// What one look found.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Overdue<R> {
     /// The number of reconciles that take too long.
@@ -38,7 +37,6 @@ impl<R: RequestKey> OverdueReconciles<R> {
         }
     }
 
-    /// Looks at the held requests, each with the start of its reconcile.
     pub(crate) fn look(&mut self, held: Vec<(R, Instant)>, now: Instant) -> Overdue<R> {
         let taken = |since: &Instant| now.saturating_duration_since(*since);
         let mut late = held;

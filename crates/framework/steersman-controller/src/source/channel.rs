@@ -1,12 +1,10 @@
 //! Handle: a bounded channel of objects that cause requests.
 
-use std::error::Error;
-use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use futures::future::{BoxFuture, FutureExt};
+use async_trait::async_trait;
 use futures::stream::{Stream, StreamExt};
 use steersman_cache::Cache;
 use steersman_informer::{Entry, Event, Origin};
@@ -58,29 +56,37 @@ pub fn channel_with_bound<T>(objects: usize) -> (ChannelSender<T>, Channel<T>) {
 ///
 /// The controller takes objects from its start to its end. Before the start objects wait in the channel up to its
 /// bound, also on a replica that does not lead. At the end the waiting objects are dropped, and later sends fail.
+#[derive(derive_more::Debug)]
+#[debug("Channel {{ waiting: {}, .. }}", receiver.len())]
 #[must_use = "a channel that no controller takes fills up"]
 pub struct Channel<T> {
     receiver: mpsc::Receiver<Arc<T>>,
 }
 
 /// The sending end of a [`Channel`]. Cheap to clone; the channel ends when all clones are dropped.
+#[derive(derive_more::Debug)]
+#[debug("ChannelSender {{ free: {}, .. }}", sender.capacity())]
 pub struct ChannelSender<T> {
     sender: mpsc::Sender<Arc<T>>,
 }
 
 /// An object that was not sent.
+#[derive(derive_more::Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unsent<T> {
     /// The channel holds as many objects as its bound allows.
+    #[debug("Full")]
+    #[error("the channel is full: wait with `send` until the controller takes an object")]
     Full(Arc<T>),
     /// The controller has ended, or the channel was dropped.
+    #[debug("Closed")]
+    #[error("the channel is closed: its controller has ended, or was never built")]
     Closed(Arc<T>),
 }
 
-/// A watch with objects that come from a channel.
 pub(crate) struct ChannelWatch<K: Object, P: ControllerTarget> {
-    channel: Channel<K>,
-    route: EventRoute<K, P>,
+    pub(crate) channel: Channel<K>,
+    pub(crate) route: EventRoute<K, P>,
 }
 
 // === impl ChannelSender ===
@@ -129,14 +135,6 @@ impl<T> Clone for ChannelSender<T> {
     }
 }
 
-impl<T> fmt::Debug for ChannelSender<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ChannelSender")
-            .field("free", &self.sender.capacity())
-            .finish_non_exhaustive()
-    }
-}
-
 // === impl Channel ===
 
 impl<T> Stream for Channel<T> {
@@ -144,14 +142,6 @@ impl<T> Stream for Channel<T> {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Arc<T>>> {
         self.receiver.poll_recv(cx)
-    }
-}
-
-impl<T> fmt::Debug for Channel<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Channel")
-            .field("waiting", &self.receiver.len())
-            .finish_non_exhaustive()
     }
 }
 
@@ -178,50 +168,16 @@ impl<T> Unsent<T> {
         matches!(self, Self::Closed(_))
     }
 }
-
-impl<T> fmt::Display for Unsent<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Full(_) => {
-                "the channel is full: wait with `send` until the controller takes an object"
-            }
-            Self::Closed(_) => {
-                "the channel is closed: its controller has ended, or was never built"
-            }
-        })
-    }
-}
-
-impl<T> fmt::Debug for Unsent<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Full(_) => "Full",
-            Self::Closed(_) => "Closed",
-        })
-    }
-}
-
-impl<T> Error for Unsent<T> {}
-
 // === impl ChannelWatch ===
 
-impl<K: Object, P: ControllerTarget> ChannelWatch<K, P> {
-    pub(crate) fn new(channel: Channel<K>, route: EventRoute<K, P>) -> Self {
-        Self { channel, route }
-    }
-
-    async fn pump(mut self, sink: Sink<P::Key>) -> PumpEnd {
+#[async_trait]
+impl<K: Object, P: ControllerTarget> AnySource<P::Key> for ChannelWatch<K, P> {
+    async fn run(mut self: Box<Self>, _: Cache, sink: Sink<P::Key>) -> PumpEnd {
         while let Some(object) = self.channel.next().await {
             let event = Event::created(Entry::new(object), Origin::Live);
             sink.handle_caused(&self.route, &event, STREAM).await;
             tokio::task::coop::consume_budget().await;
         }
         PumpEnd::Finished
-    }
-}
-
-impl<K: Object, P: ControllerTarget> AnySource<P::Key> for ChannelWatch<K, P> {
-    fn run(self: Box<Self>, _: &Cache, sink: Sink<P::Key>) -> BoxFuture<'static, PumpEnd> {
-        self.pump(sink).boxed()
     }
 }

@@ -5,6 +5,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use futures::future::{BoxFuture, FutureExt};
 use steersman_cache::Cache;
 use steersman_client::Client;
@@ -45,9 +46,11 @@ impl<R: RequestKey> Periodic<R> {
             }),
         }
     }
+}
 
-    #[expect(clippy::infinite_loop, reason = "the caller cancels by dropping")]
-    async fn run(self, sink: Sink<R>) -> PumpEnd {
+#[async_trait]
+impl<R: RequestKey> AnySource<R> for Periodic<R> {
+    async fn run(self: Box<Self>, _: Cache, sink: Sink<R>) -> PumpEnd {
         let mut jitter = Jitter::new(RandomState::new().hash_one(self.every));
         let limit = self.every.max(LIMIT);
         loop {
@@ -65,12 +68,6 @@ impl<R: RequestKey> Periodic<R> {
                 Err(_) => sink.periodic_failed(&format_args!("it took more than {limit:?}")),
             }
         }
-    }
-}
-
-impl<R: RequestKey> AnySource<R> for Periodic<R> {
-    fn run(self: Box<Self>, _: &Cache, sink: Sink<R>) -> BoxFuture<'static, PumpEnd> {
-        (*self).run(sink).boxed()
     }
 }
 

@@ -37,6 +37,8 @@ type PollFunction<K, T> = Arc<dyn Fn(Arc<K>) -> BoxFuture<'static, Result<T, Err
 
 /// The state that each object of a [`Poll`] had at the last successful call. Cheap to clone; all clones show
 /// the same states.
+#[derive(derive_more::Debug)]
+#[debug("PollResults {{ objects: {}, .. }}", states.lock().len())]
 pub struct PollResults<T> {
     states: Arc<Mutex<HashMap<ObjectKey, Arc<T>>>>,
 }
@@ -208,14 +210,6 @@ impl<T> Default for PollResults<T> {
         Self {
             states: Arc::default(),
         }
-    }
-}
-
-impl<T> fmt::Debug for PollResults<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PollResults")
-            .field("objects", &self.len())
-            .finish_non_exhaustive()
     }
 }
 

@@ -6,6 +6,7 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use async_trait::async_trait;
 use futures::future::{BoxFuture, FutureExt};
 use steersman_cache::Cache;
 use steersman_object::{Kind, Object};
@@ -17,7 +18,7 @@ use crate::handler::target::ControllerTarget;
 use crate::request::RequestKey;
 use crate::watch::declared::{Watch, WatchedKind};
 use crate::watch::optional::follow_kind;
-use crate::watch::{AnySource, EventRoute, PumpEnd, Sink};
+use crate::watch::{AnySource, PumpEnd, Sink};
 
 /// Watches that are added and removed while controllers run: for kinds that objects of the primary kind name,
 /// for example. Cheap to clone; all clones are one set.
@@ -51,6 +52,8 @@ pub struct WatchSet<P: ControllerTarget> {
 }
 
 /// A watch of a [`WatchSet`]. Dropping it removes the watch.
+#[derive(derive_more::Debug)]
+#[debug("AddedWatch {{ kind: {kind:?}, .. }}")]
 #[must_use = "dropping it removes the watch"]
 pub struct AddedWatch {
     kind: Kind,
@@ -64,32 +67,18 @@ struct WatchSetShared<R: RequestKey> {
     last_id: AtomicU64,
 }
 
-/// The watches of a set by their ids.
 type WatchMembers<R> = Arc<BTreeMap<u64, WatchMember<R>>>;
 
+#[derive(Clone)]
 struct WatchMember<R: RequestKey> {
-    watch: Arc<dyn AnyAddedWatch<R>>,
+    kind: Kind,
+    follow: Follow<R>,
     removed: CancellationToken,
 }
 
-/// A watch of an erased kind that several controllers may run.
-trait AnyAddedWatch<R: RequestKey>: Send + Sync {
-    fn kind(&self) -> &Kind;
-
-    /// Returns the task of the watch in one controller. After `removed` has fired, the handler is not called
-    /// again.
-    fn follow(
-        self: Arc<Self>,
-        cache: Cache,
-        sink: Sink<R>,
-        removed: CancellationToken,
-    ) -> BoxFuture<'static, PumpEnd>;
-}
-
-/// The source of a controller that follows a set.
-pub(crate) struct FollowedSet<P: ControllerTarget> {
-    set: WatchSet<P>,
-}
+/// Runs a watch in one controller; see [`follow_kind`].
+type Follow<R> =
+    Arc<dyn Fn(Cache, Sink<R>, CancellationToken) -> BoxFuture<'static, PumpEnd> + Send + Sync>;
 
 // === impl WatchSet ===
 
@@ -112,10 +101,13 @@ impl<P: ControllerTarget> WatchSet<P> {
     /// Nothing is declared: the roles of `cargo steersman generate` do not name the kind, even if the watch is
     /// [`Watch::owned`], and the index of [`handler::indexed`](crate::handler::indexed()) is not checked.
     pub fn add<W: Object>(&self, watch: Watch<WatchedKind<W, P>>) -> AddedWatch {
-        let route = watch.source.route;
+        let route = Arc::new(watch.source.route);
         let kind = route.kind().clone();
         let member = WatchMember {
-            watch: Arc::new(route),
+            kind: kind.clone(),
+            follow: Arc::new(move |cache, sink, removed| {
+                follow_kind(Arc::clone(&route), cache, sink, removed).boxed()
+            }),
             removed: CancellationToken::new(),
         };
         let mut id = 0;
@@ -136,8 +128,7 @@ impl<P: ControllerTarget> WatchSet<P> {
     #[must_use]
     pub fn kinds(&self) -> Vec<Kind> {
         let members = self.shared.members.borrow();
-        let kinds = members.values().map(|member| member.watch.kind().clone());
-        kinds.collect()
+        members.values().map(|member| member.kind.clone()).collect()
     }
 
     fn remove(&self, id: u64) {
@@ -180,23 +171,20 @@ impl Drop for AddedWatch {
     }
 }
 
-// === impl FollowedSet ===
+// === impl AnySource ===
 
-impl<P: ControllerTarget> FollowedSet<P> {
-    pub(crate) fn new(set: WatchSet<P>) -> Self {
-        Self { set }
-    }
-
+#[async_trait]
+impl<P: ControllerTarget> AnySource<P::Key> for WatchSet<P> {
     /// Runs the watches that are in the set, each until it is removed. Never ends by itself.
-    async fn follow(self, cache: Cache, sink: Sink<P::Key>) -> PumpEnd {
-        let mut members = self.set.shared.members.subscribe();
+    async fn run(self: Box<Self>, cache: Cache, sink: Sink<P::Key>) -> PumpEnd {
+        let mut members = self.shared.members.subscribe();
         let mut last_id = 0;
         let mut watches = JoinSet::new();
         loop {
             for (id, member) in later_than(last_id, &mut members) {
                 last_id = id;
                 let removed = member.removed.clone();
-                let task = member.watch.follow(cache.clone(), sink.clone(), removed);
+                let task = (member.follow)(cache.clone(), sink.clone(), removed);
                 watches.spawn(member.removed.run_until_cancelled_owned(task));
             }
             tokio::select! {
@@ -224,36 +212,6 @@ fn later_than<R: RequestKey>(
     later.map(|(id, member)| (*id, member.clone())).collect()
 }
 
-impl<P: ControllerTarget> AnySource<P::Key> for FollowedSet<P> {
-    fn run(self: Box<Self>, cache: &Cache, sink: Sink<P::Key>) -> BoxFuture<'static, PumpEnd> {
-        self.follow(cache.clone(), sink).boxed()
-    }
-}
-
-impl<K: Object, P: ControllerTarget> AnyAddedWatch<P::Key> for EventRoute<K, P> {
-    fn kind(&self) -> &Kind {
-        self.kind()
-    }
-
-    fn follow(
-        self: Arc<Self>,
-        cache: Cache,
-        sink: Sink<P::Key>,
-        removed: CancellationToken,
-    ) -> BoxFuture<'static, PumpEnd> {
-        follow_kind(self, cache, sink, removed).boxed()
-    }
-}
-
-impl<R: RequestKey> Clone for WatchMember<R> {
-    fn clone(&self) -> Self {
-        Self {
-            watch: Arc::clone(&self.watch),
-            removed: self.removed.clone(),
-        }
-    }
-}
-
 impl<P: ControllerTarget> Clone for WatchSet<P> {
     fn clone(&self) -> Self {
         Self {
@@ -271,13 +229,5 @@ impl<P: ControllerTarget> Default for WatchSet<P> {
 impl<P: ControllerTarget> fmt::Debug for WatchSet<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.kinds()).finish()
-    }
-}
-
-impl fmt::Debug for AddedWatch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AddedWatch")
-            .field("kind", &self.kind)
-            .finish_non_exhaustive()
     }
 }

@@ -41,9 +41,7 @@ impl<R: RequestKey> Sink<R> {
     }
 
     /// Waits until a kind has synced, or its informer has ended, and logs the wait (CTRL-43). `attempt` is the number
-    /// of waits for the event before this one.
-    ///
-    /// Cancel safe.
+    /// of waits for the event before this one. Cancel safe.
     pub(crate) async fn wait_for<K: Object, P: ControllerTarget<Key = R>>(
         &self,
         route: &EventRoute<K, P>,

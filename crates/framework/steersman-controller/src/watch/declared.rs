@@ -1,6 +1,5 @@
 //! Handle: the watch that a builder or a set takes.
 
-use std::fmt;
 use std::marker::PhantomData;
 
 use steersman_object::Object;
@@ -74,22 +73,27 @@ pub struct Watch<S> {
 
 /// The source of a [`Watch`] of a kind: objects are read as `W`s, `P` is the target of the handler, and `C` is that of
 /// the controller.
+#[derive(derive_more::Debug)]
+#[debug("WatchedKind({:?})", route.kind())]
 pub struct WatchedKind<W: Object, P: ControllerTarget, C = P> {
     pub(crate) route: EventRoute<W, P>,
     pub(crate) is_optional: bool,
-    /// Whether the controller writes the objects.
     pub(crate) is_owned: bool,
     of: PhantomData<fn(C)>,
 }
 
 /// The source of a [`Watch`] of a channel or an informer with objects of type `W`; `P` is the target of the
 /// controller.
+#[derive(derive_more::Debug)]
+#[debug("WatchedObjects({:?})", route.kind())]
 pub struct WatchedObjects<W: Object, P: ControllerTarget> {
     route: EventRoute<W, P>,
     begin: BeginSource<W, P>,
 }
 
 /// The source of a [`Watch`] that makes requests without objects; `P` is the target of the controller.
+#[derive(derive_more::Debug)]
+#[debug("WatchedRequests {{ .. }}")]
 pub struct WatchedRequests<P: ControllerTarget> {
     pub(crate) source: Box<dyn AnySource<P::Key>>,
 }
@@ -205,27 +209,5 @@ impl<W: Object, P: ControllerTarget> WatchedObjects<W, P> {
 
     pub(crate) fn into_source(self) -> Box<dyn AnySource<P::Key>> {
         (self.begin)(self.route)
-    }
-}
-
-impl<W: Object, P: ControllerTarget, C> fmt::Debug for WatchedKind<W, P, C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("WatchedKind")
-            .field(self.route.kind())
-            .finish()
-    }
-}
-
-impl<W: Object, P: ControllerTarget> fmt::Debug for WatchedObjects<W, P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("WatchedObjects")
-            .field(self.route.kind())
-            .finish()
-    }
-}
-
-impl<P: ControllerTarget> fmt::Debug for WatchedRequests<P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WatchedRequests").finish_non_exhaustive()
     }
 }

@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::handler::Requests;
 use crate::handler::target::ControllerTarget;
 use crate::request::{ClusterName, RequestKey};
-use crate::status::{HandlerError, HandlerPanic};
+use crate::status::HandlerFailure;
 use crate::watch::{EventRoute, Sink, requests_of};
 
 impl<R: RequestKey> Sink<R> {
@@ -60,7 +60,7 @@ impl<R: RequestKey> Sink<R> {
     ) {
         for attempt in 0.. {
             let requests = Requests::with_defaults(defaults);
-            let begin = || route.handle_async(event, &self.client, requests);
+            let begin = || route.handler.handle_async(event, &self.client, requests);
             let ended = match catch_unwind(AssertUnwindSafe(begin)) {
                 Ok(None) => return,
                 Ok(Some(handling)) => AssertUnwindSafe(handling).catch_unwind().await,
@@ -79,7 +79,6 @@ impl<R: RequestKey> Sink<R> {
         }
     }
 
-    /// Adds the requests of an event to the queue, with the event as their cause.
     fn add<K: Object, P: ControllerTarget<Key = R>>(
         &self,
         route: &EventRoute<K, P>,
@@ -108,13 +107,7 @@ impl<R: RequestKey> Sink<R> {
         event: &Event<K>,
         payload: &(dyn Any + Send),
     ) {
-        let panic = HandlerPanic {
-            kind: route.kind().clone(),
-            watch: self.watch,
-            cluster: self.cluster.clone(),
-            key: event.key().clone(),
-            message: panic_text(payload).to_owned(),
-        };
+        let panic = self.failure(route, event, panic_text(payload).to_owned());
         self.metrics.handler_panicked(&panic.kind);
         tracing::error!(
             controller = self.status.controller(),
@@ -136,13 +129,7 @@ impl<R: RequestKey> Sink<R> {
         event: &Event<K>,
         error: &Error,
     ) {
-        let error = HandlerError {
-            kind: route.kind().clone(),
-            watch: self.watch,
-            cluster: self.cluster.clone(),
-            key: event.key().clone(),
-            message: error.chain(),
-        };
+        let error = self.failure(route, event, error.chain());
         self.source_metrics.handler_failed(&error.kind);
         tracing::error!(
             controller = self.status.controller(),
@@ -155,5 +142,20 @@ impl<R: RequestKey> Sink<R> {
              other events go on"
         );
         self.status.handler_failed(error);
+    }
+
+    fn failure<K: Object, P: ControllerTarget<Key = R>>(
+        &self,
+        route: &EventRoute<K, P>,
+        event: &Event<K>,
+        message: String,
+    ) -> HandlerFailure {
+        HandlerFailure {
+            kind: route.kind().clone(),
+            watch: self.watch,
+            cluster: self.cluster.clone(),
+            key: event.key().clone(),
+            message,
+        }
     }
 }

@@ -20,17 +20,14 @@ use crate::request::{Request, RequestKey};
 use crate::watch::optional::OptionalWatch;
 use crate::watch::{AnySource as _, AnyWatch as _, EventRoute, Pump, PumpEnd, Sink};
 
-/// A watch of a kind in each cluster.
 pub(crate) struct ClusterWatch<K: Object> {
-    route: EventRoute<K, Keyed<Request>>,
-    is_optional: bool,
+    pub(crate) route: EventRoute<K, Keyed<Request>>,
+    pub(crate) is_optional: bool,
 }
 
-/// A [`ClusterWatch`] of an erased kind.
 pub(crate) trait AnyClusterWatch<R: RequestKey>: Send + Sync {
     fn kind(&self) -> &Kind;
 
-    /// Makes the kind known to the cache of one cluster.
     fn declare(&self, cache: &Cache) -> Result<(), Error>;
 
     /// Subscribes to the kind in one cluster, and returns one task per subscription.
@@ -64,7 +61,6 @@ pub(crate) async fn follow<R: RequestKey>(
     }
 }
 
-/// Watches one cluster until it is removed.
 async fn follow_one<R: RequestKey>(
     watch: Arc<dyn AnyClusterWatch<R>>,
     member: ClusterMember,
@@ -96,12 +92,6 @@ async fn follow_one<R: RequestKey>(
 
 // === impl ClusterWatch ===
 
-impl<K: Object> ClusterWatch<K> {
-    pub(crate) fn new(route: EventRoute<K, Keyed<Request>>, is_optional: bool) -> Self {
-        Self { route, is_optional }
-    }
-}
-
 impl<K: Object> AnyClusterWatch<ClusterRequest> for ClusterWatch<K> {
     fn kind(&self) -> &Kind {
         self.route.kind()
@@ -129,7 +119,7 @@ impl<K: Object> AnyClusterWatch<ClusterRequest> for ClusterWatch<K> {
         if !self.is_optional {
             return Box::new(route).start(member.cache(), &sink);
         }
-        let run = Box::new(OptionalWatch::new(route)).run(member.cache(), sink);
+        let run = Box::new(OptionalWatch(route)).run(member.cache().clone(), sink);
         let (_, synced) = oneshot::channel();
         Ok(vec![Pump { synced, run }])
     }

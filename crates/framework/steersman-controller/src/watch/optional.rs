@@ -6,7 +6,8 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::{BoxFuture, FutureExt, select_all};
+use async_trait::async_trait;
+use futures::future::{FutureExt, select_all};
 use futures::stream::{FuturesUnordered, StreamExt};
 use steersman_cache::Cache;
 use steersman_cache::InformerState;
@@ -25,12 +26,8 @@ use crate::watch::{AnySource, EventRoute, PumpEnd, Sink};
 /// The pause between two questions whether the server serves the kind, before jitter.
 const PAUSE: Duration = Duration::from_secs(30);
 
-/// A watch that its controller does not wait for.
-pub(crate) struct OptionalWatch<K: Object, P: ControllerTarget> {
-    route: Arc<EventRoute<K, P>>,
-}
+pub(crate) struct OptionalWatch<K: Object, P: ControllerTarget>(pub(crate) EventRoute<K, P>);
 
-/// Asks the server whether it serves a kind.
 struct ServedKind {
     kind: Kind,
     client: Client,
@@ -38,17 +35,12 @@ struct ServedKind {
     jitter: Jitter,
 }
 
-/// Why a watch of a kind that was served ended.
 enum OptionalEnd {
-    /// The server serves the kind no more.
     NotServed,
-    /// The informer was removed from the cache.
     InformerRemoved,
-    /// The cache has stopped.
     CacheStopped,
 }
 
-/// Handles the events of an optional watch until the watch is removed.
 struct OptionalEvents<K: Object, P: ControllerTarget> {
     route: Arc<EventRoute<K, P>>,
     sink: Sink<P::Key>,
@@ -56,21 +48,14 @@ struct OptionalEvents<K: Object, P: ControllerTarget> {
     removed: CancellationToken,
 }
 
-impl<K: Object, P: ControllerTarget> OptionalWatch<K, P> {
-    pub(crate) fn new(route: EventRoute<K, P>) -> Self {
-        Self {
-            route: Arc::new(route),
-        }
-    }
-}
-
+#[async_trait]
 impl<K: Object, P: ControllerTarget> AnySource<P::Key> for OptionalWatch<K, P> {
     fn watched_kind(&self) -> Option<&Kind> {
-        Some(self.route.kind())
+        Some(self.0.kind())
     }
 
-    fn run(self: Box<Self>, cache: &Cache, sink: Sink<P::Key>) -> BoxFuture<'static, PumpEnd> {
-        follow_kind(self.route, cache.clone(), sink, CancellationToken::new()).boxed()
+    async fn run(self: Box<Self>, cache: Cache, sink: Sink<P::Key>) -> PumpEnd {
+        follow_kind(Arc::new(self.0), cache, sink, CancellationToken::new()).await
     }
 }
 

@@ -1,6 +1,5 @@
 //! Words: what a builder lets a worker do besides reconciling.
 
-use std::fmt;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -13,10 +12,8 @@ use crate::error::Error;
 pub(crate) type ReportFailure<R> =
     Box<dyn for<'a> Fn(&'a Context, &'a R, &'a Error) -> BoxFuture<'a, ()> + Send + Sync>;
 
-/// Returns whether a cache holds the object of a request.
 type Exists<R> = dyn Fn(&Cache, &R) -> bool + Send + Sync;
 
-/// What a worker does besides reconciling.
 pub(crate) struct Hooks<R> {
     pub(crate) on_error: Option<ReportFailure<R>>,
     pub(crate) at_least_every: Option<AtLeastEvery<R>>,
@@ -27,23 +24,4 @@ pub(crate) struct AtLeastEvery<R> {
     pub(crate) interval: Duration,
     /// Returns whether the cache holds the object of a request.
     pub(crate) exists: Box<Exists<R>>,
-}
-
-impl<R> Default for Hooks<R> {
-    fn default() -> Self {
-        Self {
-            on_error: None,
-            at_least_every: None,
-        }
-    }
-}
-
-impl<R> fmt::Debug for Hooks<R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let interval = self.at_least_every.as_ref().map(|every| every.interval);
-        f.debug_struct("Hooks")
-            .field("on_error", &self.on_error.is_some())
-            .field("at_least_every", &interval)
-            .finish()
-    }
 }

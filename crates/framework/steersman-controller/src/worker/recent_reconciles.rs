@@ -1,7 +1,6 @@
 //! Handle: the last reconciles of one controller.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,6 +11,7 @@ use crate::request::RequestKey;
 use crate::status::recent::{RecentReconcile, ReconcileResult};
 
 /// The last reconciles of one controller. Cheap to clone; clones share them.
+#[derive(Clone)]
 pub(crate) struct RecentReconciles<R> {
     kept: Arc<Mutex<VecDeque<Kept<R>>>>,
 }
@@ -39,7 +39,6 @@ impl<R: RequestKey> RecentReconciles<R> {
         }
     }
 
-    /// Keeps a reconcile, in place of the oldest.
     pub(crate) fn keep(&self, reconcile: Kept<R>) {
         let mut kept = self.kept.lock();
         let oldest = match kept.len() < MOST {
@@ -72,22 +71,6 @@ impl<R: RequestKey> Kept<R> {
             ended: self.ended,
             next_in: self.next_in,
         }
-    }
-}
-
-impl<R> Clone for RecentReconciles<R> {
-    fn clone(&self) -> Self {
-        Self {
-            kept: Arc::clone(&self.kept),
-        }
-    }
-}
-
-impl<R> fmt::Debug for RecentReconciles<R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RecentReconciles")
-            .field("kept", &self.kept.lock().len())
-            .finish()
     }
 }
 

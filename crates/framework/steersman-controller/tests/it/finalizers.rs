@@ -8,8 +8,8 @@ use parking_lot::Mutex;
 use serde_json::json;
 use steersman_apiserver::faults::Verb;
 use steersman_controller::{
-    Action, CleanUp, CleanUpError, Context, Controller, Error, Finalized, Finalizers, Reconciler,
-    reconcile,
+    Action, CleanUp, Context, Controller, ControllerError, Error, Finalized, Finalizers,
+    Reconciler, reconcile,
 };
 
 use crate::sites::Site;
@@ -73,11 +73,11 @@ fn reconciler(note: &Record, finalizers: Finalizers<Site>) -> impl Reconciler {
                 }
                 Ok(Finalized::Leaving(action)) => Ok(action),
                 Err(error) => {
-                    let failed = error.downcast_ref::<CleanUpError>();
-                    note.note(&format!(
-                        "failed {:?}",
-                        failed.map(|failed| &failed.finalizer)
-                    ));
+                    let finalizer = match error.downcast_ref() {
+                        Some(ControllerError::CleanUp { finalizer, .. }) => Some(finalizer),
+                        _ => None,
+                    };
+                    note.note(&format!("failed {finalizer:?}"));
                     Err(error)
                 }
             }

@@ -6,7 +6,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde_json::{Value, json};
 use steersman_controller::{
-    Action, Context, Controller, Error, OwnedError, Request, handler, reconcile,
+    Action, Context, Controller, ControllerError, Error, Request, handler, reconcile,
 };
 use steersman_object::ObjectKey;
 
@@ -110,8 +110,10 @@ async fn a_kind_that_is_not_declared_as_owned_is_refused() {
         let note = of_kind.clone();
         async move {
             let refused = ctx.owned::<Secret>().await.map(drop).unwrap_err();
-            let is_undeclared =
-                matches!(refused.downcast_ref(), Some(OwnedError::NotDeclared { .. }));
+            let is_undeclared = matches!(
+                refused.downcast_ref(),
+                Some(ControllerError::NotOwned { .. })
+            );
             note.note(&format!("{is_undeclared} {refused}"));
             Ok::<_, Error>(Action::done())
         }
@@ -129,7 +131,10 @@ async fn a_kind_that_is_not_declared_as_owned_is_refused() {
         let note = note.clone();
         async move {
             let refused = ctx.owned::<ConfigMap>().await.map(drop).unwrap_err();
-            let has_none = matches!(refused.downcast_ref(), Some(OwnedError::NoObject { .. }));
+            let has_none = matches!(
+                refused.downcast_ref(),
+                Some(ControllerError::NoOwner { .. })
+            );
             note.note(&has_none);
             Ok::<_, Error>(Action::done())
         }

@@ -138,7 +138,6 @@ pub(crate) fn connect_webhooks(
     Ok((definitions, Some(webhooks)))
 }
 
-/// Registers the metrics of definitions, unless they have metrics of their own or there are none.
 pub(crate) fn with_metrics(
     definitions: Crds,
     registry: &prometheus::Registry,
@@ -150,7 +149,6 @@ pub(crate) fn with_metrics(
     Ok(definitions.metrics(metrics))
 }
 
-/// Returns why definitions were refused.
 fn refusals(definitions: &Crds) -> Vec<String> {
     let statuses = definitions.statuses().into_iter();
     let refused = statuses.filter(|status| status.phase == CrdPhase::Refused);

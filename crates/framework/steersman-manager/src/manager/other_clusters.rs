@@ -43,10 +43,11 @@ impl Manager {
         let (client_config, options, client) = measured.map_err(Error::Metrics)?;
         let cluster = Cluster::with_client_options(client_config, options, client)?
             .measured(&registry)?
-            .preflight(self.shared.cluster.has_preflight())
+            .preflight(self.shared.cluster.preflight)
             .counting_within(self.shared.cluster.client())
             .named(name.clone());
-        let (member, run) = added.add(name, cluster, registry)?;
+        let added_cluster = added.add(name, cluster, registry);
+        let (member, run) = added_cluster.map_err(|error| Error::Cluster(Box::new(error)))?;
         if let Err(error) = self.add(run) {
             added.remove_member(&member);
             return Err(error);

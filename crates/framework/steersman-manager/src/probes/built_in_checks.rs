@@ -53,7 +53,7 @@ impl Monitor {
             Check {
                 name: "client-certificates",
                 is_ok: true,
-                findings: self.client_certificates(),
+                findings: self.client_certificates.lock().values().cloned().collect(),
             },
         ]
     }
@@ -61,13 +61,13 @@ impl Monitor {
     /// Returns the checks of liveness (HEALTH-3): `tasks` passes if no task of the framework has ended, `workers` if
     /// the workers with ready keys take or finish some, and `reflectors` if each reflector is active in its time.
     pub(crate) fn live_checks(&self, now: Instant) -> [Check; 3] {
-        let ended = self.ended_tasks();
+        let ended = self.ended_tasks.lock().clone();
         let mut stalls = Vec::new();
         for status in self.controllers() {
             let name = status.controller();
             // Read without the lock, because the queue has a lock of its own.
             let work = status.work();
-            if let Some(stall) = self.liveness().handle_observation(name, work, now) {
+            if let Some(stall) = self.liveness.lock().handle_observation(name, work, now) {
                 let ready = match stall.ready {
                     1 => "1 key is ready, and".to_owned(),
                     ready => format!("{ready} keys are ready, and"),
@@ -115,7 +115,7 @@ impl Monitor {
 
     /// Returns the informers of all clusters; those of further clusters with the name of the cluster.
     fn informers(&self) -> Vec<(Option<String>, InformerReport)> {
-        let clusters = self.clusters().into_iter().enumerate();
+        let clusters = self.clusters.lock().clone().into_iter().enumerate();
         let of_cluster = clusters.flat_map(|(position, (cluster, cache))| {
             let cluster = (position > 0).then_some(cluster);
             let reports = cache.informer_reports();
@@ -126,7 +126,6 @@ impl Monitor {
         of_cluster.collect()
     }
 
-    /// Adds the manager's own sections of diagnostics.
     pub(crate) fn describe_in(self: &Arc<Self>, diagnostics: &Diagnostics) {
         let monitor = Arc::clone(self);
         diagnostics.add("health", move || checks(&monitor.health().checks()));
@@ -152,7 +151,7 @@ impl Monitor {
         });
         let monitor = Arc::clone(self);
         diagnostics.add("tasks", move || {
-            let tasks = monitor.tasks().into_iter();
+            let tasks = monitor.tasks.lock().clone().into_iter();
             tasks
                 .map(|(name, group)| json!({ "name": name, "group": group.to_string() }))
                 .collect()

@@ -28,9 +28,7 @@ const REASON: &str = "LeaderElection";
 pub(crate) struct WorkAtEnd {
     /// Whether the runnables of the leader were started.
     pub(crate) has_led: bool,
-    /// Whether tasks were left behind.
     pub(crate) tasks: bool,
-    /// Whether writes are in flight.
     pub(crate) writes: bool,
 }
 
@@ -49,13 +47,11 @@ pub(crate) struct ManagerElection {
     leadership: Option<Leadership>,
     /// Whether the runnables of the leader were started.
     leads: watch::Sender<bool>,
-    /// The workers of all controllers.
     workers: TaskTracker,
     recorder: EventRecorder,
 }
 
 impl ManagerElection {
-    /// `recorder` records the Events about the Lease.
     pub(crate) fn new(elector: Option<Elector>, recorder: EventRecorder) -> Self {
         Self {
             recorder,
@@ -114,7 +110,6 @@ impl ManagerElection {
         self.leads.subscribe()
     }
 
-    /// Returns the tracker of the workers of all controllers.
     pub(crate) fn workers(&self) -> TaskTracker {
         self.workers.clone()
     }
@@ -130,10 +125,6 @@ impl Campaign {
     }
 
     /// Begins to request the lease.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::LeaderElection`] if the thread of the elector cannot be started.
     pub(crate) fn start(&mut self) -> Result<(), Error> {
         if let Some(elector) = &mut self.elector {
             elector.start().map_err(Error::LeaderElection)?;
@@ -169,7 +160,6 @@ impl Campaign {
         }
     }
 
-    /// Returns whether the lease is requested.
     pub(crate) fn is_candidate(&self) -> bool {
         self.elector.is_some() && self.is_started
     }

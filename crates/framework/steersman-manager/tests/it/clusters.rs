@@ -12,7 +12,7 @@ use steersman_apiserver::faults::{Answer, Verb};
 use steersman_cache::CacheOptions;
 use steersman_client::ClientOptions;
 use steersman_controller::{
-    Action, ClusterError, ClusterName, ClusterRequest, Context, Controller,
+    Action, ClusterName, ClusterRequest, Context, Controller, ControllerError,
     Error as ReconcileError, Reconciler, Watch, handler,
 };
 use steersman_manager::{Error, Manager};
@@ -403,16 +403,19 @@ async fn a_cluster_is_refused_by_name_or_by_its_cache_options() {
     add("west", CacheOptions::new()).unwrap();
     for taken in ["west", "local"] {
         let refused = add(taken, CacheOptions::new());
-        let Err(Error::Cluster(ClusterError::DuplicateName { cluster })) = refused else {
+        let Err(Error::Cluster(error)) = &refused else {
             panic!("{refused:?}");
+        };
+        let ControllerError::DuplicateCluster { cluster } = &**error else {
+            panic!("{error:?}");
         };
         assert_eq!(cluster.as_str(), taken);
     }
     let refused = add(" ", CacheOptions::new());
-    assert!(matches!(
-        refused,
-        Err(Error::Cluster(ClusterError::EmptyName))
-    ));
+    let Err(Error::Cluster(error)) = refused else {
+        panic!("{refused:?}");
+    };
+    assert!(matches!(*error, ControllerError::EmptyClusterName));
     // Without a member: none of the refused clusters counts, and its name is free.
     assert_eq!(manager.clusters().list().len(), 1);
 
@@ -421,7 +424,7 @@ async fn a_cluster_is_refused_by_name_or_by_its_cache_options() {
     drop(other.cache().begin().unwrap());
     let (cache, client) = (other.cache().clone(), other.client().clone());
     let refused = manager.clusters().add("ended", cache, client).unwrap_err();
-    let ClusterError::Watch { cluster, kind, .. } = &refused else {
+    let ControllerError::WatchInCluster { cluster, kind, .. } = &refused else {
         panic!("{refused:?}");
     };
     assert_eq!((cluster.as_str(), kind.plural()), ("ended", "configmaps"));

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::task::Poll as Progress;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use futures::future::{BoxFuture, FutureExt, poll_fn};
 use futures::stream::{BoxStream, FuturesUnordered, SelectAll, StreamExt, once, unfold};
 use steersman_cache::Cache;
@@ -26,7 +27,6 @@ use crate::request::RequestKey;
 use crate::watch::followed_namespaces::FollowedNamespaces;
 use crate::watch::{AnySource, PumpEnd, Sink};
 
-/// The running poll of a controller.
 struct Polling<K: Object, T, R: RequestKey> {
     schedule: PollSchedule,
     function: PollFunction<K, T>,
@@ -48,7 +48,6 @@ enum PollDelivery<K: Object> {
     Ended(NamespacedInformer<K>),
 }
 
-/// A call that ended.
 struct Returned<T> {
     call: PollCall,
     /// The state of the object when the call began.
@@ -57,13 +56,14 @@ struct Returned<T> {
     state: Result<Option<T>, Error>,
 }
 
+#[async_trait]
 impl<K, T, R> AnySource<R> for Poll<K, T>
 where
     K: TypedObject,
     T: PartialEq + Send + Sync + 'static,
     R: RequestKey + From<ObjectKey>,
 {
-    fn run(self: Box<Self>, cache: &Cache, sink: Sink<R>) -> BoxFuture<'static, PumpEnd> {
+    async fn run(self: Box<Self>, cache: Cache, sink: Sink<R>) -> PumpEnd {
         let seed = RandomState::new().hash_one(self.every);
         let polling = Polling {
             schedule: PollSchedule::new(self.every, self.max_concurrent, seed),
@@ -71,13 +71,13 @@ where
             limit: self.limit,
             results: self.results,
             kind: Kind::of::<K>(),
-            cache: cache.clone(),
+            cache,
             sink,
             namespaces: FollowedNamespaces::default(),
             informers: HashMap::new(),
             deliveries: SelectAll::new(),
         };
-        polling.run().boxed()
+        polling.run().await
     }
 }
 
@@ -193,7 +193,6 @@ where
         ended.map(returned).boxed()
     }
 
-    /// Returns the informer that holds the object of a key.
     fn informer_of(&self, key: &ObjectKey) -> Option<NamespacedInformer<K>> {
         let named = key.namespace().map(Arc::from);
         let informer = self.informers.get(&named);

@@ -9,7 +9,6 @@ use steersman_object::{Jitter, ObjectKey};
 /// interval.
 const MOST_INTERVALS: u32 = 8;
 
-/// The calls for the objects of one poll.
 #[derive(Debug)]
 pub(crate) struct PollSchedule {
     every: Duration,
@@ -24,13 +23,11 @@ pub(crate) struct PollSchedule {
     running: usize,
 }
 
-/// An object under its key.
 #[derive(Debug)]
 struct Polled {
     /// Different for an object that was deleted and created again under the same key.
     id: u64,
     call: CallState,
-    /// The number of consecutive failures.
     failures: u32,
 }
 
@@ -55,7 +52,6 @@ pub(crate) struct PollCall {
     id: u64,
 }
 
-/// What the end of a call means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CallEnd {
     /// The call returned a state of the object.
