@@ -1,8 +1,7 @@
 //! Handle: the command line of an operator.
 
-use std::error::Error;
+use std::error::Error as StdError;
 use std::ffi::OsString;
-use std::fmt;
 use std::marker::PhantomData;
 use std::process::ExitCode;
 use std::sync::OnceLock;
@@ -15,7 +14,7 @@ use steersman_manager::ManagerBuilder;
 use tracing_subscriber::util::TryInitError;
 
 use crate::config::Config;
-use crate::error::ConfigError;
+use crate::error::Error;
 use crate::flags::{LogFormat, SettingFlags};
 use crate::kubebuilder::KubebuilderFlags;
 use crate::log::{LogLevel, write_last_error};
@@ -42,7 +41,7 @@ use crate::settings::{OperatorSettings, SETTINGS, Setting};
 /// let program = Program::parse_from(words);
 /// let config = program.operator.config()?;
 /// assert_eq!(config.namespaces(), ["web", "shop"]);
-/// # Ok::<_, steersman_cli::ConfigError>(())
+/// # Ok::<_, steersman_cli::Error>(())
 /// ```
 pub type Args = OperatorArgs<NoSettings>;
 
@@ -73,8 +72,10 @@ pub type Args = OperatorArgs<NoSettings>;
 /// let config = args.config()?;
 /// assert_eq!(config.operator.default_image.as_deref(), Some("nginx:1.30"));
 /// # std::fs::remove_file(&file).unwrap();
-/// # Ok::<_, steersman_cli::ConfigError>(())
+/// # Ok::<_, steersman_cli::Error>(())
 /// ```
+#[derive(derive_more::Debug)]
+#[debug("{flags:?}")]
 pub struct OperatorArgs<T> {
     flags: SettingFlags,
     kubebuilder: KubebuilderFlags,
@@ -95,8 +96,8 @@ impl<T: OperatorSettings> OperatorArgs<T> {
     ///
     /// # Errors
     ///
-    /// [`ConfigError`] with the source, the key and the allowed values.
-    pub fn config(&self) -> Result<Config<T>, ConfigError> {
+    /// [`Error`] with the source, the key and the allowed values.
+    pub fn config(&self) -> Result<Config<T>, Error> {
         self.config_with(|name| std::env::var_os(name))
     }
 
@@ -108,7 +109,7 @@ impl<T: OperatorSettings> OperatorArgs<T> {
     pub fn config_with(
         &self,
         variable: impl Fn(&str) -> Option<OsString>,
-    ) -> Result<Config<T>, ConfigError> {
+    ) -> Result<Config<T>, Error> {
         let flags = self.kubebuilder.apply(self.flags.clone());
         Config::read(&flags, self.log.get().cloned(), variable)
     }
@@ -117,8 +118,8 @@ impl<T: OperatorSettings> OperatorArgs<T> {
     ///
     /// # Errors
     ///
-    /// The errors of [`config`](Self::config), and [`ConfigError::Logging`] if the process has a subscriber already.
-    pub fn init_logging(&self) -> Result<LogLevel, ConfigError> {
+    /// The errors of [`config`](Self::config), and [`Error::Logging`] if the process has a subscriber already.
+    pub fn init_logging(&self) -> Result<LogLevel, Error> {
         let config = self.config()?;
         let level = LogLevel::init(config.log_level(), config.log_format())?;
         self.warn_of_kubebuilder();
@@ -127,9 +128,9 @@ impl<T: OperatorSettings> OperatorArgs<T> {
 
     /// Sets up the log of the process like [`init_logging`](Self::init_logging), but keeps the log that the process
     /// has: a process has one log, and may run several programs after each other.
-    pub(crate) fn init_or_keep_logging(&self) -> Result<(), ConfigError> {
+    pub(crate) fn init_or_keep_logging(&self) -> Result<(), Error> {
         match self.init_logging() {
-            Err(ConfigError::Logging(error)) if error.is::<TryInitError>() => {
+            Err(Error::Logging(error)) if error.is::<TryInitError>() => {
                 self.warn_of_kubebuilder();
                 Ok(())
             }
@@ -155,7 +156,7 @@ impl<T: OperatorSettings> OperatorArgs<T> {
     /// ```
     pub fn exit_code(
         &self,
-        ended: Result<(), impl Into<Box<dyn Error + Send + Sync>>>,
+        ended: Result<(), impl Into<Box<dyn StdError + Send + Sync>>>,
     ) -> ExitCode {
         let Err(error) = ended else {
             return ExitCode::SUCCESS;
@@ -187,7 +188,7 @@ impl<T: OperatorSettings> OperatorArgs<T> {
     /// # Cancel safety
     ///
     /// Cancel safe.
-    pub async fn manager(&self, name: &str) -> Result<ManagerBuilder, ConfigError> {
+    pub async fn manager(&self, name: &str) -> Result<ManagerBuilder, Error> {
         let config = self.config()?;
         config.manager(name).await
     }
@@ -299,12 +300,6 @@ impl<T> Clone for OperatorArgs<T> {
             log: self.log.clone(),
             operator: PhantomData,
         }
-    }
-}
-
-impl<T> fmt::Debug for OperatorArgs<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.flags.fmt(f)
     }
 }
 

@@ -16,7 +16,7 @@ use steersman_webhook::WebhookServer;
 
 use crate::console::Console;
 use crate::controller_setting::{BackoffSetting, NamedSetting, by_controller};
-use crate::error::ConfigError;
+use crate::error::Error;
 use crate::file::{FileContent, read_log_format, read_operator, read_settings};
 use crate::flags::{LogFormat, SettingFlags};
 use crate::layer::{Given, defaults, layer, of_environment, of_program};
@@ -34,9 +34,7 @@ pub struct Config<T> {
     kubeconfig: Option<PathBuf>,
     controllers: Vec<NamedSetting>,
     log: Option<LogLevel>,
-    /// The version of the program, if it stated one.
     version: Option<String>,
-    /// The values of the program's own flags, if it has some.
     args: Option<OwnValues>,
     /// The settings of the program itself, below `operator` in the file.
     pub operator: T,
@@ -45,19 +43,17 @@ pub struct Config<T> {
 /// The values of the flags of a program, of a type that only the program knows.
 pub(crate) type OwnValues = Arc<dyn Any + Send + Sync>;
 
-/// The text of a configuration file.
 struct FileText {
     path: PathBuf,
     text: String,
 }
 
 impl<T: OperatorSettings> Config<T> {
-    /// Reads the environment and the file.
     pub(crate) fn read(
         flags: &SettingFlags,
         log: Option<LogLevel>,
         variable: impl Fn(&str) -> Option<std::ffi::OsString>,
-    ) -> Result<Self, ConfigError> {
+    ) -> Result<Self, Error> {
         let environment = layer(&of_environment(&variable)?)?;
         let path = flags.config.as_ref().or(environment.config.as_ref());
         let file = path.map(|path| FileText::read(path)).transpose()?;
@@ -86,7 +82,7 @@ impl<T: OperatorSettings> Config<T> {
         let all = flags.clone().or(environment).or(from_file).or(defaults);
         let flags = without_empty_values(all);
         if flags.webhook_inject_ca_from.is_some() && flags.webhook_cert_path.is_none() {
-            return Err(ConfigError::Lacks {
+            return Err(Error::Lacks {
                 key: "webhook-inject-ca-from",
                 lacking: "webhook-cert-path",
                 reason: "cert-manager keeps the certificate in a Secret, which a volume mounts as a folder",
@@ -241,7 +237,6 @@ impl<T> Config<T> {
         self.args.as_deref()?.downcast_ref()
     }
 
-    /// Sets the values of the program's own flags.
     pub(crate) fn with_args(mut self, args: Option<OwnValues>) -> Self {
         self.args = args;
         self
@@ -252,13 +247,13 @@ impl<T> Config<T> {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::Connect`]; [`is_no_config`](ConfigError::is_no_config) if there is nothing to connect to. No
+    /// [`Error::Connect`]; [`is_no_config`](Error::is_no_config) if there is nothing to connect to. No
     /// request is sent.
     ///
     /// # Cancel safety
     ///
     /// Cancel safe.
-    pub async fn connect(&self) -> Result<ClientConfig, ConfigError> {
+    pub async fn connect(&self) -> Result<ClientConfig, Error> {
         let mut choice = ConfigChoice::new();
         if let Some(path) = &self.kubeconfig {
             choice = choice.kubeconfig(path);
@@ -267,7 +262,7 @@ impl<T> Config<T> {
             choice = choice.context(context);
         }
         let found = ClientConfig::infer_with(&choice).await;
-        found.map_err(ConfigError::Connect)
+        found.map_err(Error::Connect)
     }
 
     /// Begins to declare a manager with every setting of the configuration. The program is called `name` in
@@ -283,7 +278,7 @@ impl<T> Config<T> {
     /// # Cancel safety
     ///
     /// Cancel safe.
-    pub async fn manager(&self, name: &str) -> Result<ManagerBuilder, ConfigError> {
+    pub async fn manager(&self, name: &str) -> Result<ManagerBuilder, Error> {
         Ok(self.manager_over(self.connect().await?, name))
     }
 
@@ -410,11 +405,11 @@ fn files(folder: &Path, chain: Option<&str>, key: Option<&str>) -> TlsOptions {
 const FRAMEWORK: &str = concat!("steersman-", env!("CARGO_PKG_VERSION"));
 
 impl FileText {
-    fn read(path: &Path) -> Result<Self, ConfigError> {
+    fn read(path: &Path) -> Result<Self, Error> {
         let path = path.to_owned();
         match std::fs::read_to_string(&path) {
             Ok(text) => Ok(Self { path, text }),
-            Err(source) => Err(ConfigError::Read { path, source }),
+            Err(source) => Err(Error::Read { path, source }),
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::json_log::text_line;
 /// let args = steersman_cli::Args::parse_from(["program"]);
 /// let console = args.config()?.console();
 /// console.say(format_args!("listening at {}", "http://127.0.0.1:8080"));
-/// # Ok::<_, steersman_cli::ConfigError>(())
+/// # Ok::<_, steersman_cli::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Console {

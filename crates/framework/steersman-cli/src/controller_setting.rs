@@ -6,6 +6,8 @@ use std::time::Duration;
 use steersman_controller::{ControllerSettings, Priority};
 use steersman_object::parse_duration;
 
+use crate::named_value::{parse_delay, parse_workers};
+
 /// The keys of a setting of one controller.
 pub const CONTROLLER_KEYS: [&str; 8] = [
     "max-concurrent-reconciles",
@@ -18,14 +20,12 @@ pub const CONTROLLER_KEYS: [&str; 8] = [
     "lower-priority-share",
 ];
 
-/// One setting of one controller.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct NamedSetting {
     pub(crate) controller: String,
     pub(crate) value: ControllerValue,
 }
 
-/// The value of a setting of a controller.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum ControllerValue {
     MaxConcurrentReconciles(usize),
@@ -46,10 +46,6 @@ pub(crate) struct BackoffSetting {
 }
 
 /// Reads `NAME.KEY=VALUE`. The name of a controller may contain dots.
-///
-/// # Errors
-///
-/// A text that names the form, the known keys, or the values of the key.
 pub(crate) fn parse_named(text: &str) -> Result<NamedSetting, String> {
     let form =
         || "the form is NAME.KEY=VALUE, such as website.max-concurrent-reconciles=8".to_owned();
@@ -65,24 +61,15 @@ pub(crate) fn parse_named(text: &str) -> Result<NamedSetting, String> {
 }
 
 /// Reads the value of a setting of a controller.
-///
-/// # Errors
-///
-/// A text that names the known keys, or the values of the key.
 pub(crate) fn parse_value(key: &str, value: &str) -> Result<ControllerValue, String> {
-    let delay = |value: &str| match parse_duration(value)? {
-        Duration::ZERO => Err("the delay is greater than zero".to_owned()),
-        delay => Ok(delay),
-    };
     Ok(match key {
-        "max-concurrent-reconciles" => match value.parse() {
-            Ok(0) | Err(_) => return Err("the number is at least 1".to_owned()),
-            Ok(workers) => ControllerValue::MaxConcurrentReconciles(workers),
-        },
+        "max-concurrent-reconciles" => {
+            ControllerValue::MaxConcurrentReconciles(parse_workers(value)?)
+        }
         "reconcile-timeout" => ControllerValue::ReconcileTimeout(parse_duration(value)?),
         "cache-sync-timeout" => ControllerValue::CacheSyncTimeout(parse_duration(value)?),
-        "backoff-base" => ControllerValue::BackoffBase(delay(value)?),
-        "backoff-max" => ControllerValue::BackoffMax(delay(value)?),
+        "backoff-base" => ControllerValue::BackoffBase(parse_delay(value)?),
+        "backoff-max" => ControllerValue::BackoffMax(parse_delay(value)?),
         "max-retries" => match value.parse() {
             Ok(retries) => ControllerValue::MaxRetries(retries),
             Err(_) => {

@@ -1,15 +1,14 @@
-//! Words: the errors of a configuration; each names the source, the key and the allowed values.
+//! Words: the errors of a configuration and of a program; each names the source, the key and the allowed values.
 
 use std::error::Error as StdError;
-use std::fmt;
 use std::path::PathBuf;
 
-/// Why an operator cannot be configured.
+/// Why an operator cannot be configured, or why a program ended.
 ///
 /// `Display` prints one level; [`source`](StdError::source) has the causes.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum ConfigError {
+pub enum Error {
     /// The file cannot be read.
     #[error("the configuration file {} cannot be read", path.display())]
     Read {
@@ -78,25 +77,14 @@ pub enum ConfigError {
     /// No API server can be found, or its configuration cannot be used.
     #[error("there is no connection to an API server")]
     Connect(#[source] steersman_api::Error),
-}
-
-/// Why a program ended.
-///
-/// `Display` prints one level; [`source`](StdError::source) has the causes.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ProgramError {
     /// The command line is wrong, or asks for help or the version.
     #[error(transparent)]
     Usage(clap::Error),
-    /// The configuration cannot be used.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
     /// There is nothing to connect to.
     #[error(
         "no cluster is configured: set KUBECONFIG or --kubeconfig, or run `cargo steersman dev`, which starts an API server"
     )]
-    NoCluster(#[source] ConfigError),
+    NoCluster(#[source] Box<Self>),
     /// A definition has versions that differ, and the program was started without the webhook that converts its
     /// objects.
     #[error(
@@ -109,16 +97,18 @@ pub enum ProgramError {
     Setup(#[source] Box<dyn StdError + Send + Sync>),
     /// The manager cannot be made, or ended with an error.
     #[error(transparent)]
-    Manager(steersman_manager::Error),
+    Manager(Box<steersman_manager::Error>),
 }
 
 /// The source of a value.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, derive_more::Display)]
 #[non_exhaustive]
 pub enum SettingSource {
     /// An environment variable.
+    #[display("the environment variable {_0}")]
     Variable(String),
     /// A line of the configuration file.
+    #[display("{}:{line}", path.display())]
     Line {
         /// The path of the file.
         path: PathBuf,
@@ -126,24 +116,15 @@ pub enum SettingSource {
         line: u64,
     },
     /// A default of this crate or of the program.
+    #[display("the default")]
     Default,
 }
 
-impl ConfigError {
+impl Error {
     /// Returns whether no kubeconfig and no service account were found, so that a program may start a server of
     /// its own.
     #[must_use]
     pub fn is_no_config(&self) -> bool {
         matches!(self, Self::Connect(error) if error.is_no_config())
-    }
-}
-
-impl fmt::Display for SettingSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Variable(name) => write!(f, "the environment variable {name}"),
-            Self::Line { path, line } => write!(f, "{}:{line}", path.display()),
-            Self::Default => f.write_str("the default"),
-        }
     }
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer};
 use serde_saphyr::Spanned;
 
 use crate::controller_setting::{CONTROLLER_KEYS, NamedSetting, parse_value};
-use crate::error::{ConfigError, SettingSource};
+use crate::error::{Error, SettingSource};
 use crate::layer::Given;
 use crate::settings::{CONTROLLERS_KEY, OPERATOR, SETTINGS};
 
@@ -30,7 +30,6 @@ enum FileValue {
     Map(FileMap),
 }
 
-/// A mapping of the file, in its order.
 struct FileMap(Vec<FileEntry>);
 
 /// A key of a mapping with its value, both with their positions.
@@ -43,11 +42,7 @@ struct OperatorPart<T> {
 }
 
 /// Reads the settings of a file.
-///
-/// # Errors
-///
-/// [`ConfigError::File`], [`ConfigError::UnknownKey`], and [`ConfigError::Value`].
-pub(crate) fn read_settings(path: &Path, text: &str) -> Result<FileContent, ConfigError> {
+pub(crate) fn read_settings(path: &Path, text: &str) -> Result<FileContent, Error> {
     let mut content = FileContent::default();
     if is_empty(text) {
         return Ok(content);
@@ -103,32 +98,24 @@ pub(crate) fn is_key_of_file(key: &str) -> bool {
 }
 
 /// Reads the settings of the program itself, below `operator`; without them, those of an empty mapping.
-///
-/// # Errors
-///
-/// [`ConfigError::File`] with the line and the problem.
-pub(crate) fn read_operator<T: DeserializeOwned>(
-    path: &Path,
-    text: &str,
-) -> Result<T, ConfigError> {
+pub(crate) fn read_operator<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, Error> {
     let part = if is_empty(text) { "{}" } else { text };
     let part: OperatorPart<T> =
         serde_saphyr::from_str(part).map_err(|error| of_yaml(path, &error))?;
     match part.operator {
         Some(settings) => Ok(settings),
-        None => serde_saphyr::from_str("{}").map_err(|error| ConfigError::File {
+        None => serde_saphyr::from_str("{}").map_err(|error| Error::File {
             path: path.to_owned(),
             problem: format!("the key {OPERATOR:?} is missing: {}", one_line(&error)),
         }),
     }
 }
 
-/// Returns the settings below `controllers`.
 fn controllers(
     path: &Path,
     at: &SettingSource,
     value: FileValue,
-) -> Result<Vec<NamedSetting>, ConfigError> {
+) -> Result<Vec<NamedSetting>, Error> {
     let mut found = Vec::new();
     for (name, settings) in map_of(value, at, CONTROLLERS_KEY)? {
         let at = place(path, &name);
@@ -141,7 +128,7 @@ fn controllers(
             let Some(text) = text_of(value.value, &place, &full)? else {
                 continue;
             };
-            let value = parse_value(&key.value, &text).map_err(|problem| ConfigError::Value {
+            let value = parse_value(&key.value, &text).map_err(|problem| Error::Value {
                 place,
                 key: full,
                 value: text,
@@ -156,11 +143,11 @@ fn controllers(
     Ok(found)
 }
 
-fn map_of(value: FileValue, at: &SettingSource, key: &str) -> Result<Vec<FileEntry>, ConfigError> {
+fn map_of(value: FileValue, at: &SettingSource, key: &str) -> Result<Vec<FileEntry>, Error> {
     match value {
         FileValue::Nothing => Ok(Vec::new()),
         FileValue::Map(FileMap(entries)) => Ok(entries),
-        FileValue::Text(_) | FileValue::List(_) => Err(ConfigError::Value {
+        FileValue::Text(_) | FileValue::List(_) => Err(Error::Value {
             place: at.clone(),
             key: key.to_owned(),
             value: value.to_string(),
@@ -170,7 +157,7 @@ fn map_of(value: FileValue, at: &SettingSource, key: &str) -> Result<Vec<FileEnt
 }
 
 /// Returns the text that a flag of this value would have; `None` if the key has no value.
-fn text_of(value: FileValue, at: &SettingSource, key: &str) -> Result<Option<String>, ConfigError> {
+fn text_of(value: FileValue, at: &SettingSource, key: &str) -> Result<Option<String>, Error> {
     let text = value.to_string();
     let is_scalar = |value: &FileValue| matches!(value, FileValue::Text(_));
     match value {
@@ -179,7 +166,7 @@ fn text_of(value: FileValue, at: &SettingSource, key: &str) -> Result<Option<Str
         FileValue::List(items) if items.iter().all(is_scalar) => {
             Ok(Some(text).filter(|text| !text.is_empty()))
         }
-        FileValue::List(_) | FileValue::Map(_) => Err(ConfigError::Value {
+        FileValue::List(_) | FileValue::Map(_) => Err(Error::Value {
             place: at.clone(),
             key: key.to_owned(),
             value: text,
@@ -195,10 +182,10 @@ fn place(path: &Path, key: &Spanned<String>) -> SettingSource {
     }
 }
 
-fn unknown(place: SettingSource, key: &str, known: &[&str]) -> ConfigError {
+fn unknown(place: SettingSource, key: &str, known: &[&str]) -> Error {
     let near = known.iter().map(|known| (distance(key, known), *known));
     let nearest = near.min().filter(|(distance, _)| *distance <= 3);
-    ConfigError::UnknownKey {
+    Error::UnknownKey {
         place,
         key: key.to_owned(),
         similar: nearest.map(|(_, known)| known.to_owned()),
@@ -230,8 +217,8 @@ fn is_empty(text: &str) -> bool {
         .all(|line| line.is_empty() || line.starts_with('#') || line == "---")
 }
 
-fn of_yaml(path: &Path, error: &serde_saphyr::Error) -> ConfigError {
-    ConfigError::File {
+fn of_yaml(path: &Path, error: &serde_saphyr::Error) -> Error {
+    Error::File {
         path: path.to_owned(),
         problem: one_line(error),
     }

@@ -10,7 +10,7 @@ use steersman_serve::ListenAddress;
 
 use crate::controller_setting::{NamedSetting, parse_named};
 use crate::log_filter::{ALLOWED, log_filter};
-use crate::named_value::{parse_bool, parse_key, parse_namespace};
+use crate::named_value::{parse_bool, parse_delay, parse_key, parse_namespace, parse_workers};
 
 /// The form of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -129,7 +129,6 @@ pub(crate) struct SettingFlags {
 }
 
 impl SettingFlags {
-    /// Returns these values, and those of `lower` where these have none.
     pub(crate) fn or(self, lower: Self) -> Self {
         Self {
             config: self.config.or(lower.config),
@@ -191,22 +190,6 @@ fn parse_address(text: &str) -> Result<String, String> {
             "an address is host:port, such as :8081, 127.0.0.1:8081 or [::1]:8081; 0 is no server"
                 .to_owned(),
         ),
-    }
-}
-
-/// Reads a number of workers.
-pub(crate) fn parse_workers(text: &str) -> Result<usize, String> {
-    match text.trim().parse() {
-        Ok(0) | Err(_) => Err("the number is at least 1".to_owned()),
-        Ok(workers) => Ok(workers),
-    }
-}
-
-/// Reads a delay, which is not zero.
-pub(crate) fn parse_delay(text: &str) -> Result<Duration, String> {
-    match parse_duration(text)? {
-        Duration::ZERO => Err("the delay is greater than zero".to_owned()),
-        delay => Ok(delay),
     }
 }
 

@@ -17,9 +17,7 @@ const EVENT: &str = "event";
 #[derive(Debug)]
 pub(crate) struct LineHead<'a> {
     pub(crate) level: &'static str,
-    /// The time in RFC 3339.
     pub(crate) time: String,
-    /// The target of the event.
     pub(crate) target: &'a str,
 }
 
@@ -32,7 +30,6 @@ pub(crate) struct LineFields {
     fields: Vec<(&'static str, String)>,
 }
 
-/// A span of an event, with its fields.
 #[derive(Debug)]
 pub(crate) struct LineSpan<'a> {
     pub(crate) name: &'static str,
@@ -44,7 +41,6 @@ pub(crate) struct LineSpan<'a> {
 struct JsonEntries<'a>(Vec<(Cow<'static, str>, &'a str)>);
 
 impl LineFields {
-    /// Returns the message and the fields of a line without an event.
     pub(crate) fn of(message: &str, fields: &[(&'static str, &str)]) -> Self {
         let fields = fields.iter().map(|(key, value)| (*key, quoted(value)));
         Self {
@@ -171,7 +167,6 @@ fn push(line: &mut String, key: &str, value: &str) {
     let _ = write!(line, ",{}:{value}", quoted(key));
 }
 
-/// Returns a text as JSON.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

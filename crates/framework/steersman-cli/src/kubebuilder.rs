@@ -21,7 +21,6 @@ pub(crate) struct KubebuilderFlags {
 }
 
 impl KubebuilderFlags {
-    /// Returns these values, and those of `lower` where these have none.
     pub(crate) fn or(self, lower: Self) -> Self {
         Self {
             zap_log_level: self.zap_log_level.or(lower.zap_log_level),

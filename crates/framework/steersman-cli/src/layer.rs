@@ -3,7 +3,7 @@
 use clap::error::{ContextKind, ContextValue, Error as ClapError};
 use clap::{Args as _, Command, FromArgMatches as _};
 
-use crate::error::{ConfigError, SettingSource};
+use crate::error::{Error, SettingSource};
 use crate::flags::SettingFlags;
 use crate::settings::SETTINGS;
 
@@ -16,15 +16,11 @@ pub(crate) struct Given {
 }
 
 /// Returns the settings of several texts. A flag, a variable and a key in a file have one parser, that of the flag.
-///
-/// # Errors
-///
-/// [`ConfigError::Value`] for the first value that its flag would refuse.
-pub(crate) fn layer(given: &[Given]) -> Result<SettingFlags, ConfigError> {
+pub(crate) fn layer(given: &[Given]) -> Result<SettingFlags, Error> {
     // CONF-2: values of sources that decide nothing are checked as well.
     let mut flags = SettingFlags::default();
     for given in given {
-        let one = parse(given.key, &given.value).map_err(|error| ConfigError::Value {
+        let one = parse(given.key, &given.value).map_err(|error| Error::Value {
             place: given.place.clone(),
             key: given.key.to_owned(),
             value: given.value.clone(),
@@ -40,7 +36,7 @@ pub(crate) fn layer(given: &[Given]) -> Result<SettingFlags, ConfigError> {
 /// # Errors
 ///
 /// None: a test parses every default.
-pub(crate) fn defaults() -> Result<SettingFlags, ConfigError> {
+pub(crate) fn defaults() -> Result<SettingFlags, Error> {
     let given = SETTINGS.iter().filter_map(|setting| {
         Some(Given {
             place: SettingSource::Default,
@@ -52,14 +48,10 @@ pub(crate) fn defaults() -> Result<SettingFlags, ConfigError> {
 }
 
 /// Returns the defaults of a program.
-///
-/// # Errors
-///
-/// [`ConfigError::UnknownKey`] for a key that is no setting.
-pub(crate) fn of_program(defaults: &[(&str, &str)]) -> Result<Vec<Given>, ConfigError> {
+pub(crate) fn of_program(defaults: &[(&str, &str)]) -> Result<Vec<Given>, Error> {
     let given = defaults.iter().map(|(key, value)| {
         let setting = SETTINGS.iter().find(|setting| setting.key == *key);
-        let setting = setting.ok_or_else(|| ConfigError::UnknownKey {
+        let setting = setting.ok_or_else(|| Error::UnknownKey {
             place: SettingSource::Default,
             key: (*key).to_owned(),
             similar: None,
@@ -75,13 +67,9 @@ pub(crate) fn of_program(defaults: &[(&str, &str)]) -> Result<Vec<Given>, Config
 }
 
 /// Returns the values of the environment variables of the settings.
-///
-/// # Errors
-///
-/// [`ConfigError::NotUtf8`].
 pub(crate) fn of_environment(
     variable: impl Fn(&str) -> Option<std::ffi::OsString>,
-) -> Result<Vec<Given>, ConfigError> {
+) -> Result<Vec<Given>, Error> {
     let mut given = Vec::new();
     for setting in SETTINGS {
         // `ClientConfig` reads KUBECONFIG itself, because the variable may name several files.
@@ -93,7 +81,7 @@ pub(crate) fn of_environment(
                 continue;
             };
             let Ok(value) = value.into_string() else {
-                return Err(ConfigError::NotUtf8 { variable: name });
+                return Err(Error::NotUtf8 { variable: name });
             };
             given.push(Given {
                 place: SettingSource::Variable(name),

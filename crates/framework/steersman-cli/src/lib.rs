@@ -22,9 +22,9 @@
 //!
 //! - [`settings`] lists every setting with its default and its variables.
 //! - [`description`] has [`Description`], which a program prints about itself.
+//! - [`error`] has [`Error`].
+//! - `log_filter` reads levels, and `named_value` booleans, numbers, delays and namespaces.
 //! - `controller_setting` reads settings of single controllers.
-//! - [`error`] has [`ConfigError`].
-//! - `log_filter` reads levels, and `named_value` booleans and namespaces.
 //! - `flags` are the flags, and `kubebuilder` those of kubebuilder with another name or form.
 //! - `layer` reads variables and files with the parsers of the flags, and `file` splits a file into keys and values
 //!   with their lines.
@@ -38,10 +38,10 @@
 
 pub mod settings;
 pub mod description;
-mod controller_setting;
 pub mod error;
 mod log_filter;
 mod named_value;
+mod controller_setting;
 mod flags;
 mod kubebuilder;
 mod layer;
@@ -61,7 +61,7 @@ pub use config::Config;
 pub use console::Console;
 pub use controller_setting::CONTROLLER_KEYS;
 pub use description::Description;
-pub use error::{ConfigError, ProgramError, SettingSource};
+pub use error::{Error, SettingSource};
 pub use flags::LogFormat;
 pub use log::{InvalidLogLevel, LogLevel};
 pub use program::{BoxError, Program};

@@ -1,6 +1,6 @@
 //! Driver: sets up the log of the process, and changes its level while it runs.
 
-use std::error::Error;
+use std::error::Error as StdError;
 use std::fmt;
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tracing_subscriber::layer::{Layer, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Registry, fmt as log, reload};
 
-use crate::error::ConfigError;
+use crate::error::Error;
 use crate::flags::LogFormat;
 use crate::json_log::{JsonLog, log_last_error, log_panics};
 use crate::log_filter::{ALLOWED, log_filter};
@@ -91,13 +91,12 @@ impl LogLevel {
         Ok(())
     }
 
-    /// Sets up the log of the process.
-    pub(crate) fn init(level: &str, format: LogFormat) -> Result<Self, ConfigError> {
+    pub(crate) fn init(level: &str, format: LogFormat) -> Result<Self, Error> {
         let (level, layer) =
-            Self::layer(level, format).map_err(|error| ConfigError::Logging(Box::new(error)))?;
+            Self::layer(level, format).map_err(|error| Error::Logging(Box::new(error)))?;
         let subscriber = tracing_subscriber::registry().with(layer);
         let set = subscriber.try_init();
-        set.map_err(|error| ConfigError::Logging(Box::new(error)))?;
+        set.map_err(|error| Error::Logging(Box::new(error)))?;
         if format == LogFormat::Json {
             log_panics();
         }
@@ -106,7 +105,7 @@ impl LogLevel {
 }
 
 /// Writes the error that ends the process, with its causes, to standard error.
-pub(crate) fn write_last_error(error: &(dyn Error + 'static), format: LogFormat) {
+pub(crate) fn write_last_error(error: &(dyn StdError + 'static), format: LogFormat) {
     let error = report(error);
     match format {
         LogFormat::Json => log_last_error(&error.to_string()),

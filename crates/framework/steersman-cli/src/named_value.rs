@@ -1,15 +1,13 @@
-//! Words: booleans, names of namespaces and keys of objects, as flags write them.
+//! Words: booleans, numbers, delays, names of namespaces and keys of objects, as flags write them.
 
-use steersman_object::ObjectKey;
+use std::time::Duration;
+
+use steersman_object::{ObjectKey, parse_duration};
 
 /// The longest name of a namespace, in bytes: a DNS label (RFC 1123).
 const LONGEST: usize = 63;
 
 /// Reads a boolean in the forms of Go's `strconv.ParseBool`.
-///
-/// # Errors
-///
-/// A text with the allowed values.
 pub(crate) fn parse_bool(text: &str) -> Result<bool, String> {
     match text.trim() {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
@@ -19,10 +17,6 @@ pub(crate) fn parse_bool(text: &str) -> Result<bool, String> {
 }
 
 /// Reads the name of a namespace; an empty name stands for all namespaces.
-///
-/// # Errors
-///
-/// A text with the rule of the names.
 pub(crate) fn parse_namespace(text: &str) -> Result<String, String> {
     let name = text.trim();
     let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
@@ -40,10 +34,6 @@ pub(crate) fn parse_namespace(text: &str) -> Result<String, String> {
 }
 
 /// Reads the namespace and the name of an object.
-///
-/// # Errors
-///
-/// A text with the form.
 pub(crate) fn parse_key(text: &str) -> Result<ObjectKey, String> {
     let parts = text.trim().split_once('/');
     let is_name = |name: &str| {
@@ -57,6 +47,20 @@ pub(crate) fn parse_key(text: &str) -> Result<ObjectKey, String> {
             Ok(ObjectKey::namespaced(namespace, name))
         }
         _ => Err("write it as NAMESPACE/NAME".to_owned()),
+    }
+}
+
+pub(crate) fn parse_workers(text: &str) -> Result<usize, String> {
+    match text.trim().parse() {
+        Ok(0) | Err(_) => Err("the number is at least 1".to_owned()),
+        Ok(workers) => Ok(workers),
+    }
+}
+
+pub(crate) fn parse_delay(text: &str) -> Result<Duration, String> {
+    match parse_duration(text)? {
+        Duration::ZERO => Err("the delay is greater than zero".to_owned()),
+        delay => Ok(delay),
     }
 }
 

@@ -24,7 +24,7 @@ use crate::description::{
     ConvertedKind, DescribedController, DescribedKind, DescribedWebhook, Description, LimitedKind,
 };
 use crate::dev_session::stop_with_session;
-use crate::error::ProgramError;
+use crate::error::Error;
 use crate::flags::LogFormat;
 use crate::json_log::log_last_error;
 use crate::settings::OperatorSettings;
@@ -58,7 +58,7 @@ use crate::settings::OperatorSettings;
 /// The flags are those of [`OperatorArgs`], and:
 ///
 /// - `--install`: the leader installs the definitions of [`crds`](Self::crds). A definition with versions that differ
-///   needs the webhooks, which convert its objects: without them the program ends with [`ProgramError::Unconverted`].
+///   needs the webhooks, which convert its objects: without them the program ends with [`Error::Unconverted`].
 /// - `--install-newest-version-only`: the leader installs the newest version of each definition and no other, whether
 ///   `--install` is set or not.
 /// - `--webhook-bind-address`: the address of the [`webhooks`](Self::webhooks); by default `0`, which is none. Without
@@ -99,7 +99,6 @@ struct OwnArgs {
 /// The address of the webhooks in a description. Nothing listens on it.
 const DESCRIBED_ADDRESS: &str = ":9443";
 
-/// The command line.
 #[derive(Parser)]
 struct ProgramArgs<T: OperatorSettings> {
     /// Install or update the definitions of the program's kinds, as the leader
@@ -249,7 +248,7 @@ impl<T: OperatorSettings> Program<T> {
     ///
     /// # Errors
     ///
-    /// [`ProgramError`], with its causes as sources.
+    /// [`Error`], with its causes as sources.
     ///
     /// # Cancel safety
     ///
@@ -258,16 +257,12 @@ impl<T: OperatorSettings> Program<T> {
         self,
         words: impl IntoIterator<Item = impl Into<OsString> + Clone>,
         shutdown: Shutdown,
-    ) -> Result<(), ProgramError> {
-        let args = self.parse(words).map_err(ProgramError::Usage)?;
+    ) -> Result<(), Error> {
+        let args = self.parse(words).map_err(Error::Usage)?;
         self.run_parsed(args, shutdown).await
     }
 
-    async fn run_parsed(
-        self,
-        args: ProgramArgs<T>,
-        shutdown: Shutdown,
-    ) -> Result<(), ProgramError> {
+    async fn run_parsed(self, args: ProgramArgs<T>, shutdown: Shutdown) -> Result<(), Error> {
         if args.command.is_some() {
             let description = self.description(args)?;
             // If the pipe is closed, no program reads the description.
@@ -278,20 +273,21 @@ impl<T: OperatorSettings> Program<T> {
         let config = args.operator.config()?.version(self.version);
         let config = config.with_args(args.own.clone());
         let client_config = config.connect().await.map_err(|error| match error {
-            error if error.is_no_config() => ProgramError::NoCluster(error),
-            error => error.into(),
+            error if error.is_no_config() => Error::NoCluster(Box::new(error)),
+            error => error,
         })?;
         let (manager, _) = self.declare(&args, &config, client_config)?;
-        manager.start(shutdown).await.map_err(ProgramError::Manager)
+        let ended = manager.start(shutdown).await;
+        ended.map_err(|error| Error::Manager(Box::new(error)))
     }
 
     /// Describes the program, as `PROGRAM describe` prints it. It needs no cluster and no runtime.
     ///
     /// # Errors
     ///
-    /// [`ProgramError`], with its causes as sources.
-    pub fn describe(self) -> Result<Description, ProgramError> {
-        let args = self.parse([self.name]).map_err(ProgramError::Usage)?;
+    /// [`Error`], with its causes as sources.
+    pub fn describe(self) -> Result<Description, Error> {
+        let args = self.parse([self.name]).map_err(Error::Usage)?;
         self.description(args)
     }
 
@@ -325,7 +321,6 @@ impl<T: OperatorSettings> Program<T> {
         Ok(args)
     }
 
-    /// Returns the command line of the program.
     fn command(&self) -> Command {
         let mut command = ProgramArgs::<T>::command()
             .name(self.name)
@@ -337,7 +332,7 @@ impl<T: OperatorSettings> Program<T> {
         command.about(self.about).long_about(None)
     }
 
-    fn description(self, args: ProgramArgs<T>) -> Result<Description, ProgramError> {
+    fn description(self, args: ProgramArgs<T>) -> Result<Description, Error> {
         // The definitions are a part of the description, with the webhook that converts their objects.
         let args = ProgramArgs {
             install: true,
@@ -374,13 +369,12 @@ impl<T: OperatorSettings> Program<T> {
         Ok(description)
     }
 
-    /// Declares the manager, and returns it with its webhooks.
     fn declare(
         self,
         args: &ProgramArgs<T>,
         config: &Config<T>,
         client_config: ClientConfig,
-    ) -> Result<(Manager, WebhookServer), ProgramError> {
+    ) -> Result<(Manager, WebhookServer), Error> {
         let namespace = client_config.namespace();
         let namespace = namespace.unwrap_or_else(|| client_config.default_namespace());
         let service = ObjectKey::namespaced(namespace, self.name);
@@ -410,12 +404,12 @@ impl<T: OperatorSettings> Program<T> {
             ManagerError::Definition(error @ DefinitionError::Unconverted { .. })
                 if has_conversions =>
             {
-                ProgramError::Unconverted(error)
+                Error::Unconverted(error)
             }
-            error => ProgramError::Manager(error),
+            error => Error::Manager(Box::new(error)),
         })?;
         if let Some(setup) = self.setup {
-            setup(&manager, config).map_err(ProgramError::Setup)?;
+            setup(&manager, config).map_err(Error::Setup)?;
         }
         Ok((manager, webhooks))
     }
@@ -442,7 +436,6 @@ fn with_built_in_certificates(webhooks: WebhookServer, service: &ObjectKey) -> W
     webhooks.certificates(certificates)
 }
 
-/// Returns the kinds of which every informer has a namespace.
 fn limited_kinds(informers: &[InformerReport]) -> Vec<LimitedKind> {
     let mut scopes: BTreeMap<(&str, &str), BTreeSet<Option<&str>>> = BTreeMap::new();
     for informer in informers {

@@ -10,7 +10,7 @@ use serde_json::json;
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::RequestRecord;
 use steersman_cli::description::{DescribedKind, DescribedRule, DescribedWebhook};
-use steersman_cli::{BoxError, Description, Program, ProgramError};
+use steersman_cli::{BoxError, Description, Error as ProgramError, Program};
 use steersman_controller::{
     Action, Context, Controller, Error, Reconciler, Request, Watch, handler,
 };

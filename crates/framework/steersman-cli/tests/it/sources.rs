@@ -8,9 +8,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use serde::Deserialize;
 use steersman_api::ClientConfig;
 use steersman_apiserver::ApiServer;
-use steersman_cli::{
-    Args, Config, ConfigError, LogFormat, NoSettings, OperatorArgs, OperatorSettings,
-};
+use steersman_cli::{Args, Config, Error, LogFormat, NoSettings, OperatorArgs, OperatorSettings};
 use steersman_manager::ManagerBuilder;
 use steersman_object::ObjectKey;
 use tempfile::TempDir;
@@ -45,11 +43,11 @@ impl Sources {
         self.folder.path().join("settings.yaml")
     }
 
-    fn read(&self, flags: &[&str]) -> Result<Config<NoSettings>, ConfigError> {
+    fn read(&self, flags: &[&str]) -> Result<Config<NoSettings>, Error> {
         self.read_as(flags)
     }
 
-    fn read_as<T: OperatorSettings>(&self, flags: &[&str]) -> Result<Config<T>, ConfigError> {
+    fn read_as<T: OperatorSettings>(&self, flags: &[&str]) -> Result<Config<T>, Error> {
         let words = ["program"].iter().chain(flags);
         let args = OperatorArgs::<T>::try_parse_from(words).unwrap();
         args.config_with(|name| {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
-use steersman_cli::{Program, ProgramError};
+use steersman_cli::{Error as ProgramError, Program};
 use steersman_controller::{Action, Context, Controller, Error, Reconciler, Request};
 use steersman_crds::{Crd, Crds};
 use steersman_manager::Shutdown;
