@@ -40,7 +40,7 @@
 //! - [`policy_rule`] has [`PolicyRule`], a rule of a role.
 //! - [`status_conditions`] sets and finds the conditions of a status.
 //! - `json` has [`decode_json`] and [`decode_value`], which decode the JSON of an object, with errors that name the
-//!   field.
+//!   field; [`json_text`] and [`json_items`] read parts of JSON.
 //! - `jitter` has [`Jitter`], random fractions for pauses that must not coincide; `duration` has [`parse_duration`],
 //!   which reads durations as Go writes them.
 //! - `report` has [`report()`], which formats an error and its causes in one line; `panics` has [`panic_text`], the
