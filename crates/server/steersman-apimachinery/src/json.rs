@@ -4,6 +4,8 @@ pub mod duplicates;
 
 use serde_json::{Map, Value};
 
+use crate::go;
+
 /// Parses one JSON document.
 ///
 /// # Errors
@@ -126,17 +128,8 @@ pub fn quoted(c: char) -> String {
         '\'' => "'\\''".to_owned(),
         '"' => "'\"'".to_owned(),
         '\\' => "'\\\\'".to_owned(),
-        '\u{7}' => "'\\a'".to_owned(),
-        '\u{8}' => "'\\b'".to_owned(),
-        '\t' => "'\\t'".to_owned(),
-        '\n' => "'\\n'".to_owned(),
-        '\u{b}' => "'\\v'".to_owned(),
-        '\u{c}' => "'\\f'".to_owned(),
-        '\r' => "'\\r'".to_owned(),
-        c if c.is_ascii_control() => format!("'\\x{:02x}'", u32::from(c)),
-        c if c.is_control() || c == char::REPLACEMENT_CHARACTER => {
-            format!("'\\u{:04x}'", u32::from(c))
-        }
+        char::REPLACEMENT_CHARACTER => "'\\ufffd'".to_owned(),
+        c if c.is_control() => go::quote(&c.to_string()).replace('"', "'"),
         c => format!("'{c}'"),
     }
 }

@@ -70,41 +70,31 @@ fn is_qualified(text: &str) -> bool {
 }
 
 /// Returns the problems of an object's name. Empty for a valid name.
-#[must_use]
 pub fn check_name(rule: NameRule, name: &str) -> Vec<String> {
-    let mut wrong = Vec::new();
-    let mut length = |most: usize| {
-        if name.len() > most {
-            wrong.push(format!("must be no more than {most} characters"));
-        }
-    };
     match rule {
         NameRule::Subdomain => {
-            length(253);
-            if !is_subdomain(name) {
-                wrong.push(SUBDOMAIN.to_owned());
-            }
+            let form = (!is_subdomain(name)).then_some(SUBDOMAIN);
+            problems(name, 253, "characters", form)
         }
-        NameRule::Label => wrong = check_label(name),
+        NameRule::Label => check_label(name),
         NameRule::Label1035 => {
-            length(63);
-            if !is_label(name) || !name.starts_with(|c: char| c.is_ascii_lowercase()) {
-                wrong.push(LABEL_1035.to_owned());
-            }
+            let fits = is_label(name) && name.starts_with(|c: char| c.is_ascii_lowercase());
+            problems(name, 63, "characters", (!fits).then_some(LABEL_1035))
         }
         NameRule::PathSegment => {
-            if matches!(name, "." | "..") {
-                wrong.push(format!("may not be '{name}'"));
-            }
-            for part in ["/", "%"] {
-                if name.contains(part) {
-                    wrong.push(format!("may not contain '{part}'"));
-                }
-            }
+            let whole = matches!(name, "." | "..").then(|| format!("may not be '{name}'"));
+            let parts = ["/", "%"].into_iter().filter(|part| name.contains(part));
+            let parts = parts.map(|part| format!("may not contain '{part}'"));
+            whole.into_iter().chain(parts).collect()
         }
-        NameRule::IpAddress => wrong.extend(check_address(name)),
+        NameRule::IpAddress => check_address(name).into_iter().collect(),
     }
-    wrong
+}
+
+/// Returns the problem of a text that is too long, and that of its form.
+fn problems(text: &str, most: usize, unit: &str, form: Option<&str>) -> Vec<String> {
+    let length = (text.len() > most).then(|| format!("must be no more than {most} {unit}"));
+    length.into_iter().chain(form.map(str::to_owned)).collect()
 }
 
 /// Returns the problems of a name that has to be an IP address (upstream: `validation.IsValidIP`).
@@ -127,7 +117,6 @@ fn check_address(name: &str) -> Option<String> {
 }
 
 /// Returns the problems of a `generateName`, which may end with a dash.
-#[must_use]
 pub fn check_prefix(rule: NameRule, prefix: &str) -> Vec<String> {
     let most = prefix.len().saturating_sub(2);
     if rule == NameRule::PathSegment {
@@ -148,57 +137,33 @@ pub fn check_prefix(rule: NameRule, prefix: &str) -> Vec<String> {
 }
 
 /// Returns the problems of a lower case RFC 1123 label.
-#[must_use]
 pub fn check_label(text: &str) -> Vec<String> {
-    let mut wrong = Vec::new();
-    if text.len() > 63 {
-        wrong.push("must be no more than 63 characters".to_owned());
-    }
-    if !is_label(text) {
-        let dotted = is_subdomain(text);
-        let detail = if dotted {
-            "must not contain dots"
-        } else {
-            LABEL
-        };
-        wrong.push(detail.to_owned());
-    }
-    wrong
+    let form = if is_subdomain(text) {
+        "must not contain dots"
+    } else {
+        LABEL
+    };
+    problems(text, 63, "characters", (!is_label(text)).then_some(form))
 }
 
 /// Returns the problems of a DNS search path: a subdomain of labels that may begin with and contain
 /// underscores.
-#[must_use]
 pub fn check_search(text: &str) -> Vec<String> {
-    let mut wrong = Vec::new();
-    if text.len() > 253 {
-        wrong.push("must be no more than 253 characters".to_owned());
-    }
     let plain = |label: &str| {
         let label = label.strip_prefix('_').unwrap_or(label);
         is_label(&label.replace('_', "-"))
     };
-    if text.is_empty() || !text.split('.').all(plain) {
-        wrong.push(SEARCH.to_owned());
-    }
-    wrong
+    let fits = !text.is_empty() && text.split('.').all(plain);
+    problems(text, 253, "characters", (!fits).then_some(SEARCH))
 }
 
 /// Returns the problems of a label's value.
-#[must_use]
 pub fn check_label_value(value: &str) -> Vec<String> {
-    let mut wrong = Vec::new();
-    if value.len() > 63 {
-        wrong.push("must be no more than 63 bytes".to_owned());
-    }
-    if !value.is_empty() && !is_qualified(value) {
-        wrong.push(LABEL_VALUE.to_owned());
-    }
-    wrong
+    let fits = value.is_empty() || is_qualified(value);
+    problems(value, 63, "bytes", (!fits).then_some(LABEL_VALUE))
 }
 
 /// Returns the problems of a label key or finalizer: a name after an optional domain and a slash.
-#[must_use]
 pub fn check_key(key: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     let name = match key.split_once('/') {
@@ -269,7 +234,7 @@ pub fn check_annotations(
 ) {
     let field = format!("{path}.annotations");
     for key in annotations.keys() {
-        push_all(errors, &field, key, &check_key(&key.to_lowercase_prefix()));
+        push_all(errors, &field, key, &check_key(&lowercase_prefix(key)));
     }
     if are_annotations_too_large(annotations) {
         let detail = format!("may not be more than {ANNOTATIONS_LIMIT} bytes");
@@ -278,34 +243,25 @@ pub fn check_annotations(
 }
 
 /// Returns whether the keys and values of annotations exceed their limit together.
-#[must_use]
 pub fn are_annotations_too_large(annotations: &Map<String, Value>) -> bool {
     let sizes = annotations.iter();
     let sizes = sizes.map(|(key, value)| key.len() + value.as_str().map_or(0, str::len));
     sizes.sum::<usize>() > ANNOTATIONS_LIMIT
 }
 
-/// An annotation key with its domain in lower case: upstream ignores the case of the domain.
-trait LowercasePrefix {
-    fn to_lowercase_prefix(&self) -> String;
-}
-
-impl LowercasePrefix for String {
-    fn to_lowercase_prefix(&self) -> String {
-        match self.split_once('/') {
-            Some((prefix, name)) => format!("{}/{name}", prefix.to_lowercase()),
-            None => self.clone(),
-        }
+/// Returns an annotation key with its domain in lower case: upstream ignores the case of the domain.
+fn lowercase_prefix(key: &str) -> String {
+    match key.split_once('/') {
+        Some((prefix, name)) => format!("{}/{name}", prefix.to_lowercase()),
+        None => key.to_owned(),
     }
 }
 
-/// Returns whether a finalizer is one of Kubernetes' own.
 fn is_standard(finalizer: &str) -> bool {
     matches!(finalizer, "orphan" | "foregroundDeletion" | "kubernetes")
 }
 
 /// Returns the warning for the author of a custom resource about a finalizer without a domain.
-#[must_use]
 pub fn finalizer_warnings(finalizer: &str) -> Vec<String> {
     let mut wrong = check_key(finalizer);
     if !finalizer.contains('/') && !is_standard(finalizer) {
@@ -332,6 +288,8 @@ pub fn check_finalizers(finalizers: &[Value], own: bool, errors: &mut Vec<FieldE
     }
 }
 
+const OWNERS: &str = "metadata.ownerReferences";
+
 /// Checks `metadata.ownerReferences`.
 pub fn check_owners(owners: &[Value], errors: &mut Vec<FieldError>) {
     let mut controllers: Vec<String> = Vec::new();
@@ -343,7 +301,7 @@ pub fn check_owners(owners: &[Value], errors: &mut Vec<FieldError>) {
             ("uid", "must not be empty"),
         ] {
             if owner[field].as_str().is_none_or(str::is_empty) {
-                let field = format!("metadata.ownerReferences.{field}");
+                let field = format!("{OWNERS}.{field}");
                 errors.push(FieldError::invalid(field, "\"\"", detail));
             }
         }
@@ -353,23 +311,14 @@ pub fn check_owners(owners: &[Value], errors: &mut Vec<FieldError>) {
         }
         if owner["apiVersion"] == "v1" && owner["kind"] == "Event" {
             let detail = "/v1, Kind=Event is disallowed from being an owner";
-            errors.push(FieldError::invalid(
-                "metadata.ownerReferences",
-                &order::owner(owner),
-                detail,
-            ));
+            errors.push(FieldError::invalid(OWNERS, &order::owner(owner), detail));
         }
     }
     if let [first, second, ..] = controllers.as_slice() {
         let detail = format!(
             "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {second}"
         );
-        let value = order::owners(owners);
-        errors.push(FieldError::invalid(
-            "metadata.ownerReferences",
-            &value,
-            &detail,
-        ));
+        errors.push(FieldError::invalid(OWNERS, &order::owners(owners), &detail));
     }
 }
 

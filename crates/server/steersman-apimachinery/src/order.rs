@@ -1,7 +1,7 @@
 //! Words: the order in which Go writes the fields of metadata, which is the order of their
 //! declaration.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// The fields of `metadata`, in the order of their declaration.
 const METADATA: &[&str] = &[
@@ -93,19 +93,17 @@ fn typed(value: &Value, order: &[&str]) -> String {
     let rank = |name: &str| order.iter().position(|known| *known == name);
     let mut sorted: Vec<(&String, &Value)> = members.iter().collect();
     sorted.sort_by_key(|(name, _)| rank(name).unwrap_or(order.len()));
-    let print = |(name, value): &(&String, &Value)| {
-        let value = within_metadata(name, value);
-        format!("{}:{value}", Value::String((*name).clone()))
-    };
-    let printed: Vec<String> = sorted.iter().map(print).collect();
-    format!("{{{}}}", printed.join(","))
+    write(sorted, within_metadata)
 }
 
-fn write(members: &Map<String, Value>, print: impl Fn(&str, &Value) -> String) -> String {
-    let printed: Vec<String> = members
-        .iter()
-        .map(|(name, value)| format!("{}:{}", Value::String(name.clone()), print(name, value)))
-        .collect();
+fn write<'a>(
+    members: impl IntoIterator<Item = (&'a String, &'a Value)>,
+    print: impl Fn(&str, &Value) -> String,
+) -> String {
+    let member = |(name, value): (&String, &Value)| {
+        format!("{}:{}", Value::String(name.clone()), print(name, value))
+    };
+    let printed: Vec<String> = members.into_iter().map(member).collect();
     format!("{{{}}}", printed.join(","))
 }
 

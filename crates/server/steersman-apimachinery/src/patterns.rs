@@ -30,7 +30,6 @@ const MANY_STATES: u64 = 20_000;
 
 /// Returns the first error in a pattern, and `None` for a pattern that [`compile`] accepts with the
 /// limit [`MOST_COMPILED`] (CEL-3).
-#[must_use]
 pub fn mistake(pattern: &str) -> Option<String> {
     match read(pattern) {
         Ok((_, states)) if states > MANY_STATES => compile(pattern, MOST_COMPILED).err(),
@@ -78,7 +77,6 @@ fn wrong<T>(what: &str, part: &str) -> Result<T, String> {
     Err(format!("{what}: `{part}`"))
 }
 
-/// The state of translating a pattern.
 struct Translation<'a> {
     pattern: &'a str,
     /// The number of bytes that are translated.

@@ -86,7 +86,6 @@ impl Quantity {
     }
 
     /// Returns the sign: -1, 0 or 1.
-    #[must_use]
     pub fn sign(self) -> i128 {
         self.nanos.signum()
     }
@@ -121,7 +120,6 @@ impl Quantity {
     }
 
     /// Returns the amount of an integer.
-    #[must_use]
     pub fn of(number: i64) -> Self {
         let format = Format::Decimal;
         let nanos = i128::from(number) * NANOS;
@@ -129,7 +127,6 @@ impl Quantity {
     }
 
     /// Returns the amount as an integer, and `None` for an amount with a fraction.
-    #[must_use]
     pub fn whole(self) -> Option<i64> {
         let whole = i64::try_from(self.nanos / NANOS).ok();
         whole.filter(|_| self.is_whole())
@@ -146,13 +143,11 @@ impl Quantity {
     }
 
     /// Returns whether the amount has no fraction.
-    #[must_use]
     pub fn is_whole(self) -> bool {
         self.nanos % NANOS == 0
     }
 
     /// Returns whether the amount is a multiple of `unit`, an integer above zero.
-    #[must_use]
     pub fn is_multiple_of(self, unit: Self) -> bool {
         unit.nanos > 0 && self.nanos % unit.nanos == 0
     }

@@ -15,34 +15,22 @@ struct FieldBounds {
 }
 
 const FIELDS: [FieldBounds; 5] = [
-    FieldBounds {
-        least: 0,
-        most: 59,
-        names: &[],
-    },
-    FieldBounds {
-        least: 0,
-        most: 23,
-        names: &[],
-    },
-    FieldBounds {
-        least: 1,
-        most: 31,
-        names: &[],
-    },
-    FieldBounds {
-        least: 1,
-        most: 12,
-        names: &[
-            "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
-        ],
-    },
-    FieldBounds {
-        least: 0,
-        most: 6,
-        names: &["sun", "mon", "tue", "wed", "thu", "fri", "sat"],
-    },
+    bounds(0, 59, &[]),
+    bounds(0, 23, &[]),
+    bounds(1, 31, &[]),
+    bounds(1, 12, MONTHS),
+    bounds(0, 6, WEEKDAYS),
 ];
+
+const MONTHS: &[&str] = &[
+    "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
+];
+
+const WEEKDAYS: &[&str] = &["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
+
+const fn bounds(least: u32, most: u32, names: &'static [&'static str]) -> FieldBounds {
+    FieldBounds { least, most, names }
+}
 
 /// The descriptors that replace all five fields.
 const DESCRIPTORS: [(&str, &str); 7] = [
@@ -223,39 +211,28 @@ fn range(text: &str, field: &FieldBounds) -> Result<Set, String> {
             _ => return Err(format!("too many hyphens: {text}")),
         }
     };
-    let mut width = 1;
-    if let Some(step) = step {
-        let step = plain(step)?;
-        width = step;
-        // A step from a single number extends to the last value of the field.
-        if !all && limits.len() == 1 {
-            end = field.most;
-        }
-        if step == 0 {
-            return Err(format!("step of range should be a positive number: {text}"));
-        }
+    let width = step.map_or(Ok(1), plain)?;
+    // A step from a single number extends to the last value of the field.
+    if step.is_some() && !all && limits.len() == 1 {
+        end = field.most;
     }
-    if start < field.least {
-        return Err(format!(
-            "beginning of range ({start}) below minimum ({}): {text}",
-            field.least
-        ));
+    let FieldBounds { least, most, .. } = field;
+    let wrong = if width == 0 {
+        "step of range should be a positive number".to_owned()
+    } else if start < *least {
+        format!("beginning of range ({start}) below minimum ({least})")
+    } else if end > *most {
+        format!("end of range ({end}) above maximum ({most})")
+    } else if start > end {
+        format!("beginning of range ({start}) beyond end of range ({end})")
+    } else {
+        String::new()
+    };
+    if !wrong.is_empty() {
+        return Err(format!("{wrong}: {text}"));
     }
-    if end > field.most {
-        return Err(format!(
-            "end of range ({end}) above maximum ({}): {text}",
-            field.most
-        ));
-    }
-    if start > end {
-        return Err(format!(
-            "beginning of range ({start}) beyond end of range ({end}): {text}"
-        ));
-    }
-    let mut bits = 0;
-    for number in (start..=end).step_by(usize::try_from(width).unwrap_or(usize::MAX)) {
-        bits |= 1 << number;
-    }
+    let numbers = (start..=end).step_by(usize::try_from(width).unwrap_or(usize::MAX));
+    let bits = numbers.fold(0, |bits, number| bits | 1 << number);
     Ok(Set {
         bits,
         // A star with a step restricts the days like numbers do.

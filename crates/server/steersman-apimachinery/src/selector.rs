@@ -42,23 +42,6 @@ enum Test {
     Below(i64),
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum SelectorToken {
-    Word(String),
-    Sign(&'static str),
-    End,
-}
-
-impl SelectorToken {
-    fn text(&self) -> &str {
-        match self {
-            Self::Word(word) => word,
-            Self::Sign(sign) => sign,
-            Self::End => "",
-        }
-    }
-}
-
 impl LabelSelector {
     /// Parses the text of a query parameter.
     ///
@@ -73,13 +56,11 @@ impl LabelSelector {
     }
 
     /// Returns whether the selector is empty and so matches every object.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Returns whether an object with these `metadata.labels` matches.
-    #[must_use]
     pub fn matches(&self, object: &Value) -> bool {
         let labels = &object["metadata"]["labels"];
         self.matches_labels(|key| labels[key].as_str())
@@ -87,7 +68,6 @@ impl LabelSelector {
 
     /// Returns whether an object matches. `label` returns the value of the object's label with a
     /// key.
-    #[must_use]
     pub fn matches_labels<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
         self.0.iter().all(|requirement| {
             let value = label(requirement.key.as_str());
@@ -107,112 +87,97 @@ fn number(value: Option<&str>) -> Option<i64> {
     value?.parse().ok()
 }
 
-struct SelectorParser {
-    tokens: Vec<SelectorToken>,
+struct SelectorParser<'a> {
+    /// The words and the signs of the text.
+    tokens: Vec<&'a str>,
     at: usize,
 }
 
 const OPERATORS: &str = "in, notin, =, ==, !=, gt, lt";
 
-impl SelectorParser {
-    fn peek(&self) -> SelectorToken {
-        self.tokens
-            .get(self.at)
-            .cloned()
-            .unwrap_or(SelectorToken::End)
+/// The tokens that are no words. The longest of those with the same start is first.
+const SIGNS: [&str; 9] = ["==", "!=", "!", "=", ",", "(", ")", ">", "<"];
+
+fn is_word(token: &str) -> bool {
+    !token.is_empty() && !SIGNS.contains(&token)
+}
+
+fn refuse<T>(token: &str, expected: &str) -> Result<T, String> {
+    Err(format!("found '{token}', expected: {expected}"))
+}
+
+impl<'a> SelectorParser<'a> {
+    /// Returns the next token; empty at the end.
+    fn peek(&self) -> &'a str {
+        self.tokens.get(self.at).copied().unwrap_or_default()
     }
 
-    fn take(&mut self) -> SelectorToken {
+    fn take(&mut self) -> &'a str {
         let token = self.peek();
         self.at += 1;
         token
     }
 
     fn requirements(&mut self) -> Result<Vec<Requirement>, String> {
+        let begins = |token: &str| token == "!" || is_word(token);
         let mut out = Vec::new();
+        match self.peek() {
+            "" => return Ok(out),
+            first if begins(first) => {}
+            other => return refuse(other, "!, identifier, or 'end of string'"),
+        }
         loop {
-            match self.peek() {
-                SelectorToken::End => return Ok(out),
-                SelectorToken::Word(_) | SelectorToken::Sign("!") => {
-                    let one = self.requirement();
-                    out.push(one.map_err(|e| format!("unable to parse requirement: {e}"))?);
-                    match self.take() {
-                        SelectorToken::End => return Ok(out),
-                        SelectorToken::Sign(",") => match self.peek() {
-                            SelectorToken::Word(_) | SelectorToken::Sign("!") => {}
-                            other => {
-                                let found = other.text();
-                                return Err(format!(
-                                    "found '{found}', expected: identifier after ','"
-                                ));
-                            }
-                        },
-                        other => {
-                            let found = other.text();
-                            return Err(format!(
-                                "found '{found}', expected: ',' or 'end of string'"
-                            ));
-                        }
-                    }
-                }
-                other @ SelectorToken::Sign(_) => {
-                    let found = other.text();
-                    return Err(format!(
-                        "found '{found}', expected: !, identifier, or 'end of string'"
-                    ));
-                }
+            let one = self.requirement();
+            out.push(one.map_err(|e| format!("unable to parse requirement: {e}"))?);
+            match self.take() {
+                "" => return Ok(out),
+                "," if begins(self.peek()) => {}
+                "," => return refuse(self.peek(), "identifier after ','"),
+                other => return refuse(other, "',' or 'end of string'"),
             }
         }
     }
 
     fn requirement(&mut self) -> Result<Requirement, String> {
-        let absent = self.peek() == SelectorToken::Sign("!");
-        if absent {
-            self.at += 1;
+        let absent = self.peek() == "!";
+        self.at += usize::from(absent);
+        let key = self.take();
+        if !is_word(key) {
+            return refuse(key, "identifier");
         }
-        let key = match self.take() {
-            SelectorToken::Word(key) => key,
-            other => return Err(format!("found '{}', expected: identifier", other.text())),
-        };
-        let wrong = check_key(&key);
+        let wrong = check_key(key);
         if !wrong.is_empty() {
-            return Err(invalid("<nil>", &key, &wrong.join("; ")));
+            return Err(invalid("<nil>", key, &wrong.join("; ")));
         }
-        if absent {
-            return Ok(Requirement {
-                key,
-                test: Test::Absent,
-            });
-        }
-        let operator = match self.peek() {
-            SelectorToken::End | SelectorToken::Sign(",") => {
-                return Ok(Requirement {
-                    key,
-                    test: Test::Exists,
-                });
-            }
-            other => other,
+        let test = if absent {
+            Test::Absent
+        } else if matches!(self.peek(), "" | ",") {
+            Test::Exists
+        } else {
+            self.comparison(key)?
         };
-        self.at += 1;
-        let (test, values) = match operator.text() {
+        let key = key.to_owned();
+        Ok(Requirement { key, test })
+    }
+
+    /// Parses an operator and its values.
+    fn comparison(&mut self, key: &str) -> Result<Test, String> {
+        let (test, values) = match self.take() {
             "in" => (Test::In as fn(Vec<String>) -> Test, self.values()?),
             "notin" => (Test::NotIn as _, self.values()?),
             "=" | "==" => (Test::In as _, vec![self.value()?]),
             "!=" => (Test::NotIn as _, vec![self.value()?]),
-            sign @ (">" | "<") => {
-                let test = self.comparison(sign, &key)?;
-                return Ok(Requirement { key, test });
-            }
-            other => return Err(format!("found '{other}', expected: {OPERATORS}")),
+            ">" => return Ok(Test::Above(self.number(key)?)),
+            "<" => return Ok(Test::Below(self.number(key)?)),
+            other => return refuse(other, OPERATORS),
         };
-        complain(&misfits(&key, &values))?;
-        let test = test(values);
-        Ok(Requirement { key, test })
+        complain(&misfits(key, &values))?;
+        Ok(test(values))
     }
 
-    fn comparison(&mut self, sign: &str, key: &str) -> Result<Test, String> {
+    fn number(&mut self, key: &str) -> Result<i64, String> {
         let value = self.value()?;
-        let number = value.parse::<i64>();
+        let number = value.parse();
         let mut wrong = Vec::new();
         if number.is_err() {
             let why = "for 'Gt', 'Lt' operators, the value must be an integer";
@@ -220,24 +185,14 @@ impl SelectorParser {
         }
         wrong.extend(misfits(key, std::slice::from_ref(&value)));
         complain(&wrong)?;
-        let number = number.unwrap_or_default();
-        Ok(if sign == ">" {
-            Test::Above(number)
-        } else {
-            Test::Below(number)
-        })
+        Ok(number.unwrap_or_default())
     }
 
     fn value(&mut self) -> Result<String, String> {
         match self.peek() {
-            SelectorToken::End | SelectorToken::Sign(",") => Ok(String::new()),
-            SelectorToken::Word(word) => {
-                self.at += 1;
-                Ok(word)
-            }
-            other @ SelectorToken::Sign(_) => {
-                Err(format!("found '{}', expected: identifier", other.text()))
-            }
+            "" | "," => Ok(String::new()),
+            word if is_word(word) => Ok(self.take().to_owned()),
+            other => refuse(other, "identifier"),
         }
     }
 
@@ -245,45 +200,34 @@ impl SelectorParser {
     /// empty value.
     fn values(&mut self) -> Result<Vec<String>, String> {
         match self.take() {
-            SelectorToken::Sign("(") => {}
-            other => return Err(format!("found '{}' expected: '('", other.text())),
+            "(" => {}
+            other => return Err(format!("found '{other}' expected: '('")),
         }
-        let mut values = BTreeSet::new();
         match self.peek() {
-            SelectorToken::Word(_) | SelectorToken::Sign(",") => {}
-            SelectorToken::Sign(")") => {
+            ")" => {
                 self.at += 1;
                 return Ok(vec![String::new()]);
             }
-            other => {
-                let found = other.text();
-                return Err(format!("found '{found}', expected: ',', ')' or identifier"));
-            }
+            first if first == "," || is_word(first) => {}
+            other => return refuse(other, "',', ')' or identifier"),
         }
+        let mut values = BTreeSet::new();
         loop {
             match self.take() {
-                SelectorToken::Word(word) => {
-                    values.insert(word);
-                    match self.peek() {
-                        SelectorToken::Sign("," | ")") => {}
-                        other => {
-                            let found = other.text();
-                            return Err(format!("found '{found}', expected: ',' or ')'"));
-                        }
-                    }
-                }
-                SelectorToken::Sign(",") => {
-                    let next = self.peek();
-                    if values.is_empty() || matches!(next, SelectorToken::Sign("," | ")")) {
+                "," => {
+                    if values.is_empty() || matches!(self.peek(), "," | ")") {
                         values.insert(String::new());
                     }
                 }
-                other => {
-                    let found = other.text();
-                    return Err(format!("found '{found}', expected: ',', or identifier"));
+                word if is_word(word) => {
+                    values.insert(word.to_owned());
+                    if !matches!(self.peek(), "," | ")") {
+                        return refuse(self.peek(), "',' or ')'");
+                    }
                 }
+                other => return refuse(other, "',', or identifier"),
             }
-            if self.peek() == SelectorToken::Sign(")") {
+            if self.peek() == ")" {
                 self.at += 1;
                 return Ok(values.into_iter().collect());
             }
@@ -291,7 +235,6 @@ impl SelectorParser {
     }
 }
 
-/// Returns the messages about invalid label values.
 fn misfits(key: &str, values: &[String]) -> Vec<String> {
     let mut found = Vec::new();
     for (index, value) in values.iter().enumerate() {
@@ -318,21 +261,18 @@ fn complain(wrong: &[String]) -> Result<(), String> {
     }
 }
 
-fn lex(text: &str) -> Vec<SelectorToken> {
-    const SIGNS: [&str; 9] = ["==", "!=", "!", "=", ",", "(", ")", ">", "<"];
+fn lex(text: &str) -> Vec<&str> {
     let mut tokens = Vec::new();
     let mut rest = text.trim_start();
     while !rest.is_empty() {
-        if let Some(sign) = SIGNS.iter().find(|sign| rest.starts_with(**sign)) {
-            tokens.push(SelectorToken::Sign(sign));
-            rest = rest[sign.len()..].trim_start();
-            continue;
-        }
-        let end = rest
-            .find(|c: char| c.is_whitespace() || "!=,()<>".contains(c))
-            .unwrap_or(rest.len());
-        tokens.push(SelectorToken::Word(rest[..end].to_owned()));
-        rest = rest[end..].trim_start();
+        let sign = SIGNS.iter().find(|sign| rest.starts_with(**sign));
+        let end = match sign {
+            Some(sign) => Some(sign.len()),
+            None => rest.find(|c: char| c.is_whitespace() || "!=,()<>".contains(c)),
+        };
+        let (token, after) = rest.split_at(end.unwrap_or(rest.len()));
+        tokens.push(token);
+        rest = after.trim_start();
     }
     tokens
 }
@@ -370,13 +310,11 @@ impl FieldSelector {
     }
 
     /// Returns whether the selector is empty and so matches every object.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Returns the terms, in order.
-    #[must_use]
     pub fn terms(&self) -> &[FieldTerm] {
         &self.0
     }

@@ -14,7 +14,7 @@ use crate::go;
 pub struct Status {
     /// Always `v1`.
     #[serde(skip_deserializing)]
-    api_version: V1,
+    api_version: ApiVersion,
     /// List metadata; empty except for an expired list that can be continued.
     pub metadata: StatusMeta,
     /// `Failure` or `Success`.
@@ -33,14 +33,11 @@ pub struct Status {
     pub code: u16,
 }
 
-/// Serialises as `v1`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct V1;
-
-impl Serialize for V1 {
-    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str("v1")
-    }
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum ApiVersion {
+    #[default]
+    V1,
 }
 
 /// The metadata of a [`Status`].
@@ -72,7 +69,7 @@ pub struct Details {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<Cause>,
     /// Seconds to wait before a retry; zero for no such hint.
-    #[serde(default, skip_serializing_if = "is_zero_u32")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub retry_after_seconds: u32,
 }
 
@@ -103,95 +100,88 @@ pub struct FieldError {
 
 impl FieldError {
     /// Creates `Required value`, with an explanation if there is one.
-    #[must_use]
     pub fn required(field: impl Into<String>, detail: &str) -> Self {
-        Self::of("FieldValueRequired", field, &join("Required value", detail))
+        Self::of("FieldValueRequired", field, "Required value", detail)
     }
 
     /// Creates `Invalid value: <value>: <detail>`; the caller passes `value` as Go prints it.
-    #[must_use]
     pub fn invalid(field: impl Into<String>, value: &str, detail: &str) -> Self {
         Self::of(
             "FieldValueInvalid",
             field,
-            &join(&format!("Invalid value: {value}"), detail),
+            &format!("Invalid value: {value}"),
+            detail,
         )
     }
 
     /// Creates `Invalid value: <detail>`, for a value too large to print.
-    #[must_use]
     pub fn invalid_hidden(field: impl Into<String>, detail: &str) -> Self {
-        Self::of("FieldValueInvalid", field, &join("Invalid value", detail))
+        Self::of("FieldValueInvalid", field, "Invalid value", detail)
     }
 
     /// Creates `Internal error: <detail>`.
-    #[must_use]
     pub fn internal(field: impl Into<String>, detail: &str) -> Self {
-        Self::of("InternalError", field, &join("Internal error", detail))
+        Self::of("InternalError", field, "Internal error", detail)
     }
 
     /// Creates the same message as [`FieldError::invalid`], with reason `FieldValueTypeInvalid`.
-    #[must_use]
     pub fn type_invalid(field: impl Into<String>, value: &str, detail: &str) -> Self {
         Self::of(
             "FieldValueTypeInvalid",
             field,
-            &join(&format!("Invalid value: {value}"), detail),
+            &format!("Invalid value: {value}"),
+            detail,
         )
     }
 
     /// Creates `Unsupported value: <value>: supported values: "a", "b"`.
-    #[must_use]
     pub fn not_supported(field: impl Into<String>, value: &str, supported: &[String]) -> Self {
         let mut message = format!("Unsupported value: {value}");
         if !supported.is_empty() {
             message.push_str(": supported values: ");
             message.push_str(&supported.join(", "));
         }
-        Self::of("FieldValueNotSupported", field, &message)
+        Self::of("FieldValueNotSupported", field, &message, "")
     }
 
     /// Creates `Forbidden: <detail>`.
-    #[must_use]
     pub fn forbidden(field: impl Into<String>, detail: &str) -> Self {
-        Self::of("FieldValueForbidden", field, &join("Forbidden", detail))
+        Self::of("FieldValueForbidden", field, "Forbidden", detail)
     }
 
     /// Creates `Duplicate value: <value>`.
-    #[must_use]
     pub fn duplicate(field: impl Into<String>, value: &str) -> Self {
-        Self::of(
-            "FieldValueDuplicate",
-            field,
-            &join("Duplicate value", value),
-        )
+        Self::of("FieldValueDuplicate", field, "Duplicate value", value)
     }
 
     /// Creates `Not found: <value>`.
-    #[must_use]
     pub fn not_found(field: impl Into<String>, value: &str) -> Self {
-        Self::of("FieldValueNotFound", field, &format!("Not found: {value}"))
+        Self::of(
+            "FieldValueNotFound",
+            field,
+            &format!("Not found: {value}"),
+            "",
+        )
     }
 
     /// Creates `Too long: <detail>`.
-    #[must_use]
     pub fn too_long(field: impl Into<String>, detail: &str) -> Self {
-        Self::of("FieldValueTooLong", field, &join("Too long", detail))
+        Self::of("FieldValueTooLong", field, "Too long", detail)
     }
 
     /// Creates `Too many: <actual>: must have at most <most> items`.
-    #[must_use]
     pub fn too_many(field: impl Into<String>, actual: usize, most: u64) -> Self {
         let noun = if most == 1 { "item" } else { "items" };
         let message = format!("Too many: {actual}: must have at most {most} {noun}");
-        Self::of("FieldValueTooMany", field, &message)
+        Self::of("FieldValueTooMany", field, &message, "")
     }
 
-    fn of(reason: &'static str, field: impl Into<String>, message: &str) -> Self {
+    fn of(reason: &'static str, field: impl Into<String>, head: &str, detail: &str) -> Self {
+        let colon = if detail.is_empty() { "" } else { ": " };
         Self {
             reason,
             field: field.into(),
-            message: message.to_owned(),
+            message: format!("{head}{colon}{detail}"),
         }
     }
 }
@@ -207,7 +197,6 @@ pub struct GroupResource<'a> {
 
 impl<'a> GroupResource<'a> {
     /// Names a resource of a group.
-    #[must_use]
     pub fn new(group: &'a str, resource: &'a str) -> Self {
         Self { group, resource }
     }
@@ -232,10 +221,9 @@ impl<'a> GroupResource<'a> {
 
 impl Status {
     /// Creates a failure with a code, a reason (may be empty) and a message, without details.
-    #[must_use]
     pub fn failure(code: u16, reason: &str, message: impl Into<String>) -> Self {
         Self {
-            api_version: V1,
+            api_version: ApiVersion::V1,
             metadata: StatusMeta::default(),
             status: "Failure".to_owned(),
             message: message.into(),
@@ -246,7 +234,6 @@ impl Status {
     }
 
     /// Creates the response to a delete that returns no object.
-    #[must_use]
     pub fn deleted(resource: GroupResource<'_>, name: &str, uid: &str) -> Self {
         let mut details = resource.details(name);
         uid.clone_into(&mut details.uid);
@@ -258,21 +245,18 @@ impl Status {
     }
 
     /// Creates 404: `configmaps "x" not found`.
-    #[must_use]
     pub fn not_found(resource: GroupResource<'_>, name: &str) -> Self {
         let message = format!("{} {} not found", resource.qualified(), go::quote(name));
         Self::failure(404, "NotFound", message).with_details(resource.details(name))
     }
 
     /// Creates the 404 for a path that no resource serves.
-    #[must_use]
     pub fn no_such_path() -> Self {
         let message = "the server could not find the requested resource";
         Self::failure(404, "NotFound", message).with_details(Details::default())
     }
 
     /// Creates 409 AlreadyExists: `configmaps "x" already exists`.
-    #[must_use]
     pub fn already_exists(resource: GroupResource<'_>, name: &str) -> Self {
         let quoted = go::quote(name);
         let message = format!("{} {quoted} already exists", resource.qualified());
@@ -280,7 +264,6 @@ impl Status {
     }
 
     /// Creates 409 Conflict: `Operation cannot be fulfilled on configmaps "x": <why>`.
-    #[must_use]
     pub fn conflict(resource: GroupResource<'_>, name: &str, why: &str) -> Self {
         let message = format!(
             "Operation cannot be fulfilled on {} {}: {why}",
@@ -291,7 +274,6 @@ impl Status {
     }
 
     /// Creates 403: `configmaps "x" is forbidden: <why>`.
-    #[must_use]
     pub fn forbidden(resource: GroupResource<'_>, name: &str, why: &str) -> Self {
         let message = if name.is_empty() {
             format!("{} is forbidden: {why}", resource.qualified())
@@ -304,7 +286,6 @@ impl Status {
 
     /// Creates 422: `ConfigMap "x" is invalid: <field errors>`; the resource names the kind, not the
     /// plural.
-    #[must_use]
     pub fn invalid(resource: GroupResource<'_>, name: &str, errors: &[FieldError]) -> Self {
         let mut texts: Vec<String> = Vec::with_capacity(errors.len());
         for error in errors {
@@ -333,19 +314,16 @@ impl Status {
     }
 
     /// Creates 422 about the query of a list or watch, with the resource `ListOptions.meta.k8s.io`.
-    #[must_use]
     pub fn invalid_options(kind: &str, errors: &[FieldError]) -> Self {
         Self::invalid(GroupResource::new("meta.k8s.io", kind), "", errors)
     }
 
     /// Creates 400 with reason `BadRequest`.
-    #[must_use]
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::failure(400, "BadRequest", message)
     }
 
     /// Creates 500 with reason `InternalError`, and `why` as its only cause.
-    #[must_use]
     pub fn internal(why: String) -> Self {
         let message = format!("Internal error occurred: {why}");
         let cause = Cause {
@@ -361,20 +339,17 @@ impl Status {
 
     /// Creates 500 without a reason: kube-apiserver's response to an error without a type of its
     /// own.
-    #[must_use]
     pub fn internal_plain(message: impl Into<String>) -> Self {
         Self::failure(500, "", message)
     }
 
     /// Creates 405: the path exists, the method does not.
-    #[must_use]
     pub fn method_not_allowed() -> Self {
         let message = "the server does not allow this method on the requested resource";
         Self::failure(405, "MethodNotAllowed", message).with_details(Details::default())
     }
 
     /// Creates 405 for a verb that custom resources do not support.
-    #[must_use]
     pub fn method_not_supported(resource: GroupResource<'_>, verb: &str) -> Self {
         let message = format!(
             "{verb} is not supported on resources of kind \"{}\"",
@@ -384,14 +359,12 @@ impl Status {
     }
 
     /// Creates 405 for a create while the CRD is being deleted.
-    #[must_use]
     pub fn terminating(resource: GroupResource<'_>) -> Self {
         let message = "create not allowed while custom resource definition is terminating";
         Self::failure(405, "MethodNotAllowed", message).with_details(resource.details(""))
     }
 
     /// Creates 406: the server can produce none of the accepted media types.
-    #[must_use]
     pub fn not_acceptable(producible: &[&str]) -> Self {
         let message = format!(
             "only the following media types are accepted: {}",
@@ -401,7 +374,6 @@ impl Status {
     }
 
     /// Creates 415: the body's media type is not one of `accepted`.
-    #[must_use]
     pub fn unsupported_media_type(accepted: &[&str]) -> Self {
         let message = format!(
             "the body of the request was in an unknown format - accepted media types include: {}",
@@ -411,26 +383,22 @@ impl Status {
     }
 
     /// Creates 413: the body is longer than `limit` bytes.
-    #[must_use]
     pub fn too_large(limit: usize) -> Self {
         let message = format!("Request entity too large: limit is {limit}");
         Self::failure(413, "RequestEntityTooLarge", message)
     }
 
     /// Creates 410 Expired with the given text.
-    #[must_use]
     pub fn expired(message: impl Into<String>) -> Self {
         Self::failure(410, "Expired", message)
     }
 
     /// Creates 410 for a revision below the oldest retained one: `too old resource version: X (Y)`.
-    #[must_use]
     pub fn too_old(requested: u64, oldest: u64) -> Self {
         Self::expired(format!("too old resource version: {requested} ({oldest})"))
     }
 
     /// Creates 504 for a revision that the store has not reached.
-    #[must_use]
     pub fn too_large_resource_version(requested: u64, current: u64) -> Self {
         let message =
             format!("Timeout: Too large resource version: {requested}, current: {current}");
@@ -446,7 +414,6 @@ impl Status {
     }
 
     /// Returns whether this is [`too_large_resource_version`](Self::too_large_resource_version).
-    #[must_use]
     pub fn is_too_large_resource_version(&self) -> bool {
         let causes = self.details.iter().flat_map(|details| &details.causes);
         let mut reasons = causes.map(|cause| cause.reason.as_str());
@@ -468,7 +435,6 @@ impl Status {
     }
 
     /// Returns whether this is the 404 for an object that does not exist.
-    #[must_use]
     pub fn is_not_found(&self) -> bool {
         self.code == 404
     }
@@ -482,20 +448,8 @@ impl std::fmt::Display for Status {
 
 impl std::error::Error for Status {}
 
-fn is_zero(code: &u16) -> bool {
-    *code == 0
-}
-
-fn is_zero_u32(seconds: &u32) -> bool {
-    *seconds == 0
-}
-
-fn join(head: &str, detail: &str) -> String {
-    if detail.is_empty() {
-        head.to_owned()
-    } else {
-        format!("{head}: {detail}")
-    }
+fn is_zero<T: Default + PartialEq>(number: &T) -> bool {
+    *number == T::default()
 }
 
 #[cfg(test)]

@@ -21,7 +21,6 @@ pub const VERBS: [&str; 8] = [
 /// verbs.sort_by_key(|verb| (position(verb), *verb));
 /// assert_eq!(verbs, ["get", "watch", "bind"]);
 /// ```
-#[must_use]
 pub fn position(verb: &str) -> usize {
     let known = VERBS.iter().position(|known| *known == verb);
     known.unwrap_or(VERBS.len())

@@ -6,7 +6,6 @@ use std::cmp::Ordering;
 /// another form come last, in alphabetical order.
 ///
 /// Upstream: `k8s.io/apimachinery/pkg/version`, `CompareKubeAwareVersionStrings`.
-#[must_use]
 pub fn compare_versions(a: &str, b: &str) -> Ordering {
     match (rank(a), rank(b)) {
         (Some(a), Some(b)) => b.cmp(&a),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::go_value::{GoKey, GoValue, go_syntax, jsonable};
+use super::go_value::{GoValue, go_syntax, jsonable};
 use super::problems::{self, DEEPEST};
 use super::scalar;
 use super::tree::{Tree, YamlContent};
@@ -138,7 +138,7 @@ impl<'a> YamlDecoder<'a> {
     }
 
     /// Adds the entries of a map node.
-    fn fill(&mut self, at: usize, map: &mut BTreeMap<GoKey, GoValue>) -> Result<(), String> {
+    fn fill(&mut self, at: usize, map: &mut BTreeMap<GoValue, GoValue>) -> Result<(), String> {
         let tree = self.tree;
         let YamlContent::Map(children) = &tree.node(at).content else {
             return Ok(());
@@ -149,19 +149,14 @@ impl<'a> YamlDecoder<'a> {
                 self.merge(value, map)?;
                 continue;
             }
-            let key = match self.value(key)? {
-                GoValue::Null => GoKey::Null,
-                GoValue::Bool(flag) => GoKey::Bool(flag),
-                GoValue::Int(number) => GoKey::Int(number),
-                GoValue::Uint(number) => GoKey::Uint(number),
-                GoValue::Float(number) => GoKey::Float(number.to_bits()),
-                GoValue::Text(text) => GoKey::Text(text),
-                other => return Err(format!("invalid map key: {}", go_syntax(&other))),
-            };
+            let key = self.value(key)?;
+            if matches!(key, GoValue::List(_) | GoValue::Map(_)) {
+                return Err(format!("invalid map key: {}", go_syntax(&key)));
+            }
             let line = tree.node(value).line;
             let value = self.value(value)?;
             if self.is_strict && map.contains_key(&key) {
-                let key = go_syntax(&key.to_value());
+                let key = go_syntax(&key);
                 let duplicate = format!("line {line}: key {key} already set in map");
                 self.duplicates.push(duplicate);
             } else {
@@ -173,7 +168,7 @@ impl<'a> YamlDecoder<'a> {
 
     /// Adds the entries of the map, or of the maps, that the key `<<` names. They replace those that
     /// stand before.
-    fn merge(&mut self, at: usize, map: &mut BTreeMap<GoKey, GoValue>) -> Result<(), String> {
+    fn merge(&mut self, at: usize, map: &mut BTreeMap<GoValue, GoValue>) -> Result<(), String> {
         let tree = self.tree;
         match &tree.node(at).content {
             YamlContent::List(items) => {
@@ -187,7 +182,7 @@ impl<'a> YamlDecoder<'a> {
         }
     }
 
-    fn merge_one(&mut self, at: usize, map: &mut BTreeMap<GoKey, GoValue>) -> Result<(), String> {
+    fn merge_one(&mut self, at: usize, map: &mut BTreeMap<GoValue, GoValue>) -> Result<(), String> {
         let tree = self.tree;
         let is_map = |at: usize| matches!(tree.node(at).content, YamlContent::Map(_));
         match &tree.node(at).content {

@@ -13,7 +13,6 @@ const WIDTH: usize = 80;
 const LONGEST_KEY: usize = 128;
 const STEP: usize = 2;
 
-/// The style in which a text is written.
 enum Style {
     Plain,
     Single,
@@ -148,24 +147,20 @@ impl Emitter {
         if !self.white {
             self.put(' ');
         }
-        let mut spaces = false;
-        let mut chars = text.chars().peekable();
-        while let Some(c) = chars.next() {
-            let more = chars.peek() == Some(&' ');
-            if c == ' ' && breaks && !spaces && self.column > WIDTH && !more {
-                self.start_line(indent);
-            } else {
-                self.put(c);
-            }
-            spaces = c == ' ';
-            self.indention &= spaces;
-        }
+        self.folded(text, indent, breaks);
         self.white = false;
         self.indention = false;
     }
 
     fn single(&mut self, text: &str, indent: usize, breaks: bool) {
         self.indicator("'", true, false);
+        self.folded(&text.replace('\'', "''"), indent, breaks);
+        self.indicator("'", false, false);
+    }
+
+    /// Writes a text without escapes, and breaks it at single spaces. A plain text neither begins nor ends
+    /// with a space.
+    fn folded(&mut self, text: &str, indent: usize, breaks: bool) {
         let mut spaces = false;
         let mut chars = text.chars().peekable();
         let mut first = true;
@@ -174,16 +169,12 @@ impl Emitter {
             if c == ' ' && breaks && !spaces && self.column > WIDTH && inner {
                 self.start_line(indent);
             } else {
-                if c == '\'' {
-                    self.put('\'');
-                }
                 self.put(c);
             }
             spaces = c == ' ';
             self.indention &= spaces;
             first = false;
         }
-        self.indicator("'", false, false);
     }
 
     fn double(&mut self, text: &str, indent: usize, breaks: bool) {

@@ -9,48 +9,32 @@ use crate::go;
 use crate::json;
 
 /// A value as go-yaml decodes it.
-#[derive(Debug, Clone, PartialEq)]
+///
+/// As keys of a map, values of different types are different keys.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum GoValue {
     Null,
     Bool(bool),
     Int(i64),
     /// A number beyond the range of `Int`.
     Uint(u64),
-    Float(f64),
-    Text(String),
-    List(Vec<Self>),
-    Map(BTreeMap<GoKey, Self>),
-}
-
-/// A key of a map. Keys of different types are different keys.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum GoKey {
-    Null,
-    Bool(bool),
-    Int(i64),
-    Uint(u64),
     /// The bits of the number.
     Float(u64),
     Text(String),
+    List(Vec<Self>),
+    Map(BTreeMap<Self, Self>),
 }
 
-impl GoKey {
-    pub(super) fn to_value(&self) -> GoValue {
-        match self {
-            Self::Null => GoValue::Null,
-            Self::Bool(flag) => GoValue::Bool(*flag),
-            Self::Int(number) => GoValue::Int(*number),
-            Self::Uint(number) => GoValue::Uint(*number),
-            Self::Float(bits) => GoValue::Float(f64::from_bits(*bits)),
-            Self::Text(text) => GoValue::Text(text.clone()),
-        }
+impl GoValue {
+    pub(super) fn float(number: f64) -> Self {
+        Self::Float(number.to_bits())
     }
 
     /// Returns the key in JSON: `convertToJSONableObject` of `sigs.k8s.io/yaml`. A null and a number
     /// beyond `int` have none.
-    fn text(&self) -> Option<String> {
+    fn key(&self) -> Option<String> {
         match self {
-            Self::Null | Self::Uint(_) => None,
+            Self::Null | Self::Uint(_) | Self::List(_) | Self::Map(_) => None,
             Self::Bool(flag) => Some(flag.to_string()),
             Self::Int(number) => Some(number.to_string()),
             Self::Text(text) => Some(text.clone()),
@@ -75,12 +59,13 @@ pub(super) fn jsonable(value: &GoValue, unsupported: &mut Option<f64>) -> Result
         GoValue::Bool(flag) => (*flag).into(),
         GoValue::Int(number) => (*number).into(),
         GoValue::Uint(number) => (*number).into(),
-        GoValue::Float(number) => {
+        GoValue::Float(bits) => {
+            let number = f64::from_bits(*bits);
             if !number.is_finite() {
-                unsupported.get_or_insert(*number);
+                unsupported.get_or_insert(number);
             }
             // Go's encoder writes a whole float as an integer.
-            let mut value = (*number).into();
+            let mut value = number.into();
             json::write_whole(&mut value);
             value
         }
@@ -94,9 +79,9 @@ pub(super) fn jsonable(value: &GoValue, unsupported: &mut Option<f64>) -> Result
         GoValue::Map(entries) => {
             let mut map = Map::new();
             for (key, value) in entries {
-                let Some(text) = key.text() else {
+                let Some(text) = key.key() else {
                     let (kind, key) = match key {
-                        GoKey::Uint(number) => ("uint64", format!("{number:#x}")),
+                        GoValue::Uint(number) => ("uint64", format!("{number:#x}")),
                         _ => ("%!s(<nil>)", "<nil>".to_owned()),
                     };
                     let value = match value {
@@ -123,7 +108,7 @@ pub(super) fn go_syntax(value: &GoValue) -> String {
         GoValue::Bool(flag) => flag.to_string(),
         GoValue::Int(number) => number.to_string(),
         GoValue::Uint(number) => format!("{number:#x}"),
-        GoValue::Float(number) => go::print_double(*number),
+        GoValue::Float(bits) => go::print_double(f64::from_bits(*bits)),
         GoValue::Text(text) => go::quote(text),
         GoValue::List(items) => {
             let items: Vec<_> = items.iter().map(go_syntax).collect();
@@ -133,7 +118,7 @@ pub(super) fn go_syntax(value: &GoValue) -> String {
             let mut text = "map[interface {}]interface {}{".to_owned();
             for (number, (key, value)) in entries.iter().enumerate() {
                 let comma = if number > 0 { ", " } else { "" };
-                let key = go_syntax(&key.to_value());
+                let key = go_syntax(key);
                 // Writing to a text cannot fail.
                 let _ = write!(text, "{comma}{key}:{}", go_syntax(value));
             }

@@ -33,7 +33,7 @@ pub(super) fn value(tag: &str, text: &str) -> Result<GoValue, String> {
         ("float", GoValue::Int(number)) => {
             #[expect(clippy::cast_precision_loss, reason = "as in Go")]
             let number = number as f64;
-            Ok(GoValue::Float(number))
+            Ok(GoValue::float(number))
         }
         (tag, value) if tag == found => Ok(value),
         (tag, _) => Err(format!("cannot decode !!{found} `{text}` as a !!{tag}")),
@@ -47,10 +47,10 @@ fn untagged(text: &str, tag: &str) -> (&'static str, GoValue) {
         None => ("null", GoValue::Null),
         Some(b'.' | b'+' | b'-' | b'0'..=b'9') => {
             if let Some(number) = special_float(text) {
-                return ("float", GoValue::Float(number));
+                return ("float", GoValue::float(number));
             }
             if text.starts_with('.') {
-                return float(text).map_or_else(string, |number| ("float", GoValue::Float(number)));
+                return float(text).map_or_else(string, |number| ("float", GoValue::float(number)));
             }
             if tag == "timestamp" && is_timestamp(text) {
                 return ("timestamp", GoValue::Text(text.to_owned()));
@@ -92,7 +92,7 @@ fn number(plain: &str) -> Option<(&'static str, GoValue)> {
         return Some(("int", value));
     }
     if let Some(number) = float(plain) {
-        return Some(("float", GoValue::Float(number)));
+        return Some(("float", GoValue::float(number)));
     }
     // Such a number has a sign behind its prefix, too.
     let binary = match plain.strip_prefix("0b") {
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn texts_stand_for_the_values_of_go() {
         let int = GoValue::Int;
-        let float = GoValue::Float;
+        let float = GoValue::float;
         let text = |text: &str| GoValue::Text(text.to_owned());
         for (read, value_) in [
             ("08", float(8.0)),
@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(value("!foo", "yes"), text("yes"));
         assert_eq!(tagged("binary", "aGk="), text("hi"));
         assert_eq!(tagged("binary", "gIGC"), text("\u{fffd}\u{fffd}\u{fffd}"));
-        assert_eq!(tagged("float", "0x10"), Ok(GoValue::Float(16.0)));
+        assert_eq!(tagged("float", "0x10"), Ok(GoValue::float(16.0)));
         assert_eq!(tagged("timestamp", "2026-01-01"), text("2026-01-01"));
         for (tag, read, problem) in [
             ("int", "x", "cannot decode !!str `x` as a !!int"),

@@ -62,7 +62,6 @@ impl Tree {
         at
     }
 
-    /// Adds a node to a list or map.
     fn add_child(&mut self, parent: usize, child: usize) {
         if let YamlContent::List(children) | YamlContent::Map(children) =
             &mut self.nodes[parent].content
@@ -72,7 +71,6 @@ impl Tree {
     }
 }
 
-/// Reads the documents of a text.
 pub(super) struct Documents<'a> {
     text: &'a str,
     parser: Parser<'a, StrInput<'a>>,
@@ -200,7 +198,6 @@ impl<'a> Documents<'a> {
     }
 }
 
-/// Returns whether Go's reader knows a version of YAML.
 fn is_known(version: YamlVersion) -> bool {
     (version.major, version.minor) == (1, 1)
 }
