@@ -8,7 +8,6 @@ use serde_json::Value;
 use steersman_apimachinery::status::{Details, Status};
 use steersman_schema::types::type_word;
 
-/// Maximum number of operations of a patch.
 const MOST_OPERATIONS: usize = 10_000;
 
 /// Maximum size in bytes of JSON that all copies of one patch may add, as upstream. Without it a

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use steersman_apimachinery::status::Status;
+use steersman_schema::types::type_word;
 
 /// Applies a merge patch document to `object`.
 ///
@@ -15,11 +16,7 @@ pub fn apply(object: &Value, document: Result<Value, String>) -> Result<Value, S
         Value::Object(_) => {}
         Value::Null => return Err(Status::bad_request("Invalid JSON Patch")),
         other => {
-            let found = match steersman_schema::types::type_name(other) {
-                "integer" => "number",
-                "boolean" => "bool",
-                found => found,
-            };
+            let found = type_word(other);
             return Err(undecodable(format!(
                 "json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
             )));
@@ -33,7 +30,7 @@ pub fn apply(object: &Value, document: Result<Value, String>) -> Result<Value, S
 fn merge(target: &mut Value, patch: Value) {
     let Value::Object(patch) = patch else {
         *target = patch;
-        drop_null_members(target);
+        drop_nulls(target);
         return;
     };
     if !target.is_object() {
@@ -51,14 +48,15 @@ fn merge(target: &mut Value, patch: Value) {
     }
 }
 
-/// Removes the null members of objects inside a list that replaces another one; null elements stay.
-fn drop_null_members(value: &mut Value) {
+/// Removes the null members of objects at every depth, because there is nothing for them to delete.
+/// Null elements of lists stay.
+pub(super) fn drop_nulls(value: &mut Value) {
     match value {
-        Value::Array(items) => items.iter_mut().for_each(drop_null_members),
         Value::Object(members) => {
             members.retain(|_, member| !member.is_null());
-            members.values_mut().for_each(drop_null_members);
+            members.values_mut().for_each(drop_nulls);
         }
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
         _ => {}
     }
 }

@@ -13,12 +13,13 @@ pub use convert::check as check_restorable;
 pub use print::go as print_as_go;
 
 use serde_json::{Map, Value};
-
 use steersman_apimachinery::status::{FieldError, GroupResource, Status};
-use steersman_schema::types::{ListPatch, TypeRef};
+use steersman_schema::types::{ListPatch, TypeRef, type_word};
 
-use directives::{Directive, drop_nulls, without_directives};
+use directives::{Directive, without_directives};
 use print::go;
+
+use crate::merge::drop_nulls;
 
 /// Whether a list of the patch adds elements to the object's list or lists the elements to delete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,11 +45,7 @@ pub fn apply(
         // A null patch changes nothing.
         Value::Null => ListMembers::new(),
         other => {
-            let found = match steersman_schema::types::type_name(&other) {
-                "integer" => "number",
-                "boolean" => "bool",
-                found => found,
-            };
+            let found = type_word(&other);
             return Err(Status::bad_request(format!(
                 "json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
             )));

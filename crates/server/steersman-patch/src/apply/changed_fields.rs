@@ -7,7 +7,7 @@ use steersman_schema::types::{Scalar, TypeRef, ValueShape};
 
 use super::field_set::{FieldNode, FieldSet};
 use super::path_element::PathElement;
-use super::typed_value::{SharedForm, form, held, identify, is_hollow, member_type};
+use super::typed_value::{SharedForm, form, held, identified, is_hollow, items, member_type};
 
 /// The fields in which a later state of an object differs from an earlier one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -30,12 +30,10 @@ enum ValueChange {
 }
 
 impl ChangedFields {
-    /// Returns whether no field changed.
     pub(super) fn is_empty(&self) -> bool {
         self.added.is_empty() && self.modified.is_empty() && self.removed.is_empty()
     }
 
-    /// Returns the added and the modified fields.
     pub(super) fn written(&self) -> FieldSet {
         self.added.union(&self.modified)
     }
@@ -173,10 +171,6 @@ fn object(value: Option<&Value>) -> impl Iterator<Item = (&String, &Value)> {
     value.and_then(Value::as_object).into_iter().flatten()
 }
 
-fn items(list: Option<&Value>) -> &[Value] {
-    list.and_then(Value::as_array).map_or(&[], Vec::as_slice)
-}
-
 /// The elements of two lists that have the same identity.
 #[derive(Default)]
 struct ElementPair<'a> {
@@ -186,15 +180,11 @@ struct ElementPair<'a> {
 
 fn elements(ty: TypeRef<'_>, left: Option<&Value>, right: Option<&Value>) -> ChangedFields {
     let mut pairs: BTreeMap<PathElement, ElementPair<'_>> = BTreeMap::new();
-    for item in items(left) {
-        if let Ok(element) = identify(ty, item) {
-            pairs.entry(element).or_default().olds.push(item);
-        }
+    for (element, item) in identified(ty, items(left)) {
+        pairs.entry(element).or_default().olds.push(item);
     }
-    for item in items(right) {
-        if let Ok(element) = identify(ty, item) {
-            pairs.entry(element).or_default().news.push(item);
-        }
+    for (element, item) in identified(ty, items(right)) {
+        pairs.entry(element).or_default().news.push(item);
     }
     let mut changes = ChangedFields::default();
     for (element, ElementPair { olds, news }) in pairs {

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 use steersman_apimachinery::yaml;
+use steersman_schema::types::type_word;
 
 /// Parses a configuration. The second value holds the warnings for its author.
 ///
@@ -15,11 +16,7 @@ pub fn parse(body: &[u8]) -> Result<(Value, Vec<String>), String> {
         Value::Object(_) => Ok((value, warnings)),
         Value::Null => Ok((Value::Object(Map::new()), warnings)),
         other => {
-            let found = match steersman_schema::types::type_name(&other) {
-                "integer" => "number",
-                "boolean" => "bool",
-                found => found,
-            };
+            let found = type_word(&other);
             Err(undecodable(format!(
                 "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
             )))

@@ -39,7 +39,6 @@ fn close(out: &mut String) {
     out.push('}');
 }
 
-/// Appends a JSON string.
 pub(super) fn write_text(out: &mut String, text: &str) {
     write_prefixed(out, "", text);
 }

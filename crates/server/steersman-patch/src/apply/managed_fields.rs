@@ -139,9 +139,8 @@ impl ManagerEntries {
             };
             let (manager, version, time) = head.read()?;
             let set = fields_v1::read(&one["fieldsV1"])?;
-            entries
-                .all
-                .insert(manager, ManagerEntry::new(set, &version, time));
+            let entry = ManagerEntry::new(set, &version, time);
+            entries.all.insert(manager, entry);
         }
         Ok(entries)
     }
@@ -282,11 +281,9 @@ impl ManagerEntry {
 
     /// Removes these fields.
     pub fn subtract(&mut self, fields: &FieldSet) {
-        let untouched = match &self.fields {
-            EntryFields::Written(text) => !fields_v1::touches(text, fields),
-            EntryFields::Known(_) => false,
-        };
-        if untouched {
+        if let EntryFields::Written(text) = &self.fields
+            && !fields_v1::touches(text, fields)
+        {
             return;
         }
         self.change(|own| own.subtract(fields));

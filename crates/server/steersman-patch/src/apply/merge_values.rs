@@ -5,9 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 use steersman_schema::types::{ListKind, MapKind, TypeRef};
 
-use super::field_set::FieldSet;
+use super::field_set::{FieldNode, FieldSet};
 use super::path_element::PathElement;
-use super::typed_value::{SharedForm, complete, form, identify, is_hollow, member_type, validate};
+use super::typed_value::{
+    SharedForm, complete, form, identified, identify, is_hollow, items, member_type, validate,
+};
 
 /// Merges a configuration into an object without recording an owner. Mutating admission policies
 /// use this (upstream: `apiserver/pkg/admission/plugin/policy/mutating/patch/smd.go`).
@@ -74,7 +76,6 @@ fn find_pieces(ty: TypeRef<'_>, value: &Value, path: &str, found: &mut Vec<Strin
     }
 }
 
-/// Merges a configuration into an object.
 pub(super) fn merge(ty: TypeRef<'_>, live: &Value, configuration: &Value) -> Value {
     place(ty, Some(live), Some(configuration)).unwrap_or(Value::Null)
 }
@@ -95,7 +96,7 @@ fn place(ty: TypeRef<'_>, left: Option<&Value>, right: Option<&Value>) -> Option
         let merged = members(ty, left, right);
         (!merged.is_empty()).then_some(Value::Object(merged))
     } else {
-        let merged = elements(ty, list(left), list(right));
+        let merged = elements(ty, items(left), items(right));
         (!merged.is_empty()).then_some(Value::Array(merged))
     }
 }
@@ -184,10 +185,6 @@ fn members(ty: TypeRef<'_>, left: Option<&Value>, right: Option<&Value>) -> Map<
     merged
 }
 
-fn list(value: Option<&Value>) -> &[Value] {
-    value.and_then(Value::as_array).map_or(&[], Vec::as_slice)
-}
-
 /// Merges two lists. Elements keep the order of the object, except that elements which the
 /// configuration names take its order.
 fn elements(ty: TypeRef<'_>, left: &[Value], right: &[Value]) -> Vec<Value> {
@@ -253,59 +250,43 @@ fn elements(ty: TypeRef<'_>, left: &[Value], right: &[Value]) -> Vec<Value> {
     merged
 }
 
-fn identified<'a>(ty: TypeRef<'_>, list: &'a [Value]) -> Vec<(PathElement, &'a Value)> {
-    let items = list.iter();
-    items
-        .filter_map(|item| Some((identify(ty, item).ok()?, item)))
-        .collect()
-}
-
 /// Returns the value without these fields, or `None` if nothing is left of it. A container that
 /// loses its last content to fields below it stays, empty.
 ///
 /// Source: `removeItemsWithSchema` of structured-merge-diff 6.3.2, which Kubernetes 1.36.2 uses. Its
 /// next version leaves a null instead of the empty container.
 pub(super) fn remove(ty: TypeRef<'_>, value: &Value, fields: &FieldSet) -> Option<Value> {
-    match (form(ty, value), value) {
-        _ if fields.is_empty() => Some(value.clone()),
+    let mut reached_below = false;
+    let mut rest = |node: Option<&FieldNode>, ty: TypeRef<'_>, value: &Value| match node {
+        Some(node) if node.member => None,
+        Some(node) => {
+            reached_below = true;
+            Some(remove_below(ty, value, &node.below))
+        }
+        None => Some(value.clone()),
+    };
+    let kept = match (form(ty, value), value) {
+        _ if fields.is_empty() => return Some(value.clone()),
         (SharedForm::Members, Value::Object(members)) => {
-            let mut kept = Map::new();
-            let mut reached_below = false;
-            for (name, member) in members {
-                match fields.node(&PathElement::field(name)) {
-                    Some(node) if node.member => {}
-                    Some(node) => {
-                        reached_below = true;
-                        let rest = remove_below(member_type(ty, name), member, &node.below);
-                        kept.insert(name.clone(), rest);
-                    }
-                    None => {
-                        kept.insert(name.clone(), member.clone());
-                    }
-                }
-            }
-            (reached_below || !kept.is_empty()).then_some(Value::Object(kept))
+            let kept = members.iter().filter_map(|(name, member)| {
+                let node = fields.node(&PathElement::field(name));
+                Some((name.clone(), rest(node, member_type(ty, name), member)?))
+            });
+            Value::Object(kept.collect())
         }
         (SharedForm::Elements, Value::Array(items)) => {
-            let mut kept = Vec::new();
-            let mut reached_below = false;
-            for item in items {
-                let node = identify(ty, item).ok();
-                match node.and_then(|element| fields.node(&element)) {
-                    Some(node) if node.member => {}
-                    Some(node) => {
-                        reached_below = true;
-                        kept.push(remove_below(ty.items(), item, &node.below));
-                    }
-                    None => kept.push(item.clone()),
-                }
-            }
-            (reached_below || !kept.is_empty()).then_some(Value::Array(kept))
+            let kept = items.iter().filter_map(|item| {
+                let element = identify(ty, item).ok();
+                let node = element.and_then(|element| fields.node(&element));
+                rest(node, ty.items(), item)
+            });
+            Value::Array(kept.collect())
         }
         // An atomic value is removed with everything below it; a scalar has nothing below.
-        (_, Value::Object(_) | Value::Array(_)) => None,
-        (_, single) => Some(single.clone()),
-    }
+        (_, Value::Object(_) | Value::Array(_)) => return None,
+        (_, single) => return Some(single.clone()),
+    };
+    (reached_below || !is_hollow(Some(&kept))).then_some(kept)
 }
 
 /// Returns a member or an element without these fields, which are below it.

@@ -4,11 +4,12 @@
 use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
-use steersman_apimachinery::go;
+use steersman_apimachinery::go::quote;
 use steersman_schema::types::{ListKind, MapKind, Scalar, TypeRef, ValueShape};
 
 use super::field_set::{FieldNode, FieldSet};
 use super::path_element::{Atom, PathElement};
+use crate::strategic::print_as_go as go;
 
 /// The way in which managers share a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,15 +61,12 @@ pub(super) fn identify(ty: TypeRef<'_>, item: &Value) -> Result<PathElement, Str
         ListKind::Map(keys) => {
             let Value::Object(members) = item else {
                 let what = if item.is_null() {
-                    "a null"
+                    "a null element"
                 } else {
                     "non-map elements"
                 };
-                return Err(if item.is_null() {
-                    format!("associative list with keys may not have {what} element")
-                } else {
-                    format!("associative list with keys may not have {what}")
-                });
+                let why = format!("associative list with keys may not have {what}");
+                return Err(why);
             };
             // A key field without a value and a default is left out of the identity, unless no key
             // field is left then.
@@ -87,19 +85,33 @@ pub(super) fn identify(ty: TypeRef<'_>, item: &Value) -> Result<PathElement, Str
             fields.sort();
             Ok(PathElement::Key(fields))
         }
-        _ => match item {
-            Value::Object(_) => {
-                Err("associative list without keys has an element that's a map type".to_owned())
-            }
-            Value::Array(_) => {
-                Err("not supported: associative list with lists as elements".to_owned())
-            }
-            Value::Null => Err(
-                "associative list without keys has an element that's an explicit null".to_owned(),
-            ),
-            scalar => Ok(PathElement::Value(Atom(scalar.clone()))),
-        },
+        _ => {
+            let why = match item {
+                Value::Object(_) => {
+                    "associative list without keys has an element that's a map type"
+                }
+                Value::Array(_) => "not supported: associative list with lists as elements",
+                Value::Null => {
+                    "associative list without keys has an element that's an explicit null"
+                }
+                scalar => return Ok(PathElement::Value(Atom(scalar.clone()))),
+            };
+            Err(why.to_owned())
+        }
     }
+}
+
+/// Returns the elements of a list that have an identity, with it.
+pub(super) fn identified<'a>(ty: TypeRef<'_>, list: &'a [Value]) -> Vec<(PathElement, &'a Value)> {
+    let items = list.iter();
+    items
+        .filter_map(|item| Some((identify(ty, item).ok()?, item)))
+        .collect()
+}
+
+/// Returns the elements of a list; none for another value.
+pub(super) fn items(list: Option<&Value>) -> &[Value] {
+    list.and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 /// Returns the value of an absent key field: its default, or in a built-in type the empty value.
@@ -205,24 +217,6 @@ fn scalar_mistake(scalar: Scalar, value: &Value) -> Option<String> {
     }
 }
 
-/// Prints a value as Go's `%v` does.
-fn go(value: &Value) -> String {
-    match value {
-        Value::Null => "<nil>".to_owned(),
-        Value::String(text) => text.clone(),
-        Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(go).collect();
-            format!("[{}]", items.join(" "))
-        }
-        Value::Object(members) => {
-            let members = members.iter();
-            let members: Vec<String> = members.map(|(k, v)| format!("{k}:{}", go(v))).collect();
-            format!("map[{}]", members.join(" "))
-        }
-        other => other.to_string(),
-    }
-}
-
 /// Prints a value as Go's `%#v` does.
 fn go_syntax(value: &Value) -> String {
     match value {
@@ -232,11 +226,8 @@ fn go_syntax(value: &Value) -> String {
             format!("[]interface {{}}{{{}}}", items.join(", "))
         }
         Value::Object(members) => {
-            let members = members.iter();
-            let quoted = go::quote;
-            let members: Vec<String> = members
-                .map(|(k, v)| format!("{}:{}", quoted(k), go_syntax(v)))
-                .collect();
+            let member = |(k, v): (&String, &Value)| format!("{}:{}", quote(k), go_syntax(v));
+            let members: Vec<String> = members.iter().map(member).collect();
             format!("map[string]interface {{}}{{{}}}", members.join(", "))
         }
         other => other.to_string(),
@@ -275,15 +266,12 @@ pub(super) fn fields_of(ty: TypeRef<'_>, value: &Value) -> FieldSet {
         (SharedForm::Elements, Value::Array(items)) => {
             for item in items {
                 if let Ok(element) = identify(ty, item) {
-                    let below = fields_of(ty.items(), item);
-                    let below = set
-                        .node(&element)
-                        .map_or_else(|| below.clone(), |node| node.below.union(&below));
-                    let node = FieldNode {
-                        member: true,
-                        below,
-                    };
-                    set.put(element, node);
+                    let mut below = fields_of(ty.items(), item);
+                    if let Some(known) = set.node(&element) {
+                        below.extend(known.below.clone());
+                    }
+                    let member = true;
+                    set.put(element, FieldNode { member, below });
                 }
             }
         }
@@ -298,9 +286,7 @@ pub(super) fn with_parents(ty: TypeRef<'_>, set: &FieldSet) -> FieldSet {
     for (element, node) in set.nodes() {
         let (declared, below) = match element {
             PathElement::Field(name) => (ty.declares(name), member_type(ty, name)),
-            PathElement::Key(_) | PathElement::Value(_) | PathElement::Index(_) => {
-                (false, ty.items())
-            }
+            _ => (false, ty.items()),
         };
         let node = FieldNode {
             member: node.member || declared && !node.below.is_empty(),

@@ -18,16 +18,13 @@ pub fn check(value: &Value, kind: TypeRef<'_>) -> Result<(), String> {
         Value::Object(_) => "map",
     };
     match (kind.shape(), value) {
-        (ValueShape::Struct, Value::Object(members)) => {
+        (ValueShape::Struct | ValueShape::Map, Value::Object(members)) => {
             members.iter().try_for_each(|(name, member)| {
                 let kind = kind.field(name);
                 // Unknown fields are reported later, by the decoder.
                 kind.map_or(Ok(()), |kind| check(member, kind))
             })
         }
-        (ValueShape::Map, Value::Object(members)) => members
-            .iter()
-            .try_for_each(|(name, member)| kind.field(name).map_or(Ok(()), |k| check(member, k))),
         (ValueShape::List, Value::Array(items)) => {
             items.iter().try_for_each(|item| check(item, kind.items()))
         }

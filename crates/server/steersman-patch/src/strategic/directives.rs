@@ -28,7 +28,6 @@ pub(super) enum Directive {
 }
 
 impl Directive {
-    /// Reads the directive of a map.
     pub(super) fn of(patch: &Map<String, Value>) -> Result<Self, Status> {
         match patch.get(PATCH) {
             None => Ok(Self::None),
@@ -88,18 +87,6 @@ pub(super) fn retain(
     }
     old.retain(|name, _| keeps(name));
     Ok(())
-}
-
-/// Removes null members of objects at every depth, because there is nothing for them to delete.
-pub(super) fn drop_nulls(value: &mut Value) {
-    match value {
-        Value::Object(members) => {
-            members.retain(|_, member| !member.is_null());
-            members.values_mut().for_each(drop_nulls);
-        }
-        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
-        _ => {}
-    }
 }
 
 /// Returns a new value without its directives, or `None` if a directive deletes it.

@@ -6,17 +6,12 @@ use serde_json::Value;
 pub fn go(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
-        Value::Bool(flag) => flag.to_string(),
-        Value::Number(number) => number.to_string(),
+        Value::Bool(_) | Value::Number(_) => value.to_string(),
         Value::String(text) => text.clone(),
         Value::Array(items) => go_list(items),
         Value::Object(members) => {
-            let mut sorted: Vec<_> = members.iter().collect();
-            sorted.sort_by_key(|(name, _)| *name);
-            let printed: Vec<String> = sorted
-                .into_iter()
-                .map(|(name, value)| format!("{name}:{}", go(value)))
-                .collect();
+            let print = |(name, value): (&String, &Value)| format!("{name}:{}", go(value));
+            let printed: Vec<String> = members.iter().map(print).collect();
             format!("map[{}]", printed.join(" "))
         }
     }
