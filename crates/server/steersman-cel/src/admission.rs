@@ -2,7 +2,7 @@
 //!
 //! Kubernetes source: `apiserver/pkg/admission/plugin/cel`.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use crate::authorizer;
 use crate::program::Program;
@@ -79,7 +79,9 @@ impl Environment {
     pub fn compile(&self, expression: &str, results: &[Type]) -> Result<Program, String> {
         let mut variables = self.known.clone();
         if !self.made.is_empty() {
-            let kind = Decl::of_fields("kubernetes.variables", self.made.clone()).kind;
+            let made = self.made.iter();
+            let made = made.map(|(name, decl)| (name.as_str(), decl.clone()));
+            let kind = Decl::of_fields("kubernetes.variables", made).kind;
             variables.push(("variables", kind));
         }
         let program = Program::compile(expression, &variables).map_err(|why| why.to_string())?;
@@ -103,48 +105,35 @@ impl Environment {
     }
 }
 
-fn texts(name: &str, fields: &[&str]) -> Decl {
-    let fields = fields
-        .iter()
-        .map(|field| ((*field).to_owned(), Decl::of_type(Type::String)));
-    Decl::of_fields(name, fields.collect())
-}
-
-fn list(items: Decl) -> Decl {
-    let mut decl = Decl::of_type(Type::list(items.kind.clone()));
-    decl.items = Some(Arc::new(items));
-    decl
-}
-
-fn map(values: Decl) -> Decl {
-    let mut decl = Decl::of_type(Type::map(Type::String, values.kind.clone()));
-    decl.items = Some(Arc::new(values));
-    decl
-}
-
 fn text() -> Decl {
     Decl::of_type(Type::String)
 }
 
-fn fields(all: Vec<(&str, Decl)>) -> Vec<(String, Decl)> {
-    all.into_iter()
-        .map(|(name, decl)| (name.to_owned(), decl))
-        .collect()
+fn texts<const N: usize>(name: &str, fields: [&str; N]) -> Decl {
+    Decl::of_fields(name, fields.map(|field| (field, text())))
+}
+
+fn list(items: Decl) -> Decl {
+    let kind = Type::list(items.kind.clone());
+    Decl::of_items(kind, items)
+}
+
+fn map(values: Decl) -> Decl {
+    let kind = Type::map(Type::String, values.kind.clone());
+    Decl::of_items(kind, values)
 }
 
 fn request() -> Decl {
-    let kind = texts("kubernetes.GroupVersionKind", &["group", "version", "kind"]);
-    let resource = texts(
-        "kubernetes.GroupVersionResource",
-        &["group", "version", "resource"],
-    );
-    let user = fields(vec![
+    let kind = texts("kubernetes.GroupVersionKind", ["group", "version", "kind"]);
+    let resource = ["group", "version", "resource"];
+    let resource = texts("kubernetes.GroupVersionResource", resource);
+    let user = [
         ("username", text()),
         ("uid", text()),
         ("groups", list(text())),
         ("extra", map(list(text()))),
-    ]);
-    let all = fields(vec![
+    ];
+    let all = [
         ("kind", kind.clone()),
         ("resource", resource.clone()),
         ("subResource", text()),
@@ -156,23 +145,23 @@ fn request() -> Decl {
         ("operation", text()),
         ("userInfo", Decl::of_fields("kubernetes.UserInfo", user)),
         ("dryRun", Decl::of_type(Type::Bool)),
-        ("options", Decl::any()),
-    ]);
+        ("options", Decl::of_type(Type::Dyn)),
+    ];
     Decl::of_fields("kubernetes.AdmissionRequest", all)
 }
 
 fn namespace() -> Decl {
     let time = || Decl::of_type(Type::Timestamp);
     let number = || Decl::of_type(Type::Int);
-    let condition = fields(vec![
+    let condition = [
         ("status", text()),
         ("type", text()),
         ("lastTransitionTime", time()),
         ("message", text()),
         ("reason", text()),
-    ]);
+    ];
     let condition = Decl::of_fields("kubernetes.NamespaceCondition", condition);
-    let metadata = fields(vec![
+    let metadata = [
         ("name", text()),
         ("generateName", text()),
         ("namespace", text()),
@@ -185,20 +174,13 @@ fn namespace() -> Decl {
         ("generation", number()),
         ("resourceVersion", text()),
         ("finalizers", list(text())),
-    ]);
-    let spec = fields(vec![("finalizers", list(text()))]);
-    let status = fields(vec![("conditions", list(condition)), ("phase", text())]);
-    let all = fields(vec![
-        (
-            "metadata",
-            Decl::of_fields("kubernetes.NamespaceMetadata", metadata),
-        ),
-        ("spec", Decl::of_fields("kubernetes.NamespaceSpec", spec)),
-        (
-            "status",
-            Decl::of_fields("kubernetes.NamespaceStatus", status),
-        ),
-    ]);
+    ];
+    let metadata = Decl::of_fields("kubernetes.NamespaceMetadata", metadata);
+    let spec = [("finalizers", list(text()))];
+    let spec = Decl::of_fields("kubernetes.NamespaceSpec", spec);
+    let status = [("conditions", list(condition)), ("phase", text())];
+    let status = Decl::of_fields("kubernetes.NamespaceStatus", status);
+    let all = [("metadata", metadata), ("spec", spec), ("status", status)];
     Decl::of_fields("kubernetes.Namespace", all)
 }
 

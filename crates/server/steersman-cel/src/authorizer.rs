@@ -36,26 +36,13 @@ pub struct AccessAttributes {
     pub name: String,
 }
 
-/// The stage of a check that an expression builds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AuthorizerStep {
-    /// The variable `authorizer` itself.
-    Authorizer,
-    /// A path was given.
-    Path,
-    /// A group was given.
-    Group,
-    /// A resource was given.
-    Resource,
-}
-
 /// An authorization check that an expression builds step by step.
 #[derive(Debug, Clone)]
 pub struct Query<'a> {
     /// The authorizer to ask.
     pub authority: &'a dyn AccessDecider,
-    /// The kind of check so far.
-    pub step: AuthorizerStep,
+    /// The name of the type of the check so far.
+    pub kind: &'static str,
     /// The attributes so far.
     pub asked: AccessAttributes,
 }
@@ -74,7 +61,7 @@ impl<'a> Query<'a> {
     pub fn new(authority: &'a dyn AccessDecider) -> Self {
         Self {
             authority,
-            step: AuthorizerStep::Authorizer,
+            kind: AUTHORIZER,
             asked: AccessAttributes::default(),
         }
     }
@@ -83,18 +70,8 @@ impl<'a> Query<'a> {
     pub fn of_resource(authority: &'a dyn AccessDecider, asked: AccessAttributes) -> Self {
         Self {
             authority,
-            step: AuthorizerStep::Resource,
+            kind: RESOURCE_CHECK,
             asked,
-        }
-    }
-
-    /// Returns the name of the check's type.
-    pub fn type_name(&self) -> &'static str {
-        match self.step {
-            AuthorizerStep::Authorizer => AUTHORIZER,
-            AuthorizerStep::Path => PATH_CHECK,
-            AuthorizerStep::Group => GROUP_CHECK,
-            AuthorizerStep::Resource => RESOURCE_CHECK,
         }
     }
 }

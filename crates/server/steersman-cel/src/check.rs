@@ -4,9 +4,10 @@ mod type_variables;
 
 use crate::library::signatures::{Overload, named_type};
 use crate::library::{self, Function};
-use crate::syntax::ast::{ExprNode, Fold, Literal, MessageField, NodeKind};
+use crate::syntax::ast::{ExprNode, Fold, MessageField, NodeKind};
 use crate::syntax::parse::ParseError;
 use crate::types::Type;
+use crate::value::Value;
 use type_variables::replaced;
 
 /// Types with at least this number of parts become `dyn`, because a type can double in size with
@@ -97,15 +98,7 @@ impl Checker<'_> {
     fn kind(&mut self, node: &mut ExprNode) -> Type {
         let at = node.at;
         match &mut node.kind {
-            NodeKind::Literal(literal) => match literal {
-                Literal::Null => Type::Null,
-                Literal::Bool(_) => Type::Bool,
-                Literal::Int(_) => Type::Int,
-                Literal::Uint(_) => Type::Uint,
-                Literal::Double(_) => Type::Double,
-                Literal::Text(_) => Type::String,
-                Literal::Bytes(_) => Type::Bytes,
-            },
+            NodeKind::Literal(literal) => named_type(literal.type_name()).unwrap_or(Type::Dyn),
             NodeKind::Ident(name) => self.ident(at, name),
             NodeKind::Select {
                 operand,
@@ -337,7 +330,7 @@ impl Checker<'_> {
         };
         let of = self.node(operand);
         self.node(field);
-        let NodeKind::Literal(Literal::Text(name)) = &field.kind else {
+        let NodeKind::Literal(Value::Text(name)) = &field.kind else {
             return self.mistake(at, "unsupported optional field selection".to_owned());
         };
         match self.field(at, &of, name) {

@@ -9,8 +9,9 @@ use std::sync::Arc;
 use crate::check::Checked;
 use crate::cost_range::Range;
 use crate::library::Function;
-use crate::syntax::ast::{ExprNode, Fold, Literal, NodeKind, TARGET};
+use crate::syntax::ast::{ExprNode, Fold, NodeKind, TARGET};
 use crate::types::{Decl, Type};
+use crate::value::Value;
 
 /// The sizes of the keys and of the values of a list or map.
 #[derive(Debug, Clone, Copy)]
@@ -20,7 +21,6 @@ pub(super) struct EntrySizes {
     value: Range,
 }
 
-/// The position of a value in the schema.
 #[derive(Debug, Clone)]
 pub(super) enum SchemaPosition {
     /// The expression computes the value. Upstream looks up a part of such a value as if the value
@@ -50,7 +50,6 @@ struct Local {
     cost: Range,
 }
 
-/// The state of estimating one expression.
 pub(super) struct Coster<'a> {
     pub(super) checked: &'a Checked,
     root: &'a Arc<Decl>,
@@ -71,7 +70,6 @@ pub(super) struct ResolvedCall<'a> {
 }
 
 /// Returns the worst-case cost of an expression with the variables that `root` declares.
-#[must_use]
 pub(crate) fn estimate(node: &ExprNode, checked: &Checked, root: &Arc<Decl>) -> u64 {
     let parts = checked.types.len();
     let mut coster = Coster {
@@ -90,11 +88,8 @@ impl Coster<'_> {
         match &node.kind {
             NodeKind::Literal(_) => Range::exactly(0),
             NodeKind::Message { fields, .. } => {
-                let mut cost = Range::exactly(40);
-                for field in fields {
-                    cost = cost.plus(self.cost(&field.value));
-                }
-                cost
+                let costs = fields.iter().map(|field| self.cost(&field.value));
+                costs.fold(Range::exactly(40), Range::plus)
             }
             NodeKind::Ident(name) => {
                 let local = self.local(name);
@@ -139,20 +134,10 @@ impl Coster<'_> {
                     cost = cost.plus(self.cost(&entry.key));
                     cost = cost.plus(self.cost(&entry.value));
                     let key = self.size_or_unknown(&entry.key);
-                    let value = self.size_or_unknown(&entry.value);
-                    let found = EntrySizes {
-                        is_list: false,
-                        key,
-                        value,
-                    };
+                    let found = EntrySizes::of_map(key, self.size_or_unknown(&entry.value));
                     sizes = Some(sizes.map_or(found, |sizes| sizes.or(found)));
                 }
-                let none = Range::exactly(0);
-                let none = EntrySizes {
-                    is_list: false,
-                    key: none,
-                    value: none,
-                };
+                let none = EntrySizes::of_map(Range::exactly(0), Range::exactly(0));
                 self.entries[node.id] = Some(sizes.unwrap_or(none));
                 cost
             }
@@ -164,7 +149,6 @@ impl Coster<'_> {
         self.locals.iter().rev().find(|local| local.name == name)
     }
 
-    /// Returns the position of a part of a value.
     fn part(&self, of: &ExprNode, step: &PathStep<'_>) -> SchemaPosition {
         let decl = match self.position(of) {
             SchemaPosition::Computed => return SchemaPosition::Declared(Arc::clone(self.root)),
@@ -293,7 +277,7 @@ impl Coster<'_> {
             return cost;
         }
         let costs: Vec<Range> = args.iter().map(|arg| self.cost(arg)).collect();
-        let mut cost = target.map_or(Range::exactly(0), |target| self.cost(target));
+        let cost = target.map_or(Range::exactly(0), |target| self.cost(target));
         let overloads = &checked.overloads[node.id];
         let mut own: Option<Range> = None;
         let mut size: Option<Range> = None;
@@ -324,8 +308,7 @@ impl Coster<'_> {
         if size.is_some() {
             self.sizes[node.id] = size;
         }
-        cost = cost.plus(own.unwrap_or(Range::exactly(0)));
-        cost
+        cost.plus(own.unwrap_or(Range::exactly(0)))
     }
 
     pub(super) fn size_or_unknown(&mut self, node: &ExprNode) -> Range {
@@ -337,13 +320,7 @@ impl Coster<'_> {
             return Some(size);
         }
         match &node.kind {
-            NodeKind::Literal(Literal::Text(text)) => {
-                return Some(Range::exactly(text.chars().count() as u64));
-            }
-            NodeKind::Literal(Literal::Bytes(bytes)) => {
-                return Some(Range::exactly(bytes.len() as u64));
-            }
-            NodeKind::Literal(_) => return Some(Range::exactly(1)),
+            NodeKind::Literal(literal) => return Some(Range::exactly(literal.size())),
             NodeKind::List { items, .. } => return Some(Range::exactly(items.len() as u64)),
             NodeKind::Map(entries) => return Some(Range::exactly(entries.len() as u64)),
             _ => {}
@@ -381,6 +358,14 @@ fn declared(decl: &Decl) -> Range {
 }
 
 impl EntrySizes {
+    fn of_map(key: Range, value: Range) -> Self {
+        Self {
+            is_list: false,
+            key,
+            value,
+        }
+    }
+
     fn or(self, other: Self) -> Self {
         Self {
             is_list: self.is_list,
@@ -398,5 +383,5 @@ pub(super) fn joined(a: Option<EntrySizes>, b: Option<EntrySizes>) -> Option<Ent
 /// value to a name.
 fn is_bind(fold: &Fold) -> bool {
     matches!(&fold.range.kind, NodeKind::List { items, .. } if items.is_empty())
-        && matches!(fold.cond.kind, NodeKind::Literal(Literal::Bool(false)))
+        && matches!(fold.cond.kind, NodeKind::Literal(Value::Bool(false)))
 }

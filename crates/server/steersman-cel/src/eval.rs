@@ -2,17 +2,14 @@
 //!
 //! Costs are counted as in cel-go's `interpreter/runtimecost.go`.
 
-mod literal;
 pub(crate) mod mutation;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use crate::library::{Form, Function, equality, operators};
 use crate::run::{EvalFailure, EvalOutcome, Patterns, Run, has, maybe, select};
-use crate::syntax::ast::{ExprNode, Fold, Literal, MapEntry, MessageField, NodeKind, TARGET};
+use crate::syntax::ast::{ExprNode, Fold, MapEntry, MessageField, NodeKind, TARGET};
 use crate::value::{MapKey, Value};
-use literal::constant;
 
 /// The parts of an expression that do not depend on its variables.
 #[derive(Debug, Default)]
@@ -24,7 +21,6 @@ pub(crate) struct Constants {
     pub(crate) values: BTreeMap<usize, EvalOutcome<'static>>,
 }
 
-/// The evaluation of one expression.
 #[derive(Debug)]
 pub(crate) struct Evaluator<'a, 'n> {
     /// The functions that the checker resolved, by the number of the call's node.
@@ -68,7 +64,6 @@ impl<'a, 'n> Evaluator<'a, 'n> {
         self.run.cost()
     }
 
-    /// Returns the value of a node that is constant.
     fn constant(&self, id: usize) -> Option<EvalOutcome<'a>> {
         self.constants.values.get(&id).cloned()
     }
@@ -87,7 +82,7 @@ impl<'a, 'n> Evaluator<'a, 'n> {
             return outcome;
         }
         match &node.kind {
-            NodeKind::Literal(literal) => Ok(constant(literal)),
+            NodeKind::Literal(literal) => Ok(literal.clone()),
             NodeKind::Ident(name) => {
                 let found = self.scopes.iter().rev().find(|(known, _)| known == name);
                 let Some((_, value)) = found else {
@@ -198,20 +193,11 @@ impl<'a, 'n> Evaluator<'a, 'n> {
                 self.run.charge(step_cost(&of, &found))?;
                 found
             }
-            (Form::OptionalIndex, [of, index]) => {
+            (Form::OptionalIndex | Form::OptionalField, [of, index]) => {
                 let of = self.qualified(of)?;
                 let index = self.inner(index)?;
                 let key = index.key().ok_or_else(EvalFailure::overload);
                 let found = key.and_then(|key| maybe(&of, &key));
-                self.run.charge(step_cost(&Value::NONE, &found))?;
-                found
-            }
-            (Form::OptionalField, [of, field]) => {
-                let of = self.qualified(of)?;
-                let NodeKind::Literal(Literal::Text(field)) = &field.kind else {
-                    return Err(EvalFailure::overload());
-                };
-                let found = maybe(&of, &MapKey::Text(Arc::clone(field)));
                 self.run.charge(step_cost(&Value::NONE, &found))?;
                 found
             }

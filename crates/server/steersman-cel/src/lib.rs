@@ -31,8 +31,8 @@
 //! # Reading order
 //!
 //! - [`structural`] reads structural schemas; `types` has the types of expressions.
-//! - `syntax` has the parser (`syntax::parse`) and the syntax tree.
 //! - `authorizer` has the checks that expressions build for an authorizer, and `value` the values of expressions.
+//! - `syntax` has the parser (`syntax::parse`) and the syntax tree.
 //! - `run` is one run with its cost and limits, and `cost_range` has ranges of sizes and costs.
 //! - `library` has the table of functions: each row has the signatures, the cost and the implementation, for the next
 //!   three steps.
@@ -44,9 +44,9 @@
 
 pub mod structural;
 mod types;
-mod syntax;
 mod authorizer;
 mod value;
+mod syntax;
 mod run;
 mod cost_range;
 mod library;
@@ -60,7 +60,7 @@ mod rules;
 mod shard_selector;
 
 pub use admission::{Environment, NAMESPACE, REQUEST, REQUEST_RESOURCE};
-pub use authorizer::{AccessAttributes, AccessDecider, AccessDecision, AuthorizerStep, Query};
+pub use authorizer::{AccessAttributes, AccessDecider, AccessDecision, Query};
 pub use eval::mutation::{configuration, operations};
 pub use expression::{Expression, VariableValues, all_hold};
 pub use program::{CompileError, Program};

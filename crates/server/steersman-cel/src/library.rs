@@ -38,7 +38,6 @@ type Implementation = for<'a> fn(&mut Run<'_>, &[Value<'a>]) -> Option<EvalOutco
 /// index 0.
 type SizeRule = fn(&mut dyn FnMut(usize) -> Range) -> Range;
 
-/// The cost of a call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Cost {
     /// 1 per call.
@@ -56,7 +55,6 @@ const CHARACTERS: Cost = Cost::Sizes(|size| size(0).scaled(PER_CHARACTER));
 /// The cost of reading the first argument twice.
 const CHARACTERS_TWICE: Cost = Cost::Sizes(|size| size(0).scaled(2.0 * PER_CHARACTER));
 
-/// The way in which a call is evaluated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     /// All arguments are evaluated first.
@@ -91,7 +89,6 @@ const FORMS: &[(&str, Form)] = &[
     ("_||_", Form::Or),
 ];
 
-/// A function or an operator.
 #[derive(Debug)]
 pub(crate) struct Function {
     pub name: &'static str,
@@ -102,7 +99,6 @@ pub(crate) struct Function {
     implementation: Implementation,
 }
 
-/// The rows of all topics.
 fn rows() -> impl Iterator<Item = &'static Row> {
     [
         operators::FUNCTIONS,

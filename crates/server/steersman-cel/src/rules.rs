@@ -108,7 +108,6 @@ impl ValidationRule {
         matches!(&self.program, Some(Ok(program)) if program.uses("oldSelf"))
     }
 
-    /// Returns the source of the rule, for error messages.
     fn source(&self) -> &str {
         if self.message.is_empty() {
             &self.text
@@ -117,7 +116,6 @@ impl ValidationRule {
         }
     }
 
-    /// Returns the variables of the rule.
     fn variables<'a>(
         &self,
         decl: &'a Decl,
@@ -248,13 +246,11 @@ impl Rules {
     /// Evaluates the rules on an object; `old` is the stored object on an update.
     ///
     /// CEL-1: the evaluation never costs more than its budget.
-    #[must_use]
     pub fn validate(&self, object: &Json, old: Option<&Json>) -> RuleVerdict {
         evaluate::object(self, object, old)
     }
 }
 
-/// Returns the declaration of a property.
 fn child(decl: &Decl, name: &str, schema: &Structural) -> Option<Arc<Decl>> {
     match (&decl.kind, escape(name)) {
         (Type::Object(object), Some(name)) => object

@@ -49,10 +49,8 @@ impl From<String> for EvalFailure {
 /// Compiled patterns by their text.
 pub(crate) type Patterns = BTreeMap<String, Regex>;
 
-/// The result of evaluating a node.
 pub(crate) type EvalOutcome<'a> = Result<Value<'a>, EvalFailure>;
 
-/// One run of one expression.
 #[derive(Debug)]
 pub(crate) struct Run<'n> {
     /// The compiled patterns of the expression's literals.
@@ -197,7 +195,6 @@ fn item<'a>(list: &Value<'a>, key: &MapKey) -> Result<Option<Value<'a>>, EvalFai
     Ok(found.transpose()?)
 }
 
-/// Returns a key as text for messages.
 pub(crate) fn key_text(key: &MapKey) -> String {
     match key {
         MapKey::Bool(flag) => flag.to_string(),

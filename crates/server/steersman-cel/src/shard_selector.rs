@@ -7,24 +7,22 @@ use fnv::FnvHasher;
 use steersman_apimachinery::go;
 use steersman_apimachinery::status::Status;
 
-use crate::syntax::ast::{ExprNode, Literal, NodeKind};
+use crate::syntax::ast::{ExprNode, NodeKind};
 use crate::syntax::parse::parse_core;
+use crate::value::Value;
 
 /// A parsed `shardSelector`: the hash of one field must lie in one of several ranges.
 ///
 /// The hash is 64-bit FNV-1a, as in the `k8s.io/apimachinery/pkg/sharding` of Kubernetes 1.36.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShardSelector {
-    field: HashedField,
+    /// The path of the field to hash: [`UID`] or [`NAMESPACE`].
+    field: &'static str,
     ranges: Vec<HashRange>,
 }
 
-/// The field to hash.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum HashedField {
-    Uid,
-    Namespace,
-}
+const UID: &str = "object.metadata.uid";
+const NAMESPACE: &str = "object.metadata.namespace";
 
 /// A range of hashes: start inclusive, end exclusive. No end means 2^64.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,41 +45,23 @@ impl ShardSelector {
     }
 
     /// Returns whether an object with this uid and namespace matches.
-    #[must_use]
     pub fn matches(&self, uid: &str, namespace: &str) -> bool {
-        let hash = fnv1a(match self.field {
-            HashedField::Uid => uid,
-            HashedField::Namespace => namespace,
-        });
-        self.ranges
-            .iter()
-            .any(|range| range.start <= hash && range.end.is_none_or(|end| hash < end))
+        let hash = fnv1a(if self.field == UID { uid } else { namespace });
+        let mut ranges = self.ranges.iter();
+        ranges.any(|range| range.start <= hash && range.end.is_none_or(|end| hash < end))
     }
 
     /// Returns the normalised text that a list repeats in `metadata.shardInfo`.
-    #[must_use]
     pub fn text(&self) -> String {
         let ranges = self.ranges.iter().map(|range| {
-            let end = range
-                .end
-                .map_or(BEYOND.to_owned(), |end| format!("0x{end:016x}"));
-            let field = self.field.path();
+            let end = range.end.map(|end| format!("0x{end:016x}"));
+            let (field, end) = (self.field, end.as_deref().unwrap_or(BEYOND));
             format!("shardRange({field}, '0x{:016x}', '{end}')", range.start)
         });
         ranges.collect::<Vec<_>>().join(" || ")
     }
 }
 
-impl HashedField {
-    fn path(self) -> &'static str {
-        match self {
-            Self::Uid => "object.metadata.uid",
-            Self::Namespace => "object.metadata.namespace",
-        }
-    }
-}
-
-/// Returns the 64-bit FNV-1a hash.
 fn fnv1a(text: &str) -> u64 {
     let mut hasher = FnvHasher::default();
     hasher.write(text.as_bytes());
@@ -121,19 +101,19 @@ fn read(text: &str) -> Result<ShardSelector, String> {
         }
     }
     // An expression has at least one range.
-    let field = parts.first().map_or(HashedField::Uid, |(field, _)| *field);
+    let field = parts.first().map_or(UID, |(field, _)| *field);
     if let Some((other, _)) = parts.iter().find(|(other, _)| *other != field) {
         return Err(format!(
             "all shard ranges must use the same field, got {} and {}",
-            go::quote(field.path()),
-            go::quote(other.path())
+            go::quote(field),
+            go::quote(other)
         ));
     }
     let ranges = parts.into_iter().map(|(_, range)| range).collect();
     Ok(ShardSelector { field, ranges })
 }
 
-fn shard_range(arguments: &[ExprNode]) -> Result<(HashedField, HashRange), String> {
+fn shard_range(arguments: &[ExprNode]) -> Result<(&'static str, HashRange), String> {
     let [field, start, end] = arguments else {
         let count = arguments.len();
         return Err(format!(
@@ -141,15 +121,11 @@ fn shard_range(arguments: &[ExprNode]) -> Result<(HashedField, HashRange), Strin
         ));
     };
     let path = field_path(field).map_err(|why| format!("shardRange() first argument: {why}"))?;
-    let field = match path.as_str() {
-        "object.metadata.uid" => HashedField::Uid,
-        "object.metadata.namespace" => HashedField::Namespace,
-        other => {
-            return Err(format!(
-                "unsupported field path {}; supported: object.metadata.uid, object.metadata.namespace",
-                go::quote(other)
-            ));
-        }
+    let Some(field) = [UID, NAMESPACE].into_iter().find(|known| *known == path) else {
+        let path = go::quote(&path);
+        return Err(format!(
+            "unsupported field path {path}; supported: {UID}, {NAMESPACE}"
+        ));
     };
     let (start_text, start) = bound(start, "hexStart")?;
     let (end_text, end) = bound(end, "hexEnd")?;
@@ -186,50 +162,36 @@ fn bound<'a>(node: &'a ExprNode, name: &str) -> Result<(&'a str, Option<u64>), S
             kind_number(&node.kind)
         ));
     };
-    let Literal::Text(text) = literal else {
+    let Value::Text(text) = literal else {
         let kind = go_type(literal);
         return Err(format!("{name} must be a string literal, got {kind}"));
     };
     let text = &**text;
-    let Some(digits) = text.strip_prefix("0x") else {
-        return Err(format!(
-            "{name} must have '0x' prefix, got {}",
-            go::quote(text)
-        ));
-    };
-    if digits.is_empty() {
-        return Err(format!("{name}: hex value is required after '0x'"));
-    }
-    if digits.len() > 17 {
-        return Err(format!(
-            "{name}: hex value too long ({} chars, max 17): {}",
-            digits.len(),
-            go::quote(digits)
-        ));
-    }
-    if let Some(bad) = digits.chars().find(|c| !matches!(c, '0'..='9' | 'a'..='f')) {
-        return Err(format!(
-            "{name}: invalid hex character {} in {}",
-            go::quote(&bad.to_string()),
-            go::quote(text)
-        ));
-    }
-    if digits.len() == 17 {
-        if text != BEYOND {
-            return Err(format!(
-                "{name}: 17-digit hex value must be '{BEYOND}' (2^64), got {}",
-                go::quote(text)
-            ));
+    let quoted = go::quote(text);
+    let is_wrong = |c: &char| !matches!(c, '0'..='9' | 'a'..='f');
+    let why = match text.strip_prefix("0x") {
+        None => format!(" must have '0x' prefix, got {quoted}"),
+        Some("") => ": hex value is required after '0x'".to_owned(),
+        Some(digits) if digits.len() > 17 => {
+            let (count, digits) = (digits.len(), go::quote(digits));
+            format!(": hex value too long ({count} chars, max 17): {digits}")
         }
-        return Ok((text, None));
-    }
-    if digits.len() != 16 {
-        return Err(format!(
-            "{name} must be a 0x-prefixed 16-digit hex value, got {} (did you mean \"0x{digits:0>16}\"?)",
-            go::quote(text)
-        ));
-    }
-    Ok((text, u64::from_str_radix(digits, 16).ok()))
+        Some(digits) => match (digits.chars().find(is_wrong), digits.len()) {
+            (Some(bad), _) => {
+                let bad = go::quote(&bad.to_string());
+                format!(": invalid hex character {bad} in {quoted}")
+            }
+            (None, 17) if text == BEYOND => return Ok((text, None)),
+            (None, 17) => {
+                format!(": 17-digit hex value must be '{BEYOND}' (2^64), got {quoted}")
+            }
+            (None, 16) => return Ok((text, u64::from_str_radix(digits, 16).ok())),
+            (None, _) => format!(
+                " must be a 0x-prefixed 16-digit hex value, got {quoted} (did you mean \"0x{digits:0>16}\"?)"
+            ),
+        },
+    };
+    Err(format!("{name}{why}"))
 }
 
 /// Returns the number of a node's kind in cel-go's `ast.ExprKind`.
@@ -246,16 +208,15 @@ fn kind_number(kind: &NodeKind) -> u8 {
     }
 }
 
-/// Returns the Go type of a constant.
-fn go_type(literal: &Literal) -> &'static str {
+fn go_type(literal: &Value<'_>) -> &'static str {
     match literal {
-        Literal::Text(_) => "string",
-        Literal::Int(_) => "int64",
-        Literal::Uint(_) => "uint64",
-        Literal::Double(_) => "float64",
-        Literal::Bool(_) => "bool",
-        Literal::Bytes(_) => "[]uint8",
-        Literal::Null => "structpb.NullValue",
+        Value::Text(_) => "string",
+        Value::Int(_) => "int64",
+        Value::Uint(_) => "uint64",
+        Value::Double(_) => "float64",
+        Value::Bool(_) => "bool",
+        Value::Bytes(_) => "[]uint8",
+        _ => "structpb.NullValue",
     }
 }
 

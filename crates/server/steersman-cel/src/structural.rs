@@ -60,7 +60,6 @@ pub enum Additional {
 impl Structural {
     /// Compiles an `openAPIV3Schema`. Unknown keywords are ignored. For a schema that is kept,
     /// [`SchemaNode::kept`] takes less memory.
-    #[must_use]
     pub fn compile(schema: &Value) -> Self {
         Self::build(schema, &mut SchemaNode::alone)
     }
@@ -257,7 +256,6 @@ impl Structural {
 
 impl Additional {
     /// Returns the schema of the values, if there is one.
-    #[must_use]
     pub fn schema(&self) -> Option<&Structural> {
         match self {
             Self::Schema(schema) => Some(schema),

@@ -119,6 +119,13 @@ pub struct Decl {
     pub nullable: bool,
 }
 
+impl ObjectField {
+    fn of(json: &str, decl: Decl) -> Self {
+        let (json, decl) = (json.to_owned(), Arc::new(decl));
+        Self { json, decl }
+    }
+}
+
 impl PartialEq for ObjectType {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
@@ -131,9 +138,7 @@ impl ObjectType {
         let declared = self.field_of(name).map(|field| field.decl.kind.clone());
         declared.or(self.open.then_some(Type::Dyn))
     }
-}
 
-impl ObjectType {
     /// Returns a declared field. Its name may be a reserved word that is not escaped.
     pub fn field_of(&self, name: &str) -> Option<&ObjectField> {
         let escaped = || {
@@ -164,11 +169,12 @@ impl Type {
 
     /// Returns an object type that accepts any fields.
     pub fn open(name: &str) -> Self {
-        Self::Object(Arc::new(ObjectType {
-            name: name.to_owned(),
-            fields: BTreeMap::new(),
-            open: true,
-        }))
+        Self::object(name, BTreeMap::new(), true)
+    }
+
+    fn object(name: &str, fields: BTreeMap<String, ObjectField>, open: bool) -> Self {
+        let name = name.to_owned();
+        Self::Object(Arc::new(ObjectType { name, fields, open }))
     }
 
     /// Returns the type of a map.
@@ -191,10 +197,9 @@ impl Type {
                 ("op", text()),
                 ("path", text()),
                 ("from", text()),
-                ("value", Decl::any()),
+                ("value", Decl::of_type(Self::Dyn)),
             ];
-            let fields = fields.map(|(field, decl)| (field.to_owned(), decl));
-            return Some(Decl::of_fields(name, fields.into()).kind);
+            return Some(Decl::of_fields(name, fields).kind);
         }
         let object = name == "Object" || name.starts_with("Object.");
         object.then(|| Self::open(name))
@@ -282,30 +287,20 @@ impl Type {
 impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Dyn => f.write_str("dyn"),
-            Self::Error => f.write_str("!error!"),
             Self::Null => f.write_str("null"),
-            Self::Bool => f.write_str("bool"),
-            Self::Int => f.write_str("int"),
-            Self::Uint => f.write_str("uint"),
-            Self::Double => f.write_str("double"),
-            Self::String => f.write_str("string"),
-            Self::Bytes => f.write_str("bytes"),
             Self::Duration => f.write_str("duration"),
             Self::Timestamp => f.write_str("timestamp"),
             Self::List(items) => write!(f, "list({items})"),
             Self::Map(entry) => write!(f, "map({}, {})", entry.0, entry.1),
             Self::Optional(of) => write!(f, "optional_type({of})"),
             Self::Of(of) => write!(f, "type({of})"),
-            Self::Object(object) => f.write_str(&object.name),
-            Self::Opaque(name) => f.write_str(name),
             Self::Param(number) => write!(f, "_var{number}"),
+            other => f.write_str(other.name()),
         }
     }
 }
 
 /// Returns the name of a field in expressions, or `None` if expressions cannot name the field.
-#[must_use]
 pub fn escape(name: &str) -> Option<String> {
     if KEYWORDS.contains(&name) || RESERVED_WORDS.contains(&name) {
         return Some(format!("__{name}__"));
@@ -352,17 +347,18 @@ impl Decl {
 
     /// Returns the declaration of an object that the server creates. Its field names are not
     /// escaped.
-    pub fn of_fields(name: &str, fields: Vec<(String, Self)>) -> Self {
-        let field = |(json, decl): (String, Self)| {
-            let decl = Arc::new(decl);
-            (json.clone(), ObjectField { json, decl })
-        };
-        let object = ObjectType {
-            name: name.to_owned(),
-            fields: fields.into_iter().map(field).collect(),
-            open: false,
-        };
-        Self::simple(Type::Object(Arc::new(object)), 0, 2)
+    pub fn of_fields<'f>(name: &str, fields: impl IntoIterator<Item = (&'f str, Self)>) -> Self {
+        let field = |(json, decl): (&str, Self)| (json.to_owned(), ObjectField::of(json, decl));
+        let fields = fields.into_iter().map(field).collect();
+        Self::simple(Type::object(name, fields, false), 0, 2)
+    }
+
+    /// Returns the declaration of a list or map of the type `kind` with these items or values.
+    pub fn of_items(kind: Type, items: Self) -> Self {
+        Self {
+            items: Some(Arc::new(items)),
+            ..Self::of_type(kind)
+        }
     }
 
     /// Returns the declaration of a key of a map. Estimates ignore the length of keys.
@@ -370,16 +366,10 @@ impl Decl {
         Self::simple(Type::String, 0, 2)
     }
 
-    /// Returns the declaration of a value of unknown type.
-    pub fn any() -> Self {
-        Self::simple(Type::Dyn, UNBOUNDED, 1)
-    }
-
     /// Returns the declaration of a value by its schema, or `None` if rules cannot access the
     /// value. `root` marks a whole resource, which always has a declared type and name.
     ///
     /// The sizes follow upstream's `apiserver/pkg/cel/common/schemas.go`.
-    #[must_use]
     pub fn of(schema: &Structural, root: bool, name: &str) -> Option<Self> {
         let mut decl = Self::bare(schema, root, name)?;
         decl.nullable = schema.nullable;
@@ -463,33 +453,20 @@ impl Decl {
             for field in ["name", "generateName"] {
                 add(&mut named, field, text());
             }
-            let metadata = ObjectType {
-                name: format!("{name}.metadata"),
-                fields: named,
-                open: false,
-            };
-            let metadata = Self::simple(Type::Object(Arc::new(metadata)), 0, 2);
+            let metadata = Type::object(&format!("{name}.metadata"), named, false);
+            let metadata = Self::simple(metadata, 0, 2);
             add(&mut fields, "metadata", metadata);
             for field in ["apiVersion", "kind"] {
                 add(&mut fields, field, text());
             }
         }
-        let object = ObjectType {
-            name: name.to_owned(),
-            fields,
-            open: false,
-        };
-        Self::simple(Type::Object(Arc::new(object)), 0, least)
+        Self::simple(Type::object(name, fields, false), 0, least)
     }
 }
 
 fn add(fields: &mut BTreeMap<String, ObjectField>, json: &str, decl: Decl) {
     if let Some(escaped) = escape(json) {
-        let field = ObjectField {
-            json: json.to_owned(),
-            decl: Arc::new(decl),
-        };
-        fields.insert(escaped, field);
+        fields.insert(escaped, ObjectField::of(json, decl));
     }
 }
 

@@ -211,7 +211,7 @@ impl<'a> Value<'a> {
             Self::Semver(_) => "kubernetes.Semver",
             Self::Named(_) => "kubernetes.NamedFormat",
             Self::Message(message) => &message.name,
-            Self::Query(query) => query.type_name(),
+            Self::Query(query) => query.kind,
             Self::AccessDecision(_) => authorizer::DECISION,
         }
     }

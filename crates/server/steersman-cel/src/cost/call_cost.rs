@@ -3,8 +3,9 @@
 use super::{Coster, ResolvedCall, joined};
 use crate::cost_range::{PER_CHARACTER, PER_PATTERN_CHARACTER, Range};
 use crate::library::Cost;
-use crate::syntax::ast::{ExprNode, Literal, NodeKind};
+use crate::syntax::ast::{ExprNode, NodeKind};
 use crate::types::Type;
+use crate::value::Value;
 
 /// The length of the longest pattern among the named formats, in characters.
 const LONGEST_FORMAT: f64 = 128.0;
@@ -17,9 +18,7 @@ impl Coster<'_> {
     /// known.
     pub(super) fn function(&mut self, call: &ResolvedCall<'_>) -> (Range, Option<Range>) {
         let costs = call.costs;
-        let given = costs
-            .iter()
-            .fold(Range::exactly(0), |sum, one| sum.plus(*one));
+        let given = costs.iter().copied().fold(Range::exactly(0), Range::plus);
         match call.overload {
             "logical_and" | "logical_or" if costs.len() == 2 => {
                 let max = given.max;
@@ -121,7 +120,7 @@ impl Coster<'_> {
             "split" => {
                 // A negative limit is no limit.
                 let max = match call.args.get(1).map(|limit| &limit.kind) {
-                    Some(NodeKind::Literal(Literal::Int(limit))) => limit.cast_unsigned(),
+                    Some(NodeKind::Literal(Value::Int(limit))) => limit.cast_unsigned(),
                     _ => text(self).max,
                 };
                 Range { min: 0, max }
@@ -178,7 +177,7 @@ impl Coster<'_> {
     fn of_lists(&mut self, call: &ResolvedCall<'_>) -> Option<(Range, Range)> {
         let on = call.target.map(|target| self.size_or_unknown(target));
         let whole = |index: usize, unknown: u64| match call.args.get(index).map(|arg| &arg.kind) {
-            Some(NodeKind::Literal(Literal::Int(number))) => {
+            Some(NodeKind::Literal(Value::Int(number))) => {
                 u64::try_from(*number).unwrap_or_default()
             }
             _ => unknown,

@@ -16,7 +16,6 @@ use crate::value::{MapKey, Message, Value};
 /// The name of the type of a JSON patch operation.
 const OPERATION: &str = "JSONPatch";
 
-/// Creates an object of a named type with these fields.
 pub(crate) fn made<'a>(name: &str, fields: BTreeMap<String, Value<'a>>) -> EvalOutcome<'a> {
     if name == OPERATION {
         for (field, value) in &fields {

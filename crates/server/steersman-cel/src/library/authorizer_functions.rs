@@ -7,7 +7,9 @@ use std::sync::Arc;
 use steersman_apimachinery::names::{NameRule, check_name};
 
 use super::{Cost, Row};
-use crate::authorizer::{AccessAttributes, AccessDecision, AuthorizerStep, Query};
+use crate::authorizer::{
+    AUTHORIZER, AccessAttributes, AccessDecision, GROUP_CHECK, PATH_CHECK, Query, RESOURCE_CHECK,
+};
 use crate::cost_range::{PER_CHARACTER, Range};
 use crate::run::{EvalFailure, EvalOutcome, Run};
 use crate::value::Value;
@@ -29,15 +31,15 @@ const SELECTOR: Cost = Cost::Sizes(|size| {
 pub(super) const FUNCTIONS: &[Row] = &[
     ("path", "authorizer_path (Z.s)H", Cost::PerCall, path),
     ("group", "authorizer_group (Z.s)G",
-        Cost::PerCall, |_, values| next(values, AuthorizerStep::Authorizer, AuthorizerStep::Group, |asked, text| asked.group = text)),
+        Cost::PerCall, |_, values| next(values, AUTHORIZER, GROUP_CHECK, |asked, text| asked.group = text)),
     ("serviceAccount", "authorizer_serviceaccount (Z.ss)Z", Cost::PerCall, service_account),
     ("resource", "groupcheck_resource (G.s)R", Cost::PerCall, resource),
     ("subresource", "resourcecheck_subresource (R.s)R",
-        Cost::PerCall, |_, values| next(values, AuthorizerStep::Resource, AuthorizerStep::Resource, |asked, text| asked.subresource = text)),
+        Cost::PerCall, |_, values| next(values, RESOURCE_CHECK, RESOURCE_CHECK, |asked, text| asked.subresource = text)),
     ("namespace", "resourcecheck_namespace (R.s)R",
-        Cost::PerCall, |_, values| next(values, AuthorizerStep::Resource, AuthorizerStep::Resource, |asked, text| asked.namespace = text)),
+        Cost::PerCall, |_, values| next(values, RESOURCE_CHECK, RESOURCE_CHECK, |asked, text| asked.namespace = text)),
     ("name", "resourcecheck_name (R.s)R",
-        Cost::PerCall, |_, values| next(values, AuthorizerStep::Resource, AuthorizerStep::Resource, |asked, text| asked.name = text)),
+        Cost::PerCall, |_, values| next(values, RESOURCE_CHECK, RESOURCE_CHECK, |asked, text| asked.name = text)),
     ("fieldSelector", "authorizer_fieldselector (R.s)R", SELECTOR, selected),
     ("labelSelector", "authorizer_labelselector (R.s)R", SELECTOR, selected),
     ("check", "pathcheck_check (H.s)X resourcecheck_check (R.s)X",
@@ -53,49 +55,39 @@ pub(super) const FUNCTIONS: &[Row] = &[
         Cost::PerCall, |_, values| of_decision(values, |_| Value::text(""))),
 ];
 
-/// Adds an attribute to a check at the stage `from`, which is then at the stage `to`.
+/// Adds an attribute to a check of the type `from`, which then has the type `to`.
 fn next<'a>(
     values: &[Value<'a>],
-    from: AuthorizerStep,
-    to: AuthorizerStep,
+    from: &str,
+    to: &'static str,
     set: fn(&mut AccessAttributes, String),
 ) -> Option<EvalOutcome<'a>> {
     let [Value::Query(query), Value::Text(text)] = values else {
         return None;
     };
-    if query.step != from {
+    if query.kind != from {
         return None;
     }
     let mut asked = query.asked.clone();
     set(&mut asked, text.to_string());
     Some(Ok(Value::Query(Arc::new(Query {
         authority: query.authority,
-        step: to,
+        kind: to,
         asked,
     }))))
 }
 
 fn path<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
-    let path = next(
-        values,
-        AuthorizerStep::Authorizer,
-        AuthorizerStep::Path,
-        |asked, path| {
-            asked.path = Some(path);
-        },
-    )?;
+    let path = next(values, AUTHORIZER, PATH_CHECK, |asked, path| {
+        asked.path = Some(path);
+    })?;
     Some(not_empty(values, "path").and(path))
 }
 
 fn resource<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
-    let resource = next(
-        values,
-        AuthorizerStep::Group,
-        AuthorizerStep::Resource,
-        |asked, resource| {
-            asked.resource = resource;
-        },
-    )?;
+    let resource = next(values, GROUP_CHECK, RESOURCE_CHECK, |asked, resource| {
+        asked.resource = resource;
+    })?;
     Some(not_empty(values, "resource").and(resource))
 }
 
@@ -110,19 +102,14 @@ fn not_empty(values: &[Value<'_>], attribute: &str) -> Result<(), EvalFailure> {
 
 /// Roles ignore fields and labels of objects, so selectors do not change the decision.
 fn selected<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
-    next(
-        values,
-        AuthorizerStep::Resource,
-        AuthorizerStep::Resource,
-        |_, _| {},
-    )
+    next(values, RESOURCE_CHECK, RESOURCE_CHECK, |_, _| {})
 }
 
 fn check<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     let [Value::Query(query), Value::Text(verb)] = values else {
         return None;
     };
-    if !matches!(query.step, AuthorizerStep::Path | AuthorizerStep::Resource) {
+    if !matches!(query.kind, PATH_CHECK | RESOURCE_CHECK) {
         return None;
     }
     let decision = query.authority.decide(verb, &query.asked);
@@ -148,7 +135,7 @@ fn service_account<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutc
     else {
         return None;
     };
-    (query.step == AuthorizerStep::Authorizer).then(|| of_account(query, namespace, name))
+    (query.kind == AUTHORIZER).then(|| of_account(query, namespace, name))
 }
 
 fn of_account<'a>(query: &Query<'a>, namespace: &str, name: &str) -> EvalOutcome<'a> {
@@ -165,7 +152,7 @@ fn of_account<'a>(query: &Query<'a>, namespace: &str, name: &str) -> EvalOutcome
     let authority = query.authority;
     Ok(Value::Query(Arc::new(Query {
         authority,
-        step: AuthorizerStep::Authorizer,
+        kind: AUTHORIZER,
         asked,
     })))
 }

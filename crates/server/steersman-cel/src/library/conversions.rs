@@ -1,13 +1,13 @@
 //! Machine: the conversions between types.
 
-use std::sync::Arc;
-
 use jiff::Timestamp;
 use steersman_apimachinery::go;
 
+use super::operators::{int, uint};
 use super::{Cost, Row};
 use crate::cost_range::{PER_CHARACTER, scaled};
 use crate::run::{EvalFailure, EvalOutcome};
+use crate::types::Type;
 use crate::value::Value;
 use crate::value::times;
 
@@ -43,75 +43,77 @@ fn per_character(values: &[Value<'_>], reads: bool) -> u64 {
     }
 }
 
-/// Converts a value.
 fn convert<'a>(
     name: &str,
     values: &[Value<'a>],
-    to: fn(&Value<'a>) -> Option<EvalOutcome<'a>>,
+    to: fn(&Value<'a>) -> EvalOutcome<'a>,
 ) -> Option<EvalOutcome<'a>> {
     let value = values.first()?;
-    let found = value.type_name();
-    let unknown = || {
-        Err(EvalFailure::of(format!(
-            "no such overload: {name}({found})"
-        )))
-    };
-    Some(to(value).unwrap_or_else(unknown))
+    Some(to(value).map_err(|failure| {
+        if failure == EvalFailure::overload() {
+            return EvalFailure::of(format!("no such overload: {name}({})", value.type_name()));
+        }
+        failure
+    }))
 }
 
 /// Returns the failure of a conversion of a value that does not have a value of the other type.
-fn unfit<'a>(value: &Value<'a>, to: &str) -> Option<EvalOutcome<'a>> {
+fn unfit(value: &Value<'_>, to: &str) -> EvalFailure {
     let from = value.type_name();
-    fail(format!("type conversion error from '{from}' to '{to}'"))
+    EvalFailure::of(format!("type conversion error from '{from}' to '{to}'"))
 }
 
-fn fail<'a>(why: impl Into<String>) -> Option<EvalOutcome<'a>> {
-    Some(Err(EvalFailure::of(why)))
+/// Parses a text as a value of the type `name`.
+fn parsed<'a, T: std::str::FromStr>(
+    value: &Value<'a>,
+    text: &str,
+    name: &str,
+    make: fn(T) -> Value<'a>,
+) -> EvalOutcome<'a> {
+    text.parse().map(make).map_err(|_| unfit(value, name))
 }
 
-fn to_bool<'a>(value: &Value<'a>) -> Option<EvalOutcome<'a>> {
-    Some(Ok(match value {
-        Value::Bool(_) => value.clone(),
-        Value::Text(text) => match go::parse_bool(text) {
-            Some(said) => Value::Bool(said),
-            None => return unfit(value, "bool"),
-        },
-        _ => return None,
-    }))
+fn to_bool<'a>(value: &Value<'a>) -> EvalOutcome<'a> {
+    match value {
+        Value::Bool(_) => Ok(value.clone()),
+        Value::Text(text) => {
+            let flag = go::parse_bool(text).map(Value::Bool);
+            flag.ok_or_else(|| unfit(value, "bool"))
+        }
+        _ => Err(EvalFailure::overload()),
+    }
 }
 
-fn to_bytes<'a>(value: &Value<'a>) -> Option<EvalOutcome<'a>> {
-    Some(Ok(match value {
-        Value::Bytes(_) => value.clone(),
-        Value::Text(text) => Value::Bytes(text.as_bytes().into()),
-        _ => return None,
-    }))
+fn to_bytes<'a>(value: &Value<'a>) -> EvalOutcome<'a> {
+    match value {
+        Value::Bytes(_) => Ok(value.clone()),
+        Value::Text(text) => Ok(Value::Bytes(text.as_bytes().into())),
+        _ => Err(EvalFailure::overload()),
+    }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "what the conversion is")]
-fn to_double<'a>(value: &Value<'a>) -> Option<EvalOutcome<'a>> {
-    Some(Ok(match value {
-        Value::Double(_) => value.clone(),
-        Value::Int(number) => Value::Double(*number as f64),
-        Value::Uint(number) => Value::Double(*number as f64),
-        Value::Text(text) => match text.parse() {
-            Ok(number) => Value::Double(number),
-            Err(_) => return unfit(value, "double"),
-        },
-        _ => return None,
-    }))
+fn to_double<'a>(value: &Value<'a>) -> EvalOutcome<'a> {
+    match value {
+        Value::Double(_) => Ok(value.clone()),
+        Value::Int(number) => Ok(Value::Double(*number as f64)),
+        Value::Uint(number) => Ok(Value::Double(*number as f64)),
+        Value::Text(text) => parsed(value, text, "double", Value::Double),
+        _ => Err(EvalFailure::overload()),
+    }
 }
 
-fn to_duration<'a>(value: &Value<'a>) -> Option<EvalOutcome<'a>> {
-    Some(Ok(match value {
-        Value::Duration(_) => value.clone(),
-        Value::Int(_) => return unfit(value, "google.protobuf.Duration"),
-        Value::Text(text) => match go::parse_duration(text) {
-            Ok(nanos) => Value::Duration(nanos),
-            Err(_) => return unfit(value, "google.protobuf.Duration"),
-        },
-        _ => return None,
-    }))
+fn to_duration<'a>(value: &Value<'a>) -> EvalOutcome<'a> {
+    let unfit = || unfit(value, Type::Duration.name());
+    match value {
+        Value::Duration(_) => Ok(value.clone()),
+        Value::Int(_) => Err(unfit()),
+        Value::Text(text) => {
+            let nanos = go::parse_duration(text).map(Value::Duration);
+            nanos.map_err(|_| unfit())
+        }
+        _ => Err(EvalFailure::overload()),
+    }
 }
 
 /// The largest `double` below 2^63.
@@ -119,23 +121,16 @@ const BELOW_INT: f64 = 9_223_372_036_854_774_784.0;
 const BELOW_UINT: f64 = 18_446_744_073_709_549_568.0;
 
 #[expect(clippy::cast_possible_truncation, reason = "in the range of the type")]
-fn to_int<'a>(value: &Value<'a>) -> Option<EvalOutcome<'a>> {
-    Some(Ok(match value {
-        Value::Int(_) => value.clone(),
-        Value::Uint(number) => match i64::try_from(*number) {
-            Ok(number) => Value::Int(number),
-            Err(_) => return fail("integer overflow"),
-        },
-        Value::Double(number) if number.abs() <= BELOW_INT => Value::Int(*number as i64),
-        Value::Double(_) => return fail("integer overflow"),
-        Value::Duration(nanos) => Value::Int(*nanos),
-        Value::Timestamp(time) => Value::Int(time.as_second()),
-        Value::Text(text) => match text.parse() {
-            Ok(number) => Value::Int(number),
-            Err(_) => return unfit(value, "int"),
-        },
-        _ => return None,
-    }))
+fn to_int<'a>(value: &Value<'a>) -> EvalOutcome<'a> {
+    match value {
+        Value::Int(_) => Ok(value.clone()),
+        Value::Uint(number) => int(i64::try_from(*number).ok()),
+        Value::Double(number) => int((number.abs() <= BELOW_INT).then_some(*number as i64)),
+        Value::Duration(nanos) => Ok(Value::Int(*nanos)),
+        Value::Timestamp(time) => Ok(Value::Int(time.as_second())),
+        Value::Text(text) => parsed(value, text, "int", Value::Int),
+        _ => Err(EvalFailure::overload()),
+    }
 }
 
 #[expect(
@@ -143,26 +138,22 @@ fn to_int<'a>(value: &Value<'a>) -> Option<EvalOutcome<'a>> {
     clippy::cast_sign_loss,
     reason = "in the range of the type"
 )]
-fn to_uint<'a>(value: &Value<'a>) -> Option<EvalOutcome<'a>> {
-    Some(Ok(match value {
-        Value::Uint(_) => value.clone(),
-        Value::Int(number) => match u64::try_from(*number) {
-            Ok(number) => Value::Uint(number),
-            Err(_) => return fail("unsigned integer overflow"),
-        },
-        Value::Double(number) if (0.0..=BELOW_UINT).contains(number) => Value::Uint(*number as u64),
-        Value::Double(_) => return fail("unsigned integer overflow"),
-        Value::Text(text) if text.starts_with('+') => return unfit(value, "uint"),
-        Value::Text(text) => match text.parse() {
-            Ok(number) => Value::Uint(number),
-            Err(_) => return unfit(value, "uint"),
-        },
-        _ => return None,
-    }))
+fn to_uint<'a>(value: &Value<'a>) -> EvalOutcome<'a> {
+    match value {
+        Value::Uint(_) => Ok(value.clone()),
+        Value::Int(number) => uint(u64::try_from(*number).ok()),
+        Value::Double(number) => {
+            let is_within = (0.0..=BELOW_UINT).contains(number);
+            uint(is_within.then_some(*number as u64))
+        }
+        Value::Text(text) if text.starts_with('+') => Err(unfit(value, "uint")),
+        Value::Text(text) => parsed(value, text, "uint", Value::Uint),
+        _ => Err(EvalFailure::overload()),
+    }
 }
 
-fn to_text<'a>(value: &Value<'a>) -> Option<EvalOutcome<'a>> {
-    Some(Ok(match value {
+fn to_text<'a>(value: &Value<'a>) -> EvalOutcome<'a> {
+    Ok(match value {
         Value::Text(_) => value.clone(),
         Value::Bool(flag) => Value::text(flag.to_string()),
         Value::Int(number) => Value::text(number.to_string()),
@@ -172,25 +163,25 @@ fn to_text<'a>(value: &Value<'a>) -> Option<EvalOutcome<'a>> {
         Value::Timestamp(time) => Value::text(time.to_string()),
         Value::Ip(address) => Value::text(address.to_string()),
         Value::Cidr(cidr) => Value::text(format!("{}/{}", cidr.address, cidr.length)),
-        Value::Bytes(bytes) => match std::str::from_utf8(bytes) {
-            Ok(text) => Value::text(Arc::<str>::from(text)),
-            Err(_) => return fail("invalid UTF-8 in bytes, cannot convert to string"),
-        },
-        _ => return None,
-    }))
+        Value::Bytes(bytes) => {
+            let why = "invalid UTF-8 in bytes, cannot convert to string";
+            Value::text(std::str::from_utf8(bytes).map_err(|_| EvalFailure::of(why))?)
+        }
+        _ => return Err(EvalFailure::overload()),
+    })
 }
 
-fn to_timestamp<'a>(value: &Value<'a>) -> Option<EvalOutcome<'a>> {
-    Some(Ok(match value {
-        Value::Timestamp(_) => value.clone(),
-        Value::Int(seconds) => match Timestamp::from_second(*seconds) {
-            Ok(time) => Value::Timestamp(time),
-            Err(_) => return fail("timestamp overflow"),
-        },
-        Value::Text(text) => match times::rfc3339(text) {
-            Ok(time) => Value::Timestamp(time),
-            Err(_) => return unfit(value, "google.protobuf.Timestamp"),
-        },
-        _ => return None,
-    }))
+fn to_timestamp<'a>(value: &Value<'a>) -> EvalOutcome<'a> {
+    match value {
+        Value::Timestamp(_) => Ok(value.clone()),
+        Value::Int(seconds) => {
+            let time = Timestamp::from_second(*seconds).map(Value::Timestamp);
+            time.map_err(|_| EvalFailure::of("timestamp overflow"))
+        }
+        Value::Text(text) => {
+            let time = times::rfc3339(text).map(Value::Timestamp);
+            time.map_err(|_| unfit(value, Type::Timestamp.name()))
+        }
+        _ => Err(EvalFailure::overload()),
+    }
 }

@@ -186,7 +186,6 @@ pub(super) fn covers(
     Ok(true)
 }
 
-/// Returns whether a list contains a value.
 pub(crate) fn among_them(
     run: &mut Run<'_>,
     one: &Value<'_>,

@@ -73,10 +73,7 @@ fn not<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
 
 fn negate<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     Some(match values {
-        [Value::Int(number)] => number
-            .checked_neg()
-            .map(Value::Int)
-            .ok_or_else(|| EvalFailure::of("integer overflow")),
+        [Value::Int(number)] => int(number.checked_neg()),
         [Value::Double(number)] => Ok(Value::Double(-number)),
         _ => Err(EvalFailure::overload()),
     })
@@ -153,22 +150,15 @@ pub(super) fn add<'a>(run: &mut Run<'_>, a: Value<'a>, b: &Value<'a>) -> EvalOut
     };
     run.charge(cost)?;
     Ok(match (a, b) {
-        (Value::Int(a), Value::Int(b)) => {
-            Value::Int(a.checked_add(*b).ok_or_else(|| overflow("integer"))?)
-        }
-        (Value::Uint(a), Value::Uint(b)) => Value::Uint(
-            a.checked_add(*b)
-                .ok_or_else(|| overflow("unsigned integer"))?,
-        ),
+        (Value::Int(a), Value::Int(b)) => int(a.checked_add(*b))?,
+        (Value::Uint(a), Value::Uint(b)) => uint(a.checked_add(*b))?,
         (Value::Double(a), Value::Double(b)) => Value::Double(a + b),
         (Value::Text(a), Value::Text(b)) => {
             run.work((a.len() + b.len()) / 64)?;
             Value::Text(Text::Made(format!("{}{}", &*a, &**b).into()))
         }
         (Value::Bytes(a), Value::Bytes(b)) => Value::Bytes([&*a, &**b].concat().into()),
-        (Value::Duration(a), Value::Duration(b)) => {
-            Value::Duration(a.checked_add(*b).ok_or_else(|| overflow("duration"))?)
-        }
+        (Value::Duration(a), Value::Duration(b)) => duration(a.checked_add(*b))?,
         (Value::Timestamp(a), Value::Duration(b)) => moved(a, *b)?,
         (Value::Duration(a), Value::Timestamp(b)) => moved(*b, a)?,
         (Value::List(mut items), more) if more.is_list() => {
@@ -219,32 +209,34 @@ fn moved<'a>(time: jiff::Timestamp, by: i64) -> EvalOutcome<'a> {
     Ok(Value::Timestamp(moved))
 }
 
-fn overflow(what: &str) -> EvalFailure {
-    EvalFailure::of(format!("{what} overflow"))
+/// Returns a number, or the failure of a computation beyond the range of the type.
+pub(super) fn int<'a>(number: Option<i64>) -> EvalOutcome<'a> {
+    let number = number.map(Value::Int);
+    number.ok_or_else(|| EvalFailure::of("integer overflow"))
+}
+
+pub(super) fn uint<'a>(number: Option<u64>) -> EvalOutcome<'a> {
+    let number = number.map(Value::Uint);
+    number.ok_or_else(|| EvalFailure::of("unsigned integer overflow"))
+}
+
+fn duration<'a>(nanos: Option<i64>) -> EvalOutcome<'a> {
+    let duration = nanos.map(Value::Duration);
+    duration.ok_or_else(|| EvalFailure::of("duration overflow"))
 }
 
 fn subtract<'a>(a: &Value<'a>, b: &Value<'a>) -> EvalOutcome<'a> {
     match (a, b) {
-        (Value::Int(a), Value::Int(b)) => {
-            let difference = a.checked_sub(*b).map(Value::Int);
-            difference.ok_or_else(|| overflow("integer"))
-        }
-        (Value::Uint(a), Value::Uint(b)) => {
-            let difference = a.checked_sub(*b).map(Value::Uint);
-            difference.ok_or_else(|| overflow("unsigned integer"))
-        }
+        (Value::Int(a), Value::Int(b)) => int(a.checked_sub(*b)),
+        (Value::Uint(a), Value::Uint(b)) => uint(a.checked_sub(*b)),
         (Value::Double(a), Value::Double(b)) => Ok(Value::Double(a - b)),
-        (Value::Duration(a), Value::Duration(b)) => {
-            let difference = a.checked_sub(*b).map(Value::Duration);
-            difference.ok_or_else(|| overflow("duration"))
-        }
-        (Value::Timestamp(a), Value::Duration(b)) => {
-            let back = b.checked_neg().ok_or_else(|| overflow("duration"));
-            back.and_then(|back| moved(*a, back))
-        }
+        (Value::Duration(a), Value::Duration(b)) => duration(a.checked_sub(*b)),
+        (Value::Timestamp(a), Value::Duration(b)) => match b.checked_neg() {
+            Some(back) => moved(*a, back),
+            None => duration(None),
+        },
         (Value::Timestamp(a), Value::Timestamp(b)) => {
-            let nanos = i64::try_from(a.duration_since(*b).as_nanos());
-            nanos.map(Value::Duration).map_err(|_| overflow("duration"))
+            duration(i64::try_from(a.duration_since(*b).as_nanos()).ok())
         }
         _ => Err(EvalFailure::overload()),
     }
@@ -252,14 +244,8 @@ fn subtract<'a>(a: &Value<'a>, b: &Value<'a>) -> EvalOutcome<'a> {
 
 fn multiply<'a>(a: &Value<'a>, b: &Value<'a>) -> EvalOutcome<'a> {
     match (a, b) {
-        (Value::Int(a), Value::Int(b)) => {
-            let product = a.checked_mul(*b).map(Value::Int);
-            product.ok_or_else(|| overflow("integer"))
-        }
-        (Value::Uint(a), Value::Uint(b)) => {
-            let product = a.checked_mul(*b).map(Value::Uint);
-            product.ok_or_else(|| overflow("unsigned integer"))
-        }
+        (Value::Int(a), Value::Int(b)) => int(a.checked_mul(*b)),
+        (Value::Uint(a), Value::Uint(b)) => uint(a.checked_mul(*b)),
         (Value::Double(a), Value::Double(b)) => Ok(Value::Double(a * b)),
         _ => Err(EvalFailure::overload()),
     }
@@ -270,10 +256,7 @@ fn divide<'a>(a: &Value<'a>, b: &Value<'a>) -> EvalOutcome<'a> {
         (Value::Int(_), Value::Int(0)) | (Value::Uint(_), Value::Uint(0)) => {
             Err(EvalFailure::of("division by zero"))
         }
-        (Value::Int(a), Value::Int(b)) => {
-            let quotient = a.checked_div(*b).map(Value::Int);
-            quotient.ok_or_else(|| overflow("integer"))
-        }
+        (Value::Int(a), Value::Int(b)) => int(a.checked_div(*b)),
         (Value::Uint(a), Value::Uint(b)) => Ok(Value::Uint(a / b)),
         (Value::Double(a), Value::Double(b)) => Ok(Value::Double(a / b)),
         _ => Err(EvalFailure::overload()),
@@ -285,10 +268,7 @@ fn modulo<'a>(a: &Value<'a>, b: &Value<'a>) -> EvalOutcome<'a> {
         (Value::Int(_), Value::Int(0)) | (Value::Uint(_), Value::Uint(0)) => {
             Err(EvalFailure::of("modulus by zero"))
         }
-        (Value::Int(a), Value::Int(b)) => {
-            let rest = a.checked_rem(*b).map(Value::Int);
-            rest.ok_or_else(|| overflow("integer"))
-        }
+        (Value::Int(a), Value::Int(b)) => int(a.checked_rem(*b)),
         (Value::Uint(a), Value::Uint(b)) => Ok(Value::Uint(a % b)),
         _ => Err(EvalFailure::overload()),
     }

@@ -3,7 +3,6 @@
 use crate::authorizer;
 use crate::types::Type;
 
-/// One signature of a function.
 #[derive(Debug)]
 pub(crate) struct Overload {
     /// The name of the overload, for instance `add_string`.
@@ -12,48 +11,50 @@ pub(crate) struct Overload {
     pub result: Type,
 }
 
-/// Opaque types, and their letters in signatures.
-const OPAQUE: &[(char, &str)] = &[
-    ('Q', "kubernetes.Quantity"),
-    ('U', "kubernetes.URL"),
-    ('P', "net.IP"),
-    ('C', "net.CIDR"),
-    ('V', "kubernetes.Semver"),
-    ('F', "kubernetes.NamedFormat"),
-    ('Z', authorizer::AUTHORIZER),
-    ('H', authorizer::PATH_CHECK),
-    ('G', authorizer::GROUP_CHECK),
-    ('R', authorizer::RESOURCE_CHECK),
-    ('X', authorizer::DECISION),
+/// The types without parts, and their letters in signatures.
+const TYPES: &[(char, Type)] = &[
+    ('*', Type::Dyn),
+    ('n', Type::Null),
+    ('b', Type::Bool),
+    ('i', Type::Int),
+    ('u', Type::Uint),
+    ('d', Type::Double),
+    ('s', Type::String),
+    ('y', Type::Bytes),
+    ('D', Type::Duration),
+    ('T', Type::Timestamp),
+    ('Q', Type::Opaque("kubernetes.Quantity")),
+    ('U', Type::Opaque("kubernetes.URL")),
+    ('P', Type::Opaque("net.IP")),
+    ('C', Type::Opaque("net.CIDR")),
+    ('V', Type::Opaque("kubernetes.Semver")),
+    ('F', Type::Opaque("kubernetes.NamedFormat")),
+    ('Z', Type::Opaque(authorizer::AUTHORIZER)),
+    ('H', Type::Opaque(authorizer::PATH_CHECK)),
+    ('G', Type::Opaque(authorizer::GROUP_CHECK)),
+    ('R', Type::Opaque(authorizer::RESOURCE_CHECK)),
+    ('X', Type::Opaque(authorizer::DECISION)),
 ];
 
 /// Returns the type with this name, or `None` if there is no such type.
-#[must_use]
 pub(crate) fn named_type(name: &str) -> Option<Type> {
     Some(match name {
-        "bool" => Type::Bool,
-        "bytes" => Type::Bytes,
-        "double" => Type::Double,
-        "dyn" => Type::Dyn,
-        "int" => Type::Int,
-        "uint" => Type::Uint,
-        "string" => Type::String,
-        "null_type" => Type::Null,
         "list" => Type::list(Type::Dyn),
         "map" => Type::map(Type::Dyn, Type::Dyn),
         "optional_type" => Type::optional(Type::Dyn),
-        "google.protobuf.Duration" => Type::Duration,
-        "google.protobuf.Timestamp" => Type::Timestamp,
-        name => Type::Opaque(OPAQUE.iter().find(|(_, known)| *known == name)?.1),
+        name => TYPES
+            .iter()
+            .find(|(_, known)| known.name() == name)?
+            .1
+            .clone(),
     })
 }
 
 /// Reads the overloads of a function: the name of each overload, then its arguments and its result.
 /// A dot stands between the target of a method and the other arguments.
 ///
-/// Types are letters: `s`tring, `i`nt, `u`int, `d`ouble, `b`ool, b`y`tes, `D`uration,
-/// `T`imestamp, `n`ull, `*` dyn, `A` and `B` anything, `l` list of, `m` map of, `o` optional of,
-/// `t` type of, and those of [`OPAQUE`].
+/// Types are letters: those of [`TYPES`], `A` and `B` anything, `l` list of, `m` map of, `o` optional of,
+/// and `t` type of.
 pub(super) fn overloads(signatures: &'static str) -> Vec<Overload> {
     let words: Vec<&'static str> = signatures.split(' ').collect();
     let pairs = words.chunks_exact(2);
@@ -77,15 +78,6 @@ fn overload(id: &'static str, signature: &str) -> Overload {
 
 fn read_type(letters: &mut std::str::Chars<'_>) -> Type {
     match letters.next().unwrap_or('*') {
-        's' => Type::String,
-        'i' => Type::Int,
-        'u' => Type::Uint,
-        'd' => Type::Double,
-        'b' => Type::Bool,
-        'y' => Type::Bytes,
-        'D' => Type::Duration,
-        'T' => Type::Timestamp,
-        'n' => Type::Null,
         'A' => Type::Param(0),
         'B' => Type::Param(1),
         'l' => Type::list(read_type(letters)),
@@ -95,9 +87,9 @@ fn read_type(letters: &mut std::str::Chars<'_>) -> Type {
             let key = read_type(letters);
             Type::map(key, read_type(letters))
         }
-        letter => OPAQUE
-            .iter()
-            .find(|(known, _)| *known == letter)
-            .map_or(Type::Dyn, |(_, name)| Type::Opaque(name)),
+        letter => {
+            let found = TYPES.iter().find(|(known, _)| *known == letter);
+            found.map_or(Type::Dyn, |(_, kind)| kind.clone())
+        }
     }
 }

@@ -253,7 +253,6 @@ fn split<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     Some(Ok(Value::List(Arc::new(parts))))
 }
 
-/// Returns the compiled pattern of a search.
 fn search_pattern(run: &mut Run<'_>, pattern: &str) -> Result<Regex, EvalFailure> {
     run.pattern(pattern).map_err(|failure| match failure {
         EvalFailure::Error(why) => EvalFailure::Error(format!("Illegal regex: {why}")),

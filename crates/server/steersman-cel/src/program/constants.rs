@@ -9,10 +9,9 @@ use crate::check::Checked;
 use crate::eval::{Constants, Evaluator};
 use crate::program::CALL_LIMIT;
 use crate::run::{self, EvalFailure};
-use crate::syntax::ast::{ExprNode, Literal, NodeKind};
+use crate::syntax::ast::{ExprNode, NodeKind};
 use crate::value::Value;
 
-/// The conversions that are evaluated early.
 const CONVERSIONS: &[&str] = &[
     "bool",
     "bytes",
@@ -71,13 +70,17 @@ fn visit(constants: &mut Constants, node: &ExprNode, checked: &Checked) -> Resul
 }
 
 fn keep_pattern(constants: &mut Constants, pattern: &ExprNode) -> Result<(), String> {
-    let text = match &pattern.kind {
-        NodeKind::Literal(Literal::Text(text)) => text.to_string(),
-        _ => match constants.values.get(&pattern.id) {
-            Some(Ok(Value::Text(text))) => text.to_string(),
-            _ => return Ok(()),
-        },
+    let value = match &pattern.kind {
+        NodeKind::Literal(value) => Some(value),
+        _ => constants
+            .values
+            .get(&pattern.id)
+            .and_then(|known| known.as_ref().ok()),
     };
+    let Some(Value::Text(text)) = value else {
+        return Ok(());
+    };
+    let text = text.to_string();
     let compiled = run::compile(&text, patterns::MOST_COMPILED)?;
     constants.patterns.insert(text, compiled);
     Ok(())

@@ -5,13 +5,13 @@
 use steersman_apimachinery::{go, patterns};
 
 use crate::check::Checked;
-use crate::syntax::ast::{ExprNode, Literal, NodeKind};
+use crate::syntax::ast::{ExprNode, NodeKind};
 use crate::syntax::parse::ParseError;
 use crate::types::Type;
+use crate::value::Value;
 use crate::value::printing::{self, Clause, Piece};
 use crate::value::times;
 
-/// Returns the errors in the literals of an expression.
 pub(super) fn check(root: &ExprNode, checked: &Checked) -> Vec<ParseError> {
     let mut checker = LiteralChecker {
         checked,
@@ -69,10 +69,10 @@ impl LiteralChecker<'_> {
             return;
         };
         let fine = match (name, literal) {
-            ("matches", Literal::Text(text)) => patterns::mistake(text).is_none(),
-            ("duration", Literal::Text(text)) => go::parse_duration(text).is_ok(),
+            ("matches", Value::Text(text)) => patterns::mistake(text).is_none(),
+            ("duration", Value::Text(text)) => go::parse_duration(text).is_ok(),
             ("duration", _) => false,
-            ("timestamp", Literal::Text(text)) => times::rfc3339(text).is_ok(),
+            ("timestamp", Value::Text(text)) => times::rfc3339(text).is_ok(),
             _ => true,
         };
         if !fine {
@@ -83,7 +83,7 @@ impl LiteralChecker<'_> {
 
     /// Checks the arguments of `format` if both the pattern and the list are literals.
     fn format(&mut self, node: &ExprNode, target: Option<&ExprNode>, args: &[ExprNode]) {
-        let (Some(NodeKind::Literal(Literal::Text(pattern))), [list]) =
+        let (Some(NodeKind::Literal(Value::Text(pattern))), [list]) =
             (target.map(|target| &target.kind), args)
         else {
             return;

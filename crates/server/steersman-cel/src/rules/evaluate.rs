@@ -123,12 +123,7 @@ impl RuleCheck {
         }
         place.old = place.old.filter(|old| !old.is_null());
         self.here(rules, place)?;
-        let CheckedValue {
-            path,
-            object,
-            old,
-            past,
-        } = place;
+        let (path, past) = (place.path, place.past);
         for nested in &rules.all_of {
             let past = OldState {
                 current: None,
@@ -136,13 +131,15 @@ impl RuleCheck {
             };
             self.node(nested, CheckedValue { past, ..place })?;
         }
-        match object {
+        match place.object {
             Json::Array(items) => {
                 let Some(below) = &rules.items else {
                     return Ok(());
                 };
                 for (index, item) in items.iter().enumerate() {
-                    let before = old.and_then(|old| found_again(item, old, &rules.keys));
+                    let before = place
+                        .old
+                        .and_then(|old| found_again(item, old, &rules.keys));
                     let place = CheckedValue {
                         path: &format!("{path}[{index}]"),
                         object: item,
@@ -159,7 +156,7 @@ impl RuleCheck {
                         (Some(below), None) => (&**below, format!("{path}[{name}]")),
                         (None, None) => continue,
                     };
-                    let before = old.and_then(|old| old.get(name));
+                    let before = place.old.and_then(|old| old.get(name));
                     // Both objects were converted to the same version, so `apiVersion` and `kind`
                     // are always equal and do not show whether the object changed.
                     let typed =
@@ -183,14 +180,8 @@ impl RuleCheck {
         Ok(())
     }
 
-    /// Evaluates the rules of one node on its value.
     fn here<'a>(&mut self, rules: &'a Rules, place: CheckedValue<'_, 'a>) -> Result<(), Spent> {
-        let CheckedValue {
-            path,
-            object,
-            old,
-            past,
-        } = place;
+        let (path, object, old) = (place.path, place.object, place.old);
         if rules.here.is_empty() {
             return Ok(());
         }
@@ -250,7 +241,7 @@ impl RuleCheck {
                 }
                 Err(detail) => (FieldError::invalid(field, &kind, &detail), true),
             };
-            if !uses_old && past.is_unchanged() {
+            if !uses_old && place.past.is_unchanged() {
                 let message = format!("{}: {}", error.field, error.message);
                 self.verdict.warnings.push(message);
             } else {

@@ -4,7 +4,6 @@ use crate::structural::{Additional, Structural};
 
 /// Parses a path such as `.spec['a.b']` that starts at `schema`. Returns the path in the form of
 /// error messages, or `None` if the path is invalid or the schema does not have the field.
-#[must_use]
 pub fn field_path(path: &str, schema: &Structural) -> Option<String> {
     let mut at = schema;
     let mut out = String::new();

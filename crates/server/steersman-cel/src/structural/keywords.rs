@@ -2,7 +2,7 @@
 
 use std::hash::{Hash, Hasher};
 use std::ops::Deref;
-use std::sync::OnceLock;
+use std::sync::{LazyLock, OnceLock};
 
 use regex::Regex;
 use serde_json::Value;
@@ -117,26 +117,8 @@ impl Deref for Restrictions {
     type Target = Keywords;
 
     fn deref(&self) -> &Keywords {
-        static NONE: Keywords = Keywords {
-            required: Vec::new(),
-            allowed: Vec::new(),
-            minimum: None,
-            maximum: None,
-            multiple_of: None,
-            length: (None, None),
-            items: (None, None),
-            properties: (None, None),
-            pattern: None,
-            list_type: String::new(),
-            list_map_keys: Vec::new(),
-            map_type: String::new(),
-            all_of: Vec::new(),
-            any_of: Vec::new(),
-            one_of: Vec::new(),
-            not: None,
-            validations: Vec::new(),
-        };
-        self.0.as_deref().unwrap_or(&NONE)
+        static NONE: LazyLock<Keywords> = LazyLock::new(Keywords::default);
+        self.0.as_deref().unwrap_or_else(|| &NONE)
     }
 }
 
@@ -163,14 +145,12 @@ impl Pattern {
     }
 
     /// Returns the pattern as the schema has it.
-    #[must_use]
     pub fn source(&self) -> &str {
         &self.source
     }
 
     /// Returns whether the pattern matches a text; true for a pattern that does not compile, with
     /// which a definition is refused (CEL-3).
-    #[must_use]
     pub fn matches(&self, text: &str) -> bool {
         let compiled = self.compiled.get_or_init(|| {
             let compiled = patterns::compile(&self.source, patterns::MOST_COMPILED);

@@ -40,7 +40,6 @@ impl SchemaNode {
     }
 
     /// Compiles a schema that is kept. Its nodes are shared with all kept schemas.
-    #[must_use]
     pub fn kept(schema: &Value) -> Self {
         let mut pool = KEPT.lock();
         let content = Structural::build(schema, &mut |content| pool.share(content));
@@ -48,7 +47,6 @@ impl SchemaNode {
     }
 
     /// Returns whether both are one node.
-    #[must_use]
     pub fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }

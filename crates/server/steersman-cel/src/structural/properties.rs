@@ -8,20 +8,17 @@ pub struct Properties(Box<[(Box<str>, SchemaNode)]>);
 
 impl Properties {
     /// Returns the schema of a member.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&Structural> {
         let at = self.0.binary_search_by(|(known, _)| (**known).cmp(name));
         at.ok().map(|at| &*self.0[at].1)
     }
 
     /// Returns whether a member has a schema.
-    #[must_use]
     pub fn contains(&self, name: &str) -> bool {
         self.get(name).is_some()
     }
 
     /// Returns whether no member has a schema.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

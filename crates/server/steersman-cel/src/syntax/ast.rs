@@ -1,8 +1,7 @@
 //! Words: a parsed expression.
 
-use std::sync::Arc;
+use crate::value::Value;
 
-/// One node of an expression.
 #[derive(Debug, Clone)]
 pub(crate) struct ExprNode {
     /// The number of the node, which is its index in the tables of other modules.
@@ -12,10 +11,9 @@ pub(crate) struct ExprNode {
     pub kind: NodeKind,
 }
 
-/// The kind of a node.
 #[derive(Debug, Clone)]
 pub(crate) enum NodeKind {
-    Literal(Literal),
+    Literal(Value<'static>),
     Ident(String),
     Select {
         operand: Box<ExprNode>,
@@ -42,19 +40,6 @@ pub(crate) enum NodeKind {
     },
 }
 
-/// A constant.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Literal {
-    Null,
-    Bool(bool),
-    Int(i64),
-    Uint(u64),
-    Double(f64),
-    Text(Arc<str>),
-    Bytes(Arc<[u8]>),
-}
-
-/// One field of a message.
 #[derive(Debug, Clone)]
 pub(crate) struct MessageField {
     pub name: String,
@@ -63,7 +48,6 @@ pub(crate) struct MessageField {
     pub optional: bool,
 }
 
-/// One entry of a map.
 #[derive(Debug, Clone)]
 pub(crate) struct MapEntry {
     pub key: ExprNode,
@@ -100,7 +84,6 @@ impl ExprNode {
         }
     }
 
-    /// Returns whether the node is the variable with this name.
     pub(crate) fn is_ident(&self, name: &str) -> bool {
         matches!(&self.kind, NodeKind::Ident(found) if found == name)
     }

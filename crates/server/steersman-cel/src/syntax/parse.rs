@@ -2,12 +2,15 @@
 
 mod macros;
 
+use std::cell::Cell;
+
 use cel::common::ast::{
     CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, SourceInfo,
 };
 use cel::parser::Parser;
 
-use super::ast::{ExprNode, Fold, Literal, MapEntry, MessageField, NodeKind};
+use super::ast::{ExprNode, Fold, MapEntry, MessageField, NodeKind};
+use crate::value::Value;
 
 /// The maximum length of an expression, in characters.
 const MAX_LENGTH: usize = 100_000;
@@ -31,7 +34,6 @@ const EXISTS_ONE: [char; 9] = ['e', 'x', 'i', 's', 't', 's', 'O', 'n', 'e'];
 /// An error: its position in characters from the start, and its message.
 pub(crate) type ParseError = (usize, String);
 
-/// A parsed expression, and the number of its nodes.
 #[derive(Debug)]
 pub(crate) struct Parsed {
     pub root: ExprNode,
@@ -89,7 +91,6 @@ fn on_deep_stack(
     })
 }
 
-/// Parses an expression on the current stack.
 fn read(source: &str, optional_syntax: bool) -> Result<Parsed, Vec<ParseError>> {
     let parser = Parser::new()
         .enable_optional_syntax(optional_syntax)
@@ -100,12 +101,12 @@ fn read(source: &str, optional_syntax: bool) -> Result<Parsed, Vec<ParseError>> 
             let mut reader = TreeReader {
                 info: &info,
                 source: source.chars().collect(),
-                parts: 0,
+                parts: Cell::new(0),
                 mistakes: Vec::new(),
             };
             let root = reader.node(expression, 0);
             if reader.mistakes.is_empty() {
-                let parts = reader.parts;
+                let parts = reader.parts.get();
                 Ok(Parsed { root, parts })
             } else {
                 Err(reader.mistakes)
@@ -188,14 +189,15 @@ pub(crate) fn describe(source: &str, mistakes: &[ParseError]) -> String {
 struct TreeReader<'a> {
     info: &'a SourceInfo,
     source: Vec<char>,
-    parts: usize,
+    /// The number of nodes so far.
+    parts: Cell<usize>,
     mistakes: Vec<ParseError>,
 }
 
 impl TreeReader<'_> {
-    fn made(&mut self, at: usize, kind: NodeKind) -> ExprNode {
-        let id = self.parts;
-        self.parts += 1;
+    fn made(&self, at: usize, kind: NodeKind) -> ExprNode {
+        let id = self.parts.get();
+        self.parts.set(id + 1);
         ExprNode { id, at, kind }
     }
 
@@ -205,7 +207,7 @@ impl TreeReader<'_> {
         if depth > MAX_DEPTH {
             let what = format!("expression recursion limit exceeded: {MAX_DEPTH}");
             self.mistakes.push((at, what));
-            return self.made(at, NodeKind::Literal(Literal::Null));
+            return self.made(at, NodeKind::Literal(Value::Null));
         }
         let deeper = depth + 1;
         let kind = match from.expr {
@@ -247,7 +249,7 @@ impl TreeReader<'_> {
             {
                 let what = "undeclared reference to 'existsOne' (in container '')";
                 self.mistakes.push((at, what.to_owned()));
-                NodeKind::Literal(Literal::Null)
+                NodeKind::Literal(Value::Null)
             }
             Expr::Comprehension(fold) => NodeKind::Fold(Box::new(self.fold(*fold, deeper))),
             Expr::Struct(message) => {
@@ -267,17 +269,17 @@ impl TreeReader<'_> {
             Expr::Unspecified => {
                 self.mistakes
                     .push((at, "the expression is empty".to_owned()));
-                NodeKind::Literal(Literal::Null)
+                NodeKind::Literal(Value::Null)
             }
         };
         self.made(at, kind)
     }
 
     /// Returns the position of the sign of a negative number, which starts at `at`.
-    fn sign_of(&self, value: &Literal, at: usize) -> usize {
+    fn sign_of(&self, value: &Value<'_>, at: usize) -> usize {
         let negative = match value {
-            Literal::Int(number) => *number < 0,
-            Literal::Double(number) => *number < 0.0,
+            Value::Int(number) => *number < 0,
+            Value::Double(number) => *number < 0.0,
             _ => false,
         };
         let before = self.source.get(..at).unwrap_or_default();
@@ -322,15 +324,15 @@ impl TreeReader<'_> {
     }
 }
 
-fn literal(value: LiteralValue) -> Literal {
+fn literal(value: LiteralValue) -> Value<'static> {
     match value {
-        LiteralValue::Boolean(value) => Literal::Bool(value.into_inner()),
-        LiteralValue::Bytes(value) => Literal::Bytes(value.inner().into()),
-        LiteralValue::Double(value) => Literal::Double(value.into_inner()),
-        LiteralValue::Int(value) => Literal::Int(value.into_inner()),
-        LiteralValue::Null => Literal::Null,
-        LiteralValue::String(value) => Literal::Text(value.inner().into()),
-        LiteralValue::UInt(value) => Literal::Uint(value.into_inner()),
+        LiteralValue::Boolean(value) => Value::Bool(value.into_inner()),
+        LiteralValue::Bytes(value) => Value::Bytes(value.inner().into()),
+        LiteralValue::Double(value) => Value::Double(value.into_inner()),
+        LiteralValue::Int(value) => Value::Int(value.into_inner()),
+        LiteralValue::Null => Value::Null,
+        LiteralValue::String(value) => Value::text(value.inner()),
+        LiteralValue::UInt(value) => Value::Uint(value.into_inner()),
     }
 }
 

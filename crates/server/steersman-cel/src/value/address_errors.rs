@@ -1,6 +1,5 @@
 //! Words: the errors of Go's `netip.ParseAddr` for texts that are no IP addresses.
 
-/// Returns the error of a text that is no IP address.
 pub(crate) fn describe(text: &str) -> String {
     let kind = text.find(['.', ':', '%']);
     let (what, at) = match kind.map(|at| &text[at..=at]) {
@@ -20,7 +19,6 @@ pub(crate) fn describe(text: &str) -> String {
 /// A message, and the rest of the text from the error on.
 type FoundProblem<'a> = (&'static str, &'a str);
 
-/// Returns the first error in an IPv4 address.
 fn four(text: &str) -> Option<FoundProblem<'_>> {
     let (mut value, mut digits, mut fields) = (0_u32, 0, 0);
     for (at, c) in text.char_indices() {
@@ -51,7 +49,6 @@ fn four(text: &str) -> Option<FoundProblem<'_>> {
     (fields < 3).then_some(("IPv4 address too short", ""))
 }
 
-/// Returns the first error in an IPv6 address.
 fn six(text: &str) -> Option<FoundProblem<'_>> {
     let (mut rest, zone) = text.split_once('%').unwrap_or((text, "zone"));
     if zone.is_empty() {

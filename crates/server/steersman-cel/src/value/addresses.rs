@@ -230,21 +230,9 @@ fn escaped(path: &str) -> String {
     out
 }
 
+/// Decodes a name or value of a query.
 fn unescaped(text: &str) -> Option<String> {
-    let mut out = Vec::with_capacity(text.len());
-    let mut bytes = text.bytes();
-    while let Some(byte) = bytes.next() {
-        out.push(match byte {
-            b'+' => b' ',
-            b'%' => {
-                let digits = [bytes.next()?, bytes.next()?];
-                let digits = std::str::from_utf8(&digits).ok()?;
-                u8::from_str_radix(digits, 16).ok()?
-            }
-            byte => byte,
-        });
-    }
-    String::from_utf8(out).ok()
+    go::unescape(&text.replace('+', " "))
 }
 
 /// Parses an IP address. Addresses with a zone and IPv4-mapped IPv6 addresses are refused.

@@ -1,5 +1,10 @@
 //! Words: the named formats of `format.dns1123Label()` and similar functions.
 
+use std::sync::LazyLock;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use regex::Regex;
 use steersman_apimachinery::names;
 use steersman_apimachinery::names::NameRule;
 
@@ -10,7 +15,6 @@ use super::times;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NamedFormat(&'static str);
 
-/// The formats by name.
 const NAMES: &[&str] = &[
     "dns1123Label",
     "dns1123Subdomain",
@@ -30,10 +34,8 @@ const NAMES: &[&str] = &[
 impl NamedFormat {
     /// Returns the format with this name.
     pub fn find(name: &str) -> Option<Self> {
-        NAMES
-            .iter()
-            .find(|known| **known == name)
-            .map(|name| Self(name))
+        let known = NAMES.iter().find(|known| **known == name);
+        known.map(|name| Self(name))
     }
 
     /// Returns the length of the longest pattern of the format, in characters.
@@ -52,8 +54,6 @@ impl NamedFormat {
 
     /// Returns the problems of a string in this format; empty for a valid string.
     pub fn check(self, text: &str) -> Vec<String> {
-        use base64::Engine as _;
-
         let unless = |fine: bool, why: &str| {
             if fine {
                 Vec::new()
@@ -82,10 +82,7 @@ impl NamedFormat {
             "uri" => Url::parse(text).err().into_iter().collect(),
             "uuid" => unless(is_uuid(text), "does not match the UUID format"),
             "byte" => unless(
-                !text.is_empty()
-                    && base64::engine::general_purpose::STANDARD
-                        .decode(text)
-                        .is_ok(),
+                !text.is_empty() && STANDARD.decode(text).is_ok(),
                 "invalid base64",
             ),
             "date" => unless(text.parse::<jiff::civil::Date>().is_ok(), "invalid date"),
@@ -94,22 +91,12 @@ impl NamedFormat {
     }
 }
 
-/// Returns whether a text is a UUID. Each dash may be absent.
+/// A UUID. Each dash may be absent.
+static UUID: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new("^[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}$").ok());
+
 fn is_uuid(text: &str) -> bool {
-    let mut rest = text;
-    for (index, length) in [8, 4, 4, 4, 12].into_iter().enumerate() {
-        if index > 0 {
-            rest = rest.strip_prefix('-').unwrap_or(rest);
-        }
-        let Some((part, after)) = rest.split_at_checked(length) else {
-            return false;
-        };
-        if !part.bytes().all(|b| b.is_ascii_hexdigit()) {
-            return false;
-        }
-        rest = after;
-    }
-    rest.is_empty()
+    UUID.as_ref().is_some_and(|regex| regex.is_match(text))
 }
 
 /// Returns whether a text is a time. The letters may be in lower case.

@@ -119,7 +119,6 @@ fn clause(text: &str) -> Result<(Clause, usize), String> {
 }
 
 impl Clause {
-    /// Returns whether the clause accepts values of a type.
     pub(crate) fn accepts(self, kind: &Type) -> bool {
         if *kind == Type::Dyn {
             return true;
@@ -164,35 +163,30 @@ impl Clause {
             },
             _ => None,
         };
+        let whole = match value {
+            Value::Int(number) if *number < 0 => Some(("-", number.unsigned_abs())),
+            Value::Int(number) => Some(("", number.unsigned_abs())),
+            Value::Uint(number) => Some(("", *number)),
+            _ => None,
+        };
         Ok(match (self, value) {
-            (Self::Text, value) => print(value)?,
-            (Self::Decimal, Value::Int(_) | Value::Uint(_)) => print(value)?,
-            (Self::Fixed(decimals), _) if double.is_some() => {
-                fixed(double.unwrap_or_default(), decimals)
-            }
-            (Self::Scientific(decimals), _) if double.is_some() => {
-                scientific(double.unwrap_or_default(), decimals)
-            }
-            (Self::Binary, Value::Int(number)) => {
-                signed(*number, |number| std::format!("{number:b}"))
-            }
-            (Self::Binary, Value::Uint(number)) => std::format!("{number:b}"),
+            (Self::Text, _) => print(value)?,
             (Self::Binary, Value::Bool(flag)) => u8::from(*flag).to_string(),
-            (Self::Octal, Value::Int(number)) => {
-                signed(*number, |number| std::format!("{number:o}"))
-            }
-            (Self::Octal, Value::Uint(number)) => std::format!("{number:o}"),
-            (Self::Hex { upper: true }, value) => {
+            (Self::Hex { upper: true }, _) => {
                 let lower = Self::Hex { upper: false };
                 lower.print(value)?.to_uppercase()
             }
-            (Self::Hex { .. }, Value::Int(number)) => {
-                signed(*number, |number| std::format!("{number:x}"))
-            }
-            (Self::Hex { .. }, Value::Uint(number)) => std::format!("{number:x}"),
             (Self::Hex { .. }, Value::Text(text)) => hex(text.as_bytes()),
             (Self::Hex { .. }, Value::Bytes(bytes)) => hex(bytes),
-            _ => return Err(self.misfit(value.type_name())),
+            _ => match (self, whole, double) {
+                (Self::Decimal, Some(_), _) => print(value)?,
+                (Self::Binary, Some((sign, number)), _) => std::format!("{sign}{number:b}"),
+                (Self::Octal, Some((sign, number)), _) => std::format!("{sign}{number:o}"),
+                (Self::Hex { .. }, Some((sign, number)), _) => std::format!("{sign}{number:x}"),
+                (Self::Fixed(decimals), _, Some(number)) => fixed(number, decimals),
+                (Self::Scientific(decimals), _, Some(number)) => scientific(number, decimals),
+                _ => return Err(self.misfit(value.type_name())),
+            },
         })
     }
 }
@@ -211,11 +205,6 @@ pub(crate) fn format(pattern: &str, arguments: &[Value<'_>]) -> Result<String, S
         Ok(())
     })?;
     Ok(out)
-}
-
-fn signed(number: i64, print: impl Fn(u64) -> String) -> String {
-    let sign = if number < 0 { "-" } else { "" };
-    std::format!("{sign}{}", print(number.unsigned_abs()))
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -1,13 +1,13 @@
 //! Words: semantic versions in expressions.
 
-use std::cmp::Ordering;
+use semver::Prerelease;
 
-/// A semantic version.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A semantic version. A pre-release comes before its release.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Semver {
     /// Major, minor and patch.
     pub numbers: [u64; 3],
-    pre: Vec<String>,
+    pre: Prerelease,
 }
 
 impl Semver {
@@ -58,22 +58,25 @@ impl Semver {
         if build == Some("") {
             return Err("Build meta data is empty".to_owned());
         }
-        let pre: Vec<String> =
-            pre.map_or_else(Vec::new, |pre| pre.split('.').map(str::to_owned).collect());
-        let named = pre.iter().map(String::as_str);
-        for part in named.chain(build.into_iter().flat_map(|build| build.split('.'))) {
+        let pre = pre.unwrap_or_default();
+        let named = pre.split('.').filter(|_| !pre.is_empty());
+        for part in named
+            .clone()
+            .chain(build.into_iter().flat_map(|build| build.split('.')))
+        {
             if part.is_empty() || !part.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') {
                 return Err(format!(
                     "Invalid character(s) found in prerelease or build {part:?}"
                 ));
             }
         }
-        let padded = |part: &&String| part.len() > 1 && part.starts_with('0') && is_number(part);
-        if let Some(part) = pre.iter().find(padded) {
+        let padded = |part: &&str| part.len() > 1 && part.starts_with('0') && is_number(part);
+        if let Some(part) = named.clone().find(padded) {
             return Err(format!(
                 "Numeric PreRelease version must not contain leading zeroes {part:?}"
             ));
         }
+        let pre = Prerelease::new(pre).map_err(|why| why.to_string())?;
         Ok(Self { numbers, pre })
     }
 }
@@ -85,40 +88,6 @@ fn capitalized(name: &str) -> String {
 
 fn is_number(part: &str) -> bool {
     part.bytes().all(|b| b.is_ascii_digit())
-}
-
-impl PartialOrd for Semver {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Semver {
-    fn cmp(&self, other: &Self) -> Ordering {
-        let numbers = self.numbers.cmp(&other.numbers);
-        if numbers != Ordering::Equal {
-            return numbers;
-        }
-        // A pre-release comes before the release.
-        match (self.pre.is_empty(), other.pre.is_empty()) {
-            (true, true) => return Ordering::Equal,
-            (true, false) => return Ordering::Greater,
-            (false, true) => return Ordering::Less,
-            (false, false) => {}
-        }
-        for (a, b) in self.pre.iter().zip(&other.pre) {
-            let order = match (is_number(a), is_number(b)) {
-                (true, true) => a.len().cmp(&b.len()).then_with(|| a.cmp(b)),
-                (true, false) => Ordering::Less,
-                (false, true) => Ordering::Greater,
-                (false, false) => a.cmp(b),
-            };
-            if order != Ordering::Equal {
-                return order;
-            }
-        }
-        self.pre.len().cmp(&other.pre.len())
-    }
 }
 
 #[cfg(test)]

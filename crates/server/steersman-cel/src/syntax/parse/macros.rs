@@ -1,7 +1,8 @@
 //! Machine: expands the macros that the grammar does not know.
 
 use super::TreeReader;
-use crate::syntax::ast::{ExprNode, Fold, Literal, NodeKind, TARGET};
+use crate::syntax::ast::{ExprNode, Fold, NodeKind, TARGET};
+use crate::value::Value;
 
 /// The variable that accumulates the result of a loop.
 const ACCU: &str = "@result";
@@ -54,17 +55,15 @@ impl TreeReader<'_> {
         };
         let first = variable();
         if name.starts_with("opt") {
-            let made = args.next();
-            return match made {
+            return match args.next() {
                 Some(made) => self.opt_map(at, &name, *target, first, made),
-                None => self.literal(at, Literal::Null),
+                None => self.literal(at, Value::Null),
             };
         }
         if name == "sortBy" {
-            let key = args.next();
-            return match key {
+            return match args.next() {
                 Some(key) => self.sort_by(at, *target, first, key),
-                None => self.literal(at, Literal::Null),
+                None => self.literal(at, Value::Null),
             };
         }
         let second = variable();
@@ -76,24 +75,33 @@ impl TreeReader<'_> {
         self.two_variables(at, &name, *target, (first, second), rest)
     }
 
-    fn literal(&mut self, at: usize, value: Literal) -> ExprNode {
+    fn literal(&self, at: usize, value: Value<'static>) -> ExprNode {
         self.made(at, NodeKind::Literal(value))
     }
 
-    fn accu(&mut self, at: usize) -> ExprNode {
-        self.made(at, NodeKind::Ident(ACCU.to_owned()))
+    fn ident(&self, at: usize, name: &str) -> ExprNode {
+        self.made(at, NodeKind::Ident(name.to_owned()))
     }
 
-    fn function(&mut self, at: usize, name: &str, args: Vec<ExprNode>) -> ExprNode {
-        let name = name.to_owned();
-        let target = None;
+    fn list(&self, at: usize, items: Vec<ExprNode>) -> ExprNode {
+        let optional = Vec::new();
+        self.made(at, NodeKind::List { items, optional })
+    }
+
+    fn function(&self, at: usize, name: &str, args: Vec<ExprNode>) -> ExprNode {
+        let (name, target) = (name.to_owned(), None);
+        self.made(at, NodeKind::Call { name, target, args })
+    }
+
+    fn method(&self, at: usize, name: &str, target: ExprNode, args: Vec<ExprNode>) -> ExprNode {
+        let (name, target) = (name.to_owned(), Some(Box::new(target)));
         self.made(at, NodeKind::Call { name, target, args })
     }
 
     /// Expands `o.optMap(v, e)`: evaluates `e` with the value of `o` bound to `v`, if `o` has a
     /// value.
     fn opt_map(
-        &mut self,
+        &self,
         at: usize,
         name: &str,
         target: ExprNode,
@@ -101,16 +109,9 @@ impl TreeReader<'_> {
         made: ExprNode,
     ) -> ExprNode {
         // The target is bound to a variable, so that it is evaluated only once.
-        let held = TARGET;
-        let ident = |reader: &mut Self| reader.made(at, NodeKind::Ident(held.to_owned()));
-        let member = |reader: &mut Self, name: &str| {
-            let target = Some(Box::new(ident(reader)));
-            let name = name.to_owned();
-            let args = Vec::new();
-            reader.made(at, NodeKind::Call { name, target, args })
-        };
-        let test = member(self, "hasValue");
-        let value = member(self, "value");
+        let held = || self.ident(at, TARGET);
+        let test = self.method(at, "hasValue", held(), Vec::new());
+        let value = self.method(at, "value", held(), Vec::new());
         let bound = self.bind(at, var, value, made);
         let some = if name == "optMap" {
             self.function(at, "optional.of", vec![bound])
@@ -119,55 +120,40 @@ impl TreeReader<'_> {
         };
         let none = self.function(at, "optional.none", Vec::new());
         let choice = self.function(at, "_?_:_", vec![test, some, none]);
-        self.bind(at, held.to_owned(), target, choice)
+        self.bind(at, TARGET.to_owned(), target, choice)
     }
 
     /// Expands `l.sortBy(v, key)`: evaluates the keys of all items, and orders the items by them.
-    fn sort_by(&mut self, at: usize, target: ExprNode, var: String, key: ExprNode) -> ExprNode {
+    fn sort_by(&self, at: usize, target: ExprNode, var: String, key: ExprNode) -> ExprNode {
         let held = "@__sortBy_input__";
-        let ident = |reader: &mut Self| reader.made(at, NodeKind::Ident(held.to_owned()));
-        let list = |reader: &mut Self, items| {
-            let optional = Vec::new();
-            reader.made(at, NodeKind::List { items, optional })
-        };
-        let item = list(self, vec![key]);
-        let accu = self.accu(at);
+        let item = self.list(at, vec![key]);
         let fold = Fold {
-            range: ident(self),
+            range: self.ident(at, held),
             var,
             var2: None,
             accu: ACCU.to_owned(),
-            init: list(self, Vec::new()),
-            cond: self.literal(at, Literal::Bool(true)),
-            step: self.function(at, "_+_", vec![accu, item]),
-            result: self.accu(at),
+            init: self.list(at, Vec::new()),
+            cond: self.literal(at, Value::Bool(true)),
+            step: self.function(at, "_+_", vec![self.ident(at, ACCU), item]),
+            result: self.ident(at, ACCU),
         };
         let keys = self.made(at, NodeKind::Fold(Box::new(fold)));
-        let sorted = NodeKind::Call {
-            name: "@sortByAssociatedKeys".to_owned(),
-            target: Some(Box::new(ident(self))),
-            args: vec![keys],
-        };
-        let sorted = self.made(at, sorted);
+        let input = self.ident(at, held);
+        let sorted = self.method(at, "@sortByAssociatedKeys", input, vec![keys]);
         self.bind(at, held.to_owned(), target, sorted)
     }
 
     /// Returns a node that evaluates `result` with `value` bound to `var`: a loop without
     /// iterations.
-    fn bind(&mut self, at: usize, var: String, value: ExprNode, result: ExprNode) -> ExprNode {
-        let items = Vec::new();
-        let optional = Vec::new();
-        let range = self.made(at, NodeKind::List { items, optional });
-        let cond = self.literal(at, Literal::Bool(false));
-        let step = self.made(at, NodeKind::Ident(var.clone()));
+    fn bind(&self, at: usize, var: String, value: ExprNode, result: ExprNode) -> ExprNode {
         let fold = Fold {
-            range,
+            range: self.list(at, Vec::new()),
             var: "#unused".to_owned(),
             var2: None,
+            cond: self.literal(at, Value::Bool(false)),
+            step: self.ident(at, &var),
             accu: var,
             init: value,
-            cond,
-            step,
             result,
         };
         self.made(at, NodeKind::Fold(Box::new(fold)))
@@ -175,7 +161,7 @@ impl TreeReader<'_> {
 
     /// Expands the macros over index and item, or key and value.
     fn two_variables(
-        &mut self,
+        &self,
         at: usize,
         name: &str,
         range: ExprNode,
@@ -185,29 +171,49 @@ impl TreeReader<'_> {
         let mut rest = rest.into_iter();
         let filter = if rest.len() > 1 { rest.next() } else { None };
         let Some(last) = rest.next() else {
-            return self.literal(at, Literal::Null);
+            return self.literal(at, Value::Null);
+        };
+        let accu = || self.ident(at, ACCU);
+        let always = || self.literal(at, Value::Bool(true));
+        let number = |number| self.literal(at, Value::Int(number));
+        let call = |name: &str, args| self.function(at, name, args);
+        // A transformation adds to the result what `more` evaluates to, for the items that pass the
+        // filter.
+        let filtered = |more| match filter {
+            Some(filter) => call("_?_:_", vec![filter, more, accu()]),
+            None => more,
         };
         let (init, cond, step, result) = match name {
-            "all" | "exists" => self.quantifier(at, name == "all", last),
-            "existsOne" | "exists_one" => self.exactly_one(at, last),
+            "all" | "exists" => {
+                let all = name == "all";
+                let held = if all {
+                    accu()
+                } else {
+                    call("!_", vec![accu()])
+                };
+                let cond = call("@not_strictly_false", vec![held]);
+                let both = if all { "_&&_" } else { "_||_" };
+                let init = self.literal(at, Value::Bool(all));
+                (init, cond, call(both, vec![accu(), last]), accu())
+            }
+            "existsOne" | "exists_one" => {
+                let more = call("_+_", vec![accu(), number(1)]);
+                let step = call("_?_:_", vec![last, more, accu()]);
+                let result = call("_==_", vec![accu(), number(1)]);
+                (number(0), always(), step, result)
+            }
             "transformList" => {
-                let (items, optional) = (Vec::new(), Vec::new());
-                let init = self.made(at, NodeKind::List { items, optional });
-                let (items, optional) = (vec![last], Vec::new());
-                let item = self.made(at, NodeKind::List { items, optional });
-                let accu = self.accu(at);
-                let more = self.function(at, "_+_", vec![accu, item]);
-                self.transformation(at, init, more, filter)
+                let more = call("_+_", vec![accu(), self.list(at, vec![last])]);
+                let init = self.list(at, Vec::new());
+                (init, always(), filtered(more), accu())
             }
             _ => {
-                let init = self.made(at, NodeKind::Map(Vec::new()));
-                let mut args = vec![self.accu(at)];
-                if name == "transformMap" {
-                    args.push(self.made(at, NodeKind::Ident(var.clone())));
-                }
+                let mut args = vec![accu()];
+                args.extend((name == "transformMap").then(|| self.ident(at, &var)));
                 args.push(last);
-                let more = self.function(at, "cel.@mapInsert", args);
-                self.transformation(at, init, more, filter)
+                let init = self.made(at, NodeKind::Map(Vec::new()));
+                let more = call("cel.@mapInsert", args);
+                (init, always(), filtered(more), accu())
             }
         };
         let fold = Fold {
@@ -221,66 +227,5 @@ impl TreeReader<'_> {
             result,
         };
         self.made(at, NodeKind::Fold(Box::new(fold)))
-    }
-
-    /// Returns the parts of a loop that tests whether a condition holds for all or for some items:
-    /// its first value, its condition, its step and its result.
-    fn quantifier(
-        &mut self,
-        at: usize,
-        all: bool,
-        test: ExprNode,
-    ) -> (ExprNode, ExprNode, ExprNode, ExprNode) {
-        let init = self.literal(at, Literal::Bool(all));
-        let accu = self.accu(at);
-        let held = if all {
-            accu
-        } else {
-            self.function(at, "!_", vec![accu])
-        };
-        let cond = self.function(at, "@not_strictly_false", vec![held]);
-        let accu = self.accu(at);
-        let both = if all { "_&&_" } else { "_||_" };
-        let step = self.function(at, both, vec![accu, test]);
-        (init, cond, step, self.accu(at))
-    }
-
-    /// Returns the parts of a loop that tests whether a condition holds for exactly one item.
-    fn exactly_one(
-        &mut self,
-        at: usize,
-        test: ExprNode,
-    ) -> (ExprNode, ExprNode, ExprNode, ExprNode) {
-        let init = self.literal(at, Literal::Int(0));
-        let cond = self.literal(at, Literal::Bool(true));
-        let one = self.literal(at, Literal::Int(1));
-        let accu = self.accu(at);
-        let more = self.function(at, "_+_", vec![accu, one]);
-        let accu = self.accu(at);
-        let step = self.function(at, "_?_:_", vec![test, more, accu]);
-        let one = self.literal(at, Literal::Int(1));
-        let accu = self.accu(at);
-        let result = self.function(at, "_==_", vec![accu, one]);
-        (init, cond, step, result)
-    }
-
-    /// Returns the parts of a loop that adds to a list or map what `more` evaluates to, for the items
-    /// that pass the filter.
-    fn transformation(
-        &mut self,
-        at: usize,
-        init: ExprNode,
-        more: ExprNode,
-        filter: Option<ExprNode>,
-    ) -> (ExprNode, ExprNode, ExprNode, ExprNode) {
-        let cond = self.literal(at, Literal::Bool(true));
-        let step = match filter {
-            Some(filter) => {
-                let accu = self.accu(at);
-                self.function(at, "_?_:_", vec![filter, more, accu])
-            }
-            None => more,
-        };
-        (init, cond, step, self.accu(at))
     }
 }
