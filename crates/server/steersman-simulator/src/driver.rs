@@ -135,7 +135,7 @@ async fn run<S: PlayedServer>(driver: DriverGuard, server: Weak<S>, stop: Cancel
             () = shared.wake_up.notified() => {}
             // No sender is left: the server was dropped.
             seen = changed.changed() => if seen.is_err() { return },
-            () = wait(due) => {}
+            () = sleep_until(due.unwrap_or(driver.started)), if due.is_some() => {}
         }
     }
 }
@@ -192,12 +192,5 @@ impl Unfinished {
 
     fn is_busy(&self) -> bool {
         self.task.as_ref().is_some_and(|task| !task.is_finished())
-    }
-}
-
-async fn wait(due: Option<Instant>) {
-    match due {
-        Some(due) => sleep_until(due).await,
-        None => std::future::pending().await,
     }
 }

@@ -20,7 +20,6 @@ pub struct Simulator {
     pub(super) shared: Arc<SharedSimulator>,
 }
 
-/// The state that the handle and the driving task share.
 pub(super) struct SharedSimulator {
     /// The state machine of the simulator. Its clock stops while no task drives it.
     pub(super) machine: Mutex<Machine>,
@@ -36,6 +35,7 @@ pub(super) struct SharedSimulator {
 }
 
 /// A requested failure of Pods. Dropping the guard ends the failure, and the Pods recover.
+#[derive(Debug)]
 #[must_use = "dropping the guard ends the failure"]
 pub struct PodFailureGuard {
     simulator: Simulator,
@@ -119,12 +119,9 @@ impl Drop for PodFailureGuard {
         if self.kept {
             return;
         }
-        self.simulator
-            .shared
-            .settings
-            .lock()
-            .failures
-            .retain(|request| request.id != self.id);
+        let mut settings = self.simulator.shared.settings.lock();
+        settings.failures.retain(|request| request.id != self.id);
+        drop(settings);
         self.simulator.reconsider();
     }
 }
@@ -133,14 +130,6 @@ impl fmt::Debug for Simulator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Simulator")
             .field("driven", &self.shared.is_driven)
-            .finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for PodFailureGuard {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PodFailureGuard")
-            .field("id", &self.id)
             .finish_non_exhaustive()
     }
 }

@@ -2,13 +2,14 @@
 //! and returns when its next turn is due.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use steersman_registry::Registry;
 
 use super::actions::turn_context::{PlayerMemory, PlayerSettings, TurnContext, TurnTime};
 use super::options::Played;
-use super::state::cluster_facts::ClusterFacts;
+use super::state::cluster_facts::{ClusterFacts, FactsUpdate};
 use super::state::facts::{SimulatedKey, SimulatedKind};
 use super::state::kinds::Kinds;
 use super::state::work_queue::WorkQueue;
@@ -24,11 +25,10 @@ pub(super) enum NextTurn {
     Change,
 }
 
-/// The state of the simulator.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Machine {
     played: Played,
-    kinds: Option<Kinds>,
+    kinds: Option<Arc<Kinds>>,
     cluster: ClusterFacts,
     work_queue: WorkQueue,
     timers: BTreeSet<(Duration, SimulatedKey)>,
@@ -42,13 +42,7 @@ impl Machine {
     pub(super) fn new(played: Played) -> Self {
         Self {
             played,
-            kinds: None,
-            cluster: ClusterFacts::default(),
-            work_queue: WorkQueue::default(),
-            timers: BTreeSet::new(),
-            memory: PlayerMemory::default(),
-            has_nodes: false,
-            tick: Duration::ZERO,
+            ..Self::default()
         }
     }
 
@@ -58,7 +52,6 @@ impl Machine {
         self.tick
     }
 
-    /// Records the simulator's clock.
     pub(super) fn advance_clock(&mut self, tick: Duration) {
         self.tick = self.tick.max(tick);
     }
@@ -80,23 +73,13 @@ impl Machine {
         budget: usize,
     ) -> NextTurn {
         self.advance_clock(now.tick);
-        let kinds = self.kinds.take().or_else(|| Kinds::of_registry(registry));
-        let Some(kinds) = kinds else {
+        if self.kinds.is_none() {
+            self.kinds = Kinds::of_registry(registry).map(Arc::new);
+        }
+        let Some(kinds) = self.kinds.clone() else {
             return NextTurn::Change;
         };
-        let next = self.play(registry, &kinds, settings, now, budget);
-        self.kinds = Some(kinds);
-        next
-    }
-
-    fn play(
-        &mut self,
-        registry: &mut Registry,
-        kinds: &Kinds,
-        settings: &PlayerSettings,
-        now: TurnTime,
-        budget: usize,
-    ) -> NextTurn {
+        let kinds = &*kinds;
         let mut writes = 0;
         let mut seen = None;
         while writes < budget {
@@ -104,14 +87,21 @@ impl Machine {
             // else.
             if seen != Some(registry.revision()) {
                 seen = Some(registry.revision());
-                self.cluster
-                    .read_changes(registry, kinds, now.tick, &mut self.work_queue);
+                let mut update = FactsUpdate {
+                    facts: &mut self.cluster,
+                    work_queue: &mut self.work_queue,
+                    registry,
+                    kinds,
+                    tick: now.tick,
+                };
+                update.read_changes();
             }
             self.queue_due_objects(now.tick);
             let key = self.work_queue.pop();
             if key.is_none() && (self.has_nodes || !self.played.pods) {
                 break;
             }
+            let nodes = SimulatedKey::first(SimulatedKind::Node, "");
             let mut context = TurnContext {
                 registry: &mut *registry,
                 cluster: &self.cluster,
@@ -123,7 +113,7 @@ impl Machine {
                 writes_events: self.played.events,
                 binds_volumes: self.played.volumes,
                 now,
-                acting: key.as_ref().map_or(SimulatedKind::Node, |key| key.kind),
+                key: key.as_ref().unwrap_or(&nodes),
                 writes: 0,
                 write_limit: budget - writes,
             };
@@ -131,11 +121,13 @@ impl Machine {
                 self.has_nodes = true;
                 context.create_nodes(self.played.nodes);
             }
-            if let Some(key) = key {
-                reconcile(&mut context, &self.played, &key);
-                if key.kind == SimulatedKind::Pod && !context.exists(&key) {
-                    context.memory.made_unready.remove(&key);
-                    context.memory.stopping.remove(&key);
+            if let Some(key) = &key {
+                reconcile(&mut context, &self.played);
+                let resource = context.kinds.of(key.kind);
+                let object = context.stored(resource, &key.namespace, &key.name);
+                if key.kind == SimulatedKind::Pod && object.is_none() {
+                    context.memory.made_unready.remove(key);
+                    context.memory.stopping.remove(key);
                 }
                 context.delete_old_events();
             }
@@ -149,7 +141,6 @@ impl Machine {
             .map_or(NextTurn::Change, |(at, _)| NextTurn::At(*at))
     }
 
-    /// Moves the objects that are due from the timers to the work queue.
     fn queue_due_objects(&mut self, tick: Duration) {
         while let Some((at, _)) = self.timers.first()
             && *at <= tick
@@ -161,32 +152,37 @@ impl Machine {
     }
 }
 
-fn reconcile(context: &mut TurnContext<'_>, played: &Played, key: &SimulatedKey) {
-    match key.kind {
-        SimulatedKind::Node => {}
-        SimulatedKind::Pod => {
+/// Reconciles the object of the turn with the function of its kind. The controllers of Services and
+/// claims have work to do for a deleted object, too.
+fn reconcile(context: &mut TurnContext<'_>, played: &Played) {
+    let object = context.object();
+    match (context.key.kind, &object) {
+        (SimulatedKind::Service, service) if played.endpoints => {
+            context.reconcile_service(service.as_deref());
+        }
+        (SimulatedKind::Claim, claim) if played.volumes => {
+            context.reconcile_volume_claim(claim.as_deref());
+        }
+        (SimulatedKind::Volume, Some(volume)) if played.volumes => context.reconcile_volume(volume),
+        (SimulatedKind::Pod, Some(pod)) => {
             if played.workloads {
-                context.remove_finalizer_of_lost_job(key);
+                context.remove_finalizer_of_lost_job(pod);
             }
             if played.pods {
-                context.reconcile_pod(key);
+                context.reconcile_pod();
             }
         }
-        SimulatedKind::Service if played.endpoints => context.reconcile_service(key),
-        SimulatedKind::Claim if played.volumes => context.reconcile_volume_claim(key),
-        SimulatedKind::Volume if played.volumes => context.reconcile_volume(key),
-        SimulatedKind::Service
-        | SimulatedKind::Claim
-        | SimulatedKind::Volume
-        | SimulatedKind::Class => {}
-        _ if !played.workloads => {}
-        SimulatedKind::ReplicaSet => context.reconcile_replica_set(key),
-        SimulatedKind::StatefulSet => context.reconcile_stateful_set(key),
-        SimulatedKind::DaemonSet => context.reconcile_daemon_set(key),
-        SimulatedKind::Job => context.reconcile_job(key),
-        SimulatedKind::CronJob => context.reconcile_cron_job(key),
-        SimulatedKind::Budget => context.reconcile_budget(key),
-        SimulatedKind::Deployment => context.reconcile_deployment(key),
+        (kind, Some(object)) if played.workloads => match kind {
+            SimulatedKind::ReplicaSet => context.reconcile_replica_set(object),
+            SimulatedKind::StatefulSet => context.reconcile_stateful_set(object),
+            SimulatedKind::DaemonSet => context.reconcile_daemon_set(object),
+            SimulatedKind::Job => context.reconcile_job(object),
+            SimulatedKind::CronJob => context.reconcile_cron_job(object),
+            SimulatedKind::Budget => context.reconcile_budget(object),
+            SimulatedKind::Deployment => context.reconcile_deployment(object),
+            _ => {}
+        },
+        _ => {}
     }
 }
 

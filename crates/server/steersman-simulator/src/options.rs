@@ -40,7 +40,7 @@ pub struct Played {
 }
 
 /// The durations of the steps in the life of a played Pod, measured by tokio's clock.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 #[must_use = "this does nothing until a server is built with it"]
 pub struct Speed {
     pub(crate) schedule: Duration,
@@ -229,22 +229,10 @@ impl Played {
     }
 }
 
-impl Default for Speed {
-    fn default() -> Self {
-        Self::instant()
-    }
-}
-
 impl Speed {
     /// Returns the speed at which no step takes time.
     pub fn instant() -> Self {
-        Self {
-            schedule: Duration::ZERO,
-            start: Duration::ZERO,
-            complete: Duration::ZERO,
-            stop: Duration::ZERO,
-            jitter: 0.0,
-        }
+        Self::default()
     }
 
     /// Returns the speed of a fast cluster: a Pod is scheduled after 10 ms, started after 100 ms,
@@ -327,7 +315,6 @@ impl PodFailure {
         }
     }
 
-    /// Returns the failure with this name.
     pub(super) fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|one| one.as_str() == name)
     }

@@ -6,13 +6,13 @@ use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::state::facts::NamespacedName;
+use crate::state::facts::{Component, NamespacedName};
 
 /// Number of different messages of one reason that get Events of their own.
 const MAX_SIMILAR: usize = 10;
 /// Time during which similar messages are aggregated.
 const AGGREGATION_INTERVAL: Duration = Duration::from_secs(600);
-/// Number of Events that a source may write about one object at once, and the interval after which
+/// Number of Events that a component may write about one object at once, and the interval after which
 /// it may write one more.
 const BURST: u32 = 25;
 const REFILL: Duration = Duration::from_secs(300);
@@ -21,23 +21,10 @@ const MAX_ENTRIES: usize = 4096;
 /// Time after which an Event is deleted.
 pub(crate) const EVENT_TTL: Duration = Duration::from_secs(3600);
 
-/// The component that reports an Event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum EventSource {
-    Deployments,
-    ReplicaSets,
-    StatefulSets,
-    DaemonSets,
-    Jobs,
-    CronJobs,
-    Volumes,
-    Scheduler,
-    Kubelet,
-}
-
-/// The content of an Event.
 #[derive(Debug, Clone)]
 pub(crate) struct EventContent {
+    /// The component that reports the Event.
+    pub(crate) by: Component,
     pub(crate) warning: bool,
     pub(crate) reason: &'static str,
     pub(crate) message: String,
@@ -50,19 +37,19 @@ pub(crate) struct EventContent {
 pub(crate) struct Recorder {
     similar: BoundedMap<AggregationKey, SimilarMessages>,
     counted: BoundedMap<CountKey, Arc<str>>,
-    allowed: BoundedMap<(Arc<str>, EventSource), TokenBucket>,
+    allowed: BoundedMap<(Arc<str>, &'static str), TokenBucket>,
     /// When to check the age of each Event, the earliest first.
     kept: VecDeque<(Duration, NamespacedName)>,
     /// Makes Event names unique even if the clock stands still.
     serial: u64,
 }
 
-/// The aggregation key: uid of the object, source, whether it is a warning, reason, and container.
-pub(crate) type AggregationKey = (Arc<str>, EventSource, bool, &'static str, String);
+/// The aggregation key: uid of the object, component, whether it is a warning, reason, and container.
+pub(crate) type AggregationKey = (Arc<str>, &'static str, bool, &'static str, String);
 
-/// A token bucket: the number of Events that a source may still write about an object, and since
+/// A token bucket: the number of Events that a component may still write about an object, and since
 /// when it is below the maximum.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct TokenBucket {
     since: Duration,
     left: u32,
@@ -78,19 +65,10 @@ struct SimilarMessages {
 }
 
 /// A map of bounded size that drops its oldest entry.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct BoundedMap<K, V> {
     known: HashMap<K, V>,
     order: VecDeque<K>,
-}
-
-impl<K, V> Default for BoundedMap<K, V> {
-    fn default() -> Self {
-        Self {
-            known: HashMap::new(),
-            order: VecDeque::new(),
-        }
-    }
 }
 
 impl<K: Hash + Eq + Clone, V> BoundedMap<K, V> {
@@ -107,65 +85,49 @@ impl<K: Hash + Eq + Clone, V> BoundedMap<K, V> {
     }
 }
 
-impl EventSource {
-    pub(crate) fn component(self) -> &'static str {
-        match self {
-            Self::Deployments => "deployment-controller",
-            Self::ReplicaSets => "replicaset-controller",
-            Self::StatefulSets => "statefulset-controller",
-            Self::DaemonSets => "daemonset-controller",
-            Self::Jobs => "job-controller",
-            Self::CronJobs => "cronjob-controller",
-            Self::Volumes => "persistentvolume-controller",
-            Self::Scheduler => "default-scheduler",
-            Self::Kubelet => "kubelet",
-        }
-    }
-}
-
 impl EventContent {
-    pub(crate) fn normal(reason: &'static str, message: String) -> Self {
+    pub(crate) fn normal(reason: &'static str, message: impl Into<String>) -> Self {
         Self {
+            by: Component::Controllers,
             warning: false,
             reason,
-            message,
+            message: message.into(),
             field: String::new(),
         }
     }
 
-    pub(crate) fn warning(reason: &'static str, message: String) -> Self {
+    pub(crate) fn warning(reason: &'static str, message: impl Into<String>) -> Self {
         Self {
             warning: true,
             ..Self::normal(reason, message)
         }
     }
 
-    /// Sets the container concerned.
-    pub(crate) fn of(self, container: &str) -> Self {
-        Self {
-            field: format!("spec.containers{{{container}}}"),
-            ..self
-        }
+    pub(crate) fn of_scheduler(self) -> Self {
+        let by = Component::Scheduler;
+        Self { by, ..self }
+    }
+
+    /// Makes a kubelet report the Event about a container.
+    pub(crate) fn of_container(self, container: &str) -> Self {
+        let field = format!("spec.containers{{{container}}}");
+        let by = Component::Kubelet;
+        Self { by, field, ..self }
     }
 }
 
 impl Recorder {
-    /// Returns the message of an Event and the key under which it is counted; `None` if the source
-    /// exceeds its rate.
+    /// Returns the message of an Event and the key under which it is counted; `None` if the
+    /// component exceeds its rate.
     pub(crate) fn correlate(
         &mut self,
         uid: &Arc<str>,
-        source: EventSource,
+        component: &'static str,
         content: &EventContent,
         tick: Duration,
     ) -> Option<(String, CountKey)> {
-        let group = (
-            Arc::clone(uid),
-            source,
-            content.warning,
-            content.reason,
-            content.field.clone(),
-        );
+        let (warning, field) = (content.warning, content.field.clone());
+        let group = (Arc::clone(uid), component, warning, content.reason, field);
         let similar = self.similar.entry(&group, SimilarMessages::default);
         if tick > similar.at.saturating_add(AGGREGATION_INTERVAL) {
             *similar = SimilarMessages::default();
@@ -180,12 +142,11 @@ impl Recorder {
             let message = format!("(combined from similar events): {}", content.message);
             (message, String::new())
         };
-        let allowed = self
-            .allowed
-            .entry(&(Arc::clone(uid), source), || TokenBucket {
-                since: tick,
-                left: BURST,
-            });
+        let full = || TokenBucket {
+            since: tick,
+            left: BURST,
+        };
+        let allowed = self.allowed.entry(&(Arc::clone(uid), component), full);
         while allowed.left < BURST && tick.saturating_sub(allowed.since) >= REFILL {
             allowed.since += REFILL;
             allowed.left += 1;
@@ -202,7 +163,6 @@ impl Recorder {
         self.counted.known.get(counted).cloned()
     }
 
-    /// Records the Event that counts this key.
     pub(crate) fn remember(&mut self, counted: &CountKey, event: NamespacedName, tick: Duration) {
         let name = &event.1;
         *self.counted.entry(counted, || Arc::clone(name)) = Arc::clone(name);
@@ -233,7 +193,7 @@ mod tests {
         let mut correlate = |message: &str, seconds: u64| {
             let content = EventContent::normal("Created", message.to_owned());
             let tick = Duration::from_secs(seconds);
-            let found = recorder.correlate(&uid, EventSource::ReplicaSets, &content, tick);
+            let found = recorder.correlate(&uid, "replicaset-controller", &content, tick);
             found.map(|(message, _)| message)
         };
         for number in 0..10 {

@@ -6,10 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use steersman_apimachinery::selector::LabelSelector;
 use steersman_apimachinery::status::Status;
-use steersman_auth::User;
 use steersman_registry::{
     ActRequest, DeleteOptions, ObjectTarget, Preconditions, Registry, Subresource, WriteOptions,
 };
@@ -21,7 +20,7 @@ use super::event_correlator::Recorder;
 use crate::options::{PodFailure, Speed};
 use crate::state::cluster_facts::ClusterFacts;
 use crate::state::facts::{
-    self, NamespacedName, SimulatedKey, SimulatedKind, TRACKING, controller_of,
+    self, Component, NamespacedName, SimulatedKey, SimulatedKind, TRACKING, controller_of,
     controller_reference, pseudo_random,
 };
 use crate::state::kinds::Kinds;
@@ -29,23 +28,12 @@ use crate::state::work_queue::WorkQueue;
 
 /// The field manager of all writes of kube-controller-manager.
 const CONTROLLERS: &str = "kube-controller-manager";
-/// The field manager of the scheduler.
 const SCHEDULER: &str = "kube-scheduler";
-/// The field manager of the kubelets.
 const KUBELET: &str = "kubelet";
 
 /// A controller's write of an object itself, not of a subresource.
 pub(crate) const MAIN: (Component, Subresource) = (Component::Controllers, Subresource::Main);
 
-/// The component that writes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Component {
-    Controllers,
-    Scheduler,
-    Kubelet,
-}
-
-/// The current options of the simulator.
 #[derive(Debug, Clone)]
 pub(crate) struct PlayerSettings {
     pub(crate) speed: Speed,
@@ -54,7 +42,6 @@ pub(crate) struct PlayerSettings {
     pub(crate) failures: Vec<PodFailureRequest>,
 }
 
-/// A requested failure of Pods.
 #[derive(Debug, Clone)]
 pub(crate) struct PodFailureRequest {
     pub(crate) id: u64,
@@ -111,8 +98,8 @@ pub(crate) struct TurnContext<'a> {
     /// Whether the simulator binds volumes, so that Pods wait for their volumes.
     pub(crate) binds_volumes: bool,
     pub(crate) now: TurnTime,
-    /// The kind of the controller that acts.
-    pub(crate) acting: SimulatedKind,
+    /// The object that this turn reconciles. The controller of its kind acts.
+    pub(crate) key: &'a SimulatedKey,
     /// The number of writes in this turn.
     pub(crate) writes: usize,
     /// The approximate maximum of writes in this turn. An object that needs more is requeued
@@ -127,22 +114,28 @@ impl TurnContext<'_> {
         namespace: &str,
         name: &str,
     ) -> Option<Arc<Stored>> {
-        let storage = &self.kinds.of(kind).storage;
-        let stored = self.registry.store().get(storage, namespace, name)?;
+        let stored = self.stored(self.kinds.of(kind), namespace, name)?;
         Some(match kind {
             // There are many Pods, and most were written long ago, so they are not kept decoded
             // (SRV-STORE-7).
             SimulatedKind::Pod => stored.borrowed(),
-            _ => Arc::clone(stored),
+            _ => stored,
         })
     }
 
-    pub(crate) fn exists(&self, key: &SimulatedKey) -> bool {
-        let storage = &self.kinds.of(key.kind).storage;
-        self.registry
-            .store()
-            .get(storage, &key.namespace, &key.name)
-            .is_some()
+    /// Returns the object that this turn reconciles.
+    pub(crate) fn object(&self) -> Option<Arc<Stored>> {
+        self.get(self.key.kind, &self.key.namespace, &self.key.name)
+    }
+
+    pub(crate) fn stored(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+    ) -> Option<Arc<Stored>> {
+        let stored = self.registry.store().get(&resource.storage, namespace, name);
+        stored.cloned()
     }
 
     /// Returns the objects of a resource that the controller with this uid controls.
@@ -194,22 +187,17 @@ impl TurnContext<'_> {
         written.ok().map(|written| written.object.stored)
     }
 
-    /// Writes a status if it differs from the stored one. Returns whether the status is stored now.
-    pub(crate) fn write_status(
-        &mut self,
-        kind: SimulatedKind,
-        component: Component,
-        stored: &Stored,
-        status: Value,
-    ) -> bool {
-        self.write_annotated_status((kind, component), stored, status, None)
+    /// Writes a status of the reconciled object if it differs from the stored one. Returns whether the
+    /// status is stored now.
+    pub(crate) fn write_status(&mut self, stored: &Stored, status: impl Into<Value>) -> bool {
+        self.write_status_as(Component::Controllers, stored, status.into(), None)
     }
 
-    /// Like [`write_status`](Self::write_status), with an annotation of a kind that takes
-    /// annotations from a write of its status.
-    pub(crate) fn write_annotated_status(
+    /// Like [`write_status`](Self::write_status), as another component, and with an annotation of a
+    /// kind that takes annotations from a write of its status.
+    pub(crate) fn write_status_as(
         &mut self,
-        (kind, component): (SimulatedKind, Component),
+        component: Component,
         stored: &Stored,
         status: Value,
         annotation: Option<(&str, &str)>,
@@ -219,16 +207,22 @@ impl TurnContext<'_> {
         if annotation.is_none() && lean["status"] == status {
             return true;
         }
-        let mut object = status_write(lean, status);
+        // The whole metadata is sent: the status strategies of most kinds remove fields that are
+        // absent.
+        let mut object = json!({
+            "apiVersion": lean["apiVersion"],
+            "kind": lean["kind"],
+            "metadata": lean["metadata"],
+        });
+        object["status"] = status;
         if let Some((key, value)) = annotation {
             facts::annotations_of(&mut object).insert(key.to_owned(), json!(value));
         }
-        let resource = Arc::clone(self.kinds.of(kind));
-        let written = self.update(&resource, (component, Subresource::Status), object);
+        let resource = self.kinds.of(self.key.kind);
+        let written = self.update(resource, (component, Subresource::Status), object);
         written.is_some()
     }
 
-    /// Changes an object and writes it back.
     pub(crate) fn edit(
         &mut self,
         kind: SimulatedKind,
@@ -237,15 +231,9 @@ impl TurnContext<'_> {
     ) {
         let mut object = stored.lean().clone();
         edit(&mut object);
-        if object == *stored.lean() {
-            return;
+        if object != *stored.lean() {
+            self.update(self.kinds.of(kind), MAIN, object);
         }
-        let resource = Arc::clone(self.kinds.of(kind));
-        self.update(
-            &resource,
-            (Component::Controllers, Subresource::Main),
-            object,
-        );
     }
 
     /// Deletes exactly this object, with its uid as a precondition. `grace` of `None` leaves the
@@ -264,7 +252,7 @@ impl TurnContext<'_> {
                 resource_version: None,
             }),
             propagation_policy: Some("Background".to_owned()),
-            user: Arc::clone(self.kinds.user(self.acting)),
+            user: Arc::clone(self.kinds.user(self.key.kind)),
             ..DeleteOptions::default()
         };
         let namespace = Some(&*stored.namespace).filter(|_| resource.namespaced);
@@ -307,10 +295,8 @@ impl TurnContext<'_> {
                 owners.push(owner);
             }
             let finalizers = fields.entry("finalizers").or_insert_with(|| json!([]));
-            if let Some(list) = finalizers.as_array_mut().filter(|_| tracked)
-                && !list.iter().any(|one| one == TRACKING)
-            {
-                list.push(json!(TRACKING));
+            if tracked {
+                facts::track(finalizers);
             }
         });
     }
@@ -342,61 +328,59 @@ impl TurnContext<'_> {
         self.writes >= self.write_limit
     }
 
-    /// Queues an object again, behind the objects that already wait.
-    pub(crate) fn requeue(&mut self, key: &SimulatedKey) {
-        self.work_queue.add(key.clone());
+    /// Returns whether the turn's writes are used up. Then the reconciled object is queued again.
+    pub(crate) fn is_interrupted(&mut self) -> bool {
+        let is_interrupted = self.is_at_write_limit();
+        if is_interrupted {
+            self.requeue();
+        }
+        is_interrupted
+    }
+
+    /// Queues the reconciled object again, behind the objects that already wait.
+    pub(crate) fn requeue(&mut self) {
+        self.work_queue.add(self.key.clone());
+    }
+
+    /// Queues the reconciled object when the simulator's clock reaches `at`.
+    pub(crate) fn requeue_at(&mut self, at: Duration) {
+        self.timers.insert((at, self.key.clone()));
+    }
+
+    pub(crate) fn requeue_after(&mut self, delay: Duration) {
+        self.requeue_at(self.now.tick.saturating_add(delay));
     }
 
     fn options(&self, component: Component) -> WriteOptions {
-        write_options(component, self.kinds.user(self.acting))
+        let manager = match component {
+            Component::Controllers => CONTROLLERS,
+            Component::Scheduler => SCHEDULER,
+            Component::Kubelet => KUBELET,
+        };
+        WriteOptions {
+            field_manager: Some(manager.to_owned()),
+            user: Arc::clone(self.kinds.user(self.key.kind)),
+            ..WriteOptions::default()
+        }
     }
 
-    /// Queues an object when the simulator's clock reaches `at`.
-    pub(crate) fn requeue_at(&mut self, key: SimulatedKey, at: Duration) {
-        self.timers.insert((at, key));
+    pub(crate) fn seconds_since(&self, time: Timestamp) -> i64 {
+        self.now.wall.as_second().saturating_sub(time.as_second())
     }
 
-    /// Returns the failure that a Pod simulates.
     pub(crate) fn failure(&self, pod: &Stored) -> Option<PodFailure> {
         let own = facts::annotation(pod.lean(), crate::options::POD_FAILURE);
-        let requested = self.settings.failures.iter().rev().find(|request| {
+        let mut requests = self.settings.failures.iter().rev();
+        let requested = requests.find(|request| {
             (request.namespace.is_empty() || request.namespace == *pod.namespace)
                 && request.selector.matches_labels(|key| pod.label(key))
         });
-        requested
-            .map(|request| request.failure)
-            .or_else(|| PodFailure::named(own))
+        requested.map_or_else(|| PodFailure::named(own), |request| Some(request.failure))
     }
 
-    /// Returns how long a step of a Pod takes.
     pub(crate) fn step_duration(&self, step: &str, time: Duration, pod: &Stored) -> Duration {
         let seed = self.settings.seed.to_string();
         let number = pseudo_random(&[&seed, step, pod.meta("uid")]);
         self.settings.speed.vary(time, number)
-    }
-}
-
-/// Builds the body of a status write: type, metadata and the new status.
-fn status_write(object: &Value, status: Value) -> Value {
-    // The whole metadata is sent: the status strategies of most kinds remove fields that are
-    // absent.
-    let mut sent = Map::new();
-    for field in ["apiVersion", "kind", "metadata"] {
-        sent.insert(field.to_owned(), object[field].clone());
-    }
-    sent.insert("status".to_owned(), status);
-    Value::Object(sent)
-}
-
-fn write_options(component: Component, user: &Arc<User>) -> WriteOptions {
-    let manager = match component {
-        Component::Controllers => CONTROLLERS,
-        Component::Scheduler => SCHEDULER,
-        Component::Kubelet => KUBELET,
-    };
-    WriteOptions {
-        field_manager: Some(manager.to_owned()),
-        user: Arc::clone(user),
-        ..WriteOptions::default()
     }
 }

@@ -6,50 +6,72 @@ use serde_json::{Value, json};
 use steersman_registry::Subresource;
 use steersman_store::Stored;
 
-use super::event_correlator::{EVENT_TTL, EventContent, EventSource};
-use super::turn_context::{Component, TurnContext};
-use crate::state::facts::{text, time};
+use super::event_correlator::{EVENT_TTL, EventContent};
+use super::turn_context::TurnContext;
+use crate::state::facts::{Component, name_of, text, time};
 
 impl TurnContext<'_> {
+    /// Writes a normal Event of the controller that acts.
+    pub(crate) fn report(
+        &mut self,
+        about: &Stored,
+        reason: &'static str,
+        message: impl Into<String>,
+    ) {
+        self.event(about, &EventContent::normal(reason, message));
+    }
+
+    /// Writes a warning of the controller that acts.
+    pub(crate) fn warn(
+        &mut self,
+        about: &Stored,
+        reason: &'static str,
+        message: impl Into<String>,
+    ) {
+        self.event(about, &EventContent::warning(reason, message));
+    }
+
     /// Records an Event about an object: creates one, or counts it in an existing one.
-    pub(crate) fn event(&mut self, about: &Stored, source: EventSource, content: &EventContent) {
+    pub(crate) fn event(&mut self, about: &Stored, content: &EventContent) {
         if !self.writes_events {
             return;
         }
         let uid: Arc<str> = about.meta("uid").into();
         let tick = self.now.tick;
+        let component = match content.by {
+            Component::Controllers => self.key.kind.component(),
+            Component::Scheduler => "default-scheduler",
+            Component::Kubelet => "kubelet",
+        };
         let recorder = &mut self.memory.recorder;
-        let Some((message, counted)) = recorder.correlate(&uid, source, content, tick) else {
+        let correlated = recorder.correlate(&uid, component, content, tick);
+        let Some((message, counted)) = correlated else {
             return;
         };
-        let kind = Arc::clone(&self.kinds.events);
+        let kind = &self.kinds.events;
         let name = recorder.name_of(&counted);
-        let known = name.as_ref().and_then(|name| {
-            let storage = &kind.storage;
-            self.registry.store().get(storage, &about.namespace, name)
-        });
-        let written = if let Some(known) = known.cloned() {
+        let known = name.and_then(|name| self.stored(kind, &about.namespace, &name));
+        let written = if let Some(known) = known {
             let mut event = known.lean().clone();
             event["count"] = json!(event["count"].as_i64().unwrap_or(0).saturating_add(1));
             event["lastTimestamp"] = json!(self.wall());
             event["message"] = json!(message);
-            self.update(&kind, (component_of(source), Subresource::Main), event)
+            self.update(kind, (content.by, Subresource::Main), event)
         } else {
-            let event = self.new_event(about, source, content, &message);
-            self.create_as(component_of(source), &kind, &about.namespace, event)
-                .ok()
+            let event = self.new_event(about, component, content, &message);
+            let created = self.create_as(content.by, kind, &about.namespace, event);
+            created.ok()
         };
-        let Some(written) = written else {
-            return;
-        };
-        let name = (Arc::clone(&written.namespace), Arc::clone(&written.name));
-        self.memory.recorder.remember(&counted, name, tick);
+        if let Some(written) = written {
+            let recorder = &mut self.memory.recorder;
+            recorder.remember(&counted, name_of(&written), tick);
+        }
     }
 
     fn new_event(
         &mut self,
         about: &Stored,
-        source: EventSource,
+        component: &str,
         content: &EventContent,
         message: &str,
     ) -> Value {
@@ -66,9 +88,8 @@ impl TurnContext<'_> {
         if !content.field.is_empty() {
             object["fieldPath"] = json!(content.field);
         }
-        let component = source.component();
-        let host = match source {
-            EventSource::Kubelet => text(&about.lean()["spec"], "nodeName"),
+        let host = match content.by {
+            Component::Kubelet => text(&about.lean()["spec"], "nodeName"),
             _ => "",
         };
         let mut event = json!({
@@ -86,7 +107,7 @@ impl TurnContext<'_> {
             "reportingInstance": host,
         });
         let now = self.wall();
-        if source == EventSource::Scheduler {
+        if content.by == Component::Scheduler {
             // The scheduler writes Events of `events.k8s.io`, which have a single time.
             event["eventTime"] = json!(format!("{:.6}", self.now.wall));
             event["action"] = json!(match content.reason {
@@ -109,32 +130,21 @@ impl TurnContext<'_> {
 
     /// Deletes old Events, as many as the turn's writes allow.
     pub(crate) fn delete_old_events(&mut self) {
-        let kind = Arc::clone(&self.kinds.events);
+        let kind = &self.kinds.events;
         while !self.is_at_write_limit() {
             let Some((namespace, name)) = self.memory.recorder.next_old(self.now.tick) else {
                 return;
             };
-            let event = self.registry.store().get(&kind.storage, &namespace, &name);
-            let Some(event) = event.cloned() else {
+            let Some(event) = self.stored(kind, &namespace, &name) else {
                 continue;
             };
             let last = time(&event.lean()["lastTimestamp"]);
             let last = last.or_else(|| time(&event.lean()["eventTime"]));
-            let now = self.now.wall.as_second();
-            let age = last.map_or(i64::MAX, |last| now.saturating_sub(last.as_second()));
+            let age = last.map_or(i64::MAX, |last| self.seconds_since(last));
             // An Event that was counted again has a later entry in the queue.
             if age.unsigned_abs() >= EVENT_TTL.as_secs() {
-                self.delete(&kind, &event, None);
+                self.delete(kind, &event, None);
             }
         }
-    }
-}
-
-/// Returns the component that writes the Events of a source.
-fn component_of(source: EventSource) -> Component {
-    match source {
-        EventSource::Scheduler => Component::Scheduler,
-        EventSource::Kubelet => Component::Kubelet,
-        _ => Component::Controllers,
     }
 }

@@ -1,12 +1,11 @@
 //! Machine: the Events of a kubelet about the containers of a Pod.
 
-use serde_json::Value;
 use steersman_store::Stored;
 
 use super::statuses::ContainersState;
-use crate::actions::event_correlator::{EventContent, EventSource};
+use crate::actions::event_correlator::EventContent;
 use crate::actions::turn_context::TurnContext;
-use crate::state::facts::text;
+use crate::state::facts::{items, text};
 
 impl TurnContext<'_> {
     /// Writes the Events about containers that started or failed to start.
@@ -14,11 +13,11 @@ impl TurnContext<'_> {
         if !self.writes_events || containers_state == ContainersState::Creating {
             return;
         }
-        for container in containers(pod.lean(), "containers") {
+        for container in items(&pod.lean()["spec"]["containers"]) {
             let (name, image) = (text(container, "name"), text(container, "image"));
             if containers_state == ContainersState::ImagePull {
                 for content in refused_image(image) {
-                    self.event(pod, EventSource::Kubelet, &content.of(name));
+                    self.event(pod, &content.of_container(name));
                 }
                 continue;
             }
@@ -26,12 +25,12 @@ impl TurnContext<'_> {
                 "Container image \"{image}\" already present on machine and can be accessed by the pod"
             );
             for (reason, message) in [
-                ("Pulled", there),
-                ("Created", "Container created".to_owned()),
-                ("Started", "Container started".to_owned()),
+                ("Pulled", there.as_str()),
+                ("Created", "Container created"),
+                ("Started", "Container started"),
             ] {
                 let content = EventContent::normal(reason, message);
-                self.event(pod, EventSource::Kubelet, &content.of(name));
+                self.event(pod, &content.of_container(name));
             }
         }
         if matches!(containers_state, ContainersState::CrashLoop(_)) {
@@ -41,7 +40,7 @@ impl TurnContext<'_> {
 
     /// Writes the Event about containers that wait before they are restarted.
     pub(crate) fn record_back_off(&mut self, pod: &Stored) {
-        for container in containers(pod.lean(), "containers") {
+        for container in items(&pod.lean()["spec"]["containers"]) {
             let name = text(container, "name");
             let message = format!(
                 "Back-off restarting failed container {name} in pod {}_{}({})",
@@ -50,25 +49,20 @@ impl TurnContext<'_> {
                 pod.meta("uid")
             );
             let content = EventContent::warning("BackOff", message);
-            self.event(pod, EventSource::Kubelet, &content.of(name));
+            self.event(pod, &content.of_container(name));
         }
     }
 
     /// Writes the Event about containers that are being stopped.
     pub(crate) fn record_stopping(&mut self, pod: &Stored) {
-        for container in containers(pod.lean(), "containers") {
+        for container in items(&pod.lean()["spec"]["containers"]) {
             let name = text(container, "name");
             let content = EventContent::normal("Killing", format!("Stopping container {name}"));
-            self.event(pod, EventSource::Kubelet, &content.of(name));
+            self.event(pod, &content.of_container(name));
         }
     }
 }
 
-fn containers<'a>(pod: &'a Value, list: &str) -> impl Iterator<Item = &'a Value> {
-    pod["spec"][list].as_array().into_iter().flatten()
-}
-
-/// Returns the Events about an image that cannot be pulled.
 fn refused_image(image: &str) -> [EventContent; 5] {
     let why = format!("failed to resolve reference \"{image}\": {image}: not found");
     [
@@ -77,8 +71,8 @@ fn refused_image(image: &str) -> [EventContent; 5] {
             "Failed",
             format!("Failed to pull image \"{image}\": rpc error: code = NotFound desc = {why}"),
         ),
-        EventContent::warning("Failed", "Error: ErrImagePull".to_owned()),
+        EventContent::warning("Failed", "Error: ErrImagePull"),
         EventContent::normal("BackOff", format!("Back-off pulling image \"{image}\"")),
-        EventContent::warning("Failed", "Error: ImagePullBackOff".to_owned()),
+        EventContent::warning("Failed", "Error: ImagePullBackOff"),
     ]
 }

@@ -5,15 +5,15 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use steersman_apimachinery::selector::LabelSelector;
 use steersman_apimachinery::status::Status;
 use steersman_store::Stored;
 
-use crate::actions::event_correlator::{EventContent, EventSource};
 use crate::actions::turn_context::TurnContext;
 use crate::state::facts::{
-    NamespacedName, PodFacts, PodStage, SimulatedKey, SimulatedKind, controller_reference, stage_of,
+    NamespacedName, PodFacts, PodStage, SimulatedKind, controller_reference, controlling_owner,
+    count, name_of, stage_of,
 };
 
 /// How long a controller waits after the server refused one of its Pods.
@@ -22,87 +22,64 @@ const RETRY_AFTER_REFUSAL: Duration = Duration::from_secs(1);
 impl<'a> TurnContext<'a> {
     /// Builds a Pod from a template, owned by `owner`; its name starts with the owner's name.
     pub(crate) fn pod_of(owner: &Stored, template: &Value) -> Value {
-        let empty = Map::new();
-        let given = template["metadata"].as_object().unwrap_or(&empty);
-        let mut metadata = Map::new();
+        let mut metadata = json!({
+            "generateName": format!("{}-", owner.name),
+            "ownerReferences": [controller_reference(owner)],
+        });
         for field in ["labels", "annotations", "finalizers"] {
-            if let Some(value) = given.get(field) {
-                metadata.insert(field.to_owned(), value.clone());
+            if let Some(value) = template["metadata"].get(field) {
+                metadata[field] = value.clone();
             }
         }
-        let prefix = format!("{}-", owner.name);
-        metadata.insert("generateName".to_owned(), Value::String(prefix));
-        metadata.insert(
-            "ownerReferences".to_owned(),
-            json!([controller_reference(owner)]),
-        );
-        let mut pod = Map::new();
-        pod.insert("apiVersion".to_owned(), json!("v1"));
-        pod.insert("kind".to_owned(), json!("Pod"));
-        pod.insert("metadata".to_owned(), Value::Object(metadata));
-        pod.insert("spec".to_owned(), template["spec"].clone());
-        Value::Object(pod)
+        let spec = &template["spec"];
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
     }
 
     /// Creates a Pod for an owner. After a refusal requeues the owner.
     ///
     /// # Errors
     /// Returns the server's refusal.
-    pub(crate) fn create_pod(
-        &mut self,
-        key: &SimulatedKey,
-        owner: &Stored,
-        pod: Value,
-    ) -> Result<(), Status> {
-        let pods = Arc::clone(self.kinds.of(SimulatedKind::Pod));
+    pub(crate) fn create_pod(&mut self, owner: &Stored, pod: Value) -> Result<(), Status> {
+        let pods = self.kinds.of(SimulatedKind::Pod);
         let name = pod["metadata"]["name"].clone();
-        let made = self.create(&pods, &key.namespace, pod);
-        let name = name.as_str().unwrap_or_default();
-        let set = &owner.name;
-        let content = match (&made, key.kind) {
-            (Ok(pod), SimulatedKind::StatefulSet) => {
-                let message = format!("create Pod {} in StatefulSet {set} successful", pod.name);
-                EventContent::normal("SuccessfulCreate", message)
-            }
-            (Ok(pod), _) => {
-                EventContent::normal("SuccessfulCreate", format!("Created pod: {}", pod.name))
-            }
-            (Err(refusal), SimulatedKind::StatefulSet) => {
-                let why = &refusal.message;
-                let message = format!("create Pod {name} in StatefulSet {set} failed error: {why}");
-                EventContent::warning("FailedCreate", message)
-            }
-            (Err(refusal), _) => {
-                let message = format!("Error creating: {}", refusal.message);
-                EventContent::warning("FailedCreate", message)
-            }
-        };
-        self.event(owner, source_of(key.kind), &content);
+        let made = self.create(pods, &self.key.namespace, pod);
+        let (is_named, set) = (self.key.kind == SimulatedKind::StatefulSet, &owner.name);
         match made {
-            Ok(_) => Ok(()),
+            Ok(pod) => {
+                let name = &pod.name;
+                let message = if is_named {
+                    format!("create Pod {name} in StatefulSet {set} successful")
+                } else {
+                    format!("Created pod: {name}")
+                };
+                self.report(owner, "SuccessfulCreate", message);
+                Ok(())
+            }
             Err(refusal) => {
-                self.requeue_at(
-                    key.clone(),
-                    self.now.tick.saturating_add(RETRY_AFTER_REFUSAL),
-                );
+                let (name, why) = (name.as_str().unwrap_or_default(), &refusal.message);
+                let message = if is_named {
+                    format!("create Pod {name} in StatefulSet {set} failed error: {why}")
+                } else {
+                    format!("Error creating: {why}")
+                };
+                self.warn(owner, "FailedCreate", message);
+                self.requeue_after(RETRY_AFTER_REFUSAL);
                 Err(refusal)
             }
         }
     }
 
-    /// Deletes a Pod of an owner.
-    pub(crate) fn delete_pod(&mut self, key: &SimulatedKey, owner: &Stored, pod: &Stored) {
-        let pods = Arc::clone(self.kinds.of(SimulatedKind::Pod));
-        if self.delete(&pods, pod, None) {
+    pub(crate) fn delete_pod(&mut self, owner: &Stored, pod: &Stored) {
+        let pods = self.kinds.of(SimulatedKind::Pod);
+        if self.delete(pods, pod, None) {
             let (pod, set) = (&pod.name, &owner.name);
-            let message = match key.kind {
+            let message = match self.key.kind {
                 SimulatedKind::StatefulSet => {
                     format!("delete Pod {pod} in StatefulSet {set} successful")
                 }
                 _ => format!("Deleted pod: {pod}"),
             };
-            let content = EventContent::normal("SuccessfulDelete", message);
-            self.event(owner, source_of(key.kind), &content);
+            self.report(owner, "SuccessfulDelete", message);
         }
     }
 
@@ -111,8 +88,8 @@ impl<'a> TurnContext<'a> {
     /// at again once the change is counted (PLAY-2).
     ///
     /// Upstream: `PodControllerRefManager.ClaimPods`.
-    pub(crate) fn claim_pods(&mut self, key: &SimulatedKey, owner: &Stored) -> bool {
-        let release_candidates = self.work_queue.take_release_candidates(key);
+    pub(crate) fn claim_pods(&mut self, owner: &Stored) -> bool {
+        let release_candidates = self.work_queue.take_release_candidates(self.key);
         let orphans = self.cluster.orphans(SimulatedKind::Pod, &owner.namespace);
         if orphans.is_empty() && release_candidates.is_empty() {
             return false;
@@ -120,7 +97,8 @@ impl<'a> TurnContext<'a> {
         let Some(selector) = selector_of(owner.lean()) else {
             return false;
         };
-        let ordinals = (key.kind == SimulatedKind::StatefulSet).then(|| format!("{}-", owner.name));
+        let kind = self.key.kind;
+        let ordinals = (kind == SimulatedKind::StatefulSet).then(|| format!("{}-", owner.name));
         let fits = |pod: &Stored| {
             let named = ordinals.as_ref().is_none_or(|prefix| {
                 let number = pod.name.strip_prefix(prefix.as_str());
@@ -131,7 +109,7 @@ impl<'a> TurnContext<'a> {
         // A ReplicaSet ignores finished Pods.
         let concerns = |pod: &Stored| match stage_of(pod.lean()) {
             PodStage::Terminating => false,
-            PodStage::Finished => key.kind != SimulatedKind::ReplicaSet,
+            PodStage::Finished => kind != SimulatedKind::ReplicaSet,
             PodStage::Unscheduled | PodStage::Scheduled | PodStage::Running => true,
         };
         let before = self.registry.revision();
@@ -143,13 +121,14 @@ impl<'a> TurnContext<'a> {
             if fits(&pod) {
                 continue;
             }
-            let own = crate::state::facts::controller_of(pod.lean());
-            if own.is_none_or(|own| *own.uid != *owner.meta("uid")) {
+            let own = controlling_owner(pod.lean());
+            if own.is_none_or(|own| own["uid"] != owner.meta("uid")) {
                 continue;
             }
             if self.is_at_write_limit() {
-                self.work_queue.add_release_candidate(key.clone(), name);
-                self.requeue(key);
+                self.work_queue
+                    .add_release_candidate(self.key.clone(), name);
+                self.requeue();
             } else if concerns(&pod) {
                 self.disown(SimulatedKind::Pod, &pod, owner);
             }
@@ -159,8 +138,7 @@ impl<'a> TurnContext<'a> {
                 continue;
             };
             if fits(&pod) && concerns(&pod) {
-                if self.is_at_write_limit() {
-                    self.requeue(key);
+                if self.is_interrupted() {
                     break;
                 }
                 self.adopt(SimulatedKind::Pod, &pod, owner);
@@ -169,27 +147,20 @@ impl<'a> TurnContext<'a> {
         self.registry.revision() > before
     }
 
-    /// Returns the facts about a Pod.
     pub(crate) fn facts(&self, pod: &Stored) -> Option<&'a PodFacts> {
-        let name = (Arc::clone(&pod.namespace), Arc::clone(&pod.name));
-        self.cluster.pods.get(&name)
+        self.cluster.pods.get(&name_of(pod))
     }
 
     /// Returns whether a Pod has been ready for this many seconds. If not, requeues the owner
     /// at that time.
-    pub(crate) fn is_available(
-        &mut self,
-        owner: &SimulatedKey,
-        pod: &PodFacts,
-        seconds: i64,
-    ) -> bool {
+    pub(crate) fn is_available(&mut self, pod: &PodFacts, seconds: i64) -> bool {
         if !pod.ready {
             return false;
         }
         let seconds = Duration::from_secs(seconds.max(0).unsigned_abs());
         let at = pod.ready_at.saturating_add(seconds);
         if at > self.now.tick {
-            self.requeue_at(owner.clone(), at);
+            self.requeue_at(at);
         }
         at <= self.now.tick
     }
@@ -208,7 +179,7 @@ impl<'a> TurnContext<'a> {
             Some(((rank, facts.ready, facts.cost), name))
         });
         let stored = |name: &NamespacedName| self.get(SimulatedKind::Pod, &name.0, &name.1);
-        if self.cluster.tally(owner.meta("uid")).active <= i64::try_from(many).unwrap_or(i64::MAX) {
+        if self.cluster.tally(owner.meta("uid")).active <= count(many) {
             // All active Pods are deleted, so the order does not matter.
             let some = active.take(self.write_limit.max(1));
             return some.filter_map(|(_, name)| stored(name)).collect();
@@ -225,16 +196,6 @@ impl<'a> TurnContext<'a> {
     }
 }
 
-/// Returns the Event source of a kind of controller.
-fn source_of(kind: SimulatedKind) -> EventSource {
-    match kind {
-        SimulatedKind::StatefulSet => EventSource::StatefulSets,
-        SimulatedKind::DaemonSet => EventSource::DaemonSets,
-        SimulatedKind::Job => EventSource::Jobs,
-        _ => EventSource::ReplicaSets,
-    }
-}
-
 /// Returns the selector of a controller; `None` if it has none.
 pub(crate) fn selector_of(object: &Value) -> Option<LabelSelector> {
     let selector = &object["spec"]["selector"];
@@ -247,10 +208,8 @@ pub(crate) fn selector_of(object: &Value) -> Option<LabelSelector> {
 
 /// Replaces the condition of the same type in a list, or appends the condition.
 pub(crate) fn set_condition(conditions: &mut Vec<Value>, condition: Value) {
-    match conditions
-        .iter_mut()
-        .find(|one| one["type"] == condition["type"])
-    {
+    let mut known = conditions.iter_mut();
+    match known.find(|one| one["type"] == condition["type"]) {
         Some(known) => *known = condition,
         None => conditions.push(condition),
     }

@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::state::facts::{annotation, number, pseudo_random, text};
+use crate::state::facts::{
+    annotation, condition as find_condition, is_condition_true, items, number, pseudo_random, text,
+};
 
-/// The state of a Pod's containers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ContainersState {
     /// About to start.
@@ -40,7 +41,6 @@ impl ContainersState {
     }
 }
 
-/// Returns the exit code of the Pod's annotation.
 fn exit_code(pod: &Value) -> Option<i64> {
     let code = annotation(pod, crate::options::EXIT_CODE).parse();
     code.ok().filter(|code| (0..=255).contains(code))
@@ -53,7 +53,6 @@ pub(crate) fn pod_address(number: u32) -> String {
     format!("10.{}.{c}.{d}", 244 + b)
 }
 
-/// Builds the status of a Pod with containers in this state.
 pub(crate) fn status(
     pod: &Value,
     containers_state: ContainersState,
@@ -62,7 +61,7 @@ pub(crate) fn status(
 ) -> Value {
     let (host, own) = addresses;
     let old = &pod["status"];
-    let mut status = old.as_object().cloned().unwrap_or_default();
+    let mut status = Value::Object(old.as_object().cloned().unwrap_or_default());
     let (phase, ready) = match containers_state {
         ContainersState::Creating | ContainersState::ImagePull => ("Pending", false),
         ContainersState::Running => ("Running", true),
@@ -70,49 +69,44 @@ pub(crate) fn status(
         ContainersState::Succeeded => ("Succeeded", false),
         ContainersState::Failed(_) | ContainersState::Killed => ("Failed", false),
     };
-    status.insert("phase".to_owned(), json!(phase));
-    status.insert("hostIP".to_owned(), json!(host));
-    status.insert("hostIPs".to_owned(), json!([{"ip": host}]));
+    status["phase"] = json!(phase);
+    status["hostIP"] = json!(host);
+    status["hostIPs"] = json!([{"ip": host}]);
     if containers_state != ContainersState::Creating {
-        status.insert("podIP".to_owned(), json!(own));
-        status.insert("podIPs".to_owned(), json!([{"ip": own}]));
+        status["podIP"] = json!(own);
+        status["podIPs"] = json!([{"ip": own}]);
     }
-    status.entry("startTime").or_insert_with(|| json!(now));
+    if status.get("startTime").is_none() {
+        status["startTime"] = json!(now);
+    }
     let generation = &pod["metadata"]["generation"];
     if !generation.is_null() {
-        status.insert("observedGeneration".to_owned(), generation.clone());
+        status["observedGeneration"] = generation.clone();
     }
-    status.insert(
-        "conditions".to_owned(),
-        conditions(pod, containers_state, ready, now),
-    );
+    status["conditions"] = conditions(pod, containers_state, ready, now);
     for (list, field, init) in [
         ("containers", "containerStatuses", false),
         ("initContainers", "initContainerStatuses", true),
     ] {
-        let containers = pod["spec"][list].as_array().into_iter().flatten();
+        let containers = items(&pod["spec"][list]);
         let container_statuses: Vec<Value> = containers
             .map(|container| {
-                let known = old[field].as_array().into_iter().flatten();
-                let mut known = known.filter(|one| one["name"] == container["name"]);
-                let known = known.next().unwrap_or(&Value::Null);
+                let known = items(&old[field]).find(|one| one["name"] == container["name"]);
+                let known = known.unwrap_or(&Value::Null);
                 container_status(pod, container, known, (containers_state, init), now)
             })
             .collect();
         if !container_statuses.is_empty() {
-            status.insert(field.to_owned(), Value::Array(container_statuses));
+            status[field] = Value::Array(container_statuses);
         }
     }
-    Value::Object(status)
+    status
 }
 
 /// Builds the conditions of a Pod. Conditions of other writers stay, and an unchanged condition
 /// keeps its transition time.
 fn conditions(pod: &Value, containers_state: ContainersState, ready: bool, now: &str) -> Value {
-    let names: Vec<&str> = pod["spec"]["containers"]
-        .as_array()
-        .into_iter()
-        .flatten()
+    let names: Vec<&str> = items(&pod["spec"]["containers"])
         .map(|container| text(container, "name"))
         .collect();
     let unready = format!("containers with unready status: [{}]", names.join(" "));
@@ -121,76 +115,54 @@ fn conditions(pod: &Value, containers_state: ContainersState, ready: bool, now: 
         ContainersState::Failed(_) | ContainersState::Killed => ("PodFailed", ""),
         _ => ("ContainersNotReady", unready.as_str()),
     };
-    let begun = containers_state != ContainersState::Creating;
-    let gates = pod["spec"]["readinessGates"].as_array();
-    let gates_open = gates
-        .into_iter()
-        .flatten()
-        .all(|gate| crate::state::facts::is_condition_true(pod, text(gate, "conditionType")));
-    let condition_state = |is_true: bool, reason: &'static str, message: &str| {
-        if is_true {
-            (true, "", String::new())
-        } else {
-            (false, reason, message.to_owned())
-        }
-    };
+    let sandboxed = containers_state != ContainersState::Creating && !containers_state.is_over();
+    let gates_open = items(&pod["spec"]["readinessGates"])
+        .all(|gate| is_condition_true(pod, text(gate, "conditionType")));
     let ready_state = if ready && !gates_open {
         let why = "the status of pod readiness gate is not \"True\", but False";
-        (false, "ReadinessGatesNotReady", why.to_owned())
+        (false, "ReadinessGatesNotReady", why)
     } else {
-        condition_state(ready, reason, message)
-    };
-    let initialized = if containers_state == ContainersState::Succeeded {
-        (true, "PodCompleted", String::new())
-    } else {
-        (true, "", String::new())
+        (ready, reason, message)
     };
     let all = [
-        (
-            "PodReadyToStartContainers",
-            condition_state(begun && !containers_state.is_over(), "", ""),
-        ),
-        ("Initialized", initialized),
+        ("PodReadyToStartContainers", (sandboxed, "", "")),
+        ("Initialized", (true, "", "")),
         ("Ready", ready_state),
-        ("ContainersReady", condition_state(ready, reason, message)),
-        ("PodScheduled", (true, "", String::new())),
+        ("ContainersReady", (ready, reason, message)),
+        ("PodScheduled", (true, "", "")),
     ];
-    let known = pod["status"]["conditions"].as_array();
-    let known: Vec<&Value> = known.into_iter().flatten().collect();
-    let mut list: Vec<Value> = Vec::with_capacity(all.len() + known.len());
-    for (kind, (is_true, reason, message)) in &all {
-        let before = known.iter().find(|one| one["type"] == **kind).copied();
-        let generation = &pod["metadata"]["generation"];
-        let state = (*is_true, *reason, message.as_str());
-        list.push(condition(kind, state, before, generation, now));
-    }
-    let others = known
-        .into_iter()
+    let own = all.map(|(kind, state)| condition(pod, kind, state, now));
+    let others = items(&pod["status"]["conditions"])
         .filter(|one| !all.iter().any(|(kind, _)| one["type"] == **kind));
-    list.extend(others.cloned());
+    let mut list: Vec<Value> = own.into_iter().chain(others.cloned()).collect();
+    if containers_state == ContainersState::Succeeded {
+        list[1]["reason"] = json!("PodCompleted");
+    }
     Value::Array(list)
 }
 
-/// Builds one condition; its time is kept if the status is as `before`.
+/// Builds one condition. Its time is kept if the status is as before. A true condition needs no reason.
 fn condition(
+    pod: &Value,
     kind: &str,
     (is_true, reason, message): (bool, &str, &str),
-    before: Option<&Value>,
-    generation: &Value,
     now: &str,
 ) -> Value {
     let status = if is_true { "True" } else { "False" };
-    let same = before.filter(|one| one["status"] == status);
+    let same = find_condition(pod, kind).filter(|one| one["status"] == status);
     let since = same.and_then(|one| one["lastTransitionTime"].as_str());
-    let mut condition = json!({"type": kind});
+    let mut condition = json!({
+        "type": kind,
+        "status": status,
+        "lastProbeTime": null,
+        "lastTransitionTime": since.unwrap_or(now),
+    });
+    let generation = &pod["metadata"]["generation"];
     if !generation.is_null() {
         condition["observedGeneration"] = generation.clone();
     }
-    condition["status"] = json!(status);
-    condition["lastProbeTime"] = Value::Null;
-    condition["lastTransitionTime"] = json!(since.unwrap_or(now));
     for (field, text) in [("reason", reason), ("message", message)] {
-        if !text.is_empty() {
+        if !is_true && !text.is_empty() {
             condition[field] = json!(text);
         }
     }
@@ -260,7 +232,6 @@ fn container_status(
     status
 }
 
-/// Builds the state of a container that exited with this code.
 fn ended(code: i64, id: &str, (begun, now): (&str, &str)) -> Value {
     let reason = if code == 0 { "Completed" } else { "Error" };
     json!({"terminated": {
@@ -269,7 +240,6 @@ fn ended(code: i64, id: &str, (begun, now): (&str, &str)) -> Value {
     }})
 }
 
-/// Builds the current state of a container.
 fn state(
     pod: &Value,
     container: &Value,
@@ -316,7 +286,6 @@ pub(crate) fn crash_delay(count: i64) -> i64 {
     10_i64.saturating_mul(1 << doubled).min(300)
 }
 
-/// Returns the number of restarts of the Pod's containers.
 pub(crate) fn restarts(pod: &Value) -> i64 {
     number(&pod["status"]["containerStatuses"][0]["restartCount"], 0)
 }

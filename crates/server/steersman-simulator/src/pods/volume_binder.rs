@@ -8,9 +8,11 @@ use steersman_apimachinery::selector::LabelSelector;
 use steersman_registry::Subresource;
 use steersman_store::Stored;
 
-use crate::actions::event_correlator::{EventContent, EventSource};
-use crate::actions::turn_context::{Component, MAIN, TurnContext};
-use crate::state::facts::{SimulatedKey, SimulatedKind, annotation, text};
+use crate::actions::event_correlator::EventContent;
+use crate::actions::turn_context::{MAIN, TurnContext};
+use crate::state::facts::{
+    Component, SimulatedKey, SimulatedKind, annotation, cloned_items, is_terminating, items, text,
+};
 
 /// The provisioner of volumes of a class that names none.
 const PROVISIONER: &str = "play.steersman";
@@ -26,9 +28,9 @@ struct ClassSettings {
 
 impl TurnContext<'_> {
     /// Binds an unbound claim, or reclaims the volume of a deleted claim.
-    pub(crate) fn reconcile_volume_claim(&mut self, key: &SimulatedKey) {
-        let Some(claim) = self.get(SimulatedKind::Claim, &key.namespace, &key.name) else {
-            let name = (Arc::clone(&key.namespace), Arc::clone(&key.name));
+    pub(crate) fn reconcile_volume_claim(&mut self, claim: Option<&Stored>) {
+        let name = self.key.namespaced_name();
+        let Some(claim) = claim else {
             if let Some(volume) = self.memory.bound.remove(&name) {
                 self.reclaim(&volume);
             }
@@ -36,55 +38,42 @@ impl TurnContext<'_> {
         };
         let volume = text(&claim.lean()["spec"], "volumeName");
         if !volume.is_empty() {
-            let name = (Arc::clone(&key.namespace), Arc::clone(&key.name));
             self.memory.bound.insert(name, volume.into());
         }
-        if !claim.meta("deletionTimestamp").is_empty()
-            || text(&claim.lean()["status"], "phase") == "Bound"
-        {
+        if is_terminating(claim) || text(&claim.lean()["status"], "phase") == "Bound" {
             return;
         }
         let volume = if volume.is_empty() {
-            self.matching_volume(&claim)
-                .or_else(|| self.provision(&claim))
+            self.matching_volume(claim)
+                .or_else(|| self.provision(claim))
         } else {
-            let storage = &self.kinds.of(SimulatedKind::Volume).storage;
-            let named = self.registry.store().get(storage, "", volume).cloned();
-            named.filter(|named| is_free_for(named.lean(), &claim))
+            let named = self.get(SimulatedKind::Volume, "", volume);
+            named.filter(|named| is_free_for(named.lean(), claim))
         };
         if let Some(volume) = volume {
-            self.bind_claim(&claim, &volume);
+            self.bind_claim(claim, &volume);
         }
     }
 
     /// Marks an unclaimed volume as available, and reclaims the volume of a deleted claim.
-    pub(crate) fn reconcile_volume(&mut self, key: &SimulatedKey) {
-        let Some(volume) = self.get(SimulatedKind::Volume, "", &key.name) else {
-            return;
-        };
+    pub(crate) fn reconcile_volume(&mut self, volume: &Stored) {
         let of = &volume.lean()["spec"]["claimRef"];
         let phase = text(&volume.lean()["status"], "phase");
         if !text(of, "uid").is_empty() {
             if phase == "Bound" {
-                self.reclaim(&key.name);
+                self.reclaim(&volume.name);
             }
         } else if phase != "Available" {
             let mut status = volume.lean()["status"].clone();
             status["phase"] = json!("Available");
-            self.write_status(
-                SimulatedKind::Volume,
-                Component::Controllers,
-                &volume,
-                status,
-            );
+            self.write_status(volume, status);
         }
     }
 
     /// Returns the scheduler's message if a Pod must wait for its claims.
     pub(crate) fn claim_wait_message(&mut self, pod: &Stored) -> Option<String> {
-        let volumes = pod.lean()["spec"]["volumes"].as_array()?;
         let mut waits = None;
-        for volume in volumes {
+        for volume in items(&pod.lean()["spec"]["volumes"]) {
             let Some(name) = volume["persistentVolumeClaim"]["claimName"].as_str() else {
                 continue;
             };
@@ -92,7 +81,8 @@ impl TurnContext<'_> {
                 None => waits = Some(format!("persistentvolumeclaim \"{name}\" not found")),
                 Some(claim) if text(&claim.lean()["status"], "phase") != "Bound" => {
                     // The claim waits for its first Pod, and this is it.
-                    self.requeue(&SimulatedKey::of(SimulatedKind::Claim, &claim));
+                    let claim = SimulatedKey::of(SimulatedKind::Claim, &claim);
+                    self.work_queue.add(claim);
                     let why = "pod has unbound immediate PersistentVolumeClaims";
                     waits = Some(why.to_owned());
                 }
@@ -117,10 +107,10 @@ impl TurnContext<'_> {
                 Some(None) => false,
                 Some(Some(selector)) => selector.matches_labels(|key| volume.label(key)),
             };
-            let modes = |spec: &Value| spec["accessModes"].as_array().cloned().unwrap_or_default();
+            let modes = |spec: &Value| cloned_items(&spec["accessModes"]);
             let offered = modes(own);
             labelled
-                && volume.meta("deletionTimestamp").is_empty()
+                && !is_terminating(volume)
                 && is_free_for(volume.lean(), claim)
                 && text(own, "storageClassName") == text(spec, "storageClassName")
                 && own["volumeMode"] == spec["volumeMode"]
@@ -142,14 +132,13 @@ impl TurnContext<'_> {
         let class = match self.class_of(claim) {
             Ok(class) => class?,
             Err(content) => {
-                self.event(claim, EventSource::Volumes, &content);
+                self.event(claim, &content);
                 return None;
             }
         };
         if class.waits && !self.has_consumer(claim) {
             let message = "waiting for first consumer to be created before binding";
-            let content = EventContent::normal("WaitForFirstConsumer", message.to_owned());
-            self.event(claim, EventSource::Volumes, &content);
+            self.report(claim, "WaitForFirstConsumer", message);
             return None;
         }
         let name = format!("pvc-{}", claim.meta("uid"));
@@ -169,19 +158,19 @@ impl TurnContext<'_> {
         if let Some(class) = spec.get("storageClassName") {
             volume["spec"]["storageClassName"] = class.clone();
         }
-        let kind = Arc::clone(self.kinds.of(SimulatedKind::Volume));
-        let content = match self.create(&kind, "", volume) {
+        let kind = self.kinds.of(SimulatedKind::Volume);
+        match self.create(kind, "", volume) {
             Ok(volume) => {
                 let by = &class.provisioner;
                 let message = format!("Successfully provisioned volume {name} using {by}");
-                let content = EventContent::normal("ProvisioningSucceeded", message);
-                self.event(claim, EventSource::Volumes, &content);
-                return Some(volume);
+                self.report(claim, "ProvisioningSucceeded", message);
+                Some(volume)
             }
-            Err(refusal) => EventContent::warning("ProvisioningFailed", refusal.message),
-        };
-        self.event(claim, EventSource::Volumes, &content);
-        None
+            Err(refusal) => {
+                self.warn(claim, "ProvisioningFailed", refusal.message);
+                None
+            }
+        }
     }
 
     /// Returns the class of a claim; `None` if its volumes are created by hand. A claim that names
@@ -200,10 +189,9 @@ impl TurnContext<'_> {
         if name.is_empty() {
             let message =
                 "no persistent volumes available for this claim and no storage class is set";
-            return Err(EventContent::normal("FailedBinding", message.to_owned()));
+            return Err(EventContent::normal("FailedBinding", message));
         }
-        let storage = &self.kinds.of(SimulatedKind::Class).storage;
-        let Some(class) = self.registry.store().get(storage, "", name) else {
+        let Some(class) = self.get(SimulatedKind::Class, "", name) else {
             let message = format!("storageclass.storage.k8s.io \"{name}\" not found");
             return Err(EventContent::warning("ProvisioningFailed", message));
         };
@@ -219,35 +207,30 @@ impl TurnContext<'_> {
         }))
     }
 
-    /// Returns whether a Pod of the namespace uses a claim.
     fn has_consumer(&self, claim: &Stored) -> bool {
         let storage = &self.kinds.of(SimulatedKind::Pod).storage;
         let mut pods = self.registry.store().list(storage, Some(&claim.namespace));
         pods.any(|pod| {
-            let mut volumes = pod.lean()["spec"]["volumes"]
-                .as_array()
-                .into_iter()
-                .flatten();
-            volumes.any(|one| one["persistentVolumeClaim"]["claimName"] == *claim.name)
+            items(&pod.lean()["spec"]["volumes"])
+                .any(|one| one["persistentVolumeClaim"]["claimName"] == *claim.name)
         })
     }
 
-    /// Binds a claim and a volume to each other.
     fn bind_claim(&mut self, claim: &Stored, volume: &Stored) {
-        let kind = Arc::clone(self.kinds.of(SimulatedKind::Volume));
+        let kind = self.kinds.of(SimulatedKind::Volume);
         let mut object = volume.lean().clone();
         if object["spec"]["claimRef"]["uid"] != claim.meta("uid") {
             object["spec"]["claimRef"] = claim_reference(claim);
             object["metadata"]["annotations"]["pv.kubernetes.io/bound-by-controller"] =
                 json!("yes");
-            let Some(written) = self.update(&kind, MAIN, object) else {
+            let Some(written) = self.update(kind, MAIN, object) else {
                 return;
             };
             object = written.lean().clone();
         }
         object["status"]["phase"] = json!("Bound");
         let status = (Component::Controllers, Subresource::Status);
-        if self.update(&kind, status, object).is_none() {
+        if self.update(kind, status, object).is_none() {
             return;
         }
         let provisioner = annotation(volume.lean(), PROVISIONED_BY).to_owned();
@@ -266,33 +249,30 @@ impl TurnContext<'_> {
                 "accessModes": volume.lean()["spec"]["accessModes"],
                 "capacity": volume.lean()["spec"]["capacity"],
             });
-            self.write_status(SimulatedKind::Claim, Component::Controllers, &claim, status);
+            self.write_status(&claim, status);
         }
     }
 
     /// Carries out the reclaim policy of the volume of a deleted claim.
     fn reclaim(&mut self, name: &str) {
-        let kind = Arc::clone(self.kinds.of(SimulatedKind::Volume));
-        let Some(volume) = self.registry.store().get(&kind.storage, "", name).cloned() else {
+        let kind = self.kinds.of(SimulatedKind::Volume);
+        let Some(volume) = self.get(SimulatedKind::Volume, "", name) else {
             return;
         };
         let of = &volume.lean()["spec"]["claimRef"];
-        let claim = self.get(
-            SimulatedKind::Claim,
-            text(of, "namespace"),
-            text(of, "name"),
-        );
+        let (namespace, name) = (text(of, "namespace"), text(of, "name"));
+        let claim = self.get(SimulatedKind::Claim, namespace, name);
         if !of.is_object() || claim.is_some_and(|claim| of["uid"] == claim.meta("uid")) {
             return;
         }
         let made = !annotation(volume.lean(), PROVISIONED_BY).is_empty();
         if made && volume.lean()["spec"]["persistentVolumeReclaimPolicy"] == "Delete" {
-            self.delete(&kind, &volume, None);
+            self.delete(kind, &volume, None);
             return;
         }
         let mut object = volume.lean().clone();
         object["status"]["phase"] = json!("Released");
-        self.update(&kind, (Component::Controllers, Subresource::Status), object);
+        self.update(kind, (Component::Controllers, Subresource::Status), object);
     }
 }
 

@@ -10,12 +10,12 @@ use serde_json::{Map, Value, json};
 use steersman_registry::{ObjectTarget, Subresource};
 use steersman_store::Stored;
 
-use crate::actions::turn_context::{Component, TurnContext};
+use crate::actions::turn_context::TurnContext;
 use crate::pods::owned_pods::set_condition;
 use crate::state::cluster_facts::selects_by;
 use crate::state::facts::{
-    Controller, SimulatedKey, SimulatedKind, controller_of, is_condition_true, number,
-    scaled_value, text, time,
+    Controller, SimulatedKind, cloned_items, controller_of, controlling_owner, count,
+    is_condition_true, is_terminating, name_of, number, scaled_value, text, time,
 };
 
 /// Seconds after which an evicted Pod that still exists counts as available again.
@@ -33,16 +33,12 @@ type Scale = (Arc<str>, i64);
 
 impl TurnContext<'_> {
     /// Writes the status of a budget: how many Pods are healthy and how many may be evicted.
-    pub(crate) fn reconcile_budget(&mut self, key: &SimulatedKey) {
-        let Some(budget) = self.get(SimulatedKind::Budget, &key.namespace, &key.name) else {
-            return;
-        };
-        let name = (Arc::clone(&key.namespace), Arc::clone(&key.name));
-        let Some(selector) = self.cluster.budgets.get(&name) else {
+    pub(crate) fn reconcile_budget(&mut self, budget: &Stored) {
+        let Some(selector) = self.cluster.budgets.get(&name_of(budget)) else {
             return;
         };
         let storage = &self.kinds.of(SimulatedKind::Pod).storage;
-        let all = self.registry.store().list(storage, Some(&key.namespace));
+        let all = self.registry.store().list(storage, Some(&budget.namespace));
         let pods: Vec<Arc<Stored>> = all
             .filter(|pod| selects_by(selector.as_ref(), pod))
             .cloned()
@@ -50,30 +46,25 @@ impl TurnContext<'_> {
         let old = &budget.lean()["status"];
         let mut status = old.as_object().cloned().unwrap_or_default();
         let generation = &budget.lean()["metadata"]["generation"];
-        let mut conditions = old["conditions"].as_array().cloned().unwrap_or_default();
         let wanted = match self.wanted(budget.lean(), &pods) {
             Ok(wanted) => wanted,
             Err(why) => {
                 status.insert("disruptionsAllowed".to_owned(), json!(0));
                 let state = ("False", "SyncFailed", why.as_str());
-                self.set_disruption_allowed(&mut conditions, state, &old["observedGeneration"]);
-                status.insert("conditions".to_owned(), Value::Array(conditions));
-                self.write_status(
-                    SimulatedKind::Budget,
-                    Component::Controllers,
-                    &budget,
-                    status.into(),
-                );
+                let conditions =
+                    self.with_disruption_allowed(old, state, &old["observedGeneration"]);
+                status.insert("conditions".to_owned(), conditions);
+                self.write_status(budget, status);
                 return;
             }
         };
-        let disrupted = self.disrupted(key, old, &pods);
+        let disrupted = self.disrupted(old, &pods);
         let healthy = pods.iter().filter(|pod| {
-            pod.meta("deletionTimestamp").is_empty()
+            !is_terminating(pod)
                 && !disrupted.contains_key(&*pod.name)
                 && is_condition_true(pod.lean(), "Ready")
         });
-        let healthy = i64::try_from(healthy.count()).unwrap_or(i64::MAX);
+        let healthy = count(healthy.count());
         let spare = (healthy - wanted.healthy).max(0);
         let allowed = if wanted.expected > 0 { spare } else { 0 };
         for (field, count) in [
@@ -95,22 +86,18 @@ impl TurnContext<'_> {
         } else {
             ("False", "InsufficientPods", "")
         };
-        self.set_disruption_allowed(&mut conditions, state, generation);
-        status.insert("conditions".to_owned(), Value::Array(conditions));
-        self.write_status(
-            SimulatedKind::Budget,
-            Component::Controllers,
-            &budget,
-            status.into(),
-        );
+        let conditions = self.with_disruption_allowed(old, state, generation);
+        status.insert("conditions".to_owned(), conditions);
+        self.write_status(budget, status);
     }
 
-    fn set_disruption_allowed(
+    fn with_disruption_allowed(
         &self,
-        conditions: &mut Vec<Value>,
+        old: &Value,
         (condition_status, reason, message): (&str, &str, &str),
         generation: &Value,
-    ) {
+    ) -> Value {
+        let mut conditions = cloned_items(&old["conditions"]);
         let mut known = conditions.iter();
         let known = known
             .find(|one| one["type"] == "DisruptionAllowed" && one["status"] == condition_status);
@@ -122,7 +109,8 @@ impl TurnContext<'_> {
             "type": "DisruptionAllowed", "status": condition_status, "reason": reason, "message": message,
             "lastTransitionTime": since, "observedGeneration": generation,
         });
-        set_condition(conditions, condition);
+        set_condition(&mut conditions, condition);
+        Value::Array(conditions)
     }
 
     /// Computes what the budget's spec asks for.
@@ -132,24 +120,19 @@ impl TurnContext<'_> {
     fn wanted(&self, budget: &Value, pods: &[Arc<Stored>]) -> Result<BudgetTarget, String> {
         let spec = &budget["spec"];
         let (most, least) = (&spec["maxUnavailable"], &spec["minAvailable"]);
-        if !most.is_null() {
+        let (expected, healthy) = if !most.is_null() {
             let expected = self.expected(pods)?;
             let healthy = (expected - scaled_value(most, expected, true)).max(0);
-            return Ok(BudgetTarget { expected, healthy });
-        }
-        if let Some(healthy) = least.as_i64() {
-            let expected = i64::try_from(pods.len()).unwrap_or(i64::MAX);
-            return Ok(BudgetTarget { expected, healthy });
-        }
-        if least.is_string() {
+            (expected, healthy)
+        } else if let Some(healthy) = least.as_i64() {
+            (count(pods.len()), healthy)
+        } else if least.is_string() {
             let expected = self.expected(pods)?;
-            let healthy = scaled_value(least, expected, true);
-            return Ok(BudgetTarget { expected, healthy });
-        }
-        Ok(BudgetTarget {
-            expected: 0,
-            healthy: 0,
-        })
+            (expected, scaled_value(least, expected, true))
+        } else {
+            (0, 0)
+        };
+        Ok(BudgetTarget { expected, healthy })
     }
 
     /// Sums up the replicas of all controllers of these Pods. Pods without a controller do not
@@ -200,9 +183,7 @@ impl TurnContext<'_> {
     /// # Errors
     /// Fails with the reason why the controller has no scale.
     fn scale_of(&self, pod: &Stored, controller: &Controller) -> Result<Option<Scale>, String> {
-        let owners = pod.lean()["metadata"]["ownerReferences"].as_array();
-        let owner = owners.and_then(|all| all.iter().find(|owner| owner["controller"] == true));
-        let owner = owner.unwrap_or(&Value::Null);
+        let owner = controlling_owner(pod.lean()).unwrap_or(&Value::Null);
         let (version, kind) = (text(owner, "apiVersion"), text(owner, "kind"));
         let mut all = self.registry.resources().iter();
         let resource = all
@@ -216,8 +197,8 @@ impl TurnContext<'_> {
         }
         let namespace = resource.namespaced.then_some(&*pod.namespace);
         let target = ObjectTarget::object(resource, namespace, &controller.name);
-        let scale = self.registry.get(target.part(Subresource::Scale), None);
-        let scale = match scale {
+        let target = target.part(Subresource::Scale);
+        let scale = match self.registry.get(target, None) {
             Ok(scale) => scale,
             Err(missing) if missing.code == 404 => return Ok(None),
             Err(refusal) => return Err(refusal.message),
@@ -232,26 +213,17 @@ impl TurnContext<'_> {
 
     /// Returns the Pods that were evicted within the last [`EVICTION_TIMEOUT_SECONDS`] and still
     /// exist.
-    fn disrupted(
-        &mut self,
-        key: &SimulatedKey,
-        old: &Value,
-        pods: &[Arc<Stored>],
-    ) -> Map<String, Value> {
+    fn disrupted(&mut self, old: &Value, pods: &[Arc<Stored>]) -> Map<String, Value> {
         let mut kept = Map::new();
         for (name, since) in old["disruptedPods"].as_object().into_iter().flatten() {
             let mut all = pods.iter();
             let pod = all.find(|pod| *pod.name == **name);
-            let there = pod.is_some_and(|pod| pod.meta("deletionTimestamp").is_empty());
-            let passed = time(since).map_or(i64::MAX, |since| {
-                let now = self.now.wall.as_second();
-                now.saturating_sub(since.as_second())
-            });
+            let there = pod.is_some_and(|pod| !is_terminating(pod));
+            let passed = time(since).map_or(i64::MAX, |since| self.seconds_since(since));
             let left = EVICTION_TIMEOUT_SECONDS.saturating_sub(passed);
             if there && left > 0 {
                 kept.insert(name.clone(), since.clone());
-                let left = Duration::from_secs(left.unsigned_abs());
-                self.requeue_at(key.clone(), self.now.tick.saturating_add(left));
+                self.requeue_after(Duration::from_secs(left.unsigned_abs()));
             }
         }
         kept

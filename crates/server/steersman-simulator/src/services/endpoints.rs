@@ -9,7 +9,7 @@ use steersman_store::Stored;
 use crate::actions::turn_context::{MAIN, TurnContext};
 use crate::state::cluster_facts::selects;
 use crate::state::facts::{
-    PodStage, SimulatedKey, SimulatedKind, controller_reference, is_condition_true, label,
+    PodStage, SimulatedKind, controller_reference, is_condition_true, is_terminating, items, label,
     stage_of, text,
 };
 
@@ -23,31 +23,23 @@ const CONTROLLER: &str = "endpointslice-controller.k8s.io";
 
 impl TurnContext<'_> {
     /// Writes the EndpointSlices and the Endpoints of a Service.
-    pub(crate) fn reconcile_service(&mut self, key: &SimulatedKey) {
-        let Some(service) = self.get(SimulatedKind::Service, &key.namespace, &key.name) else {
+    pub(crate) fn reconcile_service(&mut self, service: Option<&Stored>) {
+        let Some(service) = service else {
             // The garbage collector removes the slices with their owner; Endpoints have no owner.
-            let kind = Arc::clone(&self.kinds.endpoints);
-            let left = self
-                .registry
-                .store()
-                .get(&kind.storage, &key.namespace, &key.name)
-                .cloned();
-            if let Some(left) = left {
-                self.delete(&kind, &left, None);
+            let kind = &self.kinds.endpoints;
+            if let Some(left) = self.stored(kind, &self.key.namespace, &self.key.name) {
+                self.delete(kind, &left, None);
             }
             return;
         };
         let selector = &service.lean()["spec"]["selector"];
-        if selector.as_object().is_none_or(serde_json::Map::is_empty)
-            || !service.meta("deletionTimestamp").is_empty()
-        {
+        if selector.as_object().is_none_or(serde_json::Map::is_empty) || is_terminating(service) {
             return;
         }
         let storage = &self.kinds.of(SimulatedKind::Pod).storage;
         let pods: Vec<Arc<Stored>> = self
             .registry
-            .store()
-            .list(storage, Some(&key.namespace))
+            .store().list(storage, Some(&service.namespace))
             .filter(|pod| {
                 selects(selector, pod)
                     && !text(&pod.lean()["status"], "podIP").is_empty()
@@ -55,13 +47,13 @@ impl TurnContext<'_> {
             })
             .cloned()
             .collect();
-        self.write_slices(&service, &pods);
-        self.write_endpoints(&service, &pods);
+        self.write_slices(service, &pods);
+        self.write_endpoints(service, &pods);
     }
 
     fn write_slices(&mut self, service: &Stored, pods: &[Arc<Stored>]) {
-        let kind = Arc::clone(&self.kinds.slices);
-        let mut known = self.controlled(&kind, service.meta("uid"));
+        let kind = &self.kinds.slices;
+        let mut known = self.controlled(kind, service.meta("uid"));
         known.retain(|slice| label(slice.lean(), MANAGED_BY) == CONTROLLER);
         let publish = service.lean()["spec"]["publishNotReadyAddresses"] == true;
         let ports = ports_of(service, pods.first().map(|pod| pod.lean()));
@@ -85,15 +77,15 @@ impl TurnContext<'_> {
                 "endpoints": endpoints,
                 "ports": ports,
             });
-            self.create_or_update(&kind, known.next(), slice, &["endpoints", "ports"]);
+            self.create_or_update(kind, known.next(), slice, &["endpoints", "ports"]);
         }
         for left in known {
-            self.delete(&kind, &left, None);
+            self.delete(kind, &left, None);
         }
     }
 
     fn write_endpoints(&mut self, service: &Stored, pods: &[Arc<Stored>]) {
-        let kind = Arc::clone(&self.kinds.endpoints);
+        let kind = &self.kinds.endpoints;
         let publish = service.lean()["spec"]["publishNotReadyAddresses"] == true;
         let live = pods
             .iter()
@@ -129,12 +121,8 @@ impl TurnContext<'_> {
             },
             "subsets": subsets,
         });
-        let known = self
-            .registry
-            .store()
-            .get(&kind.storage, &service.namespace, &service.name);
-        let known = known.cloned();
-        self.create_or_update(&kind, known, endpoints, &["subsets"]);
+        let known = self.stored(kind, &service.namespace, &service.name);
+        self.create_or_update(kind, known, endpoints, &["subsets"]);
     }
 
     /// Creates an object, or updates these members of the existing one.
@@ -191,16 +179,12 @@ fn target_reference(pod: &Stored) -> Value {
 /// Returns the ports of a Service as a Pod has them: named ports are looked up in the Pod's
 /// containers.
 fn ports_of(service: &Stored, pod: Option<&Value>) -> Value {
-    let ports = service.lean()["spec"]["ports"]
-        .as_array()
-        .into_iter()
-        .flatten();
+    let ports = items(&service.lean()["spec"]["ports"]);
     let named = |name: &str| {
-        let containers = pod.and_then(|pod| pod["spec"]["containers"].as_array());
-        let mut all = containers
+        let containers = pod
             .into_iter()
-            .flatten()
-            .flat_map(|one| one["ports"].as_array().into_iter().flatten());
+            .flat_map(|pod| items(&pod["spec"]["containers"]));
+        let mut all = containers.flat_map(|one| items(&one["ports"]));
         all.find(|port| port["name"] == *name)
             .map(|port| port["containerPort"].clone())
     };
@@ -210,13 +194,12 @@ fn ports_of(service: &Stored, pod: Option<&Value>) -> Value {
             Value::String(name) => named(name)?,
             number => number.clone(),
         };
-        let protocol = port
-            .get("protocol")
-            .cloned()
-            .unwrap_or_else(|| json!("TCP"));
-        let mut written = json!({"port": target, "protocol": protocol});
-        written["name"] = port.get("name").cloned().unwrap_or_else(|| json!(""));
-        Some(written)
+        let given = |field: &str, default: &str| {
+            let value = port.get(field).cloned();
+            value.unwrap_or_else(|| json!(default))
+        };
+        let (name, protocol) = (given("name", ""), given("protocol", "TCP"));
+        Some(json!({"port": target, "protocol": protocol, "name": name}))
     });
     Value::Array(ports.collect())
 }

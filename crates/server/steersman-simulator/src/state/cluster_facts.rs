@@ -12,11 +12,11 @@ use steersman_store::Stored;
 
 use super::facts::{
     Controller, NamespacedName, PodFacts, PodStage, PodTally, SimulatedKey, SimulatedKind,
-    annotation, controller_of, is_condition_true, is_tracked, stage_of, text,
+    annotation, controller_of, is_condition_true, is_tracked, name_of, stage_of, text,
 };
 use super::kinds::Kinds;
 use super::nodes::NodeFacts;
-use super::work_queue::{WorkQueue, add_release_candidate, queue_controller};
+use super::work_queue::WorkQueue;
 
 /// The facts about the Pods, nodes and Services of a cluster, as of the last read change of the store.
 #[derive(Debug, Default)]
@@ -46,6 +46,17 @@ pub(crate) struct ClusterFacts {
     positions: [Option<u64>; SimulatedKind::ALL.len()],
 }
 
+/// One reading of the store's changes: updates the facts, and queues the objects that the changes
+/// concern.
+pub(crate) struct FactsUpdate<'a> {
+    pub(crate) facts: &'a mut ClusterFacts,
+    pub(crate) work_queue: &'a mut WorkQueue,
+    pub(crate) registry: &'a Registry,
+    pub(crate) kinds: &'a Kinds,
+    /// The simulator's clock.
+    pub(crate) tick: Duration,
+}
+
 impl ClusterFacts {
     pub(crate) fn tally(&self, uid: &str) -> PodTally {
         self.tallies.get(uid).copied().unwrap_or_default()
@@ -59,314 +70,28 @@ impl ClusterFacts {
 
     /// Returns the Pods or ReplicaSets of a namespace that have no controller.
     pub(crate) fn orphans(&self, kind: SimulatedKind, namespace: &Arc<str>) -> Vec<SimulatedKey> {
-        let first = SimulatedKey {
-            kind,
-            namespace: Arc::clone(namespace),
-            name: "".into(),
-        };
-        let from = self.orphans.range(first..);
-        from.take_while(|key| key.kind == kind && key.namespace == *namespace)
+        keys_of(&self.orphans, kind, Some(namespace))
             .cloned()
             .collect()
     }
 
-    /// Reads the changes since the last call, or every object if the store has compacted those
-    /// changes (PLAY-3).
-    pub(crate) fn read_changes(
-        &mut self,
-        registry: &Registry,
-        kinds: &Kinds,
-        tick: Duration,
-        work_queue: &mut WorkQueue,
-    ) {
-        for (at, kind) in SimulatedKind::ALL.into_iter().enumerate() {
-            let storage = &kinds.of(kind).storage;
-            let changes =
-                self.positions[at].and_then(|after| registry.store().changes(storage, after).ok());
-            if let Some(changes) = changes {
-                for change in changes {
-                    if change.deleted {
-                        self.forget(kind, &change.new, work_queue);
-                        continue;
-                    }
-                    if let Some(old) = &change.old {
-                        self.observe_old(kind, &change.new, old, work_queue);
-                    }
-                    // A later change of the same object follows and is processed instead, so no
-                    // other code reads this state.
-                    let (namespace, name) = (&change.new.namespace, &change.new.name);
-                    let newest = registry.store().get(storage, namespace, name);
-                    if let Some(new) = newest.filter(|new| new.revision == change.revision) {
-                        self.observe(kind, new, tick, work_queue);
-                    } else if kind == SimulatedKind::ReplicaSet {
-                        // A controller that the object no longer has may adopt the object again.
-                        let controller = controller_of(&change.new.look());
-                        queue_controller(controller, namespace, work_queue);
-                    }
-                }
-            } else {
-                self.relist(registry, kind, kinds, tick, work_queue);
-            }
-            self.positions[at] = Some(registry.revision());
-        }
-    }
-
-    /// Queues every object of a kind, and every known object that no longer exists.
-    fn relist(
-        &mut self,
-        registry: &Registry,
-        kind: SimulatedKind,
-        kinds: &Kinds,
-        tick: Duration,
-        work_queue: &mut WorkQueue,
-    ) {
-        let storage = &kinds.of(kind).storage;
-        let first = SimulatedKey {
-            kind,
-            namespace: "".into(),
-            name: "".into(),
-        };
-        let known: Vec<SimulatedKey> = self
-            .seen
-            .range(first..)
-            .take_while(|key| key.kind == kind)
-            .cloned()
-            .collect();
-        for key in known {
-            if registry
-                .store()
-                .get(storage, &key.namespace, &key.name)
-                .is_none()
-            {
-                let gone = Stored::new(key.namespace, key.name, Value::Null, 0);
-                self.forget(kind, &gone, work_queue);
-            }
-        }
-        for stored in registry.store().list(storage, None) {
-            self.observe(kind, stored, tick, work_queue);
-            if kind == SimulatedKind::Pod {
-                // The labels of the object may have changed in a missed change.
-                add_release_candidate(controller_of(&stored.look()).as_ref(), stored, work_queue);
-            }
-        }
-    }
-
-    fn observe(
-        &mut self,
-        kind: SimulatedKind,
-        new: &Arc<Stored>,
-        tick: Duration,
-        work_queue: &mut WorkQueue,
-    ) {
-        let key = SimulatedKey::of(kind, new);
-        // The difference of a known Pod is determined below.
-        if kind != SimulatedKind::Pod {
-            self.seen.insert(key.clone());
-        }
-        match kind {
-            SimulatedKind::Pod => self.observe_pod(new, tick, work_queue),
-            SimulatedKind::ReplicaSet => {
-                let controller = controller_of(new.lean());
-                self.set_orphan(&key, controller.is_none());
-                if controller.is_none() {
-                    self.queue_namespace(SimulatedKind::Budget, &new.namespace, work_queue);
-                }
-                let name = (Arc::clone(&new.namespace), Arc::clone(&new.name));
-                let known = match &controller {
-                    Some(controller) => self.set_controllers.insert(name, controller.clone()),
-                    None => self.set_controllers.remove(&name),
-                };
-                if known != controller {
-                    queue_controller(known, &new.namespace, work_queue);
-                }
-                queue_controller(controller, &new.namespace, work_queue);
-            }
-            SimulatedKind::Node => {
-                let facts = NodeFacts::of(new.lean());
-                let known = self.nodes.get(&new.name);
-                let changed = known != Some(&facts);
-                self.nodes.insert(Arc::clone(&new.name), facts);
-                if changed {
-                    self.queue_after_node_change(work_queue);
-                }
-            }
-            SimulatedKind::Service => {
-                self.services.insert(
-                    (Arc::clone(&new.namespace), Arc::clone(&new.name)),
-                    Arc::clone(new),
-                );
-            }
-            SimulatedKind::Job => {
-                queue_controller(controller_of(new.lean()), &new.namespace, work_queue)
-            }
-            SimulatedKind::Claim => self.queue_unscheduled(&new.namespace, work_queue),
-            SimulatedKind::Volume => {
-                // A claim may be waiting for an unbound volume.
-                if text(&new.lean()["spec"]["claimRef"], "uid").is_empty() {
-                    self.queue_claims(work_queue);
-                }
-            }
-            SimulatedKind::Class => self.queue_claims(work_queue),
-            SimulatedKind::Budget => {
-                let selector = &new.lean()["spec"]["selector"];
-                let selector = selector.is_object().then(|| {
-                    LabelSelector::parse(&steersman_registry::selector_text(selector)).ok()
-                });
-                let name = (Arc::clone(&new.namespace), Arc::clone(&new.name));
-                self.budgets.insert(name, selector.flatten());
-            }
-            SimulatedKind::StatefulSet | SimulatedKind::Deployment => {
-                self.queue_namespace(SimulatedKind::Budget, &new.namespace, work_queue);
-            }
-            SimulatedKind::DaemonSet | SimulatedKind::CronJob => {}
-        }
-        work_queue.add(key);
-    }
-
-    /// Queues the objects that only the earlier state of an object concerns.
-    fn observe_old(
-        &self,
-        kind: SimulatedKind,
-        new: &Stored,
-        old: &Stored,
-        work_queue: &mut WorkQueue,
-    ) {
-        if kind == SimulatedKind::Pod && !old.labelled_as(new) {
-            self.queue_selecting(old, work_queue);
-            add_release_candidate(controller_of(&new.look()).as_ref(), new, work_queue);
-        }
-    }
-
-    fn forget(&mut self, kind: SimulatedKind, gone: &Stored, work_queue: &mut WorkQueue) {
-        let key = SimulatedKey::of(kind, gone);
-        self.seen.remove(&key);
-        self.orphans.remove(&key);
-        let name = (Arc::clone(&gone.namespace), Arc::clone(&gone.name));
-        match kind {
-            SimulatedKind::Pod => {
-                if let Some(facts) = self.pods.remove(&name) {
-                    self.index_owned_pod(&name, facts.belongs(), false);
-                    self.count_pod(&name, &facts, false);
-                    queue_controller(facts.controller, &gone.namespace, work_queue);
-                }
-                self.queue_selecting(gone, work_queue);
-            }
-            SimulatedKind::ReplicaSet => {
-                let known = self.set_controllers.remove(&name);
-                queue_controller(known, &gone.namespace, work_queue);
-                // The controller differs from the known one if its change was not observed.
-                queue_controller(controller_of(&gone.look()), &gone.namespace, work_queue);
-            }
-            SimulatedKind::Job => {
-                queue_controller(controller_of(&gone.look()), &gone.namespace, work_queue);
-            }
-            SimulatedKind::Node => {
-                self.nodes.remove(&gone.name);
-                self.queue_after_node_change(work_queue);
-            }
-            SimulatedKind::Service => {
-                self.services.remove(&name);
-                work_queue.add(key);
-            }
-            SimulatedKind::Claim => work_queue.add(key),
-            SimulatedKind::Budget => {
-                self.budgets.remove(&name);
-            }
-            SimulatedKind::StatefulSet
-            | SimulatedKind::DaemonSet
-            | SimulatedKind::CronJob
-            | SimulatedKind::Deployment
-            | SimulatedKind::Volume
-            | SimulatedKind::Class => {}
-        }
-    }
-
-    fn observe_pod(&mut self, new: &Arc<Stored>, tick: Duration, work_queue: &mut WorkQueue) {
-        let pod = new.look();
-        let name = (Arc::clone(&new.namespace), Arc::clone(&new.name));
-        let known = self.pods.remove(&name);
-        let mut facts = PodFacts {
-            controller: controller_of(&pod),
-            stage: stage_of(&pod),
-            since: tick,
-            ready: is_condition_true(&pod, "Ready"),
-            ready_at: tick,
-            node: text(&pod["spec"], "nodeName").into(),
-            tracked: is_tracked(&pod),
-            cost: annotation(&pod, "controller.kubernetes.io/pod-deletion-cost")
-                .parse()
-                .unwrap_or(0),
-        };
-        let same = known.as_ref().map(|known| &known.controller) == Some(&facts.controller);
-        if !same {
-            add_release_candidate(facts.controller.as_ref(), new, work_queue);
-        }
-        let belongs = known.as_ref().and_then(PodFacts::belongs);
-        if belongs != facts.belongs() {
-            let before = belongs.cloned();
-            self.index_owned_pod(&name, before.as_ref(), false);
-            self.index_owned_pod(&name, facts.belongs(), true);
-        }
-        let key = SimulatedKey::of(SimulatedKind::Pod, new);
-        if known.is_none() {
-            self.seen.insert(key.clone());
-        }
-        if let Some(known) = known {
-            self.count_pod(&name, &known, false);
-            if known.stage == facts.stage {
-                facts.since = known.since;
-            }
-            if known.ready && facts.ready {
-                facts.ready_at = known.ready_at;
-            }
-            if known.controller != facts.controller {
-                queue_controller(known.controller, &new.namespace, work_queue);
-            }
-        }
-        self.count_pod(&name, &facts, true);
-        self.set_orphan(&key, facts.controller.is_none());
-        if facts.controller.is_none() {
-            // The selector of an object of these kinds may match the Pod.
-            for kind in [
-                SimulatedKind::ReplicaSet,
-                SimulatedKind::StatefulSet,
-                SimulatedKind::DaemonSet,
-                SimulatedKind::Job,
-            ] {
-                self.queue_namespace(kind, &new.namespace, work_queue);
-            }
-        }
-        queue_controller(facts.controller.clone(), &new.namespace, work_queue);
-        self.pods.insert(name, facts);
-        self.queue_selecting(new, work_queue);
-    }
-
     /// Adds a Pod to the counts (`is_added`), or removes it.
     fn count_pod(&mut self, name: &NamespacedName, facts: &PodFacts, is_added: bool) {
+        let times = if is_added { 1 } else { -1 };
         if let Some(controller) = &facts.controller {
             let tally = self.tallies.entry(Arc::clone(&controller.uid)).or_default();
-            if is_added {
-                tally.add(facts.tally());
-            } else {
-                tally.take(facts.tally());
-                if *tally == PodTally::default() {
-                    self.tallies.remove(&controller.uid);
-                }
+            tally.add(facts.tally(), times);
+            if *tally == PodTally::default() {
+                self.tallies.remove(&controller.uid);
             }
         }
         if facts.stage == PodStage::Unscheduled {
-            if is_added {
-                self.unscheduled.insert(name.clone());
-            } else {
-                self.unscheduled.remove(name);
-            }
+            set_member(&mut self.unscheduled, name, is_added);
         }
         if facts.stage != PodStage::Finished && !facts.node.is_empty() {
-            let pod_count = self
-                .pods_per_node
-                .entry(Arc::clone(&facts.node))
-                .or_default();
-            *pod_count += if is_added { 1 } else { -1 };
+            let node = Arc::clone(&facts.node);
+            let pod_count = self.pods_per_node.entry(node).or_default();
+            *pod_count += times;
             if *pod_count == 0 {
                 self.pods_per_node.remove(&facts.node);
             }
@@ -384,96 +109,323 @@ impl ClusterFacts {
             return;
         };
         let own = self.own.entry(Arc::clone(uid)).or_default();
-        if is_added {
-            own.insert(name.clone());
-        } else {
-            own.remove(name);
-            if own.is_empty() {
-                self.own.remove(uid);
+        set_member(own, name, is_added);
+        if own.is_empty() {
+            self.own.remove(uid);
+        }
+    }
+}
+
+impl FactsUpdate<'_> {
+    /// Reads the changes since the last call, or every object if the store has compacted those
+    /// changes (PLAY-3).
+    pub(crate) fn read_changes(&mut self) {
+        for (at, kind) in SimulatedKind::ALL.into_iter().enumerate() {
+            let (registry, storage) = (self.registry, &self.kinds.of(kind).storage);
+            let changes =
+                self.facts.positions[at].and_then(|after| registry.changes_after(storage, after));
+            if let Some(changes) = changes {
+                for change in changes {
+                    if change.deleted {
+                        self.forget(kind, &change.new);
+                        continue;
+                    }
+                    if let Some(old) = &change.old {
+                        self.observe_old(kind, &change.new, old);
+                    }
+                    // A later change of the same object follows and is processed instead, so no
+                    // other code reads this state.
+                    let (namespace, name) = (&change.new.namespace, &change.new.name);
+                    let newest = registry.store().get(storage, namespace, name);
+                    if let Some(new) = newest.filter(|new| new.revision == change.revision) {
+                        self.observe(kind, new);
+                    } else if kind == SimulatedKind::ReplicaSet {
+                        // A controller that the object no longer has may adopt the object again.
+                        let controller = controller_of(&change.new.look());
+                        self.queue_controller(controller.as_ref(), namespace);
+                    }
+                }
+            } else {
+                self.relist(kind);
             }
+            self.facts.positions[at] = Some(registry.revision());
         }
     }
 
-    fn set_orphan(&mut self, key: &SimulatedKey, is_orphan: bool) {
-        if is_orphan {
-            self.orphans.insert(key.clone());
-        } else {
-            self.orphans.remove(key);
-        }
-    }
-
-    fn queue_namespace(
-        &self,
-        kind: SimulatedKind,
-        namespace: &Arc<str>,
-        work_queue: &mut WorkQueue,
-    ) {
-        let first = SimulatedKey {
-            kind,
-            namespace: Arc::clone(namespace),
-            name: "".into(),
+    /// Queues every object of a kind, and every known object that no longer exists.
+    fn relist(&mut self, kind: SimulatedKind) {
+        let (registry, storage) = (self.registry, &self.kinds.of(kind).storage);
+        let known = keys_of(&self.facts.seen, kind, None);
+        let is_gone = |key: &&SimulatedKey| {
+            let stored = registry.store().get(storage, &key.namespace, &key.name);
+            stored.is_none()
         };
-        let from = self.seen.range(first..);
-        for key in from.take_while(|key| key.kind == kind && key.namespace == *namespace) {
-            work_queue.add(key.clone());
+        let gone: Vec<SimulatedKey> = known.filter(is_gone).cloned().collect();
+        for key in gone {
+            let gone = Stored::new(key.namespace, key.name, Value::Null, 0);
+            self.forget(kind, &gone);
+        }
+        for stored in registry.store().list(storage, None) {
+            self.observe(kind, stored);
+            if kind == SimulatedKind::Pod {
+                // The labels of the object may have changed in a missed change.
+                let controller = controller_of(&stored.look());
+                self.add_release_candidate(controller.as_ref(), stored);
+            }
         }
     }
 
-    fn queue_selecting(&self, pod: &Stored, work_queue: &mut WorkQueue) {
-        let first = (Arc::clone(&pod.namespace), Arc::from(""));
-        for ((namespace, name), service) in self.services.range(first..) {
-            if *namespace != pod.namespace {
-                break;
+    fn observe(&mut self, kind: SimulatedKind, new: &Arc<Stored>) {
+        let key = SimulatedKey::of(kind, new);
+        // The difference of a known Pod is determined below.
+        if kind != SimulatedKind::Pod {
+            self.facts.seen.insert(key.clone());
+        }
+        match kind {
+            SimulatedKind::Pod => self.observe_pod(new),
+            SimulatedKind::ReplicaSet => {
+                let controller = controller_of(new.lean());
+                set_member(&mut self.facts.orphans, &key, controller.is_none());
+                if controller.is_none() {
+                    self.queue_kind(SimulatedKind::Budget, Some(&new.namespace));
+                }
+                let sets = &mut self.facts.set_controllers;
+                let known = match &controller {
+                    Some(controller) => sets.insert(name_of(new), controller.clone()),
+                    None => sets.remove(&name_of(new)),
+                };
+                if known != controller {
+                    self.queue_controller(known.as_ref(), &new.namespace);
+                }
+                self.queue_controller(controller.as_ref(), &new.namespace);
             }
+            SimulatedKind::Node => {
+                let facts = NodeFacts::of(new.lean());
+                let name = Arc::clone(&new.name);
+                let known = self.facts.nodes.insert(name, facts.clone());
+                if known != Some(facts) {
+                    self.queue_after_node_change();
+                }
+            }
+            SimulatedKind::Service => {
+                self.facts.services.insert(name_of(new), Arc::clone(new));
+            }
+            SimulatedKind::Job => {
+                self.queue_controller(controller_of(new.lean()).as_ref(), &new.namespace);
+            }
+            SimulatedKind::Claim => {
+                let namespace = &new.namespace;
+                let first = (Arc::clone(namespace), Arc::from(""));
+                let waiting = self.facts.unscheduled.range(first..);
+                for (_, name) in waiting.take_while(|(own, _)| own == namespace) {
+                    let key = SimulatedKey::new(SimulatedKind::Pod, namespace, name);
+                    self.work_queue.add(key);
+                }
+            }
+            SimulatedKind::Volume => {
+                // A claim may be waiting for an unbound volume.
+                if text(&new.lean()["spec"]["claimRef"], "uid").is_empty() {
+                    self.queue_kind(SimulatedKind::Claim, None);
+                }
+            }
+            SimulatedKind::Class => self.queue_kind(SimulatedKind::Claim, None),
+            SimulatedKind::Budget => {
+                let selector = &new.lean()["spec"]["selector"];
+                let selector = selector.is_object().then(|| {
+                    LabelSelector::parse(&steersman_registry::selector_text(selector)).ok()
+                });
+                self.facts.budgets.insert(name_of(new), selector.flatten());
+            }
+            SimulatedKind::StatefulSet | SimulatedKind::Deployment => {
+                self.queue_kind(SimulatedKind::Budget, Some(&new.namespace));
+            }
+            SimulatedKind::DaemonSet | SimulatedKind::CronJob => {}
+        }
+        self.work_queue.add(key);
+    }
+
+    /// Queues the objects that only the earlier state of an object concerns.
+    fn observe_old(&mut self, kind: SimulatedKind, new: &Stored, old: &Stored) {
+        if kind == SimulatedKind::Pod && !old.labelled_as(new) {
+            self.queue_selecting(old);
+            self.add_release_candidate(controller_of(&new.look()).as_ref(), new);
+        }
+    }
+
+    fn forget(&mut self, kind: SimulatedKind, gone: &Stored) {
+        let key = SimulatedKey::of(kind, gone);
+        let name = name_of(gone);
+        self.facts.seen.remove(&key);
+        self.facts.orphans.remove(&key);
+        match kind {
+            SimulatedKind::Pod => {
+                if let Some(facts) = self.facts.pods.remove(&name) {
+                    self.facts.index_owned_pod(&name, facts.belongs(), false);
+                    self.facts.count_pod(&name, &facts, false);
+                    self.queue_controller(facts.controller.as_ref(), &gone.namespace);
+                }
+                self.queue_selecting(gone);
+            }
+            SimulatedKind::ReplicaSet => {
+                let known = self.facts.set_controllers.remove(&name);
+                // The controller differs from the known one if its change was not observed.
+                for controller in [known, controller_of(&gone.look())] {
+                    self.queue_controller(controller.as_ref(), &gone.namespace);
+                }
+            }
+            SimulatedKind::Job => {
+                self.queue_controller(controller_of(&gone.look()).as_ref(), &gone.namespace);
+            }
+            SimulatedKind::Node => {
+                self.facts.nodes.remove(&gone.name);
+                self.queue_after_node_change();
+            }
+            SimulatedKind::Service => {
+                self.facts.services.remove(&name);
+                self.work_queue.add(key);
+            }
+            SimulatedKind::Claim => self.work_queue.add(key),
+            SimulatedKind::Budget => {
+                self.facts.budgets.remove(&name);
+            }
+            SimulatedKind::StatefulSet
+            | SimulatedKind::DaemonSet
+            | SimulatedKind::CronJob
+            | SimulatedKind::Deployment
+            | SimulatedKind::Volume
+            | SimulatedKind::Class => {}
+        }
+    }
+
+    fn observe_pod(&mut self, new: &Arc<Stored>) {
+        let pod = new.look();
+        let name = name_of(new);
+        let cost = annotation(&pod, "controller.kubernetes.io/pod-deletion-cost").parse();
+        let known = self.facts.pods.remove(&name);
+        let mut facts = PodFacts {
+            controller: controller_of(&pod),
+            stage: stage_of(&pod),
+            since: self.tick,
+            ready: is_condition_true(&pod, "Ready"),
+            ready_at: self.tick,
+            node: text(&pod["spec"], "nodeName").into(),
+            tracked: is_tracked(&pod),
+            cost: cost.unwrap_or(0),
+        };
+        let controller = facts.controller.clone();
+        let same = known.as_ref().map(|known| &known.controller) == Some(&controller);
+        if !same {
+            self.add_release_candidate(controller.as_ref(), new);
+        }
+        let belonged = known.as_ref().and_then(PodFacts::belongs);
+        if belonged != facts.belongs() {
+            self.facts.index_owned_pod(&name, belonged, false);
+            self.facts.index_owned_pod(&name, facts.belongs(), true);
+        }
+        let key = SimulatedKey::of(SimulatedKind::Pod, new);
+        if let Some(known) = known {
+            self.facts.count_pod(&name, &known, false);
+            if known.stage == facts.stage {
+                facts.since = known.since;
+            }
+            if known.ready && facts.ready {
+                facts.ready_at = known.ready_at;
+            }
+            if !same {
+                self.queue_controller(known.controller.as_ref(), &new.namespace);
+            }
+        } else {
+            self.facts.seen.insert(key.clone());
+        }
+        self.facts.count_pod(&name, &facts, true);
+        set_member(&mut self.facts.orphans, &key, controller.is_none());
+        if controller.is_none() {
+            // The selector of an object of these kinds may match the Pod.
+            for kind in [
+                SimulatedKind::ReplicaSet,
+                SimulatedKind::StatefulSet,
+                SimulatedKind::DaemonSet,
+                SimulatedKind::Job,
+            ] {
+                self.queue_kind(kind, Some(&new.namespace));
+            }
+        }
+        self.queue_controller(controller.as_ref(), &new.namespace);
+        self.facts.pods.insert(name, facts);
+        self.queue_selecting(new);
+    }
+
+    /// Queues the objects of a kind, in one namespace or in all.
+    fn queue_kind(&mut self, kind: SimulatedKind, namespace: Option<&Arc<str>>) {
+        for key in keys_of(&self.facts.seen, kind, namespace) {
+            self.work_queue.add(key.clone());
+        }
+    }
+
+    /// Queues the Services and the budgets that select a Pod.
+    fn queue_selecting(&mut self, pod: &Stored) {
+        let first = (Arc::clone(&pod.namespace), Arc::from(""));
+        let is_near = |key: &NamespacedName| key.0 == pod.namespace;
+        let services = self.facts.services.range(first.clone()..);
+        for ((namespace, name), service) in services.take_while(|(key, _)| is_near(key)) {
             if selects(&service.lean()["spec"]["selector"], pod) {
-                work_queue.add(SimulatedKey::new(SimulatedKind::Service, namespace, name));
+                let key = SimulatedKey::new(SimulatedKind::Service, namespace, name);
+                self.work_queue.add(key);
             }
         }
-        let first = (Arc::clone(&pod.namespace), Arc::from(""));
-        for ((namespace, name), selector) in self.budgets.range(first..) {
-            if *namespace != pod.namespace {
-                break;
-            }
+        let budgets = self.facts.budgets.range(first..);
+        for ((namespace, name), selector) in budgets.take_while(|(key, _)| is_near(key)) {
             if selects_by(selector.as_ref(), pod) {
-                work_queue.add(SimulatedKey::new(SimulatedKind::Budget, namespace, name));
+                let key = SimulatedKey::new(SimulatedKind::Budget, namespace, name);
+                self.work_queue.add(key);
             }
-        }
-    }
-
-    fn queue_unscheduled(&self, namespace: &Arc<str>, work_queue: &mut WorkQueue) {
-        let first = (Arc::clone(namespace), Arc::from(""));
-        let from = self.unscheduled.range(first..);
-        for (_, name) in from.take_while(|(own, _)| own == namespace) {
-            work_queue.add(SimulatedKey::new(SimulatedKind::Pod, namespace, name));
-        }
-    }
-
-    fn queue_claims(&self, work_queue: &mut WorkQueue) {
-        let first = SimulatedKey {
-            kind: SimulatedKind::Claim,
-            namespace: "".into(),
-            name: "".into(),
-        };
-        let from = self.seen.range(first..);
-        for key in from.take_while(|key| key.kind == SimulatedKind::Claim) {
-            work_queue.add(key.clone());
         }
     }
 
     /// Queues objects after a change of nodes: unscheduled Pods may fit now, and DaemonSets may
     /// need other nodes.
-    fn queue_after_node_change(&self, work_queue: &mut WorkQueue) {
-        for (namespace, name) in &self.unscheduled {
-            work_queue.add(SimulatedKey::new(SimulatedKind::Pod, namespace, name));
+    fn queue_after_node_change(&mut self) {
+        for (namespace, name) in &self.facts.unscheduled {
+            let key = SimulatedKey::new(SimulatedKind::Pod, namespace, name);
+            self.work_queue.add(key);
         }
-        for key in self
-            .seen
-            .iter()
-            .filter(|key| key.kind == SimulatedKind::DaemonSet)
-        {
-            work_queue.add(key.clone());
+        self.queue_kind(SimulatedKind::DaemonSet, None);
+    }
+
+    fn queue_controller(&mut self, controller: Option<&Controller>, namespace: &Arc<str>) {
+        if let Some(key) = controller.and_then(|controller| controller.key(namespace)) {
+            self.work_queue.add(key);
         }
     }
+
+    /// Makes a controller check whether its selector still matches a Pod.
+    fn add_release_candidate(&mut self, controller: Option<&Controller>, pod: &Stored) {
+        if let Some(key) = controller.and_then(|controller| controller.key(&pod.namespace)) {
+            self.work_queue.add_release_candidate(key, name_of(pod));
+        }
+    }
+}
+
+/// Adds a value to a set (`is_member`), or removes it.
+fn set_member<T: Ord + Clone>(set: &mut BTreeSet<T>, value: &T, is_member: bool) {
+    if is_member {
+        set.insert(value.clone());
+    } else {
+        set.remove(value);
+    }
+}
+
+/// Returns the keys of a kind, in one namespace or in all.
+fn keys_of<'a>(
+    keys: &'a BTreeSet<SimulatedKey>,
+    kind: SimulatedKind,
+    namespace: Option<&Arc<str>>,
+) -> impl Iterator<Item = &'a SimulatedKey> {
+    let first = SimulatedKey::first(kind, namespace.map_or("", |namespace| namespace));
+    let is_near = move |key: &&SimulatedKey| {
+        key.kind == kind && namespace.is_none_or(|namespace| key.namespace == *namespace)
+    };
+    keys.range(first..).take_while(is_near)
 }
 
 /// Returns whether the equality selector of a Service matches a Pod; an empty one matches nothing.

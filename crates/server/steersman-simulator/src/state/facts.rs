@@ -9,7 +9,6 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use steersman_store::Stored;
 
-/// Namespace and name.
 pub(crate) type NamespacedName = (Arc<str>, Arc<str>);
 
 /// The finalizer that holds a Pod of a Job until the Job has counted it.
@@ -31,6 +30,14 @@ pub(crate) enum SimulatedKind {
     Volume,
     Class,
     Budget,
+}
+
+/// The component that writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Component {
+    Controllers,
+    Scheduler,
+    Kubelet,
 }
 
 /// An object that the simulator has to process.
@@ -110,22 +117,47 @@ impl SimulatedKind {
         Self::Budget,
     ];
 
-    /// Returns the group, version and plural.
-    pub(crate) fn path(self) -> (&'static str, &'static str, &'static str) {
+    pub(crate) fn path(self) -> (&'static str, &'static str) {
         match self {
-            Self::Node => ("", "v1", "nodes"),
-            Self::Pod => ("", "v1", "pods"),
-            Self::ReplicaSet => ("apps", "v1", "replicasets"),
-            Self::StatefulSet => ("apps", "v1", "statefulsets"),
-            Self::DaemonSet => ("apps", "v1", "daemonsets"),
-            Self::Job => ("batch", "v1", "jobs"),
-            Self::CronJob => ("batch", "v1", "cronjobs"),
-            Self::Deployment => ("apps", "v1", "deployments"),
-            Self::Service => ("", "v1", "services"),
-            Self::Claim => ("", "v1", "persistentvolumeclaims"),
-            Self::Volume => ("", "v1", "persistentvolumes"),
-            Self::Class => ("storage.k8s.io", "v1", "storageclasses"),
-            Self::Budget => ("policy", "v1", "poddisruptionbudgets"),
+            Self::Node => ("", "nodes"),
+            Self::Pod => ("", "pods"),
+            Self::ReplicaSet => ("apps", "replicasets"),
+            Self::StatefulSet => ("apps", "statefulsets"),
+            Self::DaemonSet => ("apps", "daemonsets"),
+            Self::Job => ("batch", "jobs"),
+            Self::CronJob => ("batch", "cronjobs"),
+            Self::Deployment => ("apps", "deployments"),
+            Self::Service => ("", "services"),
+            Self::Claim => ("", "persistentvolumeclaims"),
+            Self::Volume => ("", "persistentvolumes"),
+            Self::Class => ("storage.k8s.io", "storageclasses"),
+            Self::Budget => ("policy", "poddisruptionbudgets"),
+        }
+    }
+
+    /// Returns the name of the user that acts for the kind.
+    pub(super) fn user(self) -> &'static str {
+        match self {
+            Self::Node => "node-controller",
+            Self::Pod => "kube-scheduler",
+            Self::ReplicaSet => "replicaset-controller",
+            Self::StatefulSet => "statefulset-controller",
+            Self::DaemonSet => "daemon-set-controller",
+            Self::Job => "job-controller",
+            Self::CronJob => "cronjob-controller",
+            Self::Deployment => "deployment-controller",
+            Self::Service => "endpointslice-controller",
+            Self::Claim | Self::Volume | Self::Class => "persistent-volume-binder",
+            Self::Budget => "disruption-controller",
+        }
+    }
+
+    /// Returns the name of the component that reports the Events of the kind's controller.
+    pub(crate) fn component(self) -> &'static str {
+        match self {
+            Self::DaemonSet => "daemonset-controller",
+            Self::Claim | Self::Volume => "persistentvolume-controller",
+            other => other.user(),
         }
     }
 
@@ -154,6 +186,22 @@ impl SimulatedKey {
     pub(crate) fn of(kind: SimulatedKind, stored: &Stored) -> Self {
         Self::new(kind, &stored.namespace, &stored.name)
     }
+
+    /// Returns the key before all others of a kind in a namespace.
+    pub(crate) fn first(kind: SimulatedKind, namespace: &str) -> Self {
+        Self::new(kind, &namespace.into(), &"".into())
+    }
+
+    pub(crate) fn namespaced_name(&self) -> NamespacedName {
+        (Arc::clone(&self.namespace), Arc::clone(&self.name))
+    }
+}
+
+impl Controller {
+    /// Returns the key of the controller of an object in a namespace, if the simulator handles it.
+    pub(super) fn key(&self, namespace: &Arc<str>) -> Option<SimulatedKey> {
+        Some(SimulatedKey::new(self.kind?, namespace, &self.name))
+    }
 }
 
 impl PodFacts {
@@ -176,35 +224,34 @@ impl PodFacts {
 }
 
 impl PodTally {
-    pub(crate) fn add(&mut self, other: Self) {
-        self.active += other.active;
-        self.ready += other.ready;
-        self.terminating += other.terminating;
-    }
-
-    pub(crate) fn take(&mut self, other: Self) {
-        self.active -= other.active;
-        self.ready -= other.ready;
-        self.terminating -= other.terminating;
+    /// Adds another tally `times` times.
+    pub(crate) fn add(&mut self, other: Self, times: i64) {
+        self.active += times * other.active;
+        self.ready += times * other.ready;
+        self.terminating += times * other.terminating;
     }
 }
 
-/// Returns the controller of an object.
+/// Returns the owner reference of the controller of an object.
+pub(crate) fn controlling_owner(object: &Value) -> Option<&Value> {
+    let mut owners = items(&object["metadata"]["ownerReferences"]);
+    owners.find(|owner| owner["controller"] == true)
+}
+
 pub(crate) fn controller_of(object: &Value) -> Option<Controller> {
-    let owners = object["metadata"]["ownerReferences"].as_array()?;
-    let owner = owners.iter().find(|owner| owner["controller"] == true)?;
-    let text = |field: &str| owner[field].as_str().unwrap_or_default();
-    let (group, _) = text("apiVersion").split_once('/').unwrap_or_default();
+    let owner = controlling_owner(object)?;
+    let (group, _) = text(owner, "apiVersion")
+        .split_once('/')
+        .unwrap_or_default();
     Some(Controller {
-        kind: SimulatedKind::named(group, text("kind")),
-        name: text("name").into(),
-        uid: text("uid").into(),
+        kind: SimulatedKind::named(group, text(owner, "kind")),
+        name: text(owner, "name").into(),
+        uid: text(owner, "uid").into(),
     })
 }
 
-/// Returns the stage of a Pod.
 pub(crate) fn stage_of(pod: &Value) -> PodStage {
-    let phase = pod["status"]["phase"].as_str().unwrap_or_default();
+    let phase = text(&pod["status"], "phase");
     if !pod["metadata"]["deletionTimestamp"].is_null() {
         PodStage::Terminating
     } else if matches!(phase, "Succeeded" | "Failed") {
@@ -220,15 +267,55 @@ pub(crate) fn stage_of(pod: &Value) -> PodStage {
 
 /// Returns whether a Job has not counted a Pod yet.
 pub(crate) fn is_tracked(pod: &Value) -> bool {
-    let finalizers = pod["metadata"]["finalizers"].as_array();
-    finalizers.is_some_and(|list| list.iter().any(|one| one == TRACKING))
+    items(&pod["metadata"]["finalizers"]).any(|one| one == TRACKING)
 }
 
-/// Returns whether a condition of this type is `True`.
+/// Adds the finalizer [`TRACKING`] to a list that does not have it.
+pub(crate) fn track(finalizers: &mut Value) {
+    if let Some(list) = finalizers.as_array_mut()
+        && !list.iter().any(|one| one == TRACKING)
+    {
+        list.push(json!(TRACKING));
+    }
+}
+
 pub(crate) fn is_condition_true(object: &Value, condition: &str) -> bool {
-    let conditions = object["status"]["conditions"].as_array();
-    let mut all = conditions.into_iter().flatten();
-    all.any(|one| one["type"] == condition && one["status"] == "True")
+    items(&object["status"]["conditions"])
+        .any(|one| one["type"] == condition && one["status"] == "True")
+}
+
+pub(crate) fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
+    items(&object["status"]["conditions"]).find(|one| one["type"] == kind)
+}
+
+/// Iterates over the items of a list; none if the value is no list.
+pub(crate) fn items(list: &Value) -> impl Iterator<Item = &Value> {
+    list.as_array().into_iter().flatten()
+}
+
+/// Returns a copy of the items of a list; none if the value is no list.
+pub(crate) fn cloned_items(list: &Value) -> Vec<Value> {
+    list.as_array().cloned().unwrap_or_default()
+}
+
+/// Writes the counts above zero into a status.
+pub(crate) fn put_counts(status: &mut Value, counts: &[(&str, i64)]) {
+    for (field, count) in counts.iter().filter(|(_, count)| *count > 0) {
+        status[*field] = json!(count);
+    }
+}
+
+pub(crate) fn is_terminating(stored: &Stored) -> bool {
+    !stored.meta("deletionTimestamp").is_empty()
+}
+
+pub(crate) fn name_of(stored: &Stored) -> NamespacedName {
+    (Arc::clone(&stored.namespace), Arc::clone(&stored.name))
+}
+
+/// Converts a length to the type of the numbers in objects.
+pub(crate) fn count(length: usize) -> i64 {
+    i64::try_from(length).unwrap_or(i64::MAX)
 }
 
 /// Returns a member as text; empty if it is absent or no text.
@@ -238,16 +325,12 @@ pub(crate) fn text<'a>(value: &'a Value, field: &str) -> &'a str {
 
 /// Returns a label of an object or of a template; empty if it is absent.
 pub(crate) fn label<'a>(object: &'a Value, label: &str) -> &'a str {
-    object["metadata"]["labels"][label]
-        .as_str()
-        .unwrap_or_default()
+    text(&object["metadata"]["labels"], label)
 }
 
 /// Returns an annotation; empty if it is absent.
 pub(crate) fn annotation<'a>(object: &'a Value, name: &str) -> &'a str {
-    object["metadata"]["annotations"][name]
-        .as_str()
-        .unwrap_or_default()
+    text(&object["metadata"]["annotations"], name)
 }
 
 /// Returns the annotations of an object for changing.
@@ -292,6 +375,11 @@ pub(crate) fn scaled_value(value: &Value, total: i64, up: bool) -> i64 {
     } else {
         hundredths / 100
     }
+}
+
+/// Returns the `maxUnavailable` of a rolling update of `total` Pods; at least 1, which is the default.
+pub(crate) fn max_unavailable(rolling_update: &Value, total: i64) -> i64 {
+    scaled_value(&rolling_update["maxUnavailable"], total, true).max(1)
 }
 
 /// Derives a pseudo-random number from texts (FNV-1a with a final mix).

@@ -24,27 +24,11 @@ impl Kinds {
     /// Looks up the resources; `None` if the registry lacks one of them, which no registry does.
     pub(crate) fn of_registry(registry: &Registry) -> Option<Self> {
         let known = SimulatedKind::ALL.map(|kind| {
-            let (group, version, plural) = kind.path();
-            registry.resource(group, version, plural)
+            let (group, plural) = kind.path();
+            registry.resource(group, "v1", plural)
         });
-        let users = SimulatedKind::ALL.map(|kind| {
-            let name = match kind {
-                SimulatedKind::Node => "node-controller",
-                SimulatedKind::Pod => "kube-scheduler",
-                SimulatedKind::ReplicaSet => "replicaset-controller",
-                SimulatedKind::StatefulSet => "statefulset-controller",
-                SimulatedKind::DaemonSet => "daemon-set-controller",
-                SimulatedKind::Job => "job-controller",
-                SimulatedKind::CronJob => "cronjob-controller",
-                SimulatedKind::Deployment => "deployment-controller",
-                SimulatedKind::Service => "endpointslice-controller",
-                SimulatedKind::Claim | SimulatedKind::Volume | SimulatedKind::Class => {
-                    "persistent-volume-binder"
-                }
-                SimulatedKind::Budget => "disruption-controller",
-            };
-            Arc::new(User::service_account("kube-system", name))
-        });
+        let user = |kind: SimulatedKind| User::service_account("kube-system", kind.user());
+        let users = SimulatedKind::ALL.map(|kind| Arc::new(user(kind)));
         Some(Self {
             users: users.into(),
             known: known.into_iter().collect::<Option<_>>()?,

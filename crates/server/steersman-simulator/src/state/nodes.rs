@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::facts::{is_condition_true, text};
+use super::facts::{cloned_items, items, text};
 
 /// The facts that the simulator remembers of a node.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -20,14 +20,19 @@ pub(crate) struct NodeFacts {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Unschedulable(pub(crate) String);
 
+impl Unschedulable {
+    pub(crate) fn of(nodes: usize, why: &str) -> Self {
+        Self(format!("0/{nodes} nodes are available: {why}."))
+    }
+}
+
 impl NodeFacts {
     pub(crate) fn of(node: &Value) -> Self {
         let labels = node["metadata"]["labels"].as_object();
-        let taints = node["spec"]["taints"].as_array();
         Self {
             name: text(&node["metadata"], "name").to_owned(),
             labels: labels.cloned().unwrap_or_default(),
-            taints: taints.cloned().unwrap_or_default(),
+            taints: cloned_items(&node["spec"]["taints"]),
             closed: node["spec"]["unschedulable"] == true,
         }
     }
@@ -67,7 +72,7 @@ impl NodeFacts {
     }
 
     fn fits(&self, term: &Value) -> bool {
-        let of = |name: &str| term[name].as_array().into_iter().flatten();
+        let of = |name: &str| items(&term[name]);
         let field = |one: &Value| {
             let known = text(one, "key") == "metadata.name";
             matches(one, Some(self.name.as_str()).filter(|_| known))
@@ -83,8 +88,7 @@ impl NodeFacts {
 
 /// Returns whether a value meets one requirement of a node selector.
 fn matches(requirement: &Value, found: Option<&str>) -> bool {
-    let values = requirement["values"].as_array().into_iter().flatten();
-    let mut values = values.filter_map(Value::as_str);
+    let mut values = items(&requirement["values"]).filter_map(Value::as_str);
     let number = |text: &str| text.parse::<i64>().ok();
     match text(requirement, "operator") {
         "In" => found.is_some_and(|found| values.any(|one| one == found)),
@@ -93,18 +97,15 @@ fn matches(requirement: &Value, found: Option<&str>) -> bool {
         "DoesNotExist" => found.is_none(),
         "Gt" => found.and_then(number) > values.next().and_then(number),
         "Lt" => {
-            let bound = values.next().and_then(number);
-            found
-                .and_then(number)
-                .is_some_and(|found| bound.is_some_and(|bound| found < bound))
+            let found = found.and_then(number).zip(values.next().and_then(number));
+            found.is_some_and(|(found, bound)| found < bound)
         }
         _ => false,
     }
 }
 
 fn tolerates(spec: &Value, taint: &Value) -> bool {
-    let mut tolerations = spec["tolerations"].as_array().into_iter().flatten();
-    tolerations.any(|one| {
+    items(&spec["tolerations"]).any(|one| {
         let effect = text(one, "effect");
         let key = text(one, "key");
         let exists = text(one, "operator") == "Exists";
@@ -140,25 +141,19 @@ pub(crate) fn choose(
         return Ok(Arc::clone(name));
     }
     if nodes.is_empty() {
-        return Err(Unschedulable(
-            "no nodes available to schedule pods".to_owned(),
-        ));
+        let why = "no nodes available to schedule pods";
+        return Err(Unschedulable(why.to_owned()));
     }
+    let reasons = reasons.into_iter();
     let reasons: Vec<String> = reasons
-        .into_iter()
         .map(|(why, count)| format!("{count} {why}"))
         .collect();
-    let total = nodes.len();
-    Err(Unschedulable(format!(
-        "0/{total} nodes are available: {}.",
-        reasons.join(", ")
-    )))
+    Err(Unschedulable::of(nodes.len(), &reasons.join(", ")))
 }
 
 /// The architecture of all nodes, as Go names it.
 const ARCHITECTURE: &str = "amd64";
 
-/// Builds a node of the simulator.
 pub(crate) fn new_node(name: &str) -> Value {
     json!({
         "apiVersion": "v1",
@@ -217,13 +212,7 @@ pub(crate) fn node_status(number: u32, now: &str) -> Value {
     })
 }
 
-/// Returns the address of a node.
 pub(crate) fn node_address(number: u32) -> String {
     let [_, b, c, d] = number.to_be_bytes();
     format!("172.{}.{c}.{d}", 18_u8.saturating_add(b))
-}
-
-/// Returns whether a node has the condition Ready.
-pub(crate) fn is_ready(node: &Value) -> bool {
-    is_condition_true(node, "Ready")
 }

@@ -1,11 +1,8 @@
 //! Machine: the queue of objects that the simulator must process.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
-use std::sync::Arc;
 
-use steersman_store::Stored;
-
-use super::facts::{Controller, NamespacedName, SimulatedKey, SimulatedKind};
+use super::facts::{NamespacedName, SimulatedKey, SimulatedKind};
 
 /// The number of objects of earlier classes that are processed before the first object of a later
 /// class: about the number of Pods that a controller creates in one turn.
@@ -31,7 +28,6 @@ pub(crate) struct WorkQueue {
     release_candidates: HashMap<SimulatedKey, BTreeSet<NamespacedName>>,
 }
 
-/// The waiting objects of a class.
 #[derive(Debug, Default)]
 struct Class {
     waiting: VecDeque<SimulatedKey>,
@@ -83,7 +79,6 @@ impl WorkQueue {
             .insert(pod);
     }
 
-    /// Removes and returns the suspect Pods of a controller.
     pub(crate) fn take_release_candidates(
         &mut self,
         controller: &SimulatedKey,
@@ -91,33 +86,6 @@ impl WorkQueue {
         self.release_candidates
             .remove(controller)
             .unwrap_or_default()
-    }
-}
-
-/// Queues the controller of an object.
-pub(super) fn queue_controller(
-    controller: Option<Controller>,
-    namespace: &Arc<str>,
-    work_queue: &mut WorkQueue,
-) {
-    if let Some(controller) = controller
-        && let Some(kind) = controller.kind
-    {
-        work_queue.add(SimulatedKey::new(kind, namespace, &controller.name));
-    }
-}
-
-/// Makes a controller check whether its selector still matches a Pod.
-pub(super) fn add_release_candidate(
-    controller: Option<&Controller>,
-    pod: &Stored,
-    work_queue: &mut WorkQueue,
-) {
-    if let Some(controller) = controller
-        && let Some(kind) = controller.kind
-    {
-        let key = SimulatedKey::new(kind, &pod.namespace, &controller.name);
-        work_queue.add_release_candidate(key, (Arc::clone(&pod.namespace), Arc::clone(&pod.name)));
     }
 }
 

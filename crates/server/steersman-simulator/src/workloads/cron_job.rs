@@ -13,10 +13,11 @@ use steersman_apimachinery::zones;
 use steersman_store::Stored;
 
 use super::job::finished;
-use crate::actions::event_correlator::{EventContent, EventSource};
-use crate::actions::turn_context::{Component, TurnContext};
+use crate::actions::event_correlator::EventContent;
+use crate::actions::turn_context::TurnContext;
 use crate::state::facts::{
-    SimulatedKey, SimulatedKind, controller_reference, is_condition_true, text, time,
+    SimulatedKind, cloned_items, controller_reference, is_condition_true, is_terminating, text,
+    time,
 };
 
 /// The annotation of a Job with the time it was scheduled for.
@@ -37,6 +38,12 @@ struct DueTimes {
     since: Timestamp,
 }
 
+/// The status of a CronJob, and the references to its active Jobs, which become a part of the status.
+struct CronStatus {
+    status: Value,
+    active: Vec<Value>,
+}
+
 /// The parsed `schedule` and `timeZone`.
 struct CronSchedule {
     schedule: Schedule,
@@ -46,35 +53,23 @@ struct CronSchedule {
 impl TurnContext<'_> {
     /// Starts the Job that is due, records which Jobs ended, and requeues the CronJob for the next
     /// time.
-    pub(crate) fn reconcile_cron_job(&mut self, key: &SimulatedKey) {
-        let Some(cron) = self.get(SimulatedKind::CronJob, &key.namespace, &key.name) else {
-            return;
-        };
-        let kind = Arc::clone(self.kinds.of(SimulatedKind::Job));
-        let jobs = self.controlled(&kind, cron.meta("uid"));
+    pub(crate) fn reconcile_cron_job(&mut self, cron: &Stored) {
+        let kind = self.kinds.of(SimulatedKind::Job);
+        let jobs = self.controlled(kind, cron.meta("uid"));
         let mut status = cron.lean()["status"].clone();
-        if !status.is_object() {
-            status = json!({});
+        let active = cloned_items(&status["active"]);
+        // A status without active Jobs has no list of them.
+        steersman_registry::members_of(&mut status).remove("active");
+        let mut now = CronStatus { status, active };
+        self.record_finished_jobs(cron, &jobs, &mut now);
+        if !is_terminating(cron) {
+            self.run_due(cron, &mut now);
         }
-        let mut active: Vec<Value> = status["active"].as_array().cloned().unwrap_or_default();
-        self.record_finished_jobs(&cron, &jobs, (&mut status, &mut active));
-        if cron.meta("deletionTimestamp").is_empty() {
-            self.run_due(key, &cron, (&mut status, &mut active));
+        self.delete_old_jobs(cron, &jobs, &mut now.active);
+        if !now.active.is_empty() {
+            now.status["active"] = Value::Array(now.active);
         }
-        self.delete_old_jobs(&cron, &jobs, &mut active);
-        if active.is_empty() {
-            if let Some(fields) = status.as_object_mut() {
-                fields.remove("active");
-            }
-        } else {
-            status["active"] = Value::Array(active);
-        }
-        self.write_status(
-            SimulatedKind::CronJob,
-            Component::Controllers,
-            &cron,
-            status,
-        );
+        self.write_status(cron, now.status);
     }
 
     /// Removes the Jobs that ended or were deleted from the list of active Jobs.
@@ -82,7 +77,7 @@ impl TurnContext<'_> {
         &mut self,
         cron: &Stored,
         jobs: &[Arc<Stored>],
-        (status, active): (&mut Value, &mut Vec<Value>),
+        CronStatus { status, active }: &mut CronStatus,
     ) {
         for job in jobs {
             let uid = job.meta("uid");
@@ -93,8 +88,7 @@ impl TurnContext<'_> {
                         "Saw a job that the controller did not create or forgot: {}",
                         job.name
                     );
-                    let content = EventContent::warning("UnexpectedJob", message);
-                    self.event(cron, EventSource::CronJobs, &content);
+                    self.warn(cron, "UnexpectedJob", message);
                 }
                 continue;
             }
@@ -103,8 +97,7 @@ impl TurnContext<'_> {
                 active.retain(|one| one["uid"] != uid);
                 let end = if complete { "Complete" } else { "Failed" };
                 let message = format!("Saw completed job: {}, condition: {end}", job.name);
-                let content = EventContent::normal("SawCompletedJob", message);
-                self.event(cron, EventSource::CronJobs, &content);
+                self.report(cron, "SawCompletedJob", message);
             }
             let done = &job.lean()["status"]["completionTime"];
             let last = time(&status["lastSuccessfulTime"]);
@@ -116,26 +109,20 @@ impl TurnContext<'_> {
             let there = jobs.iter().any(|job| one["uid"] == job.meta("uid"));
             if !there {
                 let message = format!("Active job went missing: {}", text(one, "name"));
-                let content = EventContent::normal("MissingJob", message);
-                self.event(cron, EventSource::CronJobs, &content);
+                self.report(cron, "MissingJob", message);
             }
             there
         });
     }
 
-    fn run_due(
-        &mut self,
-        key: &SimulatedKey,
-        cron: &Stored,
-        (status, active): (&mut Value, &mut Vec<Value>),
-    ) {
+    fn run_due(&mut self, cron: &Stored, status: &mut CronStatus) {
         let spec = &cron.lean()["spec"];
         if spec["suspend"] == true {
             return;
         }
         let terms = match CronSchedule::of(spec) {
             Ok(terms) => terms,
-            Err(content) => return self.event(cron, EventSource::CronJobs, &content),
+            Err(content) => return self.event(cron, &content),
         };
         let now = self.now.wall;
         let deadline = spec["startingDeadlineSeconds"].as_i64();
@@ -144,24 +131,21 @@ impl TurnContext<'_> {
             let schedule = text(spec, "schedule");
             let why = "time difference between two schedules is less than 1 second";
             let message = format!("invalid schedule: {schedule} : {why}");
-            let content = EventContent::warning("InvalidSchedule", message);
-            return self.event(cron, EventSource::CronJobs, &content);
+            return self.warn(cron, "InvalidSchedule", message);
         };
         if many {
             let message = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew";
-            let content = EventContent::warning("TooManyMissedTimes", message.to_owned());
-            self.event(cron, EventSource::CronJobs, &content);
+            self.warn(cron, "TooManyMissedTimes", message);
         }
         if let Some(at) = missed {
-            self.start_job(key, cron, &terms, at, (status, active));
+            self.start_job(cron, &terms, at, status);
         }
         // The deadline is ignored here, so the next time counts from the last one.
         let next = terms.due(cron, now, None).ok();
         let from = next.map_or(now, |due| due.missed.unwrap_or(due.since));
         if let Some(next) = terms.schedule.next(from.max(now), &terms.zone) {
-            let left = next.duration_since(now);
-            let left = Duration::try_from(left).unwrap_or_default();
-            self.requeue_at(key.clone(), self.now.tick.saturating_add(left));
+            let left = Duration::try_from(next.duration_since(now));
+            self.requeue_after(left.unwrap_or_default());
         }
     }
 
@@ -169,11 +153,10 @@ impl TurnContext<'_> {
     /// the concurrency policy forbids it.
     fn start_job(
         &mut self,
-        key: &SimulatedKey,
         cron: &Stored,
         terms: &CronSchedule,
         at: Timestamp,
-        (status, active): (&mut Value, &mut Vec<Value>),
+        CronStatus { status, active }: &mut CronStatus,
     ) {
         let spec = &cron.lean()["spec"];
         if let Some(seconds) = spec["startingDeadlineSeconds"].as_i64()
@@ -181,8 +164,7 @@ impl TurnContext<'_> {
         {
             let when = at.strftime("%a, %d %b %Y %H:%M:%S +0000");
             let message = format!("Missed scheduled time to start a job: {when}");
-            let content = EventContent::warning("MissSchedule", message);
-            return self.event(cron, EventSource::CronJobs, &content);
+            return self.warn(cron, "MissSchedule", message);
         }
         let name = format!("{}-{}", cron.name, at.as_second().div_euclid(60));
         let listed = active.iter().any(|one| one["name"] == name);
@@ -192,8 +174,7 @@ impl TurnContext<'_> {
         let policy = text(spec, "concurrencyPolicy");
         if policy == "Forbid" && !active.is_empty() {
             let message = "Not starting job because prior execution is running and concurrency policy is Forbid";
-            let content = EventContent::normal("JobAlreadyActive", message.to_owned());
-            return self.event(cron, EventSource::CronJobs, &content);
+            return self.report(cron, "JobAlreadyActive", message);
         }
         if policy == "Replace" {
             for one in std::mem::take(active) {
@@ -204,13 +185,11 @@ impl TurnContext<'_> {
                 }
             }
         }
-        let kind = Arc::clone(self.kinds.of(SimulatedKind::Job));
-        let made = self.create(&kind, &cron.namespace, new_job(cron, &name, terms, at));
+        let kind = self.kinds.of(SimulatedKind::Job);
+        let made = self.create(kind, &cron.namespace, new_job(cron, &name, terms, at));
         let job = match made {
             Ok(job) => {
-                let content =
-                    EventContent::normal("SuccessfulCreate", format!("Created job {name}"));
-                self.event(cron, EventSource::CronJobs, &content);
+                self.report(cron, "SuccessfulCreate", format!("Created job {name}"));
                 job
             }
             Err(refusal) => {
@@ -220,12 +199,8 @@ impl TurnContext<'_> {
                     own
                 } else {
                     let message = format!("Error creating job: {}", refusal.message);
-                    let content = EventContent::warning("FailedCreate", message);
-                    self.event(cron, EventSource::CronJobs, &content);
-                    return self.requeue_at(
-                        key.clone(),
-                        self.now.tick.saturating_add(RETRY_AFTER_REFUSAL),
-                    );
+                    self.warn(cron, "FailedCreate", message);
+                    return self.requeue_after(RETRY_AFTER_REFUSAL);
                 }
             }
         };
@@ -241,11 +216,13 @@ impl TurnContext<'_> {
     }
 
     fn delete_job(&mut self, cron: &Stored, job: &Stored) {
-        let kind = Arc::clone(self.kinds.of(SimulatedKind::Job));
-        if self.delete(&kind, job, None) {
-            let content =
-                EventContent::normal("SuccessfulDelete", format!("Deleted job {}", job.name));
-            self.event(cron, EventSource::CronJobs, &content);
+        let kind = self.kinds.of(SimulatedKind::Job);
+        if self.delete(kind, job, None) {
+            self.report(
+                cron,
+                "SuccessfulDelete",
+                format!("Deleted job {}", job.name),
+            );
         }
     }
 
@@ -339,7 +316,6 @@ impl CronSchedule {
     }
 }
 
-/// Builds the Job for one time.
 fn new_job(cron: &Stored, name: &str, terms: &CronSchedule, at: Timestamp) -> Value {
     let template = &cron.lean()["spec"]["jobTemplate"];
     let mut annotations = template["metadata"]["annotations"].clone();
@@ -347,12 +323,10 @@ fn new_job(cron: &Stored, name: &str, terms: &CronSchedule, at: Timestamp) -> Va
         annotations = json!({});
     }
     let local = at.to_zoned(terms.zone.clone());
-    let stamp = if local.offset().is_zero() {
-        local.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
-    } else {
-        local.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
-    };
-    annotations[SCHEDULED_AT] = json!(stamp);
+    let zone = if local.offset().is_zero() { "Z" } else { "%:z" };
+    let layout = format!("%Y-%m-%dT%H:%M:%S{zone}");
+    let stamp = local.strftime(&layout);
+    annotations[SCHEDULED_AT] = json!(stamp.to_string());
     let mut metadata = json!({
         "name": name,
         "namespace": *cron.namespace,

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use steersman_store::Stored;
 
 use super::revisions;
-use crate::actions::event_correlator::{EventContent, EventSource};
-use crate::actions::turn_context::{Component, TurnContext};
+use crate::actions::turn_context::TurnContext;
 use crate::state::facts::{
-    PodStage, SimulatedKey, SimulatedKind, number, scaled_value, stage_of, text,
+    PodStage, SimulatedKind, cloned_items, count, is_terminating, max_unavailable, number,
+    put_counts, stage_of, text,
 };
 
 /// Taints that daemon Pods tolerate, with their effects.
@@ -23,7 +23,6 @@ const TOLERATED: &[(&str, &str)] = &[
     ("node.kubernetes.io/unschedulable", "NoSchedule"),
 ];
 
-/// The Pod counts in the status of a set.
 #[derive(Debug, Default)]
 struct DaemonCounts {
     scheduled: i64,
@@ -43,42 +42,39 @@ struct Daemons {
 impl TurnContext<'_> {
     /// Creates the Pod of each node, replaces outdated Pods within the rollout's bounds, and writes
     /// the status.
-    pub(crate) fn reconcile_daemon_set(&mut self, key: &SimulatedKey) {
-        let Some(set) = self.get(SimulatedKind::DaemonSet, &key.namespace, &key.name) else {
-            return;
-        };
-        let terminating = !set.meta("deletionTimestamp").is_empty();
-        if !terminating && self.claim_pods(key, &set) {
+    pub(crate) fn reconcile_daemon_set(&mut self, set: &Stored) {
+        let terminating = is_terminating(set);
+        if !terminating && self.claim_pods(set) {
             return;
         }
-        let revision = self.revision(&set);
+        let revision = self.revision(set);
         let mut spec = set.lean()["spec"]["template"]["spec"].clone();
         tolerate(&mut spec);
         let cluster = self.cluster;
         let nodes = cluster.nodes.iter();
         let nodes = nodes.filter(|(_, node)| node.refuses(&spec).is_none());
         let nodes: Vec<&Arc<str>> = nodes.map(|(name, _)| name).collect();
-        let kind = Arc::clone(self.kinds.of(SimulatedKind::Pod));
+        let kind = self.kinds.of(SimulatedKind::Pod);
         let mut daemons = Daemons {
             hash: revision.hash,
             spec,
             pods: BTreeMap::new(),
         };
-        for pod in self.controlled(&kind, set.meta("uid")) {
+        for pod in self.controlled(kind, set.meta("uid")) {
             let node = node_of(pod.lean()).to_owned();
             daemons.pods.entry(node).or_default().push(pod);
         }
         let mut numbers = DaemonCounts::default();
         let mut replaceable = Vec::new();
         for node in &nodes {
-            let Some(pod) = self.daemon(key, &set, node, &mut daemons) else {
+            let Some(pod) = self.daemon(set, node, &mut daemons) else {
                 continue;
             };
             numbers.scheduled += 1;
             let facts = self.facts(&pod);
             numbers.ready += i64::from(facts.is_some_and(|facts| facts.ready));
             let seconds = number(&set.lean()["spec"]["minReadySeconds"], 0);
-            let well = facts.is_some_and(|facts| self.is_available(key, facts, seconds));
+            let well = facts.is_some_and(|facts| self.is_available(facts, seconds));
             numbers.available += i64::from(well);
             if revisions::hash_of(pod.lean()) == daemons.hash {
                 numbers.updated += 1;
@@ -94,63 +90,64 @@ impl TurnContext<'_> {
                 continue;
             }
             if self.is_at_write_limit() {
-                self.requeue(key);
+                self.requeue();
             } else {
-                self.delete_pod(key, &set, &pod);
+                self.delete_pod(set, &pod);
             }
         }
-        let wanted = i64::try_from(nodes.len()).unwrap_or(i64::MAX);
+        let wanted = count(nodes.len());
         if !terminating {
-            self.replace(key, &set, replaceable, (wanted, wanted - numbers.available));
+            self.replace(set, replaceable, (wanted, wanted - numbers.available));
         }
-        self.report_daemons(&set, wanted, &numbers);
+        let mut status = json!({
+            "currentNumberScheduled": numbers.scheduled,
+            "numberMisscheduled": numbers.misscheduled,
+            "desiredNumberScheduled": wanted,
+            "numberReady": numbers.ready,
+            "observedGeneration": set.lean()["metadata"]["generation"],
+        });
+        let positive = [
+            ("updatedNumberScheduled", numbers.updated),
+            ("numberAvailable", numbers.available),
+            ("numberUnavailable", wanted - numbers.available),
+        ];
+        put_counts(&mut status, &positive);
+        self.write_status(set, status);
     }
 
     /// Returns the active Pod of a node. If the node has none, and none is terminating, creates
     /// one, which counts from the next sync on.
-    fn daemon(
-        &mut self,
-        key: &SimulatedKey,
-        set: &Stored,
-        node: &str,
-        daemons: &mut Daemons,
-    ) -> Option<Arc<Stored>> {
-        let deleted = !set.meta("deletionTimestamp").is_empty();
+    fn daemon(&mut self, set: &Stored, node: &str, daemons: &mut Daemons) -> Option<Arc<Stored>> {
+        let deleted = is_terminating(set);
         let (mut live, mut terminating) = (None, deleted);
         for pod in daemons.pods.remove(node).unwrap_or_default() {
             match stage_of(pod.lean()) {
                 PodStage::Terminating => terminating = true,
                 PodStage::Finished if deleted || self.is_at_write_limit() => {}
                 PodStage::Finished => {
-                    let (namespace, name) = (&pod.namespace, &pod.name);
-                    let content = if text(&pod.lean()["status"], "phase") == "Failed" {
-                        let why = "will try to kill it";
-                        let message = format!(
-                            "Found failed daemon pod {namespace}/{name} on node {node}, {why}"
-                        );
-                        EventContent::warning("FailedDaemonPod", message)
+                    let there = format!("pod {}/{} on node {node}", pod.namespace, pod.name);
+                    if text(&pod.lean()["status"], "phase") == "Failed" {
+                        let message = format!("Found failed daemon {there}, will try to kill it");
+                        self.warn(set, "FailedDaemonPod", message);
                     } else {
-                        let why = "will try to delete it";
-                        let message = format!(
-                            "Found succeeded daemon pod {namespace}/{name} on node {node}, {why}"
-                        );
-                        EventContent::normal("SucceededDaemonPod", message)
-                    };
-                    self.event(set, EventSource::DaemonSets, &content);
-                    self.delete_pod(key, set, &pod);
+                        let message =
+                            format!("Found succeeded daemon {there}, will try to delete it");
+                        self.report(set, "SucceededDaemonPod", message);
+                    }
+                    self.delete_pod(set, &pod);
                 }
                 PodStage::Unscheduled | PodStage::Scheduled | PodStage::Running => live = Some(pod),
             }
         }
         if live.is_none() && !terminating && self.is_at_write_limit() {
-            self.requeue(key);
+            self.requeue();
         } else if live.is_none() && !terminating {
             let mut pod = Self::pod_of(set, &set.lean()["spec"]["template"]);
             pod["spec"] = daemons.spec.clone();
             label_pod(&mut pod, &daemons.hash, set);
             pin(&mut pod["spec"], node);
             // If the server refuses the Pod, the DaemonSet is processed again.
-            let _ = self.create_pod(key, set, pod);
+            let _ = self.create_pod(set, pod);
         }
         live
     }
@@ -159,7 +156,6 @@ impl TurnContext<'_> {
     /// `maxUnavailable`.
     fn replace(
         &mut self,
-        key: &SimulatedKey,
         set: &Stored,
         mut old: Vec<(bool, Arc<Stored>)>,
         (wanted, down): (i64, i64),
@@ -168,56 +164,26 @@ impl TurnContext<'_> {
         if strategy["type"] == "OnDelete" {
             return;
         }
-        let most = match &strategy["rollingUpdate"]["maxUnavailable"] {
-            Value::Null => 1,
-            value => scaled_value(value, wanted, true).max(1),
-        };
+        let most = max_unavailable(&strategy["rollingUpdate"], wanted);
         old.sort_by_key(|(well, _)| *well);
         let mut down = down;
         for (well, pod) in old {
             if well && down >= most {
                 break;
             }
-            if self.is_at_write_limit() {
-                return self.requeue(key);
+            if self.is_interrupted() {
+                return;
             }
             down += i64::from(well);
-            self.delete_pod(key, set, &pod);
+            self.delete_pod(set, &pod);
         }
-    }
-
-    fn report_daemons(&mut self, set: &Stored, wanted: i64, numbers: &DaemonCounts) {
-        let mut status = json!({
-            "currentNumberScheduled": numbers.scheduled,
-            "numberMisscheduled": numbers.misscheduled,
-            "desiredNumberScheduled": wanted,
-            "numberReady": numbers.ready,
-            "observedGeneration": set.lean()["metadata"]["generation"],
-        });
-        for (field, count) in [
-            ("updatedNumberScheduled", numbers.updated),
-            ("numberAvailable", numbers.available),
-            ("numberUnavailable", wanted - numbers.available),
-        ] {
-            if count > 0 {
-                status[field] = json!(count);
-            }
-        }
-        self.write_status(
-            SimulatedKind::DaemonSet,
-            Component::Controllers,
-            set,
-            status,
-        );
     }
 }
 
 fn label_pod(pod: &mut Value, hash: &str, set: &Stored) {
-    let generation =
-        set.lean()["metadata"]["annotations"]["deprecated.daemonset.template.generation"]
-            .as_str()
-            .unwrap_or("1")
-            .to_owned();
+    const GENERATION: &str = "deprecated.daemonset.template.generation";
+    let generation = set.lean()["metadata"]["annotations"][GENERATION].as_str();
+    let generation = generation.unwrap_or("1");
     let fields = steersman_registry::metadata_of(pod);
     let labels = fields.entry("labels").or_insert_with(|| json!({}));
     labels[revisions::HASH] = json!(hash);
@@ -225,7 +191,7 @@ fn label_pod(pod: &mut Value, hash: &str, set: &Stored) {
 }
 
 fn tolerate(spec: &mut Value) {
-    let mut list = spec["tolerations"].as_array().cloned().unwrap_or_default();
+    let mut list = cloned_items(&spec["tolerations"]);
     for (key, effect) in TOLERATED {
         let toleration = json!({"key": key, "operator": "Exists", "effect": effect});
         if !list.contains(&toleration) {

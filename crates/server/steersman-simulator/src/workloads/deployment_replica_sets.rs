@@ -7,14 +7,16 @@ use steersman_store::Stored;
 
 use super::rollout::{RolloutTerms, SetSize};
 use crate::pods::owned_pods::set_condition;
-use crate::state::facts::{annotation, controller_reference, label, number, template_hash};
+use crate::state::facts::{
+    annotation, condition, controller_reference, label, number, template_hash,
+};
 
 pub(crate) const REVISION: &str = "deployment.kubernetes.io/revision";
 pub(crate) const REVISION_HISTORY: &str = "deployment.kubernetes.io/revision-history";
 pub(crate) const DESIRED_REPLICAS: &str = "deployment.kubernetes.io/desired-replicas";
 pub(crate) const MAX_REPLICAS: &str = "deployment.kubernetes.io/max-replicas";
 /// Annotations that are not copied from a Deployment to its ReplicaSets.
-pub(crate) const NOT_COPIED: &[&str] = &[
+const NOT_COPIED: &[&str] = &[
     "kubectl.kubernetes.io/last-applied-configuration",
     REVISION,
     REVISION_HISTORY,
@@ -23,7 +25,6 @@ pub(crate) const NOT_COPIED: &[&str] = &[
     "deprecated.deployment.rollback.to",
 ];
 
-/// The ReplicaSets of a Deployment.
 pub(crate) struct DeploymentSets {
     pub(crate) new: Option<Arc<Stored>>,
     /// Sets of earlier templates, the oldest first.
@@ -37,14 +38,30 @@ impl DeploymentSets {
         self.old.iter().chain(&self.new)
     }
 
-    pub(crate) fn sum(&self, field: &str) -> i64 {
-        self.all()
-            .map(|set| number(&set.lean()["status"][field], 0))
-            .sum()
+    /// Sums up a number in the `spec` or `status` of the sets.
+    pub(crate) fn sum(&self, part: &str, field: &str) -> i64 {
+        let numbers = self.all().map(|set| number(&set.lean()[part][field], 0));
+        numbers.sum()
     }
 }
 
-/// Builds the ReplicaSet of the current template.
+/// Returns the annotations that a ReplicaSet copies from its Deployment.
+pub(crate) fn copied_annotations(deployment: &Value) -> Map<String, Value> {
+    let own = deployment["metadata"]["annotations"].as_object();
+    let mut own = own.cloned().unwrap_or_default();
+    own.retain(|key, _| !NOT_COPIED.contains(&key.as_str()));
+    own
+}
+
+/// Returns the annotations with the numbers that the Deployment asks for.
+pub(crate) fn size_annotations(terms: RolloutTerms) -> [(String, Value); 2] {
+    [
+        (DESIRED_REPLICAS, terms.replicas),
+        (MAX_REPLICAS, terms.replicas + terms.surge),
+    ]
+    .map(|(key, size)| (key.to_owned(), json!(size.to_string())))
+}
+
 pub(crate) fn new_replica_set(
     deployment: &Stored,
     sets: &DeploymentSets,
@@ -54,10 +71,8 @@ pub(crate) fn new_replica_set(
     let mut template = spec["template"].clone();
     let mut collisions = number(&deployment.lean()["status"]["collisionCount"], 0);
     let mut hash = template_hash(&template, collisions);
-    while sets
-        .all()
-        .any(|set| label(set.lean(), "pod-template-hash") == hash)
-    {
+    let is_of = |set: &Arc<Stored>, hash: &str| label(set.lean(), "pod-template-hash") == hash;
+    while sets.all().any(|set| is_of(set, &hash)) {
         collisions += 1;
         hash = template_hash(&template, collisions);
     }
@@ -73,30 +88,16 @@ pub(crate) fn new_replica_set(
     }
     selector["matchLabels"]["pod-template-hash"] = json!(hash);
     let terms = RolloutTerms::of(deployment.lean());
-    let total = sets
-        .all()
-        .map(|set| number(&set.lean()["spec"]["replicas"], 0))
-        .sum();
+    let total = sets.sum("spec", "replicas");
     let recreate = spec["strategy"]["type"] == "Recreate" && total > 0;
     let replicas = if recreate {
         0
     } else {
         terms.grow(SetSize::default(), total)
     };
-    let mut annotations: Map<String, Value> = deployment.lean()["metadata"]["annotations"]
-        .as_object()
-        .cloned()
-        .unwrap_or_default();
-    annotations.retain(|key, _| !NOT_COPIED.contains(&key.as_str()));
+    let mut annotations = copied_annotations(deployment.lean());
     annotations.insert(REVISION.to_owned(), json!(revision));
-    annotations.insert(
-        DESIRED_REPLICAS.to_owned(),
-        json!(terms.replicas.to_string()),
-    );
-    annotations.insert(
-        MAX_REPLICAS.to_owned(),
-        json!((terms.replicas + terms.surge).to_string()),
-    );
+    annotations.extend(size_annotations(terms));
     let mut set = json!({
         "apiVersion": "apps/v1",
         "kind": "ReplicaSet",
@@ -136,13 +137,9 @@ pub(crate) fn revision_of(set: &Value) -> i64 {
     annotation(set, REVISION).parse().unwrap_or(0)
 }
 
-pub(crate) fn progressing(deployment: &Value) -> Option<&Value> {
-    let conditions = deployment["status"]["conditions"].as_array()?;
-    conditions.iter().find(|one| one["type"] == "Progressing")
-}
-
 pub(crate) fn is_complete(deployment: &Value) -> bool {
-    progressing(deployment).is_some_and(|one| one["reason"] == "NewReplicaSetAvailable")
+    condition(deployment, "Progressing")
+        .is_some_and(|one| one["reason"] == "NewReplicaSetAvailable")
         && deployment["status"]["observedGeneration"] == deployment["metadata"]["generation"]
 }
 
@@ -153,10 +150,7 @@ pub(crate) fn set_replica_failure<'a>(
     mut sets: impl Iterator<Item = &'a Arc<Stored>>,
 ) {
     const FAILURE: &str = "ReplicaFailure";
-    let failure = sets.find_map(|set| {
-        let all = set.lean()["status"]["conditions"].as_array()?;
-        all.iter().find(|one| one["type"] == FAILURE)
-    });
+    let failure = sets.find_map(|set| condition(set.lean(), FAILURE));
     let Some(failure) = failure else {
         return conditions.retain(|one| one["type"] != FAILURE);
     };

@@ -19,68 +19,60 @@ use rules::{FailureEffect, failure_effect, is_failed, restarts, success_message}
 
 pub(crate) use sync::finished;
 use sync::{JobEnd, JobSync, UncountedPods};
-use track::condition;
+use track::put_condition;
 
-use crate::actions::event_correlator::{EventContent, EventSource};
 use crate::actions::turn_context::TurnContext;
-use crate::pods::owned_pods::set_condition;
-use crate::state::facts::{SimulatedKey, SimulatedKind, is_condition_true, number, text, time};
+use crate::state::facts::{SimulatedKind, is_condition_true, is_terminating, number, text, time};
 
 /// Default of `backoffLimit`.
 const BACKOFF_LIMIT: i64 = 6;
 impl TurnContext<'_> {
     /// Counts finished Pods, starts missing ones, ends the Job if it is complete or failed, and
     /// writes the status.
-    pub(crate) fn reconcile_job(&mut self, key: &SimulatedKey) {
-        let Some(job) = self.get(SimulatedKind::Job, &key.namespace, &key.name) else {
-            return;
-        };
+    pub(crate) fn reconcile_job(&mut self, job: &Arc<Stored>) {
         let manager = text(&job.lean()["spec"], "managedBy");
         if !matches!(manager, "" | "kubernetes.io/job-controller") {
             return;
         }
         if finished(job.lean()).is_some() {
-            return self.after_finish(key, &job);
+            return self.after_finish(job);
         }
-        let terminating = !job.meta("deletionTimestamp").is_empty();
-        if !terminating && self.claim_pods(key, &job) {
+        let terminating = is_terminating(job);
+        if !terminating && self.claim_pods(job) {
             return;
         }
         let counted = UncountedPods::of(job.lean());
         let mut sync = self.sync(job, &counted);
-        let mut status = sync.job.lean()["status"].clone();
+        let mut status = job.lean()["status"].clone();
         if !status.is_object() {
             status = json!({});
         }
         if status["startTime"].is_null() && !sync.suspended() {
             status["startTime"] = json!(self.wall());
         }
-        let mut end = self.job_end(key, &sync);
+        let mut end = self.job_end(&sync);
         if end.is_some() {
-            if !self.stop_active(key, &mut sync) {
+            if !self.stop_active(&mut sync) {
                 // The Job cannot end while Pods of it remain to be deleted.
                 end = None;
             }
         } else {
             if !terminating {
-                self.manage(key, &mut sync);
+                self.manage(&mut sync);
             }
             let over = sync.active.is_empty() && sync.started == 0;
             if over && sync.succeeded >= sync.spec()["completions"].as_i64().unwrap_or(1) {
-                let reason = "CompletionsReached";
-                end = Some(JobEnd {
-                    succeeded: true,
-                    ..JobEnd::failed(reason, "Reached expected number of succeeded pods")
-                });
+                let message = "Reached expected number of succeeded pods";
+                end = Some(JobEnd::new(true, "CompletionsReached", message));
             } else if !terminating {
                 self.note_suspension(&sync, &mut status);
             }
         }
-        self.write_job_status(key, &sync, (status, counted), end);
+        self.write_job_status(&sync, (status, counted), end);
     }
 
     /// Returns how the Job ends, if it is over or about to be.
-    fn job_end(&mut self, key: &SimulatedKey, sync: &JobSync) -> Option<JobEnd> {
+    fn job_end(&mut self, sync: &JobSync) -> Option<JobEnd> {
         let (job, spec) = (sync.job.lean(), sync.spec());
         if let Some(end) = JobEnd::announced(job) {
             return Some(end);
@@ -99,10 +91,8 @@ impl TurnContext<'_> {
             restarted > 0 && restarted >= limit
         };
         if sync.failed > limit || in_place {
-            return Some(JobEnd::failed(
-                "BackoffLimitExceeded",
-                "Job has reached the specified backoff limit",
-            ));
+            let message = "Job has reached the specified backoff limit";
+            return Some(JobEnd::failed("BackoffLimitExceeded", message));
         }
         if let Some(seconds) = spec["activeDeadlineSeconds"].as_i64()
             && let Some(since) = time(&job["status"]["startTime"])
@@ -110,14 +100,12 @@ impl TurnContext<'_> {
             // The start time of a Job that resumes is set anew.
             && !is_condition_true(job, "Suspended")
         {
-            let passed = self.now.wall.as_second().saturating_sub(since.as_second());
-            let left = seconds.saturating_sub(passed);
+            let left = seconds.saturating_sub(self.seconds_since(since));
             if left <= 0 {
                 let message = "Job was active longer than specified deadline";
                 return Some(JobEnd::failed("DeadlineExceeded", message));
             }
-            let left = Duration::from_secs(left.unsigned_abs());
-            self.requeue_at(key.clone(), self.now.tick.saturating_add(left));
+            self.requeue_after(Duration::from_secs(left.unsigned_abs()));
         }
         if let Some(failed_indexes) = sync.failed_indexes.as_ref().map(Indexes::count) {
             let most = spec["maxFailedIndexes"].as_i64();
@@ -133,10 +121,7 @@ impl TurnContext<'_> {
         }
         let met = success_message(job, sync.completions(), &sync.completed_indexes)
             .filter(|_| sync.indexed)?;
-        Some(JobEnd {
-            succeeded: true,
-            ..JobEnd::failed("SuccessPolicy", &met)
-        })
+        Some(JobEnd::new(true, "SuccessPolicy", &met))
     }
 
     fn note_suspension(&mut self, sync: &JobSync, status: &mut Value) {
@@ -146,32 +131,24 @@ impl TurnContext<'_> {
             (false, true) => ("False", "Resumed", "Job resumed"),
             _ => return,
         };
-        let condition = condition(
-            "Suspended",
-            holds,
-            (&format!("Job{reason}"), message),
-            &self.wall(),
-        );
-        let mut conditions = status["conditions"].as_array().cloned().unwrap_or_default();
-        set_condition(&mut conditions, condition);
-        status["conditions"] = Value::Array(conditions);
+        let why = format!("Job{reason}");
+        put_condition(status, ("Suspended", holds), (&why, message), &self.wall());
         if !sync.suspended() {
             // The Job's time starts anew.
             status["startTime"] = json!(self.wall());
         }
-        let content = EventContent::normal(reason, message.to_owned());
-        self.event(&sync.job, EventSource::Jobs, &content);
+        self.report(&sync.job, reason, message);
     }
 
     /// Deletes a finished Job when its time to live is over.
-    fn after_finish(&mut self, key: &SimulatedKey, job: &Stored) {
+    fn after_finish(&mut self, job: &Stored) {
         self.memory.backoffs.remove(job.meta("uid"));
         let cluster = self.cluster;
         for ((namespace, name), facts) in cluster.own(job.meta("uid")) {
             let pod = self.get(SimulatedKind::Pod, namespace, name);
             if let Some(pod) = pod.filter(|_| facts.tracked) {
-                if self.is_at_write_limit() {
-                    return self.requeue(key);
+                if self.is_interrupted() {
+                    return;
                 }
                 self.remove_finalizer(&pod);
             }
@@ -185,10 +162,9 @@ impl TurnContext<'_> {
         let passed = self.now.wall.as_second().saturating_sub(since);
         let left = seconds.saturating_sub(passed);
         if left > 0 {
-            let left = Duration::from_secs(left.unsigned_abs());
-            return self.requeue_at(key.clone(), self.now.tick.saturating_add(left));
+            return self.requeue_after(Duration::from_secs(left.unsigned_abs()));
         }
-        let kind = Arc::clone(self.kinds.of(SimulatedKind::Job));
-        self.delete(&kind, job, None);
+        let kind = self.kinds.of(SimulatedKind::Job);
+        self.delete(kind, job, None);
     }
 }

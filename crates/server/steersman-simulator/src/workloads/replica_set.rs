@@ -3,18 +3,15 @@
 use serde_json::{Value, json};
 use steersman_store::Stored;
 
-use crate::actions::turn_context::{Component, TurnContext};
-use crate::state::facts::{SimulatedKey, SimulatedKind, number};
+use crate::actions::turn_context::TurnContext;
+use crate::state::facts::{cloned_items, count, is_terminating, number, put_counts};
 
 impl TurnContext<'_> {
     /// Creates or deletes Pods until a ReplicaSet has its number of replicas, and writes its
     /// status.
-    pub(crate) fn reconcile_replica_set(&mut self, key: &SimulatedKey) {
-        let Some(set) = self.get(SimulatedKind::ReplicaSet, &key.namespace, &key.name) else {
-            return;
-        };
-        let terminating = !set.meta("deletionTimestamp").is_empty();
-        if !terminating && self.claim_pods(key, &set) {
+    pub(crate) fn reconcile_replica_set(&mut self, set: &Stored) {
+        let terminating = is_terminating(set);
+        if !terminating && self.claim_pods(set) {
             return;
         }
         let uid = set.meta("uid");
@@ -23,13 +20,12 @@ impl TurnContext<'_> {
         let mut refused = None;
         let mut created = 0;
         if !terminating && tally.active < wanted {
-            let pod = Self::pod_of(&set, &set.lean()["spec"]["template"]);
+            let pod = Self::pod_of(set, &set.lean()["spec"]["template"]);
             for _ in 0..wanted - tally.active {
-                if self.is_at_write_limit() {
-                    self.requeue(key);
+                if self.is_interrupted() {
                     break;
                 }
-                if let Err(refusal) = self.create_pod(key, &set, pod.clone()) {
+                if let Err(refusal) = self.create_pod(set, pod.clone()) {
                     refused = Some(refusal.message);
                     break;
                 }
@@ -37,26 +33,24 @@ impl TurnContext<'_> {
             }
         } else if !terminating && tally.active > wanted {
             let many = usize::try_from(tally.active - wanted).unwrap_or(0);
-            for pod in self.pods_to_delete(&set, many) {
-                if self.is_at_write_limit() {
-                    self.requeue(key);
+            for pod in self.pods_to_delete(set, many) {
+                if self.is_interrupted() {
                     break;
                 }
-                self.delete_pod(key, &set, &pod);
+                self.delete_pod(set, &pod);
             }
         }
         let seconds = number(&set.lean()["spec"]["minReadySeconds"], 0);
         let available = if seconds > 0 {
-            let mut available = 0;
-            let cluster = self.cluster;
-            for (_, pod) in cluster.own(uid) {
-                available += i64::from(self.is_available(key, pod, seconds));
-            }
-            available
+            let own = self.cluster.own(uid);
+            count(
+                own.filter(|(_, pod)| self.is_available(pod, seconds))
+                    .count(),
+            )
         } else {
             tally.ready
         };
-        let conditions = self.replica_failures(&set, refused);
+        let conditions = self.replica_failures(set, refused);
         // The Pods of this turn count, so that the next turn, which finds them in the facts, has
         // nothing to write. Upstream writes a status without these Pods first.
         let active = tally.active + created;
@@ -64,31 +58,23 @@ impl TurnContext<'_> {
             "replicas": active,
             "observedGeneration": set.lean()["metadata"]["generation"],
         });
-        for (field, count) in [
+        let positive = [
             ("fullyLabeledReplicas", active),
             ("readyReplicas", tally.ready),
             ("availableReplicas", available),
-        ] {
-            if count > 0 {
-                status[field] = json!(count);
-            }
-        }
+        ];
+        put_counts(&mut status, &positive);
         status["terminatingReplicas"] = json!(tally.terminating);
         if !conditions.is_empty() {
             status["conditions"] = Value::Array(conditions);
         }
-        self.write_status(
-            SimulatedKind::ReplicaSet,
-            Component::Controllers,
-            &set,
-            status,
-        );
+        self.write_status(set, status);
     }
 
     /// Returns the conditions of a ReplicaSet: `ReplicaFailure` if a Pod was refused in this turn.
     fn replica_failures(&self, set: &Stored, refused: Option<String>) -> Vec<Value> {
         let old = &set.lean()["status"];
-        let mut conditions = old["conditions"].as_array().cloned().unwrap_or_default();
+        let mut conditions = cloned_items(&old["conditions"]);
         // The message of the first refusal stays, as upstream: the message of the next one names
         // another Pod, and writing it would be a change that asks for another turn at once.
         let is_reported = conditions.iter().any(|one| one["type"] == "ReplicaFailure");

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use steersman_store::Stored;
 
-use crate::actions::turn_context::TurnContext;
-use crate::state::facts::{controller_reference, number, template_hash};
+use crate::actions::turn_context::{MAIN, TurnContext};
+use crate::state::facts::{controller_reference, label, number, template_hash};
 
 /// The label of Pods and revisions with the hash of the template.
 pub(crate) const HASH: &str = "controller-revision-hash";
@@ -14,7 +14,6 @@ pub(crate) const HASH: &str = "controller-revision-hash";
 /// Default of `revisionHistoryLimit`.
 const HISTORY: i64 = 10;
 
-/// The revision of the current template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Revision {
     /// The name of the ControllerRevision, `<owner>-<hash>`.
@@ -31,18 +30,16 @@ impl TurnContext<'_> {
         let data = json!({"spec": {"template": template}});
         let hash = template_hash(template, 0);
         let name = format!("{}-{hash}", owner.name);
-        let kind = Arc::clone(&self.kinds.revisions);
-        let mut all = self.controlled(&kind, owner.meta("uid"));
-        let newest = all
-            .iter()
-            .map(|one| number(&one.lean()["revision"], 0))
-            .max();
+        let kind = &self.kinds.revisions;
+        let mut all = self.controlled(kind, owner.meta("uid"));
+        let revision_of = |one: &Arc<Stored>| number(&one.lean()["revision"], 0);
+        let newest = all.iter().map(revision_of).max();
         let next = newest.unwrap_or(0).saturating_add(1);
         match all.iter().find(|one| *one.name == *name) {
-            Some(own) if number(&own.lean()["revision"], 0) + 1 < next => {
+            Some(own) if revision_of(own) + 1 < next => {
                 let mut object = own.lean().clone();
                 object["revision"] = json!(next);
-                self.update(&kind, crate::actions::turn_context::MAIN, object);
+                self.update(kind, MAIN, object);
             }
             Some(_) => {}
             None => {
@@ -61,24 +58,21 @@ impl TurnContext<'_> {
                     "revision": next,
                 });
                 // A revision of that name that a former owner left holds the same template.
-                let _ = self.create(&kind, &owner.namespace, body);
+                let _ = self.create(kind, &owner.namespace, body);
             }
         }
         let keep = number(&owner.lean()["spec"]["revisionHistoryLimit"], HISTORY).max(0);
-        let keep = usize::try_from(keep)
-            .unwrap_or(usize::MAX)
-            .saturating_add(1);
+        let keep = usize::try_from(keep).unwrap_or(usize::MAX);
         all.retain(|one| *one.name != *name);
-        all.sort_by_key(|one| number(&one.lean()["revision"], 0));
-        let many = (all.len() + 1).saturating_sub(keep);
+        all.sort_by_key(revision_of);
+        let many = all.len().saturating_sub(keep);
         for old in all.into_iter().take(many) {
-            self.delete(&kind, &old, None);
+            self.delete(kind, &old, None);
         }
         Revision { name, hash }
     }
 }
 
-/// Returns the template hash of a Pod.
 pub(crate) fn hash_of(pod: &Value) -> &str {
-    crate::state::facts::label(pod, HASH)
+    label(pod, HASH)
 }

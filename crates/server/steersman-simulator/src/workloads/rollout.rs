@@ -14,7 +14,6 @@ pub(crate) struct RolloutTerms {
     pub(crate) unavailable: i64,
 }
 
-/// The numbers of one ReplicaSet.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct SetSize {
     /// The number of replicas in the spec of the ReplicaSet.

@@ -54,7 +54,6 @@ impl Indexes {
         self.0.get(at).is_some_and(|(first, _)| *first <= index)
     }
 
-    /// Returns the number of indexes.
     pub(super) fn count(&self) -> i64 {
         self.0.iter().map(|(first, last)| last - first + 1).sum()
     }

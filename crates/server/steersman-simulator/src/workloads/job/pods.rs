@@ -13,11 +13,11 @@ use super::rules::{
     FAILURES, FailureEffect, IGNORED, INDEX, failure_effect, failures_of, index_of, is_failed,
     replaces_failed_only,
 };
-use super::sync::{JobSync, count};
+use super::sync::JobSync;
 use crate::actions::turn_context::TurnContext;
 use crate::state::facts::{
-    PodStage, SimulatedKey, SimulatedKind, TRACKING, controller_of, is_condition_true, number,
-    stage_of,
+    PodStage, SimulatedKind, TRACKING, controller_of, count, is_condition_true, items, number,
+    stage_of, track,
 };
 
 /// The delay after the first failure, and the maximum delay.
@@ -30,7 +30,7 @@ const PREFIX: usize = 58;
 
 impl TurnContext<'_> {
     /// Deletes the running Pods. Returns whether all of them are deleted.
-    pub(super) fn stop_active(&mut self, key: &SimulatedKey, sync: &mut JobSync) -> bool {
+    pub(super) fn stop_active(&mut self, sync: &mut JobSync) -> bool {
         let mut all = true;
         let mut left = Vec::new();
         for pod in std::mem::take(&mut sync.active) {
@@ -39,7 +39,7 @@ impl TurnContext<'_> {
                 left.push(pod);
                 continue;
             }
-            self.delete_pod(key, &sync.job, &pod);
+            self.delete_pod(&sync.job, &pod);
             sync.terminating += 1;
             sync.ready -= i64::from(is_condition_true(pod.lean(), "Ready"));
         }
@@ -50,9 +50,9 @@ impl TurnContext<'_> {
     /// Creates or deletes Pods until as many run as the Job asks for.
     ///
     /// Upstream: `manageJob`.
-    pub(super) fn manage(&mut self, key: &SimulatedKey, sync: &mut JobSync) {
+    pub(super) fn manage(&mut self, sync: &mut JobSync) {
         let parallel = number(&sync.spec()["parallelism"], 1).max(0);
-        let active = count(sync.active.iter());
+        let active = count(sync.active.len());
         let wanted = match sync.spec()["completions"].as_i64() {
             _ if sync.suspended() => 0,
             Some(completions) => parallel.min(completions - sync.succeeded).max(0),
@@ -62,12 +62,12 @@ impl TurnContext<'_> {
         let surplus = self.surplus(sync, (active - wanted).max(0));
         if !surplus.is_empty() {
             for pod in surplus {
-                if self.is_at_write_limit() {
-                    return self.requeue(key);
+                if self.is_interrupted() {
+                    return;
                 }
                 self.remove_finalizer(&pod);
                 if let Some(pod) = self.get(SimulatedKind::Pod, &pod.namespace, &pod.name) {
-                    self.delete_pod(key, &sync.job, &pod);
+                    self.delete_pod(&sync.job, &pod);
                 }
                 sync.ready -= i64::from(is_condition_true(pod.lean(), "Ready"));
                 sync.active.retain(|one| one.name != pod.name);
@@ -86,31 +86,25 @@ impl TurnContext<'_> {
         if missing <= 0 {
             return;
         }
-        let per_index = sync.failed_indexes.is_some();
-        let left = if per_index {
-            Duration::ZERO
-        } else {
+        if sync.failed_indexes.is_none() {
             let uid = sync.job.meta("uid");
             let backoff = self.memory.backoffs.get(uid).copied().unwrap_or_default();
-            self.remaining_backoff(backoff.failures, backoff.last)
-        };
-        if left > Duration::ZERO {
-            return self.requeue_at(key.clone(), self.now.tick.saturating_add(left));
+            let left = self.remaining_backoff(backoff.failures, backoff.last);
+            if !left.is_zero() {
+                return self.requeue_after(left);
+            }
         }
-        let most = usize::try_from(missing)
-            .unwrap_or(0)
-            .min(self.write_limit.max(1));
-        let indexes = sync
-            .indexed
-            .then(|| self.startable_indexes(key, sync, most));
+        let most = usize::try_from(missing).unwrap_or(0);
+        let most = most.min(self.write_limit.max(1));
+        let indexes = sync.indexed.then(|| self.startable_indexes(sync, most));
         let many = indexes.as_ref().map_or(most, Vec::len);
         for at in 0..many {
-            if self.is_at_write_limit() {
-                return self.requeue(key);
+            if self.is_interrupted() {
+                return;
             }
             let index = indexes.as_ref().and_then(|all| all.get(at).copied());
             let pod = new_pod(sync, index);
-            if self.create_pod(key, &sync.job, pod).is_err() {
+            if self.create_pod(&sync.job, pod).is_err() {
                 return;
             }
             sync.started += 1;
@@ -142,7 +136,7 @@ impl TurnContext<'_> {
     }
 
     /// Returns the indexes for which a Pod may be created now.
-    fn startable_indexes(&mut self, key: &SimulatedKey, sync: &JobSync, most: usize) -> Vec<i64> {
+    fn startable_indexes(&mut self, sync: &JobSync, most: usize) -> Vec<i64> {
         let only_failed = replaces_failed_only(sync.job.lean());
         let held = sync.pods.iter().filter(|pod| match stage_of(pod.lean()) {
             PodStage::Terminating => only_failed && !is_failed(sync.job.lean(), pod.lean()),
@@ -172,7 +166,7 @@ impl TurnContext<'_> {
             }
         }
         if let Some(left) = soonest {
-            self.requeue_at(key.clone(), self.now.tick.saturating_add(left));
+            self.requeue_after(left);
         }
         now
     }
@@ -187,7 +181,6 @@ impl TurnContext<'_> {
         since.saturating_add(wait).saturating_sub(self.now.tick)
     }
 
-    /// Removes the finalizer of a Pod that was counted.
     pub(super) fn remove_finalizer(&mut self, pod: &Stored) {
         self.edit(SimulatedKind::Pod, pod, |pod| {
             let fields = steersman_registry::metadata_of(pod);
@@ -198,26 +191,17 @@ impl TurnContext<'_> {
     }
 
     /// Removes the finalizer of a Pod of a deleted Job, because no Job will.
-    pub(crate) fn remove_finalizer_of_lost_job(&mut self, key: &SimulatedKey) {
-        let name = (Arc::clone(&key.namespace), Arc::clone(&key.name));
-        if !self
-            .cluster
-            .pods
-            .get(&name)
-            .is_some_and(|facts| facts.tracked)
-        {
+    pub(crate) fn remove_finalizer_of_lost_job(&mut self, pod: &Stored) {
+        if !self.facts(pod).is_some_and(|facts| facts.tracked) {
             return;
         }
-        let Some(pod) = self.get(SimulatedKind::Pod, &key.namespace, &key.name) else {
-            return;
-        };
         let job = controller_of(pod.lean()).filter(|own| own.kind == Some(SimulatedKind::Job));
         let lives = job.is_some_and(|own| {
-            let job = self.get(SimulatedKind::Job, &key.namespace, &own.name);
+            let job = self.get(SimulatedKind::Job, &pod.namespace, &own.name);
             job.is_some_and(|job| job.meta("uid") == &*own.uid)
         });
         if !lives {
-            self.remove_finalizer(&pod);
+            self.remove_finalizer(pod);
         }
     }
 }
@@ -226,12 +210,7 @@ impl TurnContext<'_> {
 fn new_pod(sync: &JobSync, index: Option<i64>) -> Value {
     let mut pod = TurnContext::pod_of(&sync.job, &sync.spec()["template"]);
     let fields = steersman_registry::metadata_of(&mut pod);
-    let finalizers = fields.entry("finalizers").or_insert_with(|| json!([]));
-    if let Some(list) = finalizers.as_array_mut()
-        && !list.iter().any(|one| one == TRACKING)
-    {
-        list.push(json!(TRACKING));
-    }
+    track(fields.entry("finalizers").or_insert_with(|| json!([])));
     let Some(index) = index else { return pod };
     number_pod(&mut pod, &sync.job.name, index);
     if sync.failed_indexes.is_some() {
@@ -265,8 +244,7 @@ fn number_pod(pod: &mut Value, job: &str, index: i64) {
     pod["spec"]["hostname"] = json!(format!("{job}-{index}"));
     for list in ["containers", "initContainers"] {
         for container in pod["spec"][list].as_array_mut().into_iter().flatten() {
-            let known = container["env"].as_array();
-            if known.is_some_and(|all| all.iter().any(|one| one["name"] == INDEX_VARIABLE)) {
+            if items(&container["env"]).any(|one| one["name"] == INDEX_VARIABLE) {
                 continue;
             }
             let variable = json!({

@@ -5,7 +5,7 @@ use serde_json::Value;
 use steersman_store::Stored;
 
 use super::indexes::Indexes;
-use crate::state::facts::{annotation, number, text};
+use crate::state::facts::{annotation, items, number, text};
 
 /// The annotation with the index of a Pod of an indexed Job.
 pub(super) const INDEX: &str = "batch.kubernetes.io/job-completion-index";
@@ -34,7 +34,6 @@ pub(super) fn replaces_failed_only(job: &Value) -> bool {
     spec["podReplacementPolicy"] == "Failed" || spec["podFailurePolicy"].is_object()
 }
 
-/// Returns whether a Pod counts as failed.
 pub(super) fn is_failed(job: &Value, pod: &Value) -> bool {
     let phase = text(&pod["status"], "phase");
     let deleted = !pod["metadata"]["deletionTimestamp"].is_null();
@@ -45,8 +44,8 @@ pub(super) fn is_failed(job: &Value, pod: &Value) -> bool {
 ///
 /// Upstream: `matchPodFailurePolicy`.
 pub(super) fn failure_effect(job: &Value, pod: &Stored) -> FailureEffect {
-    let rules = job["spec"]["podFailurePolicy"]["rules"].as_array();
-    for (at, rule) in rules.into_iter().flatten().enumerate() {
+    let rules = items(&job["spec"]["podFailurePolicy"]["rules"]);
+    for (at, rule) in rules.enumerate() {
         let action = text(rule, "action");
         let codes = &rule["onExitCodes"];
         let (namespace, name) = (&pod.namespace, &pod.name);
@@ -79,17 +78,14 @@ pub(super) fn failure_effect(job: &Value, pod: &Stored) -> FailureEffect {
 
 /// Returns the first container with an exit code that a rule matches, and the code.
 fn matching_exit_code<'a>(statuses: &'a Value, rule: &Value) -> Option<(&'a str, i64)> {
-    let all = statuses.as_array()?.iter();
-    let mut failed = all.filter_map(|one| {
+    let mut failed = items(statuses).filter_map(|one| {
         let code = one["state"]["terminated"]["exitCode"].as_i64()?;
-        let meant = rule["containerName"]
-            .as_str()
-            .is_none_or(|name| name == text(one, "name"));
+        let wanted = rule["containerName"].as_str();
+        let meant = wanted.is_none_or(|name| name == text(one, "name"));
         (code != 0 && meant).then(|| (text(one, "name"), code))
     });
     failed.find(|(_, code)| {
-        let named = rule["values"].as_array();
-        let named = named.is_some_and(|list| list.iter().any(|one| one.as_i64() == Some(*code)));
+        let named = items(&rule["values"]).any(|one| one.as_i64() == Some(*code));
         match text(rule, "operator") {
             "In" => named,
             "NotIn" => !named,
@@ -99,14 +95,12 @@ fn matching_exit_code<'a>(statuses: &'a Value, rule: &Value) -> Option<(&'a str,
 }
 
 fn has_condition<'a>(pod: &'a Value, patterns: &Value) -> Option<&'a str> {
-    let patterns = patterns.as_array()?;
-    let mut all = pod["status"]["conditions"].as_array()?.iter();
-    let found = all.find(|one| {
+    let found = items(&pod["status"]["conditions"]).find(|one| {
         let fits = |pattern: &Value| {
             let wanted = pattern["status"].as_str().unwrap_or("True");
             pattern["type"] == one["type"] && one["status"] == wanted
         };
-        patterns.iter().any(fits)
+        items(patterns).any(fits)
     });
     found.map(|one| text(one, "type"))
 }
@@ -138,7 +132,6 @@ pub(super) fn success_message(
     met.map(|at| format!("Matched rules at index {at}"))
 }
 
-/// Returns the index of a Pod.
 pub(super) fn index_of(pod: &Value) -> Option<i64> {
     let index = annotation(pod, INDEX).parse().ok();
     index.filter(|index| *index >= 0)
@@ -147,12 +140,9 @@ pub(super) fn index_of(pod: &Value) -> Option<i64> {
 /// Returns how often the index of a Pod failed before: counted failures and ignored failures.
 pub(super) fn failures_of(pod: &Value) -> (i64, i64) {
     let read = |name: &str| -> i64 {
-        let count: i64 = annotation(pod, name).parse().unwrap_or(0);
-        if (0..=i64::from(i32::MAX)).contains(&count) {
-            count
-        } else {
-            0
-        }
+        let count = annotation(pod, name).parse().ok();
+        let is_valid = |count: &i64| (0..=i64::from(i32::MAX)).contains(count);
+        count.filter(is_valid).unwrap_or(0)
     };
     (read(FAILURES), read(IGNORED))
 }
@@ -177,6 +167,6 @@ pub(super) fn restarts(pod: &Value) -> i64 {
     let lists = ["initContainerStatuses", "containerStatuses"];
     let all = lists
         .into_iter()
-        .flat_map(|list| pod["status"][list].as_array().into_iter().flatten());
+        .flat_map(|list| items(&pod["status"][list]));
     all.map(|one| number(&one["restartCount"], 0)).sum()
 }

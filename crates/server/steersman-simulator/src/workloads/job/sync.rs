@@ -10,10 +10,10 @@ use super::indexes::Indexes;
 use super::rules::{FailureEffect, ends_index, failure_effect, failures_of, index_of, is_failed};
 use crate::actions::turn_context::TurnContext;
 use crate::state::facts::{
-    PodStage, SimulatedKind, is_condition_true, is_tracked, number, stage_of, text, time,
+    PodStage, SimulatedKind, count, is_condition_true, is_terminating, is_tracked, items, number,
+    stage_of, text, time,
 };
 
-/// The state of a Job during one sync.
 pub(super) struct JobSync {
     pub(super) job: Arc<Stored>,
     /// The Job's Pods that still have to be dealt with.
@@ -37,7 +37,6 @@ pub(super) struct JobSync {
     pub(super) kept: BTreeMap<i64, Arc<Stored>>,
 }
 
-/// The way in which a Job ends.
 #[derive(Debug, Clone)]
 pub(super) struct JobEnd {
     pub(super) succeeded: bool,
@@ -46,27 +45,28 @@ pub(super) struct JobEnd {
 }
 
 impl JobEnd {
-    pub(super) fn failed(reason: &str, message: &str) -> Self {
+    pub(super) fn new(succeeded: bool, reason: &str, message: &str) -> Self {
         Self {
-            succeeded: false,
+            succeeded,
             reason: reason.to_owned(),
             message: message.to_owned(),
         }
     }
 
+    pub(super) fn failed(reason: &str, message: &str) -> Self {
+        Self::new(false, reason, message)
+    }
+
     /// Returns the end that an earlier sync announced in the conditions.
     pub(super) fn announced(job: &Value) -> Option<Self> {
-        let conditions = job["status"]["conditions"].as_array()?;
         let found = |kind: &str| {
-            let mut all = conditions.iter();
-            all.find(|one| one["type"] == kind && one["status"] == "True")
+            items(&job["status"]["conditions"])
+                .find(|one| one["type"] == kind && one["status"] == "True")
         };
         let succeeded = found("SuccessCriteriaMet");
-        let condition = succeeded.or_else(|| found("FailureTarget"))?;
-        Some(Self {
-            succeeded: succeeded.is_some(),
-            ..Self::failed(text(condition, "reason"), text(condition, "message"))
-        })
+        let end = succeeded.or_else(|| found("FailureTarget"))?;
+        let (reason, message) = (text(end, "reason"), text(end, "message"));
+        Some(Self::new(succeeded.is_some(), reason, message))
     }
 }
 
@@ -103,7 +103,7 @@ impl UncountedPods {
     pub(super) fn of(job: &Value) -> Self {
         let uncounted = &job["status"]["uncountedTerminatedPods"];
         let read = |field: &str| {
-            let uids = uncounted[field].as_array().into_iter().flatten();
+            let uids = items(&uncounted[field]);
             uids.filter_map(Value::as_str).map(str::to_owned).collect()
         };
         Self {
@@ -129,7 +129,7 @@ impl UncountedPods {
 }
 
 impl TurnContext<'_> {
-    pub(super) fn sync(&mut self, job: Arc<Stored>, counted: &UncountedPods) -> JobSync {
+    pub(super) fn sync(&mut self, job: &Arc<Stored>, counted: &UncountedPods) -> JobSync {
         let cluster = self.cluster;
         let status = &job.lean()["status"];
         let owned = cluster.own(job.meta("uid"));
@@ -146,16 +146,16 @@ impl TurnContext<'_> {
         let is_ready = |pod: &&Arc<Stored>| is_condition_true(pod.lean(), "Ready");
         let ends = |pod: &&Arc<Stored>| {
             let phase = text(&pod.lean()["status"], "phase");
-            let deleted = !pod.meta("deletionTimestamp").is_empty();
+            let deleted = is_terminating(pod);
             deleted && !matches!(phase, "Succeeded" | "Failed")
         };
         let indexed = job.lean()["spec"]["completionMode"] == "Indexed";
         let mut sync = JobSync {
-            ready: count(active.iter().filter(is_ready)),
+            ready: count(active.iter().filter(is_ready).count()),
             started: 0,
-            terminating: count(pods.iter().filter(ends)),
-            succeeded: number(&status["succeeded"], 0) + count(counted.succeeded.iter()),
-            failed: number(&status["failed"], 0) + count(counted.failed.iter()),
+            terminating: count(pods.iter().filter(ends).count()),
+            succeeded: number(&status["succeeded"], 0) + count(counted.succeeded.len()),
+            failed: number(&status["failed"], 0) + count(counted.failed.len()),
             completed_before: Indexes::default(),
             completed_indexes: Indexes::default(),
             failed_indexes: None,
@@ -163,7 +163,7 @@ impl TurnContext<'_> {
             indexed,
             active,
             pods,
-            job,
+            job: Arc::clone(job),
         };
         let (mut succeeded, mut failed) = (Vec::new(), Vec::new());
         for pod in sync.pods.iter().filter(|pod| sync.is_new(pod, counted)) {
@@ -175,11 +175,8 @@ impl TurnContext<'_> {
                 failed.push(pod);
             }
         }
-        let backoff = self
-            .memory
-            .backoffs
-            .entry(sync.job.meta("uid").into())
-            .or_default();
+        let uid = sync.job.meta("uid").into();
+        let backoff = self.memory.backoffs.entry(uid).or_default();
         if !succeeded.is_empty() {
             backoff.failures = 0;
         }
@@ -188,7 +185,7 @@ impl TurnContext<'_> {
             backoff.failures = backoff.failures.saturating_add(more);
             backoff.last = self.now.tick;
         }
-        let (succeeded, failed) = (count(succeeded.iter()), count(failed.iter()));
+        let (succeeded, failed) = (count(succeeded.len()), count(failed.len()));
         sync.succeeded += succeeded;
         sync.failed += failed;
         if indexed {
@@ -212,22 +209,17 @@ fn number_indexes(sync: &mut JobSync) {
         Indexes::of(&indexes)
     };
     let before = Indexes::parse(text(status, "completedIndexes"), completions);
-    let completed_indexes = before.and(&ended(&|pod| {
-        text(&pod.lean()["status"], "phase") == "Succeeded"
-    }));
-    let failed_indexes = job.lean()["spec"]["backoffLimitPerIndex"]
-        .is_number()
-        .then(|| {
-            let before = Indexes::parse(text(status, "failedIndexes"), completions);
-            before.and(&ended(&|pod| ends_index(job.lean(), pod)))
-        });
+    let has_succeeded = |pod: &Stored| text(&pod.lean()["status"], "phase") == "Succeeded";
+    let completed_indexes = before.and(&ended(&has_succeeded));
+    let limit = &job.lean()["spec"]["backoffLimitPerIndex"];
+    let failed_indexes = limit.is_number().then(|| {
+        let before = Indexes::parse(text(status, "failedIndexes"), completions);
+        before.and(&ended(&|pod| ends_index(job.lean(), pod)))
+    });
     let mut kept: BTreeMap<i64, Arc<Stored>> = BTreeMap::new();
     if let Some(failed_indexes) = &failed_indexes {
-        let busy: BTreeSet<i64> = sync
-            .active
-            .iter()
-            .filter_map(|pod| index_of(pod.lean()))
-            .collect();
+        let busy = sync.active.iter().filter_map(|pod| index_of(pod.lean()));
+        let busy: BTreeSet<i64> = busy.collect();
         let rank = |pod: &Stored| {
             let (counted, ignored) = failures_of(pod.lean());
             counted + ignored
@@ -247,24 +239,16 @@ fn number_indexes(sync: &mut JobSync) {
         }
     }
     sync.succeeded = completed_indexes.count();
-    (
-        sync.completed_before,
-        sync.completed_indexes,
-        sync.failed_indexes,
-        sync.kept,
-    ) = (before, completed_indexes, failed_indexes, kept);
+    sync.completed_before = before;
+    sync.completed_indexes = completed_indexes;
+    sync.failed_indexes = failed_indexes;
+    sync.kept = kept;
 }
 
 /// Returns when a Job finished, in seconds since the epoch.
 pub(crate) fn finished(job: &Value) -> Option<i64> {
-    let conditions = job["status"]["conditions"].as_array()?;
-    let end = conditions.iter().find(|one| {
+    let end = items(&job["status"]["conditions"]).find(|one| {
         matches!(text(one, "type"), "Complete" | "Failed") && one["status"] == "True"
     })?;
     Some(time(&end["lastTransitionTime"]).map_or(0, jiff::Timestamp::as_second))
-}
-
-/// Returns the number of items.
-pub(super) fn count<T>(all: impl Iterator<Item = T>) -> i64 {
-    i64::try_from(all.count()).unwrap_or(i64::MAX)
 }

@@ -13,12 +13,11 @@ use steersman_store::Stored;
 
 use super::indexes::Indexes;
 use super::rules::{FailureEffect, failure_effect, index_of, is_failed};
-use super::sync::{JobEnd, JobSync, UncountedPods, count};
-use crate::actions::event_correlator::{EventContent, EventSource};
-use crate::actions::turn_context::{Component, TurnContext};
+use super::sync::{JobEnd, JobSync, UncountedPods};
+use crate::actions::turn_context::TurnContext;
 use crate::pods::owned_pods::set_condition;
 use crate::state::facts::{
-    SimulatedKey, SimulatedKind, is_condition_true, is_tracked, number, text,
+    SimulatedKind, cloned_items, count, is_condition_true, is_terminating, is_tracked, number, text,
 };
 
 /// How long a Job waits after the server refused its status.
@@ -29,7 +28,6 @@ impl TurnContext<'_> {
     /// the Job if it is reached.
     pub(super) fn write_job_status(
         &mut self,
-        key: &SimulatedKey,
         sync: &JobSync,
         (mut status, mut counted): (Value, UncountedPods),
         end: Option<JobEnd>,
@@ -39,35 +37,26 @@ impl TurnContext<'_> {
         count_released(&mut status, &mut counted, &held);
         let (released, all) = self.list_finished(sync, (&mut status, &mut counted), end.as_ref());
         if !all {
-            self.requeue(key);
+            self.requeue();
         }
         let now = self.wall();
-        let active = count(sync.active.iter()) + sync.started;
+        let active = count(sync.active.len()) + sync.started;
         put_count(&mut status, "active", active);
         status["ready"] = json!(sync.ready.max(0));
         status["terminating"] = json!(sync.terminating);
         status["uncountedTerminatedPods"] = counted.written();
-        let before = end.as_ref().map(|end| match end.succeeded {
-            true => ("SuccessCriteriaMet", end),
-            false => ("FailureTarget", end),
-        });
-        if let Some((kind, end)) =
-            before.filter(|(kind, _)| !is_condition_true(sync.job.lean(), kind))
-        {
-            let reason = (end.reason.as_str(), end.message.as_str());
-            put_condition(&mut status, condition(kind, "True", reason, &now));
+        if let Some(end) = &end {
+            let kind = if end.succeeded {
+                "SuccessCriteriaMet"
+            } else {
+                "FailureTarget"
+            };
+            if !is_condition_true(sync.job.lean(), kind) {
+                put_condition(&mut status, (kind, "True"), end.why(), &now);
+            }
         }
-        let job = Arc::clone(&sync.job);
-        if !self.write_status(
-            SimulatedKind::Job,
-            Component::Controllers,
-            &job,
-            status.clone(),
-        ) {
-            return self.requeue_at(
-                key.clone(),
-                self.now.tick.saturating_add(RETRY_AFTER_REFUSAL),
-            );
+        if !self.write_status(&sync.job, status.clone()) {
+            return self.requeue_after(RETRY_AFTER_REFUSAL);
         }
         for pod in &released {
             // Deleting the Pod may have changed it.
@@ -84,28 +73,21 @@ impl TurnContext<'_> {
         let end = end.filter(|_| settled && sync.terminating == 0);
         if let Some(end) = &end {
             let kind = if end.succeeded { "Complete" } else { "Failed" };
-            let reason = (end.reason.as_str(), end.message.as_str());
-            put_condition(&mut status, condition(kind, "True", reason, &now));
+            put_condition(&mut status, (kind, "True"), end.why(), &now);
             if end.succeeded {
                 status["completionTime"] = json!(now);
             }
         }
-        let Some(job) = self.get(SimulatedKind::Job, &key.namespace, &key.name) else {
-            return;
-        };
-        if !self.write_status(SimulatedKind::Job, Component::Controllers, &job, status) {
-            return self.requeue_at(
-                key.clone(),
-                self.now.tick.saturating_add(RETRY_AFTER_REFUSAL),
-            );
+        let Some(job) = self.object() else { return };
+        if !self.write_status(&job, status) {
+            return self.requeue_after(RETRY_AFTER_REFUSAL);
         }
         if let Some(end) = end {
-            let content = if end.succeeded {
-                EventContent::normal("Completed", "Job completed".to_owned())
+            if end.succeeded {
+                self.report(&job, "Completed", "Job completed");
             } else {
-                EventContent::warning(end.known_reason(), end.message)
-            };
-            self.event(&job, EventSource::Jobs, &content);
+                self.warn(&job, end.known_reason(), end.message);
+            }
         }
     }
 
@@ -118,7 +100,7 @@ impl TurnContext<'_> {
         end: Option<&JobEnd>,
     ) -> (Vec<Arc<Stored>>, bool) {
         let job = sync.job.lean();
-        let terminating = !sync.job.meta("deletionTimestamp").is_empty();
+        let terminating = is_terminating(&sync.job);
         let valid = |pod: &Stored| index_of(pod.lean()).filter(|at| *at < sync.completions());
         let mut pods: Vec<&Arc<Stored>> = sync.pods.iter().collect();
         pods.retain(|pod| is_tracked(pod.lean()));
@@ -174,6 +156,10 @@ impl TurnContext<'_> {
 }
 
 impl JobEnd {
+    fn why(&self) -> (&str, &str) {
+        (&self.reason, &self.message)
+    }
+
     /// Returns the reason, as one of the known constants.
     fn known_reason(&self) -> &'static str {
         const ALL: [&str; 6] = [
@@ -197,7 +183,7 @@ fn count_released(status: &mut Value, counted: &mut UncountedPods, held: &HashSe
     ] {
         let before = uids.len();
         uids.retain(|uid| held.contains(uid));
-        let released = i64::try_from(before - uids.len()).unwrap_or(0);
+        let released = count(before - uids.len());
         if released > 0 {
             let many = number(&status[field], 0).saturating_add(released);
             status[field] = json!(many);
@@ -214,21 +200,17 @@ fn put_count(status: &mut Value, field: &str, count: i64) {
     }
 }
 
-fn put_condition(status: &mut Value, condition: Value) {
-    let mut conditions = status["conditions"].as_array().cloned().unwrap_or_default();
-    set_condition(&mut conditions, condition);
-    status["conditions"] = Value::Array(conditions);
-}
-
-/// Builds a condition of a Job.
-pub(super) fn condition(
-    kind: &str,
-    holds: &str,
+pub(super) fn put_condition(
+    status: &mut Value,
+    (kind, holds): (&str, &str),
     (reason, message): (&str, &str),
     now: &str,
-) -> Value {
-    json!({
+) {
+    let condition = json!({
         "type": kind, "status": holds, "reason": reason, "message": message,
         "lastProbeTime": now, "lastTransitionTime": now,
-    })
+    });
+    let mut conditions = cloned_items(&status["conditions"]);
+    set_condition(&mut conditions, condition);
+    status["conditions"] = Value::Array(conditions);
 }
