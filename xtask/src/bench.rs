@@ -35,19 +35,10 @@ const GUIDE: [(Part, &str); 2] = [
 ];
 
 impl Part {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Server => "server",
-            Self::Cache => "cache",
-            Self::Controller => "controller",
-            Self::Load => "load",
-            Self::Kinds => "kinds",
-            Self::Options => "options",
-            Self::Scaling => "scaling",
-            Self::Steady => "steady",
-            Self::Port => "port",
-            Self::Webhooks => "webhooks",
-        }
+    /// Returns the name on the command line.
+    pub(crate) fn name(self) -> String {
+        let value = self.to_possible_value();
+        value.map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
     /// Returns whether the table can be measured against an external server.
@@ -108,7 +99,7 @@ fn each(
         say(&format!("{name}\n\n{}", table::markdown(&measured.figures)));
         // Short runs and external servers are not compared with saved results.
         let comparable = !asked.quick && asked.against.is_none();
-        if let Some(saved) = results.tables.get(name).filter(|_| comparable) {
+        if let Some(saved) = results.tables.get(&name).filter(|_| comparable) {
             for line in check::changes(&saved.figures, &measured.figures) {
                 say(&line);
             }
@@ -124,7 +115,7 @@ fn each(
             ));
         }
         if asked.write {
-            results.take(name, measured);
+            results.take(&name, measured);
             results.write(&root.join(FILE))?;
             publish(root, part, &results)?;
         }
@@ -172,7 +163,7 @@ fn measure(root: &Path, part: Part, asked: &Bench) -> Result<Measured, String> {
     let mut command = cargo::command(root);
     command
         .args(["run", "--release", "--locked", "--quiet"])
-        .args(["--package", "steersman-bench", "--", name])
+        .args(["--package", "steersman-bench", "--", &name])
         .args(asked.quick.then_some("--quick"))
         .stderr(Stdio::inherit());
     if part == Part::Steady {
@@ -218,13 +209,13 @@ fn measure(root: &Path, part: Part, asked: &Bench) -> Result<Measured, String> {
 /// Writes a table and its plots into the book.
 fn publish(root: &Path, part: Part, results: &Results) -> Result<(), String> {
     let name = part.name();
-    let Some(measured) = results.tables.get(name) else {
+    let Some(measured) = results.tables.get(&name) else {
         return Ok(());
     };
     let table = table::markdown(&measured.figures);
     let (date, machine) = (&measured.date, &measured.machine);
     let mut content = format!("{table}\nMeasured on {date} ({machine}).\n");
-    for plot in draw::plots(name) {
+    for plot in draw::plots(&name) {
         let Some(drawn) = plot.draw(&measured.figures)? else {
             continue;
         };
@@ -234,9 +225,9 @@ fn publish(root: &Path, part: Part, results: &Results) -> Result<(), String> {
         written.map_err(|error| format!("{PLOTS}/{file}: {error}"))?;
         content.push_str(&format!("\n![{title}](benchmarks/{file})\n"));
     }
-    page::write(&root.join(PAGE), name, &content)?;
+    page::write(&root.join(PAGE), &name, &content)?;
     for (_, guide) in GUIDE.iter().filter(|(shown, _)| *shown == part) {
-        page::write(&root.join(guide), name, &table)?;
+        page::write(&root.join(guide), &name, &table)?;
     }
     Ok(())
 }

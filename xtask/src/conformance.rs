@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::flags::Conformance;
 use crate::one_test::OneTest;
 
 /// The test that replays the conversations.
@@ -17,26 +18,26 @@ const PROTOBUF_TEST: OneTest = OneTest {
 /// The variable that makes the test run, and the prefix of the variables with its settings.
 const RUN: &str = "STEERSMAN_CONFORMANCE";
 
-/// Replays the conversations against the embedded server, and against a real server if `kubeconfig`
-/// names one or `KUBEBUILDER_ASSETS` holds the binaries.
+/// Replays the conversations against the embedded server, and against a real server if a kubeconfig names one or
+/// `KUBEBUILDER_ASSETS` holds the binaries; or compares recorded objects in protobuf with their JSON, in both directions.
 ///
 /// # Errors
 /// Fails if cargo could not be started, a path does not exist, or cases differ; the test prints the
-/// differences. On Unix the test replaces this process, and its exit code reports differences.
-pub(crate) fn run(
-    root: &Path,
-    kubeconfig: Option<&Path>,
-    filter: Option<&str>,
-    cases: Option<&Path>,
-) -> Result<(), String> {
+/// differences. On Unix the test of conversations replaces this process, and its exit code reports differences.
+pub(crate) fn run(root: &Path, asked: &Conformance) -> Result<(), String> {
+    if let Some(cases) = &asked.protobuf {
+        let variable = "STEERSMAN_PROTOBUF_CASES".to_owned();
+        let variables = [(variable, absolute(cases)?.into())];
+        return PROTOBUF_TEST.run(root, variables, "the encodings differ");
+    }
     let mut variables = vec![(RUN.to_owned(), "1".into())];
     // The test runs in another folder, so the paths are made absolute.
-    for (variable, path) in [("KUBECONFIG", kubeconfig), ("CASES", cases)] {
+    for (variable, path) in [("KUBECONFIG", &asked.kubeconfig), ("CASES", &asked.cases)] {
         if let Some(path) = path {
             variables.push((format!("{RUN}_{variable}"), absolute(path)?.into()));
         }
     }
-    if let Some(filter) = filter {
+    if let Some(filter) = &asked.filter {
         variables.push((format!("{RUN}_FILTER"), filter.into()));
     }
     // An interrupt must reach the test, so that it removes its objects from a real server.
@@ -48,18 +49,6 @@ pub(crate) fn run(
         variables,
         "a server answered differently than recorded",
     )
-}
-
-/// Compares recorded objects in protobuf with their JSON, in both directions.
-///
-/// # Errors
-/// Fails if cargo could not be started, the folder does not exist, or objects differ; the test prints the differences.
-pub(crate) fn run_protobuf(root: &Path, cases: &Path) -> Result<(), String> {
-    let variables = [(
-        "STEERSMAN_PROTOBUF_CASES".to_owned(),
-        absolute(cases)?.into(),
-    )];
-    PROTOBUF_TEST.run(root, variables, "the encodings differ")
 }
 
 pub(crate) fn absolute(path: &Path) -> Result<PathBuf, String> {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::conformance::absolute;
+use crate::flags::Corpus;
 use crate::one_test::OneTest;
 
 /// The test that sends the manifests.
@@ -19,17 +20,12 @@ const FOLDER: &str = "STEERSMAN_CORPUS";
 /// # Errors
 /// Fails if cargo could not be started, a path does not exist, or answers differ; the test prints the
 /// differences.
-pub(crate) fn run(
-    root: &Path,
-    folder: &Path,
-    against: Option<&Path>,
-    record: bool,
-) -> Result<(), String> {
-    let mut variables = vec![(FOLDER.to_owned(), absolute(folder)?.into())];
-    if let Some(kubeconfig) = against {
+pub(crate) fn run(root: &Path, asked: &Corpus) -> Result<(), String> {
+    let mut variables = vec![(FOLDER.to_owned(), absolute(&asked.folder)?.into())];
+    if let Some(kubeconfig) = &asked.against {
         variables.push((format!("{FOLDER}_AGAINST"), absolute(kubeconfig)?.into()));
     }
-    if record {
+    if asked.record {
         variables.push((format!("{FOLDER}_RECORD"), "1".into()));
     }
     TEST.run(

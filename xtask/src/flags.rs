@@ -28,38 +28,12 @@ pub(crate) enum Chore {
     },
     /// Replays the recorded conversations against the embedded API server, and against a real server
     /// if one is given, and prints the differences.
-    Conformance {
-        /// The kubeconfig of a real server to compare, too. Without it, the binaries in
-        /// KUBEBUILDER_ASSETS are compared if that variable is set.
-        #[arg(long, value_name = "FILE")]
-        kubeconfig: Option<PathBuf>,
-        /// Replays only cases with a path that starts with this prefix, for example `apply/`.
-        #[arg(long, value_name = "PREFIX")]
-        filter: Option<String>,
-        /// A folder with other cases: all `.json` files in it and below it.
-        #[arg(long, value_name = "DIR")]
-        cases: Option<PathBuf>,
-        /// Compares recorded objects in protobuf with their JSON instead, and prints where one differs. Each `.json`
-        /// file in DIR is a list of `{"path", "json", "protobuf"}`; the last is base64 of the whole body.
-        #[arg(long, value_name = "DIR", conflicts_with_all = ["kubeconfig", "filter", "cases"])]
-        protobuf: Option<PathBuf>,
-    },
+    Conformance(Conformance),
     /// Sends the manifests of a folder to embedded API servers, one for each folder below it, and compares
     /// the answers with the recording `answers.json` of the folder or with a second server. Definitions are
     /// sent first, then the other files by name: as an apply if the name begins with `apply`, as a dry run if
     /// it begins with `dry`. Prints the differences, and their number by class.
-    Corpus {
-        /// The folder of the manifests (`*.yaml`, `*.yml`, `*.json`).
-        #[arg(value_name = "DIR")]
-        folder: PathBuf,
-        /// The kubeconfig of the second server, for which nothing may stop the manifests: its objects of these
-        /// manifests are removed afterwards.
-        #[arg(long, value_name = "KUBECONFIG")]
-        against: Option<PathBuf>,
-        /// Writes the answers of the second server, or of the embedded one, as the recording.
-        #[arg(long)]
-        record: bool,
-    },
+    Corpus(Corpus),
     /// Writes the tables of Kubernetes' own types.
     Schemas {
         /// Fails if a table is out of date, and writes nothing.
@@ -78,38 +52,80 @@ pub(crate) enum Chore {
     Dist(Dist),
     /// Runs seeded simulations of writes, faults and subscribers, and compares informers and caches
     /// with the server.
-    Seeds {
-        /// The sort of simulation [default: all except crowds, which are large].
-        #[arg(long)]
-        of: Option<Worlds>,
-        /// The number of seeds.
-        #[arg(long, default_value_t = 10_000)]
-        count: u64,
-        /// The first seed. CI runs the seeds 0 to 499, and a dozen of crowds.
-        #[arg(long, default_value_t = 0)]
-        from: u64,
-        /// Runs one seed, for example one that failed.
-        #[arg(long, value_name = "SEED", conflicts_with_all = ["count", "from"])]
-        only: Option<u64>,
-    },
+    Seeds(Seeds),
     /// Searches for input that makes the API server, the protobuf encoding or a webhook panic or misbehave, with
     /// libFuzzer.
-    Fuzz {
-        /// Names of the targets [default: all].
-        targets: Vec<String>,
-        /// The time per target, in seconds.
-        #[arg(long, default_value_t = 60)]
-        seconds: u64,
-        /// The seed of the search: two searches from one corpus try the same inputs [default: a random one].
-        #[arg(long)]
-        seed: Option<u32>,
-        /// Runs one input instead of a search, for example an input that failed.
-        #[arg(long, value_name = "FILE")]
-        input: Option<PathBuf>,
-        /// Adds inputs that reached new code to the corpus.
-        #[arg(long)]
-        keep: bool,
-    },
+    Fuzz(Fuzz),
+}
+
+/// Flags of `cargo xtask conformance`.
+#[derive(Debug, Args)]
+pub(crate) struct Conformance {
+    /// The kubeconfig of a real server to compare, too. Without it, the binaries in
+    /// KUBEBUILDER_ASSETS are compared if that variable is set.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// Replays only cases with a path that starts with this prefix, for example `apply/`.
+    #[arg(long, value_name = "PREFIX")]
+    pub(crate) filter: Option<String>,
+    /// A folder with other cases: all `.json` files in it and below it.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cases: Option<PathBuf>,
+    /// Compares recorded objects in protobuf with their JSON instead, and prints where one differs. Each `.json`
+    /// file in DIR is a list of `{"path", "json", "protobuf"}`; the last is base64 of the whole body.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["kubeconfig", "filter", "cases"])]
+    pub(crate) protobuf: Option<PathBuf>,
+}
+
+/// Flags of `cargo xtask corpus`.
+#[derive(Debug, Args)]
+pub(crate) struct Corpus {
+    /// The folder of the manifests (`*.yaml`, `*.yml`, `*.json`).
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: PathBuf,
+    /// The kubeconfig of the second server, for which nothing may stop the manifests: its objects of these
+    /// manifests are removed afterwards.
+    #[arg(long, value_name = "KUBECONFIG")]
+    pub(crate) against: Option<PathBuf>,
+    /// Writes the answers of the second server, or of the embedded one, as the recording.
+    #[arg(long)]
+    pub(crate) record: bool,
+}
+
+/// Flags of `cargo xtask seeds`.
+#[derive(Debug, Args)]
+pub(crate) struct Seeds {
+    /// The sort of simulation [default: all except crowds, which are large].
+    #[arg(long)]
+    pub(crate) of: Option<Worlds>,
+    /// The number of seeds.
+    #[arg(long, default_value_t = 10_000)]
+    pub(crate) count: u64,
+    /// The first seed. CI runs the seeds 0 to 499, and a dozen of crowds.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) from: u64,
+    /// Runs one seed, for example one that failed.
+    #[arg(long, value_name = "SEED", conflicts_with_all = ["count", "from"])]
+    pub(crate) only: Option<u64>,
+}
+
+/// Flags of `cargo xtask fuzz`.
+#[derive(Debug, Args)]
+pub(crate) struct Fuzz {
+    /// Names of the targets [default: all].
+    pub(crate) targets: Vec<String>,
+    /// The time per target, in seconds.
+    #[arg(long, default_value_t = 60)]
+    pub(crate) seconds: u64,
+    /// The seed of the search: two searches from one corpus try the same inputs [default: a random one].
+    #[arg(long)]
+    pub(crate) seed: Option<u32>,
+    /// Runs one input instead of a search, for example an input that failed.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) input: Option<PathBuf>,
+    /// Adds inputs that reached new code to the corpus.
+    #[arg(long)]
+    pub(crate) keep: bool,
 }
 
 /// A sort of seeded simulation.

@@ -7,6 +7,8 @@ use std::thread;
 
 use parking_lot::Mutex;
 
+use crate::flags::Fuzz;
+
 /// The package of the targets.
 const PACKAGE: &str = "steersman-fuzz";
 
@@ -30,21 +32,6 @@ const TOO_SLOW: u32 = 10;
 
 /// The memory limit, in MB; an input that needs more is a finding.
 const TOO_LARGE: u32 = 2048;
-
-/// Settings of a search.
-#[derive(Debug)]
-pub(crate) struct Fuzz {
-    /// The names of the targets; empty for all.
-    pub(crate) targets: Vec<String>,
-    /// The time per target, in seconds.
-    pub(crate) seconds: u64,
-    /// The seed of the search; `None` for a random one.
-    pub(crate) seed: Option<u32>,
-    /// An input to run instead of a search.
-    pub(crate) input: Option<PathBuf>,
-    /// Whether inputs that reached new code are added to the corpus.
-    pub(crate) keep: bool,
-}
 
 /// A target with its corpus and the binary that runs it.
 #[derive(Debug, Clone)]

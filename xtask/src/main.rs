@@ -29,7 +29,6 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 use crate::flags::{Chore, Flags};
-use crate::fuzz::Fuzz;
 
 #[expect(
     clippy::print_stderr,
@@ -40,57 +39,13 @@ fn main() -> ExitCode {
     let outcome = match Flags::parse().chore {
         Chore::Tidy { rules } => tidy::run(&root, &rules),
         Chore::Ci { steps } => ci::run(&root, &steps),
-        Chore::Conformance {
-            kubeconfig,
-            filter,
-            cases,
-            protobuf: None,
-        } => conformance::run(
-            &root,
-            kubeconfig.as_deref(),
-            filter.as_deref(),
-            cases.as_deref(),
-        ),
-        Chore::Conformance {
-            protobuf: Some(cases),
-            ..
-        } => conformance::run_protobuf(&root, &cases),
-        Chore::Corpus {
-            folder,
-            against,
-            record,
-        } => corpus::run(&root, &folder, against.as_deref(), record),
+        Chore::Conformance(asked) => conformance::run(&root, &asked),
+        Chore::Corpus(asked) => corpus::run(&root, &asked),
         Chore::Schemas { check, go } => schemas::run(&root, check, go.as_deref()),
         Chore::Bench(asked) => bench::run(&root, &asked),
         Chore::Dist(asked) => dist::run(&root, &asked),
-        Chore::Seeds {
-            of,
-            count,
-            from,
-            only,
-        } => {
-            let range = match only {
-                Some(seed) => seed..seed.saturating_add(1),
-                None => from..from.saturating_add(count),
-            };
-            seeds::run(&root, of, &range)
-        }
-        Chore::Fuzz {
-            targets,
-            seconds,
-            seed,
-            input,
-            keep,
-        } => fuzz::run(
-            &root,
-            &Fuzz {
-                targets,
-                seconds,
-                seed,
-                input,
-                keep,
-            },
-        ),
+        Chore::Seeds(asked) => seeds::run(&root, &asked),
+        Chore::Fuzz(asked) => fuzz::run(&root, &asked),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,9 +1,8 @@
 //! Runs seeded simulations with more seeds than the tests try.
 
-use std::ops::Range;
 use std::path::Path;
 
-use crate::flags::Worlds;
+use crate::flags::{Seeds, Worlds};
 use crate::one_test::OneTest;
 
 /// The environment variable with the range of seeds.
@@ -13,9 +12,13 @@ const SEEDS: &str = "STEERSMAN_SEEDS";
 ///
 /// # Errors
 /// Fails if cargo could not be started or a seed fails; the test prints the reason itself.
-pub(crate) fn run(root: &Path, of: Option<Worlds>, seeds: &Range<u64>) -> Result<(), String> {
-    let range = format!("{}..{}", seeds.start, seeds.end);
-    let sorts = match of {
+pub(crate) fn run(root: &Path, asked: &Seeds) -> Result<(), String> {
+    let (from, end) = match asked.only {
+        Some(seed) => (seed, seed.saturating_add(1)),
+        None => (asked.from, asked.from.saturating_add(asked.count)),
+    };
+    let range = format!("{from}..{end}");
+    let sorts = match asked.of {
         Some(sort) => vec![sort],
         // Simulations of crowds are large and slow; a few of them are enough.
         None => vec![

@@ -3,8 +3,8 @@
 //! `cargo test -p xtask` runs every rule on this repository, and each rule has unit tests on small
 //! trees in which it must fail.
 
-mod tree;
 mod lexer;
+mod tree;
 mod layers;
 mod roles;
 mod modules;
@@ -32,25 +32,28 @@ type Rule = fn(&Tree) -> Vec<Violation>;
 
 /// All rules over files, each with the name that its messages carry.
 ///
-/// The rule `layers` is missing here because it reads the output of `cargo metadata`, too.
+/// The rule [`LAYERS`] is missing here because it reads the output of `cargo metadata`, too.
 const RULES: &[(&str, Rule)] = &[
-    (roles::RULE, roles::check),
-    (modules::RULE, modules::check),
-    (sizes::RULE, sizes::check),
-    (folders::RULE, folders::check),
-    (manifests::RULE, manifests::check),
-    (hygiene::RULE, hygiene::check),
-    (cancel::RULE, cancel::check),
-    (docs::RULE, docs::check),
-    (log_lines::RULE, log_lines::check),
-    (glossary::RULE, glossary::check),
-    (path::RULE, path::check),
-    (invariants::RULE, invariants::check),
-    (types::RULE, types::check),
-    (banners::RULE, banners::check),
-    (labels::RULE, labels::check),
-    (wording::RULE, wording::check),
+    ("roles", roles::check),
+    ("modules", modules::check),
+    ("sizes", sizes::check),
+    ("folders", folders::check),
+    ("manifests", manifests::check),
+    ("hygiene", hygiene::check),
+    ("cancel", cancel::check),
+    ("docs", docs::check),
+    ("log_lines", log_lines::check),
+    ("glossary", glossary::check),
+    ("path", path::check),
+    ("invariants", invariants::check),
+    ("types", types::check),
+    ("banners", banners::check),
+    ("labels", labels::check),
+    ("wording", wording::check),
 ];
+
+/// The name of the rule about the dependencies of packages.
+const LAYERS: &str = "layers";
 
 /// Checks the repository at `root` against the rules named in `rules`, or against all rules if
 /// `rules` is empty.
@@ -61,7 +64,7 @@ pub(crate) fn run(root: &Path, rules: &[String]) -> Result<(), String> {
     let known: Vec<&str> = RULES
         .iter()
         .map(|(name, _)| *name)
-        .chain([layers::RULE])
+        .chain([LAYERS])
         .collect();
     if let Some(unknown) = rules.iter().find(|rule| !known.contains(&rule.as_str())) {
         return Err(format!(
@@ -72,27 +75,20 @@ pub(crate) fn run(root: &Path, rules: &[String]) -> Result<(), String> {
     let wanted = |name: &str| rules.is_empty() || rules.iter().any(|rule| rule == name);
     let tree = Tree::read(root)?;
     let mut found = Vec::new();
-    if wanted(layers::RULE) {
-        found.extend(layers::check(&tree, &layers::packages(root)?));
+    if wanted(LAYERS) {
+        let violations = layers::check(&tree, &layers::packages(root)?);
+        found.extend(violations.iter().map(|one| one.of_rule(LAYERS)));
     }
-    for (name, rule) in RULES {
-        if wanted(name) {
-            found.extend(rule(&tree));
-        }
+    for (name, rule) in RULES.iter().filter(|(name, _)| wanted(name)) {
+        found.extend(rule(&tree).iter().map(|one| one.of_rule(name)));
     }
-    report(&found)
-}
-
-/// Joins all violations into one message with one line per violation.
-fn report(found: &[Violation]) -> Result<(), String> {
     if found.is_empty() {
         return Ok(());
     }
-    let lines: Vec<String> = found.iter().map(ToString::to_string).collect();
     Err(format!(
         "{}\nviolations of the repository's rules: {}",
-        lines.join("\n"),
-        lines.len()
+        found.join("\n"),
+        found.len()
     ))
 }
 

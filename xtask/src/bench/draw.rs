@@ -1,5 +1,7 @@
 //! Draws figures over numbers of objects, or over seconds, as SVG.
 
+use std::ops::Range;
+
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{Ranged, ValueFormatter};
 use plotters::coord::types::RangedCoordf64;
@@ -108,13 +110,13 @@ impl Plot {
         let low = points().map(|point| point.1).fold(high, least);
         let mut text = String::new();
         let area = SVGBackend::with_string(&mut text, SIZE).into_drawing_area();
-        let drawn = if self.logarithmic {
+        let (across, up) = if self.logarithmic {
             let low = if low > 0.0 { low } else { high / 1e6 };
-            let (across, up) = (narrow..wide * 1.1, low * 0.8..high * 1.3);
-            self.on_logarithmic_axes(&area, (across, up), &lines)
+            (narrow..wide * 1.1, low * 0.8..high * 1.3)
         } else {
-            self.on_linear_axes(&area, (wide * 1.02, high * 1.05), &lines)
+            (0.0..wide * 1.02, 0.0..high * 1.05)
         };
+        let drawn = self.chart(&area, (across, up), &lines);
         drop(area);
         drawn.map_err(|problem| format!("{}: {problem}", self.file))?;
         Ok(Some(text.trim_end().to_owned() + "\n"))
@@ -154,40 +156,27 @@ impl Plot {
         lines
     }
 
-    fn on_linear_axes(
+    fn chart(
         &self,
         area: &Area<'_>,
-        (wide, high): (f64, f64),
+        (across, up): (Range<f64>, Range<f64>),
         lines: &[Line],
     ) -> Result<(), String> {
         area.fill(&WHITE).map_err(text)?;
         let mut builder = ChartBuilder::on(area);
-        self.frame(&mut builder);
-        let chart = builder.build_cartesian_2d(0.0..wide, 0.0..high);
-        let mut chart: ChartContext<'_, _, Cartesian2d<RangedCoordf64, RangedCoordf64>> =
-            chart.map_err(text)?;
-        fill(&mut chart, self.axis, lines)
-    }
-
-    fn on_logarithmic_axes(
-        &self,
-        area: &Area<'_>,
-        (across, up): (std::ops::Range<f64>, std::ops::Range<f64>),
-        lines: &[Line],
-    ) -> Result<(), String> {
-        area.fill(&WHITE).map_err(text)?;
-        let mut builder = ChartBuilder::on(area);
-        self.frame(&mut builder);
-        let chart = builder.build_cartesian_2d(across.log_scale(), up.log_scale());
-        fill(&mut chart.map_err(text)?, self.axis, lines)
-    }
-
-    fn frame(&self, builder: &mut ChartBuilder<'_, '_, SVGBackend<'_>>) {
         builder
             .caption(self.title, ("sans-serif", 18))
             .margin(14)
             .x_label_area_size(36)
             .y_label_area_size(64);
+        if self.logarithmic {
+            let chart = builder.build_cartesian_2d(across.log_scale(), up.log_scale());
+            return fill(&mut chart.map_err(text)?, self.axis, lines);
+        }
+        let chart = builder.build_cartesian_2d(across, up);
+        let mut chart: ChartContext<'_, _, Cartesian2d<RangedCoordf64, RangedCoordf64>> =
+            chart.map_err(text)?;
+        fill(&mut chart, self.axis, lines)
     }
 }
 

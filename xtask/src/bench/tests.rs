@@ -235,7 +235,7 @@ fn the_book_has_marks_for_every_table() {
     use clap::ValueEnum as _;
     let page = include_str!("../../../docs/benchmarks.md");
     for part in Part::value_variants() {
-        page::replace(page, part.name(), "").unwrap();
+        page::replace(page, &part.name(), "").unwrap();
     }
     let guide = include_str!("../../../crates/framework/steersman/guide/memory.md");
     page::replace(guide, "options", "").unwrap();
@@ -282,7 +282,7 @@ fn a_failed_table_does_not_stop_other_tables() {
     let page = docs.join("benchmarks.md");
     let marks = |name: &str| format!("<!-- figures: {name} -->\n<!-- end of figures -->\n");
     let parts = [Part::Cache, Part::Load, Part::Kinds];
-    let empty: String = parts.iter().map(|part| marks(part.name())).collect();
+    let empty: String = parts.iter().map(|part| marks(&part.name())).collect();
     std::fs::write(&page, empty).unwrap();
     let write = Bench {
         write: true,
@@ -295,7 +295,7 @@ fn a_failed_table_does_not_stop_other_tables() {
             assert!(Results::read(&file).unwrap().tables.contains_key("cache"));
             return Err("the benchmark failed".to_owned());
         }
-        Ok(measured(vec![alone(part.name(), 1.0)]))
+        Ok(measured(vec![alone(&part.name(), 1.0)]))
     });
     assert_eq!(said.unwrap_err(), "the benchmark failed");
     let noted = Results::read(&file).unwrap();

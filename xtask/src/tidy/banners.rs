@@ -1,10 +1,7 @@
 //! The rule `banners`: a comment such as `// === impl Queue ===` names the type, trait or macro of the item behind it.
 
-use super::lexer::{Source, Token, is_word, line, tokens};
+use super::lexer::{Source, Token, is_word, tokens};
 use super::tree::{Tree, Violation};
-
-/// The name of this rule.
-pub(crate) const RULE: &str = "banners";
 
 /// The keywords of the items that a banner may name.
 const ITEMS: &[&str] = &[
@@ -28,10 +25,8 @@ pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
         }
         let list = tokens(&source.code);
         for (at, name) in named.filter(|(at, name)| !heads(&list, *at, name)) {
-            found.push(Violation::new(
-                RULE,
-                &file.path,
-                line(&file.text, at),
+            found.push(file.violation(
+                at,
                 format!("the banner names `{name}`, and the item behind it does not"),
                 "name the type, trait or macro of that item",
             ));
@@ -68,7 +63,10 @@ mod tests {
 
     fn messages(text: &str) -> Vec<String> {
         let tree = Tree::of(&[("crates/framework/steersman-x/src/a.rs", text)]);
-        check(&tree).iter().map(ToString::to_string).collect()
+        check(&tree)
+            .iter()
+            .map(|violation| violation.of_rule("banners"))
+            .collect()
     }
 
     #[test]

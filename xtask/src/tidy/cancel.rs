@@ -3,9 +3,6 @@
 use super::lexer::Source;
 use super::tree::{File, Tree, Violation};
 
-/// The name of this rule.
-pub(crate) const RULE: &str = "cancel";
-
 /// Checks every public function of the crates that is `async` or returns `impl Future`.
 pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
     let sources = tree
@@ -36,7 +33,6 @@ fn check_file(file: &File) -> Vec<Violation> {
         let name = line.split("fn ").nth(1).unwrap_or_default();
         let name = name.split(['(', '<']).next().unwrap_or_default();
         found.push(Violation::new(
-            RULE,
             &file.path,
             at + 1,
             format!("`{name}` does not document what happens when its future is dropped"),
@@ -79,7 +75,10 @@ mod tests {
 
     fn messages(text: &str) -> Vec<String> {
         let tree = Tree::of(&[("crates/framework/steersman-x/src/a.rs", text)]);
-        check(&tree).iter().map(ToString::to_string).collect()
+        check(&tree)
+            .iter()
+            .map(|violation| violation.of_rule("cancel"))
+            .collect()
     }
 
     #[test]

@@ -2,11 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::lexer::{is_word, line};
+use super::lexer::is_word;
 use super::tree::{File, Tree, Violation, crate_name};
-
-/// The name of this rule.
-pub(crate) const RULE: &str = "docs";
 
 const ARCHITECTURE: &str = "docs/architecture.md";
 const SUMMARY: &str = "docs/SUMMARY.md";
@@ -56,8 +53,7 @@ fn paths(tree: &Tree, page: &File) -> Vec<Violation> {
     });
     missing
         .map(|(at, span)| {
-            complain(
-                page,
+            page.violation(
                 at,
                 format!("names `{span}`, which does not exist"),
                 "name a path that exists",
@@ -86,8 +82,7 @@ fn crate_names(page: &File, crates: &Crates<'_>) -> Vec<Violation> {
     }
     for (at, name) in words(&page.text).filter(|(_, word)| word.starts_with("steersman-")) {
         if !crates.contains_key(name) {
-            found.push(complain(
-                page,
+            found.push(page.violation(
                 at,
                 format!("names a crate `{name}`"),
                 "name a crate that exists",
@@ -120,8 +115,7 @@ fn modules(tree: &Tree, page: &File, crates: &Crates<'_>) -> Vec<Violation> {
                 || tree.has(&format!("{folder}/src/{module}.rs"))
         });
         if !exists {
-            found.push(complain(
-                page,
+            found.push(page.violation(
                 at,
                 format!("names `{span}`, which does not exist"),
                 "name a module that exists",
@@ -143,8 +137,7 @@ fn links(tree: &Tree, page: &File) -> Vec<Violation> {
         }
         let exists = resolve(&page.path, target).is_some_and(|path| tree.has(&path));
         if !exists {
-            found.push(complain(
-                page,
+            found.push(page.violation(
                 at,
                 format!("links to `{target}`, which does not exist"),
                 "link to a file that exists",
@@ -184,8 +177,7 @@ fn summary(tree: &Tree) -> Vec<Violation> {
     });
     pages
         .map(|page| {
-            complain(
-                summary,
+            summary.violation(
                 0,
                 format!("does not list `{page}`"),
                 "list the page in the summary",
@@ -204,8 +196,7 @@ fn architecture(tree: &Tree, crates: &Crates<'_>) -> Vec<Violation> {
         .keys()
         .filter(|name| !named.contains(*name))
         .map(|name| {
-            complain(
-                page,
+            page.violation(
                 0,
                 format!("does not name the crate `{name}`"),
                 "describe the crate",
@@ -276,11 +267,7 @@ fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
 }
 
 fn missing(path: &str) -> Violation {
-    Violation::new(RULE, path, 0, "does not exist", "write the page")
-}
-
-fn complain(page: &File, at: usize, problem: String, remedy: &str) -> Violation {
-    Violation::new(RULE, &page.path, line(&page.text, at), problem, remedy)
+    Violation::new(path, 0, "does not exist", "write the page")
 }
 
 #[cfg(test)]
@@ -304,7 +291,10 @@ mod tests {
                 "- [A](architecture.md)\n- [B](decisions/0001-a.md)",
             ),
         ]);
-        check(&tree).iter().map(ToString::to_string).collect()
+        check(&tree)
+            .iter()
+            .map(|violation| violation.of_rule("docs"))
+            .collect()
     }
 
     #[test]
@@ -353,7 +343,10 @@ mod tests {
             ("docs/architecture.md", "nothing"),
             ("docs/SUMMARY.md", ""),
         ]);
-        let said: Vec<String> = check(&tree).iter().map(ToString::to_string).collect();
+        let said: Vec<String> = check(&tree)
+            .iter()
+            .map(|violation| violation.of_rule("docs"))
+            .collect();
         assert_eq!(said.len(), 2, "{said:?}");
         assert_eq!(check(&Tree::default()).len(), 2);
     }

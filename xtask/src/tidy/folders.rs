@@ -4,9 +4,6 @@ use std::collections::BTreeMap;
 
 use super::tree::{Tree, Violation};
 
-/// The name of this rule.
-pub(crate) const RULE: &str = "folders";
-
 /// The largest number of Rust files in one folder; files of its sub-folders are not counted.
 const MOST: usize = 25;
 
@@ -25,7 +22,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
 fn too_many(folder: &str, count: usize) -> Violation {
     let problem = format!("holds {count} Rust files side by side, more than {MOST}");
     let remedy = "move files that belong together to a sub-folder";
-    Violation::new(RULE, folder, 0, problem, remedy)
+    Violation::new(folder, 0, problem, remedy)
 }
 
 #[cfg(test)]
@@ -41,7 +38,10 @@ mod tests {
         let paths: Vec<String> = direct.chain(below).collect();
         let files: Vec<(&str, &str)> = paths.iter().map(|path| (path.as_str(), "")).collect();
         let found = check(&Tree::of(&files));
-        found.iter().map(ToString::to_string).collect()
+        found
+            .iter()
+            .map(|violation| violation.of_rule("folders"))
+            .collect()
     }
 
     #[test]

@@ -7,9 +7,6 @@ use super::lexer::{Source, line, tokens};
 use super::tree::{File, Tree, Violation, crate_name};
 use super::types::{declarations, is_production};
 
-/// The name of this rule.
-pub(crate) const RULE: &str = "glossary";
-
 const PAGE: &str = "docs/glossary.md";
 
 /// The names that the crates declare outside tests.
@@ -25,12 +22,12 @@ struct Declared<'a> {
 /// crates. Names in parentheses behind the word replace the word.
 pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
     let Some(page) = tree.get(PAGE) else {
-        return vec![Violation::new(RULE, PAGE, 0, "does not exist", "write it")];
+        return vec![Violation::new(PAGE, 0, "does not exist", "write it")];
     };
     let declared = declared(tree);
     let mut found = Vec::new();
     let mut complain = |at: usize, problem: String, remedy: &str| {
-        let violation = Violation::new(RULE, PAGE, line(&page.text, at), problem, remedy);
+        let violation = Violation::new(PAGE, line(&page.text, at), problem, remedy);
         found.push(violation);
     };
     for (at, names) in entries(page).chain(columns(page)) {
@@ -128,7 +125,10 @@ mod tests {
             ("crates/framework/steersman-x/src/a.rs", code),
             ("docs/glossary.md", page),
         ]);
-        check(&tree).iter().map(ToString::to_string).collect()
+        check(&tree)
+            .iter()
+            .map(|violation| violation.of_rule("glossary"))
+            .collect()
     }
 
     #[test]

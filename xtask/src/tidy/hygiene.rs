@@ -1,10 +1,7 @@
 //! The rule `hygiene`: no ignored tests, no allowed lints, no postponed work, and no home folders.
 
-use super::lexer::{Source, Token, is_word, line, tokens};
+use super::lexer::{Source, Token, is_word, tokens};
 use super::tree::{File, Tree, Violation};
-
-/// The name of this rule.
-pub(crate) const RULE: &str = "hygiene";
 
 /// Home folders. Each is written in two pieces so that this file passes the rule itself.
 const HOMES: &[&str] = &[
@@ -31,8 +28,7 @@ fn check_rust(file: &File) -> Vec<Violation> {
     for token in tokens(&source.comments) {
         if LATER.contains(&token.text) {
             let problem = format!("a comment says `{}`", token.text);
-            found.push(complain(
-                file,
+            found.push(file.violation(
                 token.at,
                 problem,
                 "do the work, or state what is absent and why",
@@ -41,7 +37,7 @@ fn check_rust(file: &File) -> Vec<Violation> {
     }
     for (at, phrase) in source.comments.match_indices(PROVISIONAL) {
         let problem = format!("a comment says `{phrase}`");
-        found.push(complain(file, at, problem, "state what holds, and why"));
+        found.push(file.violation(at, problem, "state what holds, and why"));
     }
     found
 }
@@ -77,7 +73,7 @@ fn attributes(file: &File, list: &[Token<'_>]) -> Vec<Violation> {
                 ),
                 _ => continue,
             };
-            found.push(complain(file, token.at, problem.to_owned(), remedy));
+            found.push(file.violation(token.at, problem.to_owned(), remedy));
         }
     }
     found
@@ -91,18 +87,13 @@ fn homes(file: &File) -> Vec<Violation> {
     });
     free.map(|(at, home)| {
         let problem = format!("names a folder below `{home}`");
-        complain(
-            file,
+        file.violation(
             at,
             problem,
             "take the path from the environment or relative to the package",
         )
     })
     .collect()
-}
-
-fn complain(file: &File, at: usize, problem: String, remedy: &str) -> Violation {
-    Violation::new(RULE, &file.path, line(&file.text, at), problem, remedy)
 }
 
 #[cfg(test)]

@@ -5,9 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::lexer::{Source, line};
 use super::tree::{File, Tree, Violation};
 
-/// The name of this rule.
-pub(crate) const RULE: &str = "invariants";
-
 const PAGE: &str = "docs/invariants.md";
 
 /// Prefixes of external identifiers that look like the number of an invariant.
@@ -22,7 +19,7 @@ type Citations = BTreeMap<String, (String, usize)>;
 /// Compares the list with the citations in crates, examples and documents.
 pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
     let Some(page) = tree.get(PAGE) else {
-        return vec![complain(
+        return vec![Violation::new(
             PAGE,
             0,
             "does not exist".to_owned(),
@@ -71,13 +68,13 @@ pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
         for (citing, what, remedy) in ends {
             if !citing.contains(id) {
                 let problem = format!("no {what} cites {id}");
-                found.push(complain(PAGE, *line, problem, remedy));
+                found.push(Violation::new(PAGE, *line, problem, remedy));
             }
         }
     }
     for (id, (path, line)) in cited.iter().filter(|(id, _)| !listed.contains_key(*id)) {
         let problem = format!("cites {id}, which is not listed");
-        found.push(complain(
+        found.push(Violation::new(
             path,
             *line,
             problem,
@@ -100,7 +97,7 @@ fn list(page: &File) -> (BTreeMap<String, usize>, Vec<Violation>) {
         };
         if ids(id).map(|(_, id)| id).ne([id]) {
             let problem = format!("`{id}` is not an id");
-            found.push(complain(
+            found.push(Violation::new(
                 PAGE,
                 index + 1,
                 problem,
@@ -110,7 +107,7 @@ fn list(page: &File) -> (BTreeMap<String, usize>, Vec<Violation>) {
         }
         if !sentence.ends_with('.') {
             let problem = format!("the text of {id} is not a sentence");
-            found.push(complain(
+            found.push(Violation::new(
                 PAGE,
                 index + 1,
                 problem,
@@ -119,7 +116,7 @@ fn list(page: &File) -> (BTreeMap<String, usize>, Vec<Violation>) {
         }
         if listed.insert(id.to_owned(), index + 1).is_some() {
             let problem = format!("{id} is listed twice");
-            found.push(complain(
+            found.push(Violation::new(
                 PAGE,
                 index + 1,
                 problem,
@@ -149,10 +146,6 @@ fn ids(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-fn complain(path: &str, line: usize, problem: String, remedy: &str) -> Violation {
-    Violation::new(RULE, path, line, problem, remedy)
-}
-
 #[cfg(test)]
 mod tests {
     use super::{Tree, check, ids};
@@ -164,7 +157,10 @@ mod tests {
             ("crates/framework/steersman-x/tests/it/a.rs", test),
             ("docs/invariants.md", list),
         ]);
-        check(&tree).iter().map(ToString::to_string).collect()
+        check(&tree)
+            .iter()
+            .map(|violation| violation.of_rule("invariants"))
+            .collect()
     }
 
     #[test]

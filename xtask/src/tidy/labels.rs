@@ -4,11 +4,8 @@
 //! names in production files that name the crate `prometheus`: slices of texts, such as `&["name", "verb"]`, and
 //! `const_label("name", …)`. The arguments of `with_label_values` are values and not checked.
 
-use super::lexer::{Source, line};
+use super::lexer::Source;
 use super::tree::{File, Tree, Violation};
-
-/// The name of this rule.
-pub(crate) const RULE: &str = "labels";
 
 /// The labels, each with a bounded number of values.
 const LABELS: &[&str] = &[
@@ -67,10 +64,8 @@ pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
             if source.in_test(at) || LABELS.contains(&label) {
                 continue;
             }
-            found.push(Violation::new(
-                RULE,
-                &file.path,
-                line(&file.text, at),
+            found.push(file.violation(
+                at,
                 format!("a metric has the label `{label}`"),
                 "use a label of the list in xtask/src/tidy/labels.rs; a label never holds the name of an object",
             ));
@@ -124,7 +119,10 @@ mod tests {
 
     fn messages(text: &str) -> Vec<String> {
         let tree = Tree::of(&[("crates/framework/steersman-x/src/metrics.rs", text)]);
-        check(&tree).iter().map(ToString::to_string).collect()
+        check(&tree)
+            .iter()
+            .map(|violation| violation.of_rule("labels"))
+            .collect()
     }
 
     #[test]

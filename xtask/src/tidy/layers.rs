@@ -7,9 +7,6 @@ use cargo_metadata::{DependencyKind, MetadataCommand};
 use super::lexer::line;
 use super::tree::{File, Tree, Violation};
 
-/// The name of this rule.
-pub(crate) const RULE: &str = "layers";
-
 /// The page with the table of ranks.
 const PAGE: &str = "docs/architecture.md";
 
@@ -88,8 +85,16 @@ const WRAPPED: &[(&str, &[&str])] = &[
     ("kube", &[]),
 ];
 
-/// Packages of this workspace that an example may depend on.
-const EXAMPLES: &[&str] = &["steersman", "steersman-harness", "steersman-testenv"];
+/// Packages of this workspace that an example without a row may depend on.
+const EXAMPLES: &[&str] = &[
+    "example-program",
+    "steersman",
+    "steersman-harness",
+    "steersman-testenv",
+];
+
+/// The crate of the framework that operators depend on.
+const FACADE: &str = "steersman";
 
 /// The only crate of the framework that crates of the server may depend on.
 const SHARED: &str = "steersman-protobuf";
@@ -129,7 +134,7 @@ pub(crate) fn packages(root: &Path) -> Result<Vec<Package>, String> {
 /// Checks the table of ranks, and every package against it.
 pub(crate) fn check(tree: &Tree, packages: &[Package]) -> Vec<Violation> {
     let Some(page) = tree.get(PAGE) else {
-        return vec![Violation::new(RULE, PAGE, 0, "does not exist", "write it")];
+        return vec![Violation::new(PAGE, 0, "does not exist", "write it")];
     };
     let rows = rows(page);
     let mut found = check_rows(&rows, packages);
@@ -161,7 +166,7 @@ fn rows(page: &File) -> Vec<Row> {
 }
 
 /// Returns the names of packages in a cell such as "cache, object, and `kube-client`"; those in backticks are no
-/// packages of this workspace.
+/// packages of this workspace. The facade has its whole name.
 fn may_depend_on(cell: &str) -> Option<Vec<String>> {
     let names = match cell {
         "all of them" => return None,
@@ -170,7 +175,11 @@ fn may_depend_on(cell: &str) -> Option<Vec<String>> {
     };
     let names = names.split(", ").filter(|name| !name.is_empty());
     let ours = names.filter(|name| !name.ends_with('`'));
-    Some(ours.map(|name| format!("steersman-{name}")).collect())
+    let name = |name: &str| match name {
+        FACADE => name.to_owned(),
+        name => format!("steersman-{name}"),
+    };
+    Some(ours.map(name).collect())
 }
 
 /// Checks that a row names only packages of lower rank on which its package depends.
@@ -179,7 +188,7 @@ fn check_rows(rows: &[Row], packages: &[Package]) -> Vec<Violation> {
     for row in rows {
         let mut complain = |problem: String, remedy: &str| {
             let problem = format!("`{}` {problem}", row.name);
-            found.push(Violation::new(RULE, PAGE, row.line, problem, remedy));
+            found.push(Violation::new(PAGE, row.line, problem, remedy));
         };
         let Some(package) = packages.iter().find(|package| package.name == row.name) else {
             complain("is no package".to_owned(), "remove the row");
@@ -208,9 +217,8 @@ fn check_rows(rows: &[Row], packages: &[Package]) -> Vec<Violation> {
 
 /// Checks the dependencies of a package.
 fn check_package(package: &Package, rows: &[Row], packages: &[Package]) -> Vec<Violation> {
-    let complain = |problem: String, remedy: String| {
-        Violation::new(RULE, &package.manifest, 0, problem, remedy)
-    };
+    let complain =
+        |problem: String, remedy: String| Violation::new(&package.manifest, 0, problem, remedy);
     let Some(allowed) = allowed(package, rows) else {
         let problem = format!("`{}` has no rank", package.name);
         let remedy = format!("add a row to the table of ranks in {PAGE}");
@@ -232,14 +240,12 @@ fn check_package(package: &Package, rows: &[Row], packages: &[Package]) -> Vec<V
 /// the package has no rank.
 fn allowed(package: &Package, rows: &[Row]) -> Option<Option<Vec<String>>> {
     let names = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect());
-    if package.manifest.starts_with("examples/") {
-        return Some(names(EXAMPLES));
+    match rows.iter().find(|row| row.name == package.name) {
+        Some(row) => Some(row.may.clone()),
+        None if package.manifest.starts_with("examples/") => Some(names(EXAMPLES)),
+        None if package.name == "xtask" => Some(names(&[])),
+        None => None,
     }
-    if package.name == "xtask" {
-        return Some(names(&[]));
-    }
-    let row = rows.iter().find(|row| row.name == package.name)?;
-    Some(row.may.clone())
 }
 
 /// Returns the folder below `crates` that holds a package: `framework`, `server` or `tools`.
@@ -351,7 +357,10 @@ mod tests {
     fn messages(page: &str, packages: &[Package]) -> Vec<String> {
         let tree = Tree::of(&[(super::PAGE, page)]);
         let found = check(&tree, packages);
-        found.iter().map(ToString::to_string).collect()
+        found
+            .iter()
+            .map(|violation| violation.of_rule("layers"))
+            .collect()
     }
 
     /// Returns the violations of a workspace in which `name` depends on `dependency`, too.

@@ -1,11 +1,8 @@
 //! The rule `log_lines`: a log line that a page quotes is a message that the code logs at that level.
 
 use super::docs::spans;
-use super::lexer::{Source, line};
+use super::lexer::{Source, close, tokens};
 use super::tree::{File, Tree, Violation};
-
-/// The name of this rule.
-pub(crate) const RULE: &str = "log_lines";
 
 /// The levels of quoted lines, with the macro of each.
 const LEVELS: [(&str, &str); 3] = [("WARN ", "warn"), ("INFO ", "info"), ("ERROR ", "error")];
@@ -37,10 +34,8 @@ pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
                 .iter()
                 .any(|call| call.level == quote.level && has(&call.literals, &quote.parts));
             if !is_logged {
-                found.push(Violation::new(
-                    RULE,
-                    &page.path,
-                    line(&page.text, quote.at),
+                found.push(page.violation(
+                    quote.at,
                     format!("quotes {:?}, which no `{}!` logs", quote.parts, quote.level),
                     "quote the message of the code, with its level",
                 ));
@@ -103,33 +98,19 @@ fn fields_begin(text: &str) -> usize {
 /// Returns the calls of log macros in a file.
 fn calls(text: &str) -> Vec<Call> {
     let source = Source::of(text);
-    let mut found = Vec::new();
-    for (_, level) in LEVELS {
-        let macro_call = format!("{level}!(");
-        for (at, _) in source.code.match_indices(&macro_call) {
-            let open = at + macro_call.len() - 1;
-            let end = closing(&source.code, open);
-            found.push(Call {
-                level: level.to_owned(),
-                literals: joined(&source.literals[open..end]),
-            });
-        }
-    }
-    found
-}
-
-/// Returns the offset of the bracket that closes the one at `open`.
-fn closing(code: &str, open: usize) -> usize {
-    let mut depth = 0_usize;
-    for (at, char) in code[open..].char_indices() {
-        match char {
-            '(' => depth += 1,
-            ')' if depth == 1 => return open + at,
-            ')' => depth -= 1,
-            _ => {}
-        }
-    }
-    code.len()
+    let list = tokens(&source.code);
+    let text = |index: usize| list.get(index).map_or("", |token| token.text);
+    let starts = (0..list.len()).filter(|at| text(at + 1) == "!" && text(at + 2) == "(");
+    let calls = starts.filter_map(|at| {
+        let (_, level) = LEVELS.iter().find(|(_, level)| *level == text(at))?;
+        let end = close(&list, at + 2);
+        let end = list.get(end).map_or(source.literals.len(), |next| next.at);
+        Some(Call {
+            level: (*level).to_owned(),
+            literals: joined(&source.literals[list[at].at..end]),
+        })
+    });
+    calls.collect()
 }
 
 /// Joins the lines of literals, as the compiler does after a backslash, and drops their escapes.

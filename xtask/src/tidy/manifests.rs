@@ -4,9 +4,6 @@ use toml::{Table, Value};
 
 use super::tree::{File, Tree, Violation, crate_name};
 
-/// The name of this rule.
-pub(crate) const RULE: &str = "manifests";
-
 /// Keys of `[package]` that every package inherits from the workspace.
 const INHERITED: &[&str] = &["version", "edition", "rust-version", "license"];
 
@@ -50,29 +47,35 @@ fn head(package: &str, file: &File, manifest: &Table) -> Vec<Violation> {
         workspace.and_then(Value::as_bool) == Some(true)
     };
     let text = |key: &str| head.get(key).and_then(Value::as_str).unwrap_or_default();
-    let mut checks = Checks::new(file);
+    let mut found = Vec::new();
+    // Adds a violation at the key unless the condition holds.
+    let mut require = |holds: bool, key: &str, problem: &str, remedy: &str| {
+        if !holds {
+            found.push(complain(file, key, problem.to_owned(), remedy));
+        }
+    };
     for key in INHERITED {
-        checks.require(
+        require(
             inherits(head.get(*key)),
             key,
             &format!("does not inherit `{key}` from the workspace"),
             &format!("write `{key}.workspace = true`"),
         );
     }
-    checks.require(
+    require(
         inherits(manifest.get("lints")),
         "[lints]",
         "does not inherit the workspace's lints",
         "write `[lints]` with `workspace = true`",
     );
-    checks.require(
+    require(
         text("description").split_whitespace().count() > 1,
         "description",
         "has no description",
         "describe the package in one sentence",
     );
     let folder = package.rsplit('/').next().unwrap_or(package);
-    checks.require(
+    require(
         text("name") == folder,
         "name",
         &format!(
@@ -82,29 +85,29 @@ fn head(package: &str, file: &File, manifest: &Table) -> Vec<Violation> {
         "give package and folder the same name",
     );
     let published = head.get("publish").and_then(Value::as_bool) != Some(false);
-    checks.require(
+    require(
         !published || package.starts_with("crates/"),
         "publish",
         "would be published",
         "write `publish = false`",
     );
     if published {
-        registry(&mut checks, folder, head);
-        checks.found.extend(documentation(file, manifest));
+        registry(&mut require, folder, head);
+        found.extend(documentation(file, manifest));
     }
-    checks.found
+    found
 }
 
 /// Checks the fields that a registry shows of a published package.
-fn registry(checks: &mut Checks<'_>, folder: &str, head: &Table) {
+fn registry(require: &mut impl FnMut(bool, &str, &str, &str), folder: &str, head: &Table) {
     let address = format!("https://docs.rs/{folder}");
-    checks.require(
+    require(
         head.get("documentation").and_then(Value::as_str) == Some(&address),
         "documentation",
         "does not link to its documentation",
         &format!("write `documentation = \"{address}\"`"),
     );
-    checks.require(
+    require(
         head.contains_key("readme"),
         "readme",
         "has no readme",
@@ -122,41 +125,18 @@ fn registry(checks: &mut Checks<'_>, folder: &str, head: &Table) {
             && word.starts_with(|char: char| char.is_ascii_alphanumeric())
             && word.chars().all(is_part)
     };
-    checks.require(
+    require(
         (1..=5).contains(&keywords.len()) && keywords.iter().all(is_keyword),
         "keywords",
         "has no valid `keywords`",
         "list one to five keywords of at most 20 ASCII characters each",
     );
-    checks.require(
+    require(
         (1..=5).contains(&words("categories").len()),
         "categories",
         "has no valid `categories`",
         "list one to five categories of the registry",
     );
-}
-
-/// The violations found in one manifest.
-struct Checks<'a> {
-    file: &'a File,
-    found: Vec<Violation>,
-}
-
-impl<'a> Checks<'a> {
-    fn new(file: &'a File) -> Self {
-        Self {
-            file,
-            found: Vec::new(),
-        }
-    }
-
-    /// Adds a violation at `key` unless the condition holds.
-    fn require(&mut self, holds: bool, key: &str, problem: &str, remedy: &str) {
-        if !holds {
-            let violation = complain(self.file, key, problem.to_owned(), remedy);
-            self.found.push(violation);
-        }
-    }
 }
 
 /// Checks that docs.rs can build the documentation: a package that depends on `k8s-openapi` selects
@@ -240,13 +220,7 @@ fn complain(file: &File, key: &str, problem: String, remedy: &str) -> Violation 
         .text
         .lines()
         .position(|line| !key.is_empty() && line.starts_with(key));
-    Violation::new(
-        RULE,
-        &file.path,
-        line.map_or(0, |line| line + 1),
-        problem,
-        remedy,
-    )
+    Violation::new(&file.path, line.map_or(0, |line| line + 1), problem, remedy)
 }
 
 #[cfg(test)]
@@ -293,7 +267,7 @@ workspace = true
         ];
         let said: Vec<String> = check(&Tree::of(&files))
             .iter()
-            .map(ToString::to_string)
+            .map(|violation| violation.of_rule("manifests"))
             .collect();
         said.into_iter()
             .filter(|line| line.contains("steersman-x/"))

@@ -9,9 +9,6 @@ mod paths;
 
 use self::paths::{Names, Reference};
 
-/// The name of this rule.
-pub(crate) const RULE: &str = "modules";
-
 /// A module with a file of its own.
 struct Module<'a> {
     file: &'a File,
@@ -42,15 +39,15 @@ fn check_package(tree: &Tree, package: &str) -> Vec<Violation> {
     }
     for file in tree.rust().filter(|file| file.path.starts_with(&src)) {
         if file.name() == "mod.rs" {
-            found.push(complain(
-                file,
+            found.push(Violation::new(
+                &file.path,
                 0,
                 "is a `mod.rs`",
                 "move it one level up and name it after its folder",
             ));
         } else if !reached.contains(file.path.as_str()) {
-            found.push(complain(
-                file,
+            found.push(Violation::new(
+                &file.path,
                 0,
                 "is declared by no module",
                 "declare it with `mod`, or delete it",
@@ -140,8 +137,8 @@ fn order(module: &Module<'_>, modules: &[Module<'_>]) -> Vec<Violation> {
         if let (Some(above), Some(below)) = (position(mine), position(sibling))
             && below > above
         {
-            let violation = complain(
-                module.file,
+            let violation = Violation::new(
+                &module.file.path,
                 line(&module.file.text, *at),
                 &format!(
                     "`{mine}` names `{sibling}`, which {} declares below it",
@@ -174,10 +171,6 @@ fn absolute<'a>(user: &[&'a String], to: &'a [String]) -> Option<Vec<&'a String>
         }
     }
     Some(path)
-}
-
-fn complain(file: &File, line: usize, problem: &str, remedy: &str) -> Violation {
-    Violation::new(RULE, &file.path, line, problem, remedy)
 }
 
 #[cfg(test)]

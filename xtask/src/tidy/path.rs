@@ -1,11 +1,8 @@
 //! The rule `path`: the drawing of the path of an event names files that exist and types that they declare, and enters
 //! each room once.
 
-use super::lexer::{Source, Token, line, tokens};
+use super::lexer::{Source, Token, tokens};
 use super::tree::{File, Tree, Violation};
-
-/// The name of this rule.
-pub(crate) const RULE: &str = "path";
 
 const PAGE: &str = "docs/architecture.md";
 const HEADING: &str = "## The path of one event\n";
@@ -19,12 +16,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
     };
     let Some((start, drawing)) = drawing(&page.text) else {
         let problem = format!("has no drawing under `{}`", HEADING.trim());
-        return vec![complain(
-            page,
-            0,
-            problem,
-            "draw the path in a fenced block",
-        )];
+        return vec![page.violation(0, problem, "draw the path in a fenced block")];
     };
     let mut found = Vec::new();
     let mut files = 0;
@@ -39,12 +31,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
             if rooms.last() != Some(&room) {
                 if rooms.contains(&room) {
                     let problem = format!("draws a path that enters `{room}` a second time");
-                    found.push(complain(
-                        page,
-                        at,
-                        problem,
-                        "move the file to its neighbours",
-                    ));
+                    found.push(page.violation(at, problem, "move the file to its neighbours"));
                 }
                 rooms.push(room);
             }
@@ -53,7 +40,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
     }
     if files == 0 || files > MOST {
         let problem = format!("draws a path of {files} files, not of 1 to {MOST}");
-        found.push(complain(page, start, problem, "shorten the path"));
+        found.push(page.violation(start, problem, "shorten the path"));
     }
     found
 }
@@ -87,7 +74,7 @@ fn check_row<'a>(
 ) -> Vec<Violation> {
     let Some(file) = tree.get(path) else {
         let problem = format!("draws `{path}`, which does not exist");
-        return vec![complain(page, at, problem, "draw the file that exists")];
+        return vec![page.violation(at, problem, "draw the file that exists")];
     };
     let source = Source::of(&file.text);
     let code = source.production();
@@ -100,7 +87,7 @@ fn check_row<'a>(
     missing
         .map(|name| {
             let problem = format!("draws `{name}` in `{path}`, which does not declare it");
-            complain(page, at, problem, "draw a type that the file declares")
+            page.violation(at, problem, "draw a type that the file declares")
         })
         .collect()
 }
@@ -109,10 +96,6 @@ fn declares(tokens: &[Token<'_>], name: &str) -> bool {
     tokens.windows(2).any(|pair| {
         matches!(pair[0].text, "struct" | "enum" | "trait" | "type") && pair[1].text == name
     })
-}
-
-fn complain(page: &File, at: usize, problem: String, remedy: &str) -> Violation {
-    Violation::new(RULE, &page.path, line(&page.text, at), problem, remedy)
 }
 
 #[cfg(test)]
@@ -130,7 +113,10 @@ mod tests {
             ("crates/framework/a/src/d/e.rs", ""),
             ("docs/architecture.md", &page),
         ]);
-        check(&tree).iter().map(ToString::to_string).collect()
+        check(&tree)
+            .iter()
+            .map(|violation| violation.of_rule("path"))
+            .collect()
     }
 
     #[test]

@@ -1,33 +1,7 @@
 //! The rule `roles`: the first line of a file states its role, and the role limits its content.
 
-use super::lexer::{Source, Token, line, tokens};
+use super::lexer::{Source, Token, tokens};
 use super::tree::{File, Tree, Violation};
-
-/// The name of this rule.
-pub(crate) const RULE: &str = "roles";
-
-/// The role of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Role {
-    /// Types and constructors.
-    Words,
-    /// Decides; neither waits nor reads a clock, and holds no lock.
-    Machine,
-    /// Waits; decides nothing.
-    Driver,
-    /// A type that users hold.
-    Handle,
-    /// Only declares and re-exports modules.
-    Room,
-}
-
-const ROLES: &[(&str, Role)] = &[
-    ("Words", Role::Words),
-    ("Machine", Role::Machine),
-    ("Driver", Role::Driver),
-    ("Handle", Role::Handle),
-    ("Room", Role::Room),
-];
 
 /// Checks every Rust file: its first line, and, in crates and examples, its role.
 pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
@@ -46,7 +20,7 @@ fn check_file(file: &File) -> Vec<Violation> {
             "begin with `//!` and one sentence"
         };
         let problem = "the first line does not state the purpose of the file";
-        return vec![complain(file, 1, problem, remedy)];
+        return vec![file.violation(0, problem, remedy)];
     };
     if !has_role(file) {
         return Vec::new();
@@ -54,18 +28,15 @@ fn check_file(file: &File) -> Vec<Violation> {
     let tag = summary
         .split_once(": ")
         .filter(|(_, sentence)| !sentence.trim().is_empty());
-    let role = tag.and_then(|(tag, _)| ROLES.iter().find(|(name, _)| *name == tag));
-    let Some((_, role)) = role else {
-        return vec![complain(file, 1, "the first line names no role", TAG)];
-    };
     let source = Source::of(&file.text);
     let code = source.production();
     let tokens = tokens(&code);
-    match role {
-        Role::Words => waits(file, &tokens),
-        Role::Machine => [waits(file, &tokens), locks(file, &tokens)].concat(),
-        Role::Room => items(file, &tokens),
-        Role::Driver | Role::Handle => Vec::new(),
+    match tag.unwrap_or_default().0 {
+        "Words" => waits(file, &tokens),
+        "Machine" => [waits(file, &tokens), locks(file, &tokens)].concat(),
+        "Room" => items(file, &tokens),
+        "Driver" | "Handle" => Vec::new(),
+        _ => vec![file.violation(0, "the first line names no role", TAG)],
     }
 }
 
@@ -97,9 +68,8 @@ fn waits(file: &File, tokens: &[Token<'_>]) -> Vec<Violation> {
             "tokio" | "tokio_util" | "tokio_rustls" | "tokio_stream" => token.text,
             _ => continue,
         };
-        found.push(complain(
-            file,
-            line(&file.text, token.at),
+        found.push(file.violation(
+            token.at,
             &format!("a words or machine file contains `{forbidden}`"),
             "take `now` or the awaited value as an argument, or move the waiting code to a driver",
         ));
@@ -109,18 +79,15 @@ fn waits(file: &File, tokens: &[Token<'_>]) -> Vec<Violation> {
 
 /// Finds locks in files of machines: the caller of a machine has exclusive access.
 fn locks(file: &File, tokens: &[Token<'_>]) -> Vec<Violation> {
-    let lock = tokens
-        .iter()
-        .find(|token| matches!(token.text, "parking_lot" | "Mutex" | "RwLock"));
-    let complaint = lock.map(|token| {
-        complain(
-            file,
-            line(&file.text, token.at),
-            &format!("a machine file names the lock `{}`", token.text),
-            "tag the file `Handle`, or move the locked state to a handle",
-        )
-    });
-    complaint.into_iter().collect()
+    let remedy = "tag the file `Handle`, or move the locked state to a handle";
+    let names = ["parking_lot", "Mutex", "RwLock"];
+    first_of(
+        &names,
+        file,
+        tokens,
+        "a machine file names the lock",
+        remedy,
+    )
 }
 
 /// Finds items other than modules in a room.
@@ -137,20 +104,24 @@ fn items(file: &File, tokens: &[Token<'_>]) -> Vec<Violation> {
         "macro_rules",
         "union",
     ];
-    let item = tokens.iter().find(|token| ITEMS.contains(&token.text));
-    let complaint = item.map(|token| {
-        complain(
-            file,
-            line(&file.text, token.at),
-            &format!("a room holds `{}`", token.text),
-            "move it to a file with another role, or change the role of this file",
-        )
-    });
-    complaint.into_iter().collect()
+    let remedy = "move it to a file with another role, or change the role of this file";
+    first_of(ITEMS, file, tokens, "a room holds", remedy)
 }
 
-fn complain(file: &File, line: usize, problem: &str, remedy: &str) -> Violation {
-    Violation::new(RULE, &file.path, line, problem, remedy)
+/// Finds the first of several names.
+fn first_of(
+    names: &[&str],
+    file: &File,
+    tokens: &[Token<'_>],
+    problem: &str,
+    remedy: &str,
+) -> Vec<Violation> {
+    let mut found = tokens.iter().filter(|token| names.contains(&token.text));
+    let violation = found.next().map(|token| {
+        let problem = format!("{problem} `{}`", token.text);
+        file.violation(token.at, problem, remedy)
+    });
+    violation.into_iter().collect()
 }
 
 #[cfg(test)]

@@ -3,9 +3,6 @@
 use super::lexer::{Source, line};
 use super::tree::{File, Tree, Violation};
 
-/// The name of this rule.
-pub(crate) const RULE: &str = "sizes";
-
 /// The largest number of lines of a Rust file, without its `#[cfg(test)]` items.
 const MOST: usize = 500;
 
@@ -22,7 +19,6 @@ fn check_file(file: &File) -> Option<Violation> {
     let problem = format!("has {lines} lines without its tests, more than {MOST}");
     (lines > MOST).then(|| {
         Violation::new(
-            RULE,
             &file.path,
             0,
             problem,

@@ -2,28 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use super::{RULES, Tree, layers, report, roles, run};
+use super::{Tree, run};
 
 /// Runs the named rule on the files of this repository and panics with its violations.
 fn on_this_repository(name: &str) {
-    let tree = Tree::read(&crate::repository()).expect("the repository can be read");
-    let (_, rule) = RULES
-        .iter()
-        .find(|(rule, _)| *rule == name)
-        .expect("the rule exists");
-    if let Err(found) = report(&rule(&tree)) {
+    if let Err(found) = run(&crate::repository(), &[name.to_owned()]) {
         panic!("{found}");
     }
 }
 
 #[test]
 fn crates_depend_only_on_crates_of_lower_rank_and_of_their_building() {
-    let root = crate::repository();
-    let tree = Tree::read(&root).expect("the repository can be read");
-    let packages = layers::packages(&root).expect("cargo metadata runs");
-    if let Err(found) = report(&layers::check(&tree, &packages)) {
-        panic!("{found}");
-    }
+    on_this_repository("layers");
 }
 
 #[test]
@@ -126,7 +116,7 @@ fn finished_crates_hold_no_refused_word() {
 fn an_unknown_rule_is_an_error_that_lists_the_known_rules() {
     let error = run(&crate::repository(), &["role".to_owned()]).expect_err("there is no such rule");
     assert!(
-        error.contains("`role`") && error.contains(roles::RULE),
+        error.contains("`role`") && error.contains("roles"),
         "{error}"
     );
 }

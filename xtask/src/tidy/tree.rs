@@ -1,8 +1,9 @@
 //! The files that rules read, and the violations that they report.
 
-use std::fmt;
 use std::fs;
 use std::path::Path;
+
+use super::lexer::line;
 
 /// Folders that are never read, at any depth: build output, version control, installed packages.
 const SKIPPED: &[&str] = &["target", ".git", "node_modules"];
@@ -27,6 +28,16 @@ impl File {
                 .path
                 .split('/')
                 .any(|part| part == "tests" || part == "benches")
+    }
+
+    /// Makes a violation at an offset of the file.
+    pub(crate) fn violation(
+        &self,
+        at: usize,
+        problem: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Violation {
+        Violation::new(&self.path, line(&self.text, at), problem, remedy)
     }
 
     /// Returns the last part of the path.
@@ -119,8 +130,6 @@ impl Tree {
 /// A violation of a rule: where it is, what is wrong, and how to fix it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Violation {
-    /// The name of the rule.
-    pub(crate) rule: &'static str,
     /// The path of the file, relative to the repository.
     pub(crate) path: String,
     /// The line, counted from 1; 0 if the violation concerns the whole file.
@@ -134,29 +143,29 @@ pub(crate) struct Violation {
 impl Violation {
     /// Makes a violation at a line of a file; line 0 stands for the whole file.
     pub(crate) fn new(
-        rule: &'static str,
         path: &str,
         line: usize,
         problem: impl Into<String>,
         remedy: impl Into<String>,
     ) -> Self {
         Self {
-            rule,
             path: path.to_owned(),
             line,
             problem: problem.into(),
             remedy: remedy.into(),
         }
     }
-}
 
-impl fmt::Display for Violation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.path)?;
-        if self.line > 0 {
-            write!(f, ":{}", self.line)?;
-        }
-        write!(f, ": [{}] {}; {}", self.rule, self.problem, self.remedy)
+    /// Returns the line of a message about this violation of a rule.
+    pub(crate) fn of_rule(&self, rule: &str) -> String {
+        let line = match self.line {
+            0 => String::new(),
+            line => format!(":{line}"),
+        };
+        format!(
+            "{}{line}: [{rule}] {}; {}",
+            self.path, self.problem, self.remedy
+        )
     }
 }
 
@@ -240,7 +249,10 @@ mod tests {
 
     #[test]
     fn a_violation_prints_path_line_rule_problem_and_remedy() {
-        let violation = Violation::new("sizes", "a.rs", 3, "too long", "split it");
-        assert_eq!(violation.to_string(), "a.rs:3: [sizes] too long; split it");
+        let violation = Violation::new("a.rs", 3, "too long", "split it");
+        assert_eq!(
+            violation.of_rule("sizes"),
+            "a.rs:3: [sizes] too long; split it"
+        );
     }
 }

@@ -2,11 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::lexer::{Source, Token, is_word, line, tokens};
+use super::lexer::{Source, Token, is_word, tokens};
 use super::tree::{File, Tree, Violation};
-
-/// The name of this rule.
-pub(crate) const RULE: &str = "types";
 
 /// Metaphors that are no names of types.
 const METAPHORS: &[&str] = &[
@@ -46,14 +43,13 @@ pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
         for Declaration { name, at } in declarations(&tokens(&code)) {
             if METAPHORS.contains(&name) {
                 let problem = format!("a type is named `{name}`");
-                found.push(complain(file, at, problem, "use the word of the field"));
+                found.push(file.violation(at, problem, "use the word of the field"));
             }
             let other = *first.entry((package, name.to_owned())).or_insert(file);
             // Two types of one name in one file are alternatives under `cfg`.
             if other.path != file.path {
                 let problem = format!("declares `{name}`, as {} does", other.path);
-                found.push(complain(
-                    file,
+                found.push(file.violation(
                     at,
                     problem,
                     "name each of the two types after its own idea",
@@ -105,17 +101,16 @@ pub(crate) fn declarations<'a>(list: &[Token<'a>]) -> Vec<Declaration<'a>> {
     found
 }
 
-fn complain(file: &File, at: usize, problem: String, remedy: &str) -> Violation {
-    Violation::new(RULE, &file.path, line(&file.text, at), problem, remedy)
-}
-
 #[cfg(test)]
 mod tests {
     use super::{Tree, check};
 
     fn messages(files: &[(&str, &str)]) -> Vec<String> {
         let found = check(&Tree::of(files));
-        found.iter().map(ToString::to_string).collect()
+        found
+            .iter()
+            .map(|violation| violation.of_rule("types"))
+            .collect()
     }
 
     const A: &str = "crates/framework/steersman-x/src/a.rs";

@@ -7,9 +7,6 @@ use super::docs::without_code;
 use super::lexer::{Source, is_word, line, tokens};
 use super::tree::{File, Tree, Violation};
 
-/// The name of this rule.
-pub(crate) const RULE: &str = "wording";
-
 const REFUSED: &str = include_str!("wording/refused.txt");
 
 /// A refused word or phrase.
@@ -56,7 +53,7 @@ fn check_file(file: &File, refused: &[Phrase]) -> Vec<Violation> {
     let violations = found.into_iter().map(|(at, phrase)| {
         let problem = format!("says `{}`", phrase.words.join(" "));
         let line = line(&file.text, at);
-        Violation::new(RULE, &file.path, line, problem, phrase.remedy)
+        Violation::new(&file.path, line, problem, phrase.remedy)
     });
     violations.collect()
 }
@@ -157,7 +154,10 @@ mod tests {
 
     fn messages(path: &str, text: &str) -> Vec<String> {
         let found = check(&Tree::of(&[(path, text)]));
-        found.iter().map(ToString::to_string).collect()
+        found
+            .iter()
+            .map(|violation| violation.of_rule("wording"))
+            .collect()
     }
 
     #[test]

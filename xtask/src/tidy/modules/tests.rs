@@ -14,7 +14,7 @@ fn messages(files: &[(&str, &str)]) -> Vec<String> {
         .collect();
     check(&Tree::of(&files))
         .iter()
-        .map(ToString::to_string)
+        .map(|violation| violation.of_rule("modules"))
         .collect()
 }
 
