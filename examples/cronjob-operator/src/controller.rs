@@ -8,6 +8,7 @@ use steersman::api::{DeleteOptions, Propagation};
 use steersman::client::Ensured;
 use steersman::k8s_openapi::api::batch::v1::Job;
 use steersman::object::Object as _;
+use steersman::status_conditions::{self, HasConditions as _, READY};
 use steersman::{
     Action, Context, Controller, Error, ListOptions, Manager, Reconciler, Request, client,
     predicate, report,
@@ -135,7 +136,7 @@ async fn delete_job(ctx: &Context, cron: &CronJob, job: &Job) -> Result<(), clie
 /// Records an Event if the schedule has come to another state: `kubectl describe` shows it.
 fn announce(ctx: &Context, cron: &CronJob, progress: &Progress) {
     let (reason, note) = (progress.reason(), progress.message());
-    let reported = cron.ready_condition();
+    let reported = status_conditions::find(cron.conditions(), READY);
     if reported.is_some_and(|ready| ready.reason == reason && ready.message == note) {
         return;
     }
@@ -154,10 +155,8 @@ fn announce(ctx: &Context, cron: &CronJob, progress: &Progress) {
 /// Returns the message of an error that only a user can resolve. All other errors are returned as
 /// errors.
 fn refusal(error: client::Error) -> Result<String, client::Error> {
-    let is_permanent = matches!(error, client::Error::Owner(_)) || error.is_invalid();
-    if is_permanent {
-        Ok(report(&error).to_string())
-    } else {
-        Err(error)
+    match matches!(error, client::Error::Owner(_)) || error.is_invalid() {
+        true => Ok(report(&error).to_string()),
+        false => Err(error),
     }
 }

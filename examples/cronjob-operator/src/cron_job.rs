@@ -6,7 +6,7 @@ use steersman::CustomResource;
 use steersman::k8s_openapi::api::batch::v1::JobTemplateSpec;
 use steersman::k8s_openapi::api::core::v1::ObjectReference;
 use steersman::k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use steersman::status_conditions::{self, READY};
+use steersman::status_conditions::HasConditions;
 
 /// Jobs that start by a schedule.
 #[derive(CustomResource, Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
@@ -96,12 +96,15 @@ pub struct CronJobStatus {
     pub conditions: Vec<Condition>,
 }
 
-impl CronJob {
-    /// Returns the `Ready` condition, once there is one.
-    #[must_use]
-    pub fn ready_condition(&self) -> Option<&Condition> {
-        let status = self.status.as_ref()?;
-        status_conditions::find(&status.conditions, READY)
+impl HasConditions for CronJob {
+    fn conditions(&self) -> &[Condition] {
+        self.status
+            .as_ref()
+            .map_or(&[], |status| &status.conditions)
+    }
+
+    fn conditions_mut(&mut self) -> &mut Vec<Condition> {
+        &mut self.status.get_or_insert_default().conditions
     }
 }
 

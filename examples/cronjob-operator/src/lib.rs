@@ -13,8 +13,7 @@
 //! - [`schedule`] parses schedules and finds their times; [`plan`] decides what is to be done at a
 //!   given time; [`job`] makes the Jobs; [`status`] computes the status. None of them waits.
 //! - [`controller`] is the reconciler with its watches, and the file to read if you read only one.
-//! - [`narrator`] prints what happens; [`setup`] installs the kind and the sample; [`cluster`] finds
-//!   the cluster or starts a server; [`once`] waits until Jobs have completed.
+//! - [`once`] waits until Jobs have completed.
 
 use steersman::cli::OperatorSettings;
 
@@ -24,13 +23,7 @@ pub mod job;
 pub mod plan;
 pub mod status;
 pub mod controller;
-pub mod narrator;
-pub mod setup;
-pub mod cluster;
 pub mod once;
-
-/// The error of the program.
-pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The settings of this operator below the key `operator` of its configuration file: none.
 #[derive(Debug, serde::Deserialize)]

@@ -1,16 +1,24 @@
 //! The operator's binary: finds a cluster or starts an API server, and runs the operator.
 
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Parser;
-use cronjob_operator::cluster::{self, Cluster};
-use cronjob_operator::narrator::Narrator;
-use cronjob_operator::{BoxError, Settings, controller, once, setup};
-use steersman::cli::{Console, OperatorArgs};
+use cronjob_operator::cron_job::CronJob;
+use cronjob_operator::job::{self, JobState};
+use cronjob_operator::{Settings, controller, once};
+use example_program::BoxError;
+use example_program::cluster::{Cluster, EmbeddedServer};
+use example_program::once::run_until;
+use example_program::setup::{check_served, create_if_absent, install, print_yaml};
+use example_program::story::Story;
+use steersman::cli::{Config, OperatorArgs};
+use steersman::crds::Crd;
+use steersman::k8s_openapi::api::batch::v1::Job;
+use steersman::kube_core::CustomResourceExt as _;
 use steersman::shutdown_signal;
+use steersman_testenv::apiserver::play::Speed;
 use tokio::runtime::{Builder, Runtime};
 
 /// Starts Jobs by a schedule.
@@ -19,6 +27,10 @@ use tokio::runtime::{Builder, Runtime};
 /// it starts an API server in this process, with a sample CronJob.
 #[derive(Debug, Parser)]
 #[command(version)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag of the command line"
+)]
 struct Args {
     /// Exit once each CronJob has completed some Jobs; with --embedded, minutes pass in milliseconds
     #[arg(long)]
@@ -29,14 +41,24 @@ struct Args {
     /// Start an API server in this process, even if a cluster is configured
     #[arg(long, conflicts_with_all = ["kubeconfig", "context"])]
     embedded: bool,
-    #[command(flatten)]
-    setup: setup::SetupArgs,
+    /// Install the definition of the CronJob kind first
+    #[arg(long)]
+    install: bool,
+    /// Create the sample CronJob first
+    #[arg(long)]
+    sample: bool,
+    /// Print the definition of the CronJob kind as YAML, and exit
+    #[arg(long)]
+    print_crd: bool,
     /// The file for the kubeconfig of the embedded API server, if it keeps running
     #[arg(long, default_value = "cronjob-operator.kubeconfig")]
     write_kubeconfig: PathBuf,
     #[command(flatten)]
     operator: OperatorArgs<Settings>,
 }
+
+/// The manifest of the sample.
+const SAMPLE: &str = include_str!("../manifests/sample.yaml");
 
 fn main() -> ExitCode {
     let args = Args::parse();
@@ -60,44 +82,75 @@ fn runtime(is_paused: bool) -> std::io::Result<Runtime> {
 
 async fn run(args: &Args) -> Result<(), BoxError> {
     args.operator.init_logging()?;
-    if args.setup.print_crd {
-        writeln!(std::io::stdout(), "{}", setup::definition()?)?;
-        return Ok(());
+    if args.print_crd {
+        return print_yaml(&CronJob::crd());
     }
     let config = args.operator.config()?.version(env!("CARGO_PKG_VERSION"));
-    let console = config.console();
-    let cluster = if args.embedded {
-        let file = Some(args.write_kubeconfig.as_path()).filter(|_| !args.once);
-        cluster::embedded(file, console).await?
-    } else {
-        cluster::configured(&config).await?
-    };
-    let builder = config.manager_over(cluster.client_config.clone(), "cronjob-operator");
-    let ended = operate(args, builder, &cluster, console).await;
-    if let Some(embedded) = cluster.embedded {
-        // After a failure as well: otherwise the kubeconfig would stay and name a closed port.
-        embedded.stop().await;
-    }
+    let cluster = cluster(args, &config).await?;
+    let ended = operate(args, &config, &cluster).await;
+    // After a failure as well: otherwise the kubeconfig would stay and name a closed port.
+    cluster.stop().await;
     ended
+}
+
+async fn cluster(args: &Args, config: &Config<Settings>) -> Result<Cluster, BoxError> {
+    let console = config.console();
+    // The Pod of a Job runs for five seconds.
+    let speed = Speed::brisk().complete(Duration::from_secs(5));
+    match (args.embedded, args.once) {
+        (true, true) => {
+            console.say(
+                "started an API server in this process; its clock skips the time in which nothing happens",
+            );
+            Ok(Cluster::in_process(speed))
+        }
+        (true, false) => {
+            let server = EmbeddedServer {
+                speed,
+                kubeconfig: Some(&args.write_kubeconfig),
+                hints: &["get cronjobs.batch.example.com,jobs -w"],
+            };
+            server.start(console, "").await
+        }
+        (false, _) => match Cluster::configured(config).await {
+            Err(error) if error.is_no_config() => {
+                Err(format!("{error}: name a cluster, or run again with --embedded").into())
+            }
+            found => Ok(found?),
+        },
+    }
 }
 
 /// Runs the operator until it is stopped, or with --once until Jobs have completed.
 async fn operate(
     args: &Args,
-    builder: steersman::manager::ManagerBuilder,
+    config: &Config<Settings>,
     cluster: &Cluster,
-    console: Console,
 ) -> Result<(), BoxError> {
     let clock = cluster.clock();
-    let of_manager = Arc::clone(&clock);
-    let manager = builder.clock(move || of_manager()).build()?;
-    setup::prepare(args.setup, manager.client(), args.embedded, console).await?;
+    let builder = config.manager_over(cluster.client_config.clone(), "cronjob-operator");
+    let manager = builder.clock(clock.clone()).build()?;
+    let (client, console) = (manager.client(), config.console());
+    match args.install || args.embedded {
+        true => install(client, Crd::new(&CronJob::crd()), console).await?,
+        false => check_served::<CronJob>(client, &[], "run again with --install").await?,
+    }
+    if args.sample || args.embedded {
+        let key = create_if_absent::<CronJob, _>(client, SAMPLE).await?;
+        console.say(format_args!("the sample CronJob {key} is there"));
+    }
     controller::declare(&manager)?;
-    let narrator = tokio::spawn(Narrator::listen(&manager, &clock)?.narrate(console));
+    let time = move || clock().strftime("%H:%M:%S").to_string();
+    let story = Story::new(&manager, console, time)
+        .objects::<CronJob>(|cron| format!("has the schedule {}", cron.spec.schedule))?
+        .children::<Job>(|job| match job::state(job) {
+            JobState::Active => None,
+            JobState::Complete => Some("is complete".to_owned()),
+            JobState::Failed => Some("failed".to_owned()),
+        })?;
     match args.once {
-        true => once::run(&manager, args.completed).await?,
+        true => run_until(&manager, once::until_completed(&manager, args.completed)).await?,
         false => manager.start(shutdown_signal()).await?,
     }
-    narrator.await?;
-    Ok(())
+    Ok(story.end().await?)
 }

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use steersman::CustomResource;
 use steersman::k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use steersman::status_conditions::{self, READY};
+use steersman::status_conditions::HasConditions;
 
 /// A database of the service.
 #[derive(CustomResource, Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
@@ -59,20 +59,15 @@ pub struct DatabaseStatus {
 /// The finalizer of every [`Database`], until the operator has deleted the database at the service.
 pub const FINALIZER: &str = "db.example.com/database";
 
-impl Database {
-    /// Returns the `Ready` condition, once there is one.
-    #[must_use]
-    pub fn ready_condition(&self) -> Option<&Condition> {
-        let status = self.status.as_ref()?;
-        status_conditions::find(&status.conditions, READY)
+impl HasConditions for Database {
+    fn conditions(&self) -> &[Condition] {
+        self.status
+            .as_ref()
+            .map_or(&[], |status| &status.conditions)
     }
 
-    /// Returns whether the database is as the present spec says.
-    #[must_use]
-    pub fn is_ready(&self) -> bool {
-        let observed = self.status.as_ref().and_then(|s| s.observed_generation);
-        observed == self.metadata.generation
-            && self.ready_condition().is_some_and(|c| c.status == "True")
+    fn conditions_mut(&mut self) -> &mut Vec<Condition> {
+        &mut self.status.get_or_insert_default().conditions
     }
 }
 

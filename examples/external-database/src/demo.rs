@@ -3,16 +3,18 @@
 use std::fmt::Display;
 use std::time::Duration;
 
+use example_program::BoxError;
+use example_program::demo::refused;
+use example_program::once::run_until;
 use serde_json::{Value, json};
 use steersman::kube_core::CustomResourceExt as _;
-use steersman::manager::Shutdown;
-use steersman::{CacheOptions, CancellationToken, ClientConfig, Manager};
+use steersman::{CacheOptions, ClientConfig, Manager};
 use steersman_testenv::apiserver::ApiServer;
 use steersman_testenv::eventually;
 
+use crate::controller;
 use crate::database::Database;
 use crate::service::{DatabaseClient, DatabaseService, Settings};
-use crate::{BoxError, controller};
 
 /// The interval at which the operator of the demonstration looks at the service.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -41,12 +43,17 @@ pub async fn run(say: impl Fn(&dyn Display)) -> Result<(), BoxError> {
         .build()?;
     let client = DatabaseClient::http(address);
     controller::declare(&manager, client, INTERVAL)?;
-    let stop = CancellationToken::new();
-    let running = tokio::spawn(manager.start(Shutdown::from(stop.clone())));
+    run_until(&manager, steps(say, &server, &service)).await
+}
 
+async fn steps(
+    say: impl Fn(&dyn Display),
+    server: &ApiServer,
+    service: &DatabaseService,
+) -> Result<(), BoxError> {
     server.create(orders()).map_err(refused)?;
-    has(&service, Some(10)).await?;
-    let password = password(&server, None).await?;
+    has(service, Some(10)).await?;
+    let password = password(server, None).await?;
     say(&format_args!(
         "the database {EXTERNAL} exists, and a Secret has its credentials"
     ));
@@ -54,7 +61,7 @@ pub async fn run(say: impl Fn(&dyn Display)) -> Result<(), BoxError> {
     let patch = json!({"spec": {"connections": 20}});
     let patched = server.merge_patch(DATABASES, "default", "orders", &patch);
     patched.map_err(refused)?;
-    has(&service, Some(20)).await?;
+    has(service, Some(20)).await?;
     say(&"a change of the spec reached the service");
 
     let fewer = Settings {
@@ -63,22 +70,20 @@ pub async fn run(say: impl Fn(&dyn Display)) -> Result<(), BoxError> {
     };
     let body = serde_json::to_vec(&fewer)?;
     service.with(|records| records.respond(&http::Method::PUT, &path(), &body));
-    has(&service, Some(20)).await?;
+    has(service, Some(20)).await?;
     say(&"a change at the service was seen by polling, and corrected");
 
     service.with(|records| records.respond(&http::Method::DELETE, &path(), &[]));
-    has(&service, Some(20)).await?;
-    self::password(&server, Some(&password)).await?;
+    has(service, Some(20)).await?;
+    self::password(server, Some(&password)).await?;
     say(&"a database that was lost was created anew, with new credentials");
 
     server
         .delete(DATABASES, "default", "orders")
         .map_err(refused)?;
-    has(&service, None).await?;
+    has(service, None).await?;
     say(&"the object was deleted, and the database with it");
 
-    stop.cancel();
-    running.await??;
     Ok(())
 }
 
@@ -114,8 +119,4 @@ fn orders() -> Value {
 
 fn path() -> String {
     format!("/databases/{EXTERNAL}")
-}
-
-fn refused(status: impl Display) -> BoxError {
-    status.to_string().into()
 }

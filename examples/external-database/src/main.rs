@@ -1,14 +1,15 @@
 //! Runs the operator on a cluster, or a demonstration on an embedded API server.
 
-use std::io::Write as _;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
+use example_program::BoxError;
+use example_program::setup::print_yaml;
 use external_database::database::Database;
 use external_database::service::{DatabaseClient, DatabaseService};
-use external_database::{BoxError, controller, demo};
+use external_database::{controller, demo};
 use steersman::cli::Args;
 use steersman::kube_core::CustomResourceExt as _;
 use steersman::shutdown_signal;
@@ -45,9 +46,7 @@ async fn run(program: &Program) -> Result<(), BoxError> {
         return demo::run(|step| console.say(step)).await;
     }
     if program.print_crd {
-        let definition = serde_saphyr::to_string(&Database::crd())?;
-        writeln!(std::io::stdout(), "{definition}")?;
-        return Ok(());
+        return print_yaml(&Database::crd());
     }
     program.operator.init_logging()?;
     let config = program.operator.config()?;

@@ -1,7 +1,7 @@
 //! Machine: the status of a `Database`.
 
 use jiff::Timestamp;
-use steersman::status_conditions::{self, FALSE, READY, TRUE};
+use steersman::status_conditions::{self, FALSE, HasConditions as _, READY, TRUE};
 
 use crate::credentials::secret_key;
 use crate::database::{Database, DatabaseStatus};
@@ -51,10 +51,11 @@ impl Progress {
 /// Returns the status of `database` at `now`. An unchanged state gives an unchanged status, and no request.
 #[must_use]
 pub fn status(database: &Database, progress: &Progress, now: Timestamp) -> DatabaseStatus {
-    let before = database.status.as_ref();
-    let mut conditions = before.map_or_else(Vec::new, |status| status.conditions.clone());
-    let is_ready = *progress == Progress::Available;
-    let state = if is_ready { TRUE } else { FALSE };
+    let mut conditions = database.conditions().to_vec();
+    let state = match progress {
+        Progress::Available => TRUE,
+        Progress::Unavailable { .. } | Progress::Occupied => FALSE,
+    };
     let message = progress.message(database);
     let ready =
         status_conditions::condition(database, READY, state, progress.reason(), message, now);
@@ -70,7 +71,7 @@ pub fn status(database: &Database, progress: &Progress, now: Timestamp) -> Datab
 /// Returns whether the status reports `progress` already.
 #[must_use]
 pub fn is_reported(database: &Database, progress: &Progress) -> bool {
-    let ready = database.ready_condition();
+    let ready = status_conditions::find(database.conditions(), READY);
     ready.is_some_and(|ready| {
         ready.reason == progress.reason() && ready.message == progress.message(database)
     })

@@ -2,14 +2,15 @@
 
 use std::fmt::Display;
 
+use example_program::BoxError;
+use example_program::demo::{self, refused};
+use example_program::once::run_until;
 use serde_json::{Value, json};
-use steersman::manager::Shutdown;
-use steersman::{CacheOptions, CancellationToken, ClientConfig, Manager};
+use steersman::{CacheOptions, ClientConfig, Manager};
 use steersman_testenv::apiserver::ApiServer;
-use steersman_testenv::eventually;
 
+use crate::controller;
 use crate::names::{ACCEPT, NAMESPACES, ROLE, SOURCE};
-use crate::{BoxError, controller};
 
 /// The data of the sample, in base64, before and after its change.
 const VALUES: [&str; 2] = ["Zmlyc3Q=", "c2Vjb25k"];
@@ -25,9 +26,10 @@ pub async fn run(say: impl Fn(&dyn Display), server: &ApiServer) -> Result<(), B
         .cache(controller::cache(CacheOptions::new()))
         .build()?;
     controller::declare(&manager)?;
-    let stop = CancellationToken::new();
-    let running = tokio::spawn(manager.start(Shutdown::from(stop.clone())));
+    run_until(&manager, steps(say, server)).await
+}
 
+async fn steps(say: impl Fn(&dyn Display), server: &ApiServer) -> Result<(), BoxError> {
     create(server, namespace("shop", "true"))?;
     create(server, namespace("private", "false"))?;
     create(server, source("shop,private,later"))?;
@@ -58,8 +60,6 @@ pub async fn run(say: impl Fn(&dyn Display), server: &ApiServer) -> Result<(), B
     holds(server, "private", None).await?;
     say(&"the source was deleted, and so was its last copy");
 
-    stop.cancel();
-    running.await??;
     Ok(())
 }
 
@@ -76,14 +76,7 @@ fn patch(server: &ApiServer, namespace: &str, patch: &Value) -> Result<(), BoxEr
 
 /// Waits until the copy in a namespace has this value, or until there is no copy.
 async fn holds(server: &ApiServer, namespace: &str, value: Option<&str>) -> Result<(), BoxError> {
-    let check = || {
-        let found = server.get("secrets", namespace, "token");
-        let found = found.map(|secret| secret["data"]["key"].clone());
-        let is_right = found.as_ref().and_then(Value::as_str) == value;
-        async move { is_right.then_some(()).ok_or_else(|| format!("{found:?}")) }
-    };
-    let what = format!("the copy in {namespace} is {value:?}");
-    Ok(eventually(&what, check).await?)
+    demo::holds(server, ("secrets", namespace, "token"), "key", value).await
 }
 
 fn namespace(name: &str, accept: &str) -> Value {
@@ -102,8 +95,4 @@ fn source(namespaces: &str) -> Value {
         },
         "data": {"key": VALUES[0]},
     })
-}
-
-fn refused(status: impl Display) -> BoxError {
-    status.to_string().into()
 }

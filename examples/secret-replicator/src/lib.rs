@@ -21,6 +21,3 @@ pub mod copy;
 pub mod checked;
 pub mod controller;
 pub mod demo;
-
-/// The error of the program.
-pub type BoxError = Box<dyn std::error::Error + Send + Sync>;

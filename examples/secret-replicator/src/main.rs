@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use secret_replicator::{BoxError, controller, demo};
+use example_program::BoxError;
+use secret_replicator::{controller, demo};
 use steersman::cli::Args;
 use steersman::shutdown_signal;
 use steersman_testenv::apiserver::ApiServer;

@@ -2,16 +2,14 @@
 
 use std::io::Write;
 
+use example_program::BoxError;
+use example_program::demo::{self, refused};
+use example_program::once::run_until;
 use serde_json::{Value, json};
-use steersman::manager::Shutdown;
-use steersman::{CancellationToken, ClientConfig, Manager};
+use steersman::{ClientConfig, Manager};
 use steersman_testenv::apiserver::ApiServer;
-use steersman_testenv::eventually;
 
 use crate::copier;
-
-/// The error of a run.
-pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Runs the copier, adds a cluster, removes it, and adds it again. Writes one line per step to `out`.
 ///
@@ -27,9 +25,15 @@ pub async fn run(
         .cache(copier::cache())
         .build()?;
     copier::add(&manager)?;
-    let stop = CancellationToken::new();
-    let running = tokio::spawn(manager.start(Shutdown::from(stop.clone())));
+    run_until(&manager, steps(out, hub, west, &manager)).await
+}
 
+async fn steps(
+    out: &mut (impl Write + Send),
+    hub: &ApiServer,
+    west: &ApiServer,
+    manager: &Manager,
+) -> Result<(), BoxError> {
     create(hub, "motd", "good morning")?;
     writeln!(
         out,
@@ -66,8 +70,6 @@ pub async fn run(
         "west was added again: it has the new copy, and lost the one without an original"
     )?;
 
-    stop.cancel();
-    running.await??;
     Ok(())
 }
 
@@ -96,13 +98,7 @@ fn delete(server: &ApiServer, name: &str) -> Result<(), BoxError> {
 
 /// Waits until the text of a ConfigMap is `text`, or until the ConfigMap is gone.
 async fn holds(server: &ApiServer, name: &str, text: Option<&str>) -> Result<(), BoxError> {
-    let check = || {
-        let found = server.get("configmaps", "default", name);
-        let found = found.map(|object| object["data"]["text"].clone());
-        let is_right = found.as_ref().and_then(Value::as_str) == text;
-        async move { is_right.then_some(()).ok_or_else(|| format!("{found:?}")) }
-    };
-    Ok(eventually(&format!("{name} is {text:?}"), check).await?)
+    demo::holds(server, ("configmaps", "default", name), "text", text).await
 }
 
 fn config_map(name: &str, text: &str) -> Value {
@@ -111,8 +107,4 @@ fn config_map(name: &str, text: &str) -> Value {
         "metadata": {"name": name, "namespace": "default", "labels": {"copy": "yes"}},
         "data": {"text": text},
     })
-}
-
-fn refused(status: impl std::fmt::Display) -> BoxError {
-    status.to_string().into()
 }

@@ -1,21 +1,20 @@
 //! Driver: reconciles websites: children, directory, status and finalizer.
 
-use std::fmt::Debug;
 use std::time::Duration;
 
-use steersman::client::Ensured;
+use steersman::client::ReadConsistency;
 use steersman::client::finalizer::{self, FinalizerStage};
+use steersman::desired::{ChildState, SetOutcome};
 use steersman::events::NewEvent;
-use steersman::k8s_openapi::api::apps::v1::Deployment;
-use steersman::k8s_openapi::api::core::v1::{ConfigMap, Service};
-use steersman::object::{Object as _, TypedObject};
+use steersman::k8s_openapi::api::core::v1::ConfigMap;
+use steersman::object::Object as _;
+use steersman::status_conditions::{self, HasConditions as _, READY};
 use steersman::{
-    Action, Client, Context, Controller, Error, Manager, ObjectKey, Reconciler, Request, indexed,
-    owner, predicate, report,
+    Action, Client, Context, Controller, Error, Manager, Reconciler, Request, Watch, client,
+    indexed, predicate, report,
 };
 
-use crate::children::{self, Pages};
-use crate::status::{self, Progress};
+use crate::children::{self, NEED_USER, PAGES_MISSING, Progress, REFUSED, SERVED};
 use crate::website::{FINALIZER, Website};
 
 /// The ConfigMap with the addresses of all sites of a namespace.
@@ -27,12 +26,8 @@ pub const DIRECTORY: &str = "website-directory";
 /// The index of websites by the name of the ConfigMap with their pages.
 const BY_PAGES: &str = "spec.pages";
 
-/// The pause before a site with a refused child is reconciled again.
-const LOOK_AGAIN: Duration = Duration::from_secs(30);
-
 /// Reconciles each website into a copy of its pages, web servers and a Service.
-#[derive(Debug)]
-pub struct WebsiteReconciler;
+struct WebsiteReconciler;
 
 /// Declares the controller: its watches, and the requests that their events cause.
 ///
@@ -44,7 +39,7 @@ pub fn declare(manager: &Manager) -> Result<(), steersman::manager::Error> {
     // ANCHOR: watches
     let cache = manager.cache();
     cache.index_field::<Website>(BY_PAGES, |site| Some(site.spec.pages.clone()))?;
-    let controller = Controller::builder::<Website>()
+    let controller = children::kinds(Controller::builder::<Website>())
         .name("website")
         // The operator's own status writes do not cause a reconcile; events of children do.
         .with_predicates(predicate::or(
@@ -52,11 +47,8 @@ pub fn declare(manager: &Manager) -> Result<(), steersman::manager::Error> {
             // A finalizer that was removed by hand is restored.
             predicate::finalizers_changed(),
         ))
-        .owns::<ConfigMap>()
-        .owns::<Deployment>()
-        .owns::<Service>()
         // A change of the pages concerns each site that names them.
-        .watches::<ConfigMap>(indexed(BY_PAGES))
+        .watch(Watch::of::<ConfigMap>(indexed(BY_PAGES)))
         .max_concurrent_reconciles(4)
         .build(WebsiteReconciler)?;
     // ANCHOR_END: watches
@@ -71,40 +63,28 @@ impl Reconciler for WebsiteReconciler {
         let Some(site) = client.get_opt::<Website>(&request.key).await? else {
             return Ok(Action::done());
         };
-        let site = match finalizer::stage(&site, FINALIZER) {
+        match finalizer::stage(&site, FINALIZER) {
+            FinalizerStage::Held => {}
             FinalizerStage::Missing => {
-                // Before anything exists that it cleans up. An object that is being deleted gets none.
-                let added = client.add_finalizer(&site, FINALIZER).await?;
-                if added.object().is_being_deleted() {
-                    return Ok(Action::done());
-                }
-                added.into_object()
+                // Before anything exists that it cleans up. The event of the change requests the site again.
+                client.add_finalizer(&site, FINALIZER).await?;
+                return Ok(Action::done());
             }
-            FinalizerStage::Held => site,
             FinalizerStage::CleanUp => return clean_up(client, &site).await,
             FinalizerStage::Released => return Ok(Action::done()),
-        };
-        let progress = match serve(ctx, &site).await {
-            Err(error) => Progress::Refused {
-                why: refusal(error)?,
-            },
-            Ok(progress) => progress,
-        };
-        if matches!(progress, Progress::Served { .. }) {
+        }
+        let progress = serve(ctx, &site).await?;
+        if progress.reason == SERVED {
             enter_directory(client, &site).await?;
         }
         announce(ctx, &site, &progress);
         let now = ctx.now();
-        client
-            .status()
-            .modify(&site, |site| {
-                site.status = Some(status::status(site, &progress, now))
-            })
-            .await?;
-        Ok(match progress {
+        let update = |site: &mut Website| site.status = Some(progress.status(site, now));
+        client.status().modify(&site, update).await?;
+        Ok(match progress.reason {
             // No watch of this controller covers the obstacle, so the site is reconciled again
             // after a pause.
-            Progress::Refused { .. } => Action::requeue_after(LOOK_AGAIN),
+            REFUSED => Action::requeue_after(Duration::from_secs(30)),
             _ => Action::done(),
         })
     }
@@ -112,71 +92,60 @@ impl Reconciler for WebsiteReconciler {
 
 /// Records an Event if the site has come to another stage: `kubectl describe website` shows it.
 fn announce(ctx: &Context, site: &Website, progress: &Progress) {
-    let reason = progress.reason();
-    if site.ready_condition().is_some_and(|c| c.reason == reason) {
+    let (reason, note) = (progress.reason, &progress.message);
+    let reported = status_conditions::find(site.conditions(), READY);
+    if reported.is_some_and(|ready| ready.reason == reason) {
         return;
     }
-    let note = progress.message();
-    match progress {
-        Progress::PagesMissing { .. } | Progress::Refused { .. } => {
-            ctx.events().warning(site, reason, "Serve", note);
-        }
-        Progress::RollingOut { .. } | Progress::Served { .. } => {
-            ctx.events().normal(site, reason, "Serve", note);
-        }
+    match NEED_USER.contains(&reason) {
+        true => ctx.events().warning(site, reason, "Serve", note),
+        false => ctx.events().normal(site, reason, "Serve", note),
     }
 }
 
-// ANCHOR: refusal
-/// Returns the message of an error that only a user can resolve. All other errors are returned as
-/// errors.
-fn refusal(error: steersman::client::Error) -> Result<String, steersman::client::Error> {
-    let permanent = matches!(error, steersman::client::Error::Owner(_)) || error.is_invalid();
-    if permanent {
-        Ok(report(&error).to_string())
-    } else {
-        Err(error)
-    }
-}
-// ANCHOR_END: refusal
-
-/// Creates or updates the children, and returns their progress.
-async fn serve(ctx: &Context, site: &Website) -> Result<Progress, steersman::client::Error> {
+/// Applies the children, and returns their progress.
+async fn serve(ctx: &Context, site: &Website) -> Result<Progress, Error> {
     let client = ctx.client();
-    let key = site.key();
-    let source = pages_key(site);
+    let source = site.key().sibling(&site.spec.pages);
     let Some(source) = client.get_opt::<ConfigMap>(&source).await? else {
         // An event for the missing ConfigMap requests the site again. The served pages stay until
         // then.
-        return Ok(Progress::PagesMissing {
-            config_map: site.spec.pages.clone(),
-        });
+        let remedy = "create it, or name another one in .spec.pages";
+        let message = format!("ConfigMap {:?} does not exist: {remedy}", site.spec.pages);
+        return Ok(Progress::stuck(PAGES_MISSING, message));
     };
-    let pages: Pages = source.data.clone().unwrap_or_default();
-
-    let fill = |copy: &mut ConfigMap| children::fill_config_map(&key, &pages, copy);
-    let copy = client.ensure(children::served_pages_key(&key), fill);
-    copy.owned_by(site).await?;
-
-    let fill = |service: &mut Service| children::fill_service(&key, service);
-    client.ensure(&key, fill).owned_by(site).await?;
-
-    let fill = |child: &mut Deployment| children::fill_deployment(&key, site, &pages, child);
-    let deployment = client.ensure(&key, fill).owned_by(site).await?;
-    if let Ensured::Created(created) = &deployment {
-        let event = NewEvent::normal("Created", "CreateDeployment").related(created);
+    let (set, web_servers) = children::serving(site, &source.data.clone().unwrap_or_default());
+    let outcome = set.apply(client).await?;
+    let deployment = outcome.object(web_servers).unwrap_or_default();
+    let state = outcome.child(web_servers).map(|child| &child.state);
+    if let Some(ChildState::Applied { created: true }) = state {
+        let event = NewEvent::normal("Created", "CreateDeployment").related(&*deployment);
         ctx.events()
             .publish(site, event.note("created the web servers"));
     }
-    Ok(Progress::of(deployment.object(), site.spec.replicas))
+    if let Some(message) = refusal(&outcome) {
+        return Ok(Progress::stuck(REFUSED, message));
+    }
+    outcome.into_result()?;
+    Ok(Progress::of(&deployment, site.spec.replicas))
 }
+
+// ANCHOR: refusal
+/// Returns the message of a child's error that only a user can resolve. All other errors are returned as errors.
+fn refusal(outcome: &SetOutcome) -> Option<String> {
+    outcome.failures().find_map(|(_, error)| {
+        let is_permanent = matches!(error, client::Error::Owner(_)) || error.is_invalid();
+        is_permanent.then(|| report(error).to_string())
+    })
+}
+// ANCHOR_END: refusal
 
 async fn enter_directory(client: &Client, site: &Website) -> Result<(), Error> {
     let key = site.key();
     client
         .ensure(key.sibling(DIRECTORY), |directory: &mut ConfigMap| {
             let entries = directory.data.get_or_insert_default();
-            entries.insert(key.name().to_owned(), children::address(&key, site));
+            entries.insert(key.name().to_owned(), children::address(site));
         })
         .await?;
     Ok(())
@@ -202,38 +171,16 @@ async fn clean_up(client: &Client, site: &Website) -> Result<Action, Error> {
         ignore_gone(left.map(drop))?;
     }
     // The garbage collector would do this later, but a bare API server has none.
-    delete_child::<Service>(client, site, &key).await?;
-    delete_child::<Deployment>(client, site, &key).await?;
-    delete_child::<ConfigMap>(client, site, &children::served_pages_key(&key)).await?;
+    let client = &client.read_consistency(ReadConsistency::None);
+    children::none(site).apply(client).await?.into_result()?;
     ignore_gone(client.remove_finalizer(site, FINALIZER).await.map(drop))?;
     Ok(Action::done())
 }
 
-async fn delete_child<K: TypedObject>(
-    client: &Client,
-    site: &Website,
-    key: &ObjectKey,
-) -> Result<(), Error> {
-    match client.live().get_opt::<K>(key).await? {
-        Some(child) if is_ours(site, &child) => Ok(ignore_gone(client.delete(&child).await)?),
-        Some(_) | None => Ok(()),
-    }
-}
-
-fn is_ours<K: TypedObject>(site: &Website, child: &K) -> bool {
-    owner::controller_of(child.meta()).is_some_and(|o| o.uid == site.uid_str())
-}
-
-/// Ignores the error of a deletion if the object is gone already.
-fn ignore_gone(
-    result: Result<(), steersman::client::Error>,
-) -> Result<(), steersman::client::Error> {
+/// Ignores the error of a write if the object is gone already.
+fn ignore_gone(result: Result<(), client::Error>) -> Result<(), client::Error> {
     match result {
         Err(error) if error.is_not_found() => Ok(()),
         other => other,
     }
-}
-
-fn pages_key(site: &Website) -> ObjectKey {
-    site.key().sibling(&site.spec.pages)
 }

@@ -10,29 +10,16 @@
 //! The modules in reading order:
 //!
 //! - [`website`] is the kind, as its users write it.
-//! - [`children`] makes the children; [`status`] computes the site's status.
+//! - [`children`] makes the children, and computes the site's status from them.
 //! - [`controller`] is the reconciler with its watches, and the file to read if you read only one.
 //! - [`webhooks`] fills in and checks websites, and converts them between the versions.
-//! - [`narrator`] prints what happens; [`args`] is the command line; [`setup`] installs the kind and the sample; [`cluster`] finds the
-//!   cluster or starts a server; [`once`] waits until every site is ready.
-
-use std::time::Duration;
 
 use steersman::cli::OperatorSettings;
 
 pub mod website;
 pub mod children;
-pub mod status;
 pub mod controller;
 pub mod webhooks;
-pub mod narrator;
-pub mod args;
-pub mod setup;
-pub mod cluster;
-pub mod once;
-
-/// The error of the program.
-pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The settings of this operator below the key `operator` of its configuration file.
 #[derive(Debug, serde::Deserialize)]
@@ -41,15 +28,6 @@ pub struct Settings {
     /// How long the former and the next authority of the webhooks overlap, in seconds: 300 by default.
     #[serde(default)]
     pub certificate_overlap_seconds: Option<u32>,
-}
-
-impl Settings {
-    /// Returns how long two authorities of the webhooks overlap.
-    #[must_use]
-    pub fn certificate_overlap(&self) -> Duration {
-        let seconds = self.certificate_overlap_seconds.unwrap_or(300);
-        Duration::from_secs(seconds.into())
-    }
 }
 
 impl OperatorSettings for Settings {

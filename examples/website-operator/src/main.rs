@@ -1,17 +1,79 @@
 //! The operator's binary: finds a cluster or starts an API server, and runs the operator.
 
-use std::io::Write as _;
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
-use clap::Parser as _;
-use steersman::cli::Config;
-use steersman::{ClientConfig, shutdown_signal};
-use website_operator::args::Args;
-use website_operator::cluster::{self, Embedded};
-use website_operator::narrator::Narrator;
-use website_operator::setup::{self, Setup};
-use website_operator::webhooks::{NAME, Webhooks};
-use website_operator::{BoxError, Settings, controller, once};
+use clap::Parser;
+use example_program::BoxError;
+use example_program::cluster::{Cluster, EmbeddedServer};
+use example_program::once::{run_until, until_ready};
+use example_program::setup::{check_served, create_if_absent, install, print_yaml};
+use example_program::story::{Story, seconds};
+use example_program::webhooks::WebhookService;
+use steersman::cli::{Config, OperatorArgs};
+use steersman::crds::Crds;
+use steersman::k8s_openapi::api::apps::v1::Deployment;
+use steersman::k8s_openapi::api::core::v1::{ConfigMap, Service};
+use steersman::{ObjectKey, shutdown_signal};
+use steersman_testenv::apiserver::play::Speed;
+use website_operator::webhooks::{self, NAME};
+use website_operator::website::Website;
+use website_operator::{Settings, children, controller};
+
+/// Serves websites from ConfigMaps.
+///
+/// Uses the cluster that --kubeconfig, KUBECONFIG, the Pod's service account or ~/.kube/config names. If none is
+/// configured, or with --embedded, it starts an API server in this process, with a sample website, for use with
+/// kubectl.
+#[derive(Debug, Parser)]
+#[command(version)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag of the command line"
+)]
+struct Args {
+    /// Exit once every website is ready, or print what is missing
+    #[arg(long)]
+    once: bool,
+    /// Start an API server in this process, even if a cluster is configured
+    #[arg(long, conflicts_with_all = ["kubeconfig", "context"])]
+    embedded: bool,
+    /// Install the definition of the Website kind first, with both versions, which needs the webhooks
+    #[arg(long)]
+    install: bool,
+    /// Install the definition with its newest version alone, which needs no webhooks
+    #[arg(long, conflicts_with_all = ["embedded", "webhook_bind_address"])]
+    install_newest_version_only: bool,
+    /// Create the sample website first
+    #[arg(long)]
+    sample: bool,
+    /// Print the definition of the Website kind as YAML, and exit
+    #[arg(long)]
+    print_crd: bool,
+    /// The address of the webhooks, such as :9443; "0" for none. The Service website-operator in the namespace of
+    /// this Pod has to lead to it; manifests/webhooks.yaml has that Service. The embedded API server uses a free port
+    #[arg(long, default_value = "0")]
+    webhook_bind_address: String,
+    /// The file for the kubeconfig of the embedded API server
+    #[arg(long, default_value = "website-operator.kubeconfig")]
+    write_kubeconfig: PathBuf,
+    #[command(flatten)]
+    operator: OperatorArgs<Settings>,
+}
+
+/// The manifest of the Service and the configurations of the webhooks.
+const MANIFEST: &str = include_str!("../manifests/webhooks.yaml");
+
+/// The namespace of the Service in the manifest.
+const NAMESPACE: &str = "websites-system";
+
+/// The manifest of the sample: the pages, and the Website.
+const SAMPLE: &str = include_str!("../manifests/sample.yaml");
+
+/// What a user does if the server does not serve the kind.
+const NOT_INSTALLED: &str = "run again with --install and --webhook-bind-address, or with --install-newest-version-only, \
+                             or install the definition with `kubectl apply -f manifests/crd.yaml`";
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -21,17 +83,25 @@ async fn main() -> ExitCode {
 
 async fn run(args: &Args) -> Result<(), BoxError> {
     args.operator.init_logging()?;
-    if args.setup.print_crd {
-        writeln!(std::io::stdout(), "{}", setup::definition()?)?;
-        return Ok(());
+    if args.print_crd {
+        return print_yaml(webhooks::converted(&ObjectKey::namespaced(NAMESPACE, NAME)).content());
     }
     let config = args.operator.config()?.version(env!("CARGO_PKG_VERSION"));
-    // A server that runs for a moment needs no kubeconfig, and must not replace that of another one.
-    let file = Some(args.write_kubeconfig.as_path()).filter(|_| !args.once);
-    let (client_config, embedded) = cluster::find(&config, args.embedded, file).await?;
-    let ended = operate(args, &config, client_config, embedded.as_ref()).await;
+    let server = EmbeddedServer {
+        // A Pod becomes ready after a second.
+        speed: Speed::brisk().start(Duration::from_secs(1)),
+        // A server that runs for a moment needs no kubeconfig, and must not replace that of another one.
+        kubeconfig: Some(args.write_kubeconfig.as_path()).filter(|_| !args.once),
+        hints: &[
+            "get websites",
+            "scale website hello --replicas 3",
+            "get pods -w",
+        ],
+    };
+    let cluster = Cluster::find(&config, args.embedded, server).await?;
+    let ended = operate(args, &config, &cluster).await;
     // After a failure as well: otherwise the kubeconfig would stay and name a closed port.
-    cluster::stop(embedded).await;
+    cluster.stop().await;
     ended
 }
 
@@ -39,42 +109,61 @@ async fn run(args: &Args) -> Result<(), BoxError> {
 async fn operate(
     args: &Args,
     config: &Config<Settings>,
-    client_config: ClientConfig,
-    embedded: Option<&Embedded>,
+    cluster: &Cluster,
 ) -> Result<(), BoxError> {
-    let webhooks = match embedded {
-        Some(embedded) => Some(embedded.webhooks()?),
-        None => Webhooks::of(&args.webhook_bind_address, &client_config),
-    };
-    let is_newest_only = args.setup.install_newest_version_only;
-    let installs = args.setup.install || is_newest_only || embedded.is_some();
-    if installs && webhooks.is_none() && !is_newest_only {
-        setup::check_unconverted()?;
-    }
-    let mut builder = config.manager_over(client_config, NAME);
+    let webhooks = WebhookService::find(cluster, NAME, &args.webhook_bind_address)?;
+    let is_embedded = cluster.embedded.is_some();
+    let is_newest_only = args.install_newest_version_only;
+    let installs = args.install || is_newest_only || is_embedded;
+    let definition = installs.then(|| webhooks::definition(webhooks.as_ref(), is_newest_only));
+    let definition = definition.transpose()?;
+    let mut builder = config.manager_over(cluster.client_config.clone(), NAME);
     if let Some(webhooks) = &webhooks {
-        builder = builder.webhooks(webhooks.server(config));
+        builder = builder.webhooks(webhooks::server(webhooks, config));
     }
-    if installs {
-        builder = builder.crds(setup::definitions(webhooks.as_ref()));
+    if let Some(definition) = &definition {
+        builder = builder.crds(Crds::new().with(definition.clone()));
     }
     let manager = builder.build()?;
     controller::declare(&manager)?;
-    let has_sample = args.setup.sample || embedded.is_some();
-    let setup = Setup {
-        // Otherwise the leader installs the definition, when it leads.
-        installs_now: installs && (has_sample || args.once),
-        has_sample,
-        must_be_served: args.once,
-        webhooks,
-        console: config.console(),
-    };
-    setup.run(manager.client(), config.namespaces()).await?;
-    let narrator = tokio::spawn(Narrator::listen(&manager)?.narrate(config.console()));
+
+    let (client, console) = (manager.client(), config.console());
+    let has_sample = args.sample || is_embedded;
+    // Otherwise the leader installs the definition, when it leads.
+    let definition = definition.filter(|_| has_sample || args.once);
+    let webhooks = webhooks.filter(|_| definition.is_some());
+    if let Some(definition) = definition {
+        install(client, definition, console).await?;
+    } else if args.once {
+        // An operator that stays waits for a missing definition, a missing permission and an unreachable server.
+        check_served::<Website>(client, config.namespaces(), NOT_INSTALLED).await?;
+    }
+    if has_sample {
+        let (pages, site) = SAMPLE.split_once("\n---\n").unwrap_or_default();
+        create_if_absent::<ConfigMap, _>(client, pages).await?;
+        let key = create_if_absent::<Website, _>(client, site).await?;
+        console.say(format_args!("the sample Website {key} is there"));
+    }
+    if let Some(webhooks) = webhooks {
+        // Last: the webhooks answer when the operator has started.
+        webhooks.configure(client, MANIFEST, NAMESPACE).await?;
+    }
+
+    let story = Story::new(&manager, console, seconds())
+        .objects(wish)?
+        .children::<Deployment>(|_| None)?
+        .children::<Service>(|_| None)?
+        .pods()?;
+    let ready = until_ready::<Website>(manager.cache(), &children::NEED_USER);
     match args.once {
-        true => once::run(&manager).await?,
+        true => run_until(&manager, ready).await?,
         false => manager.start(shutdown_signal()).await?,
     }
-    narrator.await?;
-    Ok(())
+    Ok(story.end().await?)
+}
+
+fn wish(site: &Website) -> String {
+    let (spec, pages) = (&site.spec, &site.spec.pages);
+    let (replicas, image) = (spec.replicas, &spec.image);
+    format!("wants {replicas} of {image}, serving ConfigMap {pages}")
 }

@@ -1,17 +1,17 @@
-//! Driver: the webhooks of websites, and where the API server finds them.
+//! Driver: the webhooks of websites: defaults, checks, and the conversion between the versions.
 
-use std::net::TcpListener;
 use std::time::Duration;
 
+use example_program::webhooks::WebhookService;
 use steersman::cli::Config;
-use steersman::crds::{Crd, Crds};
+use steersman::crds::Crd;
+use steersman::kube_core::CustomResourceExt as _;
 use steersman::object::Object as _;
-use steersman::serve::ListenAddress;
 use steersman::webhook::{
-    AdmissionContext, BuiltInCertificates, Defaulter, FieldErrors, Refusal, Validator,
-    WebhookServer,
+    AdmissionContext, Defaulter, FieldErrors, Refusal, Validator, WebhookServer,
 };
-use steersman::{ClientConfig, Kind, ObjectKey};
+use steersman::{Kind, ObjectKey};
+use thiserror::Error;
 
 use crate::Settings;
 use crate::website::{Website, conversions, crd};
@@ -19,76 +19,57 @@ use crate::website::{Website, conversions, crd};
 /// The name of the Service, of both webhook configurations, and of the Secret's prefix.
 pub const NAME: &str = "website-operator";
 
-/// The webhooks of this program: their address, and the Service in front of them.
-#[derive(Clone, Debug)]
-pub struct Webhooks {
-    /// The address to listen on.
-    pub address: String,
-    /// The namespace of the Service and of the Secret with the certificates.
-    pub namespace: String,
-}
+/// Both versions of the kind would be installed without the webhooks, and the fields in which the versions differ would
+/// be lost.
+#[derive(Debug, Error)]
+#[error(
+    "the program cannot install both versions without its webhook: run again with --webhook-bind-address=:9443, or \
+     with --install-newest-version-only in place of --install"
+)]
+pub struct Unconverted(#[from] steersman::crds::Error);
 
 /// Fills in and checks the fields of websites.
 struct WebsiteRules;
 
-impl Webhooks {
-    /// Returns webhooks at an address, in the namespace of this Pod; `None` for the address `"0"`.
-    #[must_use]
-    pub fn of(address: &str, client_config: &ClientConfig) -> Option<Self> {
-        let namespace = client_config.namespace();
-        let namespace = namespace.unwrap_or_else(|| client_config.default_namespace());
-        (!ListenAddress::from(address).is_off()).then(|| Self {
-            address: address.to_owned(),
-            namespace: namespace.to_owned(),
-        })
+/// Returns the server, with the certificate of `--webhook-cert-path`, or else with certificates of its own
+/// authority.
+pub fn server(webhooks: &WebhookService, config: &Config<Settings>) -> WebhookServer {
+    let server = config
+        .webhook_server(webhooks.address.as_str())
+        .defaulter::<Website>(WebsiteRules)
+        .validator::<Website>(WebsiteRules)
+        .conversions(conversions());
+    if config.has_webhook_certificate() {
+        return server;
     }
+    let overlap = config.operator.certificate_overlap_seconds.unwrap_or(300);
+    let overlap = Duration::from_secs(overlap.into());
+    let read_interval = (overlap / 5).clamp(Duration::from_millis(100), Duration::from_secs(10));
+    let certificates = webhooks.certificates().overlap(overlap);
+    server.certificates(certificates.read_interval(read_interval))
+}
 
-    /// Returns webhooks on a free port of this machine, for a server in this process.
-    ///
-    /// # Errors
-    ///
-    /// An error if no port is free.
-    pub fn local(namespace: &str) -> std::io::Result<Self> {
-        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-        Ok(Self {
-            address: format!("127.0.0.1:{port}"),
-            namespace: namespace.to_owned(),
-        })
-    }
+/// Returns the definition with both versions, which the webhooks behind a Service convert.
+pub fn converted(service: &ObjectKey) -> Crd {
+    Crd::new(&crd()).converted_by(service)
+}
 
-    /// Returns the Service.
-    #[must_use]
-    pub fn service(&self) -> ObjectKey {
-        ObjectKey::namespaced(&self.namespace, NAME)
-    }
-
-    /// Returns the server, with the certificate of `--webhook-cert-path`, or else with certificates of its own
-    /// authority.
-    pub fn server(&self, config: &Config<Settings>) -> WebhookServer {
-        let server = config
-            .webhook_server(self.address.as_str())
-            .defaulter::<Website>(WebsiteRules)
-            .validator::<Website>(WebsiteRules)
-            .conversions(conversions());
-        match config.has_webhook_certificate() {
-            true => server,
-            false => server.certificates(self.certificates(config.operator.certificate_overlap())),
-        }
-    }
-
-    /// Returns the definition with both versions, which this server converts.
-    pub fn definitions(&self) -> Crds {
-        Crds::new().with(Crd::new(&crd()).converted_by(&self.service()))
-    }
-
-    fn certificates(&self, overlap: Duration) -> BuiltInCertificates {
-        let secret = ObjectKey::namespaced(&self.namespace, format!("{NAME}-certificates"));
-        BuiltInCertificates::new(secret, self.service())
-            .overlap(overlap)
-            .read_interval((overlap / 5).clamp(Duration::from_millis(100), Duration::from_secs(10)))
-            .inject_into_mutating(NAME)
-            .inject_into_validating(NAME)
-    }
+/// Returns the definition that the operator installs. With its newest version alone it needs no webhooks.
+///
+/// # Errors
+///
+/// [`Unconverted`] if there are no webhooks that convert objects between the versions.
+pub fn definition(
+    webhooks: Option<&WebhookService>,
+    is_newest_only: bool,
+) -> Result<Crd, Unconverted> {
+    let definition = match webhooks {
+        _ if is_newest_only => Crd::new(&Website::crd()),
+        Some(webhooks) => converted(&webhooks.service),
+        None => Crd::new(&crd()),
+    };
+    definition.check()?;
+    Ok(definition)
 }
 
 impl Defaulter<Website> for WebsiteRules {
@@ -107,15 +88,11 @@ impl Validator<Website> for WebsiteRules {
         if tag(&site.spec.image) == Some("latest") {
             ctx.warn("spec.image: web servers that start later may run another release of latest");
         }
-        let mut errors = FieldErrors::new();
-        if let Some(host) = &site.spec.host
-            && !is_host(host)
-        {
-            errors.invalid("spec.host", host, "must be a name such as www.example.com");
-        }
-        if errors.is_empty() {
+        let Some(host) = site.spec.host.as_ref().filter(|host| !is_host(host)) else {
             return Ok(());
-        }
+        };
+        let mut errors = FieldErrors::new();
+        errors.invalid("spec.host", host, "must be a name such as www.example.com");
         let (kind, key) = (Kind::of::<Website>(), site.key());
         Err(Refusal::invalid(kind.gvk(), key.name(), &errors))
     }
@@ -132,19 +109,14 @@ impl Validator<Website> for WebsiteRules {
 
 /// Returns the tag or the digest of an image. A colon before the last slash is that of a port.
 fn tag(image: &str) -> Option<&str> {
-    let name = image.rsplit('/').next()?;
-    name.split_once(['@', ':']).map(|(_, tag)| tag)
+    Some(image.rsplit('/').next()?.split_once(['@', ':'])?.1)
 }
 
 /// Returns whether a text is a DNS name of lower-case labels.
 fn is_host(host: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let is_label = |label: &str| {
-        !label.is_empty()
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-            && label
-                .chars()
-                .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+        !label.is_empty() && label.trim_matches('-') == label && label.chars().all(is_part)
     };
     host.split('.').all(is_label)
 }

@@ -1,7 +1,7 @@
 //! Words: the `Website` kind in its versions, as its users write it and read it back.
 
 use steersman::k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use steersman::status_conditions::{self, READY};
+use steersman::status_conditions::HasConditions;
 
 pub use self::versions::v1::{Website, WebsiteSpec, WebsiteStatus};
 pub use self::versions::{conversions, crd, v1, v1alpha1};
@@ -113,21 +113,14 @@ pub mod versions {
 /// The finalizer of every [`Website`], until the operator has removed the site from the directory.
 pub const FINALIZER: &str = "web.example.com/directory";
 
-// ===== impl Website =====
-
-impl Website {
-    /// Returns the `Ready` condition, once there is one.
-    #[must_use]
-    pub fn ready_condition(&self) -> Option<&Condition> {
-        let status = self.status.as_ref()?;
-        status_conditions::find(&status.conditions, READY)
+impl HasConditions for Website {
+    fn conditions(&self) -> &[Condition] {
+        self.status
+            .as_ref()
+            .map_or(&[], |status| &status.conditions)
     }
 
-    /// Returns whether the present spec is served.
-    #[must_use]
-    pub fn is_ready(&self) -> bool {
-        let observed = self.status.as_ref().and_then(|s| s.observed_generation);
-        observed == self.metadata.generation
-            && self.ready_condition().is_some_and(|c| c.status == "True")
+    fn conditions_mut(&mut self) -> &mut Vec<Condition> {
+        &mut self.status.get_or_insert_default().conditions
     }
 }

@@ -1,20 +1,14 @@
 //! The program, started in an empty home directory like by a user.
 
-use std::process::{Output, Stdio};
+use std::process::Output;
 
+use example_program::command::command;
 use steersman_testenv::json_lines;
 use tempfile::TempDir;
-use tokio::process::Command;
 
 async fn run(arguments: &[&str]) -> Output {
     let home = TempDir::new().unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cronjob-operator"));
-    command
-        .env_clear()
-        .env("HOME", home.path())
-        .current_dir(home.path())
-        .stdin(Stdio::null())
-        .kill_on_drop(true);
+    let mut command = command(env!("CARGO_BIN_EXE_cronjob-operator"), home.path());
     command.args(arguments).output().await.unwrap()
 }
 

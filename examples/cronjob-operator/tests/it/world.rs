@@ -10,6 +10,7 @@ use serde_json::json;
 use steersman::ListOptions;
 use steersman::api::Patch;
 use steersman::k8s_openapi::api::batch::v1::Job;
+use steersman::status_conditions::{self, HasConditions as _, READY};
 use steersman_harness::{OperatorTest, RunningOperator};
 use steersman_testenv::apiserver::ApiServer;
 use steersman_testenv::apiserver::auth::Authorization;
@@ -90,7 +91,7 @@ pub(crate) async fn status(operator: &RunningOperator) -> CronJobStatus {
 /// Returns the reason and the message of the condition.
 pub(crate) async fn condition(operator: &RunningOperator) -> (String, String) {
     let cron = read(operator).await;
-    let condition = cron.ready_condition().unwrap();
+    let condition = status_conditions::find(cron.conditions(), READY).unwrap();
     (condition.reason.clone(), condition.message.clone())
 }
 

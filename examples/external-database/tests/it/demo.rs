@@ -1,10 +1,8 @@
 //! The demonstration, and the program that shows it.
 
-use std::process::Stdio;
-
+use example_program::command::told;
 use steersman_testenv::json_lines;
 use tempfile::TempDir;
-use tokio::process::Command;
 
 #[tokio::test]
 async fn once_shows_the_demo_and_ends() {
@@ -22,20 +20,7 @@ async fn the_demo_is_told_in_the_form_of_the_log() {
 /// Returns what the program prints about its demonstration.
 async fn demo_with(arguments: &[&str]) -> String {
     let home = TempDir::new().unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_external-database"));
-    command
-        .arg("--once")
-        .args(arguments)
-        .env_clear()
-        .env("HOME", home.path())
-        .current_dir(home.path())
-        .stdin(Stdio::null())
-        .kill_on_drop(true);
-    let output = command.output().await.unwrap();
-    let (said, log) = (
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr),
-    );
-    assert!(output.status.success(), "{said}{log}");
-    said.into_owned()
+    let program = env!("CARGO_BIN_EXE_external-database");
+    let said = told(program, home.path(), &[&["--once"], arguments].concat());
+    said.await.unwrap()
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use example_program::once::is_ready;
 use external_database::controller;
 use external_database::credentials::{self, Credentials};
 use external_database::database::{Database, DatabaseSpec};
@@ -9,6 +10,7 @@ use external_database::service::{DatabaseClient, DatabaseService, Settings};
 use http::Method;
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::Value;
+use steersman::status_conditions::{self, HasConditions as _, READY};
 use steersman::{CacheOptions, Manager};
 use steersman_harness::{OperatorTest, RunningOperator};
 
@@ -110,7 +112,7 @@ impl World {
             .about("databases.db.example.com")
             .eventually(|| async {
                 let database = self.read().await.ok_or("no Database")?;
-                match database.is_ready() && self.can_log_in().await {
+                match is_ready(&database) && self.can_log_in().await {
                     true => Ok(()),
                     false => Err(format!("{:?}", database.status)),
                 }
@@ -123,7 +125,7 @@ impl World {
         let told = self.operator.expect(format!("the reason {reason}"));
         let told = told.eventually(|| async {
             let database = self.read().await.ok_or("no Database")?;
-            match database.ready_condition() {
+            match status_conditions::find(database.conditions(), READY) {
                 Some(condition) if condition.reason == reason => Ok(condition.message.clone()),
                 other => Err(format!("{other:?}")),
             }

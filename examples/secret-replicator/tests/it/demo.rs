@@ -1,14 +1,14 @@
 //! The demonstration, and the program that shows it.
 
 use std::fmt::Display;
-use std::process::Stdio;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use secret_replicator::{BoxError, demo};
+use example_program::BoxError;
+use example_program::command::told;
+use secret_replicator::demo;
 use steersman_testenv::apiserver::ApiServer;
 use steersman_testenv::json_lines;
 use tempfile::TempDir;
-use tokio::process::Command;
 
 #[tokio::test(start_paused = true)]
 async fn every_step_of_the_demo_has_its_effect() -> Result<(), BoxError> {
@@ -37,20 +37,7 @@ async fn the_demo_is_told_in_the_form_of_the_log() {
 /// Returns what the program prints about its demonstration.
 async fn demo_with(arguments: &[&str]) -> String {
     let home = TempDir::new().unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_secret-replicator"));
-    command
-        .arg("--once")
-        .args(arguments)
-        .env_clear()
-        .env("HOME", home.path())
-        .current_dir(home.path())
-        .stdin(Stdio::null())
-        .kill_on_drop(true);
-    let output = command.output().await.unwrap();
-    let (said, log) = (
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr),
-    );
-    assert!(output.status.success(), "{said}{log}");
-    said.into_owned()
+    let program = env!("CARGO_BIN_EXE_secret-replicator");
+    let said = told(program, home.path(), &[&["--once"], arguments].concat());
+    said.await.unwrap()
 }

@@ -1,5 +1,6 @@
 //! The demo and the copier on a paused clock, in process.
 
+use example_program::BoxError;
 use serde_json::json;
 use steersman::manager::Shutdown;
 use steersman::{CancellationToken, ClientConfig, Manager};
@@ -7,7 +8,7 @@ use steersman_harness::OperatorTest;
 use steersman_testenv::apiserver::ApiServer;
 use steersman_testenv::eventually;
 use two_clusters::copier;
-use two_clusters::demo::{self, BoxError};
+use two_clusters::demo;
 
 #[tokio::test(start_paused = true)]
 async fn every_step_of_the_demo_has_its_effect() -> Result<(), BoxError> {

@@ -1,8 +1,9 @@
 //! The program, started in an empty home directory like by a user.
 
 use std::path::Path;
-use std::process::{Output, Stdio};
+use std::process::Output;
 
+use example_program::command::command;
 use steersman_testenv::TestEnv;
 use steersman_testenv::apiserver::faults::Answer;
 use steersman_testenv::json_lines;
@@ -12,14 +13,7 @@ use tokio::process::Command;
 use crate::world::simulator;
 
 pub(crate) fn operator(home: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_website-operator"));
-    command
-        .env_clear()
-        .env("HOME", home)
-        .current_dir(home)
-        .stdin(Stdio::null())
-        .kill_on_drop(true);
-    command
+    command(env!("CARGO_BIN_EXE_website-operator"), home)
 }
 
 pub(crate) fn text(bytes: &[u8]) -> String {

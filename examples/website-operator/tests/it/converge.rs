@@ -10,7 +10,7 @@ use steersman_testenv::{TestEnv, eventually};
 use website_operator::controller::DIRECTORY;
 use website_operator::website::Website;
 
-use crate::world::{PAGES, World, played, simulator};
+use crate::world::{PAGES, World, played, ready, simulator};
 
 #[tokio::test(start_paused = true)]
 async fn a_site_and_its_children_converge_in_process() {
@@ -112,12 +112,9 @@ async fn missing_pages_are_reported(world: &World) {
         .delete_key::<ConfigMap>(&world.key(PAGES))
         .await
         .unwrap();
-    let missing = |site: &Website| {
-        site.ready_condition()
-            .is_some_and(|c| c.reason == "PagesMissing")
-    };
+    let missing = |site: &Website| ready(site).is_some_and(|c| c.reason == "PagesMissing");
     let site = world.until::<Website>("hello", missing).await;
-    assert!(site.ready_condition().unwrap().message.contains(PAGES));
+    assert!(ready(&site).unwrap().message.contains(PAGES));
     world.client.create(&world.pages("back")).await.unwrap();
     world.served(2).await;
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use example_program::once::is_ready;
 use serde_json::json;
 use steersman::kube_core::CustomResourceExt as _;
 use steersman_testenv::apiserver::ApiServer;
@@ -33,7 +34,7 @@ async fn serve_site(server: &ApiServer, name: &str, replicas: &[Replica]) {
             .get("websites.web.example.com", "default", name)
             .unwrap();
         let site: Website = serde_json::from_value(site).unwrap();
-        match site.is_ready() {
+        match is_ready(&site) {
             true => Ok(()),
             false => Err(format!("{:?}", site.status)),
         }

@@ -1,12 +1,13 @@
 //! The operator does not change objects of other owners.
 
 use steersman::api::Patch;
+use steersman::k8s_openapi::api::apps::v1::Deployment;
 use steersman::k8s_openapi::api::core::v1::ConfigMap;
 use steersman::object::Object as _;
 use website_operator::controller::DIRECTORY;
 use website_operator::website::Website;
 
-use crate::world::{World, played};
+use crate::world::{World, played, ready};
 
 /// A ConfigMap that another owner created has the name of the site's copy of its pages.
 #[tokio::test(start_paused = true)]
@@ -16,12 +17,9 @@ async fn an_occupied_name_is_reported_and_its_object_is_kept() {
     theirs.metadata.name = Some("hello-site".to_owned());
     world.client.create(&theirs).await.unwrap();
     world.create_hello().await;
-    let refused = |site: &Website| {
-        site.ready_condition()
-            .is_some_and(|c| c.reason == "Refused")
-    };
+    let refused = |site: &Website| ready(site).is_some_and(|c| c.reason == "Refused");
     let site = world.until::<Website>("hello", refused).await;
-    let message = &site.ready_condition().unwrap().message;
+    let message = &ready(&site).unwrap().message;
     assert!(message.contains("hello-site exists"), "{message}");
 
     world.client.delete(&site).await.unwrap();
@@ -40,10 +38,7 @@ async fn a_child_is_created_once_its_name_is_free() {
     theirs.metadata.name = Some("hello-site".to_owned());
     let theirs = world.client.create(&theirs).await.unwrap();
     world.create_hello().await;
-    let refused = |site: &Website| {
-        site.ready_condition()
-            .is_some_and(|c| c.reason == "Refused")
-    };
+    let refused = |site: &Website| ready(site).is_some_and(|c| c.reason == "Refused");
     world.until::<Website>("hello", refused).await;
     world.client.delete(&theirs).await.unwrap();
     world.served(2).await;
@@ -71,6 +66,36 @@ async fn the_directory_is_cleaned_up_behind_a_silent_watch() {
     world.until_gone::<Website>("hello").await;
     let directory = world.read::<ConfigMap>(DIRECTORY).await.unwrap();
     assert!(!listed(&directory), "{directory:?}");
+    world.stop().await;
+}
+
+/// The API server's defaults and a container of another writer are no part of the desired children.
+#[tokio::test(start_paused = true)]
+async fn fields_of_other_writers_are_unchanged() {
+    let world = World::start(played()).await;
+    world.serve_hello().await;
+    let with_sidecar = serde_json::json!({"spec": {"template": {"spec": {
+        "containers": [{"name": "sidecar", "image": "proxy:1"}],
+    }}}});
+    let patch = Patch::Strategic(with_sidecar);
+    let patched = world
+        .client
+        .patch::<Deployment>(&world.key("hello"), &patch)
+        .await
+        .unwrap();
+    let scale = Patch::Merge(serde_json::json!({"spec": {"replicas": 3}}));
+    world
+        .client
+        .patch::<Website>(&world.key("hello"), &scale)
+        .await
+        .unwrap();
+    world.served(3).await;
+    let mut after = world.read::<Deployment>("hello").await.unwrap();
+    let mut before = patched.spec.unwrap();
+    let after = after.spec.as_mut().unwrap();
+    assert_eq!(after.template.spec.as_ref().unwrap().containers.len(), 2);
+    before.replicas = Some(3);
+    assert_eq!(*after, before);
     world.stop().await;
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use example_program::once::is_ready;
 use serde_json::json;
 use steersman::CacheOptions;
 use steersman::cache::Settings;
@@ -41,7 +42,7 @@ async fn a_settled_site_is_not_written() {
     operator.tick_until_steady(100).await.unwrap();
     let key = operator.key("hello");
     let site: Website = operator.client().live().get(&key).await.unwrap();
-    assert!(site.is_ready(), "{:?}", site.status);
+    assert!(is_ready(&site), "{:?}", site.status);
     operator.assert_settled().await.unwrap();
     operator.stop().await.unwrap();
 }

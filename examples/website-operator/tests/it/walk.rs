@@ -301,7 +301,12 @@ fn is_of_outage(line: &Map<String, Value>) -> bool {
 
 /// Checks that the server refused what the walk took away, and nothing else.
 fn no_right_of_the_page_is_missing(operator: &Installation) {
-    let taken_away = [("configmaps", Some(Verb::Create)), ("deployments", None)];
+    // A child is created with an apply.
+    let taken_away = [
+        ("configmaps", Some(Verb::Patch)),
+        ("services", Some(Verb::Patch)),
+        ("deployments", None),
+    ];
     let unexpected = operator.server().requests().matching(|request| {
         let is_expected = taken_away.iter().any(|(resource, verb)| {
             request.resource == *resource && (verb.is_none() || request.verb == *verb)

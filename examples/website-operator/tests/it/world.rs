@@ -1,21 +1,25 @@
 //! A running operator, and a client that reads from the server instead of the cache.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+use example_program::once::is_ready;
 use steersman::CancellationToken;
 use steersman::cache::{Cache, CacheOptions};
 use steersman::k8s_openapi::api::apps::v1::Deployment;
 use steersman::k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Service};
-use steersman::k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use steersman::k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
+use steersman::kube_core::CustomResourceExt as _;
 use steersman::object::TypedObject;
+use steersman::status_conditions::{self, HasConditions as _, READY};
 use steersman::{Client, ClientConfig, Manager, ObjectKey};
 use steersman_testenv::apiserver::ApiServer;
 use steersman_testenv::apiserver::auth::Authorization;
 use steersman_testenv::apiserver::play::{Played, Speed};
 use steersman_testenv::{TestEnv, eventually};
 use tokio::task::JoinHandle;
+use website_operator::controller;
 use website_operator::website::{Website, WebsiteSpec};
-use website_operator::{controller, setup};
 
 pub(crate) const PAGES: &str = "hello-pages";
 
@@ -60,7 +64,9 @@ impl World {
         // The cache of this client never runs; the client is used for live reads and writes.
         let idle = Cache::new(CacheOptions::new()).unwrap();
         let client = Client::new(idle, client_config.clone());
-        setup::install(&client, None).await.unwrap();
+        let definition = Website::crd();
+        let installed = client.install(&definition, Duration::from_secs(30)).await;
+        installed.unwrap();
         let namespace = Namespace {
             metadata: ObjectMeta {
                 generate_name: Some("website-".to_owned()),
@@ -146,7 +152,7 @@ impl World {
                 .await
                 .ok_or("there is no site")?;
             let ready = site.status.as_ref().map(|s| s.ready_replicas);
-            if site.is_ready() && ready == Some(replicas) {
+            if is_ready(&site) && ready == Some(replicas) {
                 Ok(site)
             } else {
                 Err(format!("{:?}", site.status))
@@ -222,6 +228,11 @@ impl World {
             self.client.delete_key::<Namespace>(&key).await.unwrap();
         }
     }
+}
+
+/// Returns the condition `Ready` of a website.
+pub(crate) fn ready(site: &Website) -> Option<&Condition> {
+    status_conditions::find(site.conditions(), READY)
 }
 
 fn versions<'a, K: TypedObject>(

@@ -1,5 +1,6 @@
 //! A website as its user wrote it, and the check that nothing of it is lost.
 
+use example_program::once::is_ready;
 use serde_json::{Value, json};
 use steersman_testenv::apiserver::ApiServer;
 use website_operator::website::Website;
@@ -56,7 +57,7 @@ impl Site {
         }
         let site = send(server, "v1", "GET", &path, &Value::Null).await?;
         let site: Website = serde_json::from_value(site).unwrap();
-        if !site.is_ready() {
+        if !is_ready(&site) {
             return Err(format!("{name}: {:?}", site.status));
         }
         let child = |resource: &str, name: &str| {
