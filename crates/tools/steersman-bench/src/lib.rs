@@ -79,11 +79,17 @@ enum Measurement {
         long: bool,
     },
     /// The role of a process in a measurement of the server.
-    #[command(hide = true, subcommand)]
-    Role(server::role::ServerRole),
+    #[command(hide = true)]
+    Role {
+        /// The role, as JSON.
+        role: String,
+    },
     /// The role of a process in a measurement of the cache.
-    #[command(hide = true, subcommand)]
-    Client(cache::role::ClientRole),
+    #[command(hide = true)]
+    Client {
+        /// The role, as JSON.
+        role: String,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -136,8 +142,8 @@ pub fn run() -> ExitCode {
         Measurement::Scaling(asked) => print_figures(within(asked, async |worlds, quick| {
             cache::scaling::measure(worlds, quick).await
         })),
-        Measurement::Role(role) => role.play(),
-        Measurement::Client(role) => role.play(),
+        Measurement::Role { role } => server::role::play(&role),
+        Measurement::Client { role } => cache::role::play(&role),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

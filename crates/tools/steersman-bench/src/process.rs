@@ -7,6 +7,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use rustix::time::ClockId;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
@@ -25,26 +26,26 @@ pub(crate) struct Actor {
 }
 
 impl Actor {
-    /// Starts a process with the arguments of its role.
-    pub(crate) fn start(arguments: &[&str]) -> BenchResult<Self> {
-        Self::of(&std::env::current_exe()?, "role", arguments)
+    /// Starts a process with a role.
+    pub(crate) fn start(role: &impl Serialize) -> BenchResult<Self> {
+        Self::of(&std::env::current_exe()?, "role", role)
     }
 
     /// Starts a client of cache measurements, with the system's allocator.
-    pub(crate) fn client(arguments: &[&str]) -> BenchResult<Self> {
+    pub(crate) fn client(role: &impl Serialize) -> BenchResult<Self> {
         let own = std::env::current_exe()?;
         let program = own.with_file_name(format!("{CLIENT}{}", std::env::consts::EXE_SUFFIX));
         if !program.exists() {
             let program = program.display();
             return Err(format!("{program} is missing: build all of steersman-bench").into());
         }
-        Self::of(&program, "client", arguments)
+        Self::of(&program, "client", role)
     }
 
-    fn of(program: &Path, part: &str, arguments: &[&str]) -> BenchResult<Self> {
+    fn of(program: &Path, part: &str, role: &impl Serialize) -> BenchResult<Self> {
         let mut child = Command::new(program)
             .arg(part)
-            .args(arguments)
+            .arg(serde_json::to_string(role)?)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .kill_on_drop(true)
@@ -65,11 +66,21 @@ impl Actor {
         Ok(serde_json::from_str(&line)?)
     }
 
-    /// Sends a line, and reads the response.
-    pub(crate) async fn request<T: DeserializeOwned>(&mut self, line: &str) -> BenchResult<T> {
-        self.input.write_all(line.as_bytes()).await?;
+    /// Sends an order as a line of JSON, and reads the response.
+    pub(crate) async fn request<T: DeserializeOwned>(
+        &mut self,
+        order: &impl Serialize,
+    ) -> BenchResult<T> {
+        self.input.write_all(&serde_json::to_vec(order)?).await?;
         self.input.write_all(b"\n").await?;
         self.receive().await
+    }
+
+    /// Reads the only line of its output, and waits until the process ends.
+    pub(crate) async fn report<T: DeserializeOwned>(mut self) -> BenchResult<T> {
+        let report = self.receive().await?;
+        self.end().await?;
+        Ok(report)
     }
 
     /// Waits until the process ends.
@@ -121,7 +132,7 @@ pub(crate) fn print_result(what: impl std::fmt::Display) {
 
 /// Prints one line for the process that started this one.
 #[expect(clippy::print_stdout, reason = "the other process reads it")]
-pub(crate) fn send(answer: &impl serde::Serialize) -> BenchResult<()> {
+pub(crate) fn send(answer: &impl Serialize) -> BenchResult<()> {
     println!("{}", serde_json::to_string(answer)?);
     Ok(())
 }

@@ -15,8 +15,10 @@ use std::time::Duration;
 use crate::figures::Figures;
 use crate::process::{Actor, BenchResult, progress};
 use crate::report::{Figure, Spread};
-use crate::server::role::{Fanned, InProcess, Played, Started};
+use crate::samples::Sample;
+use crate::server::role::{Fanned, InProcess, Played, ServerRole, Started};
 use crate::server::serve::{Order, Ready, Used};
+use crate::wire::ServerAddress;
 
 /// The sizes of the measurements.
 #[derive(Debug, Clone, Copy)]
@@ -99,9 +101,7 @@ pub(crate) async fn measure(quick: bool, program: Option<&Path>) -> BenchResult<
 async fn start(size: ServerSize) -> BenchResult<Vec<Figure>> {
     let mut starts: Vec<Started> = Vec::new();
     for _ in 0..size.runs.max(5) {
-        let mut actor = Actor::start(&["start"])?;
-        starts.push(actor.receive().await?);
-        actor.end().await?;
+        starts.push(Actor::start(&ServerRole::Start)?.report().await?);
     }
     let inside = Spread::over(&starts, |started| started.in_process_ms);
     let outside = Spread::over(&starts, |started| started.https_ms);
@@ -118,10 +118,9 @@ async fn start(size: ServerSize) -> BenchResult<Vec<Figure>> {
 
 /// Measures lists and watches without sockets.
 async fn in_process(size: ServerSize) -> BenchResult<Vec<Figure>> {
-    let (objects, runs) = (size.objects.to_string(), size.runs.to_string());
-    let mut actor = Actor::start(&["in-process", "--objects", &objects, "--runs", &runs])?;
-    let answer: InProcess = actor.receive().await?;
-    actor.end().await?;
+    let ServerSize { objects, runs, .. } = size;
+    let role = ServerRole::InProcess { objects, runs };
+    let answer: InProcess = Actor::start(&role)?.report().await?;
     let each = answer.bytes as f64 / 1e3 / size.objects as f64;
     let resident = answer.resident as f64 / 1e3 / size.objects as f64;
     let rate = |id: &str, what: &str, rates: Vec<f64>| {
@@ -159,14 +158,10 @@ async fn in_process(size: ServerSize) -> BenchResult<Vec<Figure>> {
 
 /// Measures lists and watches over sockets, from another process.
 async fn over_https(size: ServerSize) -> BenchResult<Vec<Figure>> {
-    let objects = size.objects.to_string();
-    let mut server = Actor::start(&["serve", "--objects", &objects])?;
-    let ready: Ready = server.receive().await?;
-    let place = serde_json::to_string(&ready.place)?;
-    let runs = size.runs.to_string();
-    let mut client = Actor::start(&["fetch", "--place", &place, "--runs", &runs])?;
-    let (lists, watches): (Vec<f64>, Vec<f64>) = client.receive().await?;
-    client.end().await?;
+    let ServerSize { objects, runs, .. } = size;
+    let (server, place) = serving(objects).await?;
+    let client = Actor::start(&ServerRole::Fetch { place, runs })?;
+    let (lists, watches): (Vec<f64>, Vec<f64>) = client.report().await?;
     server.end().await?;
     let rate = |id: &str, what: &str, rates: Vec<f64>| {
         let what = format!("{what}, {objects} Pods, over HTTPS to another process");
@@ -180,6 +175,14 @@ async fn over_https(size: ServerSize) -> BenchResult<Vec<Figure>> {
         ),
         rate("server/watch/https", "throughput of a WatchList", watches),
     ])
+}
+
+/// Starts a server with Pods, and returns its address.
+async fn serving(objects: u64) -> BenchResult<(Actor, ServerAddress)> {
+    let of = Sample::Pod;
+    let mut server = Actor::start(&ServerRole::Serve { objects, of })?;
+    let ready: Ready = server.receive().await?;
+    Ok((server, ready.place))
 }
 
 /// Measures many watchers of one kind under a constant rate of writes; several times, because the
@@ -214,23 +217,21 @@ async fn fan_out(size: ServerSize, bytes: usize) -> BenchResult<Figure> {
 
 /// Returns the number of cores that the server used, and the deliveries per second.
 async fn fanned(size: ServerSize, bytes: usize) -> BenchResult<(f64, f64)> {
-    let mut server = Actor::start(&["serve", "--objects", "0"])?;
-    let ready: Ready = server.receive().await?;
-    let place = serde_json::to_string(&ready.place)?;
-    let watchers = size.watchers.to_string();
-    let mut client = Actor::start(&["watch", "--place", &place, "--watchers", &watchers])?;
+    let (mut server, place) = serving(0).await?;
+    let watchers = size.watchers;
+    let mut client = Actor::start(&ServerRole::Watch { place, watchers })?;
     let open: u32 = client.receive().await?;
-    let before: Used = server.request(&Order::Cpu.line()?).await?;
+    let before: Used = server.request(&Order::Cpu).await?;
     let writes = u64::from(WRITES) * size.seconds;
     let order = Order::Write {
         writes,
         per_second: WRITES,
         bytes,
     };
-    let took: f64 = server.request(&order.line()?).await?;
+    let took: f64 = server.request(&order).await?;
     let wanted = u64::from(open) * writes;
-    let fanned: Fanned = client.request(&wanted.to_string()).await?;
-    let after: Used = server.request(&Order::Cpu.line()?).await?;
+    let fanned: Fanned = client.request(&wanted).await?;
+    let after: Used = server.request(&Order::Cpu).await?;
     client.end().await?;
     server.end().await?;
     if fanned.events < wanted {
@@ -242,20 +243,20 @@ async fn fanned(size: ServerSize, bytes: usize) -> BenchResult<(f64, f64)> {
 
 /// Measures the simulator, from Deployments to ready Pods.
 async fn played(size: ServerSize, deployments: u64, tracked: bool) -> BenchResult<Figure> {
-    let (pods, count) = (size.pods.to_string(), deployments.to_string());
-    let mut arguments = vec!["simulator", "--pods", &pods, "--deployments", &count];
-    if !tracked {
-        arguments.push("--no-managed-fields");
-    }
+    let pods = size.pods;
+    let role = ServerRole::Simulator {
+        pods,
+        deployments,
+        tracked,
+        brisk: false,
+    };
     let (mut rates, mut resident) = (Vec::new(), 0);
     for run in 1..=size.runs {
         progress(format!(
             "the simulator with {deployments} Deployments, run {run} of {}",
             size.runs
         ));
-        let mut actor = Actor::start(&arguments)?;
-        let answer: Played = actor.receive().await?;
-        actor.end().await?;
+        let answer: Played = Actor::start(&role)?.report().await?;
         rates.push(answer.pods_per_second);
         resident = answer.resident;
     }
@@ -278,21 +279,17 @@ async fn played(size: ServerSize, deployments: u64, tracked: bool) -> BenchResul
 
 /// Measures the time in which the simulator makes Deployments ready at the speed of `--play workloads`.
 async fn ready(size: ServerSize) -> BenchResult<Figure> {
-    let count = size.deployments.to_string();
-    let arguments = [
-        "simulator",
-        "--brisk",
-        "--pods",
-        &count,
-        "--deployments",
-        &count,
-    ];
+    let count = size.deployments;
+    let role = ServerRole::Simulator {
+        pods: count,
+        deployments: count,
+        tracked: true,
+        brisk: true,
+    };
     let mut seconds = Vec::new();
     for run in 1..=size.runs {
         progress(format!("{count} Deployments, run {run} of {}", size.runs));
-        let mut actor = Actor::start(&arguments)?;
-        let answer: Played = actor.receive().await?;
-        actor.end().await?;
+        let answer: Played = Actor::start(&role)?.report().await?;
         seconds.push(size.deployments as f64 / answer.pods_per_second);
     }
     let what = format!(

@@ -10,6 +10,7 @@ use futures::FutureExt;
 
 use crate::process::{Actor, BenchResult, progress};
 use crate::samples::Sample;
+use crate::server::role::ServerRole;
 use crate::server::serve::{Order, Ready};
 use crate::stops::Stops;
 use crate::world::foreign::{Cluster, Namespace};
@@ -52,9 +53,7 @@ impl Worlds {
         progress(format!("a server with {objects} {}", of.resource()));
         let (side, kubeconfig) = match self {
             Self::Own => {
-                let objects = objects.to_string();
-                let arguments = ["serve", "--objects", &objects, "--of", of.name()];
-                let mut actor = Actor::start(&arguments)?;
+                let mut actor = Actor::start(&ServerRole::Serve { objects, of })?;
                 let ready: Ready = actor.receive().await?;
                 let kubeconfig = tempfile::NamedTempFile::new()?;
                 std::fs::write(kubeconfig.path(), ready.place.kubeconfig)?;
@@ -130,7 +129,7 @@ impl World {
         progress(format!("more {}, {to} in all", self.of.resource()));
         match &mut self.side {
             Side::Own { actor, .. } => {
-                let _objects: u64 = actor.request(&Order::Grow { to }.line()?).await?;
+                let _objects: u64 = actor.request(&Order::Grow { to }).await?;
                 Ok(())
             }
             Side::Foreign(namespace) => namespace.grow(to).await,
@@ -143,7 +142,7 @@ impl World {
         order: Order,
     ) -> BenchResult<T> {
         match &mut self.side {
-            Side::Own { actor, .. } => actor.request(&order.line()?).await,
+            Side::Own { actor, .. } => actor.request(&order).await,
             Side::Foreign(_) => Err("an external server takes no orders".into()),
         }
     }

@@ -31,6 +31,7 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 use super::apart::{ServerApart, one_thread, refused};
+use super::words::ClientRole;
 use crate::process::{Actor, BenchResult, cpu_time, progress};
 use crate::report::{Figure, Spread};
 
@@ -96,19 +97,17 @@ impl Validator<ConfigMap> for Checked {
 /// Runs all measurements.
 pub(crate) async fn measure_all(quick: bool) -> BenchResult<Vec<Figure>> {
     let (writes, runs) = if quick { (50, 2) } else { (2000, 5) };
-    let number = writes.to_string();
     let mut measured: Vec<AdmissionFigures> = Vec::new();
     for run in 1..=runs {
         progress(format!(
-            "{number} writes without and with a webhook, run {run} of {runs}"
+            "{writes} writes without and with a webhook, run {run} of {runs}"
         ));
-        let mut client = Actor::client(&["admission", "--writes", &number])?;
-        measured.push(client.receive().await?);
-        client.end().await?;
+        let client = Actor::client(&ClientRole::Admission { writes })?;
+        measured.push(client.report().await?);
     }
     let over = |of: fn(&AdmissionFigures) -> f64| Spread::over(&measured, of);
     let writes =
-        format!("median of {number} creations of a ConfigMap one after another, over HTTPS");
+        format!("median of {writes} creations of a ConfigMap one after another, over HTTPS");
     Ok(vec![
         Figure::new(
             "webhooks/without",

@@ -28,7 +28,7 @@ use tokio::time::Instant;
 use super::apart::{ServerApart, refused};
 use super::reconcile_count::ReconcileCount;
 use super::running::{Controlling, beside_peer, kube_client};
-use super::words::MeasuredCache;
+use super::words::{ClientRole, MeasuredCache};
 use crate::process::{BenchResult, progress};
 use crate::report::{Figure, KUBE_RUNTIME, Spread};
 
@@ -64,16 +64,15 @@ struct ChildReconciler(Arc<ReconcileCount>);
 
 /// Runs all measurements.
 pub(crate) async fn measure_all(owners: u64, runs: u32) -> BenchResult<Vec<Figure>> {
-    let number = owners.to_string();
     let (mut own, mut peer): (Vec<ChildrenFigures>, Vec<ChildrenFigures>) =
         (Vec::new(), Vec::new());
     for run in 1..=runs {
-        progress(format!("{number} owned children, run {run} of {runs}"));
-        let alone: &[&str] = &["children", "--owners", &number];
-        beside_peer(alone, (&mut own, &mut peer)).await?;
+        progress(format!("{owners} owned children, run {run} of {runs}"));
+        let role = |by| ClientRole::Children { by, owners };
+        beside_peer(role, (&mut own, &mut peer)).await?;
     }
     let figure = |id: &str, what: &str, unit, of: fn(&ChildrenFigures) -> f64| {
-        let what = format!("{what}, {number} owners with an owned Secret each, 8 workers");
+        let what = format!("{what}, {owners} owners with an owned Secret each, 8 workers");
         Figure::new(id, what, unit, Spread::over(&own, of))
             .beside(KUBE_RUNTIME, Spread::over(&peer, of))
     };

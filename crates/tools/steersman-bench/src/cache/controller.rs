@@ -5,7 +5,7 @@ use super::latency::Latency;
 use super::running::beside_peer;
 use super::storm::StormFigures;
 use super::sync::asked;
-use super::words::{MeasuredCache, Queued};
+use super::words::{ClientRole, Queued};
 use crate::figures::Figures;
 use crate::process::{Actor, BenchResult, progress};
 use crate::report::{Figure, KUBE_RUNTIME, Spread};
@@ -21,7 +21,7 @@ struct ControllerSize {
     /// Objects that own a child.
     owners: u64,
     /// The number of changes.
-    rounds: u32,
+    rounds: usize,
     runs: u32,
 }
 
@@ -56,12 +56,12 @@ pub(crate) async fn measure(quick: bool) -> BenchResult<Vec<Figure>> {
 
 /// Measures the time from a change to its reconcile.
 async fn late(size: ControllerSize) -> BenchResult<Vec<Figure>> {
-    let rounds = size.rounds.to_string();
+    let rounds = size.rounds;
     let (mut runs, mut peers): (Vec<Latency>, Vec<Latency>) = (Vec::new(), Vec::new());
     for run in 1..=size.runs {
         progress(format!("{rounds} changes, run {run} of {}", size.runs));
-        let alone: &[&str] = &["latency", "--rounds", &rounds];
-        beside_peer(alone, (&mut runs, &mut peers)).await?;
+        let role = |by| ClientRole::Latency { by, rounds };
+        beside_peer(role, (&mut runs, &mut peers)).await?;
     }
     let figure = |id: &str, what: &str, of: fn(&Latency) -> f64| {
         let what = format!("{what}, {rounds} changes, no other load, over HTTPS on one machine");
@@ -108,15 +108,8 @@ async fn stormed(size: ControllerSize) -> BenchResult<Vec<Figure>> {
     let (mut own, mut peer): (Vec<StormFigures>, Vec<StormFigures>) = (Vec::new(), Vec::new());
     for run in 1..=size.runs {
         progress(format!("run {run} of {} of each controller", size.runs));
-        for (by, runs) in [
-            (MeasuredCache::Defaults, &mut own),
-            (MeasuredCache::KubeRuntime, &mut peer),
-        ] {
-            let asked = asked(&world, by, size.objects);
-            let mut client = Actor::client(&["storm", &serde_json::to_string(&asked)?])?;
-            runs.push(client.receive().await?);
-            client.end().await?;
-        }
+        let role = |by| ClientRole::Storm(asked(&world, by, size.objects));
+        beside_peer(role, (&mut own, &mut peer)).await?;
     }
     world.end().await?;
     let of = format!(
@@ -146,13 +139,11 @@ async fn stormed(size: ControllerSize) -> BenchResult<Vec<Figure>> {
 
 /// Measures the cost of a key in a queue.
 async fn queued(size: ControllerSize) -> BenchResult<Vec<Figure>> {
-    let keys = size.keys.to_string();
+    let keys = size.keys;
     progress(format!("{} runs of the work queue", size.runs));
     let mut runs: Vec<Queued> = Vec::new();
     for _ in 0..size.runs {
-        let mut client = Actor::client(&["queue", "--keys", &keys])?;
-        runs.push(client.receive().await?);
-        client.end().await?;
+        runs.push(Actor::client(&ClientRole::Queue { keys })?.report().await?);
     }
     let figure = |id: &str, what: &str, most: f64, of: &dyn Fn(&Queued) -> f64| {
         let what = format!(

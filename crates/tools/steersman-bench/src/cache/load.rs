@@ -18,7 +18,7 @@ use steersman_manager::{Manager, Shutdown};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::words::MeasuredCache;
+use super::words::{ClientRole, LoadTask, MeasuredCache};
 use crate::figures::Figures;
 use crate::process::{Actor, BenchResult, progress, send};
 use crate::report::{Figure, KUBE_RUNTIME, Spread};
@@ -30,16 +30,6 @@ const KINDS: [Sample; 3] = [Sample::ConfigMap, Sample::Secret, Sample::Pod];
 
 /// The number of log records to keep.
 const LOG: usize = 100_000;
-
-/// The task of a process.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-struct LoadTask {
-    by: MeasuredCache,
-    controllers: u64,
-    watch_list: bool,
-    /// The number of objects per kind.
-    objects: u64,
-}
 
 /// The numbers of requests for all kinds.
 #[derive(Debug, Serialize, Deserialize)]
@@ -124,15 +114,11 @@ pub(crate) async fn measure(quick: bool) -> BenchResult<Vec<Figure>> {
 }
 
 async fn count(asked: LoadTask) -> BenchResult<Loaded> {
-    let mut client = Actor::client(&["load", &serde_json::to_string(&asked)?])?;
-    let loaded = client.receive().await?;
-    client.end().await?;
-    Ok(loaded)
+    Actor::client(&ClientRole::Load(asked))?.report().await
 }
 
 /// Runs the controllers until they have seen every object, and reports the counts.
-pub(super) async fn play(asked: &str) -> BenchResult<()> {
-    let asked: LoadTask = serde_json::from_str(asked)?;
+pub(super) async fn play(asked: LoadTask) -> BenchResult<()> {
     let server = ApiServer::builder().log_capacity(LOG).build();
     for of in KINDS {
         fill(&server, of, 0..asked.objects)?;

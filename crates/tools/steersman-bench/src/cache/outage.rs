@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::apart::{ServerApart, refused};
 use super::running::{beside_peer, kube_client};
-use super::words::MeasuredCache;
+use super::words::{ClientRole, MeasuredCache};
 use crate::process::{BenchResult, progress};
 use crate::report::{Figure, KUBE_RUNTIME, Spread};
 
@@ -48,11 +48,10 @@ pub(crate) struct Returned {
 pub(super) async fn measure_all(quick: bool) -> BenchResult<Vec<Figure>> {
     let away = if quick { &AWAY[..1] } else { &AWAY[..] };
     let (mut own, mut peer): (Vec<Returned>, Vec<Returned>) = (Vec::new(), Vec::new());
-    for seconds in away {
-        progress(format!("an outage of {seconds} s, of each"));
-        let text = seconds.to_string();
-        let alone: &[&str] = &["outage", "--away", &text];
-        beside_peer(alone, (&mut own, &mut peer)).await?;
+    for away in away.iter().copied() {
+        progress(format!("an outage of {away} s, of each"));
+        let role = |by| ClientRole::Outage { by, away };
+        beside_peer(role, (&mut own, &mut peer)).await?;
     }
     let outages: Vec<String> = away.iter().map(u64::to_string).collect();
     let what = format!(

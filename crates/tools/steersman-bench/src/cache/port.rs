@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::reconcile_count::ReconcileCount;
 use super::running::kube_client;
+use super::words::ClientRole;
 use crate::process::{Actor, BenchResult, memory, progress, send};
 use crate::report::{Figure, KUBE_RUNTIME, Spread};
 use crate::samples::Sample;
@@ -135,17 +136,14 @@ async fn one(documents: u64, is_peer: bool) -> BenchResult<PortFigures> {
         .await?
         .start(Sample::Document, documents)
         .await?;
-    let kubeconfig = world
-        .kubeconfig()
-        .to_str()
-        .ok_or("no path in UTF-8")?
-        .to_owned();
-    let number = documents.to_string();
-    let mut arguments = vec!["port", "--kubeconfig", &kubeconfig, "--documents", &number];
-    arguments.extend(is_peer.then_some("--peer"));
+    let role = ClientRole::Port {
+        kubeconfig: world.kubeconfig().to_owned(),
+        documents,
+        is_peer,
+    };
 
     let mut before = served(&mut world).await?;
-    let mut operator = Actor::client(&arguments)?;
+    let mut operator = Actor::client(&role)?;
     let run = operator.receive().await?;
     let mut phase = async |world: &mut World, run| -> BenchResult<PortPhase> {
         let now = served(world).await?;
@@ -156,11 +154,11 @@ async fn one(documents: u64, is_peer: bool) -> BenchResult<PortFigures> {
     let published = phase(&mut world, run).await?;
     let watches = served(&mut world).await?.watches;
     let _hidden: u64 = world.order(Order::Hide).await?;
-    let run = operator.request("hidden").await?;
+    let run = operator.request(&"hidden").await?;
     let hidden = phase(&mut world, run).await?;
     operator.end().await?;
 
-    let mut operator = Actor::client(&arguments)?;
+    let mut operator = Actor::client(&role)?;
     let run = operator.receive().await?;
     let restarted = phase(&mut world, run).await?;
     operator.end().await?;

@@ -15,6 +15,7 @@ use steersman_controller::{Controller, ControllerError, StartContext};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use super::words::{ClientRole, MeasuredCache};
 use crate::process::{Actor, BenchResult};
 
 /// Returns a client for kube-runtime.
@@ -26,13 +27,14 @@ pub(super) async fn kube_client(kubeconfig: &Path) -> BenchResult<KubeClient> {
 
 /// Runs a client process for this workspace and one for kube-runtime, and adds their reports to the two lists.
 pub(super) async fn beside_peer<T: DeserializeOwned>(
-    role: &[&str],
+    role: impl Fn(MeasuredCache) -> ClientRole,
     (own, peer): (&mut Vec<T>, &mut Vec<T>),
 ) -> BenchResult<()> {
-    for (reports, role) in [(own, role), (peer, &[role, &["--peer"]].concat())] {
-        let mut client = Actor::client(role)?;
-        reports.push(client.receive().await?);
-        client.end().await?;
+    for (reports, by) in [
+        (own, MeasuredCache::Defaults),
+        (peer, MeasuredCache::KubeRuntime),
+    ] {
+        reports.push(Actor::client(&role(by))?.report().await?);
     }
     Ok(())
 }

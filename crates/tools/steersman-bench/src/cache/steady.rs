@@ -2,7 +2,6 @@
 //! observes every final state.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +16,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use super::words::{ClientRole, SteadyTask};
 use crate::figures::Figures;
 use crate::process::{Actor, BenchResult, memory, progress, send};
 use crate::report::{Figure, Spread};
@@ -58,13 +58,6 @@ const QUICK: SteadySize = SteadySize {
     churn_seconds: 3,
     settled: 1,
 };
-
-/// The task of the operator's process.
-#[derive(Debug, Serialize, Deserialize)]
-struct SteadyTask {
-    kubeconfig: PathBuf,
-    objects: usize,
-}
 
 /// A question to the operator while it runs.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
@@ -211,11 +204,11 @@ struct ChurnFigures {
 async fn live(size: SteadySize, order: Order, seconds: u32) -> BenchResult<ChurnFigures> {
     let mut worlds = Worlds::of(None).await?;
     let mut world = worlds.start(Sample::Pod, size.objects).await?;
-    let asked = SteadyTask {
+    let role = ClientRole::Steady(SteadyTask {
         kubeconfig: world.kubeconfig().to_owned(),
         objects: usize::try_from(size.objects)?,
-    };
-    let mut client = Actor::client(&["steady", &serde_json::to_string(&asked)?])?;
+    });
+    let mut client = Actor::client(&role)?;
     let synced: u64 = client.receive().await?;
     progress(format!("{seconds} s of changes"));
     let mut resident = Vec::new();
@@ -228,7 +221,7 @@ async fn live(size: SteadySize, order: Order, seconds: u32) -> BenchResult<Churn
         loop {
             tokio::select! {
                 next = &mut ordered => break next?,
-                _ = tick.tick() => resident.push(client.request(&Question::Resident.line()?).await?),
+                _ = tick.tick() => resident.push(client.request(&Question::Resident).await?),
             }
             if resident.len() % 60 == 59 {
                 progress(format!("{} of {seconds} s", resident.len()));
@@ -236,8 +229,8 @@ async fn live(size: SteadySize, order: Order, seconds: u32) -> BenchResult<Churn
         }
     };
     let from = next - size.objects;
-    let caught = client.request(&Question::Caught { from }.line()?).await?;
-    resident.push(client.request(&Question::Resident.line()?).await?);
+    let caught = client.request(&Question::Caught { from }).await?;
+    resident.push(client.request(&Question::Resident).await?);
     client.end().await?;
     world.end().await?;
     Ok(ChurnFigures {
@@ -247,15 +240,8 @@ async fn live(size: SteadySize, order: Order, seconds: u32) -> BenchResult<Churn
     })
 }
 
-impl Question {
-    fn line(self) -> BenchResult<String> {
-        Ok(serde_json::to_string(&self)?)
-    }
-}
-
 /// Runs the operator's process.
-pub(super) async fn play(asked: &str) -> BenchResult<()> {
-    let asked: SteadyTask = serde_json::from_str(asked)?;
+pub(super) async fn play(asked: SteadyTask) -> BenchResult<()> {
     let client_config = ClientConfig::from_kubeconfig(&asked.kubeconfig).await?;
     let manager = Manager::builder(client_config).build()?;
     let seen = Arc::new(SeenNumbers::default());

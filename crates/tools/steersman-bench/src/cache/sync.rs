@@ -1,6 +1,6 @@
 //! Driver: starts a process that caches the objects of a world.
 
-use super::words::{MeasuredCache, SyncTask, Synced};
+use super::words::{ClientRole, MeasuredCache, SyncTask, Synced};
 use crate::process::{Actor, BenchResult, print_result, progress};
 use crate::world::World;
 
@@ -17,11 +17,8 @@ pub(crate) fn asked(world: &World, by: MeasuredCache, objects: u64) -> SyncTask 
 
 /// Measures one cache with this number of objects.
 pub(crate) async fn sync(world: &World, by: MeasuredCache, objects: u64) -> BenchResult<Synced> {
-    let asked = asked(world, by, objects);
-    let mut client = Actor::client(&["sync", &serde_json::to_string(&asked)?])?;
-    let synced = client.receive().await?;
-    client.end().await?;
-    Ok(synced)
+    let role = ClientRole::Sync(asked(world, by, objects));
+    Actor::client(&role)?.report().await
 }
 
 /// Measures several caches in turn, and returns all runs of each.

@@ -6,6 +6,7 @@ use steersman_client::{Client, RequestId};
 use steersman_object::{ListOptions, ObjectKey};
 
 use super::reads::{Rounds, spread};
+use super::words::ClientRole;
 use crate::micro::{ServedPods, batch};
 use crate::process::{Actor, BenchResult, progress};
 use crate::report::{Figure, Spread};
@@ -38,12 +39,10 @@ struct ReadTimes {
 pub(super) async fn measure_all(runs: u32, quick: bool) -> BenchResult<Vec<Figure>> {
     let objects = if quick { QUICK } else { OBJECTS };
     progress(format!("{runs} runs of reads with {UNSEEN} unseen writes"));
-    let asked = objects.to_string();
     let mut costs: Vec<UnseenCost> = Vec::new();
     for _ in 0..runs {
-        let mut client = Actor::client(&["unseen", "--objects", &asked])?;
-        costs.push(client.receive().await?);
-        client.end().await?;
+        let client = Actor::client(&ClientRole::Unseen { objects })?;
+        costs.push(client.report().await?);
     }
     let figure = |id: &str, read: String, of: fn(&UnseenCost) -> f64| {
         let what = format!(

@@ -1,4 +1,4 @@
-//! Words: the measured caches, and the reports of the processes.
+//! Words: the measured caches, and the roles and reports of the processes.
 
 use std::path::PathBuf;
 
@@ -51,6 +51,55 @@ pub(crate) struct SyncTask {
     pub(crate) of: Sample,
     pub(crate) objects: u64,
     pub(crate) by: MeasuredCache,
+}
+
+/// The task of a manager with many controllers.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct LoadTask {
+    pub(crate) by: MeasuredCache,
+    pub(crate) controllers: u64,
+    pub(crate) watch_list: bool,
+    /// The number of objects per kind.
+    pub(crate) objects: u64,
+}
+
+/// The task of an operator with constantly changing objects.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct SteadyTask {
+    pub(crate) kubeconfig: PathBuf,
+    pub(crate) objects: usize,
+}
+
+/// The role of a process in a measurement.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum ClientRole {
+    /// Caches all objects of a kind, and reads them.
+    Sync(SyncTask),
+    /// Processes keys of a queue.
+    Queue { keys: u64 },
+    /// Reconciles all objects of a server once.
+    Storm(SyncTask),
+    /// Measures the time from changes to reconciles.
+    Latency { by: MeasuredCache, rounds: usize },
+    /// Creates an owned child for each object.
+    Children { by: MeasuredCache, owners: u64 },
+    /// Writes without and with a webhook.
+    Admission { writes: u32 },
+    /// Runs the ported operator, or the one before the port.
+    Port {
+        kubeconfig: PathBuf,
+        documents: u64,
+        /// Runs the operator before the port.
+        is_peer: bool,
+    },
+    /// Waits for a deletion during an outage of the server of this number of seconds.
+    Outage { by: MeasuredCache, away: u64 },
+    /// Reads with unseen writes of other keys.
+    Unseen { objects: u64 },
+    /// Counts the requests of a manager, or of kube-runtime.
+    Load(LoadTask),
+    /// Runs an operator with constantly changing objects.
+    Steady(SteadyTask),
 }
 
 /// The figures of caching.

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use clap::Subcommand;
 use http::Request;
 use http_body_util::{BodyExt, Empty};
 use serde::{Deserialize, Serialize};
@@ -24,51 +23,27 @@ use crate::samples::Sample;
 use crate::wire::{Exchange, ServerAddress, trust};
 
 /// The role of a process in a measurement.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum ServerRole {
     /// Starts a server and sends it a request.
     Start,
     /// Lists and watches without sockets.
-    InProcess {
-        #[arg(long)]
-        objects: u64,
-        #[arg(long)]
-        runs: u32,
-    },
+    InProcess { objects: u64, runs: u32 },
     /// Serves over HTTPS until its standard input ends.
-    Serve {
-        #[arg(long)]
-        objects: u64,
-        #[arg(long, default_value = "pod")]
-        of: Sample,
-    },
+    Serve { objects: u64, of: Sample },
     /// Lists and watches over HTTPS.
-    Fetch {
-        #[arg(long)]
-        place: String,
-        #[arg(long)]
-        runs: u32,
-    },
+    Fetch { place: ServerAddress, runs: u32 },
     /// Runs the simulator on Pods of Deployments.
     Simulator {
-        #[arg(long)]
         pods: u64,
-        #[arg(long)]
         deployments: u64,
-        /// Disables managed fields.
-        #[arg(long)]
-        no_managed_fields: bool,
+        /// Whether managed fields are tracked.
+        tracked: bool,
         /// Takes the time of a fast cluster for each Pod, instead of none.
-        #[arg(long)]
         brisk: bool,
     },
     /// Opens many watches over HTTPS.
-    Watch {
-        #[arg(long)]
-        place: String,
-        #[arg(long)]
-        watchers: u32,
-    },
+    Watch { place: ServerAddress, watchers: u32 },
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -106,33 +81,30 @@ const WATCH_LIST: &str = "/api/v1/pods?watch=true&sendInitialEvents=true&allowWa
 const INITIAL_END: &[u8] = b"k8s.io/initial-events-end";
 const CONFIG_MAPS: &str = "/api/v1/configmaps?watch=true&resourceVersion=";
 
-impl ServerRole {
-    /// Runs the role to its end.
-    pub(crate) fn play(self) -> BenchResult<()> {
-        let began = Instant::now();
-        let mut builder = match self {
-            Self::Watch { .. } => unhurried(),
-            _ => tokio::runtime::Builder::new_multi_thread(),
-        };
-        let runtime = builder.enable_all().build()?;
-        runtime.block_on(async {
-            match self {
-                Self::Start => start(began).await,
-                Self::InProcess { objects, runs } => in_process(objects, runs).await,
-                Self::Serve { objects, of } => serve(objects, of).await,
-                Self::Fetch { place, runs } => fetch(serde_json::from_str(&place)?, runs).await,
-                Self::Simulator {
-                    pods,
-                    deployments,
-                    no_managed_fields,
-                    brisk,
-                } => simulator(pods, deployments, !no_managed_fields, brisk).await,
-                Self::Watch { place, watchers } => {
-                    watch(serde_json::from_str(&place)?, watchers).await
-                }
-            }
-        })
-    }
+/// Runs a role to its end.
+pub(crate) fn play(role: &str) -> BenchResult<()> {
+    let began = Instant::now();
+    let role: ServerRole = serde_json::from_str(role)?;
+    let mut builder = match role {
+        ServerRole::Watch { .. } => unhurried(),
+        _ => tokio::runtime::Builder::new_multi_thread(),
+    };
+    let runtime = builder.enable_all().build()?;
+    runtime.block_on(async {
+        match role {
+            ServerRole::Start => start(began).await,
+            ServerRole::InProcess { objects, runs } => in_process(objects, runs).await,
+            ServerRole::Serve { objects, of } => serve(objects, of).await,
+            ServerRole::Fetch { place, runs } => fetch(place, runs).await,
+            ServerRole::Simulator {
+                pods,
+                deployments,
+                tracked,
+                brisk,
+            } => simulator(pods, deployments, tracked, brisk).await,
+            ServerRole::Watch { place, watchers } => watch(place, watchers).await,
+        }
+    })
 }
 
 /// Polls its sockets at most once a millisecond, as a network card batches interrupts. If watchers

@@ -1,7 +1,6 @@
 //! Driver: a server over HTTPS that executes orders from its standard input, one per line.
 
 use std::collections::VecDeque;
-use std::str::FromStr;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -74,21 +73,6 @@ struct Held {
     next: u64,
 }
 
-impl FromStr for Order {
-    type Err = serde_json::Error;
-
-    fn from_str(line: &str) -> Result<Self, Self::Err> {
-        serde_json::from_str(line)
-    }
-}
-
-impl Order {
-    /// Returns the order as an input line.
-    pub(crate) fn line(self) -> BenchResult<String> {
-        Ok(serde_json::to_string(&self)?)
-    }
-}
-
 /// Serves until the standard input ends.
 pub(super) async fn serve(objects: u64, of: Sample) -> BenchResult<()> {
     let server = ApiServer::new();
@@ -110,7 +94,7 @@ pub(super) async fn serve(objects: u64, of: Sample) -> BenchResult<()> {
     })?;
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     while let Some(line) = lines.next_line().await? {
-        held.carry_out(line.parse()?).await?;
+        held.carry_out(serde_json::from_str(&line)?).await?;
     }
     Ok(())
 }
