@@ -134,7 +134,10 @@ impl TurnContext<'_> {
         namespace: &str,
         name: &str,
     ) -> Option<Arc<Stored>> {
-        let stored = self.registry.store().get(&resource.storage, namespace, name);
+        let stored = self
+            .registry
+            .store()
+            .get(&resource.storage, namespace, name);
         stored.cloned()
     }
 

@@ -39,7 +39,8 @@ impl TurnContext<'_> {
         let storage = &self.kinds.of(SimulatedKind::Pod).storage;
         let pods: Vec<Arc<Stored>> = self
             .registry
-            .store().list(storage, Some(&service.namespace))
+            .store()
+            .list(storage, Some(&service.namespace))
             .filter(|pod| {
                 selects(selector, pod)
                     && !text(&pod.lean()["status"], "podIP").is_empty()

@@ -1,9 +1,11 @@
 //! Commands in the folder of an operator.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use toml_edit::DocumentMut;
+use serde_json::Value;
+use toml_edit::{Array, DocumentMut, InlineTable, table, value};
 
 /// Returns the folder of this workspace.
 pub(crate) fn workspace() -> PathBuf {
@@ -19,18 +21,12 @@ pub(crate) fn target() -> PathBuf {
         .to_owned()
 }
 
-/// Gives an operator the profile of the workspace. Cargo builds a dependency once for two crates only if its profile, its
-/// features and its version are the same; `new` has copied the versions. The program gets the features that its tests need,
-/// too: otherwise every dependency would be compiled a second time for it.
+/// Gives an operator the profile and the features of the workspace: cargo builds a dependency once for two crates only if
+/// its profile, its features and its version are the same. The program has what only its tests need, too: otherwise every
+/// dependency would be compiled a second time for it.
 pub(crate) fn share_dependencies(folder: &Path) {
     let own = folder.join("Cargo.toml");
-    let text = std::fs::read_to_string(&own).unwrap();
-    let mut manifest: DocumentMut = text.parse().unwrap();
-    manifest["dependencies"]["steersman-harness"] =
-        manifest["dev-dependencies"]["steersman-harness"].clone();
-    let features = manifest["dependencies"]["tokio"]["features"].as_array_mut();
-    features.unwrap().push("test-util");
-    let mut text = manifest.to_string();
+    let mut text = std::fs::read_to_string(&own).unwrap();
     let of_workspace = std::fs::read_to_string(workspace().join("Cargo.toml")).unwrap();
     let mut is_profile = false;
     for line in of_workspace.lines() {
@@ -41,7 +37,82 @@ pub(crate) fn share_dependencies(folder: &Path) {
             text += &format!("{line}\n");
         }
     }
-    std::fs::write(own, text).unwrap();
+    // The features are those of a crate beside the operator, because a crate names each dependency once.
+    let mut manifest: DocumentMut = text.parse().unwrap();
+    let mut of_tests = InlineTable::new();
+    of_tests.insert("path", "../shared".into());
+    manifest["dependencies"]["shared"] = value(of_tests);
+    let mut shared: DocumentMut = "[package]\nname = \"shared\"\nedition = \"2024\"\n"
+        .parse()
+        .unwrap();
+    shared["dependencies"] = table();
+    let of_workspace = features(&workspace());
+    for (number, package) in features(folder).into_keys().enumerate() {
+        let Some(features) = of_workspace.get(&package) else {
+            continue;
+        };
+        let mut dependency = InlineTable::new();
+        dependency.insert("package", package.name.as_str().into());
+        match &package.folder {
+            Some(folder) => dependency.insert("path", folder.to_str().unwrap().into()),
+            None => dependency.insert("version", format!("={}", package.version).into()),
+        };
+        dependency.insert("default-features", false.into());
+        dependency.insert("features", features.iter().collect::<Array>().into());
+        shared["dependencies"][&format!("shared-{number}")] = value(dependency);
+    }
+    let beside = folder.with_file_name("shared");
+    std::fs::create_dir_all(beside.join("src")).unwrap();
+    std::fs::write(beside.join("src/lib.rs"), "").unwrap();
+    std::fs::write(beside.join("Cargo.toml"), shared.to_string()).unwrap();
+    std::fs::write(own, manifest.to_string()).unwrap();
+}
+
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Package {
+    name: String,
+    version: String,
+    /// The folder of a package of the workspace.
+    folder: Option<PathBuf>,
+}
+
+/// Returns the enabled features of each package that the members of a workspace need.
+fn features(folder: &Path) -> BTreeMap<Package, BTreeSet<String>> {
+    // Without dependencies of other platforms.
+    let rustc = succeeds(Command::new("rustc").arg("-vV"));
+    let host = rustc.lines().find_map(|line| line.strip_prefix("host: "));
+    let words = [
+        "metadata",
+        "--format-version=1",
+        "--offline",
+        "--filter-platform",
+    ];
+    let printed = succeeds(
+        command_in(folder, env!("CARGO"))
+            .args(words)
+            .arg(host.unwrap()),
+    );
+    let metadata: Value = serde_json::from_str(&printed).unwrap();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let array = |value: &Value| value.as_array().unwrap().clone();
+    let packages: BTreeMap<String, Value> = array(&metadata["packages"])
+        .into_iter()
+        .map(|package| (text(&package["id"]), package))
+        .collect();
+    let nodes = array(&metadata["resolve"]["nodes"]).into_iter();
+    nodes
+        .map(|node| {
+            let package = &packages[&text(&node["id"])];
+            let manifest = PathBuf::from(text(&package["manifest_path"]));
+            let is_member = package["source"].is_null();
+            let named = Package {
+                name: text(&package["name"]),
+                version: text(&package["version"]),
+                folder: is_member.then(|| manifest.parent().unwrap().to_owned()),
+            };
+            (named, array(&node["features"]).iter().map(text).collect())
+        })
+        .collect()
 }
 
 /// Returns a command of `cargo steersman` in a folder.
