@@ -63,7 +63,7 @@ impl Cluster {
     /// # Errors
     ///
     /// An error if no cluster is configured, or the configuration cannot be used.
-    pub async fn configured<T>(config: &Config<T>) -> Result<Self, steersman::cli::ConfigError> {
+    pub async fn configured<T>(config: &Config<T>) -> Result<Self, steersman::cli::Error> {
         let client_config = config.connect().await?;
         let endpoint = client_config.endpoint();
         config

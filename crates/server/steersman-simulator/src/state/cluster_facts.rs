@@ -122,8 +122,8 @@ impl FactsUpdate<'_> {
     pub(crate) fn read_changes(&mut self) {
         for (at, kind) in SimulatedKind::ALL.into_iter().enumerate() {
             let (registry, storage) = (self.registry, &self.kinds.of(kind).storage);
-            let changes =
-                self.facts.positions[at].and_then(|after| registry.changes_after(storage, after));
+            let changes = self.facts.positions[at]
+                .and_then(|after| registry.store().changes(storage, after).ok());
             if let Some(changes) = changes {
                 for change in changes {
                     if change.deleted {
