@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rustls::SupportedCipherSuite;
 use rustls::crypto::ring::cipher_suite::TLS13_AES_128_GCM_SHA256;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use steersman_apimachinery::versions::compare_versions;
 use steersman_schema::resource::Resource;
 use steersman_schema::subresources::further;
@@ -43,7 +43,7 @@ pub fn groups(resources: &[Arc<Resource>]) -> Value {
     let groups: Vec<Value> = collect(resources)
         .iter()
         .filter(|group| !group.name.is_empty())
-        .map(|group| Value::Object(group_fields(group)))
+        .map(group_fields)
         .collect();
     json!({ "kind": "APIGroupList", "apiVersion": "v1", "groups": groups })
 }
@@ -54,11 +54,10 @@ pub fn group(resources: &[Arc<Resource>], name: &str) -> Option<Value> {
     let group = groups
         .iter()
         .find(|group| !name.is_empty() && group.name == name)?;
-    let mut document = Map::new();
-    document.insert("kind".to_owned(), "APIGroup".into());
-    document.insert("apiVersion".to_owned(), "v1".into());
-    document.extend(group_fields(group));
-    Some(Value::Object(document))
+    let mut document = group_fields(group);
+    document["kind"] = "APIGroup".into();
+    document["apiVersion"] = "v1".into();
+    Some(document)
 }
 
 /// Builds `/api/v1` or `/apis/<group>/<version>`, if the version is served.
@@ -74,12 +73,7 @@ pub fn version(resources: &[Arc<Resource>], group: &str, version: &str) -> Optio
             "kind": resource.kind,
             "verbs": resource.verbs,
         });
-        if !resource.short_names.is_empty() {
-            entry["shortNames"] = json!(resource.short_names);
-        }
-        if !resource.categories.is_empty() {
-            entry["categories"] = json!(resource.categories);
-        }
+        add_names(resource, &mut entry);
         if let Some(hash) = storage_version_hash(resource) {
             entry["storageVersionHash"] = hash.into();
         }
@@ -165,6 +159,18 @@ pub fn etag(document: &Value) -> String {
     format!("\"{:016X}\"", hasher.finish())
 }
 
+/// Adds the short names and the categories of a resource, if it has any.
+fn add_names(resource: &Resource, entry: &mut Value) {
+    for (name, values) in [
+        ("shortNames", &resource.short_names),
+        ("categories", &resource.categories),
+    ] {
+        if !values.is_empty() {
+            entry[name] = json!(values);
+        }
+    }
+}
+
 /// Returns the resources of one group version.
 pub(crate) fn of_version<'a>(
     resources: &'a [Arc<Resource>],
@@ -215,12 +221,7 @@ fn aggregated_version(resources: &[Arc<Resource>], group: &str, version: &str) -
                 "singularResource": resource.singular,
                 "verbs": resource.verbs,
             });
-            if !resource.short_names.is_empty() {
-                entry["shortNames"] = json!(resource.short_names);
-            }
-            if !resource.categories.is_empty() {
-                entry["categories"] = json!(resource.categories);
-            }
+            add_names(resource, &mut entry);
             let below: Vec<Value> = subresources(resource)
                 .into_iter()
                 .map(|below| {
@@ -270,52 +271,32 @@ pub(crate) fn subresources(resource: &Resource) -> Vec<ListedSubresource<'_>> {
             verbs: further.verbs,
         })
         .collect();
-    if resource.built_in && resource.kind == "Pod" {
-        all.extend(
-            ["ephemeralcontainers", "resize"].map(|name| ListedSubresource {
-                name,
-                group: "",
-                version: "",
-                kind: &resource.kind,
-                verbs: SUBRESOURCE_VERBS,
-            }),
-        );
+    let own = |name, verbs| ListedSubresource {
+        name,
+        group: "",
+        version: "",
+        kind: &resource.kind,
+        verbs,
+    };
+    if resource.is("", "Pod") {
+        all.extend(["ephemeralcontainers", "resize"].map(|name| own(name, SUBRESOURCE_VERBS)));
     }
     if resource.is("certificates.k8s.io", "CertificateSigningRequest") {
-        all.push(ListedSubresource {
-            name: "approval",
-            group: "",
-            version: "",
-            kind: &resource.kind,
-            verbs: SUBRESOURCE_VERBS,
-        });
+        all.push(own("approval", SUBRESOURCE_VERBS));
     }
-    if resource.built_in && resource.kind == "Namespace" {
-        all.push(ListedSubresource {
-            name: "finalize",
-            group: "",
-            version: "",
-            kind: &resource.kind,
-            verbs: &["update"],
-        });
+    if resource.is("", "Namespace") {
+        all.push(own("finalize", &["update"]));
     }
     if resource.scale.is_some() {
         all.push(ListedSubresource {
-            name: "scale",
             group: "autoscaling",
             version: "v1",
             kind: "Scale",
-            verbs: SUBRESOURCE_VERBS,
+            ..own("scale", SUBRESOURCE_VERBS)
         });
     }
     if resource.status {
-        all.push(ListedSubresource {
-            name: "status",
-            group: "",
-            version: "",
-            kind: &resource.kind,
-            verbs: SUBRESOURCE_VERBS,
-        });
+        all.push(own("status", SUBRESOURCE_VERBS));
     }
     if resource.built_in {
         all.sort_by_key(|below| below.name);
@@ -369,7 +350,7 @@ fn collect(resources: &[Arc<Resource>]) -> Vec<DiscoveryGroup<'_>> {
     groups
 }
 
-fn group_fields(group: &DiscoveryGroup<'_>) -> Map<String, Value> {
+fn group_fields(group: &DiscoveryGroup<'_>) -> Value {
     let versions: Vec<Value> = group
         .versions
         .iter()
@@ -377,12 +358,5 @@ fn group_fields(group: &DiscoveryGroup<'_>) -> Map<String, Value> {
             json!({ "groupVersion": group_version(group.name, version), "version": version })
         })
         .collect();
-    let mut fields = Map::new();
-    fields.insert("name".to_owned(), group.name.into());
-    fields.insert(
-        "preferredVersion".to_owned(),
-        versions.first().cloned().unwrap_or_default(),
-    );
-    fields.insert("versions".to_owned(), Value::Array(versions));
-    fields
+    json!({ "name": group.name, "preferredVersion": versions.first(), "versions": versions })
 }

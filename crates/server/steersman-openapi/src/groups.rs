@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use steersman_schema::resource::Resource;
 
-use crate::paths::{capital, group_name};
+use crate::paths::{capital, group_name, reference};
 
 /// The package of the schemas of discovery.
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
@@ -32,10 +32,7 @@ pub fn paths(resources: &[Arc<Resource>]) -> impl Iterator<Item = String> {
     let built_in = resources.iter().filter(|one| one.built_in);
     let groups = built_in.map(|one| one.group.as_str());
     let groups: BTreeSet<&str> = groups.filter(|group| !group.is_empty()).collect();
-    let groups: Vec<String> = groups
-        .into_iter()
-        .map(|group| format!("apis/{group}"))
-        .collect();
+    let groups = groups.into_iter().map(|group| format!("apis/{group}"));
     let roots = ["api", "apis", "version"].map(str::to_owned);
     roots.into_iter().chain(groups)
 }
@@ -135,10 +132,6 @@ impl Reading {
     }
 }
 
-fn reference(component: &str) -> Value {
-    json!({ "$ref": format!("#/components/schemas/{component}") })
-}
-
 /// Adds a schema of discovery, and the schemas that it refers to.
 fn add_schema(component: &str, schemas: &mut Map<String, Value>) {
     let Some((_, fields)) = SCHEMAS
@@ -177,7 +170,8 @@ fn add_schema(component: &str, schemas: &mut Map<String, Value>) {
     if !required.is_empty() {
         schema["required"] = json!(required);
     }
-    if are_of_a_kind(fields) {
+    // These are the fields of a kind of its own.
+    if fields.iter().any(|(name, _)| *name == "apiVersion") {
         let kind = component.rsplit('.').next().unwrap_or_default();
         let kind = json!([{ "group": "", "version": "v1", "kind": kind }]);
         schema["x-kubernetes-group-version-kind"] = kind;
@@ -195,11 +189,6 @@ fn qualified(name: &str) -> String {
     } else {
         format!("{META}.{name}")
     }
-}
-
-/// Returns whether these are the fields of a kind of its own.
-fn are_of_a_kind(fields: &[Field]) -> bool {
-    fields.iter().any(|(name, _)| *name == "apiVersion")
 }
 
 /// The name of a field, with `!` if it is required, and its type: `string`, `boolean`, the name of a

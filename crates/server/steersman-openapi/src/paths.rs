@@ -20,6 +20,7 @@ pub(crate) struct Components<'a> {
 }
 
 /// An operation before serialisation.
+#[derive(Default)]
 struct Operation<'a> {
     /// The verb in its name, for instance `read`.
     word: &'a str,
@@ -87,7 +88,10 @@ pub(crate) fn add(
     put(format!("{root}{place}/{plural}/{{name}}"), &named, object);
     if resource.namespaced && resource.verbs.contains(&"list") {
         let all = format!("{}ForAllNamespaces", resource.kind);
-        let item = method("get", writer.list(&all, own));
+        let item = method(
+            "get",
+            writer.selected("list", &all, own, "list", components.list),
+        );
         put(format!("{root}/{plural}"), &[], item);
     }
     if resource.verbs.contains(&"watch") {
@@ -155,7 +159,10 @@ impl Writer<'_> {
         let mut item = Map::new();
         for verb in self.resource.verbs {
             match *verb {
-                "list" => item.extend(method("get", self.list(of, kind))),
+                "list" => {
+                    let list = self.selected("list", of, kind, "list", self.components.list);
+                    item.extend(method("get", list));
+                }
                 "create" => {
                     let created = self.create(of, kind, self.components.object);
                     item.extend(method("post", created));
@@ -171,7 +178,7 @@ impl Writer<'_> {
                         parameters,
                         body: Some(self.options()),
                         answer: json_answer(self.components.status),
-                        codes: &[],
+                        ..Operation::default()
                     });
                     item.extend(method("delete", deleted));
                 }
@@ -244,35 +251,31 @@ impl Writer<'_> {
         })
     }
 
-    fn list(&self, of: &str, kind: [&str; 3]) -> Value {
-        let mut content = json_answer(self.components.list);
-        content["application/json;stream=watch"] = content["application/json"].clone();
-        self.operation(Operation {
-            word: "list",
-            of: of.to_owned(),
-            action: "list",
-            kind,
-            parameters: selection(),
-            body: None,
-            answer: content,
-            codes: &[],
-        })
+    fn watch(&self, of: &str, kind: [&str; 3], action: &str) -> Map<String, Value> {
+        let event = self.components.event;
+        method("get", self.selected("watch", of, kind, action, event))
     }
 
-    fn watch(&self, of: &str, kind: [&str; 3], action: &str) -> Map<String, Value> {
-        let mut content = json_answer(self.components.event);
-        content["application/json;stream=watch"] = content["application/json"].clone();
-        let watched = self.operation(Operation {
-            word: "watch",
+    /// Returns an operation whose query selects objects, and whose answer may be a stream.
+    fn selected(
+        &self,
+        word: &str,
+        of: &str,
+        kind: [&str; 3],
+        action: &str,
+        component: &str,
+    ) -> Value {
+        let mut answer = json_answer(component);
+        answer["application/json;stream=watch"] = answer["application/json"].clone();
+        self.operation(Operation {
+            word,
             of: of.to_owned(),
             action,
             kind,
             parameters: selection(),
-            body: None,
-            answer: content,
-            codes: &[],
-        });
-        method("get", watched)
+            answer,
+            ..Operation::default()
+        })
     }
 
     fn text(&self, word: &str, of: &str, action: &str, kind: [&str; 3]) -> Value {
@@ -281,10 +284,8 @@ impl Writer<'_> {
             of: of.to_owned(),
             action,
             kind,
-            parameters: Vec::new(),
-            body: None,
             answer: json!({"text/plain": {"schema": {"type": "string"}}}),
-            codes: &[],
+            ..Operation::default()
         })
     }
 
@@ -474,8 +475,13 @@ fn json_answer(component: &str) -> Value {
     content(&ANSWERS, component)
 }
 
+/// Returns a reference to a schema component.
+pub(crate) fn reference(component: &str) -> Value {
+    json!({ "$ref": format!("#/components/schemas/{component}") })
+}
+
 fn content(media: &[&str], component: &str) -> Value {
-    let schema = json!({"schema": {"$ref": format!("#/components/schemas/{component}")}});
+    let schema = json!({ "schema": reference(component) });
     let all = media
         .iter()
         .map(|media| ((*media).to_owned(), schema.clone()));

@@ -12,7 +12,7 @@ use steersman_schema::types::{self, Descriptions};
 use crate::discovery::{ListedSubresource, group_version, group_versions, of_version};
 use crate::groups;
 use crate::members::Members;
-use crate::paths::{self, Components};
+use crate::paths::{self, Components, reference};
 use crate::reduction;
 
 const PATCH: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
@@ -92,8 +92,8 @@ pub(crate) fn document(
     edition: Edition,
 ) -> Option<Value> {
     let (group, version) = version_at(resources, path)?;
-    let mut paths = Map::new();
-    let mut schemas = Map::new();
+    let root = format!("/{path}");
+    let (mut paths, mut schemas) = (Map::new(), Map::new());
     let options = types::describe_named("meta.v1.DeleteOptions", &mut schemas);
     let status = types::describe_named("meta.v1.Status", &mut schemas);
     schemas.insert(PATCH.to_owned(), json!({ "type": "object" }));
@@ -121,12 +121,10 @@ pub(crate) fn document(
             };
             types::describe(&version, below.kind, &mut schemas)
         };
-        let root = format!("/{path}");
         paths::add(resource, &root, components, component, &mut paths);
     }
     let built_in = of_version(resources, group, version).any(|one| one.built_in);
     if built_in {
-        let root = format!("/{path}");
         groups::add_resources((group, version), &root, &mut paths, &mut schemas);
     }
     // The one document of v2 takes the built-in types beside a custom resource from the built-in kinds.
@@ -216,10 +214,6 @@ fn schema_name(resource: &Resource, kind: &str) -> String {
     parts.join(".")
 }
 
-fn reference(component: &str) -> Value {
-    json!({ "$ref": format!("#/components/schemas/{component}") })
-}
-
 /// Writes the schemas of a resource.
 struct SchemaWriter<'a> {
     resource: &'a Resource,
@@ -241,14 +235,14 @@ impl SchemaWriter<'_> {
             name
         } else {
             let name = schema_name(resource, &resource.kind);
-            let metadata = reference(&types::describe_metadata(false, schemas));
+            let metadata = reference(&types::describe_named("meta.v1.ObjectMeta", schemas));
             schemas.insert(name.clone(), self.component(&metadata));
             name
         };
         let before = name.strip_suffix(&resource.kind).unwrap_or_default();
         let list_name = format!("{before}{}", resource.list_kind);
         if resource.verbs.contains(&"list") {
-            let of_list = reference(&types::describe_metadata(true, schemas));
+            let of_list = reference(&types::describe_named("meta.v1.ListMeta", schemas));
             schemas.insert(list_name.clone(), self.list(&name, &of_list));
         }
         (name, list_name)

@@ -64,35 +64,37 @@ struct Row {
     flags: &'static str,
 }
 
-/// Returns the lines of the table. Incomplete lines are skipped; a test checks that there are none.
-fn rows() -> Vec<Row> {
-    let (mut group, mut version) = ("", "");
-    let mut rows = Vec::new();
-    for line in TABLE.lines() {
-        if let Some(head) = line.strip_prefix('[').and_then(|l| l.strip_suffix(']')) {
-            (group, version) = head.split_once('/').unwrap_or(("", head));
-            continue;
-        }
-        let mut words = line.split_ascii_whitespace();
-        let (Some(kind), Some(plural), Some(short), Some(flags), None) = (
-            words.next().filter(|word| !word.starts_with('#')),
-            words.next(),
-            words.next(),
-            words.next(),
-            words.next(),
-        ) else {
-            continue;
+/// Returns the lines of a table below its heads `[version]` or `[group/version]`, each with its group
+/// and version.
+fn lines_by_version(
+    table: &'static str,
+) -> impl Iterator<Item = ((&'static str, &'static str), &'static str)> {
+    let mut version = ("", "");
+    table.lines().filter_map(move |line| {
+        let Some(head) = line.strip_prefix('[').and_then(|l| l.strip_suffix(']')) else {
+            return Some((version, line));
         };
-        rows.push(Row {
+        version = head.split_once('/').unwrap_or(("", head));
+        None
+    })
+}
+
+/// Returns the lines of the table. Incomplete lines are skipped; a test checks that there are none.
+fn rows() -> impl Iterator<Item = Row> {
+    lines_by_version(TABLE).filter_map(|((group, version), line)| {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        let [kind, plural, short, flags] = words[..] else {
+            return None;
+        };
+        (!kind.starts_with('#')).then(|| Row {
             group,
             version,
             kind,
             plural,
             short: short.trim_start_matches('-'),
             flags,
-        });
-    }
-    rows
+        })
+    })
 }
 
 /// Returns whether a built-in resource is served without an option that enables its version.
@@ -106,7 +108,7 @@ pub fn is_on_by_default(resource: &Resource) -> bool {
 #[must_use]
 pub fn built_in() -> Vec<Resource> {
     let rules = rules();
-    let resources = rows().into_iter().map(|row| {
+    let resources = rows().map(|row| {
         let rule = rules.iter().find(|rule| rule.is_of(&row));
         resource(&row, rule)
     });
@@ -116,6 +118,12 @@ pub fn built_in() -> Vec<Resource> {
 fn resource(row: &Row, rule: Option<&DefaultRule>) -> Resource {
     let has = |flag: char| row.flags.contains(flag);
     let keys = |path: &str| path.split('.').map(str::to_owned).collect::<Vec<_>>();
+    let verbs = match row.kind {
+        _ if has('r') => CREATE_VERBS,
+        "ComponentStatus" => COMPONENT_VERBS,
+        "Namespace" => NAMESPACE_VERBS,
+        _ => VERBS,
+    };
     Resource {
         group: row.group.to_owned(),
         version: row.version.to_owned(),
@@ -131,12 +139,7 @@ fn resource(row: &Row, rule: Option<&DefaultRule>) -> Resource {
             .collect(),
         categories: categories(row),
         namespaced: has('n'),
-        verbs: match row.kind {
-            _ if has('r') => CREATE_VERBS,
-            "ComponentStatus" => COMPONENT_VERBS,
-            "Namespace" => NAMESPACE_VERBS,
-            _ => VERBS,
-        },
+        verbs,
         status: has('s'),
         scale: has('c').then(|| ScalePaths {
             spec_replicas: keys("spec.replicas"),
@@ -162,7 +165,7 @@ fn resource(row: &Row, rule: Option<&DefaultRule>) -> Resource {
         delete_returns_object: has('o'),
         create_on_update: has('u'),
         unconditional_update: !has('v'),
-        names: name_rule(row.group, row.kind),
+        names: name_rule(row.group, row.kind, verbs.contains(&"update")),
         storage: match row.kind {
             // Both groups serve the same stored Events.
             "Event" => StorageKey::new("", row.plural),
@@ -248,6 +251,6 @@ mod tests {
         assert_eq!(missing, Vec::<String>::new());
         let lines = TABLE.lines();
         let kinds = lines.filter(|line| line.starts_with(|c: char| c.is_ascii_uppercase()));
-        assert_eq!(rows().len(), kinds.count());
+        assert_eq!(rows().count(), kinds.count());
     }
 }

@@ -3,183 +3,38 @@
 use steersman_apimachinery::names::NameRule;
 use steersman_apimachinery::names::NameRule::{IpAddress, Label, PathSegment, Subdomain};
 
-/// Group (empty for core), kind and rule of each kind that is kept. The source is a function below
-/// `pkg/apis/<group>/validation` of Kubernetes, unless it is given with its path; `generateName` is
-/// checked by the same function. Where upstream has no rule, `rest.BeforeCreate` wants a path
-/// segment.
-const TABLE: &[(&str, &str, NameRule)] = &[
-    // core: ValidateConfigMapName.
-    ("", "ConfigMap", Subdomain),
-    // core: ValidateEndpointsName.
-    ("", "Endpoints", Subdomain),
-    // core/validation/events.go: ValidateEventCreate does not check names of core/v1.
-    ("", "Event", PathSegment),
-    // core: ValidateLimitRangeName.
-    ("", "LimitRange", Subdomain),
-    // core: ValidateNamespaceName.
-    ("", "Namespace", Label),
-    // core: ValidateNodeName.
-    ("", "Node", Subdomain),
-    // core: ValidatePersistentVolumeName.
-    ("", "PersistentVolume", Subdomain),
-    // core: ValidatePersistentVolumeName.
-    ("", "PersistentVolumeClaim", Subdomain),
-    // core: ValidatePodName.
-    ("", "Pod", Subdomain),
-    // core: ValidatePodName.
-    ("", "PodTemplate", Subdomain),
-    // core: ValidateReplicationControllerName.
-    ("", "ReplicationController", Subdomain),
-    // core: ValidateResourceQuotaName.
-    ("", "ResourceQuota", Subdomain),
-    // core: ValidateSecretName.
-    ("", "Secret", Subdomain),
-    // core: ValidateServiceName with RelaxedServiceNameValidation, on since 1.36.
-    ("", "Service", Label),
-    // core: ValidateServiceAccountName.
-    ("", "ServiceAccount", Subdomain),
-    // kube-aggregator/pkg/apis/apiregistration/validation: and "version.group".
-    ("apiregistration.k8s.io", "APIService", PathSegment),
-    // apps: ValidateControllerRevisionName.
-    ("apps", "ControllerRevision", Subdomain),
-    // apps: ValidateDaemonSetName.
-    ("apps", "DaemonSet", Subdomain),
-    // apps: ValidateDeploymentName.
-    ("apps", "Deployment", Subdomain),
-    // apps: ValidateReplicaSetName.
-    ("apps", "ReplicaSet", Subdomain),
-    // apps: ValidateStatefulSetName.
-    ("apps", "StatefulSet", Label),
-    // core/validation/events.go: ValidateEventCreate.
-    ("events.k8s.io", "Event", Subdomain),
-    // autoscaling: ValidateHorizontalPodAutoscalerName.
-    ("autoscaling", "HorizontalPodAutoscaler", Subdomain),
-    // batch: ValidateReplicationControllerName, and at most 52 characters.
-    ("batch", "CronJob", Subdomain),
-    // batch: ValidateReplicationControllerName.
-    ("batch", "Job", Subdomain),
-    // certificates: ValidateCertificateRequestName accepts every name.
-    (
-        "certificates.k8s.io",
-        "CertificateSigningRequest",
-        PathSegment,
-    ),
-    // networking: ValidateIPAddressName.
-    ("networking.k8s.io", "IPAddress", IpAddress),
-    // networking: ValidateIngressName.
-    ("networking.k8s.io", "Ingress", Subdomain),
-    // networking: ValidateIngressClassName.
-    ("networking.k8s.io", "IngressClass", Subdomain),
-    // networking: ValidateNetworkPolicyName.
-    ("networking.k8s.io", "NetworkPolicy", Subdomain),
-    // networking: ValidateServiceCIDRName.
-    ("networking.k8s.io", "ServiceCIDR", Subdomain),
-    // policy: ValidatePodDisruptionBudget checks only the spec.
-    ("policy", "PodDisruptionBudget", PathSegment),
-    // rbac: ValidateRBACName.
-    ("rbac.authorization.k8s.io", "ClusterRole", PathSegment),
-    // rbac: ValidateRBACName.
-    (
-        "rbac.authorization.k8s.io",
-        "ClusterRoleBinding",
-        PathSegment,
-    ),
-    // rbac: ValidateRBACName.
-    ("rbac.authorization.k8s.io", "Role", PathSegment),
-    // rbac: ValidateRBACName.
-    ("rbac.authorization.k8s.io", "RoleBinding", PathSegment),
-    // storage: ValidateCSIDriver has a rule of its own, and reports the field "name".
-    ("storage.k8s.io", "CSIDriver", PathSegment),
-    // storage: ValidateNodeName.
-    ("storage.k8s.io", "CSINode", Subdomain),
-    // storage: ValidateCSIStorageCapacityName.
-    ("storage.k8s.io", "CSIStorageCapacity", Subdomain),
-    // storage: ValidateClassName.
-    ("storage.k8s.io", "StorageClass", Subdomain),
-    // storage: ValidateClassName.
-    ("storage.k8s.io", "VolumeAttachment", Subdomain),
-    // storage: ValidateClassName.
-    ("storage.k8s.io", "VolumeAttributesClass", Subdomain),
-    // admissionregistration: NameIsDNSSubdomain.
-    (
-        "admissionregistration.k8s.io",
-        "MutatingAdmissionPolicy",
-        Subdomain,
-    ),
-    // admissionregistration: NameIsDNSSubdomain.
-    (
-        "admissionregistration.k8s.io",
-        "MutatingAdmissionPolicyBinding",
-        Subdomain,
-    ),
-    // admissionregistration: NameIsDNSSubdomain.
-    (
-        "admissionregistration.k8s.io",
-        "MutatingWebhookConfiguration",
-        Subdomain,
-    ),
-    // admissionregistration: NameIsDNSSubdomain.
-    (
-        "admissionregistration.k8s.io",
-        "ValidatingAdmissionPolicy",
-        Subdomain,
-    ),
-    // admissionregistration: NameIsDNSSubdomain.
-    (
-        "admissionregistration.k8s.io",
-        "ValidatingAdmissionPolicyBinding",
-        Subdomain,
-    ),
-    // admissionregistration: NameIsDNSSubdomain.
-    (
-        "admissionregistration.k8s.io",
-        "ValidatingWebhookConfiguration",
-        Subdomain,
-    ),
-    // apiextensions: NameIsDNSSubdomain, and "plural.group".
-    (
-        "apiextensions.k8s.io",
-        "CustomResourceDefinition",
-        Subdomain,
-    ),
-    // scheduling: NameIsDNSSubdomain.
-    ("scheduling.k8s.io", "PriorityClass", Subdomain),
-    // coordination: NameIsDNSSubdomain.
-    ("coordination.k8s.io", "Lease", Subdomain),
-    // node: NameIsDNSSubdomain.
-    ("node.k8s.io", "RuntimeClass", Subdomain),
-    // discovery: ValidateEndpointSliceName.
-    ("discovery.k8s.io", "EndpointSlice", Subdomain),
-    // flowcontrol: ValidateFlowSchemaName.
-    ("flowcontrol.apiserver.k8s.io", "FlowSchema", Subdomain),
-    // flowcontrol: ValidatePriorityLevelConfigurationName.
-    (
-        "flowcontrol.apiserver.k8s.io",
-        "PriorityLevelConfiguration",
-        Subdomain,
-    ),
-    // resource: ValidateClassName.
-    ("resource.k8s.io", "DeviceClass", Subdomain),
-    // resource: ValidateResourceClaimName.
-    ("resource.k8s.io", "ResourceClaim", Subdomain),
-    // resource: ValidateResourceClaimTemplateName.
-    ("resource.k8s.io", "ResourceClaimTemplate", Subdomain),
-    // resource: NameIsDNSSubdomain.
-    ("resource.k8s.io", "ResourceSlice", Subdomain),
-    // storagemigration: NameIsDNSSubdomain.
-    (
-        "storagemigration.k8s.io",
-        "StorageVersionMigration",
-        Subdomain,
-    ),
-];
-
-/// Returns the name rule of a built-in kind. Kinds without stored objects have the rule of
-/// `rest.BeforeCreate`.
-pub(crate) fn name_rule(group: &str, kind: &str) -> NameRule {
-    let mut rows = TABLE.iter();
-    let row = rows.find(|(of, name, _)| (*of, *name) == (group, kind));
-    row.map_or(PathSegment, |(_, _, rule)| *rule)
+/// Returns the name rule of a built-in kind of a group (empty for core).
+///
+/// The source is a function below `pkg/apis/<group>/validation` of Kubernetes, unless it is given
+/// with its path; `generateName` is checked by the same function. Most kinds have a function such
+/// as `ValidateConfigMapName`, which is `NameIsDNSSubdomain`. Where upstream has no rule, as for
+/// kinds without stored objects, `rest.BeforeCreate` wants a path segment.
+pub(crate) fn name_rule(group: &str, kind: &str, is_stored: bool) -> NameRule {
+    match (group, kind) {
+        _ if !is_stored => PathSegment,
+        // core/validation/events.go: ValidateEventCreate does not check names of core/v1.
+        ("", "Event") => PathSegment,
+        // core: ValidateNamespaceName.
+        ("", "Namespace") => Label,
+        // core: ValidateServiceName with RelaxedServiceNameValidation, on since 1.36.
+        ("", "Service") => Label,
+        // kube-aggregator/pkg/apis/apiregistration/validation: and "version.group".
+        ("apiregistration.k8s.io", "APIService") => PathSegment,
+        // apps: ValidateStatefulSetName.
+        ("apps", "StatefulSet") => Label,
+        // certificates: ValidateCertificateRequestName accepts every name.
+        ("certificates.k8s.io", "CertificateSigningRequest") => PathSegment,
+        // networking: ValidateIPAddressName.
+        ("networking.k8s.io", "IPAddress") => IpAddress,
+        // policy: ValidatePodDisruptionBudget checks only the spec.
+        ("policy", "PodDisruptionBudget") => PathSegment,
+        // rbac: ValidateRBACName.
+        ("rbac.authorization.k8s.io", _) => PathSegment,
+        // storage: ValidateCSIDriver has a rule of its own, and reports the field "name".
+        ("storage.k8s.io", "CSIDriver") => PathSegment,
+        // batch: for CronJobs with at most 52 characters. apiextensions: and "plural.group".
+        _ => Subdomain,
+    }
 }
 
 #[cfg(test)]
@@ -194,30 +49,31 @@ mod tests {
     }
 
     #[test]
-    fn every_stored_kind_has_one_row_and_every_row_has_a_kind() {
+    fn kinds_without_stored_objects_take_path_segments_and_most_others_subdomains() {
         let all = built_in();
-        for (group, kind, _) in TABLE {
-            let rows = TABLE.iter().filter(|row| (row.0, row.1) == (group, kind));
-            assert_eq!(rows.count(), 1, "{group} {kind}");
-            assert!(
-                all.iter()
-                    .any(|one| one.group == *group && one.kind == *kind),
-                "{group} {kind}"
-            );
+        for resource in all.iter().filter(|one| is_nameless(&one.kind)) {
+            assert_eq!(resource.names, PathSegment, "{}", resource.kind);
         }
-        for resource in &all {
-            let nameless = is_nameless(&resource.kind);
-            let mut rows = TABLE.iter();
-            let row = rows.find(|row| (row.0, row.1) == (&resource.group, &resource.kind));
-            assert_eq!(
-                row.is_some(),
-                !nameless,
-                "{} {}",
-                resource.group,
-                resource.kind
-            );
-            assert_eq!(resource.names, row.map_or(PathSegment, |row| row.2));
-        }
+        let stored = all.iter().filter(|one| !is_nameless(&one.kind));
+        let others = stored.filter(|one| one.names != Subdomain);
+        let mut others: Vec<&str> = others.map(|one| &*one.kind).collect();
+        others.sort_unstable();
+        let expected = [
+            "APIService",
+            "CSIDriver",
+            "CertificateSigningRequest",
+            "ClusterRole",
+            "ClusterRoleBinding",
+            "Event",
+            "IPAddress",
+            "Namespace",
+            "PodDisruptionBudget",
+            "Role",
+            "RoleBinding",
+            "Service",
+            "StatefulSet",
+        ];
+        assert_eq!(others, expected);
     }
 
     /// A text, the rules that accept it as a name, and the rules that accept it as a prefix.

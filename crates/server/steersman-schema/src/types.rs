@@ -18,7 +18,7 @@ use super::resource::Resource;
 pub use decode::{decode, decode_metadata};
 pub use descriptions::Descriptions;
 pub use go::{type_name, type_word};
-pub use openapi::{describe, describe_metadata, describe_named};
+pub use openapi::{describe, describe_named};
 use table::{Type, TypeNode};
 pub use zeros::{drop_zeros, has_empty, write_always};
 
@@ -275,7 +275,7 @@ impl<'a> TypeRef<'a> {
     #[must_use]
     pub fn list_patch(self) -> ListPatch<'static> {
         match self.0 {
-            TypeForm::Node(TypeNode::List { patch, .. }) => patch.view(),
+            TypeForm::Node(TypeNode::List { patch, .. }) => *patch,
             _ => ListPatch::Replace,
         }
     }

@@ -3,7 +3,7 @@
 use super::super::resource::{
     FieldRefusal, MetadataCheck, MetadataChecks, SelectableField, StatusMetadata,
 };
-use super::Row;
+use super::{Row, lines_by_version};
 
 /// The table of rules; its header describes the columns.
 const TABLE: &str = include_str!("rules.txt");
@@ -26,31 +26,18 @@ pub struct DefaultRule {
 
 /// Returns the rows. Lines with a wrong number of cells are skipped; a test counts the rows.
 pub fn rules() -> Vec<DefaultRule> {
-    let (mut group, mut version) = ("", "");
-    let mut rules = Vec::new();
-    for line in TABLE.lines().filter(|line| !line.starts_with('#')) {
-        if let Some(head) = line.strip_prefix('[').and_then(|l| l.strip_suffix(']')) {
-            (group, version) = head.split_once('/').unwrap_or(("", head));
-            continue;
-        }
-        let mut cells = [""; CELLS];
-        let found = line.split('|').map(str::trim).enumerate();
-        let count = found.fold(0, |_, (at, text)| {
-            if let Some(cell) = cells.get_mut(at) {
-                *cell = text;
-            }
-            at + 1
-        });
-        if count == CELLS {
-            rules.push(DefaultRule {
-                group,
-                version,
-                kind: cells[0],
-                cells,
-            });
-        }
-    }
-    rules
+    let lines = lines_by_version(TABLE).filter(|(_, line)| !line.starts_with('#'));
+    let rules = lines.filter_map(|((group, version), line)| {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        let cells: [&str; CELLS] = cells.try_into().ok()?;
+        Some(DefaultRule {
+            group,
+            version,
+            kind: cells[0],
+            cells,
+        })
+    });
+    rules.collect()
 }
 
 impl DefaultRule {

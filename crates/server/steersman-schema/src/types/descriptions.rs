@@ -152,14 +152,14 @@ fn unescaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::openapi::{describe as describe_kind, describe_metadata};
+    use super::super::openapi::{describe as describe_kind, describe_named};
     use super::*;
 
     #[test]
     fn types_and_fields_have_their_descriptions_and_enums() {
         let mut schemas = Map::new();
         let pod = describe_kind("v1", "Pod", &mut schemas).unwrap();
-        describe_metadata(false, &mut schemas);
+        describe_named("meta.v1.ObjectMeta", &mut schemas);
         Descriptions::unpack().add_to(&mut schemas);
         let pod = &schemas[&pod];
         let starts = |value: &Value, words: &str| {

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::Scalar;
-use super::table::{self, ListKindBuf, ListPatchBuf, Type, TypeNode};
+use super::table::{self, ListKindBuf, Type, TypeNode};
+use super::{ListPatch, Scalar};
 
 /// Adds the schema of a built-in kind and of every type that it references to `schemas`, under the
 /// component names of kube-apiserver. Returns the component name of the kind, or `None` for a kind
@@ -13,17 +13,6 @@ use super::table::{self, ListKindBuf, ListPatchBuf, Type, TypeNode};
 pub fn describe(api_version: &str, kind: &str, schemas: &mut Map<String, Value>) -> Option<String> {
     let root = table::kind(api_version, kind)?;
     Some(describe_named(root.name, schemas))
-}
-
-/// Adds the schema of `ObjectMeta`, or with `of_list` of `ListMeta`, and of every type that it
-/// references. Returns its component name.
-pub fn describe_metadata(of_list: bool, schemas: &mut Map<String, Value>) -> String {
-    let name = if of_list {
-        "meta.v1.ListMeta"
-    } else {
-        "meta.v1.ObjectMeta"
-    };
-    describe_named(name, schemas)
 }
 
 /// Adds the schema of a built-in type, for instance `meta.v1.Status`, and of every type that it
@@ -133,11 +122,11 @@ fn schema(node: &'static TypeNode, named: &mut BTreeSet<&'static str>) -> Value 
                 }
             };
             match patch {
-                ListPatchBuf::Replace => {}
-                ListPatchBuf::Union => list["x-kubernetes-patch-strategy"] = "merge".into(),
-                ListPatchBuf::By(key) => {
+                ListPatch::Replace => {}
+                ListPatch::Union => list["x-kubernetes-patch-strategy"] = "merge".into(),
+                ListPatch::MergeBy(key) => {
                     list["x-kubernetes-patch-strategy"] = "merge".into();
-                    list["x-kubernetes-patch-merge-key"] = key.as_str().into();
+                    list["x-kubernetes-patch-merge-key"] = (*key).into();
                 }
             }
             list

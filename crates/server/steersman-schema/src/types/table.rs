@@ -43,7 +43,7 @@ pub(super) enum TypeNode {
     List {
         items: Box<Self>,
         kind: ListKindBuf,
-        patch: ListPatchBuf,
+        patch: ListPatch<'static>,
     },
     Map {
         values: Box<Self>,
@@ -69,14 +69,6 @@ pub(super) enum ListKindBuf {
         keys: Vec<String>,
         defaults: Vec<Option<&'static str>>,
     },
-}
-
-/// The owned form of [`ListPatch`].
-#[derive(Debug)]
-pub(super) enum ListPatchBuf {
-    Replace,
-    Union,
-    By(String),
 }
 
 /// All types by name, and the type names of all kinds by `apiVersion` and `kind`.
@@ -116,16 +108,6 @@ impl ListKindBuf {
         };
         let at = keys.iter().position(|one| one == key)?;
         defaults.get(at)?.map(Value::from)
-    }
-}
-
-impl ListPatchBuf {
-    pub(super) fn view(&'static self) -> ListPatch<'static> {
-        match self {
-            Self::Replace => ListPatch::Replace,
-            Self::Union => ListPatch::Union,
-            Self::By(key) => ListPatch::MergeBy(key),
-        }
     }
 }
 
@@ -209,30 +191,34 @@ fn node_of(text: &'static str) -> TypeNode {
 }
 
 /// Parses the content of a list's brackets.
-fn list_of(text: &'static str) -> (ListKindBuf, ListPatchBuf) {
-    let (kind, patch) = text
-        .split_once('|')
-        .map_or((text, None), |(kind, patch)| (kind, Some(patch)));
-    let kind = match kind.strip_prefix("map:") {
+fn list_of(text: &'static str) -> (ListKindBuf, ListPatch<'static>) {
+    let (kind, patch) = match text.split_once('|') {
+        Some((kind, patch)) => (kind, Some(patch)),
+        None => (text, None),
+    };
+    let keys = kind.strip_prefix("map:").map(|keys| {
+        let keys = keys.split(',').map(|key| match key.split_once('=') {
+            Some((key, default)) => (key, Some(default)),
+            None => (key, None),
+        });
+        keys.collect::<Vec<_>>()
+    });
+    let patch = match (patch, keys.as_deref()) {
+        (Some("union"), _) => ListPatch::Union,
+        (None, Some([(key, _)])) => ListPatch::MergeBy(key),
+        (Some("replace") | None, _) => ListPatch::Replace,
+        (Some(by), _) => ListPatch::MergeBy(by.trim_start_matches("by:")),
+    };
+    let kind = match keys {
         Some(keys) => {
-            let (keys, defaults) = keys
-                .split(',')
-                .map(|key| match key.split_once('=') {
-                    Some((key, default)) => (key.to_owned(), Some(default)),
-                    None => (key.to_owned(), None),
-                })
-                .unzip();
+            let owned = keys
+                .into_iter()
+                .map(|(key, default)| (key.to_owned(), default));
+            let (keys, defaults) = owned.unzip();
             ListKindBuf::Map { keys, defaults }
         }
         None if kind == "set" => ListKindBuf::Set,
         None => ListKindBuf::Atomic,
-    };
-    let patch = match (patch, &kind) {
-        (Some("union"), _) => ListPatchBuf::Union,
-        (Some("replace"), _) => ListPatchBuf::Replace,
-        (Some(by), _) => ListPatchBuf::By(by.trim_start_matches("by:").to_owned()),
-        (None, ListKindBuf::Map { keys, .. }) if keys.len() == 1 => ListPatchBuf::By(keys.concat()),
-        (None, _) => ListPatchBuf::Replace,
     };
     (kind, patch)
 }

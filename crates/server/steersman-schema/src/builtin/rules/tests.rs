@@ -9,7 +9,7 @@ const KEPT: &[&str] = &["own", "-", "gap"];
 #[test]
 fn every_kind_has_a_row_without_an_empty_cell() {
     // SRV-KIND-1.
-    let (rows, rules) = (rows(), rules());
+    let (rows, rules): (Vec<_>, Vec<_>) = (rows().collect(), rules());
     assert_eq!(rows.len(), rules.len());
     for (row, rule) in rows.iter().zip(&rules) {
         let name = format!("{}/{} {}", row.group, row.version, row.kind);
