@@ -141,10 +141,7 @@ async fn answer(rest: &Rest, path: &str) -> Result<(), String> {
 }
 
 fn request(source: kube_client::Error) -> Error {
-    Error::Request {
-        doing: "the creation of a client for the control plane".to_owned(),
-        source: Box::new(source),
-    }
+    Error::request("the creation of a client for the control plane", source)
 }
 
 fn write_keys(folder: &Path, pki: &Pki) -> Result<(), Error> {

@@ -50,10 +50,7 @@ async fn apply(rest: &Rest, definition: &Value) -> Result<(), Error> {
     };
     // The definition exists, for example on a cluster with earlier tests.
     let path = format!("{CRDS}/{name}");
-    let failed = |source| Error::Request {
-        doing: doing(),
-        source: Box::new(source),
-    };
+    let failed = |source| Error::request(doing(), source);
     let found = rest.get(&path).await.map_err(failed)?;
     let mut newer = definition.clone();
     let version = &found["metadata"]["resourceVersion"];
@@ -81,17 +78,12 @@ async fn served(rest: &Rest, definition: &Value) -> Result<(), Error> {
         }
         discovered(rest, &found["spec"]).await
     };
-    let mut seen = String::new();
-    let waited = eventually_within(SERVED, "the definition", || async { look().await });
-    if let Err(unmet) = waited.await {
-        seen.push_str(&unmet.to_string());
-        return Err(Error::NotServed {
-            name: name.to_owned(),
-            after: SERVED,
-            seen,
-        });
-    }
-    Ok(())
+    let waited = eventually_within(SERVED, "the definition", look).await;
+    waited.map_err(|unmet| Error::NotServed {
+        name: name.to_owned(),
+        after: SERVED,
+        seen: unmet.to_string(),
+    })
 }
 
 /// Checks that discovery lists every served version: real servers set `Established` shortly before

@@ -251,10 +251,8 @@ impl TestEnv {
     pub(crate) fn rest(&self) -> Result<Rest, Error> {
         match (&self.cluster, self.config()) {
             (Cluster::InProcess(server), _) => Ok(Rest::in_process(server)),
-            (_, Some(config)) => Rest::over_network(config).map_err(|source| Error::Request {
-                doing: "the creation of a client".to_owned(),
-                source: Box::new(source),
-            }),
+            (_, Some(config)) => Rest::over_network(config)
+                .map_err(|source| Error::request("the creation of a client", source)),
             // Every server except the one in process has a configuration.
             (_, None) => Ok(Rest::in_process(&ApiServer::new())),
         }
@@ -297,19 +295,16 @@ impl Leftovers {
     }
 
     async fn remove(&self) -> Result<(), Error> {
-        let Some(config) = &self.config else {
-            return Ok(());
-        };
-        remove(config, &self.paths).await
+        match &self.config {
+            Some(config) => remove(config, &self.paths).await,
+            None => Ok(()),
+        }
     }
 }
 
 /// Deletes objects in reverse order of creation, and removes deleted objects from the list.
 async fn remove(config: &Config, paths: &Mutex<Vec<String>>) -> Result<(), Error> {
-    let failed = |path: &str, source| Error::Request {
-        doing: format!("the removal of {path}"),
-        source: Box::new(source),
-    };
+    let failed = |path: &str, source| Error::request(format!("the removal of {path}"), source);
     let rest = Rest::over_network(config).map_err(|source| failed("leftovers", source))?;
     loop {
         let Some(path) = paths.lock().last().cloned() else {

@@ -129,6 +129,15 @@ pub enum Error {
     },
 }
 
+impl Error {
+    pub(crate) fn request(doing: impl Into<String>, source: kube_client::Error) -> Self {
+        Self::Request {
+            doing: doing.into(),
+            source: Box::new(source),
+        }
+    }
+}
+
 /// The last lines of a program's log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tail(pub(crate) String);

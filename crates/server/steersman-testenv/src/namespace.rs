@@ -7,7 +7,6 @@ use serde_json::json;
 
 use crate::environment::TestEnv;
 use crate::error::Error;
-use crate::rest::Rest;
 
 /// A namespace with a unique name; dereferences to the name.
 #[derive(Debug)]
@@ -34,10 +33,8 @@ impl TestEnv {
             "metadata": {"generateName": format!("{prefix}-")},
         });
         let doing = || format!("the creation of a namespace {prefix}-…");
-        let created = self
-            .rest()?
-            .create("/api/v1/namespaces", &body, doing)
-            .await?;
+        let rest = self.rest()?;
+        let created = rest.create("/api/v1/namespaces", &body, doing).await?;
         let name = created["metadata"]["name"].as_str().unwrap_or_default();
         self.leftovers.add(path(name));
         Ok(TestNamespace {
@@ -57,10 +54,9 @@ impl TestEnv {
     /// Cancel safe: the namespace may already be deleted.
     pub async fn delete_namespace(&self, namespace: TestNamespace) -> Result<(), Error> {
         let path = path(&namespace.name);
-        let rest: Rest = self.rest()?;
-        rest.delete(&path).await.map_err(|source| Error::Request {
-            doing: format!("the deletion of the namespace {namespace}"),
-            source: Box::new(source),
+        let deleted = self.rest()?.delete(&path).await;
+        deleted.map_err(|source| {
+            Error::request(format!("the deletion of the namespace {namespace}"), source)
         })?;
         self.leftovers.forget(&path);
         Ok(())

@@ -17,24 +17,15 @@ pub(crate) const AGENT: &str = "steersman-testenv";
 #[derive(Clone)]
 pub(crate) struct Rest(Client);
 
-impl std::fmt::Debug for Rest {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Rest").finish_non_exhaustive()
-    }
-}
-
 impl Rest {
     pub(crate) fn in_process(server: &ApiServer) -> Self {
-        let agent = [(USER_AGENT, HeaderValue::from_static(AGENT))];
-        Self(client_in_process(server, agent.to_vec()))
+        Self(client_in_process(server, vec![agent(AGENT)]))
     }
 
     /// Belongs to the runtime in which it is created.
     pub(crate) fn over_network(config: &Config) -> Result<Self, kube_client::Error> {
         let mut config = config.clone();
-        config
-            .headers
-            .push((USER_AGENT, HeaderValue::from_static(AGENT)));
+        config.headers.push(agent(AGENT));
         Client::try_from(config).map(Self)
     }
 
@@ -50,10 +41,7 @@ impl Rest {
         doing: impl FnOnce() -> String,
     ) -> Result<Value, Error> {
         let created = self.send(Method::POST, path, Some(body)).await;
-        created.map_err(|source| Error::Request {
-            doing: doing(),
-            source: Box::new(source),
-        })
+        created.map_err(|source| Error::request(doing(), source))
     }
 
     pub(crate) async fn replace(
@@ -84,25 +72,22 @@ impl Rest {
         path: &str,
         body: Option<&Value>,
     ) -> Result<Value, kube_client::Error> {
-        let request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header(CONTENT_TYPE, "application/json")
-            .body(
-                body.map(|body| body.to_string().into_bytes())
-                    .unwrap_or_default(),
-            )
-            .map_err(kube_client::Error::HttpError)?;
+        let request = Request::builder().method(method).uri(path);
+        let request = request.header(CONTENT_TYPE, "application/json");
+        let body = body.map(|body| body.to_string().into_bytes());
+        let request = request.body(body.unwrap_or_default());
+        let request = request.map_err(kube_client::Error::HttpError)?;
         self.0.request(request).await
     }
 }
 
 /// Returns the header of the requests that a test sends with the environment's client. Reports show these requests.
 pub(crate) fn of_test() -> (HeaderName, HeaderValue) {
-    (
-        USER_AGENT,
-        HeaderValue::from_static("steersman-testenv/client"),
-    )
+    agent("steersman-testenv/client")
+}
+
+fn agent(name: &'static str) -> (HeaderName, HeaderValue) {
+    (USER_AGENT, HeaderValue::from_static(name))
 }
 
 /// Returns whether the server refused with this status code.

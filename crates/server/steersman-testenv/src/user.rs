@@ -45,11 +45,18 @@ pub struct UserBuilder<'a> {
 }
 
 #[derive(Debug)]
-enum UserGrant {
-    /// Verbs on resources, in a namespace or cluster-wide.
-    Rules(Option<String>, Value),
-    /// An existing ClusterRole, in a namespace or cluster-wide.
-    Bind(Option<String>, String),
+struct UserGrant {
+    /// `None` for a grant cluster-wide.
+    namespace: Option<String>,
+    role: GrantedRole,
+}
+
+#[derive(Debug)]
+enum GrantedRole {
+    /// A role to create, with these rules.
+    New(Value),
+    /// An existing ClusterRole.
+    Existing(String),
 }
 
 /// The embedded server in process with the user's identity: a [`tower::Service`] for
@@ -92,7 +99,7 @@ impl UserBuilder<'_> {
         verbs: impl IntoIterator<Item = V>,
         resources: impl IntoIterator<Item = R>,
     ) -> Self {
-        self.grant(None, verbs, resources)
+        self.grant(None, GrantedRole::New(rules(verbs, resources)))
     }
 
     /// Grants `verbs` on `resources` in one namespace.
@@ -102,31 +109,23 @@ impl UserBuilder<'_> {
         verbs: impl IntoIterator<Item = V>,
         resources: impl IntoIterator<Item = R>,
     ) -> Self {
-        self.grant(Some(namespace.to_owned()), verbs, resources)
+        let role = GrantedRole::New(rules(verbs, resources));
+        self.grant(Some(namespace.to_owned()), role)
     }
 
     /// Binds a ClusterRole, such as `view`, in one namespace.
-    pub fn bind(mut self, cluster_role: impl Into<String>, namespace: impl Into<String>) -> Self {
-        let grant = UserGrant::Bind(Some(namespace.into()), cluster_role.into());
-        self.grants.push(grant);
-        self
+    pub fn bind(self, cluster_role: impl Into<String>, namespace: impl Into<String>) -> Self {
+        let role = GrantedRole::Existing(cluster_role.into());
+        self.grant(Some(namespace.into()), role)
     }
 
     /// Binds a ClusterRole, such as `cluster-admin`, cluster-wide.
-    pub fn bind_everywhere(mut self, cluster_role: impl Into<String>) -> Self {
-        self.grants.push(UserGrant::Bind(None, cluster_role.into()));
-        self
+    pub fn bind_everywhere(self, cluster_role: impl Into<String>) -> Self {
+        self.grant(None, GrantedRole::Existing(cluster_role.into()))
     }
 
-    fn grant<V: Into<String>, R: AsRef<str>>(
-        mut self,
-        namespace: Option<String>,
-        verbs: impl IntoIterator<Item = V>,
-        resources: impl IntoIterator<Item = R>,
-    ) -> Self {
-        let verbs: Vec<String> = verbs.into_iter().map(Into::into).collect();
-        let rules = rules(&verbs, resources);
-        self.grants.push(UserGrant::Rules(namespace, rules));
+    fn grant(mut self, namespace: Option<String>, role: GrantedRole) -> Self {
+        self.grants.push(UserGrant { namespace, role });
         self
     }
 
@@ -169,68 +168,43 @@ impl UserBuilder<'_> {
     }
 
     async fn write(&self, rest: &Rest, grant: &UserGrant) -> Result<(), Error> {
-        let (namespace, role) = match grant {
-            UserGrant::Bind(namespace, role) => {
-                (namespace, json!({"kind": "ClusterRole", "name": role}))
-            }
-            UserGrant::Rules(namespace, rules) => {
-                let kind = if namespace.is_some() {
-                    "Role"
-                } else {
-                    "ClusterRole"
-                };
-                let body = json!({
-                    "apiVersion": "rbac.authorization.k8s.io/v1",
-                    "kind": kind,
-                    "metadata": {"generateName": PREFIX},
-                    "rules": rules,
-                });
-                let plural = if namespace.is_some() {
-                    "roles"
-                } else {
-                    "clusterroles"
-                };
-                let name = self.make(rest, namespace.as_deref(), plural, &body).await?;
-                (namespace, json!({"kind": kind, "name": name}))
+        let namespace = grant.namespace.as_deref();
+        let scope = if namespace.is_some() { "" } else { "Cluster" };
+        let (kind, name) = match &grant.role {
+            GrantedRole::Existing(name) => ("ClusterRole".to_owned(), name.clone()),
+            GrantedRole::New(rules) => {
+                let kind = format!("{scope}Role");
+                let role = json!({"rules": rules});
+                let name = self.make(rest, namespace, &kind, role).await?;
+                (kind, name)
             }
         };
-        let mut role = role;
-        role["apiGroup"] = API_GROUP.into();
-        let (kind, plural) = match namespace {
-            Some(_) => ("RoleBinding", "rolebindings"),
-            None => ("ClusterRoleBinding", "clusterrolebindings"),
-        };
-        let body = json!({
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": kind,
-            "metadata": {"generateName": PREFIX},
-            "roleRef": role,
+        let binding = json!({
+            "roleRef": {"apiGroup": API_GROUP, "kind": kind, "name": name},
             "subjects": [{"apiGroup": API_GROUP, "kind": "User", "name": self.name}],
         });
-        self.make(rest, namespace.as_deref(), plural, &body).await?;
-        Ok(())
+        let kind = format!("{scope}RoleBinding");
+        self.make(rest, namespace, &kind, binding).await.map(drop)
     }
 
-    /// Creates a role or binding, and returns its name.
+    /// Creates a role or binding with these members, and returns its name.
     async fn make(
         &self,
         rest: &Rest,
         namespace: Option<&str>,
-        plural: &str,
-        body: &Value,
+        kind: &str,
+        mut body: Value,
     ) -> Result<String, Error> {
+        body["apiVersion"] = format!("{API_GROUP}/v1").into();
+        body["kind"] = kind.into();
+        body["metadata"] = json!({"generateName": PREFIX});
+        let plural = format!("{}s", kind.to_lowercase());
         let collection = match namespace {
             Some(namespace) => format!("{RBAC}/namespaces/{namespace}/{plural}"),
             None => format!("{RBAC}/{plural}"),
         };
-        let doing = || {
-            format!(
-                "the {} of the user {}",
-                body["kind"].as_str().unwrap_or_default(),
-                self.name
-            )
-        };
-        let created = rest.create(&collection, body, doing).await?;
+        let doing = || format!("the {kind} of the user {}", self.name);
+        let created = rest.create(&collection, &body, doing).await?;
         let name = created["metadata"]["name"].as_str().unwrap_or_default();
         self.env.leftovers.add(format!("{collection}/{name}"));
         Ok(name.to_owned())
@@ -238,7 +212,11 @@ impl UserBuilder<'_> {
 }
 
 /// Returns one rule for each API group of the resources.
-fn rules<R: AsRef<str>>(verbs: &[String], resources: impl IntoIterator<Item = R>) -> Value {
+fn rules<V: Into<String>, R: AsRef<str>>(
+    verbs: impl IntoIterator<Item = V>,
+    resources: impl IntoIterator<Item = R>,
+) -> Value {
+    let verbs: Vec<String> = verbs.into_iter().map(Into::into).collect();
     let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for resource in resources {
         let resource = resource.as_ref();
@@ -261,9 +239,9 @@ fn rules<R: AsRef<str>>(verbs: &[String], resources: impl IntoIterator<Item = R>
 
 fn impersonation(name: &str, groups: &[String]) -> Result<Vec<(HeaderName, HeaderValue)>, Error> {
     let value = |text: &str| {
-        HeaderValue::from_str(text).map_err(|error| Error::Request {
-            doing: format!("the impersonation of user {name:?}"),
-            source: Box::new(kube_client::Error::HttpError(error.into())),
+        HeaderValue::from_str(text).map_err(|error| {
+            let source = kube_client::Error::HttpError(error.into());
+            Error::request(format!("the impersonation of user {name:?}"), source)
         })
     };
     let mut headers = vec![(HeaderName::from_static("impersonate-user"), value(name)?)];
