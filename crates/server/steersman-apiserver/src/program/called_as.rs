@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-/// The programs in this one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CalledAs {
     Etcd,
@@ -33,7 +32,6 @@ impl CalledAs {
         (Self::Own, arguments)
     }
 
-    /// Returns the name that begins the messages of the program.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Etcd => "etcd",

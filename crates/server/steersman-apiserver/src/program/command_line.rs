@@ -2,11 +2,11 @@
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 /// The program's action on a flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FlagEffect {
-    /// The program does as told.
     Obeyed,
     /// The flag changes nothing, and a warning says so.
     Ignored,
@@ -16,10 +16,8 @@ pub(crate) enum FlagEffect {
     Only(&'static str),
 }
 
-/// A flag of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FlagRow {
-    /// The name, without dashes.
     pub(crate) name: &'static str,
     /// Whether the flag needs no value; without one it is `true`.
     pub(crate) is_switch: bool,
@@ -42,7 +40,6 @@ pub(crate) struct CommandLine {
     pub(crate) warnings: Vec<String>,
 }
 
-/// An error of a command line, which names the flag.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum FlagProblem {
     #[error("unknown flag {flag}; --help lists the flags")]
@@ -82,6 +79,16 @@ pub(crate) enum FlagProblem {
         value: String,
         why: String,
     },
+}
+
+impl FlagProblem {
+    pub(crate) fn invalid(flag: &'static str, value: &str, why: &str) -> Self {
+        Self::Invalid {
+            flag,
+            value: value.to_owned(),
+            why: why.to_owned(),
+        }
+    }
 }
 
 // === impl FlagTable ===
@@ -213,6 +220,11 @@ fn unknown(argument: &str) -> FlagProblem {
     FlagProblem::Unknown { flag }
 }
 
+fn entries_of(value: &str) -> impl Iterator<Item = &str> {
+    let entries = value.split(',').map(str::trim);
+    entries.filter(|entry| !entry.is_empty())
+}
+
 // === impl CommandLine ===
 
 impl CommandLine {
@@ -251,7 +263,6 @@ impl CommandLine {
         Ok(())
     }
 
-    /// Returns every value of a flag, in order.
     pub(crate) fn all<'a>(&'a self, flag: &str) -> impl Iterator<Item = &'a str> {
         let given = self.given.iter().filter(move |(name, _)| *name == flag);
         given.map(|(_, value)| value.as_str())
@@ -259,19 +270,28 @@ impl CommandLine {
 
     /// Returns the last value of a flag, which overrides the others.
     pub(crate) fn last(&self, flag: &str) -> Option<&str> {
-        let mut given = self.given.iter().rev();
-        let found = given.find(|(name, _)| *name == flag);
-        found.map(|(_, value)| value.as_str())
+        self.all(flag).last()
+    }
+
+    /// Returns the last value of a flag, unless it is empty.
+    pub(crate) fn text(&self, flag: &str) -> Option<&str> {
+        self.last(flag).filter(|value| !value.is_empty())
+    }
+
+    pub(crate) fn path(&self, flag: &str) -> Option<PathBuf> {
+        self.text(flag).map(PathBuf::from)
     }
 
     /// Returns the entries of every value of a flag, which commas separate.
-    pub(crate) fn entries<'a>(&'a self, flag: &'a str) -> impl Iterator<Item = &'a str> {
-        let all = self.given.iter().filter(move |(name, _)| *name == flag);
-        let entries = all.flat_map(|(_, value)| value.split(','));
-        entries.map(str::trim).filter(|entry| !entry.is_empty())
+    pub(crate) fn entries<'a>(&'a self, flag: &str) -> impl Iterator<Item = &'a str> {
+        self.all(flag).flat_map(entries_of)
     }
 
-    /// Returns whether a switch is on.
+    /// Returns the entries of the last value of a flag, which commas separate.
+    pub(crate) fn last_entries(&self, flag: &str) -> impl Iterator<Item = &str> {
+        entries_of(self.last(flag).unwrap_or_default())
+    }
+
     pub(crate) fn asks(&self, flag: &str) -> bool {
         self.last(flag) == Some("true")
     }

@@ -12,12 +12,10 @@ use super::problem::ProgramProblem;
 
 /// The file of the key of the authority that signs the server's certificate.
 const AUTHORITY_KEY: &str = "ca.key";
-/// The file of the token in the kubeconfig.
 const TOKEN: &str = "admin.token";
 /// The size of a token before its encoding, in bytes.
 const TOKEN_BYTES: usize = 24;
 
-/// The credentials that a kubeconfig is about.
 pub(crate) struct Credentials {
     /// The key of the authority, in PEM.
     pub(crate) authority_key: String,

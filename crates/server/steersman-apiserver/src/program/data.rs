@@ -39,7 +39,6 @@ const LOCK: &str = "lock";
 /// saved all the time.
 pub(crate) const LOG_MIN: u64 = 16 << 20;
 
-/// A folder to which only this process saves.
 #[derive(Debug)]
 pub(crate) struct DataDir<F: Folder = DiskFolder> {
     folder: F,
@@ -85,7 +84,6 @@ impl DataDir {
 }
 
 impl<F: Folder> DataDir<F> {
-    /// Reads the last save and the log of a folder.
     fn load(folder: F, path: &Path) -> Result<(Self, Option<SavedState>), ProgramProblem> {
         let saved = saved_state::read(&folder, path)?;
         let log_bytes = saved.as_ref().and_then(|saved| saved.last_file.as_ref());
@@ -213,7 +211,6 @@ impl<F: Folder> DataDir<F> {
     }
 }
 
-/// Counts the bytes that are written.
 struct CountingWriter<W> {
     inner: W,
     bytes: u64,

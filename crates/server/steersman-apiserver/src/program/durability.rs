@@ -16,7 +16,6 @@ pub(crate) enum Durability {
 }
 
 impl Durability {
-    /// Returns the durability of this name.
     pub(crate) fn named(name: &str) -> Option<Self> {
         Self::from_str(name, false).ok()
     }

@@ -13,7 +13,6 @@ use super::problem::ProgramProblem;
 /// The first byte of a certificate or key in DER.
 const DER: u8 = 0x30;
 
-/// A file or folder and the flag that names it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FlagFile<'a> {
     /// The flag with its dashes, or the variable.
@@ -80,7 +79,6 @@ impl<'a> FlagFile<'a> {
         Ok(text)
     }
 
-    /// Returns the error of this file.
     pub(crate) fn problem(
         self,
         why: impl Into<Box<dyn std::error::Error + Send + Sync>>,

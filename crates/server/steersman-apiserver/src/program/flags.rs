@@ -113,10 +113,8 @@ pub(crate) struct ServerFlags {
     pub(crate) log: bool,
 }
 
-/// An entry of `--runtime-config`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EnabledApi {
-    /// Whether StorageVersionMigrations are served.
     StorageMigrations(bool),
 }
 
@@ -137,7 +135,6 @@ fn runtime_config(entry: &str) -> Result<EnabledApi, String> {
     }
 }
 
-/// The parts of a cluster that are played.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PlayedPart {
     /// The garbage collector and the namespace controller, which are also the default.
@@ -149,7 +146,6 @@ pub(crate) enum PlayedPart {
 }
 
 impl PlayedPart {
-    /// Returns the options of the simulator.
     pub(crate) fn played(self) -> Played {
         match self {
             Self::Controllers => Played::default(),

@@ -10,9 +10,8 @@ use tokio::runtime::Handle;
 
 use super::data::LogWriter;
 use super::durability::Durability;
-use super::process::say;
+use super::process::report;
 
-/// Time after which an append that failed is repeated.
 const RETRY: Duration = Duration::from_millis(500);
 
 /// Refuses writes when it is dropped, which happens if the thread panics.
@@ -53,7 +52,6 @@ pub(super) fn start(
     thread.map(drop)
 }
 
-/// Appends groups to the log of a data directory.
 struct GroupAppender {
     writer: Arc<Mutex<LogWriter>>,
     /// A buffer that is used again.
@@ -80,10 +78,8 @@ fn keep(program: &str, log: &WriteAheadLog, appender: &mut GroupAppender, runtim
         let mut has_failed = false;
         while let Err(why) = appender.append(&group) {
             if !has_failed {
-                let text = format!(
-                    "{program}: {why}; writes and reads of objects are refused until it succeeds"
-                );
-                say(std::io::stderr(), &text);
+                let refused = "writes and reads of objects are refused until it succeeds";
+                report(program, format_args!("{why}; {refused}"));
             }
             has_failed = true;
             log.fail(why);
@@ -92,8 +88,7 @@ fn keep(program: &str, log: &WriteAheadLog, appender: &mut GroupAppender, runtim
         }
         if has_failed {
             let path = appender.writer.lock().path();
-            let text = format!("{program}: appends to {} again", path.display());
-            say(std::io::stderr(), &text);
+            report(program, format_args!("appends to {} again", path.display()));
         }
         log.keep(group);
     }

@@ -10,7 +10,6 @@ use steersman_registry::{SnapshotError, TransactionError};
 
 use super::command_line::FlagProblem;
 
-/// An error with which the program ends.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProgramProblem {
     #[error("{} is in use by another steersman-apiserver", path.display())]
@@ -181,7 +180,6 @@ fn way_past(path: &Path, offset: usize) -> String {
     )
 }
 
-/// Formats an error and its causes.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -1,5 +1,6 @@
 //! Driver: the signals that stop a program, its messages, and its intervals.
 
+use std::fmt::Display;
 use std::io::Write;
 use std::time::Duration;
 
@@ -10,6 +11,11 @@ use super::problem::ProgramProblem;
 /// Prints a line. A closed pipe is no reason to end.
 pub(crate) fn say(mut to: impl Write, line: &str) {
     let _ = writeln!(to, "{line}");
+}
+
+/// Prints a message of a program on standard error.
+pub(crate) fn report(program: &str, message: impl Display) {
+    say(std::io::stderr(), &format!("{program}: {message}"));
 }
 
 /// Returns an interval that waits a whole period after a late tick.

@@ -16,11 +16,12 @@ use super::flag_file::FlagFile;
 use super::flags::{EnabledApi, ServerFlags};
 use super::log_keeper;
 use super::problem::{ProgramProblem, chain};
-use super::process::{every, say, stopped};
+use super::process::{every, report, say, stopped};
 use super::request_news::RequestNews;
 use super::seed;
 
-/// Interval at which the request log is printed.
+/// The name that begins the messages of the program.
+const NAME: &str = "steersman-apiserver";
 const LOOK: Duration = Duration::from_millis(100);
 /// Capacity of the request log, which this program only prints once.
 const REMEMBERED: usize = 10_000;
@@ -63,10 +64,7 @@ pub(crate) async fn run(flags: ServerFlags) -> Result<(), ProgramProblem> {
         }
         if let Some(saved) = &saved {
             for message in saved.messages(folder) {
-                say(
-                    std::io::stderr(),
-                    &format!("steersman-apiserver: {message}"),
-                );
+                report(NAME, message);
             }
             builder = builder.recover(saved.recovery.clone());
         }
@@ -106,7 +104,6 @@ pub(crate) async fn run(flags: ServerFlags) -> Result<(), ProgramProblem> {
     outcome
 }
 
-/// Binds the address of the listener.
 async fn bind(flags: &ServerFlags) -> Result<TcpListener, ProgramProblem> {
     let address = SocketAddr::new(flags.bind, flags.port);
     if !flags.bind.is_loopback() && !flags.insecure_let_others_in {
@@ -168,8 +165,7 @@ async fn serve(
                         Ok(()) => saved = Some(revision),
                         // The disk may have space again at the next tick.
                         Err(problem) => {
-                            let text = format!("steersman-apiserver: not saved: {}", chain(&problem));
-                            say(std::io::stderr(), &text);
+                            report(NAME, format_args!("not saved: {}", chain(&problem)));
                         }
                     }
                 }
@@ -199,19 +195,16 @@ impl KeptState {
             self.data.save(&server.snapshot())?;
         }
         let writer = self.data.log_writer(saved, durability)?;
-        let started =
-            log_keeper::start("steersman-apiserver", self.log.clone(), writer, durability);
+        let started = log_keeper::start(NAME, self.log.clone(), writer, durability);
         started.map_err(|source| ProgramProblem::Runtime { source })
     }
 
-    /// Waits until all writes so far are in the log.
     async fn settled(&self) -> Result<(), ProgramProblem> {
         let settled = self.log.settled().await;
         settled.map_err(|why| ProgramProblem::Unwritten { why })
     }
 }
 
-/// Saves on a blocking thread.
 async fn save(server: &ApiServer, data: Arc<DataDir>) -> Result<(), ProgramProblem> {
     let snapshot = server.snapshot();
     let saving = tokio::task::spawn_blocking(move || data.save(&snapshot));

@@ -9,7 +9,6 @@ pub(crate) trait Folder: std::fmt::Debug + Send + Sync + 'static {
     /// An open file, to which writes append.
     type File: OpenFile;
 
-    /// Returns the names of the files.
     fn names(&self) -> io::Result<Vec<String>>;
     /// Returns the content of a file, if it exists.
     fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>>;
@@ -19,21 +18,17 @@ pub(crate) trait Folder: std::fmt::Debug + Send + Sync + 'static {
     fn open(&self, name: &str) -> io::Result<Self::File>;
     /// Renames a file, in the place of an existing one.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
-    /// Removes a file.
     fn remove(&self, name: &str) -> io::Result<()>;
     /// Waits until the disk has stored the names of the files.
     fn sync(&self) -> io::Result<()>;
 }
 
-/// An open file.
 pub(crate) trait OpenFile: io::Write + std::fmt::Debug + Send + 'static {
-    /// Shortens the file to a length.
     fn truncate(&mut self, length: u64) -> io::Result<()>;
     /// Waits until the disk has stored the content.
     fn sync(&mut self) -> io::Result<()>;
 }
 
-/// A folder on disk.
 #[derive(Debug)]
 pub(crate) struct DiskFolder(pub(super) PathBuf);
 

@@ -16,7 +16,6 @@ const HEADER: usize = 16;
 /// The unit in which a disk writes: after a power cut each sector is written or zero.
 const SECTOR: usize = 512;
 
-/// A complete frame.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Frame {
     /// The offset of its header in the file.
@@ -28,7 +27,6 @@ pub(super) struct Frame {
 /// The end of the readable part of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum FileEnd {
-    /// Everything was read.
     Whole,
     /// The last append is incomplete; it begins at this offset.
     Torn(usize),
@@ -116,7 +114,6 @@ fn lacks_sector(bytes: &[u8], offset: usize) -> bool {
     false
 }
 
-/// Returns whether a header begins somewhere in the bytes.
 fn has_header(bytes: &[u8]) -> bool {
     bytes.windows(HEADER).any(|window| header(window).is_some())
 }

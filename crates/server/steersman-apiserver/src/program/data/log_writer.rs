@@ -18,7 +18,6 @@ pub(crate) struct LogWriter<F: Folder = DiskFolder> {
     file: Option<LogFile<F::File>>,
 }
 
-/// The file to which transactions are appended.
 #[derive(Debug)]
 struct LogFile<T> {
     name: String,

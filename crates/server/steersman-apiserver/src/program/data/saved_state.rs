@@ -9,32 +9,24 @@ use super::frame::{FORMAT, FileEnd, scan};
 use crate::program::flag_file::FlagFile;
 use crate::program::problem::ProgramProblem;
 
-/// The file of the last save.
 pub(super) const STATE: &str = "state.json";
-/// The file of the save before that.
 pub(super) const BEFORE: &str = "state.before.json";
 /// The beginning of the names of the log's files; the number of the first transaction follows.
 const LOG: &str = "wal.";
 
-/// The saved state of a server.
 #[derive(Debug)]
 pub(crate) struct SavedState {
     /// The state after the last transaction.
     pub(crate) recovery: Recovery,
-    /// The text of the snapshot.
     pub(crate) snapshot: Vec<u8>,
     /// The transactions after the snapshot, as they were appended.
     pub(crate) groups: Vec<SavedGroup>,
-    /// The number of the last transaction in the snapshot.
     pub(crate) in_snapshot: u64,
-    /// The last file of the log, if there is one.
     pub(super) last_file: Option<LastFile>,
 }
 
-/// Transactions that were appended together.
 #[derive(Debug)]
 pub(crate) struct SavedGroup {
-    /// The number of the last transaction.
     pub(crate) last: u64,
     pub(crate) payload: Vec<u8>,
 }
@@ -151,7 +143,6 @@ impl SavedState {
         messages
     }
 
-    /// Adds the transactions of the next file of the log.
     fn add_file(&mut self, path: &Path, bytes: &[u8], is_last: bool) -> Result<(), ProgramProblem> {
         let (frames, end) = scan(bytes);
         for frame in frames {

@@ -34,7 +34,6 @@ pub(super) enum FolderOperation {
     SyncFolder,
 }
 
-/// The names and the content of files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct SimulatedDisk {
     names: BTreeMap<String, usize>,
@@ -125,12 +124,10 @@ impl SimulatedDisk {
         disks.collect()
     }
 
-    /// Returns the content of a file.
     pub(super) fn file_mut(&mut self, name: &str) -> &mut Vec<u8> {
         self.files.get_mut(&self.names[name]).unwrap()
     }
 
-    /// Returns the names of the files.
     pub(super) fn file_names(&self) -> Vec<String> {
         self.names.keys().cloned().collect()
     }
@@ -168,12 +165,10 @@ impl SimulatedFolder {
         folder
     }
 
-    /// Returns the operations so far.
     pub(super) fn operations(&self) -> Vec<FolderOperation> {
         self.shared.lock().operations.clone()
     }
 
-    /// Returns the content.
     pub(super) fn disk(&self) -> SimulatedDisk {
         self.shared.lock().disk.clone()
     }
@@ -244,7 +239,6 @@ impl Folder for SimulatedFolder {
     }
 }
 
-/// An open file of a simulated folder.
 #[derive(Debug)]
 pub(super) struct SimulatedFile {
     folder: SimulatedFolder,

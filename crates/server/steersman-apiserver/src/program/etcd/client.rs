@@ -28,29 +28,23 @@ const SHOWN: usize = 200;
 
 type ClientError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The outcome of an attempt to attach.
 #[derive(Debug)]
 pub(crate) enum AttachOutcome {
     /// The etcd keeps the objects of this process, and has this state.
     Attached(Attachment, Option<EtcdState>),
-    /// Another kube-apiserver is attached.
     Held {
-        /// The description of the other process.
         by: String,
     },
     /// The address answers, but not as an etcd of this program.
     Foreign {
-        /// A description of the answer.
         why: String,
     },
     /// The etcd does not listen, or does not answer.
     Unreachable(io::Error),
 }
 
-/// The state that an etcd has.
 #[derive(Debug)]
 pub(crate) struct EtcdState {
-    /// The text of the snapshot.
     pub(crate) snapshot: Bytes,
     /// The transactions after it, one line each.
     pub(crate) log: Bytes,
@@ -71,21 +65,18 @@ pub(crate) struct Attachment {
 /// Attaches to the etcd at an address (host and port).
 pub(crate) async fn attach(address: &str) -> AttachOutcome {
     let attached = async {
-        match connect(address).await {
-            Ok(socket) => match attach_over(socket, address).await {
-                Ok(outcome) => outcome,
-                Err(error) => AttachOutcome::Foreign {
-                    why: error.to_string(),
-                },
-            },
-            Err(error) => AttachOutcome::Unreachable(error),
-        }
+        let socket = match connect(address).await {
+            Ok(socket) => socket,
+            Err(error) => return AttachOutcome::Unreachable(error),
+        };
+        let outcome = attach_over(socket, address).await;
+        outcome.unwrap_or_else(|error| AttachOutcome::Foreign {
+            why: error.to_string(),
+        })
     };
-    match tokio::time::timeout(PATIENCE, attached).await {
-        Ok(outcome) => outcome,
-        // An etcd that is slow may have the objects of an earlier run.
-        Err(_) => AttachOutcome::Unreachable(no_answer()),
-    }
+    // An etcd that is slow may have the objects of an earlier run.
+    let outcome = tokio::time::timeout(PATIENCE, attached).await;
+    outcome.unwrap_or_else(|_| AttachOutcome::Unreachable(no_answer()))
 }
 
 fn no_answer() -> io::Error {
@@ -133,19 +124,15 @@ async fn attach_over(socket: TcpStream, address: &str) -> Result<AttachOutcome, 
         ended,
         _connection: stop.drop_guard(),
     };
-    let state = match attachment.read(SNAPSHOT).await? {
-        Some(snapshot) => Some(EtcdState {
-            log: match attachment.durability {
-                Durability::None => Bytes::new(),
-                Durability::Kernel | Durability::Fsync => {
-                    attachment.read(LOG).await?.unwrap_or_default()
-                }
-            },
-            snapshot,
-        }),
-        None => None,
+    let Some(snapshot) = attachment.read(SNAPSHOT).await? else {
+        return Ok(AttachOutcome::Attached(attachment, None));
     };
-    Ok(AttachOutcome::Attached(attachment, state))
+    let log = match attachment.durability {
+        Durability::None => Bytes::new(),
+        Durability::Kernel | Durability::Fsync => attachment.read(LOG).await?.unwrap_or_default(),
+    };
+    let state = EtcdState { snapshot, log };
+    Ok(AttachOutcome::Attached(attachment, Some(state)))
 }
 
 impl Attachment {
@@ -177,10 +164,8 @@ impl Attachment {
     /// # Errors
     /// The connection fails, or the etcd cannot save.
     pub(crate) async fn write(&self, transactions: u64, text: Bytes) -> Result<(), ClientError> {
-        let request = self
-            .request(Method::PUT, SNAPSHOT)
-            .header(LAST, transactions);
-        let request = request.body(Full::new(text))?;
+        let request = self.request(Method::PUT, SNAPSHOT);
+        let request = request.header(LAST, transactions).body(Full::new(text))?;
         in_time(async {
             let socket = connect(&self.address).await?;
             done(send(socket, request, CancellationToken::new()).await?).await
@@ -236,7 +221,6 @@ impl Attachment {
     }
 }
 
-/// The connection for appends.
 pub(crate) struct AppendConnection {
     sender: http1::SendRequest<Full<Bytes>>,
     _connection: DropGuard,
@@ -264,13 +248,10 @@ impl AppendConnection {
 }
 
 async fn in_time<T>(work: impl Future<Output = Result<T, ClientError>>) -> Result<T, ClientError> {
-    match tokio::time::timeout(PATIENCE, work).await {
-        Ok(outcome) => outcome,
-        Err(_) => Err(no_answer().into()),
-    }
+    let outcome = tokio::time::timeout(PATIENCE, work).await;
+    outcome.unwrap_or_else(|_| Err(no_answer().into()))
 }
 
-/// Reads the answer to a change.
 async fn done(answer: Response<Incoming>) -> Result<(), ClientError> {
     let status = answer.status();
     let problem = answer.into_body().collect().await?.to_bytes();

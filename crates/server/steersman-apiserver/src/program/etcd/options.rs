@@ -10,12 +10,10 @@ use crate::program::durability::Durability;
 /// The URL on which etcd listens without the flag.
 const CLIENT_URL: &str = "http://localhost:2379";
 
-/// The options of one start of etcd.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct EtcdOptions {
     /// The folder of the snapshot; `None` keeps the snapshot in memory.
     pub(super) data_dir: Option<PathBuf>,
-    /// The failures that an answered write survives.
     pub(super) durability: Durability,
     /// Whether a save waits for the disk.
     pub(super) is_synced: bool,
@@ -25,16 +23,13 @@ pub(super) struct EtcdOptions {
     pub(super) peers: Vec<ListenUrl>,
 }
 
-/// A URL to listen on.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ListenUrl {
     pub(super) flag: &'static str,
     pub(super) url: String,
-    /// Host and port.
     pub(super) address: String,
 }
 
-/// Returns the table of flags.
 pub(crate) fn flags() -> FlagTable {
     FlagTable::read(include_str!("flags.txt"))
 }
@@ -50,16 +45,12 @@ impl EtcdOptions {
             clients.push(listen("listen-client-urls", CLIENT_URL)?);
         }
         let durability = line.last("durability").unwrap_or("kernel");
-        let durability = Durability::named(durability).ok_or_else(|| FlagProblem::Invalid {
-            flag: "durability",
-            value: durability.to_owned(),
-            why: "it is none of kernel, fsync and none".to_owned(),
+        let durability = Durability::named(durability).ok_or_else(|| {
+            let why = "it is none of kernel, fsync and none";
+            FlagProblem::invalid("durability", durability, why)
         })?;
         Ok(Self {
-            data_dir: line
-                .last("data-dir")
-                .filter(|path| !path.is_empty())
-                .map(PathBuf::from),
+            data_dir: line.path("data-dir"),
             durability,
             is_synced: durability == Durability::Fsync || !line.asks("unsafe-no-fsync"),
             clients,
@@ -69,9 +60,8 @@ impl EtcdOptions {
 }
 
 fn urls(line: &CommandLine, flag: &'static str) -> Result<Vec<ListenUrl>, FlagProblem> {
-    let urls = line.last(flag).unwrap_or_default().split(',');
-    let given = urls.map(str::trim).filter(|url| !url.is_empty());
-    given.map(|url| listen(flag, url)).collect()
+    let urls = line.last_entries(flag);
+    urls.map(|url| listen(flag, url)).collect()
 }
 
 fn listen(flag: &'static str, url: &str) -> Result<ListenUrl, FlagProblem> {
@@ -87,11 +77,7 @@ fn listen(flag: &'static str, url: &str) -> Result<ListenUrl, FlagProblem> {
 /// # Errors
 /// Any other URL.
 pub(crate) fn address_of(flag: &'static str, url: &str) -> Result<String, FlagProblem> {
-    let wrong = |why: &str| FlagProblem::Invalid {
-        flag,
-        value: url.to_owned(),
-        why: why.to_owned(),
-    };
+    let wrong = |why: &str| FlagProblem::invalid(flag, url, why);
     let parsed: Uri = url
         .parse()
         .map_err(|_| wrong("it is no URL such as http://127.0.0.1:2379"))?;

@@ -14,7 +14,7 @@ use super::snapshot_hold::{HeldGroup, SnapshotHold};
 use crate::program::data::{DataDir, LogWriter};
 use crate::program::durability::Durability;
 use crate::program::problem::ProgramProblem;
-use crate::program::process::{say, stopped};
+use crate::program::process::{report, say, stopped};
 
 /// Time that an attached kube-apiserver has for its last save when both programs are stopped.
 const LAST_SAVE: Duration = Duration::from_secs(2);
@@ -44,7 +44,7 @@ pub(crate) async fn run(arguments: impl Iterator<Item = OsString>) -> Result<(),
         return Ok(());
     }
     for warning in &line.warnings {
-        say(std::io::stderr(), &format!("etcd: {warning}"));
+        report("etcd", warning);
     }
     let options = EtcdOptions::of(&line)?;
     let stop = stopped()?;
@@ -70,7 +70,7 @@ pub(crate) async fn run(arguments: impl Iterator<Item = OsString>) -> Result<(),
             .map(|address| format!("http://{address}"));
         tokio::spawn(accept(listener, Arc::clone(&service), accepting.clone()));
         if let Ok(url) = url {
-            say(std::io::stderr(), &format!("etcd: listens on {url}"));
+            report("etcd", format_args!("listens on {url}"));
         }
     }
     stop.await;
@@ -108,7 +108,7 @@ fn open(folder: &Path, options: &EtcdOptions) -> Result<OpenedFolder, ProgramPro
     }
     let (data, saved) = DataDir::open(folder)?;
     for message in saved.iter().flat_map(|saved| saved.messages(folder)) {
-        say(std::io::stderr(), &format!("etcd: {message}"));
+        report("etcd", message);
     }
     let data = Arc::new(match options.is_synced {
         true => data,
@@ -123,11 +123,12 @@ fn open(folder: &Path, options: &EtcdOptions) -> Result<OpenedFolder, ProgramPro
             last: group.last,
             payload: group.payload.into(),
         });
-        SnapshotHold::new(
-            Some(saved.snapshot.into()),
-            saved.in_snapshot,
-            groups.collect(),
-        )
+        SnapshotHold {
+            text: Some(saved.snapshot.into()),
+            in_snapshot: saved.in_snapshot,
+            log: groups.collect(),
+            holder: None,
+        }
     });
     Ok((hold, data, writer))
 }

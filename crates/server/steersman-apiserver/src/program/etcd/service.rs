@@ -1,6 +1,7 @@
 //! Driver: the HTTP service of etcd's client URLs.
 
 use std::convert::Infallible;
+use std::fmt::Display;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -38,7 +39,9 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 type EtcdAnswer = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
-/// The state that all connections share.
+/// Why a request is not carried out.
+type EtcdRefusal = (StatusCode, String);
+
 #[derive(Debug)]
 pub(super) struct EtcdService {
     hold: Mutex<SnapshotHold>,
@@ -46,7 +49,6 @@ pub(super) struct EtcdService {
     released: watch::Sender<()>,
     durability: Durability,
     data: Option<Arc<DataDir>>,
-    /// Locked during a save.
     saving: tokio::sync::Mutex<()>,
     /// Appends to the log of the data directory, if there is one; locked during an append.
     writer: Arc<tokio::sync::Mutex<Option<LogWriter>>>,
@@ -69,10 +71,9 @@ impl EtcdService {
         }
     }
 
-    /// Waits until no kube-apiserver is attached.
     pub(super) async fn freed(&self) {
         let mut released = self.released.subscribe();
-        while self.hold.lock().is_held() {
+        while self.hold.lock().holder.is_some() {
             // `self` holds the sender, so this cannot fail while `self` is borrowed.
             if released.changed().await.is_err() {
                 return;
@@ -82,21 +83,26 @@ impl EtcdService {
 
     async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Result<EtcdAnswer, Infallible> {
         let path = request.uri().path();
-        Ok(match (request.method(), path) {
-            (&Method::GET, "/health") => json("{\"health\":\"true\",\"reason\":\"\"}"),
+        let answer = match (request.method(), path) {
+            (&Method::GET, "/health") => Ok(json("{\"health\":\"true\",\"reason\":\"\"}")),
             (&Method::GET, "/version") => {
-                json("{\"etcdserver\":\"3.6.0\",\"etcdcluster\":\"3.6.0\"}")
+                let versions = "{\"etcdserver\":\"3.6.0\",\"etcdcluster\":\"3.6.0\"}";
+                Ok(json(versions))
             }
             (&Method::POST, ATTACH) => self.attach(&request).await,
-            (&Method::GET, SNAPSHOT) => self.read(&request, SnapshotHold::text),
-            (&Method::GET, LOG) => self.read(&request, |hold| Some(hold.log())),
+            (&Method::GET, SNAPSHOT) => self.read(&request, |hold| hold.text.clone()),
+            (&Method::GET, LOG) => self.read(&request, |hold| Some(hold.log_text())),
             (&Method::POST, LOG) => self.append(request).await,
             (&Method::PUT, SNAPSHOT) => self.write(request).await,
-            _ => plain(StatusCode::NOT_FOUND, "404 page not found\n"),
-        })
+            _ => Err((StatusCode::NOT_FOUND, "404 page not found\n".to_owned())),
+        };
+        Ok(answer.unwrap_or_else(|(status, text)| plain(status, &text)))
     }
 
-    async fn attach(self: Arc<Self>, request: &Request<Incoming>) -> EtcdAnswer {
+    async fn attach(
+        self: Arc<Self>,
+        request: &Request<Incoming>,
+    ) -> Result<EtcdAnswer, EtcdRefusal> {
         let holder = request.headers().get(HOLDER);
         let holder = holder.and_then(|value| value.to_str().ok());
         let holder = holder.unwrap_or("an unknown process");
@@ -107,10 +113,8 @@ impl EtcdService {
         // A save or an append of an earlier attachment ends before the state is read.
         let _saved = self.saving.lock().await;
         let _appended = self.writer.lock().await;
-        if let Err(other) = self.hold.lock().attach(number, holder) {
-            return plain(StatusCode::CONFLICT, &other);
-        }
-        let durability = self.durability;
+        let attached = self.hold.lock().attach(number, holder);
+        attached.map_err(|other| (StatusCode::CONFLICT, other))?;
         let body = OpenBody {
             service: Arc::clone(&self),
             number,
@@ -118,78 +122,75 @@ impl EtcdService {
         let mut answer = Response::new(UnsyncBoxBody::new(body));
         let headers = answer.headers_mut();
         headers.insert(ATTACHMENT, HeaderValue::from(number));
-        let durability = HeaderValue::from_static(durability.name());
+        let durability = HeaderValue::from_static(self.durability.name());
         headers.insert(DURABILITY, durability);
-        answer
+        Ok(answer)
+    }
+
+    /// Returns the hold, if the attachment with this number lasts.
+    fn current(&self, number: Option<u64>) -> Result<MutexGuard<'_, SnapshotHold>, EtcdRefusal> {
+        let hold = self.hold.lock();
+        if number.is_some_and(|number| hold.is_current(number)) {
+            return Ok(hold);
+        }
+        let text = "this kube-apiserver is not attached";
+        Err((StatusCode::CONFLICT, text.to_owned()))
     }
 
     fn read(
         &self,
         request: &Request<Incoming>,
         part: impl Fn(&SnapshotHold) -> Option<Bytes>,
-    ) -> EtcdAnswer {
-        let hold = self.hold.lock();
-        if !number_of(request).is_some_and(|number| hold.is_current(number)) {
-            return stale();
-        }
-        match part(&hold) {
+    ) -> Result<EtcdAnswer, EtcdRefusal> {
+        let hold = self.current(header(request, ATTACHMENT))?;
+        Ok(match part(&hold) {
             Some(text) => Response::new(UnsyncBoxBody::new(Full::new(text))),
             None => plain(StatusCode::NO_CONTENT, ""),
-        }
+        })
     }
 
-    async fn write(self: Arc<Self>, request: Request<Incoming>) -> EtcdAnswer {
-        let number = number_of(&request);
+    async fn write(self: Arc<Self>, request: Request<Incoming>) -> Result<EtcdAnswer, EtcdRefusal> {
+        let number = header(&request, ATTACHMENT);
         let transactions = header(&request, LAST).unwrap_or_default();
-        let Ok(body) = request.into_body().collect().await else {
-            return plain(StatusCode::BAD_REQUEST, "the body ended too early");
-        };
-        let text = body.to_bytes();
+        let text = body_of(request).await?;
         to_its_end(async move { self.save(number, transactions, text).await }).await
     }
 
-    async fn save(&self, number: Option<u64>, transactions: u64, text: Bytes) -> EtcdAnswer {
+    async fn save(
+        &self,
+        number: Option<u64>,
+        transactions: u64,
+        text: Bytes,
+    ) -> Result<(), EtcdRefusal> {
         // Locked until the end, so that the file and the held text are the same.
         let _saving = self.saving.lock().await;
-        {
-            let hold = self.hold.lock();
-            if !number.is_some_and(|number| hold.is_current(number)) {
-                return stale();
-            }
-            // This snapshot was taken before the held snapshot, and is outdated.
-            if hold.is_newer_than(transactions) {
-                return plain(StatusCode::NO_CONTENT, "");
-            }
+        // This snapshot was taken before the held snapshot, and is outdated.
+        if self.current(number)?.is_newer_than(transactions) {
+            return Ok(());
         }
         if let Some(data) = self.data.clone() {
             let text = text.clone();
             let save = move || data.save_text(transactions, &text);
-            let saved = tokio::task::spawn_blocking(save).await;
-            let problem = match saved {
-                Ok(Ok(())) => None,
-                Ok(Err(problem)) => Some(chain(&problem)),
-                Err(error) => Some(error.to_string()),
-            };
-            if let Some(problem) = problem {
-                return plain(StatusCode::INTERNAL_SERVER_ERROR, &problem);
-            }
+            let saved = tokio::task::spawn_blocking(save).await.map_err(failed)?;
+            saved.map_err(|problem| failed(chain(&problem)))?;
         }
         self.hold.lock().replace(text, transactions);
-        plain(StatusCode::NO_CONTENT, "")
+        Ok(())
     }
 
     /// Appends transactions, and answers when they are as durable as the etcd was told.
-    async fn append(self: Arc<Self>, request: Request<Incoming>) -> EtcdAnswer {
-        let number = number_of(&request);
+    async fn append(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+    ) -> Result<EtcdAnswer, EtcdRefusal> {
+        let number = header(&request, ATTACHMENT);
         let (first, last) = (header(&request, FIRST), header(&request, LAST));
         let starts_file = request.headers().contains_key(STARTS_FILE);
         let (Some(first), Some(last)) = (first, last) else {
-            return plain(StatusCode::BAD_REQUEST, "the numbers are missing");
+            let text = "the numbers are missing";
+            return Err((StatusCode::BAD_REQUEST, text.to_owned()));
         };
-        let Ok(body) = request.into_body().collect().await else {
-            return plain(StatusCode::BAD_REQUEST, "the body ended too early");
-        };
-        let payload = body.to_bytes();
+        let payload = body_of(request).await?;
         let group = (first, last, starts_file);
         to_its_end(async move { self.append_group(number, group, payload).await }).await
     }
@@ -199,20 +200,15 @@ impl EtcdService {
         number: Option<u64>,
         (first, last, starts_file): (u64, u64, bool),
         payload: Bytes,
-    ) -> EtcdAnswer {
+    ) -> Result<(), EtcdRefusal> {
         let mut writer = Arc::clone(&self.writer).lock_owned().await;
-        {
-            let hold = self.hold.lock();
-            if !number.is_some_and(|number| hold.is_current(number)) {
-                return stale();
-            }
-            match hold.place(first, last) {
-                LogPlace::Next => {}
-                LogPlace::Held => return plain(StatusCode::NO_CONTENT, ""),
-                LogPlace::Gap { held } => {
-                    let text = format!("transaction {first} follows, but the last one is {held}");
-                    return plain(StatusCode::CONFLICT, &text);
-                }
+        let place = self.current(number)?.place(first, last);
+        match place {
+            LogPlace::Next => {}
+            LogPlace::Held => return Ok(()),
+            LogPlace::Gap { held } => {
+                let text = format!("transaction {first} follows, but the last one is {held}");
+                return Err((StatusCode::CONFLICT, text));
             }
         }
         let content = payload.clone();
@@ -228,23 +224,16 @@ impl EtcdService {
         };
         // A write into the kernel takes less time than another thread takes to begin.
         let (_writer, appended) = match self.durability {
-            Durability::Fsync => match tokio::task::spawn_blocking(append).await {
-                Ok(done) => done,
-                Err(error) => {
-                    return plain(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string());
-                }
-            },
+            Durability::Fsync => tokio::task::spawn_blocking(append).await.map_err(failed)?,
             Durability::Kernel | Durability::None => append(),
         };
-        if let Err(problem) = appended {
-            return plain(StatusCode::INTERNAL_SERVER_ERROR, &problem);
-        }
+        appended.map_err(failed)?;
         let mut hold = self.hold.lock();
         // A snapshot that came in the meantime may include them.
         if hold.place(first, last) == LogPlace::Next {
-            hold.append(HeldGroup { last, payload });
+            hold.log.push(HeldGroup { last, payload });
         }
-        plain(StatusCode::NO_CONTENT, "")
+        Ok(())
     }
 
     fn release(&self, number: u64) {
@@ -255,11 +244,26 @@ impl EtcdService {
 
 /// Runs work to its end, also if its client is killed in the meantime: what is in a file is held
 /// (WAL-2).
-async fn to_its_end(work: impl Future<Output = EtcdAnswer> + Send + 'static) -> EtcdAnswer {
-    match tokio::spawn(work).await {
-        Ok(answer) => answer,
-        Err(error) => plain(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
-    }
+async fn to_its_end(
+    work: impl Future<Output = Result<(), EtcdRefusal>> + Send + 'static,
+) -> Result<EtcdAnswer, EtcdRefusal> {
+    tokio::spawn(work).await.map_err(failed)??;
+    Ok(plain(StatusCode::NO_CONTENT, ""))
+}
+
+fn failed(problem: impl Display) -> EtcdRefusal {
+    (StatusCode::INTERNAL_SERVER_ERROR, problem.to_string())
+}
+
+async fn body_of(request: Request<Incoming>) -> Result<Bytes, EtcdRefusal> {
+    let body = request.into_body().collect().await;
+    let early = |_| {
+        (
+            StatusCode::BAD_REQUEST,
+            "the body ended too early".to_owned(),
+        )
+    };
+    Ok(body.map_err(early)?.to_bytes())
 }
 
 /// The body of the answer to an attach request: it does not end, and dropping it with its connection
@@ -287,7 +291,6 @@ impl Drop for OpenBody {
     }
 }
 
-/// Accepts connections until the token is cancelled.
 pub(super) async fn accept(
     listener: TcpListener,
     service: Arc<EtcdService>,
@@ -315,11 +318,6 @@ async fn serve(socket: TcpStream, service: Arc<EtcdService>) {
     let _ = connection.await;
 }
 
-fn number_of(request: &Request<Incoming>) -> Option<u64> {
-    header(request, ATTACHMENT)
-}
-
-/// Returns the number in a header.
 fn header(request: &Request<Incoming>, name: &str) -> Option<u64> {
     let value = request.headers().get(name)?;
     value.to_str().ok()?.parse().ok()
@@ -330,10 +328,6 @@ fn json(text: &'static str) -> EtcdAnswer {
     let kind = HeaderValue::from_static("application/json");
     answer.headers_mut().insert(CONTENT_TYPE, kind);
     answer
-}
-
-fn stale() -> EtcdAnswer {
-    plain(StatusCode::CONFLICT, "this kube-apiserver is not attached")
 }
 
 fn plain(status: StatusCode, text: &str) -> EtcdAnswer {

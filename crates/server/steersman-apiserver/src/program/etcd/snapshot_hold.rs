@@ -3,21 +3,16 @@
 
 use bytes::Bytes;
 
-/// The snapshot and the transactions after it, and the kube-apiserver that is attached.
 #[derive(Debug, Default)]
 pub(super) struct SnapshotHold {
-    text: Option<Bytes>,
-    /// The number of the last transaction in the snapshot.
-    in_snapshot: u64,
-    /// The transactions after the snapshot.
-    log: Vec<HeldGroup>,
-    holder: Option<Holder>,
+    pub(super) text: Option<Bytes>,
+    pub(super) in_snapshot: u64,
+    pub(super) log: Vec<HeldGroup>,
+    pub(super) holder: Option<Holder>,
 }
 
-/// Transactions that were appended together.
 #[derive(Debug)]
 pub(super) struct HeldGroup {
-    /// The number of the last transaction.
     pub(super) last: u64,
     pub(super) payload: Bytes,
 }
@@ -30,28 +25,17 @@ pub(super) enum LogPlace {
     Held,
     /// Transactions before the appended ones are missing.
     Gap {
-        /// The number of the last transaction that is held.
         held: u64,
     },
 }
 
 #[derive(Debug)]
-struct Holder {
+pub(super) struct Holder {
     attachment: u64,
     description: String,
 }
 
 impl SnapshotHold {
-    /// Creates a hold with the snapshot and the transactions of an earlier process.
-    pub(super) fn new(text: Option<Bytes>, in_snapshot: u64, log: Vec<HeldGroup>) -> Self {
-        Self {
-            text,
-            in_snapshot,
-            log,
-            holder: None,
-        }
-    }
-
     /// Attaches a kube-apiserver under a number (SRV-ETCD-1).
     ///
     /// # Errors
@@ -74,24 +58,14 @@ impl SnapshotHold {
         }
     }
 
-    /// Returns whether a kube-apiserver is attached.
-    pub(super) fn is_held(&self) -> bool {
-        self.holder.is_some()
-    }
-
     /// Returns whether the attachment with this number lasts.
     pub(super) fn is_current(&self, attachment: u64) -> bool {
         let holder = self.holder.as_ref();
         holder.is_some_and(|holder| holder.attachment == attachment)
     }
 
-    /// Returns the snapshot, if there is one.
-    pub(super) fn text(&self) -> Option<Bytes> {
-        self.text.clone()
-    }
-
     /// Returns the transactions after the snapshot, one line each.
-    pub(super) fn log(&self) -> Bytes {
+    pub(super) fn log_text(&self) -> Bytes {
         let payloads: Vec<&[u8]> = self.log.iter().map(|group| &*group.payload).collect();
         payloads.concat().into()
     }
@@ -120,11 +94,6 @@ impl SnapshotHold {
             LogPlace::Gap { held }
         }
     }
-
-    /// Adds transactions.
-    pub(super) fn append(&mut self, group: HeldGroup) {
-        self.log.push(group);
-    }
 }
 
 #[cfg(test)]
@@ -140,13 +109,13 @@ mod tests {
     #[test]
     fn one_server_at_a_time_is_attached() {
         let mut hold = SnapshotHold::default();
-        assert!(!hold.is_held());
+        assert!(hold.holder.is_none());
         hold.attach(1, "process 7").unwrap();
         assert_eq!(hold.attach(2, "process 8").unwrap_err(), "process 7");
         assert!(hold.is_current(1) && !hold.is_current(2));
 
         hold.release(2);
-        assert!(hold.is_held());
+        assert!(hold.holder.is_some());
         hold.release(1);
         hold.attach(3, "process 8").unwrap();
         hold.release(1);
@@ -155,11 +124,14 @@ mod tests {
 
     #[test]
     fn the_snapshot_outlives_the_attachment() {
-        let mut hold = SnapshotHold::new(Some(Bytes::from_static(b"a")), 0, Vec::new());
+        let mut hold = SnapshotHold {
+            text: Some(Bytes::from_static(b"a")),
+            ..SnapshotHold::default()
+        };
         hold.attach(1, "process 7").unwrap();
         hold.replace(Bytes::from_static(b"b"), 0);
         hold.release(1);
-        assert_eq!(hold.text().as_deref(), Some(b"b".as_slice()));
+        assert_eq!(hold.text.as_deref(), Some(b"b".as_slice()));
     }
 
     // WAL-2.
@@ -171,18 +143,18 @@ mod tests {
         assert_eq!(hold.place(6, 6), LogPlace::Gap { held: 4 });
         assert_eq!(hold.place(3, 4), LogPlace::Held);
         assert_eq!(hold.place(5, 7), LogPlace::Next);
-        hold.append(group(7, b"5\n6\n7\n"));
+        hold.log.push(group(7, b"5\n6\n7\n"));
         assert_eq!(hold.place(5, 7), LogPlace::Held);
         assert_eq!(hold.place(8, 8), LogPlace::Next);
-        hold.append(group(8, b"8\n"));
-        assert_eq!(&*hold.log(), b"5\n6\n7\n8\n");
+        hold.log.push(group(8, b"8\n"));
+        assert_eq!(&*hold.log_text(), b"5\n6\n7\n8\n");
 
         hold.replace(Bytes::from_static(b"b"), 7);
-        assert_eq!(&*hold.log(), b"8\n");
+        assert_eq!(&*hold.log_text(), b"8\n");
         assert!(hold.is_newer_than(6) && !hold.is_newer_than(7));
         hold.replace(Bytes::from_static(b"c"), 9);
         assert_eq!(
-            (&*hold.log(), hold.place(10, 10)),
+            (&*hold.log_text(), hold.place(10, 10)),
             (&b""[..], LogPlace::Next)
         );
     }

@@ -1,35 +1,37 @@
-//! Driver: the keys that sign and verify tokens of ServiceAccounts.
+//! Driver: the issuers, the audiences and the keys of tokens of ServiceAccounts.
 
 use steersman_apiserver::ApiServerBuilder;
 
-use super::options::AccountOptions;
+use crate::program::command_line::CommandLine;
 use crate::program::flag_file::FlagFile;
 use crate::program::problem::ProgramProblem;
 
-/// Sets issuers, audiences and keys.
+/// Sets what the flags say about tokens of ServiceAccounts.
 ///
 /// # Errors
 /// A file that cannot be read, or without a key.
 pub(super) fn configure(
     mut builder: ApiServerBuilder,
-    options: &AccountOptions,
+    line: &CommandLine,
 ) -> Result<ApiServerBuilder, ProgramProblem> {
-    for issuer in &options.issuers {
+    for issuer in line.all("service-account-issuer") {
         builder = builder.service_account_issuer(issuer);
     }
-    for path in &options.keys {
-        let file = FlagFile::new("--service-account-key-file", path);
+    for path in line.all("service-account-key-file") {
+        let file = FlagFile::new("--service-account-key-file", path.as_ref());
         builder = builder.service_account_keys(file.verifying_keys()?);
     }
-    if let Some(path) = &options.signing_key {
-        let file = FlagFile::new("--service-account-signing-key-file", path);
+    if let Some(path) = line.text("service-account-signing-key-file") {
+        let file = FlagFile::new("--service-account-signing-key-file", path.as_ref());
         builder = builder.service_account_signing_key(file.signing_key()?);
     }
-    if !options.audiences.is_empty() {
-        builder = builder.api_audiences(options.audiences.iter().cloned());
+    let audiences: Vec<&str> = line.entries("api-audiences").collect();
+    if !audiences.is_empty() {
+        builder = builder.api_audiences(audiences);
     }
-    if let Some(url) = &options.jwks_uri {
+    if let Some(url) = line.text("service-account-jwks-uri") {
         builder = builder.service_account_jwks_uri(url);
     }
-    Ok(builder.service_account_extend_token_expiration(options.extends_projected))
+    let extends = line.last("service-account-extend-token-expiration") != Some("false");
+    Ok(builder.service_account_extend_token_expiration(extends))
 }

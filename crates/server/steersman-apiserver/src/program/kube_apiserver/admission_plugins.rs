@@ -56,7 +56,6 @@ const ABSENT: &[&str] = &[
 /// A plugin without effect, upstream as well.
 const NO_EFFECT: &str = "AlwaysAdmit";
 
-/// The admission plugins of one start.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct AdmissionPlugins {
     /// Whether Pods need and mount ServiceAccounts, if the controller of accounts is simulated.
@@ -74,11 +73,8 @@ impl AdmissionPlugins {
         for flag in [ENABLE, DISABLE, EXACT] {
             let unknown = line.entries(flag).find(|name| !is_known(name));
             if let Some(name) = unknown {
-                return Err(FlagProblem::Invalid {
-                    flag,
-                    value: name.to_owned(),
-                    why: "kube-apiserver 1.36 has no such admission plugin".to_owned(),
-                });
+                let why = "kube-apiserver 1.36 has no such admission plugin";
+                return Err(FlagProblem::invalid(flag, name, why));
             }
         }
         let mut warnings = Vec::new();
@@ -93,13 +89,12 @@ impl AdmissionPlugins {
         warnings.extend(kept.map(|name| {
             format!("--{DISABLE}={name} has no effect: the plugin cannot be switched off")
         }));
-        let mut service_account = !line.entries(DISABLE).any(|name| name == SERVICE_ACCOUNT);
+        let names = |flag, plugin: &str| line.entries(flag).any(|name| name == plugin);
+        let mut service_account = !names(DISABLE, SERVICE_ACCOUNT);
         if line.last(EXACT).is_some() {
-            service_account = line.entries(EXACT).any(|name| name == SERVICE_ACCOUNT);
-            let left_out = PRESENT.iter().filter(|name| {
-                **name != SERVICE_ACCOUNT && !line.entries(EXACT).any(|one| one == **name)
-            });
-            let left_out: Vec<&str> = left_out.copied().collect();
+            service_account = names(EXACT, SERVICE_ACCOUNT);
+            let mut left_out = PRESENT.to_vec();
+            left_out.retain(|name| *name != SERVICE_ACCOUNT && !names(EXACT, name));
             if !left_out.is_empty() {
                 warnings.push(format!(
                     "--{EXACT} cannot switch off these plugins, which stay on: {}",

@@ -11,13 +11,11 @@ use super::audit_event;
 use super::options::AuditTarget;
 use crate::program::flag_file::FlagFile;
 use crate::program::problem::ProgramProblem;
-use crate::program::process::{every, say};
+use crate::program::process::{every, report};
 use crate::program::request_news::RequestNews;
 
-/// Interval at which events are written.
 const WRITE: Duration = Duration::from_millis(100);
 
-/// An audit log: an open file, or standard output.
 #[derive(Debug)]
 pub(super) struct AuditLog {
     file: Option<File>,
@@ -89,19 +87,17 @@ impl AuditLog {
         };
         match written {
             Ok(()) if self.lost > 0 => {
-                let text = format!(
-                    "kube-apiserver: the audit log is written again; {} events are missing",
-                    self.lost
-                );
-                say(std::io::stderr(), &text);
+                let lost = self.lost;
+                let news = format!("the audit log is written again; {lost} events are missing");
+                report("kube-apiserver", news);
                 self.lost = 0;
             }
             Ok(()) => {}
             Err(error) => {
                 // Only the first message of an outage is news.
                 if self.lost == 0 {
-                    let text = format!("kube-apiserver: cannot write the audit log: {error}");
-                    say(std::io::stderr(), &text);
+                    let news = format!("cannot write the audit log: {error}");
+                    report("kube-apiserver", news);
                 }
                 self.lost += events;
             }

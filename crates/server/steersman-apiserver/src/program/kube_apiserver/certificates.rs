@@ -17,7 +17,6 @@ use crate::program::problem::ProgramProblem;
 
 /// The file in the folder that is locked while the pair is generated.
 const LOCK: &str = "apiserver.lock";
-/// The flag of the folder.
 const FOLDER_FLAG: &str = "--cert-dir";
 /// The names in a generated certificate, besides the address of the listener.
 const NAMES: [&str; 6] = [

@@ -1,5 +1,6 @@
 //! Driver: the link of a kube-apiserver to its etcd: attaches, saves snapshots and appends to the log.
 
+use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,7 +12,6 @@ use crate::program::data::LOG_MIN;
 use crate::program::etcd::{AppendConnection, AttachOutcome, Attachment, attach};
 use crate::program::problem::ProgramProblem;
 
-/// The link to an etcd of this program.
 #[derive(Debug)]
 pub(super) struct EtcdLink {
     pub(super) url: String,
@@ -58,11 +58,8 @@ impl EtcdLink {
             let written = snapshot.write(&mut text);
             written.map(|()| Bytes::from(text))
         });
-        let text = match text.await {
-            Ok(Ok(text)) => text,
-            Ok(Err(error)) => return Err(self.not_saved(error.into())),
-            Err(error) => return Err(self.not_saved(error.into())),
-        };
+        let text = text.await.map_err(|error| self.not_saved(error))?;
+        let text = text.map_err(|error| self.not_saved(error))?;
         let bytes = u64::try_from(text.len()).unwrap_or(u64::MAX);
         let written = self.attachment().write(transactions, text).await;
         written.map_err(|source| self.not_saved(source))?;
@@ -92,8 +89,8 @@ impl EtcdLink {
                 url: self.url.clone(),
                 holder: by,
             }),
-            AttachOutcome::Foreign { why } => Err(self.not_saved(why.into())),
-            AttachOutcome::Unreachable(error) => Err(self.not_saved(error.into())),
+            AttachOutcome::Foreign { why } => Err(self.not_saved(why)),
+            AttachOutcome::Unreachable(error) => Err(self.not_saved(error)),
         }
     }
 
@@ -114,8 +111,10 @@ impl EtcdLink {
         Ok(())
     }
 
-    fn not_saved(&self, source: Box<dyn std::error::Error + Send + Sync>) -> ProgramProblem {
-        let url = self.url.clone();
-        ProgramProblem::NotSaved { url, source }
+    fn not_saved(&self, source: impl Into<Box<dyn Error + Send + Sync>>) -> ProgramProblem {
+        ProgramProblem::NotSaved {
+            url: self.url.clone(),
+            source: source.into(),
+        }
     }
 }

@@ -10,7 +10,6 @@ use super::admission_plugins::AdmissionPlugins;
 use crate::program::command_line::{CommandLine, FlagProblem, FlagTable};
 use crate::program::flags::PlayedPart;
 
-/// The port without the flag.
 const PORT: &str = "6443";
 /// The environment variable that names the simulated parts of a cluster.
 const PLAY: &str = "STEERSMAN_PLAY";
@@ -19,39 +18,18 @@ pub(super) const FAULTS: &str = "STEERSMAN_FAULTS";
 /// The one entry of `--runtime-config` that has an effect.
 const MIGRATIONS: &str = "storagemigration.k8s.io/v1beta1";
 
-/// The target of audit events.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum AuditTarget {
     StandardOutput,
     File(PathBuf),
 }
 
-/// The files and names behind the tokens of ServiceAccounts.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct AccountOptions {
-    /// The issuers. The first signs, and tokens of each are accepted.
-    pub(super) issuers: Vec<String>,
-    /// The private key that signs.
-    pub(super) signing_key: Option<PathBuf>,
-    /// The keys that verify.
-    pub(super) keys: Vec<PathBuf>,
-    /// The audiences of the server; empty for the issuers.
-    pub(super) audiences: Vec<String>,
-    /// The URL of the key set.
-    pub(super) jwks_uri: Option<String>,
-    /// Whether tokens for Pods last a year.
-    pub(super) extends_projected: bool,
-}
-
-/// The options of one start of kube-apiserver.
 #[derive(Debug)]
 pub(super) struct KubeApiserverOptions {
     pub(super) address: SocketAddr,
     pub(super) cert_dir: Option<PathBuf>,
-    /// The files of the certificate and of its key.
     pub(super) tls: Option<(PathBuf, PathBuf)>,
     pub(super) client_ca: Option<PathBuf>,
-    /// The URL of the etcd.
     pub(super) etcd: Option<String>,
     /// The network of the addresses of Services.
     pub(super) service_network: Option<String>,
@@ -62,7 +40,6 @@ pub(super) struct KubeApiserverOptions {
     pub(super) migrates_storage: bool,
     pub(super) http2_streams: Option<u32>,
     pub(super) watch_timeout: Option<Duration>,
-    pub(super) accounts: AccountOptions,
     /// Whether Pods need and mount ServiceAccounts, if the controller of accounts is played.
     pub(super) service_account: bool,
     pub(super) played: PlayedPart,
@@ -71,7 +48,6 @@ pub(super) struct KubeApiserverOptions {
     pub(super) warnings: Vec<String>,
 }
 
-/// Returns the table of flags.
 pub(super) fn flags() -> FlagTable {
     FlagTable::read(include_str!("flags.txt"))
 }
@@ -105,25 +81,22 @@ impl KubeApiserverOptions {
                  address of the listener"
             ));
         }
-        let networks = line.last("service-cluster-ip-range").unwrap_or_default();
-        let networks = networks.split(',').map(str::trim);
-        let networks: Vec<&str> = networks.filter(|one| !one.is_empty()).collect();
+        let networks: Vec<&str> = line.last_entries("service-cluster-ip-range").collect();
         if let Some(second) = networks.get(1) {
             warnings.push(format!(
                 "--service-cluster-ip-range: {second} has no effect, because Services have one address"
             ));
         }
-        let path = |flag| path(line, flag);
         let tls = tls(line)?;
         let seconds: Option<u64> = number(line, "min-request-timeout")?;
         Ok(Self {
             address,
-            cert_dir: path("cert-dir"),
+            cert_dir: line.path("cert-dir"),
             tls,
-            client_ca: path("client-ca-file"),
+            client_ca: line.path("client-ca-file"),
             etcd: line.entries("etcd-servers").next().map(str::to_owned),
             is_rbac,
-            tokens: path("token-auth-file"),
+            tokens: line.path("token-auth-file"),
             audit: line.last("audit-log-path").and_then(audit),
             migrates_storage,
             http2_streams: number(line, "http2-max-streams-per-connection")?
@@ -131,7 +104,6 @@ impl KubeApiserverOptions {
             watch_timeout: seconds
                 .filter(|seconds| *seconds > 0)
                 .map(|seconds| Duration::from_secs(seconds.saturating_add(seconds / 2))),
-            accounts: accounts(line),
             service_network: networks.first().map(|one| (*one).to_owned()),
             service_account: plugins.service_account,
             played: played(variable(PLAY).as_deref())?,
@@ -143,44 +115,16 @@ impl KubeApiserverOptions {
     }
 }
 
-/// Returns the path of a file that a flag names.
-fn path(line: &CommandLine, flag: &'static str) -> Option<PathBuf> {
-    let path = line.last(flag).filter(|path| !path.is_empty());
-    path.map(PathBuf::from)
-}
-
 /// Returns the files of the certificate and of its key.
 fn tls(line: &CommandLine) -> Result<Option<(PathBuf, PathBuf)>, FlagProblem> {
-    match (
-        path(line, "tls-cert-file"),
-        path(line, "tls-private-key-file"),
-    ) {
-        (Some(certificate), Some(key)) => Ok(Some((certificate, key))),
-        (None, None) => Ok(None),
-        (Some(_), None) => Err(alone("tls-cert-file", "tls-private-key-file")),
-        (None, Some(_)) => Err(alone("tls-private-key-file", "tls-cert-file")),
-    }
-}
-
-/// Returns the options of tokens of ServiceAccounts.
-fn accounts(line: &CommandLine) -> AccountOptions {
-    AccountOptions {
-        issuers: line
-            .all("service-account-issuer")
-            .map(str::to_owned)
-            .collect(),
-        signing_key: path(line, "service-account-signing-key-file"),
-        keys: line
-            .all("service-account-key-file")
-            .map(PathBuf::from)
-            .collect(),
-        audiences: line.entries("api-audiences").map(str::to_owned).collect(),
-        jwks_uri: line
-            .last("service-account-jwks-uri")
-            .filter(|url| !url.is_empty())
-            .map(str::to_owned),
-        extends_projected: line.last("service-account-extend-token-expiration") != Some("false"),
-    }
+    let (certificate, key) = ("tls-cert-file", "tls-private-key-file");
+    let (flag, other) = match (line.path(certificate), line.path(key)) {
+        (None, None) => return Ok(None),
+        (Some(certificate), Some(key)) => return Ok(Some((certificate, key))),
+        (Some(_), None) => (certificate, key),
+        (None, Some(_)) => (key, certificate),
+    };
+    Err(FlagProblem::Alone { flag, other })
 }
 
 /// Returns whether RBAC decides. As upstream, a request is allowed if one mode of the list allows it.
@@ -195,17 +139,18 @@ fn authorization(line: &CommandLine) -> Result<bool, FlagProblem> {
             // Without kubelets no request is a node's.
             "Node" => {}
             _ => {
-                return Err(invalid(
-                    flag,
-                    mode,
-                    "the modes are RBAC, AlwaysAllow and Node, which has no effect",
-                ));
+                let why = "the modes are RBAC, AlwaysAllow and Node, which has no effect";
+                return Err(FlagProblem::invalid(flag, mode, why));
             }
         }
     }
     if line.last(flag).is_some() && !is_rbac && !allows_all {
         let given = line.last(flag).unwrap_or_default();
-        return Err(invalid(flag, given, "name RBAC or AlwaysAllow, too"));
+        return Err(FlagProblem::invalid(
+            flag,
+            given,
+            "name RBAC or AlwaysAllow, too",
+        ));
     }
     Ok(is_rbac && !allows_all)
 }
@@ -216,10 +161,16 @@ fn address(line: &CommandLine, is_rbac: bool) -> Result<SocketAddr, FlagProblem>
     let port = match port.parse::<u16>() {
         Ok(0) => {
             let why = "the port cannot be switched off; name a port from 1 to 65535";
-            return Err(invalid(flag, port, why));
+            return Err(FlagProblem::invalid(flag, port, why));
         }
         Ok(port) => port,
-        Err(_) => return Err(invalid(flag, port, "a port is a number from 1 to 65535")),
+        Err(_) => {
+            return Err(FlagProblem::invalid(
+                flag,
+                port,
+                "a port is a number from 1 to 65535",
+            ));
+        }
     };
     // A server that allows everything is not offered to other machines by default.
     let usual = if is_rbac {
@@ -232,12 +183,11 @@ fn address(line: &CommandLine, is_rbac: bool) -> Result<SocketAddr, FlagProblem>
 }
 
 fn ip(line: &CommandLine, flag: &'static str) -> Result<Option<IpAddr>, FlagProblem> {
-    let given = line.last(flag).filter(|text| !text.is_empty());
     let parse = |text: &str| {
         let parsed = text.parse();
-        parsed.map_err(|_| invalid(flag, text, "it is no IP address"))
+        parsed.map_err(|_| FlagProblem::invalid(flag, text, "it is no IP address"))
     };
-    given.map(parse).transpose()
+    line.text(flag).map(parse).transpose()
 }
 
 fn number<N: std::str::FromStr>(
@@ -246,7 +196,7 @@ fn number<N: std::str::FromStr>(
 ) -> Result<Option<N>, FlagProblem> {
     let parse = |text: &str| {
         let parsed = text.parse();
-        parsed.map_err(|_| invalid(flag, text, "it is no number in range"))
+        parsed.map_err(|_| FlagProblem::invalid(flag, text, "it is no number in range"))
     };
     line.last(flag).map(parse).transpose()
 }
@@ -261,7 +211,13 @@ fn runtime_config(line: &CommandLine) -> Result<(bool, Vec<String>), FlagProblem
         let on = match value {
             "true" => true,
             "false" => false,
-            _ => return Err(invalid(flag, entry, "a value is either true or false")),
+            _ => {
+                return Err(FlagProblem::invalid(
+                    flag,
+                    entry,
+                    "a value is either true or false",
+                ));
+            }
         };
         if api == MIGRATIONS {
             migrates = on;
@@ -291,18 +247,6 @@ fn played(value: Option<&str>) -> Result<PlayedPart, FlagProblem> {
             why: "use controllers, workloads or nothing",
         }),
     }
-}
-
-fn invalid(flag: &'static str, value: &str, why: &str) -> FlagProblem {
-    FlagProblem::Invalid {
-        flag,
-        value: value.to_owned(),
-        why: why.to_owned(),
-    }
-}
-
-fn alone(flag: &'static str, other: &'static str) -> FlagProblem {
-    FlagProblem::Alone { flag, other }
 }
 
 #[cfg(test)]

@@ -19,10 +19,9 @@ use super::storage::Storage;
 use super::{accounts, certificates, token_file};
 use crate::program::flag_file::FlagFile;
 use crate::program::problem::ProgramProblem;
-use crate::program::process::{every, say, stopped};
+use crate::program::process::{every, report, say, stopped};
 use crate::program::seed;
 
-/// Interval at which changes are saved.
 const SAVE: Duration = Duration::from_millis(500);
 /// Capacity of the request log. The audit log reads it ten times per second.
 const REMEMBERED: usize = 20_000;
@@ -47,9 +46,9 @@ pub(crate) async fn run(arguments: impl Iterator<Item = OsString>) -> Result<(),
     }
     let options = KubeApiserverOptions::of(&line, |name| std::env::var(name).ok())?;
     for warning in &options.warnings {
-        say(io::stderr(), &format!("kube-apiserver: {warning}"));
+        report("kube-apiserver", warning);
     }
-    let mut builder = configured(&options)?;
+    let mut builder = accounts::configure(configured(&options)?, &line)?;
     for (token, user) in users(&options)? {
         builder = builder.static_token(token, user);
     }
@@ -76,7 +75,7 @@ pub(crate) async fn run(arguments: impl Iterator<Item = OsString>) -> Result<(),
     let serving = server.serve_listener(listener);
     let serving = serving.map_err(|error| unserved(error, &options))?;
     let url = serving.url();
-    say(io::stderr(), &format!("kube-apiserver: serves {url}"));
+    report("kube-apiserver", format_args!("serves {url}"));
     let auditing = CancellationToken::new();
     let audit = audit.map(|log| tokio::spawn(log.run(server.clone(), auditing.clone())));
     let mut saves = every(SAVE);
@@ -157,7 +156,7 @@ fn configured(options: &KubeApiserverOptions) -> Result<ApiServerBuilder, Progra
     if let Some((certificate, key)) = certificates::pair(options)? {
         builder = builder.certificate(certificate, key);
     }
-    accounts::configure(builder, &options.accounts)
+    Ok(builder)
 }
 
 fn users(
@@ -174,21 +173,17 @@ fn users(
     })
 }
 
-/// Returns the version that `/version` answers.
 async fn version() -> String {
-    let request = Request::get("/version").body(Empty::<bytes::Bytes>::new());
-    let Ok(request) = request else {
-        return String::new();
+    let answer = async {
+        let request = Request::get("/version").body(Empty::<bytes::Bytes>::new());
+        let answer = ApiServer::new()
+            .service()
+            .oneshot(request.ok()?)
+            .await
+            .ok()?;
+        let body = answer.into_body().collect().await.ok()?.to_bytes();
+        let version: Value = serde_json::from_slice(&body).ok()?;
+        Some(version["gitVersion"].as_str()?.to_owned())
     };
-    let Ok(answer) = ApiServer::new().service().oneshot(request).await else {
-        return String::new();
-    };
-    let Ok(body) = answer.into_body().collect().await else {
-        return String::new();
-    };
-    let version: Value = serde_json::from_slice(&body.to_bytes()).unwrap_or_default();
-    version["gitVersion"]
-        .as_str()
-        .unwrap_or_default()
-        .to_owned()
+    answer.await.unwrap_or_default()
 }

@@ -12,32 +12,29 @@ use super::etcd_link::EtcdLink;
 use crate::program::durability::Durability;
 use crate::program::etcd::{AppendConnection, AttachOutcome, EtcdState, address_of, attach};
 use crate::program::problem::{ProgramProblem, chain};
-use crate::program::process::say;
+use crate::program::process::report;
 
+/// The name that begins the messages of the program.
+const NAME: &str = "kube-apiserver";
 /// Time that an etcd has to start listening.
 const START: Duration = Duration::from_secs(5);
-/// Time between two attempts to reach it.
 const POLL: Duration = Duration::from_millis(100);
 /// After a save, this many times its duration pass before the next, so that large snapshots do not
 /// keep the processor busy.
 const REST: u32 = 20;
-/// The longest such pause.
 const LONGEST_REST: Duration = Duration::from_secs(5);
 /// Time for the last appends. A test environment kills the process after 20 seconds.
 const LAST_APPENDS: Duration = Duration::from_secs(12);
 
-/// The place where the objects are kept.
 pub(super) struct Storage {
     etcd: Option<KeptByEtcd>,
 }
 
-/// An etcd of this program.
 struct KeptByEtcd {
     link: Arc<EtcdLink>,
     /// The log of the writes; `None` if the etcd keeps snapshots alone.
     log: Option<WriteAheadLog>,
     has_state: bool,
-    /// The revision of the last save.
     saved: Option<u64>,
     next_save: Instant,
     problem: LastingProblem,
@@ -205,7 +202,6 @@ async fn keep_log(link: Arc<EtcdLink>, log: WriteAheadLog, server: ApiServer) ->
     }
 }
 
-/// The appends to the log of an etcd.
 #[derive(Default)]
 struct EtcdAppender {
     connection: Option<AppendConnection>,
@@ -239,12 +235,11 @@ impl EtcdAppender {
 impl LastingProblem {
     /// Prints a problem unless it lasts, and its end.
     fn note(&mut self, problem: Option<&ProgramProblem>, url: &str) {
-        let text = problem.map(|problem| format!("kube-apiserver: {}", chain(problem)));
+        let text = problem.map(|problem| chain(problem));
         match &text {
-            Some(text) if self.0.as_ref() != Some(text) => say(std::io::stderr(), text),
+            Some(text) if self.0.as_ref() != Some(text) => report(NAME, text),
             None if self.0.is_some() => {
-                let text = format!("kube-apiserver: saved again to the etcd at {url}");
-                say(std::io::stderr(), &text);
+                report(NAME, format_args!("saved again to the etcd at {url}"));
             }
             Some(_) | None => {}
         }
@@ -252,7 +247,6 @@ impl LastingProblem {
     }
 }
 
-/// Reads the state of an etcd.
 fn recovery(url: &str, state: &EtcdState) -> Result<Recovery, ProgramProblem> {
     let snapshot =
         Snapshot::read(&state.snapshot).map_err(|source| ProgramProblem::CorruptEtcd {
@@ -288,6 +282,8 @@ fn has_foreign_scheme(url: &str) -> bool {
 }
 
 fn say_memory(why: &str) {
-    let text = format!("kube-apiserver: objects are kept in memory alone, because {why}");
-    say(std::io::stderr(), &text);
+    report(
+        NAME,
+        format_args!("objects are kept in memory alone, because {why}"),
+    );
 }

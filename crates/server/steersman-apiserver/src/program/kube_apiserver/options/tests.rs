@@ -51,7 +51,6 @@ fn the_flags_of_envtest_are_obeyed_without_a_warning() {
     assert_eq!(options.etcd.as_deref(), Some("http://127.0.0.1:2379"));
     assert!(options.is_rbac && !options.service_account);
     assert_eq!(options.played, PlayedPart::Nothing);
-    assert_eq!(options.accounts.issuers, ["https://127.0.0.1:16443/"]);
     assert_eq!(options.warnings, [""; 0]);
 }
 
