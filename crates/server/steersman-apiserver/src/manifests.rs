@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use steersman_apimachinery::yaml::{self, Document};
 
-/// Maximum depth of folders.
 const DEEPEST: usize = 16;
 /// File extensions of manifests in a folder.
 const KINDS: [&str; 3] = ["yaml", "yml", "json"];

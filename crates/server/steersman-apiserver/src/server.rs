@@ -1,15 +1,12 @@
 //! Handle: `ApiServer`, a Kubernetes API server inside this process.
 
-mod clock;
 mod background_task;
 mod migrator;
 mod removals;
-mod names;
 mod options;
 mod socket;
 mod serving;
-mod persist;
-mod served;
+mod objects;
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,25 +17,21 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
 use http_body_util::Full;
-use jiff::Timestamp;
-use serde_json::Value;
+use jiff::{SignedDuration, Timestamp};
 use tokio::net::ToSocketAddrs;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use background_task::BackgroundTask;
-use names::{find, of_object, scope};
 pub use options::ApiServerBuilder;
 pub use serving::Serving;
 
 use crate::error::Error;
 use crate::faults::{Faults, RequestLog, Restart};
-use crate::http::{ApiService, Caller, Context, Tuning};
+use crate::http::{ApiService, Caller, Clock, Context};
 use crate::tls::Pem;
-use steersman_apimachinery::status::Status;
 use steersman_auth::User;
-use steersman_registry::{
-    DeleteOptions, ListQuery, ObjectTarget, PatchKind, Registry, WriteOptions,
-};
+use steersman_registry::{Registry, Snapshot};
 #[cfg(feature = "simulator")]
 use steersman_simulator::Simulator;
 
@@ -68,16 +61,8 @@ impl ApiServerBuilder {
     /// `kube-public` and `kube-node-lease`.
     #[must_use]
     pub fn build(self) -> ApiServer {
-        let clock = self
-            .clock
-            .unwrap_or_else(|| clock::default_clock(self.starts_at));
+        let clock = self.clock.unwrap_or_else(|| default_clock(self.starts_at));
         let seed = self.registry.seed;
-        let tuning = Tuning {
-            watch_list: self.watch_list,
-            gzip_watches: self.gzip_watches,
-            bookmark_every: self.bookmark_every,
-            watch_timeout: self.watch_timeout,
-        };
         let mut registry = Registry::new(self.registry, clock());
         if let Some(recovery) = &self.recovery {
             registry.recover(recovery);
@@ -89,7 +74,7 @@ impl ApiServerBuilder {
         let migrator = Arc::new(BackgroundTask::new(registry.migrates_storage()));
         let removals = Arc::new(BackgroundTask::new(removes_later));
         let parts = (RequestLog::new(self.log_capacity), Faults::new(seed));
-        let mut context = Context::new(registry, clock, tuning, parts);
+        let mut context = Context::new(registry, clock, self.tuning, parts);
         if let Some(wal) = self.wal {
             context.log_writes(wal);
         }
@@ -155,15 +140,11 @@ impl ApiServer {
     /// as authenticated; its permissions come from Roles and bindings.
     #[must_use = "the token is what lets the user in"]
     pub fn add_user(&self, user: User) -> String {
-        self.add_token(user, true)
+        self.add_token(secret(), user, true)
     }
 
     /// Registers a token, which is part of snapshots if it is `kept`; a listener's own is not.
-    fn add_token(&self, user: User, kept: bool) -> String {
-        self.add_known_token(secret(), user, kept)
-    }
-
-    fn add_known_token(&self, token: String, user: User, kept: bool) -> String {
+    fn add_token(&self, token: String, user: User, kept: bool) -> String {
         let known = token.clone();
         self.context
             .with_registry(|registry| registry.add_token(known, user, kept));
@@ -346,141 +327,26 @@ impl ApiServer {
         self.context.now()
     }
 
-    /// Creates or replaces a CustomResourceDefinition, and serves its resources at once.
-    ///
-    /// # Errors
-    /// Returns the Status of the refusal.
-    pub fn install_crd(&self, crd: Value) -> Result<Value, Status> {
-        let now = self.context.now();
-        let written = self
-            .context
-            .with_registry(|registry| registry.install_crd(crd, now))?;
-        Ok(written.object.look().into_owned())
-    }
-
-    /// Returns an object, if it exists.
+    /// Returns the whole state of the server, for [`ApiServerBuilder::restore`]. Cheap, because
+    /// objects are shared. With a [`WriteAheadLog`](crate::WriteAheadLog) the next transaction starts a
+    /// file of the log.
     #[must_use]
-    pub fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Value> {
-        let found = self.context.with_registry(|registry| {
-            let (resource, subresource) = find(registry, resource).ok()?;
-            let target = ObjectTarget::object(&resource, scope(&resource, namespace), name);
-            registry.get(target.part(subresource), None).ok()
-        });
-        found.map(|object| object.look().into_owned())
-    }
-
-    /// Returns the objects of a namespace, or of all namespaces if it is empty.
-    #[must_use]
-    pub fn list(&self, resource: &str, namespace: &str) -> Vec<Value> {
-        let page = self.context.with_registry(|registry| {
-            let (resource, _) = find(registry, resource)?;
-            let namespace = scope(&resource, namespace);
-            registry.list(&resource, namespace, &ListQuery::default())
-        });
-        let items = page.map(|page| page.items).unwrap_or_default();
-        items
-            .iter()
-            .map(|object| object.look().into_owned())
-            .collect()
-    }
-
-    /// Creates an object; its kind and version determine the resource. Without a namespace it is
-    /// created in `default`.
-    ///
-    /// # Errors
-    /// Returns the Status of the refusal.
-    pub fn create(&self, object: Value) -> Result<Value, Status> {
-        let now = self.context.now();
-        let written = self.context.with_registry(|registry| {
-            let resource = of_object(registry, &object)?;
-            // Reviews and the like are not stored.
-            if !resource.verbs.contains(&"create") || !resource.verbs.contains(&"get") {
-                return Err(Status::method_not_allowed());
-            }
-            let namespace = object["metadata"]["namespace"]
-                .as_str()
-                .unwrap_or("default")
-                .to_owned();
-            let target = ObjectTarget::collection(&resource, scope(&resource, &namespace));
-            let options = WriteOptions::default();
-            registry.create(target, object, &options, now)
-        });
-        written.map(|written| written.object.look().into_owned())
-    }
-
-    /// Replaces the object that `object["metadata"]` names, as PUT does, and returns the stored
-    /// object. Without a namespace the object is one of `default`.
-    ///
-    /// `resource` is the plural with its group: `pods`, `deployments.apps`, or with a subresource
-    /// `deployments.apps/status` or `…/scale`. A `metadata.resourceVersion` must be the current
-    /// one.
-    ///
-    /// # Errors
-    /// The Status of the refusal: 404 if there is none, 409 for another version, 422 if invalid.
-    pub fn update(&self, resource: &str, object: Value) -> Result<Value, Status> {
-        let now = self.context.now();
-        let written = self.context.with_registry(|registry| {
-            let (resource, subresource) = find(registry, resource)?;
-            let metadata = object["metadata"].clone();
-            let namespace = scope(
-                &resource,
-                metadata["namespace"].as_str().unwrap_or("default"),
-            );
-            let name = metadata["name"].as_str().unwrap_or_default();
-            let options = WriteOptions::default();
-            let target = ObjectTarget::object(&resource, namespace, name).part(subresource);
-            registry.update(target, object, &options, now)
-        });
-        written.map(|written| written.object.look().into_owned())
-    }
-
-    /// Changes an object by a JSON merge patch (RFC 7386), and returns the stored object. A patch
-    /// that changes nothing writes nothing, and watches see no event.
-    ///
-    /// `resource` is named as for [`ApiServer::update`]; cluster-scoped ones ignore `namespace`.
-    ///
-    /// # Errors
-    /// The Status of the refusal: 404 if there is none, 409 for another version, 422 if invalid.
-    pub fn merge_patch(
-        &self,
-        resource: &str,
-        namespace: &str,
-        name: &str,
-        patch: &Value,
-    ) -> Result<Value, Status> {
-        let now = self.context.now();
-        let body = patch.to_string();
-        let written = self.context.with_registry(|registry| {
-            let (resource, subresource) = find(registry, resource)?;
-            let (namespace, options) = (scope(&resource, namespace), WriteOptions::default());
-            let target = ObjectTarget::object(&resource, namespace, name).part(subresource);
-            let body = body.as_bytes();
-            registry.patch(target, PatchKind::Merge, body, &options, now)
-        });
-        written.map(|written| written.object.look().into_owned())
-    }
-
-    /// Deletes an object as a request without options does. An object with finalizers, a Pod on a
-    /// node and a namespace stay, with a `deletionTimestamp`, until finalizers, grace period or
-    /// contents are gone. Dependents are deleted in the background if the server plays the garbage
-    /// collector.
-    ///
-    /// `resource` is named as for [`ApiServer::update`]; cluster-scoped ones ignore `namespace`.
-    ///
-    /// # Errors
-    /// The Status of the refusal: 404 if there is none, 403 for a protected namespace.
-    pub fn delete(&self, resource: &str, namespace: &str, name: &str) -> Result<(), Status> {
-        let now = self.context.now();
-        self.context.with_registry(|registry| {
-            let (resource, _) = find(registry, resource)?;
-            let target = ObjectTarget::object(&resource, scope(&resource, namespace), name);
-            registry.delete(target, &DeleteOptions::default(), now)?;
-            Ok(())
-        })
+    pub fn snapshot(&self) -> Snapshot {
+        self.context.snapshot()
     }
 }
 
-/// Returns a random token.
+/// Returns a wall clock that advances with tokio's clock, so that pausing tokio's clock pauses it.
+fn default_clock(starts_at: Option<Timestamp>) -> Clock {
+    let begin = starts_at.unwrap_or_else(Timestamp::now);
+    let started = Instant::now();
+    Arc::new(move || {
+        let elapsed = SignedDuration::try_from(started.elapsed());
+        let now = begin.checked_add(elapsed.unwrap_or(SignedDuration::MAX));
+        now.unwrap_or(Timestamp::MAX)
+    })
+}
+
 fn secret() -> String {
     let mut bytes = [0; 24];
     let random = rustls::crypto::ring::default_provider().secure_random;

@@ -115,7 +115,6 @@ impl StorageWakers {
         self.waits = false;
     }
 
-    /// Returns whether all wakers were dropped.
     pub(crate) fn has_no_watches(&self) -> bool {
         self.wakers.iter().all(|waker| waker.strong_count() == 0)
     }

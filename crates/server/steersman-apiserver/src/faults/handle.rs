@@ -1,6 +1,5 @@
 //! Handle: faults on demand, and commands for the open watches.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::outage::{Outage, Restart, RestartPhase};
+use super::outage::{History, Outage, Restart, RestartPhase};
 use super::plan::{Condition, Decision, FaultPlan, PlannedFault, failure};
 use super::record::{RequestRecord, Verb};
 use super::spec::{Effect, FaultSpec, LONGEST_MILLIS};
@@ -28,7 +27,6 @@ pub struct Faults {
 #[derive(Debug)]
 struct SharedFaults {
     plan: Mutex<FaultPlan>,
-    /// The restart in progress, if any.
     outage: Mutex<Option<Outage>>,
     /// The start of the plan's clock.
     began: Instant,
@@ -45,6 +43,7 @@ pub struct Answer {
 }
 
 /// A planned fault. Dropping the guard removes the fault from the plan.
+#[derive(Debug)]
 #[must_use = "dropping the guard removes the fault"]
 pub struct FaultGuard {
     shared: Arc<SharedFaults>,
@@ -145,19 +144,15 @@ impl Faults {
         condition: impl Fn(&RequestRecord) -> bool + Send + Sync + 'static,
         answer: Answer,
     ) -> FaultGuard {
-        let Answer {
-            status,
-            times,
-            commit,
-        } = answer;
         let mut spec = FaultSpec::new(Effect::Answer {
-            code: status.code,
-            message: Some(status.message.clone()),
+            code: answer.status.code,
+            message: Some(answer.status.message.clone()),
             retry_after_seconds: 0,
-            commit,
+            commit: answer.commit,
         });
-        spec.times = times.map(u64::from);
-        self.plan(spec, Some(Box::new(condition)), Some(Box::new(status)))
+        spec.times = answer.times.map(u64::from);
+        let status = Some(Box::new(answer.status));
+        self.plan(spec, Some(Box::new(condition)), status)
     }
 
     /// Adds a fault of any type.
@@ -211,11 +206,12 @@ impl Faults {
     ) -> FaultGuard {
         let millis = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
         let millis = millis.min(LONGEST_MILLIS);
-        let mut spec = FaultSpec::new(Effect::Delay {
+        let effect = Effect::Delay {
             millis,
             jitter_millis: 0,
-        });
-        (spec.verb, spec.resource) = (verb.into(), Some(resource.to_owned()));
+        };
+        let mut spec = FaultSpec::new(effect).resource(resource);
+        spec.verb = verb.into();
         self.plan(spec, None, None)
     }
 
@@ -232,8 +228,7 @@ impl Faults {
 
     /// Ends the open watches of a resource. Returns the number of these watches.
     pub fn cut_watches_of(&self, resource: &str) -> usize {
-        self.watches
-            .switch(WatchMode::Cut, |record| record.is_for(resource))
+        self.switch(WatchMode::Cut, resource)
     }
 
     /// Ends every open watch with an error in the middle of its stream. Returns the number of these
@@ -262,8 +257,7 @@ impl Faults {
 
     /// Silences the open watches of a resource. Returns the number of these watches.
     pub fn silence_watches_of(&self, resource: &str) -> usize {
-        self.watches
-            .switch(WatchMode::Silent, |record| record.is_for(resource))
+        self.switch(WatchMode::Silent, resource)
     }
 
     /// Lets silenced watches deliver again, starting with the events they missed. Returns the
@@ -279,19 +273,17 @@ impl Faults {
     }
 
     pub(crate) fn new(seed: u64) -> Self {
-        let shared = SharedFaults {
-            plan: Mutex::new(FaultPlan::new(seed)),
-            outage: Mutex::default(),
-            began: Instant::now(),
-            lifted: Notify::new(),
-        };
         Self {
-            shared: Arc::new(shared),
+            shared: Arc::new(SharedFaults {
+                plan: Mutex::new(FaultPlan::new(seed)),
+                outage: Mutex::default(),
+                began: Instant::now(),
+                lifted: Notify::new(),
+            }),
             watches: OpenWatches::default(),
         }
     }
 
-    /// Begins a restart with phases that take time.
     pub(crate) fn begin_outage(&self, restart: Restart) {
         let outage = Outage::new(restart, self.shared.began.elapsed());
         *self.shared.outage.lock() = Some(outage);
@@ -314,7 +306,7 @@ impl Faults {
         let now = self.shared.began.elapsed();
         let mut outage = self.shared.outage.lock();
         let over = outage.take_if(|outage| outage.phase(now).is_none());
-        over.is_some_and(|outage| outage.forgets())
+        over.is_some_and(|outage| outage.restart.history == History::Lost)
     }
 
     pub(crate) fn decide(&self, record: &RequestRecord) -> Decision {
@@ -346,7 +338,6 @@ impl Faults {
         self.watches.open(record, mode, stop)
     }
 
-    /// Ends the watches of stopped listeners.
     pub(crate) fn end_stopped(&self) {
         self.watches.end_stopped();
     }
@@ -397,14 +388,6 @@ impl Drop for FaultGuard {
         if let Some(watches) = &self.resumes {
             watches.switch(WatchMode::Live, |_| true);
         }
-    }
-}
-
-impl fmt::Debug for FaultGuard {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FaultGuard")
-            .field("id", &self.id)
-            .finish_non_exhaustive()
     }
 }
 

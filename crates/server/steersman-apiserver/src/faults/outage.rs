@@ -22,13 +22,12 @@ pub enum History {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use = "a restart does nothing until it is given to `ApiServer::restart`"]
 pub struct Restart {
-    history: History,
+    pub(crate) history: History,
     away: Duration,
     installing: Duration,
     initializing: Duration,
 }
 
-/// The phase of a restart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RestartPhase {
     /// Connections are refused.
@@ -39,21 +38,18 @@ pub(crate) enum RestartPhase {
     Initializing,
 }
 
-/// The effect of a restart on a request.
 #[derive(Debug)]
 pub(crate) enum RestartEffect {
     /// The request gets no answer.
     Nothing,
-    /// The request gets this refusal.
     Refusal(Box<Status>),
     /// The health endpoint reports that the server is not ready.
     NotReady,
 }
 
-/// A restart in progress.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Outage {
-    restart: Restart,
+    pub(super) restart: Restart,
     began: Duration,
 }
 
@@ -86,10 +82,6 @@ impl Restart {
         self.initializing = time;
         self
     }
-
-    pub(crate) fn keeps_history(&self) -> bool {
-        self.history == History::Kept
-    }
 }
 
 impl From<History> for Restart {
@@ -121,16 +113,14 @@ impl Outage {
         }
         None
     }
-
-    /// Returns whether the history is lost in the restart.
-    pub(crate) fn forgets(&self) -> bool {
-        !self.restart.keeps_history()
-    }
 }
 
 impl RestartPhase {
-    /// Returns the effect of this phase on a request, if any.
     pub(crate) fn meet(self, record: &RequestRecord) -> Option<RestartEffect> {
+        let refusal = |code, reason, message: &str, seconds| {
+            let refusal = Status::failure(code, reason, message).with_retry_after(seconds);
+            Some(RestartEffect::Refusal(Box::new(refusal)))
+        };
         match self {
             Self::Away => Some(RestartEffect::Nothing),
             Self::Installing => match record.path.trim_matches('/') {
@@ -138,18 +128,11 @@ impl RestartPhase {
                 "version" | "livez" => None,
                 _ => {
                     let message = "the request has been made before all known HTTP paths have been installed, please try again";
-                    let refusal = Status::failure(503, "ServiceUnavailable", message);
-                    Some(RestartEffect::Refusal(Box::new(
-                        refusal.with_retry_after(5),
-                    )))
+                    refusal(503, "ServiceUnavailable", message, 5)
                 }
             },
             Self::Initializing if record.does(Verb::List) || record.does(Verb::Watch) => {
-                let message = "storage is (re)initializing";
-                let refusal = Status::failure(429, "TooManyRequests", message);
-                Some(RestartEffect::Refusal(Box::new(
-                    refusal.with_retry_after(1),
-                )))
+                refusal(429, "TooManyRequests", "storage is (re)initializing", 1)
             }
             Self::Initializing => None,
         }

@@ -57,7 +57,6 @@ impl fmt::Debug for FaultRule {
     }
 }
 
-/// The effects of all faults on one request.
 #[derive(Debug, Default)]
 pub(crate) struct Decision {
     /// Time to wait before anything else.
@@ -72,13 +71,10 @@ pub(crate) struct Decision {
     pub(crate) commit: bool,
     /// Number of revisions by which a list is out of date.
     pub(crate) stale: u64,
-    /// The effect on the answer's body.
     pub(crate) chop: Chop,
-    /// The effect on a watch.
     pub(crate) watch: WatchFaults,
 }
 
-/// The effect on a body in transit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Chop {
     /// The size of the pieces in bytes, and the delay of each.
@@ -87,22 +83,16 @@ pub(crate) struct Chop {
     pub(crate) cut_after: Option<u64>,
 }
 
-/// The misbehaviour of a watch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "independent faults, which can be combined"
 )]
 pub(crate) struct WatchFaults {
-    /// Whether the watch stays silent.
     pub(crate) silent: bool,
-    /// Whether the watch expires at once.
     pub(crate) expired: bool,
-    /// Whether the watch sends each event twice.
     pub(crate) events_twice: bool,
-    /// Whether the watch sends each bookmark twice.
     pub(crate) bookmarks_twice: bool,
-    /// The delay of the bookmarks of the watch.
     pub(crate) bookmarks_late: Duration,
 }
 
@@ -115,7 +105,6 @@ impl FaultPlan {
         }
     }
 
-    /// Adds a fault and returns its number.
     pub(crate) fn add(
         &mut self,
         spec: FaultSpec,
@@ -144,19 +133,16 @@ impl FaultPlan {
         self.rules.len() < before
     }
 
-    /// Removes every fault. Returns their number.
     pub(crate) fn clear(&mut self) -> usize {
         let many = self.rules.len();
         self.rules.clear();
         many
     }
 
-    /// Returns whether a fault is in the plan.
     pub(crate) fn has(&self, id: u64) -> bool {
         self.rules.iter().any(|rule| rule.id == id)
     }
 
-    /// Returns the number of requests that a fault affected.
     pub(crate) fn hits(&self, id: u64) -> u64 {
         let rule = self.rules.iter().find(|rule| rule.id == id);
         rule.map_or(0, |rule| rule.hits)
@@ -204,7 +190,6 @@ impl FaultPlan {
 }
 
 impl FaultRule {
-    /// Returns whether the fault may affect a request at this time.
     fn applies(&self, record: &RequestRecord, now: Duration) -> bool {
         let spec = &self.spec;
         let begins = self

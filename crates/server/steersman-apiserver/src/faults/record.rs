@@ -3,7 +3,8 @@
 use std::fmt;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::json;
 
 /// The verb of a request on objects, as in Kubernetes' authorization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -52,18 +53,21 @@ impl fmt::Display for Verb {
 }
 
 /// One request.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct RequestRecord {
     /// Number of the request, from 0; never reused.
     pub sequence: u64,
     /// The server's wall time when the request arrived.
+    #[serde(serialize_with = "as_text")]
     pub at: Timestamp,
     /// HTTP method.
     pub method: String,
     /// URL path as received, percent-encoded.
     pub path: String,
     /// The query, decoded, in order.
+    #[serde(serialize_with = "by_name")]
     pub parameters: Vec<(String, String)>,
     /// Verb of a request on objects; `None` for documents such as discovery.
     pub verb: Option<Verb>,
@@ -90,10 +94,23 @@ pub struct RequestRecord {
     /// Name of the user that impersonates; `None` without impersonation.
     pub impersonated_by: Option<String>,
     /// Whether the request is a watch that asks for the initial objects (`sendInitialEvents=true`).
+    #[serde(skip)]
     pub watch_list: bool,
     /// HTTP status of the answer; `None` before the answer, and for good if the client disconnected
     /// first.
     pub status: Option<u16>,
+}
+
+fn as_text<S: Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(at)
+}
+
+fn by_name<S>(parameters: &[(String, String)], serializer: S) -> Result<S::Ok, S::Error>
+where
+    S: Serializer,
+{
+    let members = |(name, value): &_| json!({"name": name, "value": value});
+    serializer.collect_seq(parameters.iter().map(members))
 }
 
 impl fmt::Display for RequestRecord {

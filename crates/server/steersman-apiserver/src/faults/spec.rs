@@ -257,7 +257,6 @@ impl FaultSpec {
         }
     }
 
-    /// Returns whether a request matches the fault.
     pub(crate) fn fits(&self, record: &RequestRecord) -> bool {
         let same =
             |wanted: &Option<String>, found: &Option<String>| wanted.is_none() || wanted == found;

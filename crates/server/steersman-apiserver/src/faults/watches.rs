@@ -9,10 +9,8 @@ use tokio_util::sync::CancellationToken;
 use super::record::RequestRecord;
 use crate::watch_wakers::WatchWaker;
 
-/// The mode of an open watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WatchMode {
-    /// Delivers events.
     Live,
     /// Stays open and silent.
     Silent,
@@ -87,7 +85,6 @@ impl OpenWatches {
         }
     }
 
-    /// Returns the number of watches that meet a condition.
     pub(crate) fn count(&self, condition: impl Fn(&RequestRecord) -> bool) -> usize {
         self.open
             .lock()
@@ -142,7 +139,6 @@ impl Switch {
 }
 
 impl WatchTap {
-    /// Returns the current mode of the watch.
     pub(crate) fn mode(&self) -> WatchMode {
         *self.switch.mode.lock()
     }

@@ -18,7 +18,7 @@ use steersman_store::AfterWrites;
 
 use tokio::sync::watch;
 
-use crate::faults::{Faults, RequestLog, RequestRecord, Restart, RestartEffect};
+use crate::faults::{Faults, History, RequestLog, RequestRecord, Restart, RestartEffect};
 use crate::http::changes::StorageChanges;
 use crate::http::documents::cache::DocumentCache;
 use crate::http::documents::metrics::RequestCounts;
@@ -27,41 +27,45 @@ use crate::http::requests::query::Query;
 use crate::http::requests::request_info;
 use crate::http::webhooks::client::Webhooks;
 use crate::wal::WriteAheadLog;
-use crate::watch_wakers::WatchWaker;
 
-/// Returns the current wall time.
 pub(crate) type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// Options of watches.
+/// Options of watches, as [`ApiServerBuilder`](crate::ApiServerBuilder) describes them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tuning {
-    /// Whether `sendInitialEvents` is supported.
     pub(crate) watch_list: bool,
-    /// Whether watches are compressed for clients that accept it.
     pub(crate) gzip_watches: bool,
-    /// Interval of the bookmarks of a watch that allows them.
     pub(crate) bookmark_every: Duration,
-    /// Duration of a watch without `timeoutSeconds`.
     pub(crate) watch_timeout: Duration,
+}
+
+impl Default for Tuning {
+    fn default() -> Self {
+        Self {
+            watch_list: true,
+            gzip_watches: false,
+            bookmark_every: Duration::from_secs(60),
+            watch_timeout: Duration::from_secs(45 * 60),
+        }
+    }
 }
 
 /// The state behind the server's services and handles.
 pub(crate) struct Context {
     registry: Mutex<Registry>,
-    /// The subscriptions to changes of storages.
-    changes: StorageChanges,
-    any_change: watch::Sender<u64>,
+    pub(crate) changes: StorageChanges,
+    /// Marked changed at every write to the store.
+    pub(crate) any_change: watch::Sender<u64>,
     /// Marked changed by every turn of the lock after which objects wait for their removal.
-    marks: watch::Sender<()>,
+    pub(crate) marks: watch::Sender<()>,
     /// Marked changed at every restart.
-    restarts: watch::Sender<u64>,
+    pub(crate) restarts: watch::Sender<u64>,
     clock: Clock,
     pub(crate) tuning: Tuning,
     pub(crate) log: RequestLog,
     pub(crate) faults: Faults,
     /// Counters of answered requests, for `/metrics`.
     pub(crate) counts: Mutex<RequestCounts>,
-    /// The cached discovery and OpenAPI documents.
     pub(crate) documents: Mutex<DocumentCache>,
     /// Calls webhooks for admission and for conversion.
     pub(crate) webhooks: Webhooks,
@@ -73,7 +77,6 @@ pub(crate) struct Context {
 /// The work that is left after a turn of the lock, for the time after the registry is unlocked.
 struct AfterLock<R> {
     result: std::thread::Result<R>,
-    /// Whether a storage changed.
     has_changed: bool,
     /// Whether objects that are marked as deleted wait for their removal.
     has_marked: bool,
@@ -120,7 +123,6 @@ impl Context {
         self.wal = Some(wal);
     }
 
-    /// Returns the current wall time.
     pub(crate) fn now(&self) -> Timestamp {
         (self.clock)()
     }
@@ -139,7 +141,6 @@ impl Context {
         self.finish(done)
     }
 
-    /// Wakes the watches of what changed, and finishes the writes.
     fn finish<R>(&self, done: AfterLock<R>) -> R {
         if done.has_changed {
             self.any_change.send_modify(|version| *version += 1);
@@ -185,7 +186,6 @@ impl Context {
         }
     }
 
-    /// Refuses a write while the write-ahead log cannot be written.
     pub(crate) fn check_writable(&self) -> Result<(), Status> {
         match self.log_failure() {
             Some(why) => Err(unwritable(&why)),
@@ -239,7 +239,6 @@ impl Context {
         }
     }
 
-    /// Authenticates and authorizes a request of a client.
     pub(crate) fn check_auth(&self, parts: &Parts, query: &Query, caller: &Caller) -> AuthOutcome {
         let (method, path) = (parts.method.as_str(), parts.uri.path());
         let asked = || request_info::attributes(method, path, query);
@@ -260,7 +259,7 @@ impl Context {
     /// without history no watch can resume from before. Returns the number of broken watches. For a
     /// restart that takes time, [`meet_outage`](Self::meet_outage) returns its effect on requests.
     pub(crate) fn restart(&self, restart: Restart) -> usize {
-        if !restart.keeps_history() {
+        if restart.history == History::Lost {
             self.with_registry(Registry::compact);
         }
         self.faults.begin_outage(restart);
@@ -269,7 +268,6 @@ impl Context {
         broken
     }
 
-    /// Returns the effect of a restart in progress on a request.
     pub(crate) fn meet_outage(&self, record: &RequestRecord) -> Option<RestartEffect> {
         if let Some((phase, _)) = self.faults.outage() {
             return phase.meet(record);
@@ -279,26 +277,6 @@ impl Context {
             self.with_registry(Registry::compact);
         }
         None
-    }
-
-    /// Wakes the waker whenever the storage changes. Call it before the first poll.
-    pub(crate) fn subscribe(&self, storage: &StorageKey, waker: &Arc<WatchWaker>) {
-        self.changes.subscribe(storage, waker);
-    }
-
-    /// Returns a receiver that is marked changed at every restart from now on.
-    pub(crate) fn subscribe_to_restarts(&self) -> watch::Receiver<u64> {
-        self.restarts.subscribe()
-    }
-
-    /// Returns a receiver that is marked changed at every write to the store from now on.
-    pub(crate) fn subscribe_to_changes(&self) -> watch::Receiver<u64> {
-        self.any_change.subscribe()
-    }
-
-    /// Returns a receiver that is marked changed while objects wait for their removal after the request.
-    pub(crate) fn subscribe_to_marks(&self) -> watch::Receiver<()> {
-        self.marks.subscribe()
     }
 }
 
@@ -316,7 +294,7 @@ impl steersman_simulator::PlayedServer for Context {
     }
 
     fn changes(&self) -> watch::Receiver<u64> {
-        self.subscribe_to_changes()
+        self.any_change.subscribe()
     }
 
     async fn caught_up(&self) {
@@ -381,15 +359,9 @@ mod tests {
     #[test]
     fn a_panic_with_the_registry_still_wakes_the_watches() {
         let now: Timestamp = "2026-01-02T03:04:05Z".parse().unwrap();
-        let tuning = Tuning {
-            watch_list: true,
-            gzip_watches: false,
-            bookmark_every: Duration::from_secs(60),
-            watch_timeout: Duration::from_secs(60),
-        };
         let registry = Registry::new(RegistryOptions::default(), now);
         let parts = (RequestLog::new(1), Faults::new(0));
-        let context = Context::new(registry, Arc::new(move || now), tuning, parts);
+        let context = Context::new(registry, Arc::new(move || now), Tuning::default(), parts);
         context.with_registry(|_| ());
         let changes = context.any_change.subscribe();
         let before = context.with_registry(|registry| registry.revision());

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::faults::{Decision, RequestRecord, RestartEffect, Verb, WatchMode};
 use crate::http::context::Context;
-use crate::http::documents::issuer::{self, IssuerDocument};
+use crate::http::documents::issuer;
 use crate::http::documents::metrics;
 use crate::http::documents::serve::{self, DocumentRequest};
 use crate::http::handlers::verbs::{self, RequestBody};
@@ -259,7 +259,6 @@ impl ApiService {
         }
     }
 
-    /// Answers a request of a document, such as the list of APIs.
     fn answer_document(
         &self,
         parts: &Parts,
@@ -277,8 +276,8 @@ impl ApiService {
             has_issuer,
             log_failure: self.context.log_failure(),
         };
-        if let Some(document) = IssuerDocument::of(route) {
-            let answer = |registry: &mut Registry| issuer::answer(document, &ask, registry);
+        if let PathRoute::Issuer(document) = route {
+            let answer = |registry: &mut Registry| issuer::answer(*document, &ask, registry);
             return self.context.with_registry(answer);
         }
         let mut cache = self.context.documents.lock();
@@ -484,7 +483,6 @@ fn without_body(answer: Response<ResponseBody>) -> Response<ResponseBody> {
     Response::from_parts(parts, ResponseBody::whole(Bytes::new()))
 }
 
-/// Turns a refusal into an answer.
 fn refused(refusal: HttpRefusal, accept: Option<&str>) -> Reply {
     match refusal {
         HttpRefusal::PageNotFound => Reply::page_not_found(),

@@ -15,9 +15,8 @@ use crate::http::Context;
 /// runtime from other tasks (SRV-SVM-2).
 const WRITES_PER_TURN: usize = 16;
 
-/// Runs the migrator until the server stops or is dropped.
 pub(super) async fn run(server: Weak<Context>, stop: CancellationToken) {
-    let Some(mut changed) = server.upgrade().map(|server| server.subscribe_to_changes()) else {
+    let Some(mut changed) = server.upgrade().map(|server| server.any_change.subscribe()) else {
         return;
     };
     let (mut migrator, started) = (StorageMigrator::default(), Instant::now());

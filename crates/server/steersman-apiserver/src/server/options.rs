@@ -10,7 +10,7 @@ use steersman_registry::{Recovery, RegistryOptions, Snapshot};
 #[cfg(feature = "simulator")]
 use steersman_simulator::Played;
 
-use crate::http::Clock;
+use crate::http::{Clock, Tuning};
 use crate::tls::Pem;
 use crate::wal::WriteAheadLog;
 
@@ -21,12 +21,9 @@ pub struct ApiServerBuilder {
     pub(super) registry: RegistryOptions,
     pub(super) clock: Option<Clock>,
     pub(super) starts_at: Option<Timestamp>,
-    pub(super) watch_list: bool,
-    pub(super) gzip_watches: bool,
+    pub(super) tuning: Tuning,
     #[cfg(feature = "simulator")]
     pub(super) played: Played,
-    pub(super) bookmark_every: Duration,
-    pub(super) watch_timeout: Duration,
     pub(super) log_capacity: usize,
     pub(super) recovery: Option<Arc<Recovery>>,
     pub(super) wal: Option<WriteAheadLog>,
@@ -42,12 +39,9 @@ impl Default for ApiServerBuilder {
             registry: RegistryOptions::default(),
             clock: None,
             starts_at: None,
-            watch_list: true,
-            gzip_watches: false,
+            tuning: Tuning::default(),
             #[cfg(feature = "simulator")]
             played: Played::default(),
-            bookmark_every: Duration::from_secs(60),
-            watch_timeout: Duration::from_secs(45 * 60),
             log_capacity: 100_000,
             recovery: None,
             wal: None,
@@ -223,7 +217,7 @@ impl ApiServerBuilder {
     /// Sets whether watches may ask for the initial objects (`sendInitialEvents`). If not, they are
     /// refused as by a server without the WatchList feature. Default on.
     pub fn watch_list(mut self, on: bool) -> Self {
-        self.watch_list = on;
+        self.tuning.watch_list = on;
         self
     }
 
@@ -231,7 +225,7 @@ impl ApiServerBuilder {
     /// event as a gzip member of its own, as in Kubernetes from 1.37 on. Other answers longer than
     /// 128 KiB are always compressed. Default off.
     pub fn gzip_watches(mut self, on: bool) -> Self {
-        self.gzip_watches = on;
+        self.tuning.gzip_watches = on;
         self
     }
 
@@ -291,14 +285,14 @@ impl ApiServerBuilder {
     /// Sets the interval of the bookmarks of watches that allow them. Default one minute, as
     /// upstream.
     pub fn bookmark_every(mut self, time: Duration) -> Self {
-        self.bookmark_every = time;
+        self.tuning.bookmark_every = time;
         self
     }
 
     /// Sets the duration of watches without `timeoutSeconds`. Default 45 minutes (upstream chooses
     /// between 30 and 60).
     pub fn watch_timeout(mut self, time: Duration) -> Self {
-        self.watch_timeout = time;
+        self.tuning.watch_timeout = time;
         self
     }
 
@@ -335,7 +329,7 @@ impl fmt::Debug for ApiServerBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ApiServerBuilder")
             .field("registry", &self.registry)
-            .field("watch_list", &self.watch_list)
+            .field("watch_list", &self.tuning.watch_list)
             .finish_non_exhaustive()
     }
 }

@@ -19,7 +19,7 @@ pub(super) async fn run(server: Weak<Context>, stop: CancellationToken) {
 }
 
 async fn remove(server: Weak<Context>) {
-    let Some(mut marks) = server.upgrade().map(|server| server.subscribe_to_marks()) else {
+    let Some(mut marks) = server.upgrade().map(|server| server.marks.subscribe()) else {
         return;
     };
     // The first turn continues the removals of before the start.

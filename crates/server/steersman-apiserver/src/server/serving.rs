@@ -33,7 +33,6 @@ use crate::tls::{ClientAuthorities, TlsIdentity};
 use super::socket::Socket;
 use super::{ApiServer, secret};
 
-/// Maximum duration of a TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// The answer to a client that speaks HTTP without TLS, as by Go's servers.
 const NO_TLS: &[u8] =
@@ -131,7 +130,7 @@ impl Serving {
             registry.write_startup_objects((address, &identity.ca_pem, clients), now)
         });
         let token = server.admin_token.as_deref().map(str::to_owned);
-        let token = server.add_known_token(token.unwrap_or_else(secret), User::admin(), false);
+        let token = server.add_token(token.unwrap_or_else(secret), User::admin(), false);
         // Connections may have waited for this: from the first request on, the token is known.
         tasks.spawn(accepting.run());
         Ok(Self {
@@ -277,7 +276,7 @@ impl Accepting {
         let Ok(address) = self.listener.local_addr() else {
             return;
         };
-        let mut restarts = self.server.context.subscribe_to_restarts();
+        let mut restarts = self.server.context.restarts.subscribe();
         let mut listener = self.listener;
         loop {
             if let Some(left) = self.server.context.faults.away_for() {
@@ -392,7 +391,7 @@ async fn serve(
         server.now(),
     );
     let service = ApiService::new(Arc::clone(&server.context), caller, stop.clone());
-    let mut restarts = server.context.subscribe_to_restarts();
+    let mut restarts = server.context.restarts.subscribe();
     // A restart may have begun before this connection subscribed to restarts.
     if server.context.faults.away_for().is_some() {
         return;

@@ -24,7 +24,6 @@ impl Socket {
         Self { stream, sent }
     }
 
-    /// Returns the counter of the bytes that were sent.
     pub(super) fn sent(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.sent)
     }

@@ -26,7 +26,6 @@ pub(crate) struct Pool<'a> {
     pub(crate) roots: &'a [X509Certificate<'a>],
     /// The certificates that came with the one to verify. Each must be signed in turn.
     pub(crate) others: &'a [X509Certificate<'a>],
-    /// The time, in seconds since 1970.
     pub(crate) now: i64,
     pub(crate) purpose: KeyPurpose,
 }
@@ -38,7 +37,6 @@ pub(crate) enum KeyPurpose {
     Client,
 }
 
-/// The position of a certificate in a chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CertificateRole {
     Leaf,
@@ -275,7 +273,6 @@ pub(crate) fn parse<'a>(certificate: &'a CertificateDer<'_>) -> Option<X509Certi
     rest.is_empty().then_some(parsed)
 }
 
-/// Formats a time as RFC 3339 without fractions.
 fn date(seconds: i64) -> String {
     let time = Timestamp::from_second(seconds);
     time.map_or_else(|_| seconds.to_string(), |time| time.to_string())

@@ -14,28 +14,22 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use super::client_certificates::ClientAuthorities;
 use crate::error::Error;
 
-/// The names and addresses in a generated certificate.
 const NAMES: [&str; 3] = ["127.0.0.1", "::1", "localhost"];
 
 type TlsError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The configured certificates, in PEM.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Pem {
-    /// The listener's certificate chain and its key.
     pub(crate) own: Option<(String, String)>,
     /// The key of the authority that signs the listener's certificate if `own` is none.
     pub(crate) authority_key: Option<String>,
-    /// The authorities of client certificates.
     pub(crate) clients: Option<String>,
 }
 
-/// The TLS settings of the listener and its clients.
 #[derive(Debug)]
 pub(crate) struct TlsIdentity {
     /// The authority's certificate, for kubeconfigs.
     pub(crate) ca_pem: String,
-    /// The listener's settings.
     pub(crate) config: Arc<rustls::ServerConfig>,
     /// The authorities of client certificates; `None` if clients are not asked for certificates.
     pub(crate) clients: Option<Arc<ClientAuthorities>>,

@@ -14,7 +14,6 @@ use super::queue::{WalGroup, WalQueue};
 /// Appends a group at once, and returns why it cannot.
 type AppendNow = Box<dyn FnMut(&WalGroup) -> Result<(), String> + Send>;
 
-/// Wakes the watches of storages.
 type WakeWatches = Box<dyn Fn(&[StorageKey]) + Send + Sync>;
 
 /// The write-ahead log of a server ([`ApiServerBuilder::log_writes`]): every change of the state as a
@@ -71,7 +70,7 @@ impl WriteAheadLog {
         loop {
             let group = {
                 let mut queue = self.shared.queue.lock();
-                let is_due = self.shared.now.get().is_none() || queue.failure().is_some();
+                let is_due = self.shared.now.get().is_none() || queue.failure.is_some();
                 is_due.then(|| queue.take()).flatten()
             };
             if let Some(group) = group {
@@ -106,14 +105,14 @@ impl WriteAheadLog {
     /// next [`keep`](Self::keep). The changes of the group remain in the memory of the server, unseen,
     /// so the group must be appended before any later one (WAL-4).
     pub fn fail(&self, why: impl Into<Arc<str>>) {
-        self.shared.queue.lock().fail(why.into());
+        self.shared.queue.lock().failure = Some(why.into());
         self.shared.settled.notify_waiters();
     }
 
     /// Returns why the log cannot be written at the moment.
     #[must_use]
     pub fn failure(&self) -> Option<Arc<str>> {
-        self.shared.queue.lock().failure().cloned()
+        self.shared.queue.lock().failure.clone()
     }
 
     /// Waits until all transactions so far are in the log.
@@ -124,13 +123,13 @@ impl WriteAheadLog {
     /// # Cancel safety
     /// Safe: it only waits.
     pub async fn settled(&self) -> Result<(), Arc<str>> {
-        let upto = self.shared.queue.lock().added();
+        let upto = self.shared.queue.lock().added;
         self.wait(upto, |failure| failure.map(Arc::clone)).await
     }
 
     /// Waits until all transactions so far are in the log, also while it cannot be written.
     pub(crate) async fn caught_up(&self) {
-        let upto = self.shared.queue.lock().added();
+        let upto = self.shared.queue.lock().added;
         // Without a reason to end there is no error.
         let _: Result<(), ()> = self.wait(upto, |_| None).await;
     }
@@ -147,10 +146,10 @@ impl WriteAheadLog {
             settled.as_mut().enable();
             {
                 let queue = self.shared.queue.lock();
-                if queue.kept() >= upto {
+                if queue.kept >= upto {
                     return Ok(());
                 }
-                if let Some(error) = ends(queue.failure()) {
+                if let Some(error) = ends(queue.failure.as_ref()) {
                     return Err(error);
                 }
             }
@@ -176,7 +175,7 @@ impl WriteAheadLog {
             loop {
                 let group = {
                     let mut queue = self.shared.queue.lock();
-                    let is_due = queue.failure().is_none();
+                    let is_due = queue.failure.is_none();
                     is_due.then(|| queue.take()).flatten()
                 };
                 let Some(group) = group else { break };
@@ -185,7 +184,7 @@ impl WriteAheadLog {
                     Err(why) => {
                         let mut queue = self.shared.queue.lock();
                         queue.put_back(group);
-                        queue.fail(why.into());
+                        queue.failure = Some(why.into());
                         drop(queue);
                         self.shared.settled.notify_waiters();
                         self.shared.arrived.notify_one();
@@ -195,7 +194,7 @@ impl WriteAheadLog {
             }
             drop(append);
             let queue = self.shared.queue.lock();
-            if queue.is_empty() || queue.failure().is_some() {
+            if queue.is_empty() || queue.failure.is_some() {
                 return;
             }
         }
@@ -203,7 +202,7 @@ impl WriteAheadLog {
 
     /// Marks that a snapshot was taken. Call it under the lock of the registry.
     pub(crate) fn cut(&self) {
-        self.shared.queue.lock().cut();
+        self.shared.queue.lock().cuts = true;
     }
 
     /// Starts at the revision of the state that the server starts with.

@@ -7,24 +7,21 @@ use std::sync::Arc;
 use steersman_registry::Transaction;
 use steersman_schema::resource::StorageKey;
 
-/// Maximum number of transactions in one group.
 const GROUP_MAX: usize = 1024;
 
-/// The transactions that are not in the log yet.
 #[derive(Debug, Default)]
 pub(super) struct WalQueue {
     waiting: VecDeque<WaitingTransaction>,
     /// The number of the last transaction that was added.
-    added: u64,
+    pub(super) added: u64,
     /// The number of the last transaction in the log.
-    kept: u64,
-    /// Whether the next transaction that is added starts a file.
-    cuts: bool,
+    pub(super) kept: u64,
+    /// Whether the next transaction that is added starts a file, because a snapshot was taken.
+    pub(super) cuts: bool,
     /// Why the log cannot be written at the moment.
-    failure: Option<Arc<str>>,
+    pub(super) failure: Option<Arc<str>>,
 }
 
-/// A transaction that is not in the log yet.
 #[derive(Debug)]
 struct WaitingTransaction {
     transaction: Transaction,
@@ -65,7 +62,6 @@ impl WalGroup {
         self.transactions.first().is_some_and(|one| one.starts_file)
     }
 
-    /// Returns the revision after the last transaction.
     pub(super) fn revision(&self) -> u64 {
         self.transactions
             .last()
@@ -85,7 +81,6 @@ impl WalGroup {
 }
 
 impl WalQueue {
-    /// Adds the next transaction.
     pub(super) fn add(&mut self, transaction: Transaction, changed: Vec<StorageKey>) {
         self.added = transaction.number();
         self.waiting.push_back(WaitingTransaction {
@@ -93,11 +88,6 @@ impl WalQueue {
             changed,
             starts_file: std::mem::take(&mut self.cuts),
         });
-    }
-
-    /// Marks that a snapshot was taken: the next transaction starts a file.
-    pub(super) fn cut(&mut self) {
-        self.cuts = true;
     }
 
     /// Takes the transactions that wait, at most up to the start of a file.
@@ -133,29 +123,8 @@ impl WalQueue {
         changed
     }
 
-    /// Records why the log cannot be written.
-    pub(super) fn fail(&mut self, why: Arc<str>) {
-        self.failure = Some(why);
-    }
-
-    /// Returns whether no transaction waits.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
-    }
-
-    /// Returns the number of the last transaction that was added.
-    pub(super) fn added(&self) -> u64 {
-        self.added
-    }
-
-    /// Returns the number of the last transaction in the log.
-    pub(super) fn kept(&self) -> u64 {
-        self.kept
-    }
-
-    /// Returns why the log cannot be written at the moment.
-    pub(super) fn failure(&self) -> Option<&Arc<str>> {
-        self.failure.as_ref()
     }
 }
 
@@ -174,7 +143,7 @@ mod tests {
         let mut queue = WalQueue::default();
         for number in 1..=count {
             if cuts.contains(&number) {
-                queue.cut();
+                queue.cuts = true;
             }
             let name = format!("sites-{number}.example.com");
             let crd = json!({
@@ -209,20 +178,20 @@ mod tests {
             assert_eq!(changed.len(), count, "each storage is woken once");
         }
         assert_eq!(groups, [(1, 2, true), (3, 3, true), (4, 5, true)]);
-        assert_eq!(queue.kept(), queue.added());
+        assert_eq!(queue.kept, queue.added);
     }
 
     #[test]
     fn a_failure_lasts_until_a_group_is_in_the_log() {
         let mut queue = queue(1, &[]);
-        queue.fail("the disk is full".into());
-        assert_eq!(queue.kept(), 0);
+        queue.failure = Some("the disk is full".into());
+        assert_eq!(queue.kept, 0);
         let group = queue.take().unwrap();
         queue.put_back(group);
         let group = queue.take().unwrap();
         assert_eq!((group.first(), group.last()), (1, 1));
-        assert!(queue.failure().is_some() && queue.take().is_none());
+        assert!(queue.failure.is_some() && queue.take().is_none());
         queue.keep(group);
-        assert!(queue.failure().is_none());
+        assert!(queue.failure.is_none());
     }
 }

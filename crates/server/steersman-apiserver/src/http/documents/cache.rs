@@ -11,10 +11,8 @@ use steersman_schema::resource::Resource;
 /// of many definitions are seldom read twice.
 const MOST_CACHED: usize = 16 << 20;
 
-/// A serialised document.
 #[derive(Debug, Clone)]
 pub(crate) struct Document {
-    /// The bytes of the document.
     pub(crate) bytes: Bytes,
     /// The `ETag` of the content, in quotes.
     pub(crate) tag: String,
@@ -27,7 +25,6 @@ pub(crate) struct DocumentCache {
     /// the schemas of a removed CRD are freed before the next request for a document.
     of: Vec<Weak<Resource>>,
     made: HashMap<String, Document>,
-    /// The size of the documents.
     bytes: usize,
 }
 

@@ -4,7 +4,6 @@
 use crate::http::requests::query::Query;
 use crate::http::responses::reply::{Reply, TEXT};
 
-/// The check of the storage.
 const STORAGE: &str = "etcd";
 
 /// The hooks that a kube-apiserver 1.36 runs after its start, in its order. The server is ready when it listens, so none

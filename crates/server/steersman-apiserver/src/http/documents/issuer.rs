@@ -6,33 +6,12 @@ use steersman_registry::Registry;
 use crate::http::documents::serve::DocumentRequest;
 use crate::http::requests::call::HttpRefusal;
 use crate::http::requests::negotiate;
-use crate::http::requests::path::PathRoute;
+use crate::http::requests::path::IssuerDocument;
 use crate::http::responses::reply::{JSON, Reply};
 
-/// The content type of a JSON Web Key Set.
 const KEY_SET: &str = "application/jwk-set+json";
 /// How long clients may keep both documents, as in kube-apiserver.
 const CACHE_CONTROL: &str = "public, max-age=3600";
-
-/// A document about the issuer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum IssuerDocument {
-    /// The metadata of the issuer (`/.well-known/openid-configuration`).
-    Metadata,
-    /// The keys of the issuer (`/openid/v1/jwks`).
-    Keys,
-}
-
-impl IssuerDocument {
-    /// Returns the document of a route, if the route is one of the issuer.
-    pub(crate) fn of(route: &PathRoute) -> Option<Self> {
-        match route {
-            PathRoute::IssuerMetadata => Some(Self::Metadata),
-            PathRoute::IssuerKeys => Some(Self::Keys),
-            _ => None,
-        }
-    }
-}
 
 /// Answers with a document about the issuer. As in kube-apiserver neither exists if the issuer is no
 /// URL that may have metadata.

@@ -8,7 +8,6 @@ use steersman_registry::Registry;
 
 use crate::faults::{RequestRecord, Verb};
 
-/// The media type of the text.
 pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Maximum number of request series. Clients choose the paths, so requests beyond it are counted
@@ -23,7 +22,6 @@ type Labels = ([String; 6], u16);
 pub(crate) struct RequestCounts(BTreeMap<Labels, u64>);
 
 impl RequestCounts {
-    /// Counts an answered request.
     pub(crate) fn count(&mut self, record: &RequestRecord, code: u16) {
         let verb = match record.verb {
             Some(Verb::List) => "LIST",
@@ -86,7 +84,6 @@ impl RequestCounts {
     }
 }
 
-/// Escapes the value of a label.
 fn escaped(value: &str) -> String {
     value
         .replace('\\', "\\\\")

@@ -20,16 +20,11 @@ use crate::http::responses::reply::{JSON, Reply};
 /// The minor version of the Kubernetes release that the server follows.
 const MINOR: &str = "36";
 
-/// The parts of a request that a document depends on.
 #[derive(Debug)]
 pub(crate) struct DocumentRequest<'a> {
-    /// The HTTP method.
     pub(crate) method: &'a str,
-    /// The value of the header `Accept`.
     pub(crate) accept: Option<&'a str>,
-    /// The parameters of the query.
     pub(crate) query: &'a Query,
-    /// The value of the header `If-None-Match`.
     pub(crate) if_none_match: Option<&'a str>,
     /// Whether the documents about the issuer of tokens exist.
     pub(crate) has_issuer: bool,
@@ -64,19 +59,14 @@ pub(crate) fn answer(
         }
         PathRoute::OpenApiV2 if v2::is_unknown(ask.accept) => Ok(Reply::new(406, "", "")),
         PathRoute::OpenApiV2 => Ok(openapi_v2(ask, resources, cache, "json", v2::json)),
-        PathRoute::OpenApi { path } => match openapi_v3(resources, path, cache) {
-            Some(document) => Ok(tagged(document, ask)),
-            None => Ok(Reply::new(404, "", "")),
-        },
+        PathRoute::OpenApi { path } => Ok(found(openapi_v3(resources, path, cache), ask)),
         PathRoute::OpenApiIndex => {
             let made = cache.get(resources, "openapi/v3", || Some(index(resources)));
-            Ok(made.map_or_else(|| Reply::new(404, "", ""), |made| tagged(made, ask)))
+            Ok(found(made, ask))
         }
-        PathRoute::Objects(_)
-        | PathRoute::Metrics
-        | PathRoute::IssuerMetadata
-        | PathRoute::IssuerKeys
-        | PathRoute::Unknown => Err(HttpRefusal::PageNotFound),
+        PathRoute::Objects(_) | PathRoute::Metrics | PathRoute::Issuer(_) | PathRoute::Unknown => {
+            Err(HttpRefusal::PageNotFound)
+        }
         PathRoute::NoSuchPath { group } if serves(resources, group) => {
             Err(Status::no_such_path().into())
         }
@@ -98,7 +88,6 @@ pub(crate) fn answer(
     }
 }
 
-/// Answers with the resources of a version.
 fn resources_of(
     ask: &DocumentRequest<'_>,
     resources: &[Arc<Resource>],
@@ -154,12 +143,8 @@ fn paths(resources: &[Arc<Resource>], has_issuer: bool) -> Reply {
     }
     paths.sort();
     paths.dedup();
-    let document = json!({ "paths": paths });
-    Reply::new(
-        200,
-        JSON,
-        serde_json::to_vec_pretty(&document).unwrap_or_default(),
-    )
+    let text = serde_json::to_vec_pretty(&json!({ "paths": paths }));
+    Reply::new(200, JSON, text.unwrap_or_default())
 }
 
 fn group(
@@ -168,11 +153,8 @@ fn group(
     resources: &[Arc<Resource>],
 ) -> Result<Reply, HttpRefusal> {
     let document = discovery::group(resources, name).ok_or(HttpRefusal::PageNotFound)?;
-    Ok(Reply::document(
-        200,
-        &document,
-        legacy(ask, AcceptReader::Handler)?,
-    ))
+    let format = legacy(ask, AcceptReader::Handler)?;
+    Ok(Reply::document(200, &document, format))
 }
 
 /// Answers `/api` and `/apis`, which have an aggregated form.
@@ -233,10 +215,9 @@ fn openapi_v2(
         let bytes = make(resources).into();
         Some(Document { bytes, tag })
     });
-    made.map_or_else(|| Reply::new(404, "", ""), |made| tagged(made, ask))
+    found(made, ask)
 }
 
-/// Returns the OpenAPI document of a group version, if it is served.
 fn openapi_v3(
     resources: &[Arc<Resource>],
     path: &str,
@@ -267,13 +248,18 @@ fn index(resources: &[Arc<Resource>]) -> Document {
         let tag = discovery::etag(&groups::document(resources, &path)?);
         Some((path, tag))
     });
-    document(&v3::index(tags.chain(groups).collect()))
-}
-
-fn document(value: &Value) -> Document {
+    let value = v3::index(tags.chain(groups).collect());
     Document {
         bytes: value.to_string().into(),
-        tag: discovery::etag(value),
+        tag: discovery::etag(&value),
+    }
+}
+
+/// Answers with a document, or 404 without a body.
+fn found(document: Option<Document>, ask: &DocumentRequest<'_>) -> Reply {
+    match document {
+        Some(document) => tagged(document, ask),
+        None => Reply::new(404, "", ""),
     }
 }
 

@@ -14,7 +14,6 @@ use crate::http::requests::ignored_fields::IgnoredFields;
 use crate::http::requests::negotiate::{self, AcceptReader};
 use crate::http::responses::reply::{Reply, TEXT};
 
-/// The media types of the route for logs.
 const LOGS: [&str; 4] = [
     "text/plain",
     "application/json",

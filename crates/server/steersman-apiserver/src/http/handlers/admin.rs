@@ -4,6 +4,7 @@
 //! These requests are neither logged nor affected by faults: a request that removes a fault must
 //! get through (FAULT-3).
 
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +21,6 @@ use crate::http::requests::negotiate::Format;
 use crate::http::requests::query::Query;
 use crate::http::responses::reply::Reply;
 
-/// The path prefix of these endpoints.
 const ROOT: &str = "/steersman/";
 
 /// Default maximum of records in a listing of the log.
@@ -31,7 +31,6 @@ pub(crate) fn below_root(path: &str) -> Option<&str> {
     path.strip_prefix(ROOT)
 }
 
-/// Answers a request.
 pub(crate) fn answer(
     context: &Arc<Context>,
     user: &User,
@@ -49,7 +48,10 @@ pub(crate) fn answer(
         return Reply::status(&Status::failure(403, "Forbidden", message), Format::Json);
     }
     let done = match (path, method) {
-        ("faults", "GET") => Ok((200, json!({"items": listed(context)}))),
+        ("faults", "GET") => {
+            let items: Vec<Value> = context.faults.planned().iter().map(describe).collect();
+            Ok((200, json!({"items": items})))
+        }
         ("faults", "POST") => add(context, body),
         ("faults", "DELETE") => Ok((200, json!({"removed": context.faults.clear()}))),
         ("requests", "GET") => requests(context, query),
@@ -59,10 +61,8 @@ pub(crate) fn answer(
         }
         ("compact", "POST") => {
             context.with_registry(Registry::compact);
-            Ok((
-                200,
-                json!({"revision": context.with_registry(|registry| registry.revision())}),
-            ))
+            let revision = context.with_registry(|registry| registry.revision());
+            Ok((200, json!({"revision": revision})))
         }
         ("restart", "POST") => restart(context, query),
         ("watches", "POST") => watches(context, query),
@@ -84,10 +84,6 @@ pub(crate) fn answer(
 }
 
 type Done = Result<(u16, Value), Status>;
-
-fn listed(context: &Context) -> Vec<Value> {
-    context.faults.planned().iter().map(describe).collect()
-}
 
 fn describe(fault: &PlannedFault) -> Value {
     let mut described = serde_json::to_value(&fault.spec).unwrap_or_default();
@@ -128,7 +124,7 @@ fn add(context: &Context, body: &[u8]) -> Done {
 }
 
 fn requests(context: &Context, query: &Query) -> Done {
-    const KNOWN: [&str; 7] = [
+    let filters = [
         "verb",
         "resource",
         "namespace",
@@ -137,13 +133,8 @@ fn requests(context: &Context, query: &Query) -> Done {
         "userAgent",
         "limit",
     ];
-    known(query, &KNOWN)?;
-    let limit = match query.get("limit") {
-        Some(text) => text
-            .parse()
-            .map_err(|_| Status::bad_request(format!("limit is {text}, but must be a number")))?,
-        None => LISTED,
-    };
+    known(query, &filters)?;
+    let limit = number(query, "limit")?.unwrap_or(LISTED);
     let same = |name: &str, found: Option<&str>| {
         query.get(name).is_none_or(|wanted| found == Some(wanted))
     };
@@ -162,45 +153,10 @@ fn requests(context: &Context, query: &Query) -> Done {
     let found = context.log.matching(fits);
     let total = found.len();
     // The newest records, in their order.
-    let items: Vec<Value> = found
-        .iter()
-        .skip(total.saturating_sub(limit))
-        .map(record)
-        .collect();
-    Ok((
-        200,
-        json!({
-            "total": total, "forgotten": context.log.forgotten(), "items": items,
-        }),
-    ))
-}
-
-fn record(record: &RequestRecord) -> Value {
-    let parameters: Vec<Value> = record
-        .parameters
-        .iter()
-        .map(|(name, value)| json!({"name": name, "value": value}))
-        .collect();
-    json!({
-        "sequence": record.sequence,
-        "at": record.at.to_string(),
-        "method": record.method,
-        "path": record.path,
-        "parameters": parameters,
-        "verb": record.verb,
-        "group": record.group,
-        "version": record.version,
-        "resource": record.resource,
-        "subresource": record.subresource,
-        "namespace": record.namespace,
-        "name": record.name,
-        "userAgent": record.user_agent,
-        "accept": record.accept,
-        "user": record.user,
-        "groups": record.groups,
-        "impersonatedBy": record.impersonated_by,
-        "status": record.status,
-    })
+    let items = &found[total.saturating_sub(limit)..];
+    let forgotten = context.log.forgotten();
+    let listing = json!({"total": total, "forgotten": forgotten, "items": items});
+    Ok((200, listing))
 }
 
 fn restart(context: &Context, query: &Query) -> Done {
@@ -214,21 +170,14 @@ fn restart(context: &Context, query: &Query) -> Done {
             return Err(Status::bad_request(message));
         }
     };
-    let mut times = [Duration::ZERO; 3];
-    for (time, name) in times.iter_mut().zip(PHASES) {
-        let Some(text) = query.get(name) else {
-            continue;
-        };
-        let millis = text
-            .parse()
-            .map_err(|_| Status::bad_request(format!("{name} is {text}, but must be a number")))?;
-        *time = Duration::from_millis(millis);
-    }
-    let [away, installing, initializing] = times;
+    let [away, installing, initializing] = PHASES.map(|name| {
+        let millis = number(query, name)?.unwrap_or(0);
+        Ok::<_, Status>(Duration::from_millis(millis))
+    });
     let restart = Restart::new(history)
-        .away(away)
-        .installing(installing)
-        .initializing(initializing);
+        .away(away?)
+        .installing(installing?)
+        .initializing(initializing?);
     Ok((200, json!({"cut": context.restart(restart)})))
 }
 
@@ -246,14 +195,20 @@ fn watches(context: &Context, query: &Query) -> Done {
             return Err(Status::bad_request(message));
         }
     };
-    let resource = query.get("resource").unwrap_or("*");
-    Ok((
-        200,
-        json!({"switched": context.faults.switch(mode, resource)}),
-    ))
+    let switched = context
+        .faults
+        .switch(mode, query.get("resource").unwrap_or("*"));
+    Ok((200, json!({"switched": switched})))
 }
 
-/// Refuses unknown query parameters.
+fn number<N: FromStr>(query: &Query, name: &str) -> Result<Option<N>, Status> {
+    let parse = |text: &str| {
+        let why = |_| Status::bad_request(format!("{name} is {text}, but must be a number"));
+        text.parse().map_err(why)
+    };
+    query.get(name).map(parse).transpose()
+}
+
 fn known(query: &Query, known: &[&str]) -> Result<(), Status> {
     let unknown = query
         .pairs()

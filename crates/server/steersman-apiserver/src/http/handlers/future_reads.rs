@@ -30,7 +30,7 @@ pub(crate) async fn run(
         return first;
     }
     let limit = Instant::now() + LONGEST_WAIT;
-    let mut changes = context.subscribe_to_changes();
+    let mut changes = context.any_change.subscribe();
     loop {
         // SRV-2: after the subscription, so that no change is missed.
         let again = context.asking(&mut verb).await;

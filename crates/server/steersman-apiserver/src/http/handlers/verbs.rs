@@ -77,9 +77,7 @@ pub(crate) fn unknown_version(registry: &Registry, group: &str) -> HttpRefusal {
     }
 }
 
-/// The target of a verb.
 enum VerbTarget {
-    /// An object or a subresource.
     Object(Subresource),
     /// An act, and the verbs that perform it.
     Act(Allowed),
@@ -157,7 +155,6 @@ fn is_pod(resource: &Resource) -> bool {
     resource.built_in && resource.kind == "Pod"
 }
 
-/// A verb on objects, once the format of the answer is known.
 struct ObjectCall<'a> {
     call: &'a ResourceCall<'a>,
     target: ObjectTarget<'a>,

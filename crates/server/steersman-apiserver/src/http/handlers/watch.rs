@@ -40,7 +40,6 @@ struct OpenWatch {
     tap: WatchTap,
     faults: WatchFaults,
     ends: Instant,
-    /// Whether the client takes bookmarks.
     bookmarks: bool,
     /// Fires at the next bookmark or at the end, whichever comes first.
     timer: Pin<Box<Sleep>>,
@@ -50,14 +49,12 @@ struct OpenWatch {
     ready: VecDeque<WatchEvent>,
     /// The state of a poll that waits for a webhook.
     attempt: Attempt,
-    /// The webhook call in progress.
     asking: Option<BoxFuture<'static, Attempt>>,
 }
 
 /// The lines of a watch. The watch is closed after its last line, not when its client disconnects.
 struct Lines(Option<OpenWatch>);
 
-/// The next step of a watch.
 enum Next {
     Say(StepOutcome),
     /// Wait for the waker and, unless the watch is silent, for the timer.
@@ -66,7 +63,6 @@ enum Next {
     Ask(PendingCalls),
 }
 
-/// The outcome of one step.
 enum StepOutcome {
     Line(Bytes),
     LastLine(Bytes),
@@ -88,7 +84,8 @@ pub(crate) fn stream(
     let ends = now
         .checked_add(lasts)
         .unwrap_or(now + context.tuning.watch_timeout);
-    context.subscribe(body.cursor.storage(), tap.waker());
+    let storage = body.cursor.storage();
+    context.changes.subscribe(storage, tap.waker());
     let mut open = OpenWatch {
         cursor: body.cursor,
         encoder: body.encoder,
@@ -216,7 +213,6 @@ impl OpenWatch {
         !matches!(self.tap.mode(), WatchMode::Live | WatchMode::Silent)
     }
 
-    /// Takes new events from the registry.
     fn take(&mut self) -> Result<(), PendingCalls> {
         let (cursor, attempt) = (&mut self.cursor, &mut self.attempt);
         let taken = self.context.with_registry(|registry| {

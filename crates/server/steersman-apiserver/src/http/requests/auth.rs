@@ -15,18 +15,14 @@ use steersman_registry::Registry;
 pub(crate) enum Caller {
     /// A client without a client certificate. Its requests without a credential are requests of this user.
     Usual(Arc<User>),
-    /// The user of an accepted client certificate.
     Certificate(Arc<User>),
-    /// A client with a client certificate that is not accepted.
     BadCertificate,
 }
 
-/// The result of authentication and authorization.
 #[derive(Debug)]
 pub(crate) struct AuthOutcome {
     /// The user of the request, after impersonation; without a name if the request is answered 401.
     pub(crate) user: Arc<User>,
-    /// The user that impersonates, if any.
     pub(crate) by: Option<Arc<User>>,
     /// The refusal, if the request may not go on (AUTH-1).
     pub(crate) refusal: Option<Box<Status>>,

@@ -13,13 +13,10 @@ use crate::http::requests::query::Query;
 /// A request on objects, without its body.
 #[derive(Debug)]
 pub(crate) struct ResourceCall<'a> {
-    /// The resource and object that the path names.
     pub(crate) path: &'a ObjectPath,
     /// The verb; `None` for a method that no path supports.
     pub(crate) verb: Option<Verb>,
-    /// The parameters of the query.
     pub(crate) query: &'a Query,
-    /// The `Accept` header.
     pub(crate) accept: Option<&'a str>,
     /// The `Content-Type` header; empty if absent.
     pub(crate) content_type: &'a str,
@@ -27,7 +24,6 @@ pub(crate) struct ResourceCall<'a> {
     pub(crate) user_agent: &'a str,
     /// The authenticated user, after impersonation.
     pub(crate) user: &'a Arc<User>,
-    /// Whether `sendInitialEvents` is supported.
     pub(crate) watch_list: bool,
 }
 
@@ -60,9 +56,7 @@ pub(crate) fn verb_of(method: &http::Method, path: &ObjectPath, query: &Query) -
 /// The refusal of a request: usually a Status, a page of text for a path that nothing serves.
 #[derive(Debug)]
 pub(crate) enum HttpRefusal {
-    /// A Status.
     Status(Box<Status>),
-    /// The text page.
     PageNotFound,
 }
 

@@ -9,7 +9,7 @@ use steersman_protobuf::Envelope;
 use steersman_registry::DeleteOptions;
 use steersman_schema::types::type_word;
 
-use crate::http::requests::negotiate::BodyFormat;
+use crate::http::requests::negotiate::Format;
 
 /// The Go source of the registry of kinds that decodes delete options, as upstream's messages name
 /// it.
@@ -19,16 +19,16 @@ const SCHEME: &str = "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/r
 pub(crate) const LIMIT: usize = 3 * 1024 * 1024;
 
 /// Parses the object of a create or an update; `null` is an empty object.
-pub(crate) fn object(body: &[u8], format: BodyFormat, kind: &str) -> Result<Value, Status> {
+pub(crate) fn object(body: &[u8], format: Format, kind: &str) -> Result<Value, Status> {
     let refuse = |why: String| unrecognized(body, kind, &why);
     let value = match format {
-        BodyFormat::Json => parse_json(body).map_err(|why| {
+        Format::Json => parse_json(body).map_err(|why| {
             refuse(format!(
                 "couldn't get version/kind; json parse error: {why}"
             ))
         })?,
-        BodyFormat::Yaml => yaml::parse(body).map_err(refuse)?,
-        BodyFormat::Protobuf => {
+        Format::Yaml => yaml::parse(body).map_err(refuse)?,
+        Format::Protobuf => {
             let envelope = Envelope::open(body).map_err(refuse)?;
             let read = envelope.object();
             return read.map_err(|why| mishandled(&envelope, kind, &why));
@@ -81,7 +81,6 @@ pub(crate) fn no_message(body: &[u8], kind: &str) -> Status {
     }
 }
 
-/// Builds the refusal of a body of a custom resource without a kind.
 pub(crate) fn kind_is_missing(body: &[u8], kind: &str) -> Status {
     let whole = String::from_utf8_lossy(body);
     Status::bad_request(format!(
@@ -92,18 +91,15 @@ pub(crate) fn kind_is_missing(body: &[u8], kind: &str) -> Status {
 }
 
 /// Parses the options in the body of a delete; `None` for an empty body.
-pub(crate) fn delete_options(
-    body: &[u8],
-    format: BodyFormat,
-) -> Result<Option<DeleteOptions>, Status> {
+pub(crate) fn delete_options(body: &[u8], format: Format) -> Result<Option<DeleteOptions>, Status> {
     if body.is_empty() {
         return Ok(None);
     }
     let value = match format {
-        BodyFormat::Json => parse_json(body)
+        Format::Json => parse_json(body)
             .map_err(|why| format!("couldn't get version/kind; json parse error: {why}")),
-        BodyFormat::Yaml => yaml::parse(body),
-        BodyFormat::Protobuf => Envelope::open(body).and_then(|envelope| envelope.object()),
+        Format::Yaml => yaml::parse(body),
+        Format::Protobuf => Envelope::open(body).and_then(|envelope| envelope.object()),
     }
     .map_err(Status::bad_request)?;
     if value.is_null() {
@@ -296,7 +292,7 @@ fn excerpt(body: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    fn refusal(body: &str, format: BodyFormat) -> String {
+    fn refusal(body: &str, format: Format) -> String {
         object(body.as_bytes(), format, "ConfigMap")
             .unwrap_err()
             .message
@@ -304,7 +300,7 @@ mod tests {
 
     #[test]
     fn refusals_of_bad_bodies_are_worded_as_recorded() {
-        let json = |body| refusal(body, BodyFormat::Json);
+        let json = |body| refusal(body, Format::Json);
         let head = "the object provided is unrecognized (must be of type ConfigMap): couldn't get \
                     version/kind; json parse error: ";
         assert_eq!(
@@ -332,10 +328,10 @@ mod tests {
     #[test]
     fn yaml_bodies_parse_or_are_refused() {
         let body = b"a: [1, x]\nb: \"1\"\n";
-        let read = object(body, BodyFormat::Yaml, "ConfigMap").unwrap();
+        let read = object(body, Format::Yaml, "ConfigMap").unwrap();
         assert_eq!(read, serde_json::json!({"a": [1, "x"], "b": "1"}));
         assert_eq!(
-            refusal("a: b: c", BodyFormat::Yaml),
+            refusal("a: b: c", Format::Yaml),
             "the object provided is unrecognized (must be of type ConfigMap): yaml: mapping values \
              are not allowed in this context (613a20623a2063)"
         );
@@ -343,7 +339,7 @@ mod tests {
 
     #[test]
     fn delete_options_of_other_kinds_are_refused() {
-        let read = |body: &str| delete_options(body.as_bytes(), BodyFormat::Json);
+        let read = |body: &str| delete_options(body.as_bytes(), Format::Json);
         assert!(read("").unwrap().is_none());
         let options =
             read(r#"{"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":0,"x":1}"#);
@@ -408,9 +404,9 @@ mod tests {
             b"{\"a\" 1}",
             b"[1 2]",
         ] {
-            let _ = object(body, BodyFormat::Json, "X");
-            let _ = object(body, BodyFormat::Yaml, "X");
-            let _ = delete_options(body, BodyFormat::Json);
+            let _ = object(body, Format::Json, "X");
+            let _ = object(body, Format::Yaml, "X");
+            let _ = delete_options(body, Format::Json);
         }
     }
 }

@@ -8,7 +8,7 @@ use steersman_apimachinery::yaml;
 use steersman_registry::{Registry, unknown_fields};
 use steersman_schema::resource::Resource;
 
-use crate::http::requests::negotiate::BodyFormat;
+use crate::http::requests::negotiate::Format;
 
 const UNKNOWN: &str = "unknown field \"";
 const STRICT: &str = "strict decoding error: ";
@@ -29,28 +29,28 @@ impl<'a> IgnoredFields<'a> {
     /// 400 under strict validation, which also lists the unknown fields.
     pub(crate) fn new(
         body: &'a [u8],
-        format: BodyFormat,
+        format: Format,
         mode: &str,
         (resource, kind): (&Resource, &str),
         object: &Value,
     ) -> Result<Self, Status> {
         let mut sent = Self {
             body,
-            ordered: format == BodyFormat::Json && resource.built_in,
+            ordered: format == Format::Json && resource.built_in,
             twice: Vec::new(),
         };
         let strict = mode == "Strict";
         sent.twice = match format {
             _ if mode == "Ignore" => return Ok(sent),
-            BodyFormat::Json => in_vain(body, &[]),
-            BodyFormat::Yaml if strict => {
+            Format::Json => in_vain(body, &[]),
+            Format::Yaml if strict => {
                 let messages = yaml::twice(body);
                 let first = (!messages.is_empty())
                     .then(|| format!("yaml: unmarshal errors:\n  {}", messages.join("\n  ")));
                 first.into_iter().collect()
             }
-            BodyFormat::Yaml => yaml::twice(body),
-            BodyFormat::Protobuf => Vec::new(),
+            Format::Yaml => yaml::twice(body),
+            Format::Protobuf => Vec::new(),
         };
         if !strict || sent.twice.is_empty() || !fits(object, resource, kind) {
             return Ok(sent);
@@ -147,15 +147,8 @@ mod tests {
             .unwrap();
         let body = br#"{"zz":1,"metadata":{"name":"a","x":{"y":1,"y":2}},"data":{"a":"1","a":"2"},"b":1,"b":2}"#;
         let object: Value = serde_json::from_slice(body).unwrap();
-        let read = |mode| {
-            IgnoredFields::new(
-                body,
-                BodyFormat::Json,
-                mode,
-                (resource, "ConfigMap"),
-                &object,
-            )
-        };
+        let read =
+            |mode| IgnoredFields::new(body, Format::Json, mode, (resource, "ConfigMap"), &object);
         let refused = read("Strict").err().unwrap();
         assert_eq!(
             refused.message,

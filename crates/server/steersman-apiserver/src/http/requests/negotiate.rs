@@ -4,23 +4,17 @@ use steersman_apimachinery::status::{Details, Status};
 use steersman_openapi::discovery::DiscoveryVersion;
 use steersman_tables::MetaVersion;
 
-/// The format of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
-    /// JSON (`application/json`).
     Json,
-    /// YAML (`application/yaml`).
     Yaml,
     /// Protobuf in the envelope of Kubernetes (`application/vnd.kubernetes.protobuf`).
     Protobuf,
 }
 
-/// The shape of the objects that a client asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ResponseShape {
-    /// The whole objects.
     Whole,
-    /// A Table with a row per object.
     Table(MetaVersion),
     /// The metadata of one object.
     Partial(MetaVersion),
@@ -28,33 +22,18 @@ pub(crate) enum ResponseShape {
     PartialList(MetaVersion),
 }
 
-/// The result of negotiating an Accept header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Media {
-    /// The format of the answer.
     pub(crate) format: Format,
-    /// The shape of the objects in the answer.
     pub(crate) shape: ResponseShape,
 }
 
-/// The form of a discovery document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Discovery {
     /// The unaggregated documents: one per group and version.
     Legacy(Format),
     /// One document for all.
     Aggregated(DiscoveryVersion),
-}
-
-/// The format of a write's body.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum BodyFormat {
-    /// JSON, also without a content type.
-    Json,
-    /// YAML.
-    Yaml,
-    /// Protobuf, only for built-in kinds.
-    Protobuf,
 }
 
 /// The media types of bodies and answers, as messages list them. Whole objects of custom kinds, Tables
@@ -197,17 +176,15 @@ pub(crate) fn routed(accept: Option<&str>, available: &[&str]) -> Result<(), Sta
     Err(Status::failure(406, "NotAcceptable", message).with_details(Details::default()))
 }
 
-/// Parses the Content-Type of a create, an update or a delete.
-pub(crate) fn body(content_type: Option<&str>) -> Result<BodyFormat, Status> {
+pub(crate) fn body(content_type: Option<&str>) -> Result<Format, Status> {
     match media_type(content_type.unwrap_or_default()).as_str() {
-        "" | "application/json" => Ok(BodyFormat::Json),
-        "application/yaml" => Ok(BodyFormat::Yaml),
-        "application/vnd.kubernetes.protobuf" => Ok(BodyFormat::Protobuf),
+        "" | "application/json" => Ok(Format::Json),
+        "application/yaml" => Ok(Format::Yaml),
+        "application/vnd.kubernetes.protobuf" => Ok(Format::Protobuf),
         _ => Err(Status::unsupported_media_type(&KNOWN)),
     }
 }
 
-/// Returns a media type in lower case without its parameters.
 pub(crate) fn media_type(header: &str) -> String {
     header
         .split(';')

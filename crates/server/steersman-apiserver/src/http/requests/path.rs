@@ -2,7 +2,6 @@
 
 use steersman_apimachinery::go;
 
-/// The route that a path names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PathRoute {
     /// `/healthz`, `/livez` or `/readyz`, or one check below them.
@@ -14,9 +13,7 @@ pub(crate) enum PathRoute {
     },
     /// `/`: the list of served paths.
     Root,
-    /// The version of the server (`/version`).
     Version,
-    /// The metrics of the server (`/metrics`).
     Metrics,
     /// `/api`: the versions of the core group.
     CoreVersions,
@@ -28,7 +25,6 @@ pub(crate) enum PathRoute {
     Resources {
         /// The API group; empty for core.
         group: String,
-        /// The version, for instance `v1`.
         version: String,
     },
     /// `/openapi/v2`: the OpenAPI v2 document of all kinds.
@@ -40,11 +36,7 @@ pub(crate) enum PathRoute {
         /// `api/v1` or `apis/<group>/<version>`, or any other path.
         path: String,
     },
-    /// `/.well-known/openid-configuration`: the metadata of the issuer of tokens.
-    IssuerMetadata,
-    /// `/openid/v1/jwks`: the keys of the issuer of tokens.
-    IssuerKeys,
-    /// A path of objects.
+    Issuer(IssuerDocument),
     Objects(ObjectPath),
     /// An unserved path where the paths of a group would be.
     NoSuchPath {
@@ -55,16 +47,21 @@ pub(crate) enum PathRoute {
     Unknown,
 }
 
+/// A document about the issuer of ServiceAccounts' tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum IssuerDocument {
+    Metadata,
+    Keys,
+}
+
 /// A path below a group version: a collection, an object or a subresource.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ObjectPath {
     /// The API group; empty for core.
     pub(crate) group: String,
-    /// The version, for instance `v1`.
     pub(crate) version: String,
     /// The namespace; `None` for cluster-scoped objects and for all namespaces.
     pub(crate) namespace: Option<String>,
-    /// The plural name of the resource.
     pub(crate) resource: String,
     /// The object; `None` for a collection.
     pub(crate) name: Option<String>,
@@ -77,20 +74,20 @@ pub(crate) struct ObjectPath {
 impl PathRoute {
     /// Parses a percent-encoded path as in a request line.
     pub(crate) fn parse(path: &str) -> Self {
-        let Some(mut segments) = decode_segments(path) else {
+        // Go decodes the path as a whole first, so an escaped slash separates too.
+        let decoded = go::unescape(path);
+        let Some(below_root) = decoded.as_deref().and_then(|path| path.strip_prefix('/')) else {
             return Self::Unknown;
         };
-        if segments.last().is_some_and(String::is_empty) {
-            segments.pop();
-        }
-        if segments.iter().any(String::is_empty) {
-            return match segments[0].as_str() {
-                "api" => Self::no_such_path(""),
-                "apis" if !segments[1].is_empty() => Self::no_such_path(&segments[1]),
+        let mut words: Vec<&str> = below_root.split('/').collect();
+        words.pop_if(|last| last.is_empty());
+        if words.contains(&"") {
+            return match words.as_slice() {
+                ["api", ..] => Self::no_such_path(""),
+                ["apis", group, ..] if !group.is_empty() => Self::no_such_path(group),
                 _ => Self::Unknown,
             };
         }
-        let words: Vec<&str> = segments.iter().map(String::as_str).collect();
         match words.as_slice() {
             [] => Self::Root,
             [endpoint @ ("healthz" | "livez" | "readyz"), check @ ..] => Self::Health {
@@ -108,8 +105,8 @@ impl PathRoute {
             ["openapi", "v3", rest @ ..] => Self::OpenApi {
                 path: rest.join("/"),
             },
-            [".well-known", "openid-configuration"] => Self::IssuerMetadata,
-            ["openid", "v1", "jwks"] => Self::IssuerKeys,
+            [".well-known", "openid-configuration"] => Self::Issuer(IssuerDocument::Metadata),
+            ["openid", "v1", "jwks"] => Self::Issuer(IssuerDocument::Keys),
             ["api", version] => Self::resources("", version),
             ["apis", group, version] => Self::resources(group, version),
             ["api", version, rest @ ..] => Self::objects("", version, rest),
@@ -166,13 +163,6 @@ impl PathRoute {
         path.subresource = subresource;
         Self::Objects(path)
     }
-}
-
-/// Splits a path. Go decodes the path as a whole first, so an escaped slash separates too.
-fn decode_segments(path: &str) -> Option<Vec<String>> {
-    let path = go::unescape(path)?;
-    let parts = path.strip_prefix('/')?.split('/');
-    Some(parts.map(str::to_owned).collect())
 }
 
 #[cfg(test)]

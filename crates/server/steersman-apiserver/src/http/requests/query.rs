@@ -31,7 +31,6 @@ impl Query {
         Self { pairs }
     }
 
-    /// Returns every parameter, in order.
     pub(crate) fn pairs(&self) -> &[(String, String)] {
         &self.pairs
     }
@@ -63,7 +62,6 @@ impl Query {
         }
     }
 
-    /// Returns the first value of a parameter.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.pairs
             .iter()
@@ -108,7 +106,6 @@ impl Query {
         }
     }
 
-    /// Returns whether the query asks for a watch.
     pub(crate) fn is_watch(&self) -> bool {
         self.switch("watch").unwrap_or(false)
     }
@@ -197,7 +194,6 @@ impl Query {
         })
     }
 
-    /// Returns the options of a create, an update or a patch.
     pub(crate) fn write_options(&self) -> WriteOptions {
         WriteOptions {
             dry_run: self.all("dryRun"),
@@ -210,7 +206,6 @@ impl Query {
         }
     }
 
-    /// Returns the options of a delete without a body.
     pub(crate) fn delete_options(&self) -> Result<DeleteOptions, Status> {
         Ok(DeleteOptions {
             dry_run: self.all("dryRun"),

@@ -19,10 +19,7 @@ pub struct ResponseBody {
     packing: Packing,
 }
 
-/// The compression of the content.
-#[derive(Debug)]
 enum Packing {
-    /// No compression.
     Plain,
     /// One gzip member; `None` once it is finished.
     Whole(Option<Box<Gzip>>),
@@ -37,42 +34,30 @@ enum BodyContent {
 }
 
 /// The error that ends a body early: a fault cut the connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a fault that was asked for cut the connection off")]
 #[non_exhaustive]
 pub struct BodyError;
 
-impl fmt::Display for BodyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a fault that was asked for cut the connection off")
-    }
-}
-
-impl std::error::Error for BodyError {}
-
 impl ResponseBody {
     pub(crate) fn whole(bytes: Bytes) -> Self {
-        Self {
-            content: BodyContent::Whole(Some(bytes).filter(|bytes| !bytes.is_empty())),
-            packing: Packing::Plain,
-        }
+        let bytes = Some(bytes).filter(|bytes| !bytes.is_empty());
+        Self::plain(BodyContent::Whole(bytes))
     }
 
     pub(crate) fn list(list: ListBody) -> Self {
         let left = list.length();
-        Self {
-            content: BodyContent::List {
-                list: Box::new(list),
-                left,
-            },
-            packing: Packing::Plain,
-        }
+        let list = Box::new(list);
+        Self::plain(BodyContent::List { list, left })
     }
 
     pub(crate) fn stream(stream: BoxStream<'static, Result<Bytes, BodyError>>) -> Self {
-        Self {
-            content: BodyContent::Stream(stream),
-            packing: Packing::Plain,
-        }
+        Self::plain(BodyContent::Stream(stream))
+    }
+
+    fn plain(content: BodyContent) -> Self {
+        let packing = Packing::Plain;
+        Self { content, packing }
     }
 
     /// Returns the body compressed: an answer as one gzip member, a stream as one member per piece.

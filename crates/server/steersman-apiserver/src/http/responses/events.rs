@@ -13,7 +13,6 @@ use steersman_tables::{IncludeObject, MetaVersion, TableMaker, TableMeta, partia
 use crate::http::requests::negotiate::{Format, Media, ResponseShape};
 use crate::http::responses::protobuf;
 
-/// Writes the events of one watch in the requested shape.
 #[derive(Debug)]
 pub(crate) struct EventEncoder {
     kind: String,
@@ -34,7 +33,6 @@ enum EventShape {
 }
 
 impl EventEncoder {
-    /// Creates the encoder for a watch of a resource.
     pub(crate) fn new(resource: &Resource, media: Media, include: IncludeObject) -> Self {
         let shape = match media.shape {
             ResponseShape::Whole => EventShape::Whole,
@@ -91,9 +89,20 @@ impl EventEncoder {
             let frame = self.frame(object, made);
             return self.or_end(frame);
         }
-        match self.shared(object, made) {
-            Some(line) => line,
-            None => line(made.as_str(), &self.object(object, now())),
+        match &self.shape {
+            EventShape::Whole => match object.line(made) {
+                Some(line) => line,
+                None => line(made.as_str(), &object.bytes()),
+            },
+            EventShape::Partial(version) => {
+                let metadata = partial_text(object.metadata(), *version);
+                line(made.as_str(), metadata.as_bytes())
+            }
+            EventShape::Table(maker) => {
+                let first = !std::mem::replace(&mut self.columns_sent, true);
+                let table = one_row(maker, &object.look(), first, now());
+                line(made.as_str(), table.to_string().as_bytes())
+            }
         }
     }
 
@@ -115,42 +124,6 @@ impl EventEncoder {
         })
     }
 
-    /// Returns the `apiVersion` and the kind of bookmarks.
-    fn bookmark_kind(&self) -> (&str, &str) {
-        match &self.shape {
-            EventShape::Partial(version) => (version.api_version(), "PartialObjectMetadata"),
-            EventShape::Whole | EventShape::Table(_) => (&self.api_version, &self.kind),
-        }
-    }
-
-    fn shared(&self, object: &VersionedObject, made: ChangeType) -> Option<Bytes> {
-        match self.shape {
-            EventShape::Whole => object.line(made),
-            EventShape::Table(_) | EventShape::Partial(_) => None,
-        }
-    }
-
-    fn object(&mut self, object: &VersionedObject, now: Timestamp) -> Bytes {
-        let value = match &self.shape {
-            EventShape::Whole => return object.bytes(),
-            EventShape::Partial(version) => {
-                return partial_text(object.metadata(), *version).into();
-            }
-            EventShape::Table(maker) => {
-                let value = object.look();
-                let version = value["metadata"]["resourceVersion"].as_str();
-                let meta = TableMeta {
-                    resource_version: version.unwrap_or_default().to_owned(),
-                    ..TableMeta::default()
-                };
-                let first = !self.columns_sent;
-                maker.table(std::iter::once(value), &meta, first, now)
-            }
-        };
-        self.columns_sent = true;
-        value.to_string().into()
-    }
-
     fn bookmark(
         &mut self,
         revision: &str,
@@ -158,25 +131,38 @@ impl EventEncoder {
         now: impl FnOnce() -> Timestamp,
     ) -> Bytes {
         let metadata = bookmark_metadata(revision, initial_events_end);
-        let (api_version, kind) = self.bookmark_kind();
+        let (api_version, kind) = match &self.shape {
+            EventShape::Partial(version) => (version.api_version(), "PartialObjectMetadata"),
+            EventShape::Whole | EventShape::Table(_) => (&*self.api_version, &*self.kind),
+        };
         if self.format == Format::Protobuf {
             let frame = protobuf::bookmark((api_version, kind), &metadata);
             return self.or_end(frame);
         }
-        let object: Value =
-            json!({ "kind": kind, "apiVersion": api_version, "metadata": metadata });
+        let object = json!({ "kind": kind, "apiVersion": api_version, "metadata": metadata });
         // A Table has a row for a bookmark as for any object.
         let EventShape::Table(maker) = &self.shape else {
             return line("BOOKMARK", object.to_string().as_bytes());
         };
-        let meta = TableMeta {
-            resource_version: revision.to_owned(),
-            ..TableMeta::default()
-        };
         let first = !std::mem::replace(&mut self.columns_sent, true);
-        let table = maker.table(std::iter::once(&object), &meta, first, now());
+        let table = one_row(maker, &object, first, now());
         line("BOOKMARK", table.to_string().as_bytes())
     }
+}
+
+/// Builds a Table with the row of one object, and the resource version of the object.
+pub(crate) fn one_row(
+    maker: &TableMaker,
+    object: &Value,
+    with_columns: bool,
+    now: Timestamp,
+) -> Value {
+    let version = object["metadata"]["resourceVersion"].as_str();
+    let meta = TableMeta {
+        resource_version: version.unwrap_or_default().to_owned(),
+        ..TableMeta::default()
+    };
+    maker.table(std::iter::once(object), &meta, with_columns, now)
 }
 
 fn bookmark_metadata(revision: &str, initial_events_end: bool) -> Value {
@@ -187,7 +173,6 @@ fn bookmark_metadata(revision: &str, initial_events_end: bool) -> Value {
     metadata
 }
 
-/// Builds the line of an event, with its newline.
 fn line(kind: &str, body: &[u8]) -> Bytes {
     let mut line = BytesMut::with_capacity(body.len() + kind.len() + 24);
     line.put_slice(b"{\"type\":\"");

@@ -1,10 +1,8 @@
 //! Driver: damages a body in transit as a fault demands: small pieces, delays, or an early end.
 
-use std::pin::Pin;
-
 use bytes::{Buf, Bytes};
 use futures::stream;
-use http_body::Body;
+use http_body_util::BodyExt as _;
 use tokio::time::sleep;
 
 use crate::faults::Chop;
@@ -49,9 +47,7 @@ impl FaultyBody {
             return Some(Err(BodyError));
         }
         while !self.rest.has_remaining() {
-            let frame =
-                std::future::poll_fn(|context| Pin::new(&mut self.body).poll_frame(context));
-            match frame.await? {
+            match self.body.frame().await? {
                 Ok(frame) => self.rest = frame.into_data().unwrap_or_default(),
                 Err(error) => return Some(Err(error)),
             }

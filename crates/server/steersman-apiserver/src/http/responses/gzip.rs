@@ -1,6 +1,5 @@
 //! Machine: compresses answers for clients that accept gzip.
 
-use std::fmt;
 use std::io::Write as _;
 
 use bytes::buf::Writer;
@@ -18,7 +17,6 @@ pub(crate) fn is_accepted(header: Option<&str>) -> bool {
     header.split(',').any(|word| word.trim() == "gzip")
 }
 
-/// A gzip member that is written piece by piece.
 pub(crate) struct Gzip {
     encoder: GzEncoder<Writer<BytesMut>>,
 }
@@ -37,16 +35,9 @@ impl Gzip {
         self.encoder.get_mut().get_mut().split().freeze()
     }
 
-    /// Returns the rest of the compressed data.
     pub(crate) fn finish(self) -> Bytes {
         let finished = self.encoder.finish().map(Writer::into_inner);
         finished.unwrap_or_default().freeze()
-    }
-}
-
-impl fmt::Debug for Gzip {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Gzip").finish_non_exhaustive()
     }
 }
 

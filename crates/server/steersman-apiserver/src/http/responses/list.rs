@@ -12,7 +12,6 @@ const PIECE: usize = 64 * 1024;
 pub(crate) struct ListBody {
     /// Everything before the first item.
     pub(crate) head: Bytes,
-    /// The encoded items of the list.
     pub(crate) items: ListItems,
     /// Everything after the last item.
     pub(crate) tail: Bytes,
@@ -21,16 +20,16 @@ pub(crate) struct ListBody {
 /// The items of a list, which keep the bytes in which they are stored.
 #[derive(Debug)]
 pub(crate) enum ListItems {
-    /// JSON with kind and apiVersion, as in lists of custom resources.
-    Typed(std::vec::IntoIter<VersionedObject>),
-    /// JSON without kind and apiVersion.
-    Untyped(std::vec::IntoIter<VersionedObject>),
+    /// JSON, in lists of custom resources with kind and apiVersion.
+    Objects {
+        with_type: bool,
+        items: std::vec::IntoIter<VersionedObject>,
+    },
     /// Protobuf messages, each a field with this number.
     Messages(u32, std::vec::IntoIter<Bytes>),
 }
 
 impl ListBody {
-    /// Returns the length of the whole list in bytes.
     pub(crate) fn length(&self) -> u64 {
         (self.head.len() + self.items.length() + self.tail.len()) as u64
     }
@@ -47,7 +46,6 @@ impl ListBody {
         piece.into()
     }
 
-    /// Returns the whole list.
     pub(crate) fn collect(mut self) -> Bytes {
         let mut all = Vec::new();
         loop {
@@ -63,17 +61,14 @@ impl ListBody {
 impl ListItems {
     /// Returns the length of all items in bytes, with everything between them.
     fn length(&self) -> usize {
-        let commas = |count: usize| count.saturating_sub(1);
         match self {
-            Self::Typed(items) => {
+            Self::Objects { with_type, items } => {
                 let items = items.as_slice();
-                let lengths = items.iter().map(|item| item.bytes().len());
-                lengths.sum::<usize>() + commas(items.len())
-            }
-            Self::Untyped(items) => {
-                let items = items.as_slice();
-                let lengths = items.iter().map(|item| item.bytes_after_type().len() + 1);
-                lengths.sum::<usize>() + commas(items.len())
+                let lengths = items.iter().map(|item| {
+                    let (brace, rest) = text(item, *with_type);
+                    brace.len() + rest.len()
+                });
+                lengths.sum::<usize>() + items.len().saturating_sub(1)
             }
             Self::Messages(number, items) => {
                 let lengths = items.as_slice().iter().map(Bytes::len);
@@ -86,21 +81,17 @@ impl ListItems {
 
     /// Appends the next item; returns `false` if there is none.
     fn append_next(&mut self, out: &mut Vec<u8>) -> bool {
-        let is_last = match self {
-            Self::Typed(items) => {
+        match self {
+            Self::Objects { with_type, items } => {
                 let Some(item) = items.next() else {
                     return false;
                 };
-                out.extend_from_slice(&item.bytes());
-                items.as_slice().is_empty()
-            }
-            Self::Untyped(items) => {
-                let Some(item) = items.next() else {
-                    return false;
-                };
-                out.push(b'{');
-                out.extend_from_slice(&item.bytes_after_type());
-                items.as_slice().is_empty()
+                let (brace, rest) = text(&item, *with_type);
+                out.extend_from_slice(brace);
+                out.extend_from_slice(&rest);
+                if !items.as_slice().is_empty() {
+                    out.push(b',');
+                }
             }
             Self::Messages(number, items) => {
                 let Some(item) = items.next() else {
@@ -108,12 +99,16 @@ impl ListItems {
                 };
                 append_field_head(*number, item.len(), out);
                 out.extend_from_slice(&item);
-                return true;
             }
-        };
-        if !is_last {
-            out.push(b',');
         }
         true
+    }
+}
+
+/// Returns the two parts of an object's JSON. Without its type the object begins with a brace of its own.
+fn text(object: &VersionedObject, with_type: bool) -> (&'static [u8], Bytes) {
+    match with_type {
+        true => (b"", object.bytes()),
+        false => (b"{", object.bytes_after_type()),
     }
 }

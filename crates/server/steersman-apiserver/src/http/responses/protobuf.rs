@@ -15,9 +15,7 @@ use steersman_tables::{MetaVersion, partial_text};
 
 use crate::http::responses::list::{ListBody, ListItems};
 
-/// The content type of objects and lists.
 pub(crate) const PROTOBUF: &str = steersman_protobuf::MEDIA_TYPE;
-/// The content type of watches.
 pub(crate) const PROTOBUF_WATCH: &str = "application/vnd.kubernetes.protobuf;stream=watch";
 
 /// The message of an object's metadata alone.
@@ -37,7 +35,6 @@ pub(crate) fn document(document: &Value) -> Result<Bytes, Status> {
     }
 }
 
-/// Encodes a Status.
 pub(crate) fn status(status: &Status) -> Result<Bytes, Status> {
     document(&serde_json::to_value(status).unwrap_or_default())
 }
@@ -49,13 +46,11 @@ fn metadata_message(object: &VersionedObject, version: MetaVersion) -> Result<Ve
     Ok(encoded.map_err(not_encodable)?.raw)
 }
 
-/// Encodes the metadata of an object as a PartialObjectMetadata.
 pub(crate) fn metadata(object: &VersionedObject, version: MetaVersion) -> Result<Bytes, Status> {
     let raw = metadata_message(object, version)?;
     Ok(seal(version.api_version(), PARTIAL.0, &raw).into())
 }
 
-/// Returns the frame of a watch event with an object.
 pub(crate) fn event(object: &VersionedObject, made: ChangeType) -> Result<Bytes, Status> {
     let form = form(object)?;
     let shared = form.event(made);
@@ -77,7 +72,6 @@ pub(crate) fn bookmark(
     Ok(frame("BOOKMARK", &seal(api_version, kind, &raw)).into())
 }
 
-/// Returns the frame of an error.
 pub(crate) fn error(why: &Status) -> Bytes {
     // A Status of the server has no member that cannot be encoded; a client takes an empty one as an
     // unknown error.
@@ -85,28 +79,15 @@ pub(crate) fn error(why: &Status) -> Bytes {
     frame("ERROR", &bytes).into()
 }
 
-/// The part of its objects that a list contains.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum ListPart {
-    /// The whole objects.
-    Whole,
-    /// The metadata of the objects.
-    Metadata(MetaVersion),
-}
-
 /// A list in protobuf that is not encoded yet. Encoding needs no lock of the registry.
 #[derive(Debug)]
 pub(crate) struct UnencodedList {
-    /// The list's `apiVersion`.
     pub(crate) api_version: String,
-    /// The list's `kind`.
     pub(crate) kind: String,
-    /// The list's metadata.
     pub(crate) metadata: Value,
-    /// The objects of the list.
     pub(crate) items: Vec<VersionedObject>,
-    /// The part of the objects.
-    pub(crate) part: ListPart,
+    /// The version of a list of the metadata of the objects; `None` for whole objects.
+    pub(crate) metadata_version: Option<MetaVersion>,
 }
 
 impl UnencodedList {
@@ -120,13 +101,13 @@ impl UnencodedList {
             encoded.map_err(not_encodable)
         });
         let list_meta = list_meta.transpose()?.unwrap_or_default().raw;
-        let encoded = self.items.iter().map(|item| match self.part {
-            ListPart::Whole => Ok(form(item)?.message.clone()),
-            ListPart::Metadata(version) => metadata_message(item, version).map(Bytes::from),
+        let encoded = self.items.iter().map(|item| match self.metadata_version {
+            None => Ok(form(item)?.message.clone()),
+            Some(version) => metadata_message(item, version).map(Bytes::from),
         });
         let items: Vec<Bytes> = encoded.collect::<Result<_, _>>()?;
         // A list of `meta.k8s.io/v1beta1` has its metadata after its items.
-        let is_reversed = matches!(self.part, ListPart::Metadata(MetaVersion::V1Beta1));
+        let is_reversed = self.metadata_version == Some(MetaVersion::V1Beta1);
         let (meta_field, item_field) = if is_reversed { (2, 1) } else { (1, 2) };
         let field = |number, length| field_head_length(number, length) + length;
         let lengths = items.iter().map(|item| field(item_field, item.len()));

@@ -9,20 +9,15 @@ use crate::http::requests::negotiate::Format;
 use crate::http::responses::list::ListBody;
 use crate::http::responses::protobuf::{self, PROTOBUF, UnencodedList};
 
-/// The content type of JSON.
 pub(crate) const JSON: &str = "application/json";
-/// The content type of YAML.
 pub(crate) const YAML: &str = "application/yaml";
-/// The content type of text.
 pub(crate) const TEXT: &str = "text/plain; charset=utf-8";
 
 /// `Cache-Control` of answers that clients must not keep.
 const NO_CACHE: &str = "no-cache, private";
 
-/// An answer.
 #[derive(Debug)]
 pub(crate) struct Reply {
-    /// HTTP status code.
     pub(crate) code: u16,
     /// Content type; empty for none.
     pub(crate) content_type: &'static str,
@@ -32,44 +27,33 @@ pub(crate) struct Reply {
     pub(crate) retry_after: u32,
     /// `ETag`, with its quotes.
     pub(crate) etag: Option<String>,
-    /// The value of the header `Cache-Control`.
     pub(crate) cache_control: &'static str,
     /// The name of the created object, for the log of requests.
     pub(crate) created: Option<String>,
-    /// The body of the answer.
     pub(crate) body: ReplyBody,
 }
 
-/// The body of an answer.
 #[derive(Debug)]
 pub(crate) enum ReplyBody {
-    /// A complete body.
     Whole(Bytes),
-    /// A list.
     List(ListBody),
     /// An object, in JSON or protobuf, that may not be encoded yet.
     UnencodedObject(VersionedObject),
     /// A list in protobuf that is not encoded yet.
     UnencodedList(Box<UnencodedList>),
-    /// A watch that was opened.
     Watch(Box<WatchBody>),
 }
 
 /// An opened watch and the encoder of its events.
 #[derive(Debug)]
 pub(crate) struct WatchBody {
-    /// The position of the watch.
     pub(crate) cursor: WatchCursor,
-    /// The encoder of the events of the watch.
     pub(crate) encoder: crate::http::responses::events::EventEncoder,
-    /// `timeoutSeconds`, if given.
     pub(crate) timeout_seconds: Option<u64>,
-    /// Whether bookmarks may be sent.
     pub(crate) bookmarks: bool,
 }
 
 impl Reply {
-    /// Creates an answer with a body of some content type.
     pub(crate) fn new(code: u16, content_type: &'static str, body: impl Into<Bytes>) -> Self {
         Self::of(code, content_type, ReplyBody::Whole(body.into()))
     }
@@ -88,12 +72,10 @@ impl Reply {
         }
     }
 
-    /// Creates an answer of plain text.
     pub(crate) fn text(code: u16, text: &'static str) -> Self {
         Self::new(code, TEXT, Bytes::from_static(text.as_bytes()))
     }
 
-    /// Creates the answer to a path that nothing serves.
     pub(crate) fn page_not_found() -> Self {
         Self::text(404, "404 page not found\n")
     }

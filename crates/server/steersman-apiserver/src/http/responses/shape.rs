@@ -10,8 +10,9 @@ use steersman_tables::{IncludeObject, MetaVersion, TableMaker, TableMeta, partia
 
 use crate::http::requests::negotiate::{Format, Media, ResponseShape};
 use crate::http::requests::query::Query;
+use crate::http::responses::events::one_row;
 use crate::http::responses::list::{ListBody, ListItems};
-use crate::http::responses::protobuf::{self, ListPart, PROTOBUF, UnencodedList};
+use crate::http::responses::protobuf::{self, PROTOBUF, UnencodedList};
 use crate::http::responses::reply::{JSON, Reply, ReplyBody};
 
 /// Makes replies in the requested shape; ages in them are counted from one time.
@@ -20,18 +21,14 @@ use crate::http::responses::reply::{JSON, Reply, ReplyBody};
 /// written, after the request was carried out.
 #[derive(Debug, Clone)]
 pub(crate) struct ReplyMaker {
-    /// The negotiated media type.
     pub(crate) media: Media,
     /// The part of each object in a Table's rows, or the refusal of the parameter.
     include: Result<IncludeObject, Box<Status>>,
-    /// Whether JSON is indented.
     pub(crate) pretty: bool,
-    /// The current wall time.
     pub(crate) now: Timestamp,
 }
 
 impl ReplyMaker {
-    /// Creates the maker, with its options from the query.
     pub(crate) fn new(media: Media, query: &Query, user_agent: &str, now: Timestamp) -> Self {
         let include = match media.shape {
             ResponseShape::Table(_) => query.include_object().map_err(Box::new),
@@ -47,7 +44,6 @@ impl ReplyMaker {
         }
     }
 
-    /// Returns the part of each object in a Table's rows.
     pub(crate) fn include(&self) -> Result<IncludeObject, Status> {
         self.include.clone().map_err(|status| *status)
     }
@@ -80,7 +76,6 @@ impl ReplyMaker {
         Err(Status::failure(406, "NotAcceptable", message))
     }
 
-    /// Builds the answer with the object that a write left.
     pub(crate) fn written(
         &self,
         resource: &Resource,
@@ -90,7 +85,6 @@ impl ReplyMaker {
         self.object(code, resource, &written.object)
     }
 
-    /// Builds the answer with one object.
     pub(crate) fn object(
         &self,
         code: u16,
@@ -116,18 +110,13 @@ impl ReplyMaker {
             ResponseShape::Whole => return Ok(self.rewritten(code, object.bytes())),
             ResponseShape::Table(version) => {
                 let value = object.look();
-                let revision = value["metadata"]["resourceVersion"].as_str();
-                let meta = TableMeta {
-                    resource_version: revision.unwrap_or_default().to_owned(),
-                    ..TableMeta::default()
-                };
                 let is_scale = resource.built_in && value["kind"] == "Scale";
                 let maker = if is_scale {
                     TableMaker::of_scale(version, include)
                 } else {
                     TableMaker::new(resource, version, include)
                 };
-                maker.table(std::iter::once(value), &meta, true, self.now)
+                one_row(&maker, &value, true, self.now)
             }
             ResponseShape::Partial(version) | ResponseShape::PartialList(version) => {
                 metadata_alone(object, version)
@@ -136,7 +125,6 @@ impl ReplyMaker {
         Ok(self.value(code, &value))
     }
 
-    /// Builds the answer with a page of a list.
     pub(crate) fn page(&self, resource: &Resource, page: StoredPage) -> Result<Reply, Status> {
         let include = self.include()?;
         self.check(resource, true)?;
@@ -171,7 +159,7 @@ impl ReplyMaker {
                     kind: "PartialObjectMetadataList".to_owned(),
                     metadata: list_metadata(&page, false),
                     items: page.items,
-                    part: ListPart::Metadata(version),
+                    metadata_version: Some(version),
                 }
             }
             ResponseShape::Whole | ResponseShape::Table(_) => UnencodedList {
@@ -179,7 +167,7 @@ impl ReplyMaker {
                 kind: resource.list_kind.clone(),
                 metadata: whole_list_metadata(&page, false),
                 items: page.items,
-                part: ListPart::Whole,
+                metadata_version: None,
             },
         };
         Reply::of(200, PROTOBUF, ReplyBody::UnencodedList(Box::new(list)))
@@ -192,13 +180,11 @@ impl ReplyMaker {
             Value::from(resource.api_version()),
             whole_list_metadata(&page, !resource.built_in),
         );
-        let items = page.items.into_iter();
         let list = ListBody {
             head: head.into(),
-            items: if resource.built_in {
-                ListItems::Untyped(items)
-            } else {
-                ListItems::Typed(items)
+            items: ListItems::Objects {
+                with_type: !resource.built_in,
+                items: page.items.into_iter(),
             },
             tail: Bytes::from_static(b"]}\n"),
         };
@@ -257,7 +243,6 @@ fn whole_list_metadata(page: &StoredPage, always_continue: bool) -> Value {
     metadata
 }
 
-/// Returns the metadata of an object as a PartialObjectMetadata.
 fn metadata_alone(object: &VersionedObject, version: MetaVersion) -> Value {
     // The text was serialised from a value, so it parses.
     let metadata: Value = serde_json::from_str(object.metadata()).unwrap_or_default();

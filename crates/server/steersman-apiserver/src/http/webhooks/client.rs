@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::error::Error;
-use std::fmt::{self, Display};
+use std::fmt::Display;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -21,13 +21,11 @@ use crate::http::webhooks::connections::{IdleConnections, Peer, connect};
 /// The answer of a webhook: HTTP status and body, or the reason why there is none.
 type Exchanged = Result<(u16, Bytes), String>;
 
-/// A webhook that runs in this process.
 type InProcess = Arc<dyn Fn(Request<Full<Bytes>>) -> BoxFuture<'static, Exchanged> + Send + Sync>;
 
 /// Returns the address of a Service without a route.
 pub(crate) type Resolve<'a> = &'a (dyn Fn(&str, &str, u16) -> Result<(String, u16), String> + Sync);
 
-/// The target of calls to a Service.
 #[derive(Clone)]
 enum WebhookRoute {
     Url(String),
@@ -45,14 +43,11 @@ pub(crate) struct Webhooks {
 }
 
 impl Webhooks {
-    /// Routes a port of a Service to a URL.
     pub(crate) fn route(&self, host: String, port: u16, url: String) {
-        self.routes
-            .lock()
-            .insert((host, Some(port)), WebhookRoute::Url(url));
+        let route = WebhookRoute::Url(url);
+        self.routes.lock().insert((host, Some(port)), route);
     }
 
-    /// Routes all ports of a Service to a service in this process.
     pub(crate) fn route_in_process<S, B>(&self, host: String, service: S)
     where
         S: tower::Service<Request<Full<Bytes>>, Response = Response<B>>,
@@ -71,9 +66,8 @@ impl Webhooks {
                 gather(response).await
             })
         });
-        self.routes
-            .lock()
-            .insert((host, None), WebhookRoute::InProcess(ask));
+        let route = WebhookRoute::InProcess(ask);
+        self.routes.lock().insert((host, None), route);
     }
 
     /// Makes all calls concurrently, and returns their answers by key.
@@ -119,34 +113,29 @@ impl Webhooks {
             let exact = routes.get(&(host.clone(), Some(port)));
             exact.or_else(|| routes.get(&(host.clone(), None))).cloned()
         };
-        match route {
-            Some(WebhookRoute::InProcess(ask)) => return ask(post(target)?).await,
-            Some(WebhookRoute::Url(url)) => {
+        let (address, name, also) = match (route, &call.endpoint) {
+            (Some(WebhookRoute::InProcess(ask)), _) => return ask(post(target)?).await,
+            (Some(WebhookRoute::Url(url)), _) => {
                 let base: Uri = url.parse().map_err(|_| "invalid URL".to_owned())?;
                 let address = authority(&base)?;
                 // The certificate may be for the address or, as in a cluster, for the Service.
-                let peer = Peer {
-                    name: address.0.clone(),
-                    also: Some(host.clone()),
-                    address,
-                    ca: call.ca.clone(),
-                };
-                return self.over_https(peer, || post(target.clone())).await;
+                let name = address.0.clone();
+                (address, name, Some(host.clone()))
             }
-            None => {}
-        }
-        let address = match &call.endpoint {
-            WebhookAddress::Url(_) => (host.clone(), port),
-            WebhookAddress::Service {
-                namespace,
-                name,
-                port,
-                ..
-            } => resolve(namespace, name, *port)?,
+            (None, WebhookAddress::Url(_)) => ((host.clone(), port), host.clone(), None),
+            (
+                None,
+                WebhookAddress::Service {
+                    namespace,
+                    name,
+                    port,
+                    ..
+                },
+            ) => (resolve(namespace, name, *port)?, host.clone(), None),
         };
         let peer = Peer {
-            name: host.clone(),
-            also: None,
+            name,
+            also,
             address,
             ca: call.ca.clone(),
         };
@@ -171,12 +160,6 @@ impl Webhooks {
         let gathered = new.exchange(request()?, gather).await??;
         self.idle.keep(peer, new);
         Ok(gathered)
-    }
-}
-
-impl fmt::Debug for Webhooks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Webhooks").finish_non_exhaustive()
     }
 }
 

@@ -26,17 +26,14 @@ use crate::http::webhooks::trust::Trust;
 /// gets another connection.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Peer {
-    /// The host and the port to connect to.
     pub(crate) address: (String, u16),
     /// The name in the certificate.
     pub(crate) name: String,
     /// A second name that the certificate may have instead.
     pub(crate) also: Option<String>,
-    /// The authorities, in PEM.
     pub(crate) ca: Bytes,
 }
 
-/// Connections without a request in progress.
 #[derive(Default)]
 pub(crate) struct IdleConnections {
     pool: Arc<Mutex<IdlePool>>,
@@ -118,7 +115,6 @@ impl IdlePool {
     }
 }
 
-/// Closes connections as they expire, until there are none.
 async fn sweep(pool: Arc<Mutex<IdlePool>>) {
     let mut next = Some(Instant::now() + IDLE_TIME);
     while let Some(expiry) = next {
@@ -133,10 +129,7 @@ async fn sweep(pool: Arc<Mutex<IdlePool>>) {
 /// The problem, worded as by Go.
 pub(crate) async fn connect(peer: &Peer) -> Result<Connection, String> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut trust = Trust::of(&peer.ca, Arc::clone(&provider))?;
-    if let Some(also) = &peer.also {
-        trust = trust.or_for(also);
-    }
+    let trust = Trust::of(&peer.ca, peer.also.clone(), Arc::clone(&provider))?;
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?

@@ -2,8 +2,6 @@
 
 mod names;
 
-use std::error::Error as StdError;
-use std::fmt::{self, Display};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -26,24 +24,26 @@ use crate::tls::{KeyPurpose, Pool, parse};
 #[derive(Debug)]
 pub(crate) struct Trust {
     given: Vec<CertificateDer<'static>>,
-    /// A second accepted host name.
     also: Option<String>,
     provider: Arc<CryptoProvider>,
 }
 
-/// Go's message about a refused certificate.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 struct Refused(String);
 
-// === impl Trust ===
-
 impl Trust {
-    /// Trusts the certificates of a bundle in PEM, or none if it is empty. Blocks that are no
+    /// Trusts the certificates of a bundle in PEM, or none if it is empty, for the host of a call
+    /// and for a second host. Blocks that are no
     /// certificates are ignored.
     ///
     /// # Errors
     /// Fails with Go's message if a bundle that is not empty holds no certificate.
-    pub(crate) fn of(bundle: &[u8], provider: Arc<CryptoProvider>) -> Result<Self, String> {
+    pub(crate) fn of(
+        bundle: &[u8],
+        also: Option<String>,
+        provider: Arc<CryptoProvider>,
+    ) -> Result<Self, String> {
         let all = CertificateDer::pem_slice_iter(bundle).flatten();
         let given: Vec<_> = all.filter(|one| parse(one).is_some()).collect();
         if given.is_empty() && !bundle.is_empty() {
@@ -52,15 +52,9 @@ impl Trust {
         }
         Ok(Self {
             given,
-            also: None,
+            also,
             provider,
         })
-    }
-
-    /// Also accepts a certificate for this host.
-    pub(crate) fn or_for(mut self, host: &str) -> Self {
-        self.also = Some(host.to_owned());
-        self
     }
 
     fn check(
@@ -157,16 +151,6 @@ impl ServerCertVerifier for Trust {
         known.supported_schemes()
     }
 }
-
-// === impl Refused ===
-
-impl Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl StdError for Refused {}
 
 fn refused(why: String) -> Error {
     CertificateError::Other(OtherError(Arc::new(Refused(why)))).into()

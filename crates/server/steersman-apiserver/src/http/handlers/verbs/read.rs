@@ -34,7 +34,6 @@ impl ObjectCall<'_> {
         self.maker.page(resource, page)
     }
 
-    /// Starts a watch of the objects of a resource, or of one object.
     pub(super) fn watch(&self, registry: &Registry) -> Result<Reply, Status> {
         let (call, resource) = (self.call, self.target.resource);
         let mut options = call.query.watch_options()?;

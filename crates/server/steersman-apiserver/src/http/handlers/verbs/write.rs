@@ -13,7 +13,7 @@ use super::{ObjectCall, RequestBody};
 use crate::http::requests::call::ResourceCall;
 use crate::http::requests::decode;
 use crate::http::requests::ignored_fields::IgnoredFields;
-use crate::http::requests::negotiate::{self, BodyFormat};
+use crate::http::requests::negotiate::{self, Format};
 use crate::http::responses::reply::Reply;
 
 impl ObjectCall<'_> {
@@ -47,7 +47,6 @@ impl ObjectCall<'_> {
         Ok(reply)
     }
 
-    /// Replaces an object by the one of a body.
     pub(super) fn update(&self, registry: &mut Registry, body: &[u8]) -> Result<Reply, Status> {
         let options = self.call.write_options();
         let (object, sent) = self.object_body("UpdateOptions", &options, body)?;
@@ -56,7 +55,6 @@ impl ObjectCall<'_> {
             .written(self.target.resource, &sent.settle(registry, updated)?)
     }
 
-    /// Patches or applies an object.
     pub(super) fn patch(
         &self,
         registry: &mut Registry,
@@ -70,7 +68,6 @@ impl ObjectCall<'_> {
         )
     }
 
-    /// Deletes an object.
     pub(super) fn delete(&self, registry: &mut Registry, body: &[u8]) -> Result<Reply, Status> {
         let options = delete_options(self.call, body)?;
         let (code, object) = match registry.delete(self.target, &options, self.now)? {
@@ -87,7 +84,6 @@ impl ObjectCall<'_> {
         self.maker.object(code, self.target.resource, &object)
     }
 
-    /// Deletes the objects that the query selects.
     pub(super) fn delete_collection(
         &self,
         registry: &mut Registry,
@@ -113,7 +109,7 @@ impl ObjectCall<'_> {
         let scale = self.target.subresource == Subresource::Scale;
         let kind = if scale { "Scale" } else { &resource.kind };
         let custom = !resource.built_in && !scale;
-        if custom && format == BodyFormat::Protobuf {
+        if custom && format == Format::Protobuf {
             return Err(decode::no_message(body, kind));
         }
         let object = decode::object(body, format, kind)?;
@@ -129,7 +125,7 @@ impl ObjectCall<'_> {
 
 fn delete_options(call: &ResourceCall<'_>, body: &[u8]) -> Result<DeleteOptions, Status> {
     let format = if body.is_empty() {
-        BodyFormat::Json
+        Format::Json
     } else {
         negotiate::body(Some(call.content_type))?
     };

@@ -168,15 +168,15 @@ fn only_some_paths_have_aggregated_discovery() {
 
 #[test]
 fn bodies_are_json_yaml_or_protobuf() {
-    assert_eq!(body(None).unwrap(), BodyFormat::Json);
+    assert_eq!(body(None).unwrap(), Format::Json);
     assert_eq!(
         body(Some("Application/JSON; charset=utf-8")).unwrap(),
-        BodyFormat::Json
+        Format::Json
     );
-    assert_eq!(body(Some("application/yaml")).unwrap(), BodyFormat::Yaml);
+    assert_eq!(body(Some("application/yaml")).unwrap(), Format::Yaml);
     assert_eq!(
         body(Some("application/vnd.kubernetes.protobuf")).unwrap(),
-        BodyFormat::Protobuf
+        Format::Protobuf
     );
     let refused = body(Some("application/cbor")).unwrap_err();
     assert_eq!(refused.code, 415);

@@ -79,7 +79,7 @@ fn verify(bundle: &str, shown: &[&Made], name: &str) -> Option<String> {
 
 fn verify_in(year: u64, bundle: &str, shown: &[&Made], name: &str) -> Option<String> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let trust = match Trust::of(bundle.as_bytes(), provider) {
+    let trust = match Trust::of(bundle.as_bytes(), None, provider) {
         Ok(trust) => trust,
         Err(why) => return Some(why),
     };
