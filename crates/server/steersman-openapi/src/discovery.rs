@@ -132,7 +132,6 @@ pub fn aggregated(resources: &[Arc<Resource>], core: bool, version: DiscoveryVer
     })
 }
 
-/// Returns the `apiVersion` of the aggregated documents.
 fn aggregated_api_version(version: DiscoveryVersion) -> &'static str {
     match version {
         DiscoveryVersion::V2 => "apidiscovery.k8s.io/v2",
@@ -171,7 +170,6 @@ fn add_names(resource: &Resource, entry: &mut Value) {
     }
 }
 
-/// Returns the resources of one group version.
 pub(crate) fn of_version<'a>(
     resources: &'a [Arc<Resource>],
     group: &'a str,

@@ -12,7 +12,6 @@ use steersman_schema::resource::Resource;
 
 use crate::paths::{capital, group_name, reference};
 
-/// The package of the schemas of discovery.
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 const VERSION: &str = "io.k8s.apimachinery.pkg.version.Info";
 
@@ -23,7 +22,6 @@ struct Reading {
     tag: String,
     id: String,
     about: &'static str,
-    /// The schema component of the answer.
     schema: String,
 }
 
@@ -182,7 +180,6 @@ fn add_schema(component: &str, schemas: &mut Map<String, Value>) {
     }
 }
 
-/// Returns the component name of a schema.
 fn qualified(name: &str) -> String {
     if name == "Info" {
         VERSION.to_owned()
@@ -195,7 +192,6 @@ fn qualified(name: &str) -> String {
 /// schema, or `[]` and one of these for a list.
 type Field = (&'static str, &'static str);
 
-/// The schemas of discovery by name.
 const SCHEMAS: &[(&str, &[Field])] = &[
     (
         "APIGroup",

@@ -14,7 +14,6 @@ impl Members {
         self.0.insert(name, encoded);
     }
 
-    /// Returns whether there is a member of this name.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }

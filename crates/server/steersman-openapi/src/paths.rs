@@ -8,7 +8,6 @@ use steersman_schema::resource::Resource;
 
 use crate::discovery::{ListedSubresource, subresources};
 
-/// The schema components that operations refer to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Components<'a> {
     pub(crate) object: &'a str,
@@ -19,7 +18,6 @@ pub(crate) struct Components<'a> {
     pub(crate) event: &'a str,
 }
 
-/// An operation before serialisation.
 #[derive(Default)]
 struct Operation<'a> {
     /// The verb in its name, for instance `read`.
@@ -27,7 +25,6 @@ struct Operation<'a> {
     /// The noun in its name, for instance `NamespacedPodStatus`.
     of: String,
     action: &'a str,
-    /// Group, version and kind.
     kind: [&'a str; 3],
     parameters: Vec<Value>,
     body: Option<Value>,
@@ -303,7 +300,6 @@ impl Writer<'_> {
         item
     }
 
-    /// Returns the description of an operation.
     fn about(&self, operation: &Operation<'_>) -> String {
         let kind = &*self.resource.kind;
         let below = match self.subresource {
@@ -475,7 +471,6 @@ fn json_answer(component: &str) -> Value {
     content(&ANSWERS, component)
 }
 
-/// Returns a reference to a schema component.
 pub(crate) fn reference(component: &str) -> Value {
     json!({ "$ref": format!("#/components/schemas/{component}") })
 }

@@ -36,13 +36,11 @@ pub fn is_unknown(accept: Option<&str>) -> bool {
     })
 }
 
-/// The encoding of the paths and definitions of a document.
 struct Encoding {
     path: fn(&str, &Value) -> Vec<u8>,
     definition: fn(&str, &Value) -> Vec<u8>,
 }
 
-/// The paths and the definitions of a document.
 #[derive(Default)]
 struct Parts {
     paths: Members,

@@ -18,10 +18,8 @@ use crate::reduction;
 const PATCH: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
 const EVENT: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent";
 
-/// The title and the version in all documents.
 pub(crate) const INFO: (&str, &str) = ("Kubernetes", "v1.36.0");
 
-/// The edition of OpenAPI that schemas are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Edition {
     /// Custom schemas have only what v2 can express. The rest of the document is v3 and converted later.
@@ -188,7 +186,6 @@ fn document_path(group: &str, version: &str) -> String {
     }
 }
 
-/// Builds the schema of a watch event.
 fn event() -> Value {
     json!({
         "type": "object",
@@ -214,7 +211,6 @@ fn schema_name(resource: &Resource, kind: &str) -> String {
     parts.join(".")
 }
 
-/// Writes the schemas of a resource.
 struct SchemaWriter<'a> {
     resource: &'a Resource,
     descriptions: &'a Descriptions,

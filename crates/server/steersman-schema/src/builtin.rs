@@ -54,7 +54,6 @@ const ENABLED: &[(&str, &str)] = &[STORAGE_MIGRATION];
 /// The table of kinds, one line per kind; its header describes the format.
 const TABLE: &str = include_str!("builtin/kinds.txt");
 
-/// One line of the table.
 struct Row {
     group: &'static str,
     version: &'static str,

@@ -39,8 +39,9 @@ enum TypeForm<'a> {
         root: bool,
         open: bool,
     },
-    /// A value without a type.
-    Any { granular: bool },
+    Any {
+        granular: bool,
+    },
 }
 
 /// The shape of a value.

@@ -46,7 +46,6 @@ pub(crate) fn kube_apiserver(folder: &Path, port: u16, etcd: u16, more: &[String
     all
 }
 
-/// Returns an HTTP URL on loopback.
 pub(crate) fn http(port: u16) -> String {
     format!("http://127.0.0.1:{port}")
 }

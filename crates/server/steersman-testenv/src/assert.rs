@@ -60,11 +60,9 @@ impl std::error::Error for ConditionError {}
 /// Tests that must not depend on the number of intermediate steps wait for a state in this way.
 ///
 /// # Errors
-///
 /// [`ConditionError`] after [`PATIENCE`], even during a check.
 ///
 /// # Cancel safety
-///
 /// Cancel safe if `check` is: only the last description is kept between checks.
 pub async fn eventually<T, C, F>(what: &str, check: C) -> Result<T, ConditionError>
 where
@@ -77,11 +75,9 @@ where
 /// Waits like [`eventually`], with another time limit, in the time of the runtime's clock.
 ///
 /// # Errors
-///
 /// [`ConditionError`] after the time limit, even during a check.
 ///
 /// # Cancel safety
-///
 /// Same as [`eventually`].
 pub async fn eventually_within<T, C, F>(
     patience: Duration,
@@ -113,11 +109,9 @@ where
 /// A check that has not ended when the time is over is ignored.
 ///
 /// # Errors
-///
 /// [`ConditionError`] at the first check that returns `Err`, with its text and the time.
 ///
 /// # Cancel safety
-///
 /// Same as [`eventually`].
 pub async fn consistently<T, C, F>(
     lasting: Duration,
@@ -141,11 +135,9 @@ where
 /// [`eventually`].
 ///
 /// # Errors
-///
 /// [`ConditionError`] at the first check that returns `Ok`, with its value and the time.
 ///
 /// # Cancel safety
-///
 /// Same as [`eventually`].
 pub async fn never<T, C, F>(lasting: Duration, what: &str, check: C) -> Result<(), ConditionError>
 where

@@ -38,7 +38,6 @@ pub struct Assets {
     pub kube_apiserver: PathBuf,
 }
 
-/// The time limits and the output of the binaries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ProcessOptions {
     /// The time limit until each binary is ready. Default: 20 s, as in envtest.

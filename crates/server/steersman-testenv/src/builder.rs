@@ -92,12 +92,10 @@ impl TestEnvBuilder {
     /// Starts the server, installs the definitions, and waits until they are served.
     ///
     /// # Errors
-    ///
     /// If the configuration of the existing cluster cannot be read, a binary does not start, the
     /// server cannot listen, or a definition is missing, refused or not served within 10 s.
     ///
     /// # Cancel safety
-    ///
     /// Cancel safe: a server that was started stops.
     pub async fn start(self) -> Result<TestEnv, Error> {
         // Files first: an invalid path must not start a server.

@@ -67,12 +67,10 @@ impl TestEnv {
     /// port. Does not work on a paused clock.
     ///
     /// # Errors
-    ///
     /// If the configuration of the existing cluster cannot be read, a binary does not start, or the
     /// server cannot listen.
     ///
     /// # Cancel safety
-    ///
     /// Cancel safe: a server that was started stops.
     pub async fn start() -> Result<Self, Error> {
         Self::builder().start().await
@@ -81,11 +79,9 @@ impl TestEnv {
     /// Starts this embedded server over HTTPS. Does not work on a paused clock.
     ///
     /// # Errors
-    ///
     /// If the server cannot listen.
     ///
     /// # Cancel safety
-    ///
     /// Cancel safe: a server that was started stops.
     pub async fn https(server: ApiServer) -> Result<Self, Error> {
         Self::builder()
@@ -136,7 +132,6 @@ impl TestEnv {
     /// that of the environment. The client belongs to the runtime in which it is created.
     ///
     /// # Errors
-    ///
     /// If the configuration is invalid, for example because a certificate cannot be read.
     pub fn client(&self) -> Result<Client, kube_client::Error> {
         match self.config() {
@@ -174,12 +169,10 @@ impl TestEnv {
     /// [`TestEnvBuilder::crds_from`](crate::TestEnvBuilder::crds_from) at the start.
     ///
     /// # Errors
-    ///
     /// If there is no definition, a file is unreadable, or the server refuses a definition or does
     /// not serve it within 10 s.
     ///
     /// # Cancel safety
-    ///
     /// Cancel safe: some definitions may already be installed.
     pub async fn install_crds_from(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let found = definitions::collect(path.as_ref())?;
@@ -189,11 +182,9 @@ impl TestEnv {
     /// Installs definitions and waits until they are served; existing definitions are replaced.
     ///
     /// # Errors
-    ///
     /// If the server refuses a definition or does not serve it within 10 s.
     ///
     /// # Cancel safety
-    ///
     /// Cancel safe: some definitions may already be installed.
     pub async fn install_crds(&self, definitions: &[Value]) -> Result<(), Error> {
         definitions::install(&self.rest()?, definitions).await
@@ -214,7 +205,6 @@ impl TestEnv {
     /// references with `blockOwnerDeletion`.
     ///
     /// # Errors
-    ///
     /// If the server is not the embedded one ([`Error::NoRequestLog`]), or its log has dropped
     /// requests ([`Error::RequestsForgotten`]).
     pub fn rbac_needed(&self, name: &str) -> Result<String, Error> {
@@ -230,11 +220,9 @@ impl TestEnv {
     /// binaries. A drop does the same, but kills the binaries.
     ///
     /// # Errors
-    ///
     /// If an object on an existing cluster cannot be deleted.
     ///
     /// # Cancel safety
-    ///
     /// Cancel safe: the remaining steps are done as in a drop.
     pub async fn stop(self) -> Result<(), Error> {
         self.leftovers.remove().await?;
@@ -282,14 +270,12 @@ fn to_yaml(kubeconfig: &Kubeconfig) -> Option<String> {
 // === impl Leftovers ===
 
 impl Leftovers {
-    /// Adds an object to delete, by its path.
     pub(crate) fn add(&self, path: String) {
         if self.config.is_some() {
             self.paths.lock().push(path);
         }
     }
 
-    /// Removes an object that was already deleted.
     pub(crate) fn forget(&self, path: &str) {
         self.paths.lock().retain(|one| one != path);
     }

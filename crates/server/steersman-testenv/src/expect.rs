@@ -65,11 +65,9 @@ impl Expectation<'_> {
     /// Waits like [`eventually`](crate::eventually), with a report.
     ///
     /// # Errors
-    ///
     /// [`ConditionError`] after the time limit.
     ///
     /// # Cancel safety
-    ///
     /// Cancel safe if `check` is.
     pub async fn eventually<T, C, F>(self, check: C) -> Result<T, ConditionError>
     where
@@ -83,11 +81,9 @@ impl Expectation<'_> {
     /// Checks like [`consistently`](crate::consistently), with a report.
     ///
     /// # Errors
-    ///
     /// [`ConditionError`] at the first check that returns `Err`.
     ///
     /// # Cancel safety
-    ///
     /// Cancel safe if `check` is.
     pub async fn consistently<T, C, F>(
         self,
@@ -105,11 +101,9 @@ impl Expectation<'_> {
     /// Checks like [`never()`](crate::never), with a report.
     ///
     /// # Errors
-    ///
     /// [`ConditionError`] at the first check that returns `Ok`.
     ///
     /// # Cancel safety
-    ///
     /// Cancel safe if `check` is.
     pub async fn never<T, C, F>(self, lasting: Duration, check: C) -> Result<(), ConditionError>
     where
@@ -125,7 +119,6 @@ impl Expectation<'_> {
     /// the caller found instead.
     ///
     /// # Cancel safety
-    ///
     /// Cancel safe.
     pub async fn failed(self, seen: impl fmt::Display) -> ConditionError {
         let unmet = ConditionError::new(format!("{} did not come true; seen: {seen}", self.what));

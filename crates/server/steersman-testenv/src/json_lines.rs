@@ -9,7 +9,6 @@ use serde_json::{Map, Value};
 /// Reads a log with one flat JSON object per line.
 ///
 /// # Errors
-///
 /// The first line that is no JSON object, has a key twice, or has a nested object or a list, with the problem.
 pub fn json_lines(log: &str) -> Result<Vec<Map<String, Value>>, String> {
     let lines = log.lines().map(|line| match serde_json::from_str(line) {

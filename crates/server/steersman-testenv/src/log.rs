@@ -143,7 +143,6 @@ impl io::Write for ThreadLog {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Reconciling;
 
-/// Stored with the span of a running reconcile.
 struct SpanReconcile {
     controller: String,
     object: String,

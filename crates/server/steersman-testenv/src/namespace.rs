@@ -20,11 +20,9 @@ impl TestEnv {
     /// other servers end with the environment.
     ///
     /// # Errors
-    ///
     /// If the server refuses it, for example because of the prefix.
     ///
     /// # Cancel safety
-    ///
     /// Not cancel safe: the namespace may remain without being deleted at the end.
     pub async fn namespace(&self, prefix: &str) -> Result<TestNamespace, Error> {
         let body = json!({
@@ -46,11 +44,9 @@ impl TestEnv {
     /// controller.
     ///
     /// # Errors
-    ///
     /// If the server refuses.
     ///
     /// # Cancel safety
-    ///
     /// Cancel safe: the namespace may already be deleted.
     pub async fn delete_namespace(&self, namespace: TestNamespace) -> Result<(), Error> {
         let path = path(&namespace.name);

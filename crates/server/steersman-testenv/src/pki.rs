@@ -5,7 +5,6 @@ use rcgen::{
     KeyPair, KeyUsagePurpose,
 };
 
-/// The addresses and names of the server.
 const NAMES: [&str; 3] = ["127.0.0.1", "::1", "localhost"];
 
 /// Certificates and keys in PEM format, by purpose.
@@ -19,7 +18,6 @@ pub(crate) struct Pki {
     pub(crate) accounts: CertificatePair,
 }
 
-/// A certificate and its key.
 #[derive(Debug)]
 pub(crate) struct CertificatePair {
     pub(crate) certificate: String,

@@ -13,7 +13,6 @@ use crate::error::{Error, Tail};
 
 /// The interval between checks of a program's readiness or end.
 const INTERVAL: Duration = Duration::from_millis(50);
-/// The number of log lines in an error.
 const TAIL: usize = 20;
 
 /// A running program. Dropping it kills the program and its child processes (ENV-1).

@@ -21,7 +21,6 @@ const OWN_REVIEWS: [(&str, &str); 3] = [
 /// The subresources of Pods that a GET opens as a stream.
 const STREAMS: [&str; 3] = ["exec", "attach", "portforward"];
 
-/// A group, a version and a resource.
 type ObservedResource<'a> = (&'a str, &'a str, &'a str);
 
 impl RbacRules {
@@ -56,7 +55,6 @@ impl RbacRules {
         rules
     }
 
-    /// Adds the permissions that one request needs.
     fn allow_request(&mut self, record: &RequestRecord) {
         let (group, _, plural) = resource(record);
         let Some(verb) = record

@@ -34,7 +34,6 @@ const YAML_WORDS: [&str; 9] = ["true", "false", "yes", "no", "on", "off", "y", "
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RbacRules {
-    /// The verbs by group and resource.
     verbs: BTreeMap<(String, String), BTreeSet<String>>,
 }
 
@@ -50,7 +49,6 @@ struct RulesDocument {
     rules: Vec<RuleDocument>,
 }
 
-/// One rule of that document.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct RuleDocument {
@@ -65,7 +63,6 @@ impl RbacRules {
     /// Reads YAML with the one member `rules`. A rule for several groups or resources becomes one rule for each.
     ///
     /// # Errors
-    ///
     /// If the text is no valid YAML, or a rule has other members than `apiGroups`, `resources` and `verbs`, such as
     /// `resourceNames`.
     pub fn parse(text: &str) -> Result<Self, RbacSyntaxError> {

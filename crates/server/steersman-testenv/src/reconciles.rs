@@ -11,7 +11,6 @@ const KEPT: usize = 30;
 /// The name of the span in which a controller reconciles.
 pub(crate) const SPAN: &str = "reconcile";
 
-/// A reconcile that ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Reconcile {
     pub(crate) controller: String,
@@ -73,7 +72,6 @@ impl fmt::Display for Reconciles {
     }
 }
 
-/// Fields of a span or an event as text.
 #[derive(Debug, Default)]
 pub(crate) struct LogFields {
     pub(crate) controller: String,
@@ -106,7 +104,6 @@ impl LogFields {
         }
     }
 
-    /// Returns the message of an event with its error.
     pub(crate) fn problem(self) -> String {
         match self.error {
             Some(error) => format!("{}: {error}", self.message),

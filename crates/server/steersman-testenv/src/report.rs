@@ -8,9 +8,7 @@ use steersman_apiserver::faults::{RequestRecord, Verb};
 
 use crate::rest::AGENT;
 
-/// The number of requests in a report.
 const REQUESTS: usize = 15;
-/// The number of objects per kind in a report.
 const OBJECTS: usize = 10;
 /// The number of kinds in a report without named kinds.
 const KINDS: usize = 3;
@@ -59,7 +57,6 @@ pub(crate) fn requests(records: &[RequestRecord]) -> String {
     text
 }
 
-/// Formats the objects of a kind, one line each.
 pub(crate) fn objects(resource: &str, items: &[Value]) -> String {
     let mut text = format!("{resource}: {}\n", items.len());
     for item in items.iter().take(OBJECTS) {

@@ -59,7 +59,6 @@ impl Rest {
         }
     }
 
-    /// Returns the response as text.
     pub(crate) async fn text(&self, path: &str) -> Result<String, kube_client::Error> {
         let request = Request::get(path).body(Vec::new());
         let request = request.map_err(kube_client::Error::HttpError)?;
@@ -90,7 +89,6 @@ fn agent(name: &'static str) -> (HeaderName, HeaderValue) {
     (USER_AGENT, HeaderValue::from_static(name))
 }
 
-/// Returns whether the server refused with this status code.
 pub(crate) fn is(error: &kube_client::Error, code: u16) -> bool {
     matches!(error, kube_client::Error::Api(status) if status.code == code)
 }

@@ -32,7 +32,6 @@ const NONE: u64 = u64::MAX;
 /// ```
 ///
 /// # Panics
-///
 /// If a simulation panics, or the variable is not a range.
 pub fn live(usual: Range<u64>, again: &str, world: impl Fn(u64) + Sync) {
     let seeds = match env::var(SEEDS) {

@@ -55,7 +55,6 @@ struct UserGrant {
 enum GrantedRole {
     /// A role to create, with these rules.
     New(Value),
-    /// An existing ClusterRole.
     Existing(String),
 }
 
@@ -132,11 +131,9 @@ impl UserBuilder<'_> {
     /// Creates the roles and bindings, and returns the user.
     ///
     /// # Errors
-    ///
     /// If the server refuses a role or binding, or a name is not a valid header value.
     ///
     /// # Cancel safety
-    ///
     /// Cancel safe: some roles may already exist.
     pub async fn create(self) -> Result<User, Error> {
         let headers = impersonation(&self.name, &self.groups)?;
@@ -211,7 +208,6 @@ impl UserBuilder<'_> {
     }
 }
 
-/// Returns one rule for each API group of the resources.
 fn rules<V: Into<String>, R: AsRef<str>>(
     verbs: impl IntoIterator<Item = V>,
     resources: impl IntoIterator<Item = R>,
@@ -273,7 +269,6 @@ impl User {
     /// Creates a client of the user. The client belongs to the runtime in which it is created.
     ///
     /// # Errors
-    ///
     /// If the configuration is invalid, for example because a certificate cannot be read.
     pub fn client(&self) -> Result<Client, kube_client::Error> {
         match &self.access {

@@ -2,7 +2,6 @@
 
 use serde_json::{Map, Value, json};
 
-/// Converts the operations and the parameters of a path.
 pub(super) fn path(item: Value) -> Value {
     let Value::Object(item) = item else {
         return item;

@@ -16,11 +16,9 @@ enum Form {
     Flag,
     Integer,
     Double,
-    /// A list of texts.
     Texts,
     /// Any value, as YAML.
     Any,
-    /// A list of any values.
     AnyList,
 }
 

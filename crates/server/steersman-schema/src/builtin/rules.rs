@@ -8,7 +8,6 @@ use super::{Row, lines_by_version};
 /// The table of rules; its header describes the columns.
 const TABLE: &str = include_str!("rules.txt");
 
-/// The number of cells of a row.
 const CELLS: usize = 12;
 
 /// One row of the table.
@@ -41,7 +40,6 @@ pub fn rules() -> Vec<DefaultRule> {
 }
 
 impl DefaultRule {
-    /// Returns whether this is the row of that kind.
     pub(super) fn is_of(&self, row: &Row) -> bool {
         (self.group, self.version, self.kind) == (row.group, row.version, row.kind)
     }

@@ -16,7 +16,6 @@ use super::table::{self, Type, TypeNode};
 /// The type of the schemas of custom resources.
 const SCHEMA: &str = "apiextensions.v1.JSONSchemaProps";
 
-/// The findings of decoding one object.
 #[derive(Debug, Default)]
 struct ObjectDecoder {
     /// Paths of the members that the type does not have.
@@ -37,9 +36,7 @@ struct At<'a> {
 /// The segment of a path that leads from a value to a value inside.
 #[derive(Debug, Clone, Copy)]
 enum Segment<'a> {
-    /// To the field of a type.
     Field(&'static Type, &'a str),
-    /// To an element of a list.
     Index(usize),
     /// To the value under a key of a map.
     Key(&'a str),

@@ -19,7 +19,6 @@ static PACKED: &[u8] = include_bytes!("descriptions/descriptions.gz");
 /// The descriptions of all built-in types, which take about 0.8 MB.
 pub struct Descriptions {
     text: String,
-    /// The lines of each type.
     types: BTreeMap<String, Range<usize>>,
 }
 

@@ -19,10 +19,8 @@ use serde_json::Value;
 
 use super::{ListKind, ListPatch, Scalar};
 
-/// The generated table.
 pub(super) const TEXT: &str = include_str!("builtin.txt");
 
-/// A built-in struct.
 #[derive(Debug)]
 pub(super) struct Type {
     pub(super) name: &'static str,
@@ -111,12 +109,10 @@ impl ListKindBuf {
     }
 }
 
-/// Returns the type with this name.
 pub(super) fn named(name: &str) -> Option<&'static Type> {
     table().types.get(name)
 }
 
-/// Returns the type of a kind's objects.
 pub(super) fn kind(api_version: &str, kind: &str) -> Option<&'static Type> {
     let name = table().kinds.get(&(api_version, kind))?;
     named(name)
@@ -161,7 +157,6 @@ pub(super) fn read(text: &'static str) -> TypeTable {
     table
 }
 
-/// Parses the type of a field.
 fn node_of(text: &'static str) -> TypeNode {
     if let Some((list, items)) = text.strip_prefix('[').and_then(|t| t.split_once(']')) {
         let (kind, patch) = list_of(list);
@@ -190,7 +185,6 @@ fn node_of(text: &'static str) -> TypeNode {
     TypeNode::Scalar(scalar)
 }
 
-/// Parses the content of a list's brackets.
 fn list_of(text: &'static str) -> (ListKindBuf, ListPatch<'static>) {
     let (kind, patch) = match text.split_once('|') {
         Some((kind, patch)) => (kind, Some(patch)),

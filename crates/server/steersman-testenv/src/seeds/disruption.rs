@@ -35,7 +35,6 @@ impl Disruption {
     /// Disrupts a server. The failure stays after this call, for as long as the variant says.
     ///
     /// # Panics
-    ///
     /// If the server refuses the fault of [`Fault`](Self::Fault).
     pub fn inflict(&self, server: &ApiServer) {
         let faults = server.faults();

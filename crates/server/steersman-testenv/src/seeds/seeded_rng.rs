@@ -17,7 +17,6 @@ impl SeededRng {
     /// Draws a number from 0 to `end`, `end` excluded.
     ///
     /// # Panics
-    ///
     /// If `end` is 0.
     pub fn below(&mut self, end: u64) -> u64 {
         self.0.u64(..end)
@@ -26,7 +25,6 @@ impl SeededRng {
     /// Draws a position in a list of this length.
     ///
     /// # Panics
-    ///
     /// If `len` is 0.
     pub fn index(&mut self, len: usize) -> usize {
         self.0.usize(..len)
@@ -40,7 +38,6 @@ impl SeededRng {
     /// Draws one of these.
     ///
     /// # Panics
-    ///
     /// If there are none.
     pub fn pick<T: Clone>(&mut self, from: &[T]) -> T {
         from[self.index(from.len())].clone()
