@@ -40,11 +40,9 @@ pub fn core_versions() -> Value {
 
 /// Builds `/apis`.
 pub fn groups(resources: &[Arc<Resource>]) -> Value {
-    let groups: Vec<Value> = collect(resources)
-        .iter()
-        .filter(|group| !group.name.is_empty())
-        .map(group_fields)
-        .collect();
+    let groups = collect(resources);
+    let named = groups.iter().filter(|group| !group.name.is_empty());
+    let groups: Vec<Value> = named.map(group_fields).collect();
     json!({ "kind": "APIGroupList", "apiVersion": "v1", "groups": groups })
 }
 
@@ -182,15 +180,12 @@ pub(crate) fn of_version<'a>(
 
 /// Returns every served group version as `v1` or `group/version`, without repetition.
 pub(crate) fn group_versions(resources: &[Arc<Resource>]) -> Vec<(&str, &str)> {
-    collect(resources)
-        .into_iter()
-        .flat_map(|group| {
-            group
-                .versions
-                .into_iter()
-                .map(move |version| (group.name, version))
-        })
-        .collect()
+    let groups = collect(resources).into_iter();
+    let versions = groups.flat_map(|group| {
+        let versions = group.versions.into_iter();
+        versions.map(move |version| (group.name, version))
+    });
+    versions.collect()
 }
 
 /// Formats a group version as `v1` for the core group, or as `group/version`.

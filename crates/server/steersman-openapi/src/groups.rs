@@ -13,7 +13,8 @@ use steersman_schema::resource::Resource;
 use crate::paths::{capital, group_name, reference};
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
-const VERSION: &str = "io.k8s.apimachinery.pkg.version.Info";
+/// The schema of the version of the server, which has a package of its own.
+const VERSION: &str = "Info";
 
 /// An operation that reads a document of discovery.
 struct Reading {
@@ -22,7 +23,8 @@ struct Reading {
     tag: String,
     id: String,
     about: &'static str,
-    schema: String,
+    /// The name of the schema of the answer.
+    schema: &'static str,
 }
 
 /// Returns the paths of the documents below `/openapi/v3/`.
@@ -38,42 +40,28 @@ pub fn paths(resources: &[Arc<Resource>]) -> impl Iterator<Item = String> {
 /// Builds the document at one of the [`paths`].
 pub fn document(resources: &[Arc<Resource>], path: &str) -> Option<Value> {
     paths(resources).find(|known| known == path)?;
-    let meta = |kind: &str| format!("{META}.{kind}");
-    let reading = match path {
-        "api" => Reading {
-            path: "/api/".to_owned(),
-            tag: "core".to_owned(),
-            id: "getCoreAPIVersions".to_owned(),
-            about: "get available API versions",
-            schema: meta("APIVersions"),
-        },
-        "apis" => Reading {
-            path: "/apis/".to_owned(),
-            tag: "apis".to_owned(),
-            id: "getAPIVersions".to_owned(),
-            about: "get available API versions",
-            schema: meta("APIGroupList"),
-        },
-        "version" => Reading {
-            path: "/version/".to_owned(),
-            tag: "version".to_owned(),
-            id: "getCodeVersion".to_owned(),
-            about: "get the version information for this server",
-            schema: VERSION.to_owned(),
-        },
-        group => {
-            let name = group_name(group.strip_prefix("apis/")?);
-            Reading {
-                path: format!("/{group}/"),
-                id: format!("get{}APIGroup", capital(&name)),
-                tag: name,
-                about: "get information of a group",
-                schema: meta("APIGroup"),
-            }
+    let name = path.strip_prefix("apis/").map(group_name);
+    let name = name.unwrap_or_default();
+    let of_group = format!("get{}APIGroup", capital(&name));
+    let versions = "get available API versions";
+    let (tag, id, about, schema) = match path {
+        "api" => ("core", "getCoreAPIVersions", versions, "APIVersions"),
+        "apis" => ("apis", "getAPIVersions", versions, "APIGroupList"),
+        "version" => {
+            let about = "get the version information for this server";
+            ("version", "getCodeVersion", about, VERSION)
         }
+        _ => (&*name, &*of_group, "get information of a group", "APIGroup"),
+    };
+    let reading = Reading {
+        path: format!("/{path}/"),
+        tag: tag.to_owned(),
+        id: id.to_owned(),
+        about,
+        schema,
     };
     let mut schemas = Map::new();
-    add_schema(&reading.schema, &mut schemas);
+    add_schema(schema, &mut schemas);
     let mut paths = Map::new();
     paths.insert(reading.path.clone(), reading.item());
     Some(json!({
@@ -97,15 +85,15 @@ pub(crate) fn add_resources(
         tag: format!("{name}_{version}"),
         id: format!("get{}{}APIResources", capital(&name), capital(version)),
         about: "get available resources",
-        schema: format!("{META}.APIResourceList"),
+        schema: "APIResourceList",
     };
-    add_schema(&reading.schema, schemas);
+    add_schema(reading.schema, schemas);
     paths.insert(reading.path.clone(), reading.item());
 }
 
 impl Reading {
     fn item(&self) -> Value {
-        let schema = json!({ "schema": reference(&self.schema) });
+        let schema = json!({ "schema": reference(&qualified(self.schema)) });
         let media: &[&str] = if self.schema == VERSION {
             &["application/json"]
         } else {
@@ -131,15 +119,12 @@ impl Reading {
 }
 
 /// Adds a schema of discovery, and the schemas that it refers to.
-fn add_schema(component: &str, schemas: &mut Map<String, Value>) {
-    let Some((_, fields)) = SCHEMAS
-        .iter()
-        .find(|(name, _)| qualified(name) == component)
-    else {
+fn add_schema(name: &str, schemas: &mut Map<String, Value>) {
+    let Some((_, fields)) = SCHEMAS.iter().find(|(known, _)| *known == name) else {
         return;
     };
     let (mut properties, mut required, mut others) = (Map::new(), Vec::new(), Vec::new());
-    for (name, kind) in *fields {
+    for (field, kind) in *fields {
         let (kind, is_list) = match kind.strip_prefix("[]") {
             Some(kind) => (kind, true),
             None => (*kind, false),
@@ -147,7 +132,7 @@ fn add_schema(component: &str, schemas: &mut Map<String, Value>) {
         let mut schema = match kind {
             "string" | "boolean" => json!({ "type": kind }),
             other => {
-                others.push(qualified(other));
+                others.push(other);
                 reference(&qualified(other))
             }
         };
@@ -158,8 +143,8 @@ fn add_schema(component: &str, schemas: &mut Map<String, Value>) {
                 "x-kubernetes-list-type": "atomic",
             });
         }
-        let bare = name.trim_end_matches('!');
-        if bare != *name {
+        let bare = field.trim_end_matches('!');
+        if bare != *field {
             required.push(bare);
         }
         properties.insert(bare.to_owned(), schema);
@@ -170,21 +155,19 @@ fn add_schema(component: &str, schemas: &mut Map<String, Value>) {
     }
     // These are the fields of a kind of its own.
     if fields.iter().any(|(name, _)| *name == "apiVersion") {
-        let kind = component.rsplit('.').next().unwrap_or_default();
-        let kind = json!([{ "group": "", "version": "v1", "kind": kind }]);
+        let kind = json!([{ "group": "", "version": "v1", "kind": name }]);
         schema["x-kubernetes-group-version-kind"] = kind;
     }
-    schemas.insert(component.to_owned(), schema);
+    schemas.insert(qualified(name), schema);
     for other in others {
-        add_schema(&other, schemas);
+        add_schema(other, schemas);
     }
 }
 
 fn qualified(name: &str) -> String {
-    if name == "Info" {
-        VERSION.to_owned()
-    } else {
-        format!("{META}.{name}")
+    match name {
+        VERSION => format!("io.k8s.apimachinery.pkg.version.{name}"),
+        name => format!("{META}.{name}"),
     }
 }
 
@@ -254,7 +237,7 @@ const SCHEMAS: &[(&str, &[Field])] = &[
         &[("clientCIDR!", "string"), ("serverAddress!", "string")],
     ),
     (
-        "Info",
+        VERSION,
         &[
             ("buildDate!", "string"),
             ("compiler!", "string"),

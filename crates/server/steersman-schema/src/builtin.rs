@@ -117,6 +117,7 @@ pub fn built_in() -> Vec<Resource> {
 fn resource(row: &Row, rule: Option<&DefaultRule>) -> Resource {
     let has = |flag: char| row.flags.contains(flag);
     let keys = |path: &str| path.split('.').map(str::to_owned).collect::<Vec<_>>();
+    let short_names = row.short.split(',').filter(|name| !name.is_empty());
     let verbs = match row.kind {
         _ if has('r') => CREATE_VERBS,
         "ComponentStatus" => COMPONENT_VERBS,
@@ -130,12 +131,7 @@ fn resource(row: &Row, rule: Option<&DefaultRule>) -> Resource {
         list_kind: format!("{}List", row.kind),
         plural: row.plural.to_owned(),
         singular: row.kind.to_lowercase(),
-        short_names: row
-            .short
-            .split(',')
-            .filter(|name| !name.is_empty())
-            .map(str::to_owned)
-            .collect(),
+        short_names: short_names.map(str::to_owned).collect(),
         categories: categories(row),
         namespaced: has('n'),
         verbs,

@@ -47,26 +47,24 @@ const TABLE: &[Further] = &[
     connect("pods", "attach", "PodAttachOptions", STREAM),
     core("pods", "binding", "Binding", CREATE, Act::Bind),
     Further {
-        plural: "pods",
-        name: "eviction",
         group: "policy",
         version: "v1",
-        kind: "Eviction",
-        verbs: CREATE,
-        act: Act::Evict,
+        ..core("pods", "eviction", "Eviction", CREATE, Act::Evict)
     },
     connect("pods", "exec", "PodExecOptions", STREAM),
     core("pods", "log", "Pod", &["get"], Act::Log),
     connect("pods", "portforward", "PodPortForwardOptions", STREAM),
     connect("pods", "proxy", "PodProxyOptions", PROXY),
     Further {
-        plural: "serviceaccounts",
-        name: "token",
         group: "authentication.k8s.io",
         version: "v1",
-        kind: "TokenRequest",
-        verbs: CREATE,
-        act: Act::Token,
+        ..core(
+            "serviceaccounts",
+            "token",
+            "TokenRequest",
+            CREATE,
+            Act::Token,
+        )
     },
     connect("services", "proxy", "ServiceProxyOptions", PROXY),
 ];

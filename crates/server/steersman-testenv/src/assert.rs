@@ -23,6 +23,8 @@ const NO_ANSWER: &str = "nothing: the check did not end";
 /// it must not.
 ///
 /// `Debug` prints the same text as `Display`, because a failed `unwrap` prints `Debug`.
+#[derive(thiserror::Error)]
+#[error("{text}")]
 pub struct ConditionError {
     text: String,
 }
@@ -40,19 +42,11 @@ impl ConditionError {
     }
 }
 
-impl fmt::Display for ConditionError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
-
 impl fmt::Debug for ConditionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
 }
-
-impl std::error::Error for ConditionError {}
 
 /// Repeats `check` until it returns `Ok`, and returns its value.
 ///
@@ -64,11 +58,10 @@ impl std::error::Error for ConditionError {}
 ///
 /// # Cancel safety
 /// Cancel safe if `check` is: only the last description is kept between checks.
-pub async fn eventually<T, C, F>(what: &str, check: C) -> Result<T, ConditionError>
-where
-    C: FnMut() -> F,
-    F: Future<Output = Result<T, String>>,
-{
+pub async fn eventually<T, F: Future<Output = Result<T, String>>>(
+    what: &str,
+    check: impl FnMut() -> F,
+) -> Result<T, ConditionError> {
     eventually_within(PATIENCE, what, check).await
 }
 
@@ -79,15 +72,11 @@ where
 ///
 /// # Cancel safety
 /// Same as [`eventually`].
-pub async fn eventually_within<T, C, F>(
+pub async fn eventually_within<T, F: Future<Output = Result<T, String>>>(
     patience: Duration,
     what: &str,
-    mut check: C,
-) -> Result<T, ConditionError>
-where
-    C: FnMut() -> F,
-    F: Future<Output = Result<T, String>>,
-{
+    mut check: impl FnMut() -> F,
+) -> Result<T, ConditionError> {
     let deadline = Instant::now() + patience.min(FOREVER);
     let mut seen = NO_ANSWER.to_owned();
     loop {
@@ -113,15 +102,11 @@ where
 ///
 /// # Cancel safety
 /// Same as [`eventually`].
-pub async fn consistently<T, C, F>(
+pub async fn consistently<T, F: Future<Output = Result<T, String>>>(
     lasting: Duration,
     what: &str,
-    check: C,
-) -> Result<(), ConditionError>
-where
-    C: FnMut() -> F,
-    F: Future<Output = Result<T, String>>,
-{
+    check: impl FnMut() -> F,
+) -> Result<(), ConditionError> {
     repeat(lasting, check, |after, result| {
         let seen = result.err()?;
         Some(format!(
@@ -139,12 +124,11 @@ where
 ///
 /// # Cancel safety
 /// Same as [`eventually`].
-pub async fn never<T, C, F>(lasting: Duration, what: &str, check: C) -> Result<(), ConditionError>
-where
-    T: fmt::Debug,
-    C: FnMut() -> F,
-    F: Future<Output = Result<T, String>>,
-{
+pub async fn never<T: fmt::Debug, F: Future<Output = Result<T, String>>>(
+    lasting: Duration,
+    what: &str,
+    check: impl FnMut() -> F,
+) -> Result<(), ConditionError> {
     repeat(lasting, check, |after, result| {
         let found = result.ok()?;
         Some(format!(
@@ -156,15 +140,11 @@ where
 
 /// Repeats `check` for the duration `lasting`, until `problem` returns the text of an error about a
 /// result and the time of its check.
-async fn repeat<T, C, F>(
+async fn repeat<T, F: Future<Output = Result<T, String>>>(
     lasting: Duration,
-    mut check: C,
+    mut check: impl FnMut() -> F,
     problem: impl Fn(Duration, Result<T, String>) -> Option<String>,
-) -> Result<(), ConditionError>
-where
-    C: FnMut() -> F,
-    F: Future<Output = Result<T, String>>,
-{
+) -> Result<(), ConditionError> {
     let (began, lasting) = (Instant::now(), lasting.min(FOREVER));
     while let Ok(result) = timeout_at(began + lasting, check()).await {
         let after = began.elapsed();

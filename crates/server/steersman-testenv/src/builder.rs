@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use kube_client::Config;
-use kube_client::config::{KubeConfigOptions, Kubeconfig};
+use kube_client::config::Kubeconfig;
 use kube_core::CustomResourceExt;
 use serde_json::Value;
 use steersman_apiserver::ApiServer;
@@ -14,6 +14,7 @@ use crate::control_plane::ControlPlane;
 use crate::definitions;
 use crate::environment::{Cluster, TestEnv, alone};
 use crate::error::Error;
+use crate::rest::config;
 
 /// A builder of a [`TestEnv`]. Does nothing before `start`.
 #[derive(Debug, Default)]
@@ -115,7 +116,7 @@ impl TestEnvBuilder {
                     options.start = self.start_within.unwrap_or(options.start);
                     let started = ControlPlane::start(&assets, options, &self.arguments).await?;
                     let (control_plane, kubeconfig) = started;
-                    let config = Box::new(config(kubeconfig.clone()).await?);
+                    let config = Box::new(config(&kubeconfig).await?);
                     TestEnv::new(Cluster::Binaries(control_plane, config), Some(kubeconfig))
                 }
                 Backend::Existing => {
@@ -135,12 +136,7 @@ impl TestEnvBuilder {
 async fn embedded(server: ApiServer) -> Result<TestEnv, Error> {
     let serving = server.serve("127.0.0.1:0").await?;
     let kubeconfig = Kubeconfig::from_yaml(&serving.kubeconfig())?;
-    let config = Box::new(config(kubeconfig.clone()).await?);
+    let config = Box::new(config(&kubeconfig).await?);
     let cluster = Cluster::Https(server, serving, config);
     Ok(TestEnv::new(cluster, Some(kubeconfig)))
-}
-
-async fn config(kubeconfig: Kubeconfig) -> Result<Config, Error> {
-    let options = KubeConfigOptions::default();
-    Ok(Config::from_custom_kubeconfig(kubeconfig, &options).await?)
 }

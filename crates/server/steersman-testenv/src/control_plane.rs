@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use kube_client::Config;
-use kube_client::config::{KubeConfigOptions, Kubeconfig};
+use kube_client::config::Kubeconfig;
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -14,7 +14,7 @@ use crate::backend::{Assets, ProcessOptions};
 use crate::error::Error;
 use crate::pki::Pki;
 use crate::process::Process;
-use crate::rest::Rest;
+use crate::rest::{Rest, config};
 
 /// The number of attempts to start both programs if one exits at once, for example because another
 /// process took its port.
@@ -63,8 +63,9 @@ impl ControlPlane {
         let list = arguments::etcd(&data, client, peer);
         let log = path.join("etcd.log");
         let mut etcd = Process::start(&assets.etcd, &list, &log, options.attach)?;
-        let url = arguments::http(client);
-        let health = Rest::over_network(&plain(&url)).map_err(request)?;
+        // The address is a valid URL.
+        let plain = Config::new(arguments::http(client).parse().unwrap_or_default());
+        let health = Rest::over_network(&plain).map_err(request)?;
         let look = || async { answer(&health, "/health").await };
         etcd.ready(options.start, look).await?;
 
@@ -73,10 +74,7 @@ impl ControlPlane {
         let log = path.join("kube-apiserver.log");
         let mut server = Process::start(&assets.kube_apiserver, &list, &log, options.attach)?;
         let kubeconfig = kubeconfig(&format!("https://127.0.0.1:{port}"), &pki)?;
-        let kubeconfig_options = KubeConfigOptions::default();
-        let config =
-            Config::from_custom_kubeconfig(kubeconfig.clone(), &kubeconfig_options).await?;
-        let rest = Rest::over_network(&config).map_err(request)?;
+        let rest = Rest::over_network(&config(&kubeconfig).await?).map_err(request)?;
         let look = || async {
             answer(&rest, "/readyz").await?;
             // The server creates this namespace shortly after it is ready, and tests depend on it.
@@ -118,11 +116,6 @@ async fn free_ports() -> Result<[u16; 3], Error> {
         held.push(listener);
     }
     Ok(ports)
-}
-
-fn plain(url: &str) -> Config {
-    // The address is a valid URL.
-    Config::new(url.parse().unwrap_or_default())
 }
 
 async fn answer(rest: &Rest, path: &str) -> Result<(), String> {

@@ -69,11 +69,10 @@ impl Expectation<'_> {
     ///
     /// # Cancel safety
     /// Cancel safe if `check` is.
-    pub async fn eventually<T, C, F>(self, check: C) -> Result<T, ConditionError>
-    where
-        C: FnMut() -> F,
-        F: Future<Output = Result<T, String>>,
-    {
+    pub async fn eventually<T, F: Future<Output = Result<T, String>>>(
+        self,
+        check: impl FnMut() -> F,
+    ) -> Result<T, ConditionError> {
         let outcome = assert::eventually_within(self.within, &self.what, check).await;
         self.explained(outcome).await
     }
@@ -85,15 +84,11 @@ impl Expectation<'_> {
     ///
     /// # Cancel safety
     /// Cancel safe if `check` is.
-    pub async fn consistently<T, C, F>(
+    pub async fn consistently<T, F: Future<Output = Result<T, String>>>(
         self,
         lasting: Duration,
-        check: C,
-    ) -> Result<(), ConditionError>
-    where
-        C: FnMut() -> F,
-        F: Future<Output = Result<T, String>>,
-    {
+        check: impl FnMut() -> F,
+    ) -> Result<(), ConditionError> {
         let outcome = assert::consistently(lasting, &self.what, check).await;
         self.explained(outcome).await
     }
@@ -105,12 +100,11 @@ impl Expectation<'_> {
     ///
     /// # Cancel safety
     /// Cancel safe if `check` is.
-    pub async fn never<T, C, F>(self, lasting: Duration, check: C) -> Result<(), ConditionError>
-    where
-        T: fmt::Debug,
-        C: FnMut() -> F,
-        F: Future<Output = Result<T, String>>,
-    {
+    pub async fn never<T: fmt::Debug, F: Future<Output = Result<T, String>>>(
+        self,
+        lasting: Duration,
+        check: impl FnMut() -> F,
+    ) -> Result<(), ConditionError> {
         let outcome = assert::never(lasting, &self.what, check).await;
         self.explained(outcome).await
     }
@@ -139,11 +133,8 @@ impl Expectation<'_> {
             let records = server.requests().all();
             text.push_str(&report::requests(&records));
             if about.is_empty() {
-                about.extend(
-                    report::written(&records)
-                        .into_iter()
-                        .map(|kind| (kind, None)),
-                );
+                let kinds = report::written(&records).into_iter();
+                about.extend(kinds.map(|kind| (kind, None)));
             }
         }
         for (resource, namespace) in &about {
@@ -155,11 +146,9 @@ impl Expectation<'_> {
             }
         }
         if let Some(reconciles) = log::reconciles() {
-            text.push_str("controllers, by their spans:");
-            text.push_str(if reconciles.is_empty() {
-                " no reconcile ended\n"
-            } else {
-                "\n"
+            text.push_str(match reconciles.is_empty() {
+                true => "controllers, by their spans: no reconcile ended\n",
+                false => "controllers, by their spans:\n",
             });
             text.push_str(&reconciles);
         }

@@ -70,11 +70,11 @@ impl Process {
     /// Waits until `check` returns `Ok`; its `Err` describes the observed state.
     ///
     /// Cancel safe: the program continues.
-    pub(crate) async fn ready<C, F>(&mut self, within: Duration, mut check: C) -> Result<(), Error>
-    where
-        C: FnMut() -> F,
-        F: Future<Output = Result<(), String>>,
-    {
+    pub(crate) async fn ready<F: Future<Output = Result<(), String>>>(
+        &mut self,
+        within: Duration,
+        mut check: impl FnMut() -> F,
+    ) -> Result<(), Error> {
         // Limits the timeout to thirty years, which the clock can represent.
         let deadline = Instant::now() + within.min(FOREVER);
         let mut seen = "none".to_owned();

@@ -96,10 +96,6 @@ fn second_verb(verb: Verb, part: Option<&str>, record: &RequestRecord) -> Option
 /// Returns whether a request is one of the environment or of the harness, by its `User-Agent`.
 #[must_use]
 pub fn is_of_test(record: &RequestRecord) -> bool {
-    let program = record
-        .user_agent
-        .split(['/', ' '])
-        .next()
-        .unwrap_or_default();
-    TEST_AGENTS.contains(&program)
+    let program = record.user_agent.split(['/', ' ']).next();
+    program.is_some_and(|program| TEST_AGENTS.contains(&program))
 }

@@ -38,10 +38,8 @@ fn is_write(record: &RequestRecord) -> bool {
 
 /// Formats the last requests, newest last, with their user agents.
 pub(crate) fn requests(records: &[RequestRecord]) -> String {
-    let others: Vec<&RequestRecord> = records
-        .iter()
-        .filter(|record| record.user_agent != AGENT)
-        .collect();
+    let others = records.iter().filter(|record| record.user_agent != AGENT);
+    let others: Vec<&RequestRecord> = others.collect();
     let shown = &others[others.len().saturating_sub(REQUESTS)..];
     if shown.is_empty() {
         return "requests to the server: none\n".to_owned();
@@ -99,11 +97,8 @@ fn object(object: &Value) -> String {
     }
     let conditions = object["status"]["conditions"].as_array().into_iter();
     for condition in conditions.flatten() {
-        let mut word = format!(
-            "{}={}",
-            text(&condition["type"]),
-            text(&condition["status"])
-        );
+        let (kind, status) = (text(&condition["type"]), text(&condition["status"]));
+        let mut word = format!("{kind}={status}");
         if let Some(reason) = condition["reason"].as_str().filter(|one| !one.is_empty()) {
             let _ = write!(word, " ({reason})");
         }
@@ -113,9 +108,8 @@ fn object(object: &Value) -> String {
 }
 
 fn plain(value: &Value) -> String {
-    value
-        .as_str()
-        .map_or_else(|| value.to_string(), str::to_owned)
+    let text = value.as_str();
+    text.map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// Formats the results of reconciles and the depths of queues, from a registry with

@@ -3,6 +3,7 @@
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
 use http::{Method, Request};
 use kube_client::client::Body;
+use kube_client::config::{KubeConfigOptions, Kubeconfig};
 use kube_client::{Client, Config};
 use serde_json::Value;
 use steersman_apiserver::ApiServer;
@@ -78,6 +79,12 @@ impl Rest {
         let request = request.map_err(kube_client::Error::HttpError)?;
         self.0.request(request).await
     }
+}
+
+/// Returns the configuration of a client with a kubeconfig.
+pub(crate) async fn config(kubeconfig: &Kubeconfig) -> Result<Config, Error> {
+    let options = KubeConfigOptions::default();
+    Ok(Config::from_custom_kubeconfig(kubeconfig.clone(), &options).await?)
 }
 
 /// Returns the header of the requests that a test sends with the environment's client. Reports show these requests.

@@ -1,41 +1,41 @@
 //! Machine: decodes base64 as Go's `encoding/base64` does, which skips line breaks and ignores the bits after the last
 //! byte.
 
+use ::base64::Engine as _;
+use ::base64::alphabet::STANDARD;
+use ::base64::engine::{GeneralPurpose, GeneralPurposeConfig};
+
+const ENGINE: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
+);
+
 /// Decodes padded base64 of the standard alphabet.
 ///
 /// # Errors
 /// Returns the position that Go's `CorruptInputError` names, in bytes of the text.
 pub(super) fn decode(text: &str) -> Result<Vec<u8>, usize> {
-    let text = text.as_bytes();
-    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
-    let (mut group, mut digits) = (0_u32, 0);
-    for (at, &byte) in text.iter().enumerate() {
-        if is_break(byte) {
-            continue;
-        }
-        let Some(digit) = digit(byte) else {
-            check_padding(text, at, digits)?;
-            push(&mut bytes, group << (6 * (4 - digits)), digits - 1);
-            return Ok(bytes);
-        };
-        group = group << 6 | digit;
-        digits += 1;
-        if digits == 4 {
-            push(&mut bytes, group, 3);
-            (group, digits) = (0, 0);
-        }
-    }
-    match digits {
-        0 => Ok(bytes),
-        // The position that Go computes is that of the group, if no line break is inside.
-        digits => Err(text.len() - digits),
-    }
+    let unbroken = text.replace(['\r', '\n'], "");
+    let decoded = ENGINE.decode(unbroken);
+    decoded.map_err(|_| corrupt_at(text.as_bytes()))
 }
 
-/// Checks the rest of a text, which begins at `at` with a byte that is no digit, after `digits` digits of a group.
-fn check_padding(text: &[u8], at: usize, digits: usize) -> Result<(), usize> {
+fn corrupt_at(text: &[u8]) -> usize {
+    let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+    let other = |byte: &u8| !is_digit(*byte) && !is_break(*byte);
+    let end = text.iter().position(other).unwrap_or(text.len());
+    let digits = text[..end].iter().filter(|byte| is_digit(**byte)).count() % 4;
+    if end < text.len() {
+        return corrupt_padding_at(text, end, digits);
+    }
+    // The position that Go computes is that of the group, if no line break is inside.
+    end - digits
+}
+
+/// Returns the corrupt position of a text that has a byte that is no digit at `at`, after `digits` digits of a group.
+fn corrupt_padding_at(text: &[u8], at: usize, digits: usize) -> usize {
     if text[at] != b'=' || digits < 2 {
-        return Err(at);
+        return at;
     }
     let skip = |from: usize| {
         let rest = text[from..].iter();
@@ -45,36 +45,16 @@ fn check_padding(text: &[u8], at: usize, digits: usize) -> Result<(), usize> {
     if digits == 2 {
         let second = skip(end);
         match text.get(second) {
-            None => return Err(text.len()),
+            None => return text.len(),
             Some(b'=') => end = second + 1,
-            Some(_) => return Err(second - 1),
+            Some(_) => return second - 1,
         }
     }
-    match skip(end) {
-        end if end < text.len() => Err(end),
-        _ => Ok(()),
-    }
-}
-
-/// Appends the first `count` of the three bytes of a group.
-fn push(bytes: &mut Vec<u8>, group: u32, count: usize) {
-    bytes.extend(group.to_be_bytes().iter().skip(1).take(count));
+    skip(end)
 }
 
 fn is_break(byte: u8) -> bool {
     matches!(byte, b'\r' | b'\n')
-}
-
-fn digit(byte: u8) -> Option<u32> {
-    let digit = match byte {
-        b'A'..=b'Z' => byte - b'A',
-        b'a'..=b'z' => byte - b'a' + 26,
-        b'0'..=b'9' => byte - b'0' + 52,
-        b'+' => 62,
-        b'/' => 63,
-        _ => return None,
-    };
-    Some(digit.into())
 }
 
 #[cfg(test)]

@@ -59,17 +59,11 @@ impl<'a> At<'a> {
         ("", "")
     }
 
-    /// Returns the path without list indexes and map keys, as in `spec.containers.name`.
-    fn fields(&self) -> String {
-        let mut names = String::new();
-        self.write(&mut names, false);
-        names
-    }
-
-    /// Returns the path with list indexes and map keys, as in `spec.containers[0].name`.
-    fn path(&self) -> String {
+    /// Returns the path: with list indexes and map keys if it is to be whole, as in
+    /// `spec.containers[0].name`, otherwise as in `spec.containers.name`.
+    fn path(&self, whole: bool) -> String {
         let mut path = String::new();
-        self.write(&mut path, true);
+        self.write(&mut path, whole);
         path
     }
 
@@ -156,7 +150,7 @@ impl ObjectDecoder {
             }
             let at = At::below(above, Segment::Field(ty, name));
             let Some(node) = ty.fields.get(name.as_str()) else {
-                self.unknown.push(at.path());
+                self.unknown.push(at.path(true));
                 return false;
             };
             if value.is_null() {
@@ -315,7 +309,7 @@ impl ObjectDecoder {
     }
 
     fn refuse_as(&mut self, found: &str, wanted: &str, at: &At<'_>) {
-        let (owner, fields) = (at.field().0, at.fields());
+        let (owner, fields) = (at.field().0, at.path(false));
         self.fail(format!(
             "json: cannot unmarshal {found} into Go struct field {owner}.{fields} of type {wanted}"
         ));
