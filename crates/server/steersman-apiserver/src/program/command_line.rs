@@ -32,7 +32,6 @@ pub(crate) struct FlagTable {
     rows: Vec<FlagRow>,
 }
 
-/// The flags of one start of a program.
 #[derive(Debug, Default)]
 pub(crate) struct CommandLine {
     given: Vec<(&'static str, String)>,

@@ -17,7 +17,6 @@ const TOKEN: &str = "admin.token";
 const TOKEN_BYTES: usize = 24;
 
 pub(crate) struct Credentials {
-    /// The key of the authority, in PEM.
     pub(crate) authority_key: String,
     /// The token of the user who may do everything.
     pub(crate) token: String,

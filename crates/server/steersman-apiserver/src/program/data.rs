@@ -26,7 +26,7 @@ use folder::{DiskFolder, Folder, OpenFile as _};
 use saved_state::{BEFORE, STATE, count_before, log_files};
 
 pub(crate) use log_writer::LogWriter;
-pub(crate) use saved_state::SavedState;
+pub(crate) use saved_state::{SavedGroup, SavedState};
 
 use super::durability::Durability;
 use super::flag_file::FlagFile;

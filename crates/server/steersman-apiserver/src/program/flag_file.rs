@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
-use steersman_auth::TokenOptions;
 
 use super::problem::ProgramProblem;
 
@@ -41,22 +40,6 @@ impl<'a> FlagFile<'a> {
         }
     }
 
-    /// Reads the private key that signs tokens.
-    ///
-    /// # Errors
-    /// The file cannot be read, or holds no private key of a known kind.
-    pub(crate) fn signing_key(self) -> Result<String, ProgramProblem> {
-        self.checked(TokenOptions::check_signing_key)
-    }
-
-    /// Reads keys that verify tokens.
-    ///
-    /// # Errors
-    /// The file cannot be read, or holds no key of a known kind.
-    pub(crate) fn verifying_keys(self) -> Result<String, ProgramProblem> {
-        self.checked(TokenOptions::check_keys)
-    }
-
     /// Reads a text.
     ///
     /// # Errors
@@ -73,7 +56,14 @@ impl<'a> FlagFile<'a> {
         })
     }
 
-    fn checked(self, check: fn(&str) -> Result<(), String>) -> Result<String, ProgramProblem> {
+    /// Reads a text, and checks it.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is refused by `check`.
+    pub(crate) fn checked(
+        self,
+        check: fn(&str) -> Result<(), String>,
+    ) -> Result<String, ProgramProblem> {
         let text = self.text()?;
         check(&text).map_err(|why| self.problem(why))?;
         Ok(text)
@@ -109,6 +99,7 @@ pub(crate) fn write_file(path: &Path, text: &str, mode: u32) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::program::chain;
+    use steersman_auth::TokenOptions;
 
     #[test]
     fn a_file_that_cannot_be_used_is_named_with_its_flag() {
@@ -134,12 +125,12 @@ mod tests {
             let text = chain(&file.certificates().unwrap_err());
             assert!(text.contains(&format!("{named}{why}")), "{text}");
         }
-        let text = chain(&file.signing_key().unwrap_err());
+        let text = chain(&file.checked(TokenOptions::check_signing_key).unwrap_err());
         assert!(text.contains("malformed PEM"), "{text}");
         std::fs::write(&path, "").unwrap();
-        let text = chain(&file.signing_key().unwrap_err());
+        let text = chain(&file.checked(TokenOptions::check_signing_key).unwrap_err());
         assert!(text.contains("the PEM text has no private key"), "{text}");
-        let text = chain(&file.verifying_keys().unwrap_err());
+        let text = chain(&file.checked(TokenOptions::check_keys).unwrap_err());
         assert!(text.contains("the PEM text has no key"), "{text}");
     }
 }

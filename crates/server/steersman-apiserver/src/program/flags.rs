@@ -84,7 +84,7 @@ pub(crate) struct ServerFlags {
         value_delimiter = ',',
         value_parser = runtime_config
     )]
-    pub(crate) runtime_config: Vec<EnabledApi>,
+    pub(crate) runtime_config: Vec<bool>,
 
     /// Faults to plan at the start: a JSON list of bodies of `POST /steersman/faults`, or a single
     /// one.
@@ -113,13 +113,9 @@ pub(crate) struct ServerFlags {
     pub(crate) log: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum EnabledApi {
-    StorageMigrations(bool),
-}
-
-/// Parses an entry of `--runtime-config`. As upstream, a version without a value is enabled.
-fn runtime_config(entry: &str) -> Result<EnabledApi, String> {
+/// Parses an entry of `--runtime-config`: whether StorageVersionMigrations are served. As upstream, a version
+/// without a value is enabled.
+fn runtime_config(entry: &str) -> Result<bool, String> {
     let (version, value) = entry.split_once('=').unwrap_or((entry, "true"));
     let on = match value {
         "true" => true,
@@ -127,7 +123,7 @@ fn runtime_config(entry: &str) -> Result<EnabledApi, String> {
         _ => return Err(format!("{value:?} is neither true nor false")),
     };
     if version == "storagemigration.k8s.io/v1beta1" {
-        Ok(EnabledApi::StorageMigrations(on))
+        Ok(on)
     } else {
         Err(format!(
             "{version} cannot be enabled or disabled; use storagemigration.k8s.io/v1beta1"
@@ -159,7 +155,7 @@ impl PlayedPart {
 mod tests {
     use clap::CommandFactory as _;
 
-    use super::{EnabledApi, ServerFlags, runtime_config};
+    use super::{ServerFlags, runtime_config};
 
     #[test]
     fn the_command_line_is_sound() {
@@ -171,7 +167,7 @@ mod tests {
         let version = "storagemigration.k8s.io/v1beta1";
         for (value, on) in [("", true), ("=true", true), ("=false", false)] {
             let parsed = runtime_config(&format!("{version}{value}"));
-            assert_eq!(parsed, Ok(EnabledApi::StorageMigrations(on)));
+            assert_eq!(parsed, Ok(on));
         }
         assert!(runtime_config("storagemigration.k8s.io/v1beta1=1").is_err());
         assert!(runtime_config("api/all=true").is_err());

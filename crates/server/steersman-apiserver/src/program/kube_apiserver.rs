@@ -6,7 +6,6 @@ mod options;
 mod token_file;
 mod audit_event;
 mod audit_log;
-mod accounts;
 mod certificates;
 mod etcd_link;
 mod storage;

@@ -41,10 +41,7 @@ pub(super) fn start(
         payload: Vec::new(),
     };
     if durability != Durability::Fsync {
-        let mut now = GroupAppender {
-            writer: Arc::clone(&appender.writer),
-            payload: Vec::new(),
-        };
+        let mut now = appender.clone();
         log.append_at_once(move |group| now.append(group));
     }
     let thread = thread::Builder::new().name("write-ahead-log".to_owned());
@@ -52,6 +49,7 @@ pub(super) fn start(
     thread.map(drop)
 }
 
+#[derive(Clone)]
 struct GroupAppender {
     writer: Arc<Mutex<LogWriter>>,
     /// A buffer that is used again.

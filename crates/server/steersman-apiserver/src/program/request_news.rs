@@ -16,12 +16,10 @@ impl RequestNews {
         let news = server
             .requests()
             .matching(|one| one.sequence >= self.next || self.open.contains(&one.sequence));
-        self.next = news
-            .last()
-            .map_or(self.next, |one| self.next.max(one.sequence + 1));
-        let (ended, open): (Vec<RequestRecord>, Vec<RequestRecord>) = news
-            .into_iter()
-            .partition(|one| one.status.is_some() || one.does(Verb::Watch));
+        let end = news.last().map_or(0, |one| one.sequence + 1);
+        self.next = self.next.max(end);
+        let has_ended = |one: &RequestRecord| one.status.is_some() || one.does(Verb::Watch);
+        let (ended, open): (Vec<_>, Vec<_>) = news.into_iter().partition(has_ended);
         self.open = open.iter().map(|one| one.sequence).collect();
         ended
     }

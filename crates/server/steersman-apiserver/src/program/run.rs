@@ -13,7 +13,7 @@ use super::credentials::Credentials;
 use super::data::{DataDir, SavedState};
 use super::durability::Durability;
 use super::flag_file::FlagFile;
-use super::flags::{EnabledApi, ServerFlags};
+use super::flags::ServerFlags;
 use super::log_keeper;
 use super::problem::{ProgramProblem, chain};
 use super::process::{every, report, say, stopped};
@@ -39,7 +39,7 @@ pub(crate) async fn run(flags: ServerFlags) -> Result<(), ProgramProblem> {
     if let Some(part) = flags.play {
         builder = builder.play(part.played());
     }
-    for EnabledApi::StorageMigrations(on) in &flags.runtime_config {
+    if let Some(on) = flags.runtime_config.last() {
         builder = builder.storage_migrations(*on);
     }
     if let (Some(certificate), Some(key)) = (&flags.tls_cert_file, &flags.tls_private_key_file) {

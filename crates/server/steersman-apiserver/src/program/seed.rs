@@ -36,12 +36,12 @@ pub(crate) fn plant(
     for manifest in all {
         let place = manifest.to_string();
         let object = manifest.object;
+        let kind = object["kind"].as_str();
+        let name = object["metadata"]["name"].as_str();
         let what = format!(
             "{} {}",
-            object["kind"].as_str().unwrap_or("an object without kind"),
-            object["metadata"]["name"]
-                .as_str()
-                .unwrap_or("without name")
+            kind.unwrap_or("an object without kind"),
+            name.unwrap_or("without name")
         );
         let done = if rank(&object) == 0 {
             server.install_crd(object)

@@ -25,7 +25,6 @@ pub(crate) trait Folder: std::fmt::Debug + Send + Sync + 'static {
 
 pub(crate) trait OpenFile: io::Write + std::fmt::Debug + Send + 'static {
     fn truncate(&mut self, length: u64) -> io::Result<()>;
-    /// Waits until the disk has stored the content.
     fn sync(&mut self) -> io::Result<()>;
 }
 

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use bytes::Bytes;
+
 use steersman_registry::{Recovery, Snapshot};
 
 use super::folder::Folder;
@@ -28,7 +30,7 @@ pub(crate) struct SavedState {
 #[derive(Debug)]
 pub(crate) struct SavedGroup {
     pub(crate) last: u64,
-    pub(crate) payload: Vec<u8>,
+    pub(crate) payload: Bytes,
 }
 
 /// The file of the log to which transactions are appended.
@@ -159,7 +161,7 @@ impl SavedState {
             if last > self.in_snapshot {
                 self.groups.push(SavedGroup {
                     last,
-                    payload: payload.to_vec(),
+                    payload: Bytes::copy_from_slice(payload),
                 });
             }
         }

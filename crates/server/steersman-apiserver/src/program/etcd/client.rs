@@ -193,23 +193,17 @@ impl Attachment {
         }
         let request = request.body(Full::new(payload))?;
         // Taken, so that a connection that fails is not used again.
-        let (mut open, is_used) = match connection.take().filter(|one| one.sender.is_ready()) {
-            Some(open) => (open, true),
-            None => (AppendConnection::open(&self.address).await?, false),
-        };
-        let sent = in_time(open.send(request.clone())).await;
-        // The etcd may close a connection that was idle.
-        let sent = match sent {
-            Err(_) if is_used => {
-                open = AppendConnection::open(&self.address).await?;
-                in_time(open.send(request)).await
-            }
-            sent => sent,
-        };
-        if sent.is_ok() {
+        if let Some(mut open) = connection.take().filter(|one| one.sender.is_ready())
+            // The etcd may close a connection that was idle.
+            && in_time(open.send(request.clone())).await.is_ok()
+        {
             *connection = Some(open);
+            return Ok(());
         }
-        sent
+        let mut open = AppendConnection::open(&self.address).await?;
+        in_time(open.send(request)).await?;
+        *connection = Some(open);
+        Ok(())
     }
 
     fn request(&self, method: Method, path: &'static str) -> http::request::Builder {

@@ -17,7 +17,6 @@ pub(super) struct EtcdOptions {
     pub(super) durability: Durability,
     /// Whether a save waits for the disk.
     pub(super) is_synced: bool,
-    /// The URLs with the addresses to listen on.
     pub(super) clients: Vec<ListenUrl>,
     /// The URLs with the addresses that are only taken.
     pub(super) peers: Vec<ListenUrl>,

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::options::{EtcdOptions, ListenUrl, flags};
 use super::service::{EtcdService, accept};
-use super::snapshot_hold::{HeldGroup, SnapshotHold};
+use super::snapshot_hold::SnapshotHold;
 use crate::program::data::{DataDir, LogWriter};
 use crate::program::durability::Durability;
 use crate::program::problem::ProgramProblem;
@@ -118,17 +118,11 @@ fn open(folder: &Path, options: &EtcdOptions) -> Result<OpenedFolder, ProgramPro
         Durability::None => None,
         durability => Some(data.log_writer(saved.as_ref(), durability)?),
     };
-    let hold = saved.map_or_else(SnapshotHold::default, |saved| {
-        let groups = saved.groups.into_iter().map(|group| HeldGroup {
-            last: group.last,
-            payload: group.payload.into(),
-        });
-        SnapshotHold {
-            text: Some(saved.snapshot.into()),
-            in_snapshot: saved.in_snapshot,
-            log: groups.collect(),
-            holder: None,
-        }
+    let hold = saved.map_or_else(SnapshotHold::default, |saved| SnapshotHold {
+        text: Some(saved.snapshot.into()),
+        in_snapshot: saved.in_snapshot,
+        log: saved.groups,
+        holder: None,
     });
     Ok((hold, data, writer))
 }

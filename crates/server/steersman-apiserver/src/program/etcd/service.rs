@@ -26,8 +26,8 @@ use tokio_util::sync::CancellationToken;
 use super::interface::{
     ATTACH, ATTACHMENT, DURABILITY, FIRST, HOLDER, LAST, LOG, SNAPSHOT, STARTS_FILE,
 };
-use super::snapshot_hold::{HeldGroup, LogPlace, SnapshotHold};
-use crate::program::data::{DataDir, LogWriter};
+use super::snapshot_hold::{LogPlace, SnapshotHold};
+use crate::program::data::{DataDir, LogWriter, SavedGroup};
 use crate::program::durability::Durability;
 use crate::program::problem::chain;
 
@@ -231,7 +231,7 @@ impl EtcdService {
         let mut hold = self.hold.lock();
         // A snapshot that came in the meantime may include them.
         if hold.place(first, last) == LogPlace::Next {
-            hold.log.push(HeldGroup { last, payload });
+            hold.log.push(SavedGroup { last, payload });
         }
         Ok(())
     }

@@ -3,18 +3,14 @@
 
 use bytes::Bytes;
 
+use crate::program::data::SavedGroup;
+
 #[derive(Debug, Default)]
 pub(super) struct SnapshotHold {
     pub(super) text: Option<Bytes>,
     pub(super) in_snapshot: u64,
-    pub(super) log: Vec<HeldGroup>,
+    pub(super) log: Vec<SavedGroup>,
     pub(super) holder: Option<Holder>,
-}
-
-#[derive(Debug)]
-pub(super) struct HeldGroup {
-    pub(super) last: u64,
-    pub(super) payload: Bytes,
 }
 
 /// Whether an append continues the transactions that are held.
@@ -100,9 +96,9 @@ impl SnapshotHold {
 mod tests {
     use super::*;
 
-    fn group(last: u64, payload: &'static [u8]) -> HeldGroup {
+    fn group(last: u64, payload: &'static [u8]) -> SavedGroup {
         let payload = Bytes::from_static(payload);
-        HeldGroup { last, payload }
+        SavedGroup { last, payload }
     }
 
     // SRV-ETCD-1.

@@ -31,7 +31,6 @@ pub(super) struct KubeApiserverOptions {
     pub(super) tls: Option<(PathBuf, PathBuf)>,
     pub(super) client_ca: Option<PathBuf>,
     pub(super) etcd: Option<String>,
-    /// The network of the addresses of Services.
     pub(super) service_network: Option<String>,
     /// Whether Roles and bindings decide; otherwise everything is allowed.
     pub(super) is_rbac: bool,

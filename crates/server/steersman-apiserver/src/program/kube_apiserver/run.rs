@@ -8,7 +8,7 @@ use http::Request;
 use http_body_util::{BodyExt as _, Empty};
 use serde_json::Value;
 use steersman_apiserver::{ApiServer, ApiServerBuilder, Error};
-use steersman_auth::Authorization;
+use steersman_auth::{Authorization, TokenOptions};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
@@ -16,7 +16,8 @@ use tower::ServiceExt as _;
 use super::audit_log::AuditLog;
 use super::options::{FAULTS, KubeApiserverOptions, flags};
 use super::storage::Storage;
-use super::{accounts, certificates, token_file};
+use super::{certificates, token_file};
+use crate::program::command_line::CommandLine;
 use crate::program::flag_file::FlagFile;
 use crate::program::problem::ProgramProblem;
 use crate::program::process::{every, report, say, stopped};
@@ -48,7 +49,7 @@ pub(crate) async fn run(arguments: impl Iterator<Item = OsString>) -> Result<(),
     for warning in &options.warnings {
         report("kube-apiserver", warning);
     }
-    let mut builder = accounts::configure(configured(&options)?, &line)?;
+    let mut builder = with_tokens(configured(&options)?, &line)?;
     for (token, user) in users(&options)? {
         builder = builder.static_token(token, user);
     }
@@ -64,11 +65,13 @@ pub(crate) async fn run(arguments: impl Iterator<Item = OsString>) -> Result<(),
     if let Some(recovery) = recovery {
         builder = builder.recover(recovery);
     }
-    if let Some(log) = storage.log() {
+    if let Some(log) = storage.as_ref().and_then(Storage::log) {
         builder = builder.log_writes(log);
     }
     let server = builder.build();
-    storage.begin(&server).await?;
+    if let Some(storage) = &storage {
+        storage.begin(&server).await?;
+    }
     if let Some(path) = &options.faults {
         seed::faults(&server, FAULTS, path)?;
     }
@@ -82,7 +85,9 @@ pub(crate) async fn run(arguments: impl Iterator<Item = OsString>) -> Result<(),
     loop {
         tokio::select! {
             () = &mut stop => break,
-            _ = saves.tick() => storage.save_changes(&server).await,
+            _ = saves.tick() => if let Some(storage) = &mut storage {
+                storage.save_changes(&server).await;
+            },
         }
     }
     // SRV-ETCD-2: all answered writes are saved, because the listener stops first.
@@ -92,7 +97,10 @@ pub(crate) async fn run(arguments: impl Iterator<Item = OsString>) -> Result<(),
         // An error is a panic, which was reported.
         let _ = audit.await;
     }
-    storage.save_last(&server).await
+    match storage {
+        Some(storage) => storage.save_last(&server).await,
+        None => Ok(()),
+    }
 }
 
 /// Names the flag that the error of an address is about.
@@ -157,6 +165,34 @@ fn configured(options: &KubeApiserverOptions) -> Result<ApiServerBuilder, Progra
         builder = builder.certificate(certificate, key);
     }
     Ok(builder)
+}
+
+/// Sets what the flags say about tokens of ServiceAccounts.
+fn with_tokens(
+    mut builder: ApiServerBuilder,
+    line: &CommandLine,
+) -> Result<ApiServerBuilder, ProgramProblem> {
+    for issuer in line.all("service-account-issuer") {
+        builder = builder.service_account_issuer(issuer);
+    }
+    for path in line.all("service-account-key-file") {
+        let file = FlagFile::new("--service-account-key-file", path.as_ref());
+        builder = builder.service_account_keys(file.checked(TokenOptions::check_keys)?);
+    }
+    if let Some(path) = line.text("service-account-signing-key-file") {
+        let file = FlagFile::new("--service-account-signing-key-file", path.as_ref());
+        builder =
+            builder.service_account_signing_key(file.checked(TokenOptions::check_signing_key)?);
+    }
+    let audiences: Vec<&str> = line.entries("api-audiences").collect();
+    if !audiences.is_empty() {
+        builder = builder.api_audiences(audiences);
+    }
+    if let Some(url) = line.text("service-account-jwks-uri") {
+        builder = builder.service_account_jwks_uri(url);
+    }
+    let extends = line.last("service-account-extend-token-expiration") != Some("false");
+    Ok(builder.service_account_extend_token_expiration(extends))
 }
 
 fn users(

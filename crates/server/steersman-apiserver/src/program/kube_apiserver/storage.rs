@@ -26,11 +26,8 @@ const LONGEST_REST: Duration = Duration::from_secs(5);
 /// Time for the last appends. A test environment kills the process after 20 seconds.
 const LAST_APPENDS: Duration = Duration::from_secs(12);
 
+/// An etcd of this program, which keeps the objects.
 pub(super) struct Storage {
-    etcd: Option<KeptByEtcd>,
-}
-
-struct KeptByEtcd {
     link: Arc<EtcdLink>,
     /// The log of the writes; `None` if the etcd keeps snapshots alone.
     log: Option<WriteAheadLog>,
@@ -53,17 +50,17 @@ impl Storage {
     /// read.
     pub(super) async fn open(
         url: Option<&str>,
-    ) -> Result<(Self, Option<Recovery>), ProgramProblem> {
+    ) -> Result<(Option<Self>, Option<Recovery>), ProgramProblem> {
         let Some(url) = url else {
             say_memory("there is no --etcd-servers");
-            return Ok((Self { etcd: None }, None));
+            return Ok((None, None));
         };
         let address = match address_of("etcd-servers", url) {
             Ok(address) => address,
             // A scheme such as `https` or `unixs`: the URL of another program.
             Err(problem) if has_foreign_scheme(url) => {
                 say_memory(&problem.to_string());
-                return Ok((Self { etcd: None }, None));
+                return Ok((None, None));
             }
             Err(problem) => return Err(problem.into()),
         };
@@ -71,7 +68,7 @@ impl Storage {
             AttachOutcome::Attached(attachment, state) => {
                 let recovery = state.map(|state| recovery(url, &state)).transpose()?;
                 let log = attachment.durability() != Durability::None;
-                let etcd = KeptByEtcd {
+                let storage = Self {
                     log: log.then(WriteAheadLog::new),
                     link: Arc::new(EtcdLink::new(url, address, attachment)),
                     has_state: recovery.is_some(),
@@ -79,7 +76,7 @@ impl Storage {
                     next_save: Instant::now(),
                     problem: LastingProblem::default(),
                 };
-                Ok((Self { etcd: Some(etcd) }, recovery))
+                Ok((Some(storage), recovery))
             }
             AttachOutcome::Held { by } => Err(ProgramProblem::Held {
                 url: url.to_owned(),
@@ -90,7 +87,7 @@ impl Storage {
                     "{url} of --etcd-servers is no etcd of this program ({why}); start the `etcd` beside \
                      this program to keep them"
                 ));
-                Ok((Self { etcd: None }, None))
+                Ok((None, None))
             }
             AttachOutcome::Unreachable(source) => Err(ProgramProblem::NoEtcd {
                 url: url.to_owned(),
@@ -101,7 +98,7 @@ impl Storage {
 
     /// Returns the log to which the server adds its writes.
     pub(super) fn log(&self) -> Option<&WriteAheadLog> {
-        self.etcd.as_ref().and_then(|etcd| etcd.log.as_ref())
+        self.log.as_ref()
     }
 
     /// Begins to keep the writes of a server. Without a state there is a snapshot now, which the log
@@ -110,14 +107,11 @@ impl Storage {
     /// # Errors
     /// The etcd is gone, or cannot save.
     pub(super) async fn begin(&self, server: &ApiServer) -> Result<(), ProgramProblem> {
-        let Some(etcd) = &self.etcd else {
-            return Ok(());
-        };
-        if let Some(log) = &etcd.log {
-            if !etcd.has_state {
-                etcd.link.save(server).await?;
+        if let Some(log) = &self.log {
+            if !self.has_state {
+                self.link.save(server).await?;
             }
-            let (link, log) = (Arc::clone(&etcd.link), log.clone());
+            let (link, log) = (Arc::clone(&self.link), log.clone());
             tokio::spawn(keep_log(link, log.clone(), server.clone()));
             let settled = log.settled().await;
             settled.map_err(|why| ProgramProblem::Unwritten { why })?;
@@ -127,22 +121,21 @@ impl Storage {
 
     /// Saves a snapshot if one is due. A problem is printed once, and the next call tries again.
     pub(super) async fn save_changes(&mut self, server: &ApiServer) {
-        let Some(etcd) = &mut self.etcd else { return };
         let started = Instant::now();
-        if started < etcd.next_save || (etcd.log.is_some() && !etcd.link.is_log_long()) {
+        if started < self.next_save || (self.log.is_some() && !self.link.is_log_long()) {
             return;
         }
-        let saved = match &etcd.log {
+        let saved = match &self.log {
             // The task of the log attaches again.
-            Some(_) => etcd.link.save(server).await,
-            None => etcd.save_if_changed(server).await,
+            Some(_) => self.link.save(server).await,
+            None => self.save_if_changed(server).await,
         };
         let rest = match &saved {
             Ok(()) => (started.elapsed() * REST).min(LONGEST_REST),
             Err(_) => Duration::ZERO,
         };
-        etcd.next_save = Instant::now() + rest;
-        etcd.problem.note(saved.as_ref().err(), &etcd.link.url);
+        self.next_save = Instant::now() + rest;
+        self.problem.note(saved.as_ref().err(), &self.link.url);
     }
 
     /// Keeps the last writes at the end.
@@ -150,22 +143,17 @@ impl Storage {
     /// # Errors
     /// The etcd is gone, or cannot save.
     pub(super) async fn save_last(mut self, server: &ApiServer) -> Result<(), ProgramProblem> {
-        let Some(etcd) = &mut self.etcd else {
-            return Ok(());
-        };
-        if let Some(log) = &etcd.log {
+        if let Some(log) = &self.log {
             let settled = timeout(LAST_APPENDS, log.settled()).await;
             let settled = settled.unwrap_or_else(|_| Err("the etcd does not answer".into()));
             return settled.map_err(|why| ProgramProblem::Unwritten { why });
         }
-        let saved = etcd.save_if_changed(server).await;
+        let saved = self.save_if_changed(server).await;
         saved.map_err(|problem| ProgramProblem::Lost {
             source: Box::new(problem),
         })
     }
-}
 
-impl KeptByEtcd {
     async fn save_if_changed(&mut self, server: &ApiServer) -> Result<(), ProgramProblem> {
         let revision = server.revision();
         // An etcd that was started again has a state that is older than the objects here.
@@ -248,18 +236,15 @@ impl LastingProblem {
 }
 
 fn recovery(url: &str, state: &EtcdState) -> Result<Recovery, ProgramProblem> {
-    let snapshot =
-        Snapshot::read(&state.snapshot).map_err(|source| ProgramProblem::CorruptEtcd {
-            url: url.to_owned(),
-            source: source.into(),
-        })?;
+    let corrupt = |source| ProgramProblem::CorruptEtcd {
+        url: url.to_owned(),
+        source,
+    };
+    let snapshot = Snapshot::read(&state.snapshot).map_err(|error| corrupt(error.into()))?;
     let mut recovery = Recovery::from(snapshot);
     for text in state.log.split_inclusive(|byte| *byte == b'\n') {
         let added = recovery.add(text);
-        added.map_err(|source| ProgramProblem::CorruptEtcd {
-            url: url.to_owned(),
-            source: source.into(),
-        })?;
+        added.map_err(|error| corrupt(error.into()))?;
     }
     Ok(recovery)
 }
