@@ -66,8 +66,7 @@
 //! - `wal` has the transactions that are not in the write-ahead log yet, and what waits for them.
 //! - `http` turns HTTP requests into calls of verbs and back: `http::service` is the tower service, `http::handlers`
 //!   has one file per family of endpoints, `http::documents` discovery, OpenAPI, health, metrics and the issuer of
-//!   tokens, and `http::webhooks` sends the requests to webhooks. `http::documents::openapi_v2` builds OpenAPI v2 from
-//!   the documents of v3; its module `gnostic` encodes it in protobuf.
+//!   tokens, and `http::webhooks` sends the requests to webhooks.
 //! - `kubeconfig` writes the kubeconfig of a server.
 //! - `server` has [`ApiServer`], the handle: a tower service in process, and HTTPS on loopback with HTTP/1.1 and
 //!   HTTP/2.

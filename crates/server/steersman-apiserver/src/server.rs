@@ -195,7 +195,7 @@ impl ApiServer {
     /// Stops every listener, ends every watch, and refuses later requests with 503.
     pub fn shut_down(&self) {
         self.stop.cancel();
-        self.context.faults.end_stopped();
+        self.context.faults.watches.end_stopped();
     }
 
     /// Returns the log of requests.

@@ -7,13 +7,12 @@ use parking_lot::Mutex;
 use steersman_apimachinery::status::Status;
 use tokio::sync::Notify;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 use super::outage::{History, Outage, Restart, RestartPhase};
 use super::plan::{Condition, Decision, FaultPlan, PlannedFault, failure};
 use super::record::{RequestRecord, Verb};
 use super::spec::{Effect, FaultSpec, LONGEST_MILLIS};
-use super::watches::{OpenWatches, WatchMode, WatchTap};
+use super::watches::{OpenWatches, WatchMode};
 
 /// Injects faults: makes requests fail, and ends or silences open watches. Cheap to clone.
 ///
@@ -21,7 +20,7 @@ use super::watches::{OpenWatches, WatchMode, WatchTap};
 #[derive(Debug, Clone)]
 pub struct Faults {
     shared: Arc<SharedFaults>,
-    watches: OpenWatches,
+    pub(crate) watches: OpenWatches,
 }
 
 #[derive(Debug)]
@@ -327,19 +326,6 @@ impl Faults {
             }
             lifted.await;
         }
-    }
-
-    pub(crate) fn open(
-        &self,
-        record: &RequestRecord,
-        mode: WatchMode,
-        stop: CancellationToken,
-    ) -> WatchTap {
-        self.watches.open(record, mode, stop)
-    }
-
-    pub(crate) fn end_stopped(&self) {
-        self.watches.end_stopped();
     }
 
     fn plan(

@@ -23,7 +23,7 @@ struct SharedLog {
     changed: watch::Sender<u64>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct RequestLogState {
     records: VecDeque<RequestRecord>,
     capacity: usize,
@@ -33,19 +33,13 @@ struct RequestLogState {
 
 impl RequestLog {
     pub(crate) fn new(capacity: usize) -> Self {
-        let state = RequestLogState {
-            records: VecDeque::new(),
+        let state = Mutex::new(RequestLogState {
             capacity,
-            next: 0,
-            forgotten: 0,
-        };
+            ..RequestLogState::default()
+        });
         let changed = watch::Sender::new(0);
-        Self {
-            shared: Arc::new(SharedLog {
-                state: Mutex::new(state),
-                changed,
-            }),
-        }
+        let shared = Arc::new(SharedLog { state, changed });
+        Self { shared }
     }
 
     /// Records a request that arrived and numbers it.
@@ -80,24 +74,16 @@ impl RequestLog {
 
     /// Returns the number of requests that meet a condition.
     pub fn count(&self, condition: impl Fn(&RequestRecord) -> bool) -> usize {
-        self.shared
-            .state
-            .lock()
-            .records
-            .iter()
-            .filter(|record| condition(record))
-            .count()
+        let state = self.shared.state.lock();
+        let matching = state.records.iter().filter(|record| condition(record));
+        matching.count()
     }
 
     /// Returns the requests that meet a condition, oldest first.
     pub fn matching(&self, condition: impl Fn(&RequestRecord) -> bool) -> Vec<RequestRecord> {
         let state = self.shared.state.lock();
-        state
-            .records
-            .iter()
-            .filter(|record| condition(record))
-            .cloned()
-            .collect()
+        let matching = state.records.iter().filter(|record| condition(record));
+        matching.cloned().collect()
     }
 
     /// Returns every recorded request, oldest first.

@@ -126,7 +126,6 @@ impl FaultPlan {
         id
     }
 
-    /// Removes a fault. Returns whether the fault was planned.
     pub(crate) fn remove(&mut self, id: u64) -> bool {
         let before = self.rules.len();
         self.rules.retain(|rule| rule.id != id);
@@ -148,7 +147,6 @@ impl FaultPlan {
         rule.map_or(0, |rule| rule.hits)
     }
 
-    /// Returns every fault, the oldest first.
     pub(crate) fn all(&self) -> Vec<PlannedFault> {
         let planned = |rule: &FaultRule| PlannedFault {
             id: rule.id,
@@ -192,20 +190,15 @@ impl FaultPlan {
 impl FaultRule {
     fn applies(&self, record: &RequestRecord, now: Duration) -> bool {
         let spec = &self.spec;
-        let begins = self
-            .added
-            .saturating_add(Duration::from_millis(spec.after_millis));
-        let ends = spec
-            .for_millis
-            .map(|millis| begins.saturating_add(Duration::from_millis(millis)));
+        let after = |time: Duration, millis| time.saturating_add(Duration::from_millis(millis));
+        let begins = after(self.added, spec.after_millis);
+        let ends = spec.for_millis.map(|millis| after(begins, millis));
+        let condition = self.condition.as_ref();
         now >= begins
             && ends.is_none_or(|ends| now < ends)
             && spec.times.is_none_or(|times| self.hits < times)
             && spec.fits(record)
-            && self
-                .condition
-                .as_ref()
-                .is_none_or(|condition| condition(record))
+            && condition.is_none_or(|condition| condition(record))
     }
 
     fn take_effect(&self, decision: &mut Decision, number: f64) {

@@ -148,10 +148,8 @@ impl RequestRecord {
     /// Returns the first value of a query parameter.
     #[must_use]
     pub fn parameter(&self, name: &str) -> Option<&str> {
-        self.parameters
-            .iter()
-            .find(|(key, _)| key == name)
-            .map(|(_, value)| value.as_str())
+        let found = self.parameters.iter().find(|(key, _)| key == name);
+        found.map(|(_, value)| value.as_str())
     }
 
     /// Returns whether the request has this verb.
@@ -167,14 +165,12 @@ impl RequestRecord {
         if resource == "*" {
             return !self.resource.is_empty();
         }
-        let (resource, subresource) = match resource.split_once('/') {
-            Some((resource, subresource)) => (resource, Some(subresource)),
-            None => (resource, None),
+        let split = |text, at: char| match str::split_once(text, at) {
+            Some((before, after)) => (before, Some(after)),
+            None => (text, None),
         };
-        let (plural, group) = match resource.split_once('.') {
-            Some((plural, group)) => (plural, Some(group)),
-            None => (resource, None),
-        };
+        let (resource, subresource) = split(resource, '/');
+        let (plural, group) = split(resource, '.');
         self.resource == plural
             && group.is_none_or(|group| self.group == group)
             && self.subresource.as_deref() == subresource

@@ -261,11 +261,9 @@ impl FaultSpec {
         let same =
             |wanted: &Option<String>, found: &Option<String>| wanted.is_none() || wanted == found;
         let agent = self.user_agent.as_deref().unwrap_or_default();
+        let resource = self.resource.as_deref();
         self.verb.is_none_or(|verb| record.does(verb))
-            && self
-                .resource
-                .as_deref()
-                .is_none_or(|resource| record.is_for(resource))
+            && resource.is_none_or(|resource| record.is_for(resource))
             && same(&self.namespace, &record.namespace)
             && same(&self.name, &record.name)
             && self.user.as_ref().is_none_or(|user| record.user == *user)

@@ -86,11 +86,9 @@ impl OpenWatches {
     }
 
     pub(crate) fn count(&self, condition: impl Fn(&RequestRecord) -> bool) -> usize {
-        self.open
-            .lock()
-            .values()
-            .filter(|entry| condition(&entry.record))
-            .count()
+        let open = self.open.lock();
+        let matching = open.values().filter(|entry| condition(&entry.record));
+        matching.count()
     }
 
     /// Switches the watches that meet a condition, and returns their number.

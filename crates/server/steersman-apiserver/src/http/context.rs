@@ -67,7 +67,6 @@ pub(crate) struct Context {
     /// Counters of answered requests, for `/metrics`.
     pub(crate) counts: Mutex<RequestCounts>,
     pub(crate) documents: Mutex<DocumentCache>,
-    /// Calls webhooks for admission and for conversion.
     pub(crate) webhooks: Webhooks,
     impersonations: Mutex<Impersonations>,
     /// Keeps the changes outside this process; `None` if nothing does.

@@ -1,7 +1,5 @@
 //! Driver: the tower service: reads a request, carries it out, and writes the answer.
 
-mod headers;
-
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
@@ -10,9 +8,9 @@ use std::task;
 
 use bytes::Bytes;
 use futures::FutureExt;
-use http::header::{self, HeaderValue};
+use http::header::{self, HeaderName, HeaderValue};
 use http::request::Parts;
-use http::{Method, Request, Response, StatusCode};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body::Body;
 use steersman_apimachinery::status::Status;
 use steersman_auth::User;
@@ -38,7 +36,6 @@ use crate::http::responses::body::{BodyError, ResponseBody};
 use crate::http::responses::faulty_body;
 use crate::http::responses::gzip;
 use crate::http::responses::reply::{Reply, ReplyBody};
-use headers::{append, joined, text};
 
 /// The message about a panic, which is kube-apiserver's.
 const PANICKED: &str = "This request caused apiserver to panic. Look in the logs for details.";
@@ -68,11 +65,7 @@ impl ApiService {
     }
 }
 
-impl<B> tower::Service<Request<B>> for ApiService
-where
-    B: Body + Send + 'static,
-    B::Data: Send,
-{
+impl<B: Body<Data: Send> + Send + 'static> tower::Service<Request<B>> for ApiService {
     type Response = Response<ResponseBody>;
     type Error = BodyError;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BodyError>> + Send>>;
@@ -101,11 +94,10 @@ where
 impl ApiService {
     /// # Errors
     /// Fails if a fault cuts the connection before the answer.
-    async fn handle<B>(self, request: Request<B>) -> Result<Response<ResponseBody>, BodyError>
-    where
-        B: Body + Send + 'static,
-        B::Data: Send,
-    {
+    async fn handle(
+        self,
+        request: Request<impl Body<Data: Send> + Send + 'static>,
+    ) -> Result<Response<ResponseBody>, BodyError> {
         let (parts, body) = request.into_parts();
         let mut query = Query::parse(parts.uri.query());
         if let Some(path) = admin::below_root(parts.uri.path()) {
@@ -168,11 +160,9 @@ impl ApiService {
         }
         let accept = text(&parts.headers, header::ACCEPT);
         let reply = outcome.unwrap_or_else(|refusal| refused(refusal, accept));
-        let created = reply.created.as_deref();
-        self.context
-            .log
-            .finish(record.sequence, reply.code, created);
-        self.context.counts.lock().count(&record, reply.code);
+        let (code, created) = (reply.code, reply.created.as_deref());
+        self.context.log.finish(record.sequence, code, created);
+        self.context.counts.lock().count(&record, code);
         let gzip = gzip::is_accepted(text(&parts.headers, header::ACCEPT_ENCODING));
         Ok(self.respond(reply, &record, &decision, gzip))
     }
@@ -193,12 +183,12 @@ impl ApiService {
     }
 
     /// Answers requests below `/steersman/`, which only administrators may send.
-    async fn administer<B: Body>(
+    async fn administer(
         &self,
         parts: &Parts,
         path: &str,
         (query, auth): (&Query, &AuthOutcome),
-        body: B,
+        body: impl Body,
     ) -> Reply {
         let body = match read(&parts.headers, body).await {
             Ok(body) => body,
@@ -215,18 +205,14 @@ impl ApiService {
         }
     }
 
-    async fn answer<B>(
+    async fn answer(
         &self,
         parts: &Parts,
-        body: B,
+        body: impl Body<Data: Send> + Send + 'static,
         route: &PathRoute,
         query: &Query,
         (verb, user): (Option<Verb>, &Arc<User>),
-    ) -> Result<Reply, HttpRefusal>
-    where
-        B: Body + Send + 'static,
-        B::Data: Send,
-    {
+    ) -> Result<Reply, HttpRefusal> {
         match route {
             PathRoute::Metrics => {
                 let counts = self.context.counts.lock();
@@ -285,16 +271,12 @@ impl ApiService {
     }
 
     /// Carries out a call on objects. Returns the outcome and its warnings.
-    async fn perform<B>(
+    async fn perform(
         &self,
         parts: &Parts,
-        body: B,
+        body: impl Body<Data: Send> + Send + 'static,
         call: &ResourceCall<'_>,
-    ) -> Result<(Result<Reply, HttpRefusal>, Vec<String>), HttpRefusal>
-    where
-        B: Body + Send + 'static,
-        B::Data: Send,
-    {
+    ) -> Result<(Result<Reply, HttpRefusal>, Vec<String>), HttpRefusal> {
         let reads = matches!(call.verb, None | Some(Verb::Get | Verb::List | Verb::Watch));
         let body = if reads {
             Bytes::new()
@@ -403,7 +385,7 @@ impl ApiService {
                     watch_faults if watch_faults.silent => WatchMode::Silent,
                     _ => WatchMode::Live,
                 };
-                let tap = self.context.faults.open(record, mode, self.stop);
+                let tap = self.context.faults.watches.open(record, mode, self.stop);
                 ResponseBody::stream(watch::stream(self.context, *watch, tap, decision.watch))
             }
         };
@@ -418,19 +400,14 @@ impl ApiService {
         *response.status_mut() =
             StatusCode::from_u16(reply.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let headers = response.headers_mut();
+        let fixed = HeaderValue::from_static;
         if !reply.content_type.is_empty() {
-            headers.insert(
-                header::CONTENT_TYPE,
-                HeaderValue::from_static(reply.content_type),
-            );
+            headers.insert(header::CONTENT_TYPE, fixed(reply.content_type));
         }
-        headers.insert(
-            header::CACHE_CONTROL,
-            HeaderValue::from_static(reply.cache_control),
-        );
+        headers.insert(header::CACHE_CONTROL, fixed(reply.cache_control));
         if packed {
-            headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-            headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+            headers.insert(header::CONTENT_ENCODING, fixed("gzip"));
+            headers.insert(header::VARY, fixed("Accept-Encoding"));
         }
         if reply.retry_after > 0 {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(reply.retry_after));
@@ -438,7 +415,7 @@ impl ApiService {
         if let Some(tag) = reply.etag {
             append(headers, header::ETAG, &tag);
             // One tag stands for all forms of a document.
-            headers.append(header::VARY, HeaderValue::from_static("Accept"));
+            headers.append(header::VARY, fixed("Accept"));
         }
         for warning in &reply.warnings {
             let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"");
@@ -458,7 +435,6 @@ async fn caught<F: Future>(work: F) -> Result<F::Output, Status> {
     done.map_err(|_| Status::internal(PANICKED.to_owned()))
 }
 
-/// Builds a response from a body and a content type alone.
 fn plain(reply: Reply) -> Response<ResponseBody> {
     let body = match reply.body {
         ReplyBody::Whole(bytes) => bytes,
@@ -467,9 +443,8 @@ fn plain(reply: Reply) -> Response<ResponseBody> {
     let mut response = Response::new(ResponseBody::whole(body));
     *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
     let content_type = HeaderValue::from_static(reply.content_type);
-    response
-        .headers_mut()
-        .insert(header::CONTENT_TYPE, content_type);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, content_type);
     response
 }
 
@@ -495,4 +470,23 @@ fn runs_long(record: &RequestRecord) -> bool {
     let part = record.subresource.as_deref().unwrap_or_default();
     let part = part.split('/').next().unwrap_or_default();
     record.does(Verb::Watch) || matches!(part, "attach" | "exec" | "proxy" | "log" | "portforward")
+}
+
+/// Returns a header as text; `None` if it is absent or no text.
+fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// Joins all headers of a name by commas, leaving out those that are no text.
+fn joined(headers: &HeaderMap, name: HeaderName) -> String {
+    let values = headers.get_all(name).into_iter();
+    let texts: Vec<&str> = values.filter_map(|value| value.to_str().ok()).collect();
+    texts.join(",")
+}
+
+/// Adds a header, unless its value is invalid in a header.
+fn append(headers: &mut HeaderMap, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
+        headers.append(name, value);
+    }
 }

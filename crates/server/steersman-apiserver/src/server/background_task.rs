@@ -1,10 +1,11 @@
 //! Handle: a task beside the requests that runs at most once at a time.
 
 use std::future::Future;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
+use parking_lot::Mutex;
 use tokio::runtime::Handle;
+use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::http::Context;
@@ -13,49 +14,33 @@ use crate::http::Context;
 pub(super) struct BackgroundTask {
     /// Whether there may ever be something to do.
     is_needed: bool,
-    is_running: AtomicBool,
+    /// The task that was started last. When its runtime ends, it ends, and a task of another runtime may take over.
+    last: Mutex<Option<AbortHandle>>,
 }
-
-/// The exclusive right to run the task. When the task's runtime ends, a task of another runtime may take over.
-struct RunGuard(Arc<BackgroundTask>);
 
 impl BackgroundTask {
     pub(super) fn new(is_needed: bool) -> Self {
         Self {
             is_needed,
-            is_running: AtomicBool::new(false),
+            last: Mutex::default(),
         }
     }
 
     /// Spawns the task on the current runtime. Does nothing if it runs or is not needed, or outside a
     /// runtime; the next call inside a runtime spawns it.
-    pub(super) fn start<W>(
-        self: &Arc<Self>,
+    pub(super) fn start<W: Future<Output = ()> + Send + 'static>(
+        &self,
         context: &Arc<Context>,
         stop: &CancellationToken,
         run: impl FnOnce(Weak<Context>, CancellationToken) -> W,
-    ) where
-        W: Future<Output = ()> + Send + 'static,
-    {
-        if !self.is_needed || self.is_running.load(Ordering::Acquire) {
-            return;
-        }
-        let Ok(runtime) = Handle::try_current() else {
+    ) {
+        let (true, Ok(runtime)) = (self.is_needed, Handle::try_current()) else {
             return;
         };
-        if !self.is_running.swap(true, Ordering::AcqRel) {
-            let guard = RunGuard(Arc::clone(self));
+        let mut last = self.last.lock();
+        if last.as_ref().is_none_or(AbortHandle::is_finished) {
             let work = run(Arc::downgrade(context), stop.clone());
-            runtime.spawn(async move {
-                let _guard = guard;
-                work.await;
-            });
+            *last = Some(runtime.spawn(work).abort_handle());
         }
-    }
-}
-
-impl Drop for RunGuard {
-    fn drop(&mut self) {
-        self.0.is_running.store(false, Ordering::Release);
     }
 }

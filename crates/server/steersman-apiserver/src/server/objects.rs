@@ -152,7 +152,6 @@ impl ApiServer {
         })
     }
 
-    /// Runs a write with the registry locked, and returns the stored object.
     fn write(
         &self,
         work: impl FnOnce(&mut Registry, Timestamp) -> Result<StoredWrite, Status>,

@@ -1,5 +1,6 @@
 //! Driver: the HTTPS listener and its connections.
 
+use std::io::Write as _;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::pin::pin;
@@ -54,13 +55,19 @@ const REST: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 #[must_use = "dropping it stops listening"]
 pub struct Serving {
-    server: ApiServer,
+    listening: Arc<Listening>,
     address: SocketAddr,
-    ca_pem: String,
     token: String,
+}
+
+/// The state that a listener and its connections share.
+#[derive(Debug)]
+struct Listening {
+    server: ApiServer,
+    identity: TlsIdentity,
     stop: CancellationToken,
     tasks: TaskTracker,
-    accepted: Arc<AtomicUsize>,
+    accepted: AtomicUsize,
 }
 
 impl ApiServer {
@@ -113,17 +120,6 @@ impl Serving {
             source,
         })?;
         let identity = TlsIdentity::new(&server.pem, address.ip())?;
-        let acceptor = TlsAcceptor::from(Arc::clone(&identity.config));
-        let (tasks, accepted) = (TaskTracker::new(), Arc::new(AtomicUsize::new(0)));
-        let accepting = Accepting {
-            listener,
-            acceptor,
-            clients: identity.clients,
-            server: server.clone(),
-            stop: stop.clone(),
-            tasks: tasks.clone(),
-            accepted: Arc::clone(&accepted),
-        };
         let now = server.now();
         server.context.with_registry(|registry| {
             let clients = server.pem.clients.as_deref();
@@ -131,16 +127,20 @@ impl Serving {
         });
         let token = server.admin_token.as_deref().map(str::to_owned);
         let token = server.add_token(token.unwrap_or_else(secret), User::admin(), false);
-        // Connections may have waited for this: from the first request on, the token is known.
-        tasks.spawn(accepting.run());
-        Ok(Self {
+        let listening = Arc::new(Listening {
             server,
-            address,
-            ca_pem: identity.ca_pem,
-            token,
+            identity,
             stop,
-            tasks,
-            accepted,
+            tasks: TaskTracker::new(),
+            accepted: AtomicUsize::new(0),
+        });
+        // Connections may have waited for this: from the first request on, the token is known.
+        let accepting = Arc::clone(&listening).run(listener);
+        listening.tasks.spawn(accepting);
+        Ok(Self {
+            listening,
+            address,
+            token,
         })
     }
 
@@ -167,27 +167,27 @@ impl Serving {
     /// ended.
     #[must_use]
     pub fn accepted(&self) -> usize {
-        self.accepted.load(Ordering::Relaxed)
+        self.listening.accepted.load(Ordering::Relaxed)
     }
 
     /// Returns the certificate of the server's authority, in PEM.
     #[must_use]
     pub fn ca_pem(&self) -> &str {
-        &self.ca_pem
+        &self.listening.identity.ca_pem
     }
 
     /// Returns a kubeconfig for kubectl and other clients, with the authority's certificate and a
     /// token of [`User::admin`], who may do everything.
     #[must_use]
     pub fn kubeconfig(&self) -> String {
-        kubeconfig::text(&self.url(), &self.ca_pem, &self.token)
+        kubeconfig::text(&self.url(), self.ca_pem(), &self.token)
     }
 
     /// Returns a kubeconfig for another user, with a token of that user.
     #[must_use]
     pub fn kubeconfig_for(&self, user: User) -> String {
-        let token = self.server.add_user(user);
-        kubeconfig::text(&self.url(), &self.ca_pem, &token)
+        let token = self.listening.server.add_user(user);
+        kubeconfig::text(&self.url(), self.ca_pem(), &token)
     }
 
     /// Writes the kubeconfig to a file that only its owner can read, on systems with file owners.
@@ -214,13 +214,13 @@ impl Serving {
     /// Safe: the listener stops even if the future is dropped.
     pub async fn stop(self) {
         self.end();
-        self.tasks.close();
-        self.tasks.wait().await;
+        self.listening.tasks.close();
+        self.listening.tasks.wait().await;
     }
 
     fn end(&self) {
-        self.stop.cancel();
-        self.server.context.faults.end_stopped();
+        self.listening.stop.cancel();
+        self.listening.server.context.faults.watches.end_stopped();
     }
 }
 
@@ -247,39 +247,23 @@ fn spare(path: &Path) -> io::Result<()> {
     }
 }
 
-#[cfg(unix)]
 fn write_private(path: &Path, text: &str) -> io::Result<()> {
-    use io::Write as _;
-    use std::os::unix::fs::OpenOptionsExt as _;
     let mut options = std::fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600);
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path)?.write_all(text.as_bytes())
 }
 
-#[cfg(not(unix))]
-fn write_private(path: &Path, text: &str) -> io::Result<()> {
-    std::fs::write(path, text)
-}
-
-struct Accepting {
-    listener: TcpListener,
-    acceptor: TlsAcceptor,
-    clients: Option<Arc<ClientAuthorities>>,
-    server: ApiServer,
-    stop: CancellationToken,
-    tasks: TaskTracker,
-    accepted: Arc<AtomicUsize>,
-}
-
-impl Accepting {
-    async fn run(self) {
-        let Ok(address) = self.listener.local_addr() else {
+impl Listening {
+    async fn run(self: Arc<Self>, mut listener: TcpListener) {
+        let Ok(address) = listener.local_addr() else {
             return;
         };
-        let mut restarts = self.server.context.restarts.subscribe();
-        let mut listener = self.listener;
+        let context = &self.server.context;
+        let mut restarts = context.restarts.subscribe();
         loop {
-            if let Some(left) = self.server.context.faults.away_for() {
+            if let Some(left) = context.faults.away_for() {
                 drop(listener);
                 let again = async {
                     tokio::time::sleep(left).await;
@@ -299,18 +283,71 @@ impl Accepting {
                 Ok((socket, _)) => {
                     // Relaxed: the counter orders no other memory access.
                     self.accepted.fetch_add(1, Ordering::Relaxed);
-                    let connection = serve(
-                        socket,
-                        self.acceptor.clone(),
-                        self.clients.clone(),
-                        self.server.clone(),
-                        self.stop.clone(),
-                    );
-                    self.tasks.spawn(connection);
+                    self.tasks.spawn(Arc::clone(&self).serve(socket));
                 }
                 // For instance out of file descriptors, which other connections may release soon.
                 Err(_) => tokio::time::sleep(REST).await,
             }
+        }
+    }
+
+    /// Serves one connection until the client closes it, it breaks, the listener stops, or the server
+    /// simulates a restart.
+    async fn serve(self: Arc<Self>, socket: TcpStream) {
+        let context = &self.server.context;
+        // Without it each small answer waits for the acknowledgement of the previous one. If the socket
+        // refuses, it is only slower.
+        let _ = socket.set_nodelay(true);
+        let handshake = tokio::time::timeout(HANDSHAKE, shake_hands(socket, &self.identity));
+        let stream = tokio::select! {
+            () = self.stop.cancelled() => return,
+            shaken = handshake => match shaken {
+                Ok(Ok(Some(stream))) => stream,
+                // The client does not trust the certificate or speaks no TLS.
+                Ok(_) | Err(_) => return,
+            },
+        };
+        let (socket, session) = stream.get_ref();
+        let sent = socket.sent();
+        let clients = self.identity.clients.as_deref();
+        let caller = caller(session.peer_certificates(), clients, self.server.now());
+        let service = ApiService::new(Arc::clone(context), caller, self.stop.clone());
+        let mut restarts = context.restarts.subscribe();
+        // A restart may have begun before this connection subscribed to restarts.
+        if context.faults.away_for().is_some() {
+            return;
+        }
+        let mut builder = auto::Builder::new(TokioExecutor::new());
+        builder
+            .http1()
+            .timer(TokioTimer::new())
+            .max_buf_size(HEADERS as usize);
+        builder
+            .http2()
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(self.server.http2_streams)
+            .max_header_list_size(HEADERS);
+        let connection =
+            builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
+        let mut connection = pin!(connection);
+        // A `FuturesUnordered` polls only the futures that were woken. Polling them all would lock
+        // state that all connections share for each piece that a connection sends.
+        let mut ends: FuturesUnordered<BoxFuture<'_, ()>> = FuturesUnordered::new();
+        ends.push(self.stop.cancelled().boxed());
+        ends.push(restarts.changed().map(drop).boxed());
+        // Errors are those of the connection: the client disconnected, or sent no HTTP.
+        tokio::select! {
+            biased;
+            _ = connection.as_mut() => return,
+            _ = ends.next() => {}
+        }
+        let is_away = context.faults.away_for().is_some();
+        let grace = if is_away { LAST_ANSWER } else { GRACE };
+        connection.as_mut().graceful_shutdown();
+        tokio::select! {
+            _ = connection => {}
+            () = tokio::time::sleep(grace) => {}
+            () = stalled(&sent) => {}
         }
     }
 }
@@ -328,11 +365,12 @@ async fn listen_again(address: SocketAddr) -> TcpListener {
 /// Returns the client's TLS stream, or `None` after answering a client that spoke plain HTTP.
 async fn shake_hands(
     mut socket: TcpStream,
-    acceptor: TlsAcceptor,
+    identity: &TlsIdentity,
 ) -> io::Result<Option<TlsStream<Socket>>> {
     let mut first = [0];
     // A TLS record begins with a byte below 32, an HTTP request with its method.
     if socket.peek(&mut first).await? == 0 || !first[0].is_ascii_uppercase() {
+        let acceptor = TlsAcceptor::from(Arc::clone(&identity.config));
         return acceptor.accept(Socket::new(socket)).await.map(Some);
     }
     // Closing a socket with unread data resets the connection, and the answer would be lost.
@@ -360,74 +398,6 @@ fn caller(
     // The first certificate is the client's own. Without a common name it names no user.
     let user = presented.first().and_then(|own| user_of(own));
     user.map_or_else(anonymous, |user| Caller::Certificate(Arc::new(user)))
-}
-
-/// Serves one connection until the client closes it, it breaks, the listener stops, or the server
-/// simulates a restart.
-async fn serve(
-    socket: TcpStream,
-    acceptor: TlsAcceptor,
-    clients: Option<Arc<ClientAuthorities>>,
-    server: ApiServer,
-    stop: CancellationToken,
-) {
-    // Without it each small answer waits for the acknowledgement of the previous one. If the socket
-    // refuses, it is only slower.
-    let _ = socket.set_nodelay(true);
-    let handshake = tokio::time::timeout(HANDSHAKE, shake_hands(socket, acceptor));
-    let stream = tokio::select! {
-        () = stop.cancelled() => return,
-        shaken = handshake => match shaken {
-            Ok(Ok(Some(stream))) => stream,
-            // The client does not trust the certificate or speaks no TLS.
-            Ok(_) | Err(_) => return,
-        },
-    };
-    let (socket, session) = stream.get_ref();
-    let sent = socket.sent();
-    let caller = caller(
-        session.peer_certificates(),
-        clients.as_deref(),
-        server.now(),
-    );
-    let service = ApiService::new(Arc::clone(&server.context), caller, stop.clone());
-    let mut restarts = server.context.restarts.subscribe();
-    // A restart may have begun before this connection subscribed to restarts.
-    if server.context.faults.away_for().is_some() {
-        return;
-    }
-    let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .max_buf_size(HEADERS as usize);
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(server.http2_streams)
-        .max_header_list_size(HEADERS);
-    let connection =
-        builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
-    let mut connection = pin!(connection);
-    // A `FuturesUnordered` polls only the futures that were woken. Polling them all would lock
-    // state that all connections share for each piece that a connection sends.
-    let mut ends: FuturesUnordered<BoxFuture<'_, ()>> = FuturesUnordered::new();
-    ends.push(stop.cancelled().boxed());
-    ends.push(restarts.changed().map(drop).boxed());
-    // Errors are those of the connection: the client disconnected, or sent no HTTP.
-    tokio::select! {
-        biased;
-        _ = connection.as_mut() => return,
-        _ = ends.next() => {}
-    }
-    let is_away = server.context.faults.away_for().is_some();
-    let grace = if is_away { LAST_ANSWER } else { GRACE };
-    connection.as_mut().graceful_shutdown();
-    tokio::select! {
-        _ = connection => {}
-        () = tokio::time::sleep(grace) => {}
-        () = stalled(&sent) => {}
-    }
 }
 
 /// Waits until a connection sends nothing for some time.

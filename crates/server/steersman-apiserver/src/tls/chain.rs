@@ -20,7 +20,6 @@ const MOST_CHECKS: usize = 100;
 const CANNOT_SIGN: &str =
     "x509: invalid signature: parent certificate cannot sign this kind of certificate";
 
-/// The certificates in which authorities are searched.
 pub(crate) struct Pool<'a> {
     /// The certificates of the bundle. Each is trusted, independently of its issuer.
     pub(crate) roots: &'a [X509Certificate<'a>],
@@ -88,8 +87,7 @@ impl<'a> Pool<'a> {
         let Some(child) = chain.last() else {
             return Ok(Vec::new());
         };
-        let mut found = Vec::new();
-        let mut hint = None;
+        let (mut found, mut hint) = (Vec::new(), None);
         search.failure = None;
         let roots = self.roots.iter().map(|one| (CertificateRole::Root, one));
         let others = self
@@ -152,10 +150,8 @@ impl<'a> Pool<'a> {
             return Err("x509: unhandled critical extension".to_owned());
         }
         let validity = certificate.validity();
-        let (from, until) = (
-            validity.not_before.timestamp(),
-            validity.not_after.timestamp(),
-        );
+        let from = validity.not_before.timestamp();
+        let until = validity.not_after.timestamp();
         let expired = |relation: &str, limit: i64| {
             let (now, limit) = (date(self.now), date(limit));
             Err(format!(
@@ -252,11 +248,9 @@ fn unknown(hint: Option<(String, &X509Certificate<'_>)>) -> String {
         return unknown.to_owned();
     };
     let subject = candidate.subject();
-    let names = subject
-        .iter_common_name()
-        .last()
-        .or_else(|| subject.iter_organization().next());
-    let name = names.and_then(|name| name.as_str().ok());
+    let common = subject.iter_common_name().last();
+    let name = common.or_else(|| subject.iter_organization().next());
+    let name = name.and_then(|name| name.as_str().ok());
     let name = match name.filter(|name| !name.is_empty()) {
         Some(name) => name.to_owned(),
         None => format!("serial:{}", candidate.tbs_certificate.serial),

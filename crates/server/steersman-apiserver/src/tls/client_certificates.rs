@@ -99,28 +99,21 @@ impl ClientCertVerifier for ClientAuthorities {
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
         let parsed = parse(certificate).ok_or(CertificateError::BadEncoding)?;
+        let known = &self.provider.signature_verification_algorithms;
         if parsed.version() == X509Version::V3 {
-            let known = &self.provider.signature_verification_algorithms;
             return verify_tls12_signature(message, certificate, signature, known);
         }
         // webpki parses no certificate of version 1, as `openssl x509` makes them. The length of a key
         // tells the algorithms of one scheme apart.
         let key = &parsed.public_key().subject_public_key.data;
-        let known = self
-            .provider
-            .signature_verification_algorithms
-            .mapping
-            .iter();
-        let mut fitting = known
-            .filter(|(scheme, _)| *scheme == signature.scheme)
-            .flat_map(|(_, algorithms)| algorithms.iter());
-        if fitting.any(|one| {
-            one.verify_signature(key, message, signature.signature())
-                .is_ok()
-        }) {
-            return Ok(HandshakeSignatureValid::assertion());
+        let schemes = known.mapping.iter();
+        let fitting = schemes.filter(|(scheme, _)| *scheme == signature.scheme);
+        let mut fitting = fitting.flat_map(|(_, algorithms)| algorithms.iter());
+        let signature = signature.signature();
+        match fitting.any(|one| one.verify_signature(key, message, signature).is_ok()) {
+            true => Ok(HandshakeSignatureValid::assertion()),
+            false => Err(CertificateError::BadSignature.into()),
         }
-        Err(CertificateError::BadSignature.into())
     }
 
     fn verify_tls13_signature(

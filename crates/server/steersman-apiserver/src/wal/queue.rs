@@ -12,7 +12,6 @@ const GROUP_MAX: usize = 1024;
 #[derive(Debug, Default)]
 pub(super) struct WalQueue {
     waiting: VecDeque<WaitingTransaction>,
-    /// The number of the last transaction that was added.
     pub(super) added: u64,
     /// The number of the last transaction in the log.
     pub(super) kept: u64,

@@ -28,7 +28,6 @@ pub(crate) struct DocumentRequest<'a> {
     pub(crate) if_none_match: Option<&'a str>,
     /// Whether the documents about the issuer of tokens exist.
     pub(crate) has_issuer: bool,
-    /// Why the write-ahead log cannot be written at the moment.
     pub(crate) log_failure: Option<Arc<str>>,
 }
 
@@ -59,7 +58,7 @@ pub(crate) fn answer(
         }
         PathRoute::OpenApiV2 if v2::is_unknown(ask.accept) => Ok(Reply::new(406, "", "")),
         PathRoute::OpenApiV2 => Ok(openapi_v2(ask, resources, cache, "json", v2::json)),
-        PathRoute::OpenApi { path } => Ok(found(openapi_v3(resources, path, cache), ask)),
+        PathRoute::OpenApi(path) => Ok(found(openapi_v3(resources, path, cache), ask)),
         PathRoute::OpenApiIndex => {
             let made = cache.get(resources, "openapi/v3", || Some(index(resources)));
             Ok(found(made, ask))
@@ -67,10 +66,10 @@ pub(crate) fn answer(
         PathRoute::Objects(_) | PathRoute::Metrics | PathRoute::Issuer(_) | PathRoute::Unknown => {
             Err(HttpRefusal::PageNotFound)
         }
-        PathRoute::NoSuchPath { group } if serves(resources, group) => {
+        PathRoute::NoSuchPath(group) if serves(resources, group) => {
             Err(Status::no_such_path().into())
         }
-        PathRoute::NoSuchPath { .. } => Err(HttpRefusal::PageNotFound),
+        PathRoute::NoSuchPath(_) => Err(HttpRefusal::PageNotFound),
         // Upstream's aggregator answers these two routes whatever the method.
         PathRoute::Groups => root(ask, resources, AcceptReader::Handler, cache),
         PathRoute::Group(name) => group(name, ask, resources),
@@ -95,10 +94,9 @@ fn resources_of(
     version: &str,
 ) -> Result<Reply, HttpRefusal> {
     let built_in = serves(resources, group);
-    let reader = if built_in {
-        AcceptReader::Route
-    } else {
-        AcceptReader::Handler
+    let reader = match built_in {
+        true => AcceptReader::Route,
+        false => AcceptReader::Handler,
     };
     let format = legacy(ask, reader)?;
     match discovery::version(resources, group, version) {
@@ -109,7 +107,7 @@ fn resources_of(
 }
 
 /// Returns whether a group has built-in resources; then its unknown paths are answered by a Status.
-fn serves(resources: &[Arc<Resource>], group: &str) -> bool {
+pub(crate) fn serves(resources: &[Arc<Resource>], group: &str) -> bool {
     resources
         .iter()
         .any(|known| known.built_in && known.group == group)
@@ -255,7 +253,6 @@ fn index(resources: &[Arc<Resource>]) -> Document {
     }
 }
 
-/// Answers with a document, or 404 without a body.
 fn found(document: Option<Document>, ask: &DocumentRequest<'_>) -> Reply {
     match document {
         Some(document) => tagged(document, ask),

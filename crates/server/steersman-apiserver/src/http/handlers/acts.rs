@@ -73,7 +73,7 @@ pub(crate) fn perform(
         Act::Review => &resource.kind,
     };
     let media = negotiate::objects(call.accept, AcceptReader::Route, true)?;
-    let format = negotiate::body(Some(call.content_type))?;
+    let format = negotiate::body(call.content_type)?;
     let options = call.write_options();
     check_options("CreateOptions", &options)?;
     let object = decode::object(body, format, kind)?;

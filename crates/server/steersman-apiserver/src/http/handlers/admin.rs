@@ -138,17 +138,14 @@ fn requests(context: &Context, query: &Query) -> Done {
     let same = |name: &str, found: Option<&str>| {
         query.get(name).is_none_or(|wanted| found == Some(wanted))
     };
+    let meets = |name: &str, test: &dyn Fn(&str) -> bool| query.get(name).is_none_or(test);
     let fits = |record: &RequestRecord| {
         same("verb", record.verb.map(crate::faults::Verb::as_str))
-            && query
-                .get("resource")
-                .is_none_or(|resource| record.is_for(resource))
+            && meets("resource", &|resource| record.is_for(resource))
             && same("namespace", record.namespace.as_deref())
             && same("name", record.name.as_deref())
             && same("user", Some(&record.user))
-            && query
-                .get("userAgent")
-                .is_none_or(|part| record.user_agent.contains(part))
+            && meets("userAgent", &|part| record.user_agent.contains(part))
     };
     let found = context.log.matching(fits);
     let total = found.len();

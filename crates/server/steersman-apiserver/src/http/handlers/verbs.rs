@@ -12,6 +12,7 @@ use steersman_schema::resource::Resource;
 use steersman_schema::subresources::{Act, further};
 
 use crate::faults::Verb;
+use crate::http::documents::serve::serves;
 use crate::http::handlers::acts::{self, Allowed};
 use crate::http::requests::call::{HttpRefusal, ResourceCall};
 use crate::http::requests::ignored_fields::IgnoredFields;
@@ -66,14 +67,13 @@ pub(crate) fn perform(
 /// Returns the refusal for a version that the group does not serve, or anything below it. A
 /// built-in group answers a Status; any other group exists only through CRDs.
 pub(crate) fn unknown_version(registry: &Registry, group: &str) -> HttpRefusal {
-    let own = registry
-        .resources()
-        .iter()
-        .any(|known| known.built_in && known.group == group);
-    if own {
-        Status::no_such_path().into()
-    } else {
-        HttpRefusal::PageNotFound
+    no_path(serves(registry.resources(), group))
+}
+
+fn no_path(built_in: bool) -> HttpRefusal {
+    match built_in {
+        true => Status::no_such_path().into(),
+        false => HttpRefusal::PageNotFound,
     }
 }
 
@@ -89,11 +89,7 @@ fn face_of(
     verb: Option<Verb>,
 ) -> Result<VerbTarget, HttpRefusal> {
     let in_namespace = path.namespace.is_some();
-    let misplaced = if in_namespace {
-        !resource.namespaced
-    } else {
-        resource.namespaced
-    };
+    let misplaced = in_namespace != resource.namespaced;
     // Without a namespace a collection spans all namespaces; it can be read only for custom
     // resources.
     let spans = if resource.built_in {
@@ -102,57 +98,45 @@ fn face_of(
         matches!(verb, Some(Verb::List | Verb::Watch))
     };
     if misplaced && (in_namespace || !spans) {
-        return Err(if resource.built_in {
-            Status::no_such_path().into()
-        } else {
-            HttpRefusal::PageNotFound
-        });
+        return Err(no_path(resource.built_in));
     }
-    match path.subresource.as_deref() {
+    let is_core = |kind| resource.is("", kind);
+    let subresource = match path.subresource.as_deref() {
         // A POST to the collection of bindings binds the Pod that the body names; nothing is stored
         // in the collection.
-        None if is_review(resource) => Ok(VerbTarget::Act((Act::Review, resource.verbs))),
-        None if resource.built_in && resource.kind == "Binding" => {
-            Ok(VerbTarget::Act((Act::Bind, resource.verbs)))
-        }
-        None => Ok(VerbTarget::Object(Subresource::Main)),
-        Some("status") if resource.status => Ok(VerbTarget::Object(Subresource::Status)),
-        Some("scale") if resource.scale.is_some() => Ok(VerbTarget::Object(Subresource::Scale)),
-        Some("finalize") if resource.built_in && resource.kind == "Namespace" => {
-            Ok(VerbTarget::Object(Subresource::Finalize))
-        }
-        Some("ephemeralcontainers") if is_pod(resource) => {
-            Ok(VerbTarget::Object(Subresource::EphemeralContainers))
-        }
-        Some("resize") if is_pod(resource) => Ok(VerbTarget::Object(Subresource::Resize)),
+        None if is_review(resource) => return Ok(VerbTarget::Act((Act::Review, resource.verbs))),
+        None if is_core("Binding") => return Ok(VerbTarget::Act((Act::Bind, resource.verbs))),
+        None => Subresource::Main,
+        Some("status") if resource.status => Subresource::Status,
+        Some("scale") if resource.scale.is_some() => Subresource::Scale,
+        Some("finalize") if is_core("Namespace") => Subresource::Finalize,
+        Some("ephemeralcontainers") if is_core("Pod") => Subresource::EphemeralContainers,
+        Some("resize") if is_core("Pod") => Subresource::Resize,
         Some("approval") if resource.is("certificates.k8s.io", "CertificateSigningRequest") => {
-            Ok(VerbTarget::Object(Subresource::Approval))
+            Subresource::Approval
         }
         Some(_) if !resource.built_in => {
             let name = path.name.as_deref().unwrap_or_default();
-            Err(Status::not_found(resource.group_resource(), name).into())
+            return Err(Status::not_found(resource.group_resource(), name).into());
         }
         Some(name) => {
             // A proxied path continues after the subresource's name.
             let word = name.split('/').next().unwrap_or_default();
-            match further(resource).find(|further| further.name == word) {
+            return match further(resource).find(|further| further.name == word) {
                 Some(further) if word == name || further.act == Act::Connect => {
                     Ok(VerbTarget::Act((further.act, further.verbs)))
                 }
                 _ => Err(Status::no_such_path().into()),
-            }
+            };
         }
-    }
+    };
+    Ok(VerbTarget::Object(subresource))
 }
 
 /// Returns whether the table of messages has the resource's kind. A Scale of a custom resource has no
 /// form in protobuf either, as in a kube-apiserver.
 fn has_message(resource: &Resource) -> bool {
     resource.built_in && Message::of_kind(&resource.api_version(), &resource.kind).is_some()
-}
-
-fn is_pod(resource: &Resource) -> bool {
-    resource.built_in && resource.kind == "Pod"
 }
 
 struct ObjectCall<'a> {
@@ -171,10 +155,8 @@ fn perform_on(
     now: Timestamp,
 ) -> Result<Reply, Status> {
     let verb = allowed(call, resource, subresource)?;
-    let patch = match verb {
-        Verb::Patch => Some(patch_kind(call, resource)?),
-        _ => None,
-    };
+    let patch = (verb == Verb::Patch).then(|| patch_kind(call, resource));
+    let patch = patch.transpose()?;
     let reader = match verb {
         _ if !resource.built_in => AcceptReader::Handler,
         Verb::List | Verb::Watch => AcceptReader::Watchable,

@@ -273,7 +273,6 @@ impl OpenWatch {
         self.timer.as_mut().reset(next.min(self.ends));
     }
 
-    /// Builds the next piece from the events that were taken.
     fn piece(&mut self) -> Bytes {
         let mut lines = BytesMut::new();
         while let Some(event) = self.ready.pop_front() {

@@ -18,6 +18,19 @@ const SCHEME: &str = "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/r
 /// Maximum length of a body, in bytes.
 pub(crate) const LIMIT: usize = 3 * 1024 * 1024;
 
+/// The beginnings of messages of the parser, and the places that Go names in theirs.
+const PLACES: [(&str, &str); 6] = [
+    (
+        "key must be a string",
+        "looking for beginning of object key string",
+    ),
+    ("expected value", "looking for beginning of value"),
+    ("trailing characters", "after top-level value"),
+    ("expected `:`", "after object key"),
+    ("expected `,` or `}`", "after object key:value pair"),
+    ("expected `,` or `]`", "after array element"),
+];
+
 /// Parses the object of a create or an update; `null` is an empty object.
 pub(crate) fn object(body: &[u8], format: Format, kind: &str) -> Result<Value, Status> {
     let refuse = |why: String| unrecognized(body, kind, &why);
@@ -91,31 +104,32 @@ pub(crate) fn kind_is_missing(body: &[u8], kind: &str) -> Status {
 }
 
 /// Parses the options in the body of a delete; `None` for an empty body.
-pub(crate) fn delete_options(body: &[u8], format: Format) -> Result<Option<DeleteOptions>, Status> {
+///
+/// # Errors
+/// The message of the refusal.
+pub(crate) fn delete_options(body: &[u8], format: Format) -> Result<Option<DeleteOptions>, String> {
     if body.is_empty() {
         return Ok(None);
     }
     let value = match format {
         Format::Json => parse_json(body)
-            .map_err(|why| format!("couldn't get version/kind; json parse error: {why}")),
-        Format::Yaml => yaml::parse(body),
-        Format::Protobuf => Envelope::open(body).and_then(|envelope| envelope.object()),
-    }
-    .map_err(Status::bad_request)?;
+            .map_err(|why| format!("couldn't get version/kind; json parse error: {why}"))?,
+        Format::Yaml => yaml::parse(body)?,
+        Format::Protobuf => Envelope::open(body)?.object()?,
+    };
     if value.is_null() {
         return Ok(None);
     }
     if !value.is_object() {
-        return Err(Status::bad_request(no_object(&value)));
+        return Err(no_object(&value));
     }
     if let Some(why) = unreadable_kind(&value) {
-        return Err(Status::bad_request(why));
+        return Err(why);
     }
     let kind = value["kind"].as_str().unwrap_or_default();
     let version = value["apiVersion"].as_str().unwrap_or_default();
     if version.matches('/').count() > 1 {
-        let why = format!("unexpected GroupVersion string: {version}");
-        return Err(Status::bad_request(why));
+        return Err(format!("unexpected GroupVersion string: {version}"));
     }
     match kind {
         // Upstream registers these options in every version, even in versions that are not served
@@ -124,28 +138,27 @@ pub(crate) fn delete_options(body: &[u8], format: Format) -> Result<Option<Delet
         "CreateOptions" | "UpdateOptions" | "Status" | "APIVersions" | "APIGroup"
         | "APIGroupList" | "APIResourceList" => {
             let short = version.rsplit('/').next().unwrap_or_default();
-            return Err(Status::bad_request(format!(
+            return Err(format!(
                 "converting ({short}.{kind}) to (v1.DeleteOptions): unknown conversion"
-            )));
+            ));
         }
         _ => {
             let version = match version {
                 "" => "meta.k8s.io/v1",
                 version => version,
             };
-            return Err(Status::bad_request(format!(
+            return Err(format!(
                 "no kind {} is registered for version {} in scheme {SCHEME:?}",
                 go::quote(kind),
                 go::quote(version)
-            )));
+            ));
         }
     }
     if let Some(why) = mistyped_options(&value) {
-        return Err(Status::bad_request(why));
+        return Err(why);
     }
-    serde_json::from_value(value)
-        .map(Some)
-        .map_err(|error| Status::bad_request(error.to_string()))
+    let options = serde_json::from_value(value);
+    options.map(Some).map_err(|error| error.to_string())
 }
 
 /// Returns the message of Go's decoder about options with a value of the wrong type.
@@ -181,18 +194,12 @@ fn mistyped_options(value: &Value) -> Option<String> {
         if !fits {
             return Some(refuse("DeleteOptions", field, found, wanted));
         }
-        let texts = found.as_array().into_iter().flatten();
-        if let Some(odd) = texts
-            .into_iter()
-            .find(|one| !one.is_string() && !one.is_null())
-        {
+        let is_odd = |one: &&Value| !one.is_string() && !one.is_null();
+        if let Some(odd) = found.as_array().into_iter().flatten().find(is_odd) {
             return Some(refuse("DeleteOptions", field, odd, "string"));
         }
         for (inner, wanted) in [("uid", "types.UID"), ("resourceVersion", "string")] {
-            if let Some(odd) = found
-                .get(inner)
-                .filter(|one| !one.is_string() && !one.is_null())
-            {
+            if let Some(odd) = found.get(inner).filter(is_odd) {
                 let path = format!("{field}.{inner}");
                 return Some(refuse("Preconditions", &path, odd, wanted));
             }
@@ -216,22 +223,12 @@ fn go_wording(body: &[u8], error: &serde_json::Error) -> String {
     };
     let found = quoted_character(body, at);
     let text = error.to_string();
-    if text.starts_with("key must be a string") {
-        format!("invalid character {found} looking for beginning of object key string")
-    } else if text.starts_with("expected value") {
-        format!("invalid character {found} looking for beginning of value")
-    } else if text.starts_with("trailing characters") {
-        format!("invalid character {found} after top-level value")
-    } else if text.starts_with("expected `:`") {
-        format!("invalid character {found} after object key")
-    } else if text.starts_with("expected `,` or `}`") {
-        format!("invalid character {found} after object key:value pair")
-    } else if text.starts_with("expected `,` or `]`") {
-        format!("invalid character {found} after array element")
-    } else if text.starts_with("expected ident") {
-        literal(body, at).unwrap_or(text)
-    } else {
-        text
+    if text.starts_with("expected ident") {
+        return literal(body, at).unwrap_or(text);
+    }
+    match PLACES.iter().find(|(start, _)| text.starts_with(start)) {
+        Some((_, place)) => format!("invalid character {found} {place}"),
+        None => text,
     }
 }
 
@@ -344,19 +341,14 @@ mod tests {
         let options =
             read(r#"{"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":0,"x":1}"#);
         assert_eq!(options.unwrap().unwrap().grace_period_seconds, Some(0));
+        assert!(read(r#"{"kind":"ConfigMap","apiVersion":"v1"}"#).is_err());
         assert_eq!(
-            read(r#"{"kind":"ConfigMap","apiVersion":"v1"}"#)
-                .unwrap_err()
-                .code,
-            400
-        );
-        assert_eq!(
-            read(r#"{"gracePeriodSeconds":"x"}"#).unwrap_err().message,
+            read(r#"{"gracePeriodSeconds":"x"}"#).unwrap_err(),
             "json: cannot unmarshal string into Go struct field DeleteOptions.gracePeriodSeconds \
              of type int64"
         );
         assert_eq!(
-            read(r#"{"preconditions":{"uid":5}}"#).unwrap_err().message,
+            read(r#"{"preconditions":{"uid":5}}"#).unwrap_err(),
             "json: cannot unmarshal number into Go struct field Preconditions.preconditions.uid of \
              type types.UID"
         );
@@ -378,16 +370,11 @@ mod tests {
                 "unexpected GroupVersion string: a/b/c",
             ),
         ] {
-            assert_eq!(read(body).unwrap_err().message, why);
+            assert_eq!(read(body).unwrap_err(), why);
         }
-        assert!(
-            read("[]")
-                .unwrap_err()
-                .message
-                .contains("cannot unmarshal array")
-        );
+        assert!(read("[]").unwrap_err().contains("cannot unmarshal array"));
         assert_eq!(
-            read("{bad").unwrap_err().message,
+            read("{bad").unwrap_err(),
             "couldn't get version/kind; json parse error: invalid character 'b' looking for \
              beginning of object key string"
         );

@@ -99,23 +99,16 @@ impl<'a> IgnoredFields<'a> {
 
     /// Returns all messages; each unknown field has its own.
     fn messages(&self, unknown: Vec<String>) -> Vec<String> {
-        if self.twice.len() + unknown.len() < 2 {
+        let path = |one: &String| Some(one.strip_prefix(UNKNOWN)?.strip_suffix('"')?.to_owned());
+        let paths: Option<Vec<String>> = unknown.iter().map(path).collect();
+        let needs_order = self.ordered && self.twice.len() + unknown.len() > 1;
+        let Some(paths) = paths.filter(|_| needs_order) else {
             return self.twice.iter().cloned().chain(unknown).collect();
-        }
-        let paths: Vec<String> = unknown
-            .iter()
-            .filter_map(|one| Some(one.strip_prefix(UNKNOWN)?.strip_suffix('"')?.to_owned()))
-            .collect();
-        let ordered = self.ordered && paths.len() == unknown.len();
-        if !ordered {
-            return self.twice.iter().cloned().chain(unknown).collect();
-        }
+        };
         let messages = in_vain(self.body, &paths);
         // Fields that the second search did not find are reported at the end.
-        let lost: Vec<String> = unknown
-            .into_iter()
-            .filter(|one| !messages.contains(one))
-            .collect();
+        let is_lost = |one: &String| !messages.contains(one);
+        let lost: Vec<String> = unknown.into_iter().filter(is_lost).collect();
         messages.into_iter().chain(lost).collect()
     }
 }

@@ -16,10 +16,11 @@ pub(crate) enum Format {
 pub(crate) enum ResponseShape {
     Whole,
     Table(MetaVersion),
-    /// The metadata of one object.
-    Partial(MetaVersion),
-    /// The metadata of a list's objects.
-    PartialList(MetaVersion),
+    /// The metadata of one object, or of the objects of a list.
+    Partial {
+        version: MetaVersion,
+        is_list: bool,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -176,8 +177,8 @@ pub(crate) fn routed(accept: Option<&str>, available: &[&str]) -> Result<(), Sta
     Err(Status::failure(406, "NotAcceptable", message).with_details(Details::default()))
 }
 
-pub(crate) fn body(content_type: Option<&str>) -> Result<Format, Status> {
-    match media_type(content_type.unwrap_or_default()).as_str() {
+pub(crate) fn body(content_type: &str) -> Result<Format, Status> {
+    match media_type(content_type).as_str() {
         "" | "application/json" => Ok(Format::Json),
         "application/yaml" => Ok(Format::Yaml),
         "application/vnd.kubernetes.protobuf" => Ok(Format::Protobuf),
@@ -186,12 +187,8 @@ pub(crate) fn body(content_type: Option<&str>) -> Result<Format, Status> {
 }
 
 pub(crate) fn media_type(header: &str) -> String {
-    header
-        .split(';')
-        .next()
-        .unwrap_or_default()
-        .trim()
-        .to_ascii_lowercase()
+    let media = header.split(';').next().unwrap_or_default();
+    media.trim().to_ascii_lowercase()
 }
 
 /// Returns the clauses of an Accept header that the server can satisfy, the preferred ones first.
@@ -280,8 +277,10 @@ fn shape_of([group, version, kind]: &[String; 3]) -> Option<ResponseShape> {
     };
     match kind.as_str() {
         "Table" => Some(ResponseShape::Table(version)),
-        "PartialObjectMetadata" => Some(ResponseShape::Partial(version)),
-        "PartialObjectMetadataList" => Some(ResponseShape::PartialList(version)),
+        "PartialObjectMetadata" | "PartialObjectMetadataList" => Some(ResponseShape::Partial {
+            version,
+            is_list: kind.ends_with("List"),
+        }),
         _ => None,
     }
 }

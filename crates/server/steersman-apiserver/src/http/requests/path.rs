@@ -31,18 +31,12 @@ pub(crate) enum PathRoute {
     OpenApiV2,
     /// `/openapi/v3`: the paths of the OpenAPI v3 documents.
     OpenApiIndex,
-    /// `/openapi/v3/<path of a version>`: the OpenAPI v3 document of a version.
-    OpenApi {
-        /// `api/v1` or `apis/<group>/<version>`, or any other path.
-        path: String,
-    },
+    /// `/openapi/v3/<path of a version>`: the OpenAPI v3 document of a version, or any other path.
+    OpenApi(String),
     Issuer(IssuerDocument),
     Objects(ObjectPath),
-    /// An unserved path where the paths of a group would be.
-    NoSuchPath {
-        /// The API group; empty for core.
-        group: String,
-    },
+    /// An unserved path where the paths of a group would be. The group is empty for core.
+    NoSuchPath(String),
     /// Any other unserved path.
     Unknown,
 }
@@ -102,9 +96,7 @@ impl PathRoute {
             ["apis", group] => Self::Group((*group).to_owned()),
             ["openapi", "v2"] => Self::OpenApiV2,
             ["openapi", "v3"] => Self::OpenApiIndex,
-            ["openapi", "v3", rest @ ..] => Self::OpenApi {
-                path: rest.join("/"),
-            },
+            ["openapi", "v3", rest @ ..] => Self::OpenApi(rest.join("/")),
             [".well-known", "openid-configuration"] => Self::Issuer(IssuerDocument::Metadata),
             ["openid", "v1", "jwks"] => Self::Issuer(IssuerDocument::Keys),
             ["api", version] => Self::resources("", version),
@@ -118,9 +110,7 @@ impl PathRoute {
     }
 
     fn no_such_path(group: &str) -> Self {
-        Self::NoSuchPath {
-            group: group.to_owned(),
-        }
+        Self::NoSuchPath(group.to_owned())
     }
 
     fn resources(group: &str, version: &str) -> Self {
@@ -261,9 +251,7 @@ mod tests {
         assert_eq!(PathRoute::parse("/"), PathRoute::Root);
         assert_eq!(
             PathRoute::parse("/openapi/v3/apis/apps/v1"),
-            PathRoute::OpenApi {
-                path: "apis/apps/v1".to_owned()
-            }
+            PathRoute::OpenApi("apis/apps/v1".to_owned())
         );
     }
 }

@@ -44,12 +44,9 @@ impl Query {
             None | Some("") => self.get("limit").is_none() || asked == Some(Ok(0)),
             Some(how) => how == "NotOlderThan",
         };
-        let any = match asked {
-            Some(Ok(least)) => takes_newer && least <= revision,
-            // Without a version, the newest state is required.
-            Some(Err(_)) | None => false,
-        } && self.get("continue").is_none_or(str::is_empty);
-        if !any {
+        // Without a version, the newest state is required.
+        let is_met = matches!(asked, Some(Ok(least)) if least <= revision);
+        if !is_met || !takes_newer || !self.get("continue").is_none_or(str::is_empty) {
             return;
         }
         self.pairs
@@ -63,23 +60,17 @@ impl Query {
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
-        self.pairs
-            .iter()
-            .find(|(key, _)| key == name)
-            .map(|(_, value)| value.as_str())
+        let found = self.pairs.iter().find(|(key, _)| key == name);
+        found.map(|(_, value)| value.as_str())
     }
 
     fn owned(&self, name: &str) -> Option<String> {
         self.get(name).map(str::to_owned)
     }
 
-    /// Returns all values of a parameter, in order.
     pub(crate) fn all(&self, name: &str) -> Vec<String> {
-        self.pairs
-            .iter()
-            .filter(|(key, _)| key == name)
-            .map(|(_, value)| value.clone())
-            .collect()
+        let found = self.pairs.iter().filter(|(key, _)| key == name);
+        found.map(|(_, value)| value.clone()).collect()
     }
 
     /// Returns a boolean parameter: `false` and `0` are off, any other value is on.
@@ -89,21 +80,17 @@ impl Query {
     }
 
     fn integer(&self, name: &str) -> Result<Option<i64>, Status> {
-        let Some(text) = self.get(name) else {
-            return Ok(None);
-        };
-        match text.parse::<i64>() {
-            Ok(number) => Ok(Some(number)),
-            Err(error) => {
+        let parse = |text: &str| {
+            text.parse::<i64>().map_err(|error| {
                 let why = match error.kind() {
                     IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
                     _ => "invalid syntax",
                 };
                 let text = go::quote(text);
-                let message = format!("strconv.ParseInt: parsing {text}: {why}");
-                Err(Status::bad_request(message))
-            }
-        }
+                Status::bad_request(format!("strconv.ParseInt: parsing {text}: {why}"))
+            })
+        };
+        self.get(name).map(parse).transpose()
     }
 
     pub(crate) fn is_watch(&self) -> bool {
@@ -163,13 +150,10 @@ impl Query {
             stream,
         ];
         let errors: Vec<FieldError> = errors.into_iter().flatten().collect();
+        let kind = GroupResource::new("", "PodLogOptions");
         match errors.is_empty() {
             true => Ok(()),
-            false => Err(Status::invalid(
-                GroupResource::new("", "PodLogOptions"),
-                pod,
-                &errors,
-            )),
+            false => Err(Status::invalid(kind, pod, &errors)),
         }
     }
 

@@ -39,9 +39,7 @@ impl EventEncoder {
             ResponseShape::Table(version) => {
                 EventShape::Table(Box::new(TableMaker::new(resource, version, include)))
             }
-            ResponseShape::Partial(version) | ResponseShape::PartialList(version) => {
-                EventShape::Partial(version)
-            }
+            ResponseShape::Partial { version, .. } => EventShape::Partial(version),
         };
         Self {
             kind: resource.kind.clone(),

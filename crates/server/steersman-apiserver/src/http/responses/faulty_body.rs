@@ -39,10 +39,8 @@ pub(crate) fn chop(body: ResponseBody, chop: Chop) -> ResponseBody {
 
 impl FaultyBody {
     async fn next(&mut self) -> Option<Result<Bytes, BodyError>> {
-        let left = self
-            .chop
-            .cut_after
-            .map(|most| most.saturating_sub(self.sent));
+        let Chop { pieces, cut_after } = self.chop;
+        let left = cut_after.map(|most| most.saturating_sub(self.sent));
         if left == Some(0) {
             return Some(Err(BodyError));
         }
@@ -55,9 +53,9 @@ impl FaultyBody {
         let left = left.map_or(usize::MAX, |left| {
             usize::try_from(left).unwrap_or(usize::MAX)
         });
-        let most = self.chop.pieces.map_or(usize::MAX, |(bytes, _)| bytes);
+        let most = pieces.map_or(usize::MAX, |(bytes, _)| bytes);
         let piece = self.rest.split_to(self.rest.len().min(most).min(left));
-        if let Some((_, time)) = self.chop.pieces {
+        if let Some((_, time)) = pieces {
             sleep(time).await;
         }
         self.sent += piece.len() as u64;

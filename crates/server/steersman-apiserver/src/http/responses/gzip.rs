@@ -17,26 +17,25 @@ pub(crate) fn is_accepted(header: Option<&str>) -> bool {
     header.split(',').any(|word| word.trim() == "gzip")
 }
 
-pub(crate) struct Gzip {
-    encoder: GzEncoder<Writer<BytesMut>>,
-}
+pub(crate) struct Gzip(GzEncoder<Writer<BytesMut>>);
 
 impl Gzip {
     pub(crate) fn new() -> Self {
-        Self {
-            encoder: GzEncoder::new(BytesMut::new().writer(), Compression::fast()),
-        }
+        Self(GzEncoder::new(
+            BytesMut::new().writer(),
+            Compression::fast(),
+        ))
     }
 
     /// Adds a piece of the answer. Returns the compressed data that is ready, often none.
     pub(crate) fn push(&mut self, piece: &[u8]) -> Bytes {
         // Writing into memory cannot fail.
-        let _ = self.encoder.write_all(piece);
-        self.encoder.get_mut().get_mut().split().freeze()
+        let _ = self.0.write_all(piece);
+        self.0.get_mut().get_mut().split().freeze()
     }
 
     pub(crate) fn finish(self) -> Bytes {
-        let finished = self.encoder.finish().map(Writer::into_inner);
+        let finished = self.0.finish().map(Writer::into_inner);
         finished.unwrap_or_default().freeze()
     }
 }

@@ -10,10 +10,8 @@ const PIECE: usize = 64 * 1024;
 /// A list that is serialised while it is sent.
 #[derive(Debug)]
 pub(crate) struct ListBody {
-    /// Everything before the first item.
     pub(crate) head: Bytes,
     pub(crate) items: ListItems,
-    /// Everything after the last item.
     pub(crate) tail: Bytes,
 }
 

@@ -135,10 +135,8 @@ impl Reply {
                 Err(_) => json(),
             },
         };
-        reply.retry_after = status
-            .details
-            .as_ref()
-            .map_or(0, |details| details.retry_after_seconds);
+        let details = status.details.as_ref();
+        reply.retry_after = details.map_or(0, |details| details.retry_after_seconds);
         reply
     }
 }

@@ -32,9 +32,7 @@ impl ReplyMaker {
     pub(crate) fn new(media: Media, query: &Query, user_agent: &str, now: Timestamp) -> Self {
         let include = match media.shape {
             ResponseShape::Table(_) => query.include_object().map_err(Box::new),
-            ResponseShape::Whole | ResponseShape::Partial(_) | ResponseShape::PartialList(_) => {
-                Ok(IncludeObject::default())
-            }
+            ResponseShape::Whole | ResponseShape::Partial { .. } => Ok(IncludeObject::default()),
         };
         Self {
             media,
@@ -50,14 +48,11 @@ impl ReplyMaker {
 
     /// Refuses the shape of a list for one object, and the reverse.
     fn check(&self, resource: &Resource, is_list: bool) -> Result<(), Status> {
-        let (asked, fits) = match self.media.shape {
-            ResponseShape::Whole | ResponseShape::Table(_) => return Ok(()),
-            ResponseShape::Partial(_) => ("PartialObjectMetadata", !is_list),
-            ResponseShape::PartialList(_) => ("PartialObjectMetadataList", is_list),
+        let asked = match self.media.shape {
+            ResponseShape::Partial { is_list: true, .. } if !is_list => "PartialObjectMetadataList",
+            ResponseShape::Partial { is_list: false, .. } if is_list => "PartialObjectMetadata",
+            _ => return Ok(()),
         };
-        if fits {
-            return Ok(());
-        }
         let package = match resource.group.split('.').next() {
             Some(group) if !group.is_empty() => group,
             _ => "core",
@@ -96,7 +91,7 @@ impl ReplyMaker {
         let unencoded = || ReplyBody::UnencodedObject(object.clone());
         if self.media.format == Format::Protobuf {
             let body = match self.media.shape {
-                ResponseShape::Partial(version) | ResponseShape::PartialList(version) => {
+                ResponseShape::Partial { version, .. } => {
                     ReplyBody::Whole(protobuf::metadata(object, version)?)
                 }
                 ResponseShape::Whole | ResponseShape::Table(_) => unencoded(),
@@ -118,9 +113,7 @@ impl ReplyMaker {
                 };
                 one_row(&maker, &value, true, self.now)
             }
-            ResponseShape::Partial(version) | ResponseShape::PartialList(version) => {
-                metadata_alone(object, version)
-            }
+            ResponseShape::Partial { version, .. } => metadata_alone(object, version),
         };
         Ok(self.value(code, &value))
     }
@@ -144,7 +137,7 @@ impl ReplyMaker {
                     .table(objects, &meta, true, self.now);
                 self.value(200, &table)
             }
-            ResponseShape::Partial(version) | ResponseShape::PartialList(version) => {
+            ResponseShape::Partial { version, .. } => {
                 self.value(200, &partial_page(&page, version))
             }
         })
@@ -153,15 +146,13 @@ impl ReplyMaker {
     /// Builds the answer with a page in protobuf, which is encoded after the registry is unlocked.
     fn unencoded_page(&self, resource: &Resource, page: StoredPage) -> Reply {
         let list = match self.media.shape {
-            ResponseShape::Partial(version) | ResponseShape::PartialList(version) => {
-                UnencodedList {
-                    api_version: version.api_version().to_owned(),
-                    kind: "PartialObjectMetadataList".to_owned(),
-                    metadata: list_metadata(&page, false),
-                    items: page.items,
-                    metadata_version: Some(version),
-                }
-            }
+            ResponseShape::Partial { version, .. } => UnencodedList {
+                api_version: version.api_version().to_owned(),
+                kind: "PartialObjectMetadataList".to_owned(),
+                metadata: list_metadata(&page, false),
+                items: page.items,
+                metadata_version: Some(version),
+            },
             ResponseShape::Whole | ResponseShape::Table(_) => UnencodedList {
                 api_version: resource.api_version(),
                 kind: resource.list_kind.clone(),
@@ -250,9 +241,8 @@ fn metadata_alone(object: &VersionedObject, version: MetaVersion) -> Value {
 }
 
 fn partial_page(page: &StoredPage, version: MetaVersion) -> Value {
-    let items: Vec<Value> = page
-        .items
-        .iter()
+    let items = page.items.iter();
+    let items: Vec<Value> = items
         .map(|object| metadata_alone(object, version))
         .collect();
     json!({

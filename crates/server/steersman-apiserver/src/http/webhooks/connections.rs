@@ -27,7 +27,6 @@ use crate::http::webhooks::trust::Trust;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Peer {
     pub(crate) address: (String, u16),
-    /// The name in the certificate.
     pub(crate) name: String,
     /// A second name that the certificate may have instead.
     pub(crate) also: Option<String>,
@@ -146,10 +145,8 @@ pub(crate) async fn connect(peer: &Peer) -> Result<Connection, String> {
         .set_nodelay(true)
         .map_err(|error| error.to_string())?;
     let connector = TlsConnector::from(Arc::new(config));
-    let stream = connector
-        .connect(name, stream)
-        .await
-        .map_err(|error| untrusted(&error))?;
+    let stream = connector.connect(name, stream).await;
+    let stream = stream.map_err(|error| untrusted(&error))?;
     let (sender, protocol) = http1::handshake(TokioIo::new(stream))
         .await
         .map_err(|error| error.to_string())?;

@@ -5,7 +5,7 @@ use steersman_apimachinery::status::Status;
 use steersman_registry::{Registry, is_component_status};
 
 use super::ObjectCall;
-use crate::http::requests::negotiate::{self, Format, Media, ResponseShape};
+use crate::http::requests::negotiate::{self, Format};
 use crate::http::responses::events::EventEncoder;
 use crate::http::responses::protobuf::PROTOBUF_WATCH;
 use crate::http::responses::reply::{JSON, Reply, ReplyBody, WatchBody};
@@ -56,27 +56,20 @@ impl ObjectCall<'_> {
             }
         }
         let cursor = registry.watch(resource, call.path.namespace.as_deref(), &options)?;
-        let Media { format, shape } = negotiate::streamed(self.maker.media)?;
-        let shape = match shape {
-            ResponseShape::PartialList(version) => ResponseShape::Partial(version),
-            shape => shape,
-        };
-        let encoder = EventEncoder::new(resource, Media { format, shape }, self.maker.include()?);
+        let media = negotiate::streamed(self.maker.media)?;
+        let encoder = EventEncoder::new(resource, media, self.maker.include()?);
         let body = WatchBody {
             cursor,
             encoder,
             timeout_seconds,
             bookmarks: options.allow_bookmarks,
         };
-        let content_type = match format {
+        let content_type = match media.format {
             Format::Protobuf => PROTOBUF_WATCH,
             Format::Json | Format::Yaml => JSON,
         };
-        Ok(Reply::of(
-            200,
-            content_type,
-            ReplyBody::Watch(Box::new(body)),
-        ))
+        let body = ReplyBody::Watch(Box::new(body));
+        Ok(Reply::of(200, content_type, body))
     }
 }
 

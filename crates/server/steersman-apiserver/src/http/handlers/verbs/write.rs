@@ -51,8 +51,8 @@ impl ObjectCall<'_> {
         let options = self.call.write_options();
         let (object, sent) = self.object_body("UpdateOptions", &options, body)?;
         let updated = registry.update(self.target, object, &options, self.now);
-        self.maker
-            .written(self.target.resource, &sent.settle(registry, updated)?)
+        let updated = sent.settle(registry, updated)?;
+        self.maker.written(self.target.resource, &updated)
     }
 
     pub(super) fn patch(
@@ -62,10 +62,8 @@ impl ObjectCall<'_> {
         body: &[u8],
     ) -> Result<Reply, Status> {
         let options = self.call.write_options();
-        self.maker.written(
-            self.target.resource,
-            &registry.patch(self.target, kind, body, &options, self.now)?,
-        )
+        let patched = registry.patch(self.target, kind, body, &options, self.now)?;
+        self.maker.written(self.target.resource, &patched)
     }
 
     pub(super) fn delete(&self, registry: &mut Registry, body: &[u8]) -> Result<Reply, Status> {
@@ -103,7 +101,7 @@ impl ObjectCall<'_> {
         options: &WriteOptions,
         body: &'a [u8],
     ) -> Result<(Value, IgnoredFields<'a>), Status> {
-        let format = negotiate::body(Some(self.call.content_type))?;
+        let format = negotiate::body(self.call.content_type)?;
         check_options(options_kind, options)?;
         let resource = self.target.resource;
         let scale = self.target.subresource == Subresource::Scale;
@@ -127,9 +125,10 @@ fn delete_options(call: &ResourceCall<'_>, body: &[u8]) -> Result<DeleteOptions,
     let format = if body.is_empty() {
         Format::Json
     } else {
-        negotiate::body(Some(call.content_type))?
+        negotiate::body(call.content_type)?
     };
-    let mut options = match decode::delete_options(body, format)? {
+    let sent = decode::delete_options(body, format).map_err(Status::bad_request)?;
+    let mut options = match sent {
         // As in a kube-apiserver, a body replaces all options of the query, even a dry run.
         Some(options) => options,
         None => call.query.delete_options()?,

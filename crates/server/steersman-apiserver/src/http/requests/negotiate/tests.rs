@@ -115,7 +115,10 @@ fn protobuf_is_skipped_where_it_cannot_be_served() {
         let found = objects(Some(accept), AcceptReader::Handler, has_message);
         found.ok().map(|media| (media.format, media.shape))
     };
-    let partial = ResponseShape::Partial(MetaVersion::V1);
+    let partial = ResponseShape::Partial {
+        version: MetaVersion::V1,
+        is_list: false,
+    };
     for (accept, has_message, expected) in [
         (
             both.clone(),
@@ -168,17 +171,17 @@ fn only_some_paths_have_aggregated_discovery() {
 
 #[test]
 fn bodies_are_json_yaml_or_protobuf() {
-    assert_eq!(body(None).unwrap(), Format::Json);
+    assert_eq!(body("").unwrap(), Format::Json);
     assert_eq!(
-        body(Some("Application/JSON; charset=utf-8")).unwrap(),
+        body("Application/JSON; charset=utf-8").unwrap(),
         Format::Json
     );
-    assert_eq!(body(Some("application/yaml")).unwrap(), Format::Yaml);
+    assert_eq!(body("application/yaml").unwrap(), Format::Yaml);
     assert_eq!(
-        body(Some("application/vnd.kubernetes.protobuf")).unwrap(),
+        body("application/vnd.kubernetes.protobuf").unwrap(),
         Format::Protobuf
     );
-    let refused = body(Some("application/cbor")).unwrap_err();
+    let refused = body("application/cbor").unwrap_err();
     assert_eq!(refused.code, 415);
     assert!(
         refused
