@@ -253,7 +253,7 @@ impl Writer<'_> {
         method("get", self.selected("watch", of, kind, action, event))
     }
 
-    /// Returns an operation whose query selects objects, and whose answer may be a stream.
+    /// Returns an operation with a query that selects objects, and an answer that may be a stream.
     fn selected(
         &self,
         word: &str,
