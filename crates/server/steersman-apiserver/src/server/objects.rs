@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 use steersman_apimachinery::status::{GroupResource, Status};
 use steersman_registry::{
-    DeleteOptions, ListQuery, ObjectTarget, PatchKind, Registry, StoredWrite,
-    Subresource, WriteOptions,
+    DeleteOptions, ListQuery, ObjectTarget, PatchKind, Registry, StoredWrite, Subresource,
+    WriteOptions,
 };
 use steersman_schema::resource::Resource;
 
