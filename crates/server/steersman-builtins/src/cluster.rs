@@ -6,29 +6,30 @@ pub mod events;
 pub(crate) mod migrations;
 pub(crate) mod scheduling;
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 use steersman_apimachinery::names;
-use steersman_apimachinery::status::FieldError;
 
 use crate::Strategy;
 use crate::fields::address::{self, Network};
 use crate::fields::check;
-use crate::fields::field_path::{Errors, FieldPath};
+use crate::fields::field_path::FieldPath;
 use crate::fields::fill::{given, lacks, part, put, set};
+use crate::fields::go_value::GoType::{self, Plain, Struct, Text};
+use crate::fields::go_value::print;
 
 pub(super) const NAMESPACE: Strategy = Strategy {
     defaults: namespace_defaults,
     prepare: |object, old| match old {
         None => {
-            let spec = part(object, "spec");
-            if let Some(spec) = spec
-                && let Some(list) = {
-                    set(spec, "finalizers", json!([]));
-                    spec.get_mut("finalizers").and_then(Value::as_array_mut)
+            if let Some(spec) = part(object, "spec") {
+                set(spec, "finalizers", json!([]));
+                if let Some(list) = spec["finalizers"].as_array_mut()
+                    && !list.iter().any(|one| one == "kubernetes")
+                {
+                    list.push(json!("kubernetes"));
                 }
-                && !list.iter().any(|one| one == "kubernetes")
-            {
-                list.push(json!("kubernetes"));
             }
             put(object, "status", json!({"phase": "Active"}));
         }
@@ -36,33 +37,29 @@ pub(super) const NAMESPACE: Strategy = Strategy {
         Some(old) => put(object, "spec", old["spec"].clone()),
     },
     validate: |object, old| {
-        let mut errors = Errors::default();
-        let finalizers = FieldPath::root(object).down("spec.finalizers");
+        let finalizers = object.down("spec.finalizers");
         for finalizer in finalizers.items() {
             // As upstream, only the errors of updates name the element.
-            let path = match old {
-                None => finalizers.path(),
-                Some(_) => finalizer.path(),
+            let named = if old.is_some() {
+                &finalizer
+            } else {
+                &finalizers
             };
-            check_finalizer(&FieldPath::new(path, finalizer.value()), &mut errors);
+            check_finalizer(&named.with(finalizer.value()));
         }
-        errors
     },
     validate_status: |object, _| {
-        let mut errors = Errors::default();
-        let phase = FieldPath::root(object).down("status.phase");
-        let phase = FieldPath::new("status.Phase", phase.value());
-        let terminating = !object["metadata"]["deletionTimestamp"].is_null();
-        let (wanted, is) = if terminating {
+        let phase = object.down("status.phase");
+        let phase = object.shown_at("status.Phase", phase.value());
+        let (wanted, is) = if object.down("metadata.deletionTimestamp").is_set() {
             ("Terminating", "is not empty")
         } else {
             ("Active", "is empty")
         };
         if phase.text() != wanted {
             let detail = format!("may only be '{wanted}' if `deletionTimestamp` {is}");
-            errors.invalid_text(&phase, &detail);
+            phase.invalid_text(&detail);
         }
-        errors
     },
     ..Strategy::PLAIN
 };
@@ -71,24 +68,22 @@ pub(super) const NODE: Strategy = Strategy {
     defaults: node_defaults,
     validate: node,
     validate_status: |object, old| node(object, Some(old)),
-    warnings: |new, _| {
-        let spec = &new["spec"];
-        let warnings = [
-            ("configSource", "the feature is removed"),
-            (
-                "externalID",
-                "this field is deprecated, and is unused by Kubernetes",
-            ),
-        ];
-        let warnings = warnings
-            .into_iter()
-            .filter(|(field, _)| !lacks(spec, field));
-        warnings
-            .map(|(field, why)| format!("spec.{field}: {why}"))
-            .collect()
+    warn: |new, _| {
+        let [source, external] = new.at("spec").parts(["configSource", "externalID"]);
+        source.if_filled(|source| source.warn("the feature is removed"));
+        let why = "this field is deprecated, and is unused by Kubernetes";
+        external.if_filled(|external| external.warn(why));
     },
     ..Strategy::PLAIN
 };
+
+const ADDRESS: GoType = Struct(&[("Type", "type", Plain), ("Address", "address", Plain)]);
+const TAINT: GoType = Struct(&[
+    ("Key", "key", Text),
+    ("Value", "value", Text),
+    ("Effect", "effect", Text),
+    ("TimeAdded", "timeAdded", Plain),
+]);
 
 fn namespace_defaults(object: &mut Value) {
     let name = object["metadata"]["name"].clone();
@@ -101,12 +96,11 @@ fn namespace_defaults(object: &mut Value) {
     part(object, "spec");
 }
 
-fn check_finalizer(at: &FieldPath<'_>, errors: &mut Errors) {
-    check::qualified(at, errors);
+fn check_finalizer(at: &FieldPath<'_>) {
+    check::qualified(at);
     let standard = ["foregroundDeletion", "kubernetes", "orphan"];
     if !at.text().contains('/') && !standard.contains(&at.text()) {
-        let detail = "name is neither a standard finalizer name nor is it fully qualified";
-        errors.invalid_text(at, detail);
+        at.invalid_text("name is neither a standard finalizer name nor is it fully qualified");
     }
 }
 
@@ -128,107 +122,86 @@ fn node_defaults(object: &mut Value) {
     }
 }
 
-fn node(object: &Value, old: Option<&Value>) -> Errors {
-    let mut errors = Errors::default();
-    let root = FieldPath::root(object);
+fn node(root: &FieldPath<'_>, old: Option<&Value>) {
     if old.is_none() {
-        taints(&root, &mut errors);
+        taints(root);
     }
-    for part in ["capacity", "allocatable"] {
-        for (name, at) in root.at("status").at(part).entries() {
-            let at = FieldPath::new(format!("status.{part}.{name}"), at.value());
-            crate::quota::check_amount(name, &at, &mut errors);
+    for part in root.at("status").parts(["capacity", "allocatable"]) {
+        for (name, _) in part.entries() {
+            crate::quota::check_amount(name, &part.at(name));
         }
     }
     let spec = root.at("spec");
     let cidrs = spec.at("podCIDRs");
     let Some(old) = old else {
-        pod_networks(&cidrs, &mut errors);
-        return errors;
+        pod_networks(&cidrs);
+        return;
     };
     let mut seen = Vec::new();
     for address in root.down("status.addresses").items() {
         if seen.contains(&address.value()) {
-            let (kind, text) = (&address.value()["type"], &address.value()["address"]);
-            let shown = format!("{{\"Type\":{kind},\"Address\":{text}}}");
-            errors.push(FieldError::duplicate(address.path(), &shown));
+            address.duplicate_written(&print(&ADDRESS, address.value()));
         }
         seen.push(address.value());
     }
     let was = &old["spec"];
     if !lacks(was, "podCIDRs") {
         let before = was["podCIDRs"].as_array().map_or(&[][..], Vec::as_slice);
-        let detail = "node updates may not change podCIDR except from \"\" to valid";
-        if before.len() == cidrs.len() {
-            let mut pairs = before.iter().zip(cidrs.items());
-            for _ in pairs.by_ref().filter(|(was, now)| *was != now.value()) {
-                errors.forbidden(&cidrs, detail);
-            }
+        let changes = if before.len() == cidrs.len() {
+            before
+                .iter()
+                .zip(cidrs.items())
+                .filter(|(was, now)| *was != now.value())
+                .count()
         } else {
-            errors.forbidden(&cidrs, detail);
+            1
+        };
+        for _ in 0..changes {
+            cidrs.forbidden("node updates may not change podCIDR except from \"\" to valid");
         }
     }
     let provider = spec.at("providerID");
     if !lacks(was, "providerID") && was["providerID"] != *provider.value() {
-        let detail = "node updates may not change providerID except from \"\" to valid";
-        errors.forbidden(&provider, detail);
+        provider.forbidden("node updates may not change providerID except from \"\" to valid");
     }
-    taints(&root, &mut errors);
+    taints(root);
     if was.get("externalID") != spec.value().get("externalID") {
-        errors.forbidden(&spec.at("externalID"), "may not be updated");
+        spec.at("externalID").forbidden("may not be updated");
     }
-    errors
 }
 
-fn pod_networks(cidrs: &FieldPath<'_>, errors: &mut Errors) {
-    for at in cidrs.items() {
-        address::check_network(&at, &[], errors);
-    }
+fn pod_networks(cidrs: &FieldPath<'_>) {
+    cidrs.each(|at| address::check_network(at, &[]));
     if cidrs.len() < 2 {
         return;
     }
     let networks = cidrs.items().filter_map(|at| Network::parse(at.text()));
     let six = networks.filter(|network| network.is_ipv6()).count();
     if cidrs.len() > 2 || six != 1 {
-        let detail = "may specify no more than one CIDR for each IP family";
-        errors.invalid(cidrs, detail);
+        cidrs.invalid("may specify no more than one CIDR for each IP family");
     }
-    let mut seen = Vec::new();
-    for at in cidrs.items() {
-        if seen.contains(&at.text()) {
-            errors.duplicate(&at);
-        }
-        seen.push(at.text());
-    }
+    let mut seen = HashSet::new();
+    cidrs.items().for_each(|at| at.unique(&mut seen));
 }
 
-fn taints(root: &FieldPath<'_>, errors: &mut Errors) {
+fn taints(root: &FieldPath<'_>) {
     let list = root.down("spec.taints");
     // As in kube-apiserver, the path is below `metadata`.
-    let list = FieldPath::new("metadata.taints", list.value());
-    let mut seen = Vec::new();
+    let list = root.shown_at("metadata.taints", list.value());
+    let mut seen = HashSet::new();
     for taint in list.items() {
-        let (key, effect) = (taint.at("key"), taint.at("effect"));
-        check::qualified(&key, errors);
-        let wrong = names::check_label_value(taint.at("value").text());
+        let [key, effect, value] = taint.parts(["key", "effect", "value"]);
+        check::qualified(&key);
+        let wrong = names::check_label_value(value.text());
         if !wrong.is_empty() {
-            errors.invalid_text(&taint.at("value"), &wrong.join(";"));
+            value.invalid_text(&wrong.join(";"));
         }
         let effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
-        check::required_one_of(&effect, &effects, errors);
-        let pair = (key.text(), effect.text());
-        if seen.contains(&pair) {
-            let text = |name: &str| json!(taint.at(name).text());
-            let time = taint.at("timeAdded");
-            let shown = format!(
-                "{{\"Key\":{},\"Value\":{},\"Effect\":{},\"TimeAdded\":{}}}: taints must be unique by key and effect pair",
-                text("key"),
-                text("value"),
-                text("effect"),
-                time.value()
-            );
-            errors.push(FieldError::duplicate(taint.path(), &shown));
+        check::required_one_of(&effect, &effects);
+        if !seen.insert((key.text(), effect.text())) {
+            let shown = print(&TAINT, taint.value());
+            let detail = "taints must be unique by key and effect pair";
+            taint.duplicate_written(&format!("{shown}: {detail}"));
         }
-        seen.push(pair);
     }
 }

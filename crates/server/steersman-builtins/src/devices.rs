@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::Strategy;
 use crate::fields::check;
-use crate::fields::field_path::{Errors, FieldPath};
+use crate::fields::field_path::FieldPath;
 use crate::fields::fill::{given, list, part, set};
 use parts::{MOST_REQUESTS, RequestNames};
 
@@ -19,12 +19,10 @@ pub(super) const DEVICE_CLASS: Strategy = Strategy {
         part(object, "spec");
     },
     validate: |object, _| {
-        let mut errors = Errors::default();
-        let spec = FieldPath::root(object).at("spec");
-        selectors(&spec, &mut errors);
+        let spec = object.at("spec");
+        selectors(&spec);
         let (config, most) = (spec.at("config"), parts::MOST_CONFIGS);
-        parts::each(&config, most, parts::check_configuration, &mut errors);
-        errors
+        parts::each(&config, most, parts::check_configuration);
     },
     ..Strategy::PLAIN
 };
@@ -36,15 +34,13 @@ pub(super) const RESOURCE_CLAIM: Strategy = Strategy {
         }
     },
     validate: |object, old| {
-        let mut errors = Errors::default();
-        let spec = FieldPath::root(object).at("spec");
+        let spec = object.at("spec");
         match old {
-            None => check_claim(&spec, &mut errors),
+            None => check_claim(&spec),
             Some(old) => {
-                check::immutable_struct(&spec, &old["spec"], &go_types::CLAIM_SPEC, &mut errors);
+                check::immutable_struct(&spec, &old["spec"], &go_types::CLAIM_SPEC);
             }
         }
-        errors
     },
     validate_status: status::check,
     finish_status: Some(|new, old, _| {
@@ -83,17 +79,15 @@ pub(super) const CLAIM_TEMPLATE: Strategy = Strategy {
         }
     },
     validate: |object, old| {
-        let mut errors = Errors::default();
-        let spec = FieldPath::root(object).at("spec");
+        let spec = object.at("spec");
         match old {
-            None => check_claim(&spec.at("spec"), &mut errors),
+            None => check_claim(&spec.at("spec")),
             Some(old) if spec.value() != &old["spec"] => {
                 let printed = go_types::template_spec(spec.value());
-                errors.invalid_written(&spec, &printed, check::IMMUTABLE);
+                spec.invalid_written(&printed, check::IMMUTABLE);
             }
             Some(_) => {}
         }
-        errors
     },
     ..Strategy::PLAIN
 };
@@ -135,129 +129,126 @@ fn count_defaults(request: &mut Value) {
     }
 }
 
-fn selectors(at: &FieldPath<'_>, errors: &mut Errors) {
-    let check = |selector: &FieldPath<'_>, errors: &mut Errors| {
+fn selectors(at: &FieldPath<'_>) {
+    let check = |selector: &FieldPath<'_>| {
         let cel = selector.at("cel");
         let expression = cel.at("expression");
         if !cel.is_set() {
-            errors.required(&cel, "");
+            cel.required("");
         } else if expression.is_empty() {
-            errors.required(&expression, "");
-        } else if expression.len() > MOST_EXPRESSION {
-            errors.too_long(&expression, MOST_EXPRESSION);
+            expression.required("");
+        } else {
+            expression.at_most_bytes(MOST_EXPRESSION);
         }
     };
-    parts::each(&at.at("selectors"), MOST_SELECTORS, check, errors);
+    parts::each(&at.at("selectors"), MOST_SELECTORS, check);
 }
 
 /// Checks the requests, constraints and configurations of a claim (upstream:
 /// `validateDeviceClaim`).
-fn check_claim(spec: &FieldPath<'_>, errors: &mut Errors) {
+fn check_claim(spec: &FieldPath<'_>) {
     let devices = spec.at("devices");
     let names = RequestNames::of(&devices);
     let name = |one: &FieldPath<'_>| Value::from(one.at("name").text()).to_string();
     let requests = devices.at("requests");
-    let check = |request: &FieldPath<'_>, errors: &mut Errors| {
-        check::label(&request.at("name"), errors);
+    let check = |request: &FieldPath<'_>| {
+        check::label(&request.at("name"));
         let (exactly, first) = (request.at("exactly"), request.at("firstAvailable"));
         match (exactly.is_set(), !first.is_empty()) {
             (true, true) => {
                 let detail = "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set";
-                errors.invalid_as(request, &Value::Null, detail);
+                request.invalid_as(&Value::Null, detail);
             }
             (false, false) => {
-                let detail = "exactly one of `exactly` or `firstAvailable` is required";
-                errors.required(request, detail);
+                request.required("exactly one of `exactly` or `firstAvailable` is required");
             }
-            (true, false) => check_request(&exactly, errors),
+            (true, false) => check_request(&exactly),
             (false, true) => {
-                let check = |one: &FieldPath<'_>, errors: &mut Errors| {
-                    check::label(&one.at("name"), errors);
-                    check_request(one, errors);
+                let check = |one: &FieldPath<'_>| {
+                    check::label(&one.at("name"));
+                    check_request(one);
                 };
-                parts::each_once(&first, MOST_SUBREQUESTS, check, name, errors);
+                parts::each_once(&first, MOST_SUBREQUESTS, check, name);
             }
         }
     };
-    parts::each_once(&requests, MOST_REQUESTS, check, name, errors);
-    let check = |constraint: &FieldPath<'_>, errors: &mut Errors| {
-        names.check_all(&constraint.at("requests"), errors);
+    parts::each_once(&requests, MOST_REQUESTS, check, name);
+    let check = |constraint: &FieldPath<'_>| {
+        names.check_all(&constraint.at("requests"));
         let attributes = ["matchAttribute", "distinctAttribute"].map(|field| constraint.at(field));
         if let Some(attribute) = attributes.iter().find(|one| one.is_set()) {
-            check_attribute_name(attribute, errors);
+            check_attribute_name(attribute);
         } else {
             let detail = "exactly one of \"matchAttribute\" or \"distinctAttribute\" is required, but multiple fields are set";
-            errors.required(constraint, detail);
+            constraint.required(detail);
         }
     };
-    parts::each(&devices.at("constraints"), MOST_CONSTRAINTS, check, errors);
-    let check = |config: &FieldPath<'_>, errors: &mut Errors| {
-        names.check_all(&config.at("requests"), errors);
-        parts::check_configuration(config, errors);
+    parts::each(&devices.at("constraints"), MOST_CONSTRAINTS, check);
+    let check = |config: &FieldPath<'_>| {
+        names.check_all(&config.at("requests"));
+        parts::check_configuration(config);
     };
-    parts::each(&devices.at("config"), parts::MOST_CONFIGS, check, errors);
+    parts::each(&devices.at("config"), parts::MOST_CONFIGS, check);
 }
 
 /// Checks the name of an attribute with its domain (upstream: `validateFullyQualifiedName`).
-fn check_attribute_name(at: &FieldPath<'_>, errors: &mut Errors) {
+fn check_attribute_name(at: &FieldPath<'_>) {
     const FULL: &str = "a fully qualified name must be a domain and a name separated by a slash";
     let parts: Vec<&str> = at.text().split('/').collect();
     match parts.as_slice() {
-        [name] => check_identifier(at, name, errors),
+        [name] => check_identifier(at, name),
         [domain, name] => {
             if domain.is_empty() {
-                errors.invalid_as(at, &"".into(), "the domain must not be empty");
+                at.invalid_as("", "the domain must not be empty");
             } else {
                 let domain = Value::from(*domain);
-                check::csi_driver(&FieldPath::new(at.path(), &domain), errors);
+                check::csi_driver(&at.with(&domain));
             }
             if name.is_empty() {
-                errors.invalid_as(at, &"".into(), "the name must not be empty");
+                at.invalid_as("", "the name must not be empty");
             } else {
-                check_identifier(at, name, errors);
+                check_identifier(at, name);
             }
         }
         // As upstream, a name with more than one slash has no further checks.
         _ => {}
     }
     if parts.len() == 1 {
-        errors.invalid(at, FULL);
+        at.invalid(FULL);
     }
 }
 
 /// Checks an identifier of the language C (upstream: `IsCIdentifier`).
-fn check_identifier(at: &FieldPath<'_>, name: &str, errors: &mut Errors) {
+fn check_identifier(at: &FieldPath<'_>, name: &str) {
     const IDENTIFIER: &str = "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for validation is '[A-Za-z_][A-Za-z0-9_]*')";
     if name.len() > MOST_IDENTIFIER {
-        errors.too_long(at, MOST_IDENTIFIER);
+        at.too_long(MOST_IDENTIFIER);
     }
     let is_legal = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     let starts_well = !name.starts_with(|first: char| first.is_ascii_digit());
     if name.is_empty() || !starts_well || !name.bytes().all(is_legal) {
-        errors.invalid_as(at, &name.into(), IDENTIFIER);
+        at.invalid_as(name, IDENTIFIER);
     }
 }
 
-fn check_request(at: &FieldPath<'_>, errors: &mut Errors) {
-    let class = at.at("deviceClassName");
-    check::required(&class, check::subdomain, errors);
-    selectors(at, errors);
+fn check_request(at: &FieldPath<'_>) {
+    check::required(&at.at("deviceClassName"), check::subdomain);
+    selectors(at);
     let (mode, count) = (at.at("allocationMode"), at.at("count"));
     match mode.text() {
         "All" => {
             if count.int() != 0 {
-                let detail = "must not be specified when allocationMode is 'All'";
-                errors.invalid(&count, detail);
+                count.invalid("must not be specified when allocationMode is 'All'");
             }
         }
         "ExactCount" => {
             if count.int() <= 0 {
-                errors.invalid_as(&count, &count.int().into(), "must be greater than zero");
+                count.invalid_as(count.int(), "must be greater than zero");
             }
         }
-        _ => errors.not_supported(&mode, &["All", "ExactCount"]),
+        _ => mode.not_supported(&["All", "ExactCount"]),
     }
-    parts::check_tolerations(&at.at("tolerations"), errors);
+    parts::check_tolerations(&at.at("tolerations"));
 }
 
 #[cfg(test)]

@@ -43,13 +43,13 @@ pub mod custom;
 pub mod crd;
 pub mod defaults;
 
+use fields::field_path::{FieldPath, Findings};
 use serde_json::Value;
 use steersman_apimachinery::status::FieldError;
 use steersman_schema::resource::Resource;
 
 pub use access::signing_request;
 pub use cluster::events;
-pub use fields::field_path::Errors;
 pub use fields::selector::selects;
 pub use networking::service;
 pub use quota::COMPUTE;
@@ -74,13 +74,13 @@ pub struct Strategy {
     /// does not become the owner of these fields.
     pub finish_status: Option<FinishStatus>,
     /// Checks a new object, or an update through the main resource if there is an old object.
-    pub validate: fn(&Value, Option<&Value>) -> Errors,
+    validate: fn(&FieldPath<'_>, Option<&Value>),
     /// Checks a write to the status subresource.
-    pub validate_status: fn(&Value, &Value) -> Errors,
-    /// Returns the warnings for the author of a new object, or of an update of an old one.
-    pub warnings: fn(&Value, Option<&Value>) -> Vec<String>,
-    /// Returns the warnings for the author of a status.
-    pub status_warnings: fn(&Value) -> Vec<String>,
+    validate_status: fn(&FieldPath<'_>, &Value),
+    /// Warns the author of a new object, or of an update of an old one.
+    warn: fn(&FieldPath<'_>, Option<&Value>),
+    /// Warns the author of a status.
+    warn_of_status: fn(&FieldPath<'_>),
 }
 
 /// Changes the new status of an object. Gets the new and the old object, and the time.
@@ -93,10 +93,10 @@ impl Strategy {
         prepare: |_, _| {},
         prepare_status: |_, _| {},
         finish_status: None,
-        validate: |_, _| Errors::default(),
-        validate_status: |_, _| Errors::default(),
-        warnings: |_, _| Vec::new(),
-        status_warnings: |_| Vec::new(),
+        validate: |_, _| {},
+        validate_status: |_, _| {},
+        warn: |_, _| {},
+        warn_of_status: |_| {},
     };
 }
 
@@ -176,31 +176,45 @@ pub fn of(resource: &Resource) -> Option<&'static Strategy> {
 /// Checks a new object, or an update of `old`.
 #[must_use]
 pub fn validate(strategy: &Strategy, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    (strategy.validate)(object, old).into()
+    Findings::errors(object, |root| (strategy.validate)(root, old))
 }
 
 /// Checks a write to the status subresource.
 #[must_use]
 pub fn validate_status(strategy: &Strategy, object: &Value, old: &Value) -> Vec<FieldError> {
-    (strategy.validate_status)(object, old).into()
+    Findings::errors(object, |root| (strategy.validate_status)(root, old))
 }
 
 /// Checks a write to a Pod's ephemeral containers.
 #[must_use]
 pub fn validate_ephemeral(object: &Value, old: &Value) -> Vec<FieldError> {
-    pod::check_ephemeral(object, old).into()
+    Findings::errors(object, |root| pod::check_ephemeral(root, old))
 }
 
 /// Checks an approval of a CertificateSigningRequest.
 #[must_use]
 pub fn validate_approval(object: &Value, old: &Value) -> Vec<FieldError> {
-    access::certificates::check_approval(object, old).into()
+    Findings::errors(object, |root| {
+        access::certificates::check_approval(root, old)
+    })
 }
 
 /// Checks a resize of a Pod.
 #[must_use]
 pub fn validate_resize(object: &Value, old: &Value) -> Vec<FieldError> {
-    pod::check_resize(object, old).into()
+    Findings::errors(object, |root| pod::check_resize(root, old))
+}
+
+/// Returns the warnings for the author of a new object, or of an update of `old`.
+#[must_use]
+pub fn warnings(strategy: &Strategy, object: &Value, old: Option<&Value>) -> Vec<String> {
+    Findings::warnings(object, |root| (strategy.warn)(root, old))
+}
+
+/// Returns the warnings for the author of a status.
+#[must_use]
+pub fn status_warnings(strategy: &Strategy, object: &Value) -> Vec<String> {
+    Findings::warnings(object, |root| (strategy.warn_of_status)(root))
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use serde_json::Value;
 
 use crate::Strategy;
 use crate::fields::check;
-use crate::fields::field_path::{Errors, FieldPath};
+use crate::fields::field_path::FieldPath;
 use crate::fields::fill::set;
 use crate::fields::shared_warnings;
 
@@ -39,18 +39,15 @@ pub(super) const POD: Strategy = Strategy {
     validate_status: status::check,
     // Only new Pods get these warnings: controllers write most updates, and controllers do not read
     // warnings.
-    warnings: |new, old| match old {
-        None => warnings::of_pod(&FieldPath::root(new)),
-        Some(_) => Vec::new(),
-    },
-    status_warnings: |pod| {
-        let (status, mut warnings) = (FieldPath::root(pod).at("status"), Vec::new());
-        for address in ["podIPs", "hostIPs"].map(|list| status.at(list)) {
-            for one in address.items() {
-                shared_warnings::of_ip(&one.at("ip"), &mut warnings);
-            }
+    warn: |pod, old| {
+        if old.is_none() {
+            warnings::of_pod(pod);
         }
-        warnings
+    },
+    warn_of_status: |pod| {
+        for addresses in pod.at("status").parts(["podIPs", "hostIPs"]) {
+            addresses.each(|one| shared_warnings::of_ip(&one.at("ip")));
+        }
     },
     ..Strategy::PLAIN
 };
@@ -58,23 +55,18 @@ pub(super) const POD: Strategy = Strategy {
 /// The strategy of `PodTemplate` in `core/v1`.
 pub(super) const POD_TEMPLATE: Strategy = Strategy {
     defaults: defaults::template,
-    validate: |object, _| {
-        let mut errors = Errors::default();
-        check_template(&FieldPath::root(object).at("template"), &mut errors);
-        errors
-    },
-    warnings: |new, old| template_warnings(new, old, "template"),
+    validate: |object, _| check_template(&object.at("template")),
+    warn: |new, old| warn_of_template(new, old, "template"),
     ..Strategy::PLAIN
 };
 
-/// Returns the warnings about a template in a new object, or in an update that changes the first
-/// field of `names`. `names` is the path from the object to the template.
-pub(super) fn template_warnings(new: &Value, old: Option<&Value>, names: &str) -> Vec<String> {
+/// Warns of the template in a new object, or in an update that changes the first field of `names`.
+/// `names` is the path from the object to the template.
+pub(super) fn warn_of_template(new: &FieldPath<'_>, old: Option<&Value>, names: &'static str) {
     let part = names.split('.').next().unwrap_or_default();
-    if old.is_some_and(|old| old[part] == new[part]) {
-        return Vec::new();
+    if old.is_none_or(|old| old[part] != new.value()[part]) {
+        warnings::of(&new.down(names), SpecOwner::Template);
     }
-    warnings::of(&FieldPath::root(new).down(names), SpecOwner::Template)
 }
 
 /// The owner of a Pod spec. A Pod and a template of Pods have slightly different rules.
@@ -83,11 +75,6 @@ enum SpecOwner<'a> {
     /// The Pod with this name.
     Pod(&'a str),
     Template,
-}
-
-/// Returns the quality-of-service class: Guaranteed, Burstable or BestEffort.
-pub(super) fn quality(spec: &Value) -> &'static str {
-    resources::quality(spec)
 }
 
 fn prepare(new: &mut Value, old: Option<&Value>) {
@@ -105,46 +92,38 @@ fn prepare(new: &mut Value, old: Option<&Value>) {
     }
 }
 
-fn validate(new: &Value, old: Option<&Value>) -> Errors {
-    let mut errors = Errors::default();
-    let pod = FieldPath::root(new);
+fn validate(pod: &FieldPath<'_>, old: Option<&Value>) {
     match old {
         None => {
-            check_whole(&pod, None, &mut errors);
-            check_new(&pod, &mut errors);
+            check_whole(pod, None);
+            check_new(pod);
         }
         Some(old) => {
-            let old = FieldPath::root(old);
-            check_whole(&pod, Some(&old), &mut errors);
-            check_changed_notes(&pod, &old, &mut errors);
-            update::check(&pod, &old, &mut errors);
+            let old = pod.with(old);
+            check_whole(pod, Some(&old));
+            check_changed_notes(pod, &old);
+            update::check(pod, &old);
         }
     }
-    errors
 }
 
 /// Checks a Pod's spec, including the fields that only a template may leave open (upstream:
 /// `validatePodMetadataAndSpec`).
-fn check_whole(pod: &FieldPath<'_>, old: Option<&FieldPath<'_>>, errors: &mut Errors) {
+fn check_whole(pod: &FieldPath<'_>, old: Option<&FieldPath<'_>>) {
     let name = pod.down("metadata.name").text();
     let spec = pod.at("spec");
-    check_annotations(pod, &pod.down("metadata.annotations"), old, errors);
-    spec::check(&spec, SpecOwner::Pod(name), errors);
+    check_annotations(pod, &pod.down("metadata.annotations"), old);
+    spec::check(&spec, SpecOwner::Pod(name));
     if spec.at("serviceAccountName").is_empty() {
         for volume in spec.at("volumes").items() {
-            for source in volume.down("projected.sources").items() {
+            volume.down("projected.sources").each(|source| {
                 let token = source.at("serviceAccountToken");
-                if token.is_set() {
-                    let detail = "must not be specified when serviceAccountName is not set";
-                    errors.forbidden(&token, detail);
-                }
-            }
+                token.deny("must not be specified when serviceAccountName is not set");
+            });
         }
     }
     for field in ["containers", "initContainers"] {
-        for container in spec.at(field).items() {
-            containers::check_image(&container, errors);
-        }
+        spec.at(field).each(containers::check_image);
     }
 }
 
@@ -153,12 +132,8 @@ const MIRROR: &str = "kubernetes.io/config.mirror";
 
 /// Returns whether the annotation for the deletion cost is not an integer.
 fn costs_nonsense(annotations: &Value) -> bool {
-    let canonical = |text: &str| {
-        text.parse::<i32>()
-            .is_ok_and(|number| number.to_string() == text)
-    };
     let cost = annotations.get(COST).and_then(Value::as_str);
-    cost.is_some_and(|text| !canonical(text))
+    cost.is_some_and(|text| text.parse::<i32>().map(|n| n.to_string()).as_deref() != Ok(text))
 }
 
 const COST: &str = "controller.kubernetes.io/pod-deletion-cost";
@@ -169,28 +144,23 @@ fn check_annotations(
     holder: &FieldPath<'_>,
     annotations: &FieldPath<'_>,
     old: Option<&FieldPath<'_>>,
-    errors: &mut Errors,
 ) {
     let mirror = annotations.key(MIRROR);
     if mirror.is_set() && holder.down("spec.nodeName").is_empty() {
-        let detail = "must set spec.nodeName if mirror pod annotation is set";
-        errors.invalid(&mirror, detail);
+        mirror.invalid("must set spec.nodeName if mirror pod annotation is set");
     }
     let before = old.map(|old| old.down("metadata.annotations"));
     let had = before.is_some_and(|before| costs_nonsense(before.value()));
     if !had && costs_nonsense(annotations.value()) {
-        errors.invalid(&annotations.key(COST), "must be a 32bit integer");
+        annotations.key(COST).invalid("must be a 32bit integer");
     }
-    profiles::check_notes(annotations, &holder.at("spec"), errors);
+    profiles::check_notes(annotations, &holder.at("spec"));
 }
 
 /// Checks that an update keeps the immutable annotations, and checks all annotations again
 /// (upstream: `ValidatePodSpecificAnnotationUpdates`).
-fn check_changed_notes(pod: &FieldPath<'_>, old: &FieldPath<'_>, errors: &mut Errors) {
-    let (notes, before) = (
-        pod.down("metadata.annotations"),
-        old.down("metadata.annotations"),
-    );
+fn check_changed_notes(pod: &FieldPath<'_>, old: &FieldPath<'_>) {
+    let [notes, before] = [pod, old].map(|pod| pod.down("metadata.annotations"));
     let kind = |key: &str| match key {
         MIRROR => Some("mirror pod annotation"),
         _ if key.starts_with(profiles::APP_ARMOR) => Some("AppArmor annotations"),
@@ -199,85 +169,75 @@ fn check_changed_notes(pod: &FieldPath<'_>, old: &FieldPath<'_>, errors: &mut Er
     for (key, note) in before.entries() {
         let kept = notes.value().get(key) == Some(note.value());
         if let Some(kind) = kind(key).filter(|_| !kept) {
-            errors.forbidden(&note, &format!("may not remove or update {kind}"));
+            note.forbidden(&format!("may not remove or update {kind}"));
         }
     }
     for (key, note) in notes.entries() {
         let added = before.value().get(key).is_none();
         if let Some(kind) = kind(key).filter(|_| added) {
-            errors.forbidden(&note, &format!("may not add {kind}"));
+            note.forbidden(&format!("may not add {kind}"));
         }
     }
-    check_annotations(pod, &notes, Some(old), errors);
+    check_annotations(pod, &notes, Some(old));
 }
 
 /// Checks the rules that hold only for new Pods.
-fn check_new(pod: &FieldPath<'_>, errors: &mut Errors) {
+fn check_new(pod: &FieldPath<'_>) {
     let spec = pod.at("spec");
     let ephemeral = spec.at("ephemeralContainers");
-    if !ephemeral.is_empty() {
-        errors.forbidden(&ephemeral, "cannot be set on create");
-    }
+    ephemeral.deny_filled("cannot be set on create");
     if !spec.at("nodeName").is_empty() && !spec.at("schedulingGates").is_empty() {
         let detail = "cannot be set until all schedulingGates have been cleared";
-        errors.forbidden(&spec.at("nodeName"), detail);
+        spec.at("nodeName").forbidden(detail);
     }
-    profiles::check_agreement(pod, errors);
+    profiles::check_agreement(pod);
 }
 
 /// Checks a template of Pods: labels, annotations and spec (upstream:
 /// `ValidatePodTemplateSpec`).
-pub(super) fn check_template(template: &FieldPath<'_>, errors: &mut Errors) {
+pub(super) fn check_template(template: &FieldPath<'_>) {
     // As upstream, the errors of a template do not name the metadata.
     let metadata = template.at("metadata");
     let of = |field: &'static str| template.named(field, Some(metadata.at(field).value()));
-    check::labels(&of("labels"), errors);
-    check::annotations(&of("annotations"), errors);
-    check_annotations(template, &of("annotations"), None, errors);
+    check::labels(&of("labels"));
+    check::annotations(&of("annotations"));
+    check_annotations(template, &of("annotations"), None);
     let spec = template.at("spec");
-    spec::check(&spec, SpecOwner::Template, errors);
-    profiles::check_agreement(template, errors);
+    spec::check(&spec, SpecOwner::Template);
+    profiles::check_agreement(template);
     let ephemeral = spec.at("ephemeralContainers");
-    if !ephemeral.is_empty() {
-        let detail = "ephemeral containers not allowed in pod template";
-        errors.forbidden(&ephemeral, detail);
-    }
+    ephemeral.deny_filled("ephemeral containers not allowed in pod template");
 }
 
 /// Checks an update of a Pod's ephemeral containers.
-pub(crate) fn check_ephemeral(new: &Value, old: &Value) -> Errors {
-    let mut errors = Errors::default();
-    let (pod, old) = (FieldPath::root(new), FieldPath::root(old));
-    check_whole(&pod, Some(&old), &mut errors);
-    check_changed_notes(&pod, &old, &mut errors);
+pub(crate) fn check_ephemeral(pod: &FieldPath<'_>, old: &Value) {
+    let old = pod.with(old);
+    check_whole(pod, Some(&old));
+    check_changed_notes(pod, &old);
     if is_mirror(&old) {
-        return static_pod("static pods do not support ephemeral containers");
+        return refuse_whole(pod, "static pods do not support ephemeral containers");
     }
-    update::check_ephemeral(&pod, &old, &mut errors);
-    errors
+    update::check_ephemeral(pod, &old);
 }
 
 /// Checks an update of the resources of a Pod's containers.
-pub(crate) fn check_resize(new: &Value, old: &Value) -> Errors {
-    let mut errors = Errors::default();
-    let (pod, old) = (FieldPath::root(new), FieldPath::root(old));
-    check_whole(&pod, Some(&old), &mut errors);
+pub(crate) fn check_resize(pod: &FieldPath<'_>, old: &Value) {
+    let old = pod.with(old);
+    check_whole(pod, Some(&old));
     if is_mirror(&old) {
-        return static_pod("static pods cannot be resized");
+        return refuse_whole(pod, "static pods cannot be resized");
     }
-    resize::check(&pod, &old, &mut errors);
-    errors
+    resize::check(pod, &old);
 }
 
 fn is_mirror(pod: &FieldPath<'_>) -> bool {
     pod.down("metadata.annotations").key(MIRROR).is_set()
 }
 
-/// Returns the only error of an update that the kubelet of a static Pod alone may do.
-fn static_pod(detail: &str) -> Errors {
-    let mut errors = Errors::default();
-    errors.forbidden(&FieldPath::new("[]", &Value::Null), detail);
-    errors
+/// Replaces all errors by one about the Pod as a whole.
+fn refuse_whole(pod: &FieldPath<'_>, detail: &str) {
+    pod.forget_errors();
+    pod.shown_at("[]", pod.value()).forbidden(detail);
 }
 
 #[cfg(test)]

@@ -5,13 +5,15 @@ pub(crate) mod claim;
 pub(crate) mod sources;
 pub(crate) mod volume;
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 use steersman_apimachinery::names;
 
 use crate::Strategy;
 use crate::fields::check;
-use crate::fields::field_path::{Errors, FieldPath};
-use crate::fields::fill::{lacks, part, put, set, set_text};
+use crate::fields::field_path::FieldPath;
+use crate::fields::fill::{drop, lacks, part, put, set, set_text};
 use crate::fields::go_value::GoType::{self, Plain, Struct, Text};
 use crate::fields::selector;
 use crate::fields::shared_warnings;
@@ -36,14 +38,11 @@ pub(super) const STORAGE_CLASS: Strategy = Strategy {
         set(object, "volumeBindingMode", json!("Immediate"));
     },
     validate: class,
-    warnings: |new, _| {
-        let terms = FieldPath::root(new).at("allowedTopologies");
-        let labels = terms
-            .items()
-            .flat_map(|term| term.at("matchLabelExpressions").items());
-        let keys = labels.map(|one| one.at("key"));
-        keys.filter_map(|key| shared_warnings::of_key(&key, key.text()))
-            .collect()
+    warn: |new, _| {
+        for term in new.at("allowedTopologies").items() {
+            let labels = term.at("matchLabelExpressions").items();
+            labels.for_each(|one| shared_warnings::of_key(&one.at("key"), one.at("key").text()));
+        }
     },
     ..Strategy::PLAIN
 };
@@ -87,20 +86,14 @@ pub(super) const CSI_NODE: Strategy = Strategy {
 pub(super) const CAPACITY: Strategy = Strategy {
     defaults: |object| set(object, "storageClassName", json!("")),
     validate: capacity,
-    warnings: |new, _| {
-        let nodes = FieldPath::root(new).at("nodeTopology");
-        let keys = nodes
-            .at("matchExpressions")
-            .items()
-            .map(|one| one.at("key"));
-        let warnings = keys.filter_map(|key| shared_warnings::of_key(&key, key.text()));
-        let labels = nodes.at("matchLabels");
-        let named = labels
-            .entries()
-            .map(|(name, _)| (labels.named(name, None), name));
-        warnings
-            .chain(named.filter_map(|(at, name)| shared_warnings::of_key(&at, name)))
-            .collect()
+    warn: |new, _| {
+        let [expressions, labels] = new
+            .at("nodeTopology")
+            .parts(["matchExpressions", "matchLabels"]);
+        expressions.each(|one| shared_warnings::of_key(&one.at("key"), one.at("key").text()));
+        for (name, _) in labels.entries() {
+            shared_warnings::of_key(&labels.named(name, None), name);
+        }
     },
     ..Strategy::PLAIN
 };
@@ -126,88 +119,67 @@ const PARAMETERS_LIMIT: usize = 256 * 1024;
 const MOST_PARAMETERS: usize = 512;
 
 /// Checks the name of a provisioner: a qualified name, in lower or upper case.
-fn check_provider(at: &FieldPath<'_>, errors: &mut Errors) {
-    if at.is_empty() {
-        errors.required(at, "");
-        return;
-    }
-    for detail in names::check_key(&at.text().to_lowercase()) {
-        errors.invalid_text(at, &detail);
-    }
+fn check_provider(at: &FieldPath<'_>) {
+    check::required(at, |at| {
+        at.invalid_each(at.text(), names::check_key(&at.text().to_lowercase()));
+    });
 }
 
-fn check_parameters(at: &FieldPath<'_>, errors: &mut Errors) {
+fn check_parameters(at: &FieldPath<'_>) {
     if at.len() > MOST_PARAMETERS {
-        errors.too_long(at, MOST_PARAMETERS);
+        at.too_long(MOST_PARAMETERS);
         return;
     }
     let mut size = 0;
     for (key, value) in at.entries() {
         if key.is_empty() {
-            errors.invalid_as(at, &json!(key), "field can not be empty.");
+            at.invalid_as(key, "field can not be empty.");
         }
         size += key.len() + value.len();
     }
     if size > PARAMETERS_LIMIT {
-        errors.too_long(at, PARAMETERS_LIMIT);
+        at.too_long(PARAMETERS_LIMIT);
     }
 }
 
-fn class(object: &Value, old: Option<&Value>) -> Errors {
-    let mut errors = Errors::default();
-    let root = FieldPath::root(object);
-    check_provider(&root.at("provisioner"), &mut errors);
-    check_parameters(&root.at("parameters"), &mut errors);
-    let (policy, mode) = (root.at("reclaimPolicy"), root.at("volumeBindingMode"));
-    if !policy.is_empty() {
-        check::one_of(&policy, &["Delete", "Retain"], &mut errors);
-    }
-    check::one_of(&mode, &["Immediate", "WaitForFirstConsumer"], &mut errors);
+fn class(root: &FieldPath<'_>, old: Option<&Value>) {
+    check_provider(&root.at("provisioner"));
+    check_parameters(&root.at("parameters"));
+    let [policy, mode] = root.parts(["reclaimPolicy", "volumeBindingMode"]);
+    policy.if_filled(|policy| check::one_of(policy, &["Delete", "Retain"]));
+    check::one_of(&mode, &["Immediate", "WaitForFirstConsumer"]);
     for term in root.at("allowedTopologies").items() {
-        let mut seen = Vec::new();
+        let mut seen = HashSet::new();
         for expression in term.at("matchLabelExpressions").items() {
             let (key, values) = (expression.at("key"), expression.at("values"));
-            check::qualified(&key, &mut errors);
-            if values.is_empty() {
-                errors.required(&values, "");
-            }
-            if seen.contains(&key.text()) {
-                errors.duplicate(&key);
-            }
-            seen.push(key.text());
+            check::qualified(&key);
+            values.need("");
+            key.unique(&mut seen);
         }
     }
     if let Some(old) = old {
-        for field in [
+        let fields = [
             "parameters",
             "provisioner",
             "reclaimPolicy",
             "volumeBindingMode",
-        ] {
-            check::immutable(&root.at(field), &old[field], &mut errors);
-        }
+        ];
+        check::immutable_members(root, old, &fields);
     }
-    errors
 }
 
-fn attributes(object: &Value, old: Option<&Value>) -> Errors {
-    let mut errors = Errors::default();
-    let root = FieldPath::root(object);
-    check_provider(&root.at("driverName"), &mut errors);
+fn attributes(root: &FieldPath<'_>, old: Option<&Value>) {
+    check_provider(&root.at("driverName"));
     let parameters = root.at("parameters");
-    if parameters.is_empty() {
-        let detail = "must contain at least one key/value pair";
-        errors.required(&parameters, detail);
-    }
-    check_parameters(&parameters, &mut errors);
+    parameters.need("must contain at least one key/value pair");
+    check_parameters(&parameters);
     // Updates of a StorageClass have another message for the same rule.
     for field in ["driverName", "parameters"] {
         let at = root.at(field);
         if old.is_some_and(|old| old[field] != *at.value()) {
-            errors.forbidden(&at, &format!("updates to {field} are forbidden."));
+            at.forbidden(&format!("updates to {field} are forbidden."));
         }
     }
-    errors
 }
 
 fn driver_defaults(object: &mut Value) {
@@ -229,141 +201,108 @@ fn driver_defaults(object: &mut Value) {
     }
 }
 
-fn driver(object: &Value, old: Option<&Value>) -> Errors {
-    let mut errors = Errors::default();
-    let root = FieldPath::root(object);
+fn driver(root: &FieldPath<'_>, old: Option<&Value>) {
     let spec = root.at("spec");
     if old.is_none() {
-        let name = FieldPath::new("name", root.down("metadata.name").value());
-        check::csi_driver(&name, &mut errors);
+        let name = root.shown_at("name", root.down("metadata.name").value());
+        check::csi_driver(&name);
     }
     let policies = ["File", "None", "ReadWriteOnceWithFSType"];
-    check::required_one_of(&spec.at("fsGroupPolicy"), &policies, &mut errors);
-    let mut audiences = Vec::new();
+    check::required_one_of(&spec.at("fsGroupPolicy"), &policies);
+    let mut audiences = HashSet::new();
     for request in spec.at("tokenRequests").items() {
         let (audience, expiry) = (request.at("audience"), request.at("expirationSeconds"));
-        if audiences.contains(&audience.text()) {
-            let at = FieldPath::new(audience.path(), audience.value());
-            errors.duplicate(&at);
-        }
-        audiences.push(audience.text());
+        audience.unique(&mut audiences);
         if expiry.is_set() && expiry.int() < 600 {
-            let detail = "may not specify a duration less than 10 minutes";
-            errors.invalid(&expiry, detail);
+            expiry.invalid("may not specify a duration less than 10 minutes");
         }
     }
-    for mode in spec.at("volumeLifecycleModes").items() {
-        let all = spec.at("volumeLifecycleModes");
-        let at = FieldPath::new(all.path(), mode.value());
-        check::one_of(&at, &["Ephemeral", "Persistent"], &mut errors);
-    }
+    let modes = spec.at("volumeLifecycleModes");
+    modes.each(|mode| check::one_of(&modes.with(mode.value()), &["Ephemeral", "Persistent"]));
     if let Some(old) = old {
         let old = &old["spec"];
         let attach = spec.named("attachedRequired", spec.value().get("attachRequired"));
-        check::immutable(&attach, &old["attachRequired"], &mut errors);
-        let modes = spec.at("volumeLifecycleModes");
-        check::immutable(&modes, &old["volumeLifecycleModes"], &mut errors);
+        check::immutable(&attach, &old["attachRequired"]);
+        check::immutable(&modes, &old["volumeLifecycleModes"]);
     }
-    errors
 }
 
-fn csi_node(object: &Value, old: Option<&Value>) -> Errors {
-    let mut errors = Errors::default();
-    let mut seen = Vec::new();
-    for driver in FieldPath::root(object).down("spec.drivers").items() {
+fn csi_node(object: &FieldPath<'_>, old: Option<&Value>) {
+    let mut seen = HashSet::new();
+    for driver in object.down("spec.drivers").items() {
         let (name, node) = (driver.at("name"), driver.at("nodeID"));
-        check::csi_driver(&name, &mut errors);
-        if node.is_empty() {
-            errors.required(&node, "");
-        }
+        check::csi_driver(&name);
+        node.need("");
         if node.len() > 192 {
-            let detail = "must be 192 characters or less";
-            errors.invalid(&node, detail);
+            node.invalid("must be 192 characters or less");
         }
-        let count = driver.down("allocatable.count");
-        check::not_negative(&count, &mut errors);
-        for key in driver.at("topologyKeys").items() {
-            check::required(&key, check::qualified, &mut errors);
-        }
-        if seen.contains(&name.text()) {
-            errors.duplicate(&name);
-        }
-        seen.push(name.text());
+        check::not_negative(&driver.down("allocatable.count"));
+        let keys = driver.at("topologyKeys");
+        keys.each(|key| check::required(key, check::qualified));
+        name.unique(&mut seen);
     }
     if let Some(old) = old {
-        check_drivers_stay(object, old, &mut errors);
+        check_drivers_stay(object, old);
     }
-    errors
 }
 
 /// Checks that the drivers that stay on a node change nothing but the number of attachable volumes
 /// (upstream: `ValidateCSINodeUpdate`).
-fn check_drivers_stay(object: &Value, old: &Value, errors: &mut Errors) {
-    let fixed = |driver: &Value| {
-        let mut fixed = driver.clone();
-        if let Some(members) = fixed.as_object_mut() {
-            members.remove("allocatable");
-        }
+fn check_drivers_stay(object: &FieldPath<'_>, old: &Value) {
+    let fixed = |driver: &FieldPath<'_>| {
+        let mut fixed = driver.value().clone();
+        drop(&mut fixed, "allocatable");
         fixed
     };
-    let (new, before) = (FieldPath::root(object), FieldPath::root(old));
-    for known in before.down("spec.drivers").items() {
-        for driver in new.down("spec.drivers").items() {
-            let same = known.value()["name"] == driver.value()["name"];
-            if same && fixed(known.value()) != fixed(driver.value()) {
-                let field = new.down("spec.drivers");
-                errors.invalid_written(&field, &written_driver(driver.value()), check::IMMUTABLE);
+    let drivers = object.down("spec.drivers");
+    for known in object.with(old).down("spec.drivers").items() {
+        for driver in drivers.items() {
+            let fixed = [&known, &driver].map(fixed);
+            if fixed[0]["name"] == fixed[1]["name"] && fixed[0] != fixed[1] {
+                drivers
+                    .with(&fixed[1])
+                    .invalid_printed(&CSI_NODE_DRIVER, check::IMMUTABLE);
             }
         }
     }
 }
 
-/// Prints a driver of a node as Go prints its internal type, without the mutable field.
-fn written_driver(driver: &Value) -> String {
-    format!(
-        "{{\"Name\":{},\"NodeID\":{},\"TopologyKeys\":{},\"Allocatable\":null}}",
-        driver["name"], driver["nodeID"], driver["topologyKeys"]
-    )
-}
+/// A driver of a node.
+const CSI_NODE_DRIVER: GoType = Struct(&[
+    ("Name", "name", Plain),
+    ("NodeID", "nodeID", Plain),
+    ("TopologyKeys", "topologyKeys", Plain),
+    ("Allocatable", "allocatable", Plain),
+]);
 
-fn capacity(object: &Value, old: Option<&Value>) -> Errors {
-    let mut errors = Errors::default();
-    let root = FieldPath::root(object);
-    selector::check(&root.at("nodeTopology"), &mut errors);
-    check::subdomain(&root.at("storageClassName"), &mut errors);
+fn capacity(root: &FieldPath<'_>, old: Option<&Value>) {
+    selector::check(&root.at("nodeTopology"));
+    check::subdomain(&root.at("storageClassName"));
     let at = root.at("capacity");
     if amount(&at).is_some_and(|amount| amount.sign() < 0) {
-        errors.invalid(&at, "must be greater than or equal to 0");
+        at.invalid("must be greater than or equal to 0");
     }
     if let Some(old) = old {
-        for field in ["nodeTopology", "storageClassName"] {
-            check::immutable(&root.at(field), &old[field], &mut errors);
-        }
+        check::immutable_members(root, old, &["nodeTopology", "storageClassName"]);
     }
-    errors
 }
 
-fn attachment(object: &Value, old: Option<&Value>) -> Errors {
-    let mut errors = Errors::default();
-    let spec = FieldPath::root(object).at("spec");
-    check::csi_driver(&spec.at("attacher"), &mut errors);
+fn attachment(object: &FieldPath<'_>, old: Option<&Value>) {
+    let spec = object.at("spec");
+    check::csi_driver(&spec.at("attacher"));
     let source = spec.at("source");
-    let (name, inline) = (
-        source.at("persistentVolumeName"),
-        source.at("inlineVolumeSpec"),
-    );
+    let [name, inline] = source.parts(["persistentVolumeName", "inlineVolumeSpec"]);
     let detail = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
     match (name.is_set(), inline.is_set()) {
-        (true, true) => errors.forbidden(&source, detail),
-        (false, false) => errors.required(&source, detail),
+        (true, true) => source.forbidden(detail),
+        (false, false) => source.required(detail),
         (true, false) if name.is_empty() => {
-            errors.required(&name, "must specify non empty persistentVolumeName");
+            name.required("must specify non empty persistentVolumeName");
         }
         _ => {}
     }
-    check::subdomain(&spec.at("nodeName"), &mut errors);
+    check::subdomain(&spec.at("nodeName"));
     if let Some(old) = old {
-        check::immutable_struct(&spec, &old["spec"], &ATTACHMENT_SPEC, &mut errors);
+        check::immutable_struct(&spec, &old["spec"], &ATTACHMENT_SPEC);
     }
-    errors
 }

@@ -64,8 +64,8 @@ fn prepare_does_not_panic_on_any_value() {
                     (rules.prepare)(&mut new, old);
                     (rules.defaults)(&mut new);
                     (rules.prepare_status)(&mut new, &object);
-                    let _ = (rules.validate)(&new, old);
-                    let _ = (rules.warnings)(&new, old);
+                    let _ = validate(rules, &new, old);
+                    let _ = warnings(rules, &new, old);
                 }
             }
         }

@@ -8,28 +8,39 @@ pub(crate) mod budget;
 mod defaults;
 mod stateful;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::Strategy;
 use crate::fields::check;
-use crate::fields::field_path::{Errors, FieldPath};
+use crate::fields::field_path::FieldPath;
+use crate::fields::go_value::GoType::{self, Number, Pointer, Struct, Text};
+use crate::fields::go_value::print;
 use crate::fields::selector;
 use crate::pod;
 
 const MISMATCH: &str = "`selector` does not match template `labels`";
 
+/// The `rollingUpdate` of a Deployment or a DaemonSet.
+const ROLLING: GoType = Struct(&[
+    ("MaxUnavailable", "maxUnavailable", Number),
+    ("MaxSurge", "maxSurge", Number),
+]);
+/// The strategy of a Deployment or a DaemonSet.
+const STRATEGY: GoType = Struct(&[
+    ("Type", "type", Text),
+    ("RollingUpdate", "rollingUpdate", Pointer(&ROLLING)),
+]);
+
 /// The strategy of `Deployment` in `apps/v1`.
 pub(super) const DEPLOYMENT: Strategy = Strategy {
     defaults: defaults::deployment,
     validate: deployment,
-    warnings: |new, old| pod::template_warnings(new, old, "spec.template"),
+    warn: |new, old| pod::warn_of_template(new, old, "spec.template"),
     validate_status: |new, old| {
-        let mut errors = Errors::default();
         let parts = ["updatedReplicas", "readyReplicas", "availableReplicas"];
         let more = ["unavailableReplicas", "terminatingReplicas"];
-        counts(new, &parts, &more, "readyReplicas", &mut errors);
-        collisions(new, old, &mut errors);
-        errors
+        counts(new, &parts, &more, "readyReplicas");
+        collisions(new, old);
     },
     ..Strategy::PLAIN
 };
@@ -38,26 +49,21 @@ pub(super) const DEPLOYMENT: Strategy = Strategy {
 pub(super) const REPLICA_SET: Strategy = Strategy {
     defaults: defaults::replica_set,
     validate: replica_set,
-    warnings: |new, old| pod::template_warnings(new, old, "spec.template"),
+    warn: |new, old| pod::warn_of_template(new, old, "spec.template"),
     validate_status: replica_status,
     ..Strategy::PLAIN
 };
 
 pub(super) const CONTROLLER_REVISION: Strategy = Strategy {
     validate: |object, old| {
-        let mut errors = Errors::default();
-        let (data, revision) = (
-            FieldPath::root(object).at("data"),
-            FieldPath::root(object).at("revision"),
-        );
+        let data = object.at("data");
         if !data.is_set() {
-            errors.required(&data, "data is mandatory");
+            data.required("data is mandatory");
         }
-        check::not_negative(&revision, &mut errors);
+        check::not_negative(&object.at("revision"));
         if let Some(old) = old {
-            check::immutable(&data, &old["data"], &mut errors);
+            check::immutable(&data, &old["data"]);
         }
-        errors
     },
     ..Strategy::PLAIN
 };
@@ -66,7 +72,7 @@ pub(super) const CONTROLLER_REVISION: Strategy = Strategy {
 pub(super) const REPLICATION_CONTROLLER: Strategy = Strategy {
     defaults: defaults::controller,
     validate: controller,
-    warnings: |new, old| pod::template_warnings(new, old, "spec.template"),
+    warn: |new, old| pod::warn_of_template(new, old, "spec.template"),
     validate_status: replica_status,
     ..Strategy::PLAIN
 };
@@ -75,18 +81,16 @@ pub(super) const REPLICATION_CONTROLLER: Strategy = Strategy {
 pub(super) const STATEFUL_SET: Strategy = Strategy {
     defaults: defaults::stateful_set,
     validate: stateful::check,
-    warnings: |new, old| pod::template_warnings(new, old, "spec.template"),
+    warn: |new, old| pod::warn_of_template(new, old, "spec.template"),
     validate_status: |new, old| {
-        let mut errors = Errors::default();
         let parts = [
             "readyReplicas",
             "currentReplicas",
             "updatedReplicas",
             "availableReplicas",
         ];
-        counts(new, &parts, &[], "status.readyReplicas", &mut errors);
-        collisions(new, old, &mut errors);
-        errors
+        counts(new, &parts, &[], "status.readyReplicas");
+        collisions(new, old);
     },
     ..Strategy::PLAIN
 };
@@ -96,10 +100,9 @@ pub(super) const DAEMON_SET: Strategy = Strategy {
     defaults: defaults::daemon_set,
     prepare: defaults::count_templates,
     validate: daemon_set,
-    warnings: |new, old| pod::template_warnings(new, old, "spec.template"),
+    warn: |new, old| pod::warn_of_template(new, old, "spec.template"),
     validate_status: |new, old| {
-        let mut errors = Errors::default();
-        let status = FieldPath::root(new).at("status");
+        let status = new.at("status");
         for field in [
             "currentNumberScheduled",
             "numberMisscheduled",
@@ -111,291 +114,213 @@ pub(super) const DAEMON_SET: Strategy = Strategy {
             "numberUnavailable",
             "collisionCount",
         ] {
-            check::not_negative(&status.at(field), &mut errors);
+            check::not_negative(&status.at(field));
         }
-        collisions(new, old, &mut errors);
-        errors
+        collisions(new, old);
     },
     ..Strategy::PLAIN
 };
 
 /// Checks that a selector is present and not empty. Returns whether the selector is valid.
-fn check_selector(spec: &FieldPath<'_>, empty: &str, errors: &mut Errors) -> bool {
+fn check_selector(spec: &FieldPath<'_>, empty: &str) -> bool {
     let at = spec.at("selector");
-    let before = errors.len();
+    let before = at.error_count();
     if !at.is_set() {
-        errors.required(&at, "");
+        at.required("");
         return true;
     }
-    selector::check(&at, errors);
-    let valid = errors.len() == before;
+    selector::check(&at);
+    let valid = at.error_count() == before;
     if selector::is_empty(&at) {
-        errors.invalid(&at, empty);
+        at.invalid(empty);
     }
     valid
 }
 
-/// Checks the rules for templates in addition to those for Pods (upstream:
-/// `ValidatePodTemplateSpecForReplicaSet`).
-fn check_template(spec: &FieldPath<'_>, kind: &str, errors: &mut Errors) {
+/// Checks the selector and the template of a Deployment or a ReplicaSet (upstream:
+/// `ValidatePodTemplateSpecForReplicaSet`). As in the real server, the messages are the same.
+fn check_selector_and_template(spec: &FieldPath<'_>) {
+    if !check_selector(spec, "empty selector is invalid for deployment") {
+        return spec.at("selector").invalid("invalid label selector");
+    }
     let template = spec.at("template");
-    check_match(spec, errors);
-    pod::check_template(&template, errors);
-    check_endless(&template, kind, errors);
+    check_match(spec);
+    pod::check_template(&template);
+    check_endless(&template, "ReplicaSet");
 }
 
-fn check_match(spec: &FieldPath<'_>, errors: &mut Errors) {
+fn check_match(spec: &FieldPath<'_>) {
     let labels = spec.down("template.metadata.labels");
     let at = spec.at("selector");
     // The check of the selector has refused an empty selector already.
     let empty = at.is_set() && selector::is_empty(&at);
     if !empty && !selector::selects(at.value(), labels.value()) {
-        errors.invalid(&labels, MISMATCH);
+        labels.invalid(MISMATCH);
     }
 }
 
 /// Checks that the Pods of a template run without a deadline and always restart.
-fn check_endless(template: &FieldPath<'_>, kind: &str, errors: &mut Errors) {
+fn check_endless(template: &FieldPath<'_>, kind: &str) {
     let restarts = template.down("spec.restartPolicy");
     if restarts.text() != "Always" {
-        errors.not_supported(&restarts, &["Always"]);
+        restarts.not_supported(&["Always"]);
     }
     let deadline = template.down("spec.activeDeadlineSeconds");
-    if deadline.is_set() {
-        let detail = format!("activeDeadlineSeconds in {kind} is not Supported");
-        errors.forbidden(&deadline, &detail);
-    }
+    deadline.deny(&format!("activeDeadlineSeconds in {kind} is not Supported"));
 }
 
 /// Checks a Deployment. Upstream: `ValidateDeploymentSpec`.
-fn deployment(new: &Value, old: Option<&Value>) -> Errors {
-    let mut errors = Errors::default();
-    let spec = FieldPath::root(new).at("spec");
-    check::not_negative(&spec.at("replicas"), &mut errors);
-    let valid = check_selector(
-        &spec,
-        "empty selector is invalid for deployment",
-        &mut errors,
-    );
-    if valid {
-        check_template(&spec, "ReplicaSet", &mut errors);
-    } else {
-        errors.invalid(&spec.at("selector"), "invalid label selector");
-    }
-    check_deployment_strategy(&spec.at("strategy"), &mut errors);
+fn deployment(new: &FieldPath<'_>, old: Option<&Value>) {
+    let spec = new.at("spec");
+    check::not_negative(&spec.at("replicas"));
+    check_selector_and_template(&spec);
+    check_deployment_strategy(&spec.at("strategy"));
     let ready = spec.at("minReadySeconds");
-    check::not_negative(&ready, &mut errors);
-    check::not_negative(&spec.at("revisionHistoryLimit"), &mut errors);
+    check::not_negative(&ready);
+    check::not_negative(&spec.at("revisionHistoryLimit"));
     let deadline = spec.at("progressDeadlineSeconds");
-    check::not_negative(&deadline, &mut errors);
+    check::not_negative(&deadline);
     if deadline
         .number()
         .is_some_and(|seconds| seconds <= ready.int())
     {
-        errors.invalid(&deadline, "must be greater than minReadySeconds");
+        deadline.invalid("must be greater than minReadySeconds");
     }
-    keep_selector(&spec, old, &mut errors);
-    errors
+    keep_selector(&spec, old);
 }
 
 /// Checks that an update keeps the selector, which is immutable since `apps/v1`.
-fn keep_selector(spec: &FieldPath<'_>, old: Option<&Value>, errors: &mut Errors) {
+fn keep_selector(spec: &FieldPath<'_>, old: Option<&Value>) {
     if let Some(old) = old {
-        check::immutable(&spec.at("selector"), &old["spec"]["selector"], errors);
+        check::immutable(&spec.at("selector"), &old["spec"]["selector"]);
     }
 }
 
-fn check_deployment_strategy(strategy: &FieldPath<'_>, errors: &mut Errors) {
+fn check_deployment_strategy(strategy: &FieldPath<'_>) {
     let rolling = strategy.at("rollingUpdate");
     match strategy.at("type").text() {
-        "Recreate" => {
-            if rolling.is_set() {
-                let detail = "may not be specified when strategy `type` is 'Recreate'";
-                errors.forbidden(&rolling, detail);
-            }
-        }
+        "Recreate" => rolling.deny("may not be specified when strategy `type` is 'Recreate'"),
         "RollingUpdate" => {
-            let (unavailable, surge) = (rolling.at("maxUnavailable"), rolling.at("maxSurge"));
-            check::number_or_percent(&unavailable, errors);
-            check::number_or_percent(&surge, errors);
+            let [unavailable, surge] = rolling.parts(["maxUnavailable", "maxSurge"]);
+            check::number_or_percent(&unavailable);
+            check::number_or_percent(&surge);
             let none = |field: &FieldPath<'_>| check::number_or_percent_value(field) == 0;
             if none(&unavailable) && none(&surge) {
-                errors.invalid(&unavailable, "may not be 0 when `maxSurge` is 0");
+                unavailable.invalid("may not be 0 when `maxSurge` is 0");
             }
-            check::at_most_hundred_percent(&unavailable, errors);
+            check::at_most_hundred_percent(&unavailable);
         }
-        _ => unknown_strategy(strategy, &["Recreate", "RollingUpdate"], errors),
+        _ => unknown_strategy(strategy, &["Recreate", "RollingUpdate"]),
     }
 }
 
 /// Adds the error for an unknown strategy type. The error shows the whole strategy as Go prints its
 /// internal type.
-fn unknown_strategy(strategy: &FieldPath<'_>, known: &[&str], errors: &mut Errors) {
-    errors.not_supported_written(strategy, &strategy_written(strategy), known);
-}
-
-fn strategy_written(strategy: &FieldPath<'_>) -> String {
-    let rolling = strategy.at("rollingUpdate");
-    let written = if rolling.is_set() {
-        let number = |name: &str| match rolling.at(name).value() {
-            Value::Null => json!(0),
-            value => value.clone(),
-        };
-        match rolling.at("partition").number() {
-            Some(partition) => format!(
-                "{{\"Partition\":{partition},\"MaxUnavailable\":{}}}",
-                rolling.at("maxUnavailable").value()
-            ),
-            None => format!(
-                "{{\"MaxUnavailable\":{},\"MaxSurge\":{}}}",
-                number("maxUnavailable"),
-                number("maxSurge")
-            ),
-        }
-    } else {
-        "null".to_owned()
-    };
-    let kind = Value::from(strategy.at("type").text());
-    format!("{{\"Type\":{kind},\"RollingUpdate\":{written}}}")
+fn unknown_strategy(strategy: &FieldPath<'_>, known: &[&str]) {
+    strategy.not_supported_written(&print(&STRATEGY, strategy.value()), known);
 }
 
 /// Checks a ReplicaSet. Upstream: `ValidateReplicaSetSpec`.
-fn replica_set(new: &Value, old: Option<&Value>) -> Errors {
-    let mut errors = Errors::default();
-    let spec = FieldPath::root(new).at("spec");
-    check::not_negative(&spec.at("replicas"), &mut errors);
-    check::not_negative(&spec.at("minReadySeconds"), &mut errors);
-    // As in the real server, the message says "deployment".
-    let valid = check_selector(
-        &spec,
-        "empty selector is invalid for deployment",
-        &mut errors,
-    );
-    if valid {
-        check_template(&spec, "ReplicaSet", &mut errors);
-    } else {
-        errors.invalid(&spec.at("selector"), "invalid label selector");
-    }
-    keep_selector(&spec, old, &mut errors);
-    errors
+fn replica_set(new: &FieldPath<'_>, old: Option<&Value>) {
+    let spec = new.at("spec");
+    check::not_negative(&spec.at("replicas"));
+    check::not_negative(&spec.at("minReadySeconds"));
+    check_selector_and_template(&spec);
+    keep_selector(&spec, old);
 }
 
 /// Checks a ReplicationController. Upstream: `ValidateReplicationControllerSpec`.
-fn controller(new: &Value, _: Option<&Value>) -> Errors {
-    let mut errors = Errors::default();
-    let spec = FieldPath::root(new).at("spec");
-    check::not_negative(&spec.at("minReadySeconds"), &mut errors);
+fn controller(new: &FieldPath<'_>, _: Option<&Value>) {
+    let spec = new.at("spec");
+    check::not_negative(&spec.at("minReadySeconds"));
     let at = spec.at("selector");
-    if at.is_empty() {
-        errors.required(&at, "");
-    }
-    check::not_negative(&spec.at("replicas"), &mut errors);
+    at.need("");
+    check::not_negative(&spec.at("replicas"));
     let template = spec.at("template");
     if !template.is_set() {
-        errors.required(&template, "");
-        return errors;
+        template.required("");
+        return;
     }
     let labels = template.down("metadata.labels");
     let mut wanted = at.value().as_object().into_iter().flatten();
     if !wanted.all(|(key, value)| labels.value().get(key) == Some(value)) {
-        errors.invalid(&labels, MISMATCH);
+        labels.invalid(MISMATCH);
     }
-    pod::check_template(&template, &mut errors);
-    check_endless(&template, "ReplicationController", &mut errors);
-    errors
+    pod::check_template(&template);
+    check_endless(&template, "ReplicationController");
 }
 
 /// Checks a DaemonSet. Upstream: `ValidateDaemonSetSpec`.
-fn daemon_set(new: &Value, old: Option<&Value>) -> Errors {
-    let mut errors = Errors::default();
-    let spec = FieldPath::root(new).at("spec");
+fn daemon_set(new: &FieldPath<'_>, old: Option<&Value>) {
+    let spec = new.at("spec");
     let at = spec.at("selector");
-    selector::check(&at, &mut errors);
+    selector::check(&at);
     let labels = spec.down("template.metadata.labels");
-    if errors.is_empty() && !selector::selects(at.value(), labels.value()) {
-        errors.invalid(&labels, MISMATCH);
+    if at.error_count() == 0 && !selector::selects(at.value(), labels.value()) {
+        labels.invalid(MISMATCH);
     }
     if at.is_set() && selector::is_empty(&at) {
-        errors.invalid(&at, "empty selector is invalid for daemonset");
+        at.invalid("empty selector is invalid for daemonset");
     }
     let template = spec.at("template");
-    pod::check_template(&template, &mut errors);
-    check_endless(&template, "DaemonSet", &mut errors);
-    check::not_negative(&spec.at("minReadySeconds"), &mut errors);
-    check_daemon_strategy(&spec.at("updateStrategy"), &mut errors);
-    check::not_negative(&spec.at("revisionHistoryLimit"), &mut errors);
-    keep_selector(&spec, old, &mut errors);
-    errors
+    pod::check_template(&template);
+    check_endless(&template, "DaemonSet");
+    check::not_negative(&spec.at("minReadySeconds"));
+    check_daemon_strategy(&spec.at("updateStrategy"));
+    check::not_negative(&spec.at("revisionHistoryLimit"));
+    keep_selector(&spec, old);
 }
 
-fn check_daemon_strategy(strategy: &FieldPath<'_>, errors: &mut Errors) {
+fn check_daemon_strategy(strategy: &FieldPath<'_>) {
     match strategy.at("type").text() {
         "OnDelete" => {}
         "RollingUpdate" => {
             let rolling = strategy.at("rollingUpdate");
-            let (unavailable, surge) = (rolling.at("maxUnavailable"), rolling.at("maxSurge"));
-            for field in [&unavailable, &surge] {
-                check::number_or_percent(field, errors);
-            }
-            for field in [&unavailable, &surge] {
-                check::at_most_hundred_percent(field, errors);
-            }
+            let both = rolling.parts(["maxUnavailable", "maxSurge"]);
+            both.iter().for_each(check::number_or_percent);
+            both.iter().for_each(check::at_most_hundred_percent);
+            let [unavailable, surge] = both;
             let some = |field: &FieldPath<'_>| check::number_or_percent_value(field) != 0;
             match (some(&unavailable), some(&surge)) {
-                (true, true) => {
-                    let detail = "may not be set when maxUnavailable is non-zero";
-                    errors.invalid(&surge, detail);
-                }
-                (false, false) => {
-                    errors.required(&unavailable, "cannot be 0 when maxSurge is 0");
-                }
+                (true, true) => surge.invalid("may not be set when maxUnavailable is non-zero"),
+                (false, false) => unavailable.required("cannot be 0 when maxSurge is 0"),
                 _ => {}
             }
         }
-        _ => unknown_strategy(strategy, &["RollingUpdate", "OnDelete"], errors),
+        _ => unknown_strategy(strategy, &["RollingUpdate", "OnDelete"]),
     }
 }
 
 /// Checks the numbers of Pods in a status: none is negative, and no part is larger than the whole.
-fn counts(object: &Value, parts: &[&str], more: &[&str], ready: &str, errors: &mut Errors) {
-    let status = FieldPath::root(object).at("status");
+fn counts(object: &FieldPath<'_>, parts: &[&str], more: &[&str], ready: &str) {
+    let status = object.at("status");
     let all = ["observedGeneration", "replicas"];
     for field in all.iter().chain(parts).chain(more) {
-        check::not_negative(&status.at(field), errors);
+        check::not_negative(&status.at(field));
     }
-    check::not_negative(&status.at("collisionCount"), errors);
+    check::not_negative(&status.at("collisionCount"));
     let whole = status.at("replicas").int();
-    for field in parts {
-        if status.at(field).int() > whole {
-            let number = json!(status.at(field).int());
-            let detail = "cannot be greater than status.replicas";
-            errors.invalid_as(&status.at(field), &number, detail);
+    for part in parts.iter().map(|field| status.at(field)) {
+        if part.int() > whole {
+            part.invalid_as(part.int(), "cannot be greater than status.replicas");
         }
     }
     let available = status.at("availableReplicas");
     if available.int() > status.at("readyReplicas").int() {
-        errors.invalid(&available, &format!("cannot be greater than {ready}"));
+        available.invalid(&format!("cannot be greater than {ready}"));
     }
 }
 
-fn replica_status(new: &Value, _: &Value) -> Errors {
-    let mut errors = Errors::default();
+fn replica_status(new: &FieldPath<'_>, _: &Value) {
     let parts = ["fullyLabeledReplicas", "readyReplicas", "availableReplicas"];
-    counts(
-        new,
-        &parts,
-        &["terminatingReplicas"],
-        "readyReplicas",
-        &mut errors,
-    );
-    errors
+    counts(new, &parts, &["terminatingReplicas"], "readyReplicas");
 }
 
 /// Checks that the count of hash collisions does not decrease.
-fn collisions(new: &Value, old: &Value, errors: &mut Errors) {
-    let count = FieldPath::root(new).down("status.collisionCount");
+fn collisions(new: &FieldPath<'_>, old: &Value) {
+    let count = new.down("status.collisionCount");
     if count.int() < old["status"]["collisionCount"].as_i64().unwrap_or_default() {
-        errors.invalid_as(&count, &json!(count.int()), "cannot be decremented");
+        count.invalid_as(count.int(), "cannot be decremented");
     }
 }
 

@@ -1,6 +1,8 @@
 //! Machine: CertificateSigningRequests and APIServices (upstream: `pkg/apis/certificates` and
 //! `kube-aggregator`).
 
+use std::collections::HashSet;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
@@ -11,7 +13,7 @@ use crate::Strategy;
 use crate::access::signing_request::SigningRequest;
 use crate::fields::authorities;
 use crate::fields::check;
-use crate::fields::field_path::{Errors, FieldPath};
+use crate::fields::field_path::FieldPath;
 use crate::fields::fill::{given, list, part, put, set};
 use crate::fields::reference;
 
@@ -68,12 +70,9 @@ pub(crate) const API_SERVICE: Strategy = Strategy {
     },
     validate: api_service,
     validate_status: |object, _| {
-        let mut errors = Errors::default();
-        for condition in FieldPath::root(object).down("status.conditions").items() {
-            let known = ["False", "True", "Unknown"];
-            check::one_of(&condition.at("status"), &known, &mut errors);
-        }
-        errors
+        let known = ["False", "True", "Unknown"];
+        let conditions = object.down("status.conditions");
+        conditions.each(|condition| check::one_of(&condition.at("status"), &known));
     },
     ..Strategy::PLAIN
 };
@@ -104,68 +103,54 @@ const USAGES: &[&str] = &[
     "timestamping",
 ];
 
-fn signing_request(object: &Value, _old: Option<&Value>) -> Errors {
-    let mut errors = Errors::default();
-    let spec = FieldPath::root(object).at("spec");
+fn signing_request(object: &FieldPath<'_>, _old: Option<&Value>) {
+    let spec = object.at("spec");
     let request = spec.at("request");
     let asked = SigningRequest::read(request.text());
     if let Err(why) = asked.and_then(|asked| asked.check_signature()) {
-        errors.invalid(&request, &why);
+        request.invalid(&why);
     }
     let usages = spec.at("usages");
-    if usages.is_empty() {
-        errors.required(&usages, "");
-    }
-    let mut seen = Vec::new();
-    for usage in usages.items() {
-        check::one_of(&usage, USAGES, &mut errors);
-    }
-    for usage in usages.items() {
-        if seen.contains(&usage.text()) {
-            errors.duplicate(&usage);
-        }
-        seen.push(usage.text());
-    }
+    usages.need("");
+    usages.each(|usage| check::one_of(usage, USAGES));
+    let mut seen = HashSet::new();
+    usages.items().for_each(|usage| usage.unique(&mut seen));
     let signer = spec.at("signerName");
     if signer.text() == "kubernetes.io/legacy-unknown" {
-        let detail = "the legacy signerName is not allowed via this API version";
-        errors.invalid(&signer, detail);
+        signer.invalid("the legacy signerName is not allowed via this API version");
     } else {
-        reference::check_signer(&signer, &mut errors);
+        reference::check_signer(&signer);
     }
     let expiry = spec.at("expirationSeconds");
     if expiry.is_set() && expiry.int() < 600 {
-        let detail = "may not specify a duration less than 600 seconds (10 minutes)";
-        errors.invalid(&expiry, detail);
+        expiry.invalid("may not specify a duration less than 600 seconds (10 minutes)");
     }
-    errors
 }
 
 /// Checks a write to the subresource `approval`.
-pub(crate) fn check_approval(object: &Value, old: &Value) -> Errors {
-    check_part(object, old, WrittenPart::Approval)
+pub(crate) fn check_approval(object: &FieldPath<'_>, old: &Value) {
+    check_part(object, old, WrittenPart::Approval);
 }
 
 /// Checks the conditions and the certificate of a request (upstream: `validateConditions` and
 /// `validateCertificateSigningRequestUpdate`).
-fn check_part(object: &Value, old: &Value, part: WrittenPart) -> Errors {
-    let mut errors = Errors::default();
-    let status = FieldPath::root(object).at("status");
+fn check_part(object: &FieldPath<'_>, old: &Value, part: WrittenPart) {
+    let status = object.at("status");
     let conditions = status.at("conditions");
-    check_conditions(&conditions, old, &mut errors);
+    check_conditions(&conditions, old);
     let of = |object: &Value, kind: &str| -> Vec<Value> {
         let all = object["status"]["conditions"].as_array();
         let all = all.into_iter().flatten();
         all.filter(|one| one["type"] == kind).cloned().collect()
     };
     for kind in ["Approved", "Denied", "Failed"] {
-        if of(object, kind).len() < of(old, kind).len() {
+        if of(object.value(), kind).len() < of(old, kind).len() {
             let detail = format!("updates may not remove a condition of type \"{kind}\"");
-            errors.forbidden(&conditions, &detail);
+            conditions.forbidden(&detail);
         }
     }
     for kind in ["Approved", "Denied"] {
-        let (new, before) = (of(object, kind), of(old, kind));
+        let (new, before) = (of(object.value(), kind), of(old, kind));
         if part == WrittenPart::Approval || new.len() < before.len() || new == before {
             continue;
         }
@@ -175,93 +160,75 @@ fn check_part(object: &Value, old: &Value, part: WrittenPart) -> Errors {
             "modify"
         };
         let detail = format!("updates may not {what} a condition of type \"{kind}\"");
-        errors.forbidden(&conditions, &detail);
+        conditions.forbidden(&detail);
     }
     let certificate = status.at("certificate");
     let before = &old["status"]["certificate"];
     if certificate.value() != before {
         if part == WrittenPart::Approval {
-            errors.forbidden(&certificate, "updates may not set certificate content");
+            certificate.forbidden("updates may not set certificate content");
         } else if !before.is_null() && before != "" {
-            let detail = "updates may not modify existing certificate content";
-            errors.forbidden(&certificate, detail);
+            certificate.forbidden("updates may not modify existing certificate content");
         }
         // Only a new content: an object keeps what it had.
         let content = STANDARD.decode(certificate.text()).unwrap_or_default();
         if let Some(why) = authorities::certificate_mistake(&content) {
-            errors.invalid_as(&certificate, &json!("<certificate data>"), &why);
+            certificate.invalid_as("<certificate data>", &why);
         }
     }
-    errors
 }
 
-fn check_conditions(conditions: &FieldPath<'_>, old: &Value, errors: &mut Errors) {
+fn check_conditions(conditions: &FieldPath<'_>, old: &Value) {
     let before = old["status"]["conditions"].as_array();
     let had = |kind: &str| {
         let mut before = before.into_iter().flatten();
         before.any(|one| one["type"] == kind)
     };
     let both = had("Approved") && had("Denied");
-    let mut seen: Vec<&str> = Vec::new();
+    let mut seen = HashSet::new();
     for condition in conditions.items() {
         let (kind, status) = (condition.at("type"), condition.at("status"));
-        if kind.is_empty() {
-            errors.required(&kind, "");
-        }
-        let decides = matches!(kind.text(), "Approved" | "Denied" | "Failed");
-        let allowed: &[&str] = if decides {
-            &["True"]
-        } else {
-            &["False", "True", "Unknown"]
+        kind.need("");
+        let allowed: &[&str] = match kind.text() {
+            "Approved" | "Denied" | "Failed" => &["True"],
+            _ => &["False", "True", "Unknown"],
         };
-        check::required_one_of(&status, allowed, errors);
+        check::required_one_of(&status, allowed);
         let other = match kind.text() {
             "Approved" => "Denied",
             "Denied" => "Approved",
             _ => "",
         };
-        if !both && !other.is_empty() && seen.contains(&other) {
-            let detail = "Approved and Denied conditions are mutually exclusive";
-            errors.invalid(&kind, detail);
+        if !both && !other.is_empty() && seen.contains(other) {
+            kind.invalid("Approved and Denied conditions are mutually exclusive");
         }
-        if seen.contains(&kind.text()) {
-            errors.duplicate(&kind);
-        }
-        seen.push(kind.text());
+        kind.unique(&mut seen);
     }
 }
 
-fn api_service(object: &Value, _old: Option<&Value>) -> Errors {
-    let mut errors = Errors::default();
-    let root = FieldPath::root(object);
+fn api_service(root: &FieldPath<'_>, _old: Option<&Value>) {
     let spec = root.at("spec");
     let (group, version) = (spec.at("group"), spec.at("version"));
     let wanted = format!("{}.{}", version.text(), group.text());
     let name = root.down("metadata.name");
     if name.text() != wanted {
         let detail = format!("must be `spec.version+\".\"+spec.group`: \"{wanted}\"");
-        errors.invalid_text(&name, &detail);
+        name.invalid_text(&detail);
     }
     if group.is_empty() {
         if version.text() != "v1" {
-            let detail = "only v1 may have an empty group and it better be legacy kube";
-            errors.required(&group, detail);
+            group.required("only v1 may have an empty group and it better be legacy kube");
         }
     } else {
         let wrong = names::check_name(NameRule::Subdomain, group.text());
-        if !wrong.is_empty() {
-            errors.invalid(&group, &wrong.join(","));
-        }
+        group.invalid_joined(group.value(), &wrong);
     }
     let wrong = names::check_name(NameRule::Label1035, version.text());
-    if !wrong.is_empty() {
-        errors.invalid_text(&version, &wrong.join(","));
-    }
+    version.invalid_joined(version.text(), &wrong);
     for (field, most) in [("groupPriorityMinimum", 20_000), ("versionPriority", 1_000)] {
         let at = spec.at(field);
         if at.int() <= 0 || at.int() > most {
-            let detail = format!("must be positive and less than {most}");
-            errors.invalid_as(&at, &json!(at.int()), &detail);
+            at.invalid_as(at.int(), &format!("must be positive and less than {most}"));
         }
     }
     let (service, bundle) = (spec.at("service"), spec.at("caBundle"));
@@ -272,27 +239,16 @@ fn api_service(object: &Value, _old: Option<&Value>) -> Errors {
                 .decode(bundle.text())
                 .map_or(0, |bytes| bytes.len());
             let detail = "local APIServices may not have a caBundle";
-            errors.invalid_as(&bundle, &json!(format!("{size} bytes")), detail);
+            bundle.invalid_as(format!("{size} bytes"), detail);
         }
         if insecure.flag() {
-            let detail = "local APIServices may not have insecureSkipTLSVerify";
-            errors.invalid(&insecure, detail);
+            insecure.invalid("local APIServices may not have insecureSkipTLSVerify");
         }
-        return errors;
+        return;
     }
-    for field in ["namespace", "name"] {
-        if service.at(field).is_empty() {
-            errors.required(&service.at(field), "");
-        }
-    }
-    let port = service.at("port");
-    if !(1..=65535).contains(&port.int()) {
-        let detail = "port is not valid: must be between 1 and 65535, inclusive";
-        errors.invalid(&port, detail);
-    }
+    service.need_all(&["namespace", "name"]);
+    check::service_port(&service.at("port"));
     if insecure.flag() && !bundle.is_empty() {
-        let detail = "may not be true if caBundle is present";
-        errors.invalid(&insecure, detail);
+        insecure.invalid("may not be true if caBundle is present");
     }
-    errors
 }

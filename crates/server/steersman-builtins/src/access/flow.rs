@@ -1,13 +1,17 @@
 //! Machine: FlowSchemas and PriorityLevelConfigurations (upstream: `pkg/apis/flowcontrol`).
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 use steersman_apimachinery::names;
 use steersman_apimachinery::names::NameRule;
 
 use crate::Strategy;
 use crate::fields::check;
-use crate::fields::field_path::{Errors, FieldPath};
+use crate::fields::field_path::FieldPath;
 use crate::fields::fill::{given, part, set};
+use crate::fields::go_value::GoType::{self, Struct, Text};
+use crate::fields::go_value::print;
 
 pub(crate) const FLOW_SCHEMA: Strategy = Strategy {
     defaults: |object| {
@@ -16,40 +20,26 @@ pub(crate) const FLOW_SCHEMA: Strategy = Strategy {
             part(spec, "priorityLevelConfiguration");
         }
     },
-    validate: |object, _| {
-        let mut errors = Errors::default();
-        check_schema(&FieldPath::root(object), &mut errors);
-        errors
-    },
+    validate: |object, _| check_schema(object),
     validate_status: |object, _| check_conditions(object),
     ..Strategy::PLAIN
 };
 
 pub(crate) const PRIORITY_LEVEL: Strategy = Strategy {
     defaults: level_defaults,
-    validate: |object, _| {
-        let mut errors = Errors::default();
-        check_level(&FieldPath::root(object), &mut errors);
-        errors
-    },
+    validate: |object, _| check_level(object),
     validate_status: |object, _| check_conditions(object),
     ..Strategy::PLAIN
 };
 
 /// Checks that conditions have types, and that no two types are equal.
-fn check_conditions(object: &Value) -> Errors {
-    let (mut errors, mut seen) = (Errors::default(), Vec::new());
-    for condition in FieldPath::root(object).down("status.conditions").items() {
+fn check_conditions(object: &FieldPath<'_>) {
+    let mut seen = HashSet::new();
+    for condition in object.down("status.conditions").items() {
         let kind = condition.at("type");
-        if seen.contains(&kind.text()) {
-            errors.duplicate(&kind);
-        }
-        seen.push(kind.text());
-        if kind.is_empty() {
-            errors.required(&kind, "must not be empty");
-        }
+        kind.unique(&mut seen);
+        kind.need("must not be empty");
     }
-    errors
 }
 
 const VERBS: &[&str] = &[
@@ -88,58 +78,44 @@ fn level_defaults(object: &mut Value) {
     }
 }
 
-fn check_schema(root: &FieldPath<'_>, errors: &mut Errors) {
+const METHOD: GoType = Struct(&[("Type", "type", Text)]);
+
+fn check_schema(root: &FieldPath<'_>) {
     let spec = root.at("spec");
     let precedence = spec.at("matchingPrecedence");
     if precedence.int() <= 0 {
-        errors.invalid(&precedence, "must be a positive value");
+        precedence.invalid("must be a positive value");
     }
     if precedence.int() > MOST_PRECEDENCE {
-        let detail = format!("must not be greater than {MOST_PRECEDENCE}");
-        errors.invalid(&precedence, &detail);
+        precedence.invalid(&format!("must not be greater than {MOST_PRECEDENCE}"));
     }
     if precedence.int() == 1 && root.down("metadata.name").text() != "exempt" {
-        let detail = "only the schema named 'exempt' may have matchingPrecedence 1";
-        errors.invalid(&precedence, detail);
+        precedence.invalid("only the schema named 'exempt' may have matchingPrecedence 1");
     }
-    let method = spec.down("distinguisherMethod.type");
-    if spec.at("distinguisherMethod").is_set() {
-        let known = &["ByNamespace", "ByUser"];
-        if !known.contains(&method.text()) {
-            // The error shows the whole method.
-            let shown = format!("{{\"Type\":{}}}", Value::from(method.text()));
-            errors.not_supported_written(&method, &shown, known);
-        }
+    let known = &["ByNamespace", "ByUser"];
+    let method = spec.at("distinguisherMethod");
+    if method.is_set() && !known.contains(&method.at("type").text()) {
+        // The error shows the whole method.
+        let shown = print(&METHOD, method.value());
+        method.at("type").not_supported_written(&shown, known);
     }
     let level = spec.down("priorityLevelConfiguration.name");
-    if level.is_empty() {
-        errors.required(&level, "must reference a priority level");
-    } else {
-        check::subdomain(&level, errors);
-    }
+    level.need("must reference a priority level");
+    level.if_filled(check::subdomain);
     for rule in spec.at("rules").items() {
         let subjects = rule.at("subjects");
-        if subjects.is_empty() {
-            errors.required(&subjects, "subjects must contain at least one value");
-        }
-        for subject in subjects.items() {
-            check_subject(&subject, errors);
-        }
+        subjects.need("subjects must contain at least one value");
+        subjects.each(check_subject);
         let (resources, others) = (rule.at("resourceRules"), rule.at("nonResourceRules"));
         if resources.is_empty() && others.is_empty() {
-            let detail = "at least one of resourceRules and nonResourceRules has to be non-empty";
-            errors.required(&rule, detail);
+            rule.required("at least one of resourceRules and nonResourceRules has to be non-empty");
         }
-        for one in resources.items() {
-            check_resources(&one, errors);
-        }
-        for one in others.items() {
-            check_paths(&one, errors);
-        }
+        resources.each(check_resources);
+        others.each(check_paths);
     }
 }
 
-fn check_subject(subject: &FieldPath<'_>, errors: &mut Errors) {
+fn check_subject(subject: &FieldPath<'_>) {
     const KINDS: [(&str, &str); 3] = [
         ("Group", "group"),
         ("ServiceAccount", "serviceAccount"),
@@ -147,195 +123,169 @@ fn check_subject(subject: &FieldPath<'_>, errors: &mut Errors) {
     ];
     let kind = subject.at("kind");
     let Some((named, own)) = KINDS.iter().find(|(named, _)| *named == kind.text()) else {
-        errors.not_supported(&kind, &["Group", "ServiceAccount", "User"]);
+        kind.not_supported(&["Group", "ServiceAccount", "User"]);
         return;
     };
     let at = subject.at(own);
     if !at.is_set() {
-        let detail = format!("{own} is required when subject kind is '{named}'");
-        errors.required(&at, &detail);
-    } else if at.at("name").is_empty() {
-        errors.required(&at.at("name"), "");
+        at.required(&format!("{own} is required when subject kind is '{named}'"));
+    } else {
+        at.at("name").need("");
     }
     if *own == "serviceAccount" && at.is_set() {
         let (name, namespace) = (at.at("name"), at.at("namespace"));
         if !name.is_empty() && name.text() != "*" {
-            check::subdomain(&name, errors);
+            check::subdomain(&name);
         }
-        if namespace.is_empty() {
-            errors.required(&namespace, "must specify namespace for service account");
-        } else {
-            check::name(NameRule::Label, &namespace, errors);
-        }
+        namespace.need("must specify namespace for service account");
+        namespace.if_filled(|namespace| check::name(NameRule::Label, namespace));
     }
     // Upstream checks the other subject fields in this order.
     for field in ["serviceAccount", "user", "group"] {
-        let (named, _) = KINDS
+        let named = KINDS
             .iter()
-            .find(|(_, other)| *other == field)
-            .unwrap_or(&("", ""));
-        if field != *own && subject.at(field).is_set() {
+            .find(|(_, other)| *other == field && field != *own);
+        if let Some((named, _)) = named {
             let detail = format!("{field} is forbidden when subject kind is not '{named}'");
-            errors.forbidden(&subject.at(field), &detail);
+            subject.at(field).deny(&detail);
         }
     }
 }
 
 /// Checks that a list has an element, and that `*` is the only one if present.
-fn check_list(at: &FieldPath<'_>, lack: &str, what: &str, errors: &mut Errors) -> bool {
+fn check_list(at: &FieldPath<'_>, lack: &str, what: &str) -> bool {
     let wild = at.items().any(|one| one.text() == "*");
     if at.is_empty() {
-        errors.required(at, lack);
+        at.required(lack);
     } else if wild && at.len() > 1 {
-        let detail = format!("if '*' is present, must not specify other {what}");
-        errors.invalid(at, &detail);
+        at.invalid(&format!("if '*' is present, must not specify other {what}"));
     }
     wild || at.is_empty()
 }
 
-fn check_verbs(rule: &FieldPath<'_>, errors: &mut Errors) {
+fn check_verbs(rule: &FieldPath<'_>) {
     let verbs = rule.at("verbs");
     let lack = "verbs must contain at least one value";
-    let done = check_list(&verbs, lack, "verbs", errors);
+    let done = check_list(&verbs, lack, "verbs");
     if !done && verbs.items().any(|verb| !VERBS.contains(&verb.text())) {
-        errors.not_supported(&verbs, VERBS);
+        verbs.not_supported(VERBS);
     }
 }
 
-fn check_resources(rule: &FieldPath<'_>, errors: &mut Errors) {
-    check_verbs(rule, errors);
+fn check_resources(rule: &FieldPath<'_>) {
+    check_verbs(rule);
     let lack = "resource rules must supply at least one api group";
-    check_list(&rule.at("apiGroups"), lack, "api groups", errors);
+    check_list(&rule.at("apiGroups"), lack, "api groups");
     let lack = "resource rules must supply at least one resource";
-    check_list(&rule.at("resources"), lack, "resources", errors);
+    check_list(&rule.at("resources"), lack, "resources");
     let namespaces = rule.at("namespaces");
     if namespaces.is_empty() && rule.at("clusterScope").flag() {
         return;
     }
     let lack = "resource rules that are not cluster scoped must supply at least one namespace";
-    if check_list(&namespaces, lack, "namespaces", errors) {
+    if check_list(&namespaces, lack, "namespaces") {
         return;
     }
     for namespace in namespaces.items() {
         for wrong in names::check_label(namespace.text()) {
             let detail =
                 format!("each member of this list must be '*' or a DNS-1123 label; {wrong}");
-            errors.invalid(&namespace, &detail);
+            namespace.invalid(&detail);
         }
     }
 }
 
-fn check_paths(rule: &FieldPath<'_>, errors: &mut Errors) {
-    check_verbs(rule, errors);
+fn check_paths(rule: &FieldPath<'_>) {
+    check_verbs(rule);
     let paths = rule.at("nonResourceURLs");
     let lack = "nonResourceURLs must contain at least one value";
-    if check_list(&paths, lack, "non-resource URLs", errors) {
+    if check_list(&paths, lack, "non-resource URLs") {
         return;
     }
     for path in paths.items() {
         let text = path.text();
         if text.is_empty() {
-            errors.invalid(&path, "must not be empty");
+            path.invalid("must not be empty");
         } else if text == "/" {
         } else if !text.starts_with('/') {
-            errors.invalid(&path, "must start with slash");
+            path.invalid("must start with slash");
         } else if text.contains(' ') {
-            errors.invalid(&path, "must not contain white-space");
+            path.invalid("must not contain white-space");
         } else if text.contains("//") {
-            errors.invalid(&path, "must not contain double slash");
+            path.invalid("must not contain double slash");
         } else if text.strip_suffix("/*").unwrap_or(text).contains('*') {
-            errors.invalid(&path, "wildcard can only do suffix matching");
+            path.invalid("wildcard can only do suffix matching");
         }
     }
 }
 
-fn check_level(root: &FieldPath<'_>, errors: &mut Errors) {
+fn check_level(root: &FieldPath<'_>) {
     let spec = root.at("spec");
     let (kind, limited) = (spec.at("type"), spec.at("limited"));
     let exempt = root.down("metadata.name").text() == "exempt";
     if exempt != (kind.text() == "Exempt") {
-        let detail = "type must be 'Exempt' if and only if name is 'exempt'";
-        errors.invalid_text(&kind, detail);
+        kind.invalid_text("type must be 'Exempt' if and only if name is 'exempt'");
     }
     match kind.text() {
-        "Exempt" => {
-            if limited.is_set() {
-                errors.forbidden(&limited, "must be nil if the type is not Limited");
-            }
-        }
+        "Exempt" => limited.deny("must be nil if the type is not Limited"),
         "Limited" => {
-            if spec.at("exempt").is_set() {
-                let detail = "must be nil if the type is Limited";
-                errors.forbidden(&spec.at("exempt"), detail);
-            }
+            spec.at("exempt").deny("must be nil if the type is Limited");
             if limited.is_set() {
-                check_limited(&limited, errors);
+                check_limited(&limited);
             } else {
-                let detail = "must not be empty when type is Limited";
-                errors.required(&limited, detail);
+                limited.required("must not be empty when type is Limited");
             }
         }
-        _ => errors.not_supported(&kind, &["Exempt", "Limited"]),
+        _ => kind.not_supported(&["Exempt", "Limited"]),
     }
 }
 
-fn check_limited(at: &FieldPath<'_>, errors: &mut Errors) {
+fn check_limited(at: &FieldPath<'_>) {
     let shares = at.at("nominalConcurrencyShares");
     if shares.int() < 0 {
-        errors.invalid(&shares, "must be a non-negative integer");
+        shares.invalid("must be a non-negative integer");
     }
     let percent = at.at("lendablePercent");
     if !(0..=100).contains(&percent.int()) {
-        errors.invalid(&percent, "must be between 0 and 100, inclusive");
+        percent.invalid("must be between 0 and 100, inclusive");
     }
     let borrowed = at.at("borrowingLimitPercent");
     if borrowed.is_set() && borrowed.int() < 0 {
-        errors.invalid(&borrowed, "if specified, must be a non-negative integer");
+        borrowed.invalid("if specified, must be a non-negative integer");
     }
     let response = at.at("limitResponse");
     let (kind, queuing) = (response.at("type"), response.at("queuing"));
     match kind.text() {
-        "Reject" => {
-            if queuing.is_set() {
-                let detail = "must be nil if limited.limitResponse.type is not Limited";
-                errors.forbidden(&queuing, detail);
-            }
-        }
+        "Reject" => queuing.deny("must be nil if limited.limitResponse.type is not Limited"),
         "Queue" if !queuing.is_set() => {
-            let detail = "must not be empty if limited.limitResponse.type is Limited";
-            errors.required(&queuing, detail);
+            queuing.required("must not be empty if limited.limitResponse.type is Limited");
         }
-        "Queue" => check_queues(&queuing, errors),
-        _ => errors.not_supported(&kind, &["Queue", "Reject"]),
+        "Queue" => check_queues(&queuing),
+        _ => kind.not_supported(&["Queue", "Reject"]),
     }
 }
 
-fn check_queues(at: &FieldPath<'_>, errors: &mut Errors) {
-    let (limit, queues, hand) = (
-        at.at("queueLengthLimit"),
-        at.at("queues"),
-        at.at("handSize"),
-    );
+fn check_queues(at: &FieldPath<'_>) {
+    let [limit, queues, hand] = at.parts(["queueLengthLimit", "queues", "handSize"]);
     for at in [&limit, &queues] {
         if at.int() <= 0 {
-            errors.invalid(at, "must be positive");
+            at.invalid("must be positive");
         }
     }
     if queues.int() > MOST_QUEUES {
-        let detail = format!("must not be greater than {MOST_QUEUES}");
-        errors.invalid(&queues, &detail);
+        queues.invalid(&format!("must not be greater than {MOST_QUEUES}"));
     }
     if hand.int() <= 0 {
-        errors.invalid(&hand, "must be positive");
+        hand.invalid("must be positive");
     } else if hand.int() > queues.int() {
         let detail = format!("should not be greater than queues ({})", queues.int());
-        errors.invalid(&hand, &detail);
+        hand.invalid(&detail);
     } else if !is_dealt(queues.int(), hand.int()) {
         let (deck, hand_size) = (queues.int(), hand.int());
         let detail = format!(
             "required entropy bits of deckSize {deck} and handSize {hand_size} should not be greater than {MOST_BITS}"
         );
-        errors.invalid(&hand, &detail);
+        hand.invalid(&detail);
     }
 }
 

@@ -1,26 +1,24 @@
 //! Machine: roles and their bindings (upstream: `pkg/apis/rbac/validation`).
 
-use serde_json::{Value, json};
-use steersman_apimachinery::names::NameRule;
-use steersman_apimachinery::status::FieldError;
+use serde_json::Value;
 
 use crate::Strategy;
 use crate::fields::check;
-use crate::fields::field_path::{Errors, FieldPath};
+use crate::fields::field_path::FieldPath;
 use crate::fields::fill::{list, part, set_text};
+use crate::fields::go_value::GoType::{self, Struct, Text};
 use crate::fields::reference;
 use crate::fields::selector;
 
+const ROLE_REFERENCE: GoType = Struct(&[
+    ("APIGroup", "apiGroup", Text),
+    ("Kind", "kind", Text),
+    ("Name", "name", Text),
+]);
 const GROUP: &str = "rbac.authorization.k8s.io";
 
 pub(crate) const ROLE: Strategy = Strategy {
-    validate: |object, old| {
-        repeated(old, || {
-            let mut errors = Errors::default();
-            rules(object, true, &mut errors);
-            errors
-        })
-    },
+    validate: |object, old| repeated(old, || rules(object, true)),
     ..Strategy::PLAIN
 };
 
@@ -29,29 +27,24 @@ pub(crate) const CLUSTER_ROLE: Strategy = Strategy {
     ..Strategy::PLAIN
 };
 
-fn cluster_role(object: &Value) -> Errors {
-    let mut errors = Errors::default();
-    rules(object, false, &mut errors);
-    let aggregation = FieldPath::root(object).at("aggregationRule");
+fn cluster_role(object: &FieldPath<'_>) {
+    rules(object, false);
+    let aggregation = object.at("aggregationRule");
     let selectors = aggregation.at("clusterRoleSelectors");
     if aggregation.is_set() && selectors.is_empty() {
-        let detail = "at least one clusterRoleSelector required if aggregationRule is non-nil";
-        errors.required(&selectors, detail);
+        selectors
+            .required("at least one clusterRoleSelector required if aggregationRule is non-nil");
     }
-    for one in selectors.items() {
-        selector::check(&one, &mut errors);
-    }
-    errors
+    selectors.each(selector::check);
 }
 
-/// Returns the errors of a check, twice for an update. Upstream's strategies of this group check an
-/// update as a new object, and then as an update, which checks the new object again.
-fn repeated(old: Option<&Value>, check: impl Fn() -> Errors) -> Errors {
-    let mut errors = check();
+/// Runs a check, twice for an update. Upstream's strategies of this group check an update as a new
+/// object, and then as an update, which checks the new object again.
+fn repeated(old: Option<&Value>, check: impl Fn()) {
+    check();
     if old.is_some() {
-        errors.extend(check());
+        check();
     }
-    errors
 }
 
 pub(crate) const ROLE_BINDING: Strategy = Strategy {
@@ -80,102 +73,69 @@ fn defaults(object: &mut Value) {
     }
 }
 
-fn rules(object: &Value, namespaced: bool, errors: &mut Errors) {
-    for rule in FieldPath::root(object).at("rules").items() {
+fn rules(object: &FieldPath<'_>, namespaced: bool) {
+    for rule in object.at("rules").items() {
         let verbs = rule.at("verbs");
-        if verbs.is_empty() {
-            errors.required(&verbs, "verbs must contain at least one value");
-        }
-        let (groups, resources, names) = (
-            rule.at("apiGroups"),
-            rule.at("resources"),
-            rule.at("resourceNames"),
-        );
+        verbs.need("verbs must contain at least one value");
+        let [groups, resources, names] = rule.parts(["apiGroups", "resources", "resourceNames"]);
         let paths = rule.at("nonResourceURLs");
         if !paths.is_empty() {
             if namespaced {
-                let detail = "namespaced rules cannot apply to non-resource URLs";
-                errors.invalid(&paths, detail);
+                paths.invalid("namespaced rules cannot apply to non-resource URLs");
             }
             if !groups.is_empty() || !resources.is_empty() || !names.is_empty() {
-                let detail = "rules cannot apply to both regular resources and non-resource URLs";
-                errors.invalid(&paths, detail);
+                paths.invalid("rules cannot apply to both regular resources and non-resource URLs");
             }
             continue;
         }
-        if groups.is_empty() {
-            let detail = "resource rules must supply at least one api group";
-            errors.required(&groups, detail);
-        }
-        if resources.is_empty() {
-            let detail = "resource rules must supply at least one resource";
-            errors.required(&resources, detail);
-        }
+        groups.need("resource rules must supply at least one api group");
+        resources.need("resource rules must supply at least one resource");
     }
 }
 
-fn binding(object: &Value, old: Option<&Value>, namespaced: bool) -> Errors {
-    let mut errors = repeated(old, || new_binding(object, namespaced));
-    let reference = FieldPath::root(object).at("roleRef");
+fn binding(object: &FieldPath<'_>, old: Option<&Value>, namespaced: bool) {
+    repeated(old, || new_binding(object, namespaced));
+    let reference = object.at("roleRef");
     if let Some(old) = old.map(|old| &old["roleRef"])
         && old != reference.value()
     {
-        let text = |name: &str| json!(reference.at(name).text());
-        let shown = format!(
-            "{{\"APIGroup\":{},\"Kind\":{},\"Name\":{}}}",
-            text("apiGroup"),
-            text("kind"),
-            text("name")
-        );
-        let error = FieldError::invalid("roleRef", &shown, "cannot change roleRef");
-        errors.push(error);
+        reference.invalid_printed(&ROLE_REFERENCE, "cannot change roleRef");
     }
-    errors
 }
 
-fn new_binding(object: &Value, namespaced: bool) -> Errors {
-    let mut errors = Errors::default();
-    let root = FieldPath::root(object);
+fn new_binding(root: &FieldPath<'_>, namespaced: bool) {
     let reference = root.at("roleRef");
-    check::one_of(&reference.at("apiGroup"), &[GROUP], &mut errors);
+    check::one_of(&reference.at("apiGroup"), &[GROUP]);
     let kinds: &[&str] = if namespaced {
         &["Role", "ClusterRole"]
     } else {
         &["ClusterRole"]
     };
-    check::one_of(&reference.at("kind"), kinds, &mut errors);
-    reference::segment(&reference.at("name"), &mut errors);
-    for subject in root.at("subjects").items() {
-        check_subject(&subject, namespaced, &mut errors);
-    }
-    errors
+    check::one_of(&reference.at("kind"), kinds);
+    reference::segment(&reference.at("name"));
+    let subjects = root.at("subjects");
+    subjects.each(|subject| check_subject(subject, namespaced));
 }
 
-fn check_subject(subject: &FieldPath<'_>, namespaced: bool, errors: &mut Errors) {
-    let (name, group) = (subject.at("name"), subject.at("apiGroup"));
-    if name.is_empty() {
-        errors.required(&name, "");
-    }
-    match subject.at("kind").text() {
+fn check_subject(subject: &FieldPath<'_>, namespaced: bool) {
+    let [name, group, kind] = subject.parts(["name", "apiGroup", "kind"]);
+    name.need("");
+    match kind.text() {
         "ServiceAccount" => {
-            if !name.is_empty() {
-                check::name(NameRule::Subdomain, &name, errors);
-            }
+            name.if_filled(check::subdomain);
             if !group.is_empty() {
-                errors.not_supported(&group, &[""]);
+                group.not_supported(&[""]);
             }
-            let namespace = subject.at("namespace");
-            if !namespaced && namespace.is_empty() {
-                errors.required(&namespace, "");
+            if !namespaced {
+                subject.at("namespace").need("");
             }
         }
         kind @ ("User" | "Group") => {
             if name.is_empty() {
-                let detail = format!("{} name cannot be empty", kind.to_lowercase());
-                errors.invalid_text(&name, &detail);
+                name.invalid_text(&format!("{} name cannot be empty", kind.to_lowercase()));
             }
-            check::one_of(&group, &[GROUP], errors);
+            check::one_of(&group, &[GROUP]);
         }
-        _ => errors.not_supported(&subject.at("kind"), &["ServiceAccount", "User", "Group"]),
+        _ => kind.not_supported(&["ServiceAccount", "User", "Group"]),
     }
 }

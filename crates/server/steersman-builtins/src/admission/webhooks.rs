@@ -1,15 +1,16 @@
 //! Machine: configurations of admission webhooks (upstream: `pkg/apis/admissionregistration`).
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 use steersman_apimachinery::names;
 use steersman_apimachinery::names::NameRule;
-use steersman_apimachinery::status::FieldError;
 use steersman_cel::{Environment, Type, Url};
 
 use crate::Strategy;
 use crate::fields::authorities;
 use crate::fields::check;
-use crate::fields::field_path::{Errors, FieldPath};
+use crate::fields::field_path::FieldPath;
 use crate::fields::fill::{given, list, part, set};
 use crate::fields::reference;
 use crate::fields::selector;
@@ -68,20 +69,16 @@ fn knows_a_version(hook: &Value) -> bool {
     versions.any(|version| VERSIONS.contains(&version))
 }
 
-fn validate(object: &Value, old: Option<&Value>, mutating: bool) -> Errors {
-    let mut errors = Errors::default();
+fn validate(object: &FieldPath<'_>, old: Option<&Value>, mutating: bool) {
     let harmless = |hook: &Value| {
         let effects = hook["sideEffects"].as_str();
         effects.is_some_and(|effects| HARMLESS.contains(&effects))
     };
     let unique = |old: &Value| {
-        let mut names: Vec<&str> = hooks(old)
+        let mut names = HashSet::new();
+        hooks(old)
             .filter_map(|hook| hook["name"].as_str())
-            .collect();
-        let all = names.len();
-        names.sort_unstable();
-        names.dedup();
-        names.len() == all
+            .all(|name| names.insert(name))
     };
     // Stored objects may violate rules that are newer than the objects.
     let strict_effects = old.is_none_or(|old| hooks(old).all(harmless));
@@ -92,176 +89,133 @@ fn validate(object: &Value, old: Option<&Value>, mutating: bool) -> Errors {
         })
     });
     let strict_names = old.is_none_or(unique);
-    let mut seen = Vec::new();
-    for hook in FieldPath::root(object).at("webhooks").items() {
-        check_hook(&hook, strict_effects, mutating, &mut errors);
-        versions(&hook, strict_versions, &mut errors);
+    let mut seen = HashSet::new();
+    for hook in object.at("webhooks").items() {
+        check_hook(&hook, strict_effects, mutating);
+        versions(&hook, strict_versions);
         let name = hook.at("name");
         if strict_names && !name.is_empty() {
-            if seen.contains(&name.text()) {
-                errors.duplicate(&name);
-            }
-            seen.push(name.text());
+            name.unique(&mut seen);
         }
     }
-    errors
 }
 
-fn check_hook(hook: &FieldPath<'_>, strict: bool, mutating: bool, errors: &mut Errors) {
-    reference::check_domain(&hook.at("name"), errors);
-    for rule in hook.at("rules").items() {
-        check_rule(&rule, errors);
-    }
+fn check_hook(hook: &FieldPath<'_>, strict: bool, mutating: bool) {
+    reference::check_domain(&hook.at("name"));
+    hook.at("rules").each(check_rule);
     for (field, supported) in [("failurePolicy", FAILURES), ("matchPolicy", MATCHES)] {
-        if hook.at(field).is_set() {
-            check::one_of(&hook.at(field), supported, errors);
-        }
+        check::optional(&hook.at(field), supported);
     }
     let allowed = if strict { HARMLESS } else { EFFECTS };
     let effects = hook.at("sideEffects");
     if effects.is_set() {
-        check::one_of(&effects, allowed, errors);
+        check::one_of(&effects, allowed);
     } else {
-        let detail = format!("must specify one of {}", allowed.join(", "));
-        errors.required(&effects, &detail);
+        effects.required(&format!("must specify one of {}", allowed.join(", ")));
     }
     let timeout = hook.at("timeoutSeconds");
     if timeout.is_set() && !(1..=30).contains(&timeout.int()) {
-        let detail = "the timeout value must be between 1 and 30 seconds";
-        errors.invalid(&timeout, detail);
+        timeout.invalid("the timeout value must be between 1 and 30 seconds");
     }
-    selector::check(&hook.at("namespaceSelector"), errors);
-    selector::check(&hook.at("objectSelector"), errors);
-    let again = hook.at("reinvocationPolicy");
-    if mutating && again.is_set() {
-        check::one_of(&again, &["IfNeeded", "Never"], errors);
+    selector::check(&hook.at("namespaceSelector"));
+    selector::check(&hook.at("objectSelector"));
+    if mutating {
+        check::optional(&hook.at("reinvocationPolicy"), &["IfNeeded", "Never"]);
     }
-    let config = hook.at("clientConfig");
-    let (url, service) = (config.at("url"), config.at("service"));
-    if url.is_set() == service.is_set() {
-        errors.required(&config, "exactly one of url or service is required");
-    } else if url.is_set() {
-        check_url(&url, errors);
-    } else {
-        check_service(&service, errors);
-    }
+    check_config(&hook.at("clientConfig"));
     let environment = Environment::new(false, true);
-    conditions(&hook.at("matchConditions"), &environment, errors);
+    conditions(&hook.at("matchConditions"), &environment);
 }
 
-/// Checks the configuration of a conversion webhook of a CustomResourceDefinition (upstream:
-/// `validateCustomResourceConversion`). `path` is the path of the configuration in messages.
-#[must_use]
-///
-/// With `any_bundle`, an invalid CA bundle passes.
-pub(crate) fn check_conversion(webhook: &Value, any_bundle: bool, path: &str) -> Vec<FieldError> {
-    let mut errors = Errors::default();
-    let config = FieldPath::new(
-        format!("{path}.webhookClientConfig"),
-        &webhook["clientConfig"],
-    );
-    let (url, service) = (config.at("url"), config.at("service"));
-    if !config.is_set() {
-        errors.required(&config, "required when strategy is set to Webhook");
-    } else if url.is_set() == service.is_set() {
-        errors.required(&config, "exactly one of url or service is required");
+/// Checks how a webhook is called.
+fn check_config(config: &FieldPath<'_>) {
+    let [url, service] = config.parts(["url", "service"]);
+    if url.is_set() == service.is_set() {
+        config.required("exactly one of url or service is required");
     } else if url.is_set() {
-        check_url(&url, &mut errors);
+        check_url(&url);
     } else {
-        check_service(&service, &mut errors);
+        check_service(&service);
+    }
+}
+
+/// Checks the webhook of the conversion of a CustomResourceDefinition (upstream:
+/// `validateCustomResourceConversion`). With `any_bundle`, an invalid CA bundle passes.
+pub(crate) fn check_conversion(conversion: &FieldPath<'_>, any_bundle: bool) {
+    let webhook = &conversion.value()["webhook"];
+    let config = conversion.named("webhookClientConfig", webhook.get("clientConfig"));
+    if config.is_set() {
+        check_config(&config);
+    } else {
+        config.required("required when strategy is set to Webhook");
     }
     let bundle = config.at("caBundle");
     if let Some(why) = authorities::mistake(bundle.text()).filter(|_| !any_bundle) {
-        let detail = format!("unable to load root certificates: {why}");
-        errors.invalid(&bundle, &detail);
+        bundle.invalid(&format!("unable to load root certificates: {why}"));
     }
-    let versions = FieldPath::new(
-        format!("{path}.conversionReviewVersions"),
-        &webhook["conversionReviewVersions"],
-    );
-    let reviews = versions.items();
-    let known = reviews
-        .into_iter()
-        .any(|one| VERSIONS.contains(&one.text()));
-    check_versions(&versions, "", !known, &mut errors);
-    errors.into()
+    let field = "conversionReviewVersions";
+    let versions = conversion.named(field, webhook.get(field));
+    let known = versions.items().any(|one| VERSIONS.contains(&one.text()));
+    check_versions(&versions, "", !known);
 }
 
-fn versions(hook: &FieldPath<'_>, strict: bool, errors: &mut Errors) {
+fn versions(hook: &FieldPath<'_>, strict: bool) {
     let versions = hook.at("admissionReviewVersions");
     let missing = format!("must specify one of {}", VERSIONS.join(", "));
     let unknown = strict && !knows_a_version(hook.value());
-    check_versions(&versions, &missing, unknown, errors);
+    check_versions(&versions, &missing, unknown);
 }
 
 /// Checks review versions. `missing` is the error for an empty list, and `unknown` the error for a
 /// list without a supported version.
-fn check_versions(versions: &FieldPath<'_>, missing: &str, unknown: bool, errors: &mut Errors) {
+fn check_versions(versions: &FieldPath<'_>, missing: &str, unknown: bool) {
     if versions.is_empty() {
-        errors.required(versions, missing);
+        versions.required(missing);
         return;
     }
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for version in versions.items() {
-        if seen.contains(&version.text()) {
-            errors.invalid(&version, "duplicate version");
-            continue;
+        if seen.insert(version.text()) {
+            check::name(NameRule::Label1035, &version);
+        } else {
+            version.invalid("duplicate version");
         }
-        seen.push(version.text());
-        check::name(NameRule::Label1035, &version, errors);
     }
     if unknown {
         let detail = format!("must include at least one of {}", VERSIONS.join(", "));
-        errors.invalid(versions, &detail);
+        versions.invalid(&detail);
     }
 }
 
 /// Checks a rule of a webhook or a policy (upstream: `validateRuleWithOperations`).
-pub(crate) fn check_rule(rule: &FieldPath<'_>, errors: &mut Errors) {
+pub(crate) fn check_rule(rule: &FieldPath<'_>) {
     let operations = rule.at("operations");
     let wild = |at: &FieldPath<'_>| at.len() > 1 && at.items().any(|one| one.text() == "*");
-    if operations.is_empty() {
-        errors.required(&operations, "");
-    }
+    operations.need("");
     if wild(&operations) {
-        let detail = "if '*' is present, must not specify other operations";
-        errors.invalid(&operations, detail);
+        operations.invalid("if '*' is present, must not specify other operations");
     }
-    for operation in operations.items() {
-        check::one_of(&operation, OPERATIONS, errors);
-    }
+    operations.each(|operation| check::one_of(operation, OPERATIONS));
     for (field, what) in [("apiGroups", "API groups"), ("apiVersions", "API versions")] {
         let at = rule.at(field);
-        if at.is_empty() {
-            errors.required(&at, "");
-        }
+        at.need("");
         if wild(&at) {
-            let detail = format!("if '*' is present, must not specify other {what}");
-            errors.invalid(&at, &detail);
+            at.invalid(&format!("if '*' is present, must not specify other {what}"));
         }
     }
-    for version in rule.at("apiVersions").items() {
-        if version.is_empty() {
-            errors.required(&version, "");
-        }
-    }
-    resources(&rule.at("resources"), errors);
-    let scope = rule.at("scope");
-    if scope.is_set() {
-        check::one_of(&scope, &["*", "Cluster", "Namespaced"], errors);
-    }
+    rule.at("apiVersions").each(|version| version.need(""));
+    resources(&rule.at("resources"));
+    check::optional(&rule.at("scope"), &["*", "Cluster", "Namespaced"]);
 }
 
-fn resources(all: &FieldPath<'_>, errors: &mut Errors) {
-    if all.is_empty() {
-        errors.required(all, "");
-    }
+fn resources(all: &FieldPath<'_>) {
+    all.need("");
     let (mut wild_below, mut wild_above) = (Vec::new(), Vec::new());
     let (mut double, mut single, mut plain) = (false, false, false);
     for one in all.items() {
         let text = one.text();
         if text.is_empty() {
-            errors.required(&one, "");
+            one.required("");
             continue;
         }
         double |= text == "*/*";
@@ -272,11 +226,11 @@ fn resources(all: &FieldPath<'_>, errors: &mut Errors) {
         };
         if wild_below.contains(&resource) {
             let detail = format!("if '{resource}/*' is present, must not specify {text}");
-            errors.invalid(&one, &detail);
+            one.invalid(&detail);
         }
         if wild_above.contains(&below) {
             let detail = format!("if '*/{below}' is present, must not specify {text}");
-            errors.invalid(&one, &detail);
+            one.invalid(&detail);
         }
         if below == "*" {
             wild_below.push(resource);
@@ -286,44 +240,41 @@ fn resources(all: &FieldPath<'_>, errors: &mut Errors) {
         }
     }
     if all.len() > 1 && double {
-        let detail = "if '*/*' is present, must not specify other resources";
-        errors.invalid(all, detail);
+        all.invalid("if '*/*' is present, must not specify other resources");
     }
     if single && plain {
-        let detail = "if '*' is present, must not specify other resources without subresources";
-        errors.invalid(all, detail);
+        all.invalid("if '*' is present, must not specify other resources without subresources");
     }
 }
 
 /// Checks the URL of a webhook (upstream: `ValidateWebhookURL`).
-fn check_url(at: &FieldPath<'_>, errors: &mut Errors) {
+fn check_url(at: &FieldPath<'_>) {
     let (before, fragment) = at.text().split_once('#').unwrap_or((at.text(), ""));
     let url = match parsed_url(before) {
         Ok(url) => url,
         Err(why) => {
             let detail = format!("url must be a valid URL: {why}{FORM}");
-            return errors.required(at, &detail);
+            return at.required(&detail);
         }
     };
     let (_, rest) = before.split_once("//").unwrap_or(("", ""));
     let authority = rest.split(['/', '?']).next().unwrap_or_default();
     let user = authority.rsplit_once('@').map(|(user, _)| user);
-    let mut refuse = |value: &str, detail: &str| errors.invalid_as(at, &json!(value), detail);
     if url.scheme != "https" {
         let detail = format!("'https' is the only allowed URL scheme{FORM}");
-        refuse(&url.scheme, &detail);
+        at.invalid_as(&url.scheme, &detail);
     }
     if url.host.is_empty() {
-        refuse(&url.host, &format!("host must be specified{FORM}"));
+        at.invalid_as(&url.host, &format!("host must be specified{FORM}"));
     }
     if let Some(user) = user {
-        refuse(user, "user information is not permitted in the URL");
+        at.invalid_as(user, "user information is not permitted in the URL");
     }
     if !fragment.is_empty() {
-        refuse(fragment, "fragments are not permitted in the URL");
+        at.invalid_as(fragment, "fragments are not permitted in the URL");
     }
     if !url.query.is_empty() {
-        refuse(&url.query, "query parameters are not permitted in the URL");
+        at.invalid_as(&url.query, "query parameters are not permitted in the URL");
     }
 }
 
@@ -355,31 +306,24 @@ fn parsed_url(text: &str) -> Result<Url, String> {
 }
 
 /// Checks the reference to the Service of a webhook (upstream: `ValidateWebhookService`).
-fn check_service(at: &FieldPath<'_>, errors: &mut Errors) {
+fn check_service(at: &FieldPath<'_>) {
     let (name, namespace) = (at.at("name"), at.at("namespace"));
     // Upstream passes name and namespace to `ValidateWebhookService` in the wrong order.
     if namespace.is_empty() {
-        errors.required(&name, "");
+        name.required("");
     }
     if name.is_empty() {
-        errors.required(&namespace, "");
+        namespace.required("");
     }
-    let port = at.at("port");
-    if !(1..=65535).contains(&port.int()) {
-        let detail = "port is not valid: must be between 1 and 65535, inclusive";
-        errors.invalid(&port, detail);
-    }
+    check::service_port(&at.at("port"));
     let path = at.at("path");
     match path.text() {
         "" | "/" => return,
-        "//" => {
-            errors.invalid(&path, "segment[0] may not be empty");
-            return;
-        }
+        "//" => return path.invalid("segment[0] may not be empty"),
         _ => {}
     }
     if !path.text().starts_with('/') {
-        errors.invalid(&path, "must start with a '/'");
+        path.invalid("must start with a '/'");
     }
     let mut steps = path.text().chars();
     steps.next();
@@ -387,38 +331,31 @@ fn check_service(at: &FieldPath<'_>, errors: &mut Errors) {
     let steps = steps.strip_suffix('/').unwrap_or(steps);
     for (index, step) in steps.split('/').enumerate() {
         if step.is_empty() {
-            errors.invalid(&path, &format!("segment[{index}] may not be empty"));
+            path.invalid(&format!("segment[{index}] may not be empty"));
             continue;
         }
         for wrong in names::check_name(NameRule::Subdomain, step) {
-            errors.invalid(&path, &format!("segment[{index}]: {wrong}"));
+            path.invalid(&format!("segment[{index}]: {wrong}"));
         }
     }
 }
 
 /// Checks the match conditions of a webhook or a policy. Their expressions are compiled where they
 /// are evaluated.
-pub(crate) fn conditions(all: &FieldPath<'_>, environment: &Environment, errors: &mut Errors) {
-    if all.len() > MOST_CONDITIONS {
-        errors.too_many(all, 64);
-    }
-    let mut seen = Vec::new();
+pub(crate) fn conditions(all: &FieldPath<'_>, environment: &Environment) {
+    all.has_too_many(MOST_CONDITIONS);
+    let mut seen = HashSet::new();
     for condition in all.items() {
         let (name, expression) = (condition.at("name"), condition.at("expression"));
         let trimmed = expression.text().trim();
         if trimmed.is_empty() {
-            errors.required(&expression, "");
+            expression.required("");
         } else if let Err(why) = environment.compile(trimmed, &[Type::Bool]) {
-            errors.invalid_as(&expression, &json!(trimmed), &why);
+            expression.invalid_as(trimmed, &why);
         }
-        if name.is_empty() {
-            errors.required(&name, "");
-            continue;
-        }
-        check::qualified(&name, errors);
-        if seen.contains(&name.text()) {
-            errors.duplicate(&name);
-        }
-        seen.push(name.text());
+        check::required(&name, |name| {
+            check::qualified(name);
+            name.unique(&mut seen);
+        });
     }
 }

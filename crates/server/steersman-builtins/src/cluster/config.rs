@@ -8,7 +8,7 @@ use steersman_apimachinery::json::parse as parse_json;
 use crate::Strategy;
 use crate::cluster::key_pair;
 use crate::fields::check;
-use crate::fields::field_path::{Errors, FieldPath};
+use crate::fields::field_path::FieldPath;
 use crate::fields::fill::{list, put, set_text};
 
 /// Largest number of bytes in the data of a ConfigMap or a Secret.
@@ -25,21 +25,22 @@ pub(crate) const CONFIG_MAP: Strategy = Strategy {
 pub(crate) const SECRET: Strategy = Strategy {
     defaults: secret_defaults,
     validate: secret,
-    warnings: |new, _| secret_warnings(new),
+    warn: |new, _| warn_of_secret(new),
     ..Strategy::PLAIN
 };
 
 /// Warns of a TLS Secret if its certificate and key do not belong together. Upstream: `warningsForSecret`.
-fn secret_warnings(new: &Value) -> Vec<String> {
-    if new["type"] != "kubernetes.io/tls" {
-        return Vec::new();
-    }
+fn warn_of_secret(new: &FieldPath<'_>) {
     let bytes = |key: &str| {
-        let text = new["data"][key].as_str().unwrap_or_default();
-        STANDARD.decode(text).unwrap_or_default()
+        STANDARD
+            .decode(new.at("data").key(key).text())
+            .unwrap_or_default()
     };
-    let checked = key_pair::check(&bytes("tls.crt"), &bytes("tls.key"));
-    checked.err().into_iter().collect()
+    if new.at("type").text() == "kubernetes.io/tls"
+        && let Err(why) = key_pair::check(&bytes("tls.crt"), &bytes("tls.key"))
+    {
+        new.warn_as(&why);
+    }
 }
 
 pub(crate) const SERVICE_ACCOUNT: Strategy = Strategy {
@@ -53,14 +54,12 @@ pub(crate) const SERVICE_ACCOUNT: Strategy = Strategy {
             }
         }
     },
-    warnings: |new, old| {
+    warn: |new, old| {
         let has = |account: &Value| account["metadata"]["annotations"].get(MOUNTABLE).is_some();
-        if !has(new) || old.is_some_and(has) {
-            return Vec::new();
+        if has(new.value()) && !old.is_some_and(has) {
+            let note = new.down("metadata.annotations").key(MOUNTABLE);
+            note.warn("deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets");
         }
-        vec![format!(
-            "metadata.annotations[{MOUNTABLE}]: deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets"
-        )]
     },
     ..Strategy::PLAIN
 };
@@ -79,62 +78,54 @@ fn drop_empty(object: &mut Value, names: &[&str]) {
     }
 }
 
-/// Returns the number of bytes that a Base64 text decodes to.
-fn decoded(text: &str) -> usize {
-    let padding = text.bytes().rev().take_while(|b| *b == b'=').count();
-    (text.len() / 4 * 3).saturating_sub(padding)
+/// Returns the number of bytes that the Base64 texts in a map decode to.
+fn decoded_size(texts: &FieldPath<'_>) -> usize {
+    let decoded = |(_, at): (&str, FieldPath<'_>)| {
+        let padding = at.text().bytes().rev().take_while(|b| *b == b'=').count();
+        (at.text().len() / 4 * 3).saturating_sub(padding)
+    };
+    texts.entries().map(decoded).sum()
 }
 
 /// Checks that an update of an object with `immutable: true` changes none of these fields.
-fn sealed(object: &FieldPath<'_>, old: Option<&Value>, parts: &[&str], errors: &mut Errors) {
+fn sealed(object: &FieldPath<'_>, old: Option<&Value>, parts: &[&str]) {
     let Some(old) = old.filter(|old| old["immutable"] == true) else {
         return;
     };
     let seal = object.at("immutable");
     if !seal.flag() {
-        errors.forbidden(&seal, SEALED);
+        seal.forbidden(SEALED);
     }
     for part in parts {
         if *object.at(part).value() != old[*part] {
-            errors.forbidden(&object.at(part), SEALED);
+            object.at(part).forbidden(SEALED);
         }
     }
 }
 
-fn keys(part: &FieldPath<'_>, errors: &mut Errors) {
+fn keys(part: &FieldPath<'_>) {
     for (key, at) in part.entries() {
-        for detail in check::config_key(key) {
-            errors.invalid_as(&at, &json!(key), &detail);
-        }
+        check::config_key(&at, key);
     }
 }
 
-fn config_map(object: &Value, old: Option<&Value>) -> Errors {
-    let mut errors = Errors::default();
-    let root = FieldPath::root(object);
-    sealed(&root, old, &["data", "binaryData"], &mut errors);
+fn config_map(root: &FieldPath<'_>, old: Option<&Value>) {
+    sealed(root, old, &["data", "binaryData"]);
     let mut size = 0;
     for (key, at) in root.at("data").entries() {
-        for detail in check::config_key(key) {
-            errors.invalid_as(&at, &json!(key), &detail);
-        }
-        if object["binaryData"].get(key).is_some() {
-            let detail = "duplicate of key present in binaryData";
-            errors.invalid_as(&at, &json!(key), detail);
+        check::config_key(&at, key);
+        if root.value()["binaryData"].get(key).is_some() {
+            at.invalid_as(key, "duplicate of key present in binaryData");
         }
         size += at.len();
     }
-    keys(&root.at("binaryData"), &mut errors);
     let binary = root.at("binaryData");
-    size += binary
-        .entries()
-        .map(|(_, at)| decoded(at.text()))
-        .sum::<usize>();
+    keys(&binary);
+    size += decoded_size(&binary);
     if size > LIMIT {
         // Upstream names the object itself with a nil path, which Go prints as `[]`.
-        errors.too_long(&FieldPath::new("[]", object), LIMIT);
+        root.shown_at("[]", root.value()).too_long(LIMIT);
     }
-    errors
 }
 
 fn secret_defaults(object: &mut Value) {
@@ -154,53 +145,39 @@ fn secret_defaults(object: &mut Value) {
     drop_empty(object, &["data"]);
 }
 
-fn secret(object: &Value, old: Option<&Value>) -> Errors {
-    let mut errors = Errors::default();
-    let root = FieldPath::root(object);
+fn secret(root: &FieldPath<'_>, old: Option<&Value>) {
     if let Some(old) = old {
-        check::immutable(&root.at("type"), &old["type"], &mut errors);
+        check::immutable(&root.at("type"), &old["type"]);
     }
-    sealed(&root, old, &["data"], &mut errors);
+    sealed(root, old, &["data"]);
     let data = root.at("data");
-    keys(&data, &mut errors);
-    let size: usize = data.entries().map(|(_, at)| decoded(at.text())).sum();
-    if size > LIMIT {
-        errors.too_long(&data, LIMIT);
+    keys(&data);
+    if decoded_size(&data) > LIMIT {
+        data.too_long(LIMIT);
     }
-    secret_type(&root, &data, &mut errors);
-    errors
+    secret_type(root, &data);
 }
 
 /// Checks that a Secret of a well-known type has the keys of the type.
-fn secret_type(root: &FieldPath<'_>, data: &FieldPath<'_>, errors: &mut Errors) {
+fn secret_type(root: &FieldPath<'_>, data: &FieldPath<'_>) {
     let absent = |key: &str| !data.key(key).is_set();
     let json = match root.at("type").text() {
         "kubernetes.io/service-account-token" => {
-            let name = "kubernetes.io/service-account.name";
-            let note = root.down("metadata.annotations").key(name);
-            if note.is_empty() {
-                errors.required(&note, "");
-            }
-            return;
+            let notes = root.down("metadata.annotations");
+            return notes.key("kubernetes.io/service-account.name").need("");
         }
         "kubernetes.io/basic-auth" => {
             if absent("username") && absent("password") {
-                errors.required(&data.key("username"), "");
-                errors.required(&data.key("password"), "");
+                data.key("username").required("");
+                data.key("password").required("");
             }
             return;
         }
-        "kubernetes.io/ssh-auth" => {
-            let key = data.key("ssh-privatekey");
-            if key.is_empty() {
-                errors.required(&key, "");
-            }
-            return;
-        }
+        "kubernetes.io/ssh-auth" => return data.key("ssh-privatekey").need(""),
         "kubernetes.io/tls" => {
             for key in ["tls.crt", "tls.key"] {
                 if absent(key) {
-                    errors.required(&data.key(key), "");
+                    data.key(key).required("");
                 }
             }
             return;
@@ -211,21 +188,18 @@ fn secret_type(root: &FieldPath<'_>, data: &FieldPath<'_>, errors: &mut Errors) 
     };
     let at = data.key(json);
     if !at.is_set() {
-        errors.required(&at, "");
-        return;
+        return at.required("");
     }
     let bytes = STANDARD.decode(at.text()).unwrap_or_default();
-    let wrong = match parse_json(&bytes) {
-        Ok(Value::Object(_) | Value::Null) => None,
-        Ok(other) => Some(format!(
+    let why = match parse_json(&bytes) {
+        Ok(Value::Object(_) | Value::Null) => return,
+        Ok(other) => format!(
             "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
             go_name(&other)
-        )),
-        Err(why) => Some(why),
+        ),
+        Err(why) => why,
     };
-    if let Some(why) = wrong {
-        errors.invalid_as(&at, &json!("<secret contents redacted>"), &why);
-    }
+    at.invalid_as("<secret contents redacted>", &why);
 }
 
 /// Returns the type of a value as Go's decoder names it.

@@ -5,7 +5,7 @@ use steersman_apimachinery::names::{NameRule, check_name};
 
 use crate::Strategy;
 use crate::fields::check::{self, IMMUTABLE};
-use crate::fields::field_path::{Errors, FieldPath};
+use crate::fields::field_path::FieldPath;
 use crate::fields::go_value::GoType::{self, Struct, Text};
 
 pub(crate) const STORAGE_VERSION_MIGRATION: Strategy = Strategy {
@@ -21,64 +21,48 @@ const SPEC: GoType = Struct(&[(
     Struct(&[("group", "group", Text), ("resource", "resource", Text)]),
 )]);
 
-fn migration(object: &Value, old: Option<&Value>) -> Errors {
-    let mut errors = Errors::default();
-    let spec = FieldPath::root(object).at("spec");
+fn migration(object: &FieldPath<'_>, old: Option<&Value>) {
+    let spec = object.at("spec");
     let (group, resource) = (spec.down("resource.group"), spec.down("resource.resource"));
-    if resource.is_empty() {
-        errors.required(&resource, "resource is required to be set");
-    } else {
-        let wrong = check_name(NameRule::Label1035, resource.text());
-        if !wrong.is_empty() {
-            errors.invalid_text(&resource, &wrong.join(","));
-        }
-    }
-    if !group.is_empty() {
-        let wrong = check_name(NameRule::Subdomain, group.text());
-        if !wrong.is_empty() {
-            errors.invalid_text(&group, &wrong.join(","));
-        }
-    }
+    let check_text = |at: &FieldPath<'_>, rule: NameRule| {
+        at.if_filled(|at| at.invalid_joined(at.text(), &check_name(rule, at.text())));
+    };
+    resource.need("resource is required to be set");
+    check_text(&resource, NameRule::Label1035);
+    check_text(&group, NameRule::Subdomain);
     if let Some(old) = old {
-        check::immutable_struct(&spec, &old["spec"], &SPEC, &mut errors);
+        check::immutable_struct(&spec, &old["spec"], &SPEC);
     }
-    errors
 }
 
 /// Checks a write to the status. Conditions that end a migration are final.
-fn migration_status(object: &Value, old: &Value) -> Errors {
-    let mut errors = Errors::default();
-    let status = FieldPath::root(object).at("status");
+fn migration_status(object: &FieldPath<'_>, old: &Value) {
+    let status = object.at("status");
     let (version, conditions) = (status.at("resourceVersion"), status.at("conditions"));
     let text = version.text();
     let is_well_formed = !text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit());
     if !is_well_formed {
-        let detail = format!("resource version is not well formed: {text}");
-        errors.invalid_text(&version, &detail);
+        version.invalid_text(&format!("resource version is not well formed: {text}"));
     }
-    check::conditions(&conditions, &mut errors);
-    let old_version = old["status"]["resourceVersion"]
-        .as_str()
-        .unwrap_or_default();
-    if !old_version.is_empty() && old_version != text {
-        errors.invalid_text(&version, IMMUTABLE);
+    check::conditions(&conditions);
+    let before = object.with(old).at("status");
+    let old_version = before.at("resourceVersion");
+    if !old_version.is_empty() && old_version.text() != text {
+        version.invalid_text(IMMUTABLE);
     }
-    let holds = |object: &Value, kind: &str| {
-        let all = object["status"]["conditions"].as_array();
-        let mut all = all.into_iter().flatten();
-        all.any(|one| one["type"] == kind && one["status"] == "True")
+    let holds = |status: &FieldPath<'_>, kind: &str| {
+        let mut all = status.at("conditions").items();
+        all.any(|one| one.at("type").text() == kind && one.at("status").text() == "True")
     };
-    if holds(object, "Succeeded") && holds(object, "Failed") {
-        let detail = "Both success and failed conditions cannot be true at the same time";
-        errors.invalid(&conditions, detail);
+    if holds(&status, "Succeeded") && holds(&status, "Failed") {
+        conditions.invalid("Both success and failed conditions cannot be true at the same time");
     }
     for (kind, said) in [("Succeeded", "Success"), ("Failed", "Failed")] {
-        if holds(old, kind) && !holds(object, kind) {
+        if holds(&before, kind) && !holds(&status, kind) {
             let detail = format!("{said} condition cannot be set to false once it is true");
-            errors.invalid(&conditions, &detail);
+            conditions.invalid(&detail);
         }
     }
-    errors
 }
 
 #[cfg(test)]
@@ -86,11 +70,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::fields::field_path::Findings;
 
-    /// Returns the errors as `field: message`.
-    fn said(errors: Errors) -> Vec<String> {
-        let errors: Vec<steersman_apimachinery::status::FieldError> = errors.into();
-        let said = errors.into_iter();
+    /// Returns the errors of a check as `field: message`.
+    fn said(object: &Value, check: impl FnOnce(&FieldPath<'_>)) -> Vec<String> {
+        let said = Findings::errors(object, check).into_iter();
         said.map(|error| format!("{}: {}", error.field, error.message))
             .collect()
     }
@@ -111,26 +95,30 @@ mod tests {
     #[test]
     fn a_migration_names_a_resource_that_may_not_change() {
         let good = of_resource("example.com", "websites");
-        assert!(said(migration(&good, None)).is_empty());
-        assert!(said(migration(&of_resource("", "secrets"), None)).is_empty());
+        assert!(said(&good, |root| migration(root, None)).is_empty());
+        assert!(said(&of_resource("", "secrets"), |root| migration(root, None)).is_empty());
         assert_eq!(
-            said(migration(&of_resource("example.com", ""), None)),
+            said(&of_resource("example.com", ""), |root| migration(
+                root, None
+            )),
             ["spec.resource.resource: Required value: resource is required to be set"]
         );
         let label = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
         assert_eq!(
-            said(migration(&of_resource("example.com", "."), None)),
+            said(&of_resource("example.com", "."), |root| migration(
+                root, None
+            )),
             [format!(
                 "spec.resource.resource: Invalid value: \".\": {label}"
             )]
         );
-        let wrong = said(migration(&of_resource("-", "websites"), None));
+        let wrong = said(&of_resource("-", "websites"), |root| migration(root, None));
         assert!(wrong[0].starts_with(
             "spec.resource.group: Invalid value: \"-\": a lowercase RFC 1123 subdomain"
         ));
         assert_eq!(
-            said(migration(
-                &of_resource("example.com", "others"),
+            said(&of_resource("example.com", "others"), |root| migration(
+                root,
                 Some(&good)
             )),
             [
@@ -152,10 +140,13 @@ mod tests {
             (&failed, &running),
             (&failed, &failed),
         ] {
-            assert_eq!(said(migration_status(new, old)), Vec::<String>::new());
+            assert_eq!(
+                said(new, |root| migration_status(root, old)),
+                Vec::<String>::new()
+            );
         }
         let details = |new: &Value, old: &Value| -> Vec<String> {
-            let all = said(migration_status(new, old)).into_iter();
+            let all = said(new, |root| migration_status(root, old)).into_iter();
             all.map(|one| one.rsplit(": ").next().unwrap_or_default().to_owned())
                 .collect()
         };

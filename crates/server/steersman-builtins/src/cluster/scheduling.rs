@@ -4,11 +4,10 @@
 use std::collections::HashSet;
 
 use serde_json::{Value, json};
-use steersman_apimachinery::status::FieldError;
 
 use crate::Strategy;
 use crate::fields::check;
-use crate::fields::field_path::{Errors, FieldPath};
+use crate::fields::field_path::FieldPath;
 use crate::fields::fill::{part, set};
 use crate::fields::go_value::{TOLERATION, print};
 use crate::fields::shared_warnings;
@@ -26,14 +25,13 @@ pub(crate) const PRIORITY_CLASS: Strategy = Strategy {
 pub(crate) const RUNTIME_CLASS: Strategy = Strategy {
     defaults: |object| set(object, "handler", json!("")),
     validate: runtime,
-    warnings: |new, _| {
-        let nodes = FieldPath::root(new).down("scheduling.nodeSelector");
-        let warnings = nodes
-            .entries()
-            .filter_map(|(name, _)| shared_warnings::old_label(name));
-        warnings
-            .map(|why| format!("{}: {why}", nodes.path()))
-            .collect()
+    warn: |new, _| {
+        let nodes = new.down("scheduling.nodeSelector");
+        for (name, _) in nodes.entries() {
+            if let Some(why) = shared_warnings::old_label(name) {
+                nodes.warn(why);
+            }
+        }
     },
     ..Strategy::PLAIN
 };
@@ -42,11 +40,7 @@ pub(crate) const LEASE: Strategy = Strategy {
     defaults: |object| {
         part(object, "spec");
     },
-    validate: |object, _| {
-        let mut errors = Errors::default();
-        lease(&FieldPath::root(object).at("spec"), &mut errors);
-        errors
-    },
+    validate: |object, _| lease(&object.at("spec")),
     ..Strategy::PLAIN
 };
 
@@ -59,90 +53,79 @@ const SYSTEM: [(&str, i64); 2] = [
     ("system-cluster-critical", 2_000_000_000),
 ];
 
-fn priority(object: &Value, old: Option<&Value>) -> Errors {
-    let mut errors = Errors::default();
-    let root = FieldPath::root(object);
+fn priority(root: &FieldPath<'_>, old: Option<&Value>) {
     let (value, policy) = (root.at("value"), root.at("preemptionPolicy"));
     if let Some(old) = old {
         if old["value"] != *value.value() {
-            errors.forbidden(&value, "may not be changed in an update.");
+            value.forbidden("may not be changed in an update.");
         }
-        check::immutable(&policy, &old["preemptionPolicy"], &mut errors);
-        return errors;
+        check::immutable(&policy, &old["preemptionPolicy"]);
+        return;
     }
     let name = root.down("metadata.name");
     if name.text().starts_with("system-") {
         let known = SYSTEM.iter().find(|(known, _)| *known == name.text());
         let why = match known {
-            None => Some(format!(
-                "{} is not a known system priority class",
-                name.text()
-            )),
+            None => format!("{} is not a known system priority class", name.text()),
             Some((known, wanted)) if *wanted != value.int() => {
-                Some(format!("value of {known} PriorityClass must be {wanted}"))
+                format!("value of {known} PriorityClass must be {wanted}")
             }
-            Some((known, _)) if root.at("globalDefault").flag() => Some(format!(
-                "globalDefault of {known} PriorityClass must be false"
-            )),
-            Some(_) => None,
+            Some((known, _)) if root.at("globalDefault").flag() => {
+                format!("globalDefault of {known} PriorityClass must be false")
+            }
+            Some(_) => String::new(),
         };
-        if let Some(why) = why {
+        if !why.is_empty() {
             let detail = format!(
                 "priority class names with 'system-' prefix are reserved for system use only. error: {why}"
             );
-            errors.forbidden(&name, &detail);
+            name.forbidden(&detail);
         }
     } else if value.int() > HIGHEST {
         let detail = format!("maximum allowed value of a user defined priority is {HIGHEST}");
-        errors.forbidden(&value, &detail);
+        value.forbidden(&detail);
     }
-    check::required_one_of(&policy, &["PreemptLowerPriority", "Never"], &mut errors);
-    errors
+    check::required_one_of(&policy, &["PreemptLowerPriority", "Never"]);
 }
 
-fn runtime(object: &Value, old: Option<&Value>) -> Errors {
-    let mut errors = Errors::default();
-    let root = FieldPath::root(object);
+fn runtime(root: &FieldPath<'_>, old: Option<&Value>) {
     let handler = root.at("handler");
-    check::label(&handler, &mut errors);
+    check::label(&handler);
     let overhead = root.down("overhead.podFixed");
-    pod::check_overhead(&FieldPath::new("overhead", overhead.value()), &mut errors);
-    check::labels(&root.down("scheduling.nodeSelector"), &mut errors);
+    pod::check_overhead(&root.shown_at("overhead", overhead.value()));
+    check::labels(&root.down("scheduling.nodeSelector"));
     let tolerations = root.down("scheduling.tolerations");
-    pod::check_tolerations(&tolerations, &mut errors);
+    pod::check_tolerations(&tolerations);
     let mut seen = HashSet::new();
     for one in tolerations.items() {
         let written = print(&TOLERATION, one.value());
-        if seen.contains(&written) {
-            errors.push(FieldError::duplicate(one.path(), &written));
+        if !seen.insert(written.clone()) {
+            one.duplicate_written(&written);
         }
-        seen.insert(written);
     }
     if let Some(old) = old {
-        check::immutable(&handler, &old["handler"], &mut errors);
+        check::immutable(&handler, &old["handler"]);
     }
-    errors
 }
 
-fn lease(spec: &FieldPath<'_>, errors: &mut Errors) {
+fn lease(spec: &FieldPath<'_>) {
     let duration = spec.at("leaseDurationSeconds");
     if duration.is_set() && duration.int() <= 0 {
-        errors.invalid(&duration, "must be greater than 0");
+        duration.invalid("must be greater than 0");
     }
-    check::not_negative(&spec.at("leaseTransitions"), errors);
+    check::not_negative(&spec.at("leaseTransitions"));
     let strategy = spec.at("strategy");
     if strategy.is_set() {
         // As in the real server, the path names the field twice.
         let at = strategy.named("strategy", Some(strategy.value()));
         if strategy.text().contains('/') {
-            check::qualified(&at, errors);
+            check::qualified(&at);
         } else {
-            check::one_of(&at, &["OldestEmulationVersion"], errors);
+            check::one_of(&at, &["OldestEmulationVersion"]);
         }
     }
     let holder = spec.at("preferredHolder");
     if !holder.is_empty() && strategy.is_empty() {
-        let detail = "may only be specified if `strategy` is defined";
-        errors.forbidden(&holder, detail);
+        holder.forbidden("may only be specified if `strategy` is defined");
     }
 }

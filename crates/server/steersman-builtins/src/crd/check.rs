@@ -8,6 +8,7 @@ use steersman_apimachinery::names::NameRule;
 use steersman_apimachinery::status::FieldError;
 
 use crate::fields::authorities;
+use crate::fields::field_path::Findings;
 
 use super::approval;
 use super::version_parts::{self, VersionParts};
@@ -260,11 +261,10 @@ fn check_conversion(conversion: &Value, old: Option<&Value>, errors: &mut Vec<Fi
         authorities::mistake(bundle.and_then(Value::as_str).unwrap_or_default()).is_some()
     };
     let any_bundle = old.is_none_or(|old| !is_established(old) || bundle(old));
-    errors.extend(webhooks::check_conversion(
-        webhook,
-        any_bundle,
-        "spec.conversion",
-    ));
+    errors.extend(Findings::errors(conversion, |root| {
+        let conversion = root.shown_at("spec.conversion", conversion);
+        webhooks::check_conversion(&conversion, any_bundle);
+    }));
 }
 
 fn check_stored_versions(crd: &Value, errors: &mut Vec<FieldError>) {

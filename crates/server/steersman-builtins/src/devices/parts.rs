@@ -1,11 +1,12 @@
 //! Machine: the checks that claims of devices share with their allocations.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use crate::fields::check;
-use crate::fields::field_path::{Errors, FieldPath};
+use crate::fields::field_path::FieldPath;
 use steersman_apimachinery::names;
-use steersman_apimachinery::status::FieldError;
 
 /// Largest numbers of items in the lists of a claim.
 pub(super) const MOST_REQUESTS: usize = 32;
@@ -50,49 +51,32 @@ impl<'a> RequestNames<'a> {
     }
 
     /// Checks a reference to a request, or to a request and one of its subrequests.
-    pub(super) fn check(&self, at: &FieldPath<'_>, errors: &mut Errors) {
+    pub(super) fn check(&self, at: &FieldPath<'_>) {
         let text = at.text();
         if text.split('/').count() > 2 {
-            errors.invalid(at, NO_REQUEST);
+            at.invalid(NO_REQUEST);
             return;
         }
         for segment in text.split('/') {
-            for detail in names::check_label(segment) {
-                errors.invalid_as(at, &segment.into(), &detail);
-            }
+            at.invalid_each(segment, names::check_label(segment));
         }
         if !self.has(text) {
-            errors.invalid_text(at, NO_REQUEST);
+            at.invalid_text(NO_REQUEST);
         }
     }
 
     /// Checks the references of a constraint or a configuration.
-    pub(super) fn check_all(&self, at: &FieldPath<'_>, errors: &mut Errors) {
-        let check = |one: &FieldPath<'_>, errors: &mut Errors| self.check(one, errors);
-        each_once(
-            at,
-            MOST_REQUESTS,
-            check,
-            |one| one.value().to_string(),
-            errors,
-        );
+    pub(super) fn check_all(&self, at: &FieldPath<'_>) {
+        let check = |one: &FieldPath<'_>| self.check(one);
+        each_once(at, MOST_REQUESTS, check, |one| one.value().to_string());
     }
 }
 
 /// Checks the items of a list. A list that is too long is refused for its length alone (upstream:
 /// `validateSlice`).
-pub(super) fn each(
-    all: &FieldPath<'_>,
-    most: usize,
-    mut check: impl FnMut(&FieldPath<'_>, &mut Errors),
-    errors: &mut Errors,
-) {
-    if all.len() > most {
-        errors.too_many(all, u64::try_from(most).unwrap_or(u64::MAX));
-        return;
-    }
-    for one in all.items() {
-        check(&one, errors);
+pub(super) fn each(all: &FieldPath<'_>, most: usize, check: impl FnMut(&FieldPath<'_>)) {
+    if !all.has_too_many(most) {
+        all.each(check);
     }
 }
 
@@ -101,48 +85,39 @@ pub(super) fn each(
 pub(super) fn each_once(
     all: &FieldPath<'_>,
     most: usize,
-    check: impl FnMut(&FieldPath<'_>, &mut Errors),
+    check: impl FnMut(&FieldPath<'_>),
     key: impl Fn(&FieldPath<'_>) -> String,
-    errors: &mut Errors,
 ) {
-    each(all, most, check, errors);
+    each(all, most, check);
     if all.len() > most {
         return;
     }
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for one in all.items() {
         let key = key(&one);
-        if seen.contains(&key) {
-            errors.push(FieldError::duplicate(one.path(), &key));
-        } else {
-            seen.push(key);
+        if !seen.insert(key.clone()) {
+            one.duplicate_written(&key);
         }
     }
 }
 
 /// Checks the name of a pool: subdomains separated by slashes.
-pub(super) fn check_pool(at: &FieldPath<'_>, errors: &mut Errors) {
-    if at.is_empty() {
-        errors.required(at, "");
-        return;
-    }
-    if at.len() > MOST_POOL {
-        errors.too_long(at, MOST_POOL);
-    }
-    for part in at.text().split('/') {
-        let part = Value::from(part);
-        check::subdomain(&FieldPath::new(at.path(), &part), errors);
+pub(super) fn check_pool(at: &FieldPath<'_>) {
+    at.need("");
+    at.at_most_bytes(MOST_POOL);
+    for part in at.text().split('/').filter(|_| !at.is_empty()) {
+        check::subdomain(&at.with(&Value::from(part)));
     }
 }
 
 /// Checks an identifier of a shared device (upstream: `validateUID`).
-pub(super) fn check_uid(at: &FieldPath<'_>, errors: &mut Errors) {
+pub(super) fn check_uid(at: &FieldPath<'_>) {
     const FORM: &str = "uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` with lowercase hexadecimal characters";
     let text = at.text();
     if let Err(why) = parse_uuid(text) {
-        errors.invalid_text(at, &format!("error validating uid: {why}"));
+        at.invalid_text(&format!("error validating uid: {why}"));
     } else if text.len() != 36 || text != text.to_lowercase() {
-        errors.invalid_text(at, FORM);
+        at.invalid_text(FORM);
     }
 }
 
@@ -185,81 +160,69 @@ fn parse_uuid(text: &str) -> Result<(), String> {
 }
 
 /// Checks the configuration of a driver (upstream: `validateDeviceConfiguration`).
-pub(super) fn check_configuration(at: &FieldPath<'_>, errors: &mut Errors) {
+pub(super) fn check_configuration(at: &FieldPath<'_>) {
     let opaque = at.at("opaque");
     if !opaque.is_set() {
-        errors.required(&opaque, "");
+        opaque.required("");
         return;
     }
-    check::csi_driver(&opaque.at("driver"), errors);
-    check_data(&opaque.at("parameters"), errors);
+    check::csi_driver(&opaque.at("driver"));
+    check_data(&opaque.at("parameters"));
 }
 
 /// Checks JSON of any content, which has to be an object (upstream: `validateRawExtension`).
-pub(super) fn check_data(at: &FieldPath<'_>, errors: &mut Errors) {
+pub(super) fn check_data(at: &FieldPath<'_>) {
     if !at.is_set() {
-        errors.required(at, "");
+        at.required("");
     } else if at.value().to_string().len() > MOST_DATA {
-        errors.too_long(at, MOST_DATA);
+        at.too_long(MOST_DATA);
     } else if !at.value().is_object() {
-        errors.invalid_as(at, &"<value omitted>".into(), "must be a valid JSON object");
+        at.invalid_as("<value omitted>", "must be a valid JSON object");
     }
 }
 
 /// Checks the tolerations of a request or of an allocated device (upstream: `validateDeviceToleration`).
-pub(super) fn check_tolerations(all: &FieldPath<'_>, errors: &mut Errors) {
+pub(super) fn check_tolerations(all: &FieldPath<'_>) {
     for one in all.items() {
         let (key, operator, value) = (one.at("key"), one.at("operator"), one.at("value"));
-        if !key.is_empty() {
-            check::qualified(&key, errors);
-        }
+        key.if_filled(check::qualified);
         match operator.text() {
             "Exists" => {
                 if !value.is_empty() {
-                    errors.invalid(&value, "must be empty for operator `Exists`");
+                    value.invalid("must be empty for operator `Exists`");
                 }
             }
-            "Equal" => check::add_messages(&value, names::check_label_value(value.text()), errors),
-            _ => check::required_one_of(&operator, &["Equal", "Exists"], errors),
+            "Equal" => check::label_value(&value),
+            _ => check::required_one_of(&operator, &["Equal", "Exists"]),
         }
         let effect = one.at("effect");
         if !effect.is_empty() {
-            check::one_of(&effect, EFFECTS, errors);
+            check::one_of(&effect, EFFECTS);
         }
     }
 }
 
 /// Checks the conditions that report whether a device is ready for a Pod or has failed (upstream:
 /// `validateDeviceBindingParameters`).
-pub(super) fn check_binding(result: &FieldPath<'_>, errors: &mut Errors) {
-    let (ready, failed) = (
-        result.at("bindingConditions"),
-        result.at("bindingFailureConditions"),
-    );
+pub(super) fn check_binding(result: &FieldPath<'_>) {
+    let [ready, failed] = result.parts(["bindingConditions", "bindingFailureConditions"]);
     for all in [&ready, &failed] {
-        each(all, MOST_BINDING, check::qualified, errors);
+        each(all, MOST_BINDING, check::qualified);
     }
     let expected: Vec<&str> = ready.items().map(|one| one.text()).collect();
     for (all, other) in [(&ready, None), (&failed, Some(&expected))] {
-        let mut seen = Vec::new();
+        let mut seen = HashSet::new();
         for one in all.items() {
-            if seen.contains(&one.text()) {
-                errors.duplicate(&one);
-            } else {
-                seen.push(one.text());
-            }
+            one.unique(&mut seen);
             if other.is_some_and(|other| other.contains(&one.text())) {
-                let detail = "bindingFailureConditions must not overlap with bindingConditions";
-                errors.invalid(&one, detail);
+                one.invalid("bindingFailureConditions must not overlap with bindingConditions");
             }
         }
     }
     if ready.is_empty() && !failed.is_empty() {
-        let detail = "bindingConditions are required to use bindingFailureConditions";
-        errors.invalid(&ready, detail);
+        ready.invalid("bindingConditions are required to use bindingFailureConditions");
     }
     if failed.is_empty() && !ready.is_empty() {
-        let detail = "bindingFailureConditions are required to use bindingConditions";
-        errors.invalid(&failed, detail);
+        failed.invalid("bindingFailureConditions are required to use bindingConditions");
     }
 }

@@ -4,10 +4,9 @@ use serde_json::Value;
 
 use super::parts;
 use crate::fields::check;
-use crate::fields::field_path::{Errors, FieldPath};
+use crate::fields::field_path::FieldPath;
 use crate::fields::go_value;
 use crate::fields::node_selector;
-use steersman_apimachinery::names;
 
 /// Largest number of devices in a slice, and in a slice with taints or counters.
 const MOST_DEVICES: usize = 128;
@@ -19,31 +18,29 @@ const NODES: &str =
 const DEVICE_NODES: &str = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when `perDeviceNodeSelection` is set to true in the ResourceSlice spec";
 const UNSET_OR_TRUE: &str = "must be either unset or set to true";
 
-pub(super) fn check(object: &Value, old: Option<&Value>) -> Errors {
-    let mut errors = Errors::default();
-    let spec = FieldPath::root(object).at("spec");
+pub(super) fn check(object: &FieldPath<'_>, old: Option<&Value>) {
+    let spec = object.at("spec");
     let (driver, pool) = (spec.at("driver"), spec.at("pool"));
-    check::csi_driver(&driver, &mut errors);
-    parts::check_pool(&pool.at("name"), &mut errors);
+    check::csi_driver(&driver);
+    parts::check_pool(&pool.at("name"));
     let count = pool.at("resourceSliceCount");
     if count.int() <= 0 {
-        errors.invalid_as(&count, &count.int().into(), "must be greater than zero");
+        count.invalid_as(count.int(), "must be greater than zero");
     }
     let generation = pool.at("generation");
     if generation.int() < 0 {
-        errors.invalid(&generation, "must be greater than or equal to zero");
+        generation.invalid("must be greater than or equal to zero");
     }
     if let Some(old) = old {
         let old = &old["spec"];
-        check::immutable(&pool.at("name"), &old["pool"]["name"], &mut errors);
-        check::immutable(&driver, &old["driver"], &mut errors);
-        check::immutable(&spec.at("nodeName"), &old["nodeName"], &mut errors);
+        check::immutable(&pool.at("name"), &old["pool"]["name"]);
+        check::immutable(&driver, &old["driver"]);
+        check::immutable(&spec.at("nodeName"), &old["nodeName"]);
     }
-    check_nodes(&spec, &mut errors);
+    check_nodes(&spec);
     let devices = spec.at("devices");
     if spec.at("sharedCounters").is_set() && devices.is_set() {
-        let detail = "only one of `sharedCounters` or `devices` is allowed";
-        errors.invalid_as(&spec, &"".into(), detail);
+        spec.invalid_as("", "only one of `sharedCounters` or `devices` is allowed");
     }
     let is_costly = |device: FieldPath<'_>| {
         !device.at("taints").is_empty() || !device.at("consumesCounters").is_empty()
@@ -58,45 +55,38 @@ pub(super) fn check(object: &Value, old: Option<&Value>) -> Errors {
     parts::each_once(
         &devices,
         most,
-        |device, errors| check_device(device, known, chosen, errors),
+        |device| check_device(device, known, chosen),
         |device| Value::from(device.at("name").text()).to_string(),
-        &mut errors,
     );
-    errors
 }
 
 /// Checks `nodeName` and `nodeSelector` of a slice or a device. Returns which of them are set. `empty`
 /// is the message about an empty name.
-fn check_named_nodes(
-    holder: &FieldPath<'_>,
-    empty: &str,
-    errors: &mut Errors,
-) -> Vec<&'static str> {
+fn check_named_nodes(holder: &FieldPath<'_>, empty: &str) -> Vec<&'static str> {
     let mut given = Vec::new();
     let (name, selector) = (holder.at("nodeName"), holder.at("nodeSelector"));
     if !name.is_empty() {
         given.push("`nodeName`");
-        check::subdomain(&name, errors);
+        check::subdomain(&name);
     } else if name.is_set() {
-        errors.invalid(&name, empty);
+        name.invalid(empty);
     }
     if selector.is_set() {
         given.push("`nodeSelector`");
-        node_selector::check_node_selector(&selector, errors);
+        node_selector::check_node_selector(&selector);
     }
     given
 }
 
 /// Checks the nodes that can reach the devices of a slice.
-fn check_nodes(spec: &FieldPath<'_>, errors: &mut Errors) {
+fn check_nodes(spec: &FieldPath<'_>) {
     let empty = "must be either unset or set to a non-empty string";
-    let mut given = check_named_nodes(spec, empty, errors);
+    let mut given = check_named_nodes(spec, empty);
     let selector = spec.at("nodeSelector");
     let terms = selector.at("nodeSelectorTerms");
     if selector.is_set() && terms.len() != 1 {
         let shown = go_value::print(&go_value::NODE_TERMS, terms.value());
-        let detail = "must have exactly one node selector term";
-        errors.invalid_written(&terms, &shown, detail);
+        terms.invalid_written(&shown, "must have exactly one node selector term");
     }
     for (field, shown) in [
         ("allNodes", "`allNodes`"),
@@ -106,65 +96,65 @@ fn check_nodes(spec: &FieldPath<'_>, errors: &mut Errors) {
         if at.flag() {
             given.push(shown);
         } else if at.is_set() {
-            errors.invalid(&at, UNSET_OR_TRUE);
+            at.invalid(UNSET_OR_TRUE);
         }
     }
     match given.len() {
-        0 => errors.required(spec, NODES),
+        0 => spec.required(NODES),
         1 => {}
         _ => {
             let detail = format!("{NODES}, but multiple fields are set");
-            errors.invalid_as(spec, &format!("{{{}}}", given.join(", ")).into(), &detail);
+            spec.invalid_as(format!("{{{}}}", given.join(", ")), &detail);
         }
     }
 }
 
 /// Checks a device. `known` are the devices of the stored slice. `chosen` is whether each device
 /// names its nodes itself.
-fn check_device(device: &FieldPath<'_>, known: &Value, chosen: bool, errors: &mut Errors) {
-    check::label(&device.at("name"), errors);
+fn check_device(device: &FieldPath<'_>, known: &Value, chosen: bool) {
+    check::label(&device.at("name"));
     let taints = device.at("taints");
     let mut before = known.as_array().into_iter().flatten();
     let before = before.find(|one| one["name"] == *device.at("name").value());
     if before.is_none_or(|before| before["taints"] != *taints.value()) {
-        parts::each(&taints, MOST_TAINTS, check_taint, errors);
+        parts::each(&taints, MOST_TAINTS, check_taint);
     }
     if chosen {
-        check_device_nodes(device, errors);
+        check_device_nodes(device);
     } else if ["nodeName", "nodeSelector", "allNodes"]
         .iter()
         .any(|field| device.at(field).is_set())
     {
         let detail = "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to true in the ResourceSlice spec";
-        errors.invalid_as(device, &Value::Null, detail);
+        device.invalid_as(&Value::Null, detail);
     }
-    parts::check_binding(device, errors);
+    parts::check_binding(device);
 }
 
 /// Checks the nodes that can reach one device.
-fn check_device_nodes(device: &FieldPath<'_>, errors: &mut Errors) {
-    let mut given = check_named_nodes(device, "must not be empty", errors);
+fn check_device_nodes(device: &FieldPath<'_>) {
+    let mut given = check_named_nodes(device, "must not be empty");
     let all = device.at("allNodes");
     if all.flag() {
         given.push("`allNodes`");
     } else if all.is_set() {
-        errors.invalid(&all, UNSET_OR_TRUE);
+        all.invalid(UNSET_OR_TRUE);
     }
     match given.len() {
-        0 => errors.required(device, DEVICE_NODES),
+        0 => device.required(DEVICE_NODES),
         1 => {}
         _ => {
-            let shown = format!("{{{}}}", given.join(", ")).into();
-            errors.invalid_as(device, &shown, DEVICE_NODES);
+            let shown = format!("{{{}}}", given.join(", "));
+            device.invalid_as(shown, DEVICE_NODES);
         }
     }
 }
 
-fn check_taint(taint: &FieldPath<'_>, errors: &mut Errors) {
-    check::qualified(&taint.at("key"), errors);
+fn check_taint(taint: &FieldPath<'_>) {
+    check::qualified(&taint.at("key"));
     let value = taint.at("value");
     if !value.is_empty() {
-        check::add_messages(&value, names::check_label_value(value.text()), errors);
+        check::label_value(&value);
     }
-    check::required_one_of(&taint.at("effect"), parts::EFFECTS, errors);
+    check::required_one_of(&taint.at("effect"), parts::EFFECTS);
 }

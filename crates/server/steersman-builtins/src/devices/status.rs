@@ -7,7 +7,7 @@ use super::go_types;
 use super::parts::{self, RequestNames};
 use crate::fields::address;
 use crate::fields::check;
-use crate::fields::field_path::{Errors, FieldPath};
+use crate::fields::field_path::FieldPath;
 use crate::fields::go_value::print;
 use crate::fields::node_selector;
 
@@ -20,18 +20,13 @@ const MOST_ADDRESSES: usize = 16;
 const MOST_INTERFACE: usize = 256;
 const MOST_HARDWARE: usize = 128;
 
-pub(super) fn check(new: &Value, old: &Value) -> Errors {
-    let mut errors = Errors::default();
-    let (claim, before) = (FieldPath::root(new), FieldPath::root(old));
+pub(super) fn check(new: &FieldPath<'_>, old: &Value) {
+    let (claim, before) = (new, new.with(old));
     let (status, old_status) = (claim.at("status"), before.at("status"));
     let (reserved, allocation) = (status.at("reservedFor"), status.at("allocation"));
-    parts::each_once(
-        &reserved,
-        MOST_RESERVATIONS,
-        check_consumer,
-        |one| Value::from(one.at("uid").text()).to_string(),
-        &mut errors,
-    );
+    parts::each_once(&reserved, MOST_RESERVATIONS, check_consumer, |one| {
+        Value::from(one.at("uid").text()).to_string()
+    });
     let results = allocation.down("devices.results");
     let allocated: Vec<String> = results
         .items()
@@ -40,25 +35,23 @@ pub(super) fn check(new: &Value, old: &Value) -> Errors {
     parts::each_once(
         &status.at("devices"),
         usize::MAX,
-        |device, errors| check_device(device, &allocated, errors),
+        |device| check_device(device, &allocated),
         |device| print(&go_types::SHARED_DEVICE, device.value()),
-        &mut errors,
     );
     if !reserved.is_empty() {
-        check_reservations(&claim, &old_status, &mut errors);
+        check_reservations(claim, &old_status);
     }
     let old_allocation = old_status.at("allocation");
     if !allocation.is_set() {
-        return errors;
+        return;
     }
     if !old_allocation.is_set() {
         let names = RequestNames::of(&claim.down("spec.devices"));
-        check_allocation(&allocation, &names, &mut errors);
+        check_allocation(&allocation, &names);
     } else if bare(allocation.value()) != bare(old_allocation.value()) {
         let shown = print(&go_types::ALLOCATION, allocation.value());
-        errors.invalid_written(&allocation, &shown, check::IMMUTABLE);
+        allocation.invalid_written(&shown, check::IMMUTABLE);
     }
-    errors
 }
 
 /// Returns a value without nulls, empty lists and empty maps, which Go's comparison treats as
@@ -82,22 +75,19 @@ fn bare(value: &Value) -> Value {
     }
 }
 
-fn check_consumer(consumer: &FieldPath<'_>, errors: &mut Errors) {
+fn check_consumer(consumer: &FieldPath<'_>) {
     for field in ["resource", "name", "uid"] {
         let at = consumer.at(field);
-        if at.is_empty() {
-            errors.required(&at, "");
-        }
+        at.need("");
     }
 }
 
 /// Checks that a reserved claim is allocated, and that a claim in deletion gets no new reservation.
-fn check_reservations(claim: &FieldPath<'_>, old: &FieldPath<'_>, errors: &mut Errors) {
+fn check_reservations(claim: &FieldPath<'_>, old: &FieldPath<'_>) {
     let status = claim.at("status");
     let reserved = status.at("reservedFor");
     if !status.at("allocation").is_set() {
-        let detail = "may not be specified when `allocated` is not set";
-        errors.forbidden(&reserved, detail);
+        reserved.forbidden("may not be specified when `allocated` is not set");
         return;
     }
     if !claim.down("metadata.deletionTimestamp").is_set() {
@@ -109,83 +99,70 @@ fn check_reservations(claim: &FieldPath<'_>, old: &FieldPath<'_>, errors: &mut E
     let known: Vec<[String; 4]> = old.at("reservedFor").items().map(consumer).collect();
     if reserved.items().any(|one| !known.contains(&consumer(one))) {
         let detail = "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set";
-        errors.forbidden(&reserved, detail);
+        reserved.forbidden(detail);
     }
 }
 
 /// Checks a first allocation. An existing allocation never changes.
-fn check_allocation(allocation: &FieldPath<'_>, names: &RequestNames<'_>, errors: &mut Errors) {
+fn check_allocation(allocation: &FieldPath<'_>, names: &RequestNames<'_>) {
     let devices = allocation.at("devices");
-    let check = |result: &FieldPath<'_>, errors: &mut Errors| check_result(result, names, errors);
-    parts::each(&devices.at("results"), MOST_RESULTS, check, errors);
+    let check = |result: &FieldPath<'_>| check_result(result, names);
+    parts::each(&devices.at("results"), MOST_RESULTS, check);
     // The list holds the configurations of the classes and those of the claim.
     let most = 2 * parts::MOST_CONFIGS;
-    let check = |config: &FieldPath<'_>, errors: &mut Errors| {
-        let source = config.at("source");
-        check::required_one_of(&source, &["FromClaim", "FromClass"], errors);
-        names.check_all(&config.at("requests"), errors);
-        parts::check_configuration(config, errors);
+    let check = |config: &FieldPath<'_>| {
+        check::required_one_of(&config.at("source"), &["FromClaim", "FromClass"]);
+        names.check_all(&config.at("requests"));
+        parts::check_configuration(config);
     };
-    parts::each(&devices.at("config"), most, check, errors);
+    parts::each(&devices.at("config"), most, check);
     let nodes = allocation.at("nodeSelector");
-    if nodes.is_set() {
-        node_selector::check_node_selector(&nodes, errors);
-    }
+    nodes.if_set(node_selector::check_node_selector);
 }
 
-fn check_result(result: &FieldPath<'_>, names: &RequestNames<'_>, errors: &mut Errors) {
-    names.check(&result.at("request"), errors);
-    check_name(result, errors);
-    parts::check_binding(result, errors);
-    parts::check_tolerations(&result.at("tolerations"), errors);
-    check_share(result, errors);
+fn check_result(result: &FieldPath<'_>, names: &RequestNames<'_>) {
+    names.check(&result.at("request"));
+    check_name(result);
+    parts::check_binding(result);
+    parts::check_tolerations(&result.at("tolerations"));
+    check_share(result);
 }
 
 /// Checks the driver, the pool and the name of a device.
-fn check_name(device: &FieldPath<'_>, errors: &mut Errors) {
-    check::csi_driver(&device.at("driver"), errors);
-    parts::check_pool(&device.at("pool"), errors);
-    check::label(&device.at("device"), errors);
+fn check_name(device: &FieldPath<'_>) {
+    check::csi_driver(&device.at("driver"));
+    parts::check_pool(&device.at("pool"));
+    check::label(&device.at("device"));
 }
 
-fn check_share(device: &FieldPath<'_>, errors: &mut Errors) {
-    let share = device.at("shareID");
-    if share.is_set() {
-        parts::check_uid(&share, errors);
-    }
+fn check_share(device: &FieldPath<'_>) {
+    device.at("shareID").if_set(parts::check_uid);
 }
 
 /// Checks the status of a device, which must be one of the allocated devices.
-fn check_device(device: &FieldPath<'_>, allocated: &[String], errors: &mut Errors) {
-    check_name(device, errors);
-    check_share(device, errors);
+fn check_device(device: &FieldPath<'_>, allocated: &[String]) {
+    check_name(device);
+    check_share(device);
     let name = print(&go_types::SHARED_DEVICE, device.value());
     if !allocated.contains(&name) {
-        errors.invalid_written(device, &name, "must be an allocated device in the claim");
+        device.invalid_written(&name, "must be an allocated device in the claim");
     }
     let conditions = device.at("conditions");
-    if conditions.len() > MOST_CONDITIONS {
-        errors.too_many(&conditions, 8);
-    }
-    check::conditions(&conditions, errors);
+    conditions.has_too_many(MOST_CONDITIONS);
+    check::conditions(&conditions);
     let (data, network) = (device.at("data"), device.at("networkData"));
-    if data.is_set() {
-        parts::check_data(&data, errors);
-    }
+    data.if_set(parts::check_data);
     for (field, most) in [
         ("interfaceName", MOST_INTERFACE),
         ("hardwareAddress", MOST_HARDWARE),
     ] {
         let at = network.at(field);
-        if at.len() > most {
-            errors.too_long(&at, most);
-        }
+        at.at_most_bytes(most);
     }
     parts::each_once(
         &network.at("ips"),
         MOST_ADDRESSES,
         address::check_interface,
         |one| one.value().to_string(),
-        errors,
     );
 }

@@ -5,14 +5,14 @@
 use serde_json::{Value, json};
 
 use super::{RESOURCE_CLAIM, RESOURCE_SLICE, status};
-use crate::fields::field_path::Errors;
+use crate::fields::field_path::Findings;
 use steersman_apimachinery::status::FieldError;
 
 const SHARE: &str = "123e4567-e89b-12d3-a456-426614174000";
 
-fn listed(errors: Errors) -> Vec<String> {
-    let errors = Vec::<FieldError>::from(errors).into_iter();
+fn listed(errors: Vec<FieldError>) -> Vec<String> {
     errors
+        .into_iter()
         .map(|error| format!("{}: {}", error.field, error.message))
         .collect()
 }
@@ -26,7 +26,9 @@ fn claim(status: &Value) -> Value {
 
 /// Returns the errors of a status after an older one.
 fn refused(new: &Value, old: &Value) -> Vec<String> {
-    listed(status::check(&claim(new), &claim(old)))
+    listed(Findings::errors(&claim(new), |root| {
+        status::check(root, &claim(old))
+    }))
 }
 
 fn result(request: &str, device: &str) -> Value {
@@ -197,9 +199,18 @@ fn a_claim_in_deletion_gets_no_new_reservation() {
         claim["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
         claim
     };
-    assert!(listed(status::check(&status(&["1"]), &status(&["1", "2"]))).is_empty());
+    assert!(
+        listed(Findings::errors(&status(&["1"]), |root| status::check(
+            root,
+            &status(&["1", "2"])
+        )))
+        .is_empty()
+    );
     assert_eq!(
-        listed(status::check(&status(&["1", "3"]), &status(&["1", "2"]))),
+        listed(Findings::errors(
+            &status(&["1", "3"]),
+            |root| status::check(root, &status(&["1", "2"]))
+        )),
         [
             "status.reservedFor: Forbidden: new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set"
         ]
@@ -344,7 +355,7 @@ fn the_requests_of_a_claim_are_validated() {
     }});
     let mut claim = json!({ "spec": spec });
     (RESOURCE_CLAIM.defaults)(&mut claim);
-    let found = listed((RESOURCE_CLAIM.validate)(&claim, None));
+    let found = listed(crate::validate(&RESOURCE_CLAIM, &claim, None));
     let at = "spec.devices";
     let begins = [
         format!("{at}.requests[0].exactly.tolerations[0].operator: Required value"),
@@ -376,7 +387,7 @@ fn the_requests_of_a_claim_are_validated() {
         "config": [{"opaque": {"driver": "d.io", "parameters": {}}}]}}});
     let mut fits = fits;
     (RESOURCE_CLAIM.defaults)(&mut fits);
-    assert!(listed((RESOURCE_CLAIM.validate)(&fits, None)).is_empty());
+    assert!(listed(crate::validate(&RESOURCE_CLAIM, &fits, None)).is_empty());
 }
 
 /// Source: `pkg/apis/resource/validation/validation_resourceslice_test.go`.
@@ -384,7 +395,8 @@ fn the_requests_of_a_claim_are_validated() {
 fn a_slice_has_one_kind_of_node_reference_and_unique_devices() {
     let refused = |spec: Value, old: Option<Value>| {
         let old = old.map(|old| json!({ "spec": old }));
-        listed((RESOURCE_SLICE.validate)(
+        listed(crate::validate(
+            &RESOURCE_SLICE,
             &json!({ "spec": spec }),
             old.as_ref(),
         ))

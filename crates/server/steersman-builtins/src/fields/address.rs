@@ -1,8 +1,8 @@
 //! Machine: IP addresses and networks in fields (upstream: `apimachinery/pkg/util/validation/ip.go`).
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr};
 
-use super::field_path::{Errors, FieldPath};
+use super::field_path::FieldPath;
 
 const IP: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
 const CIDR: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
@@ -76,8 +76,7 @@ impl Network {
 
     /// Prints the address itself with the length of the prefix, in canonical form.
     fn interface(self) -> String {
-        let is_mapped = matches!(self.address, IpAddr::V6(six) if six.to_ipv4_mapped().is_some());
-        let bits = if is_mapped && self.bits > 32 {
+        let bits = if is_mapped(self.address) && self.bits > 32 {
             self.bits.saturating_sub(96)
         } else {
             self.bits
@@ -134,12 +133,11 @@ pub(crate) enum AddressForm {
 
 /// Prints an address as Go does: an IPv4-mapped address as IPv4 address.
 fn usual(address: IpAddr) -> String {
-    match address {
-        IpAddr::V6(six) => six
-            .to_ipv4_mapped()
-            .map_or_else(|| six.to_string(), |four| four.to_string()),
-        IpAddr::V4(four) => four.to_string(),
-    }
+    address.to_canonical().to_string()
+}
+
+fn is_mapped(address: IpAddr) -> bool {
+    address.to_canonical() != address
 }
 
 /// Returns the form of an address. A text that is no address counts as canonical.
@@ -147,10 +145,9 @@ pub(crate) fn form(text: &str) -> AddressForm {
     let Some(address) = parse(text) else {
         return AddressForm::Usual;
     };
-    let mapped = |six: Ipv6Addr| six.to_ipv4_mapped().is_some();
     match text.parse() {
         Err(_) => AddressForm::Unusual(usual(address)),
-        Ok(IpAddr::V6(six)) if mapped(six) => AddressForm::Unusual(usual(address)),
+        Ok(parsed) if is_mapped(parsed) => AddressForm::Unusual(usual(address)),
         Ok(IpAddr::V6(six)) if six.to_string() != text => AddressForm::Long(six.to_string()),
         Ok(_) => AddressForm::Usual,
     }
@@ -170,9 +167,9 @@ pub(crate) fn network_form(text: &str) -> AddressForm {
 }
 
 /// Checks an address.
-pub(crate) fn check(at: &FieldPath<'_>, errors: &mut Errors) {
+pub(crate) fn check(at: &FieldPath<'_>) {
     let Some(address) = parse(at.text()) else {
-        errors.invalid_text(at, IP);
+        at.invalid_text(IP);
         return;
     };
     if let AddressForm::Unusual(_) = form(at.text()) {
@@ -181,68 +178,59 @@ pub(crate) fn check(at: &FieldPath<'_>, errors: &mut Errors) {
         } else {
             "must not be an IPv4-mapped IPv6 address"
         };
-        errors.invalid_text(at, wrong);
+        at.invalid_text(wrong);
     }
 }
 
 /// Checks a network. Networks of the old object pass unchecked.
-pub(crate) fn check_network(at: &FieldPath<'_>, known: &[&str], errors: &mut Errors) {
-    check_network_text(at, at.text(), known, errors);
+pub(crate) fn check_network(at: &FieldPath<'_>, known: &[&str]) {
+    check_network_text(at, at.text(), known);
 }
 
 /// Checks a network that is a part of the field's text.
-pub(crate) fn check_network_text(
-    at: &FieldPath<'_>,
-    text: &str,
-    known: &[&str],
-    errors: &mut Errors,
-) {
+pub(crate) fn check_network_text(at: &FieldPath<'_>, text: &str, known: &[&str]) {
     if known.contains(&text) {
         return;
     }
-    let value = text.into();
     let Some(network) = Network::parse(text) else {
-        errors.invalid_as(at, &value, CIDR);
+        at.invalid_as(text, CIDR);
         return;
     };
     if let AddressForm::Unusual(_) = network_form(text) {
-        let mapped = matches!(network.address, IpAddr::V6(six) if six.to_ipv4_mapped().is_some());
-        let wrong = if mapped {
+        let wrong = if is_mapped(network.address) {
             "must not have an IPv4-mapped IPv6 address"
         } else {
             "must not have leading 0s in IP or prefix length"
         };
-        errors.invalid_as(at, &value, wrong);
+        at.invalid_as(text, wrong);
     } else if network.has_host() {
-        let detail = "must not have bits set beyond the prefix length";
-        errors.invalid_as(at, &value, detail);
+        at.invalid_as(text, "must not have bits set beyond the prefix length");
     }
 }
 
 /// Checks the address of an interface with the length of its prefix (upstream:
 /// `IsValidInterfaceAddress`).
-pub(crate) fn check_interface(at: &FieldPath<'_>, errors: &mut Errors) {
+pub(crate) fn check_interface(at: &FieldPath<'_>) {
     let Some(network) = Network::parse(at.text()) else {
         let detail = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)";
-        errors.invalid_text(at, detail);
+        at.invalid_text(detail);
         return;
     };
     let usual = network.interface();
     if usual != at.text() {
-        errors.invalid(at, &format!("must be in canonical form (\"{usual}\")"));
+        at.invalid(&format!("must be in canonical form (\"{usual}\")"));
     }
 }
 
 /// Refuses unspecified, loopback, link-local and multicast addresses, which no endpoint can have
 /// (upstream: `ValidateNonSpecialIP`).
-pub(crate) fn not_special(at: &FieldPath<'_>, errors: &mut Errors) {
+pub(crate) fn not_special(at: &FieldPath<'_>) {
     let Some(address) = parse(at.text()) else {
-        errors.invalid_text(at, "must be a valid IP address");
+        at.invalid_text("must be a valid IP address");
         return;
     };
     if address.is_unspecified() {
-        let detail = format!("may not be unspecified ({})", at.text());
-        errors.invalid_text(at, &detail);
+        at.invalid_text(&format!("may not be unspecified ({})", at.text()));
     }
     let (local, multicast) = match address {
         IpAddr::V4(address) => (
@@ -255,18 +243,13 @@ pub(crate) fn not_special(at: &FieldPath<'_>, errors: &mut Errors) {
         ),
     };
     if address.is_loopback() {
-        errors.invalid_text(
-            at,
-            "may not be in the loopback range (127.0.0.0/8, ::1/128)",
-        );
+        at.invalid_text("may not be in the loopback range (127.0.0.0/8, ::1/128)");
     }
     if local {
-        let detail = "may not be in the link-local range (169.254.0.0/16, fe80::/10)";
-        errors.invalid_text(at, detail);
+        at.invalid_text("may not be in the link-local range (169.254.0.0/16, fe80::/10)");
     }
     if multicast {
-        let detail = "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)";
-        errors.invalid_text(at, detail);
+        at.invalid_text("may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)");
     }
 }
 

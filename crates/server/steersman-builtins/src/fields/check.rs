@@ -1,13 +1,18 @@
 //! Machine: the checks that many kinds share, with the messages of
 //! `apimachinery/pkg/util/validation`.
 
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
+use regex::Regex;
 use serde_json::Value;
 use steersman_apimachinery::names;
 use steersman_apimachinery::names::NameRule;
 use steersman_apimachinery::quantity::Quantity;
 
-use super::field_path::{Errors, FieldPath};
-use super::go_value::{self, GoType};
+use super::field_path::FieldPath;
+use super::go_value::GoType;
+use super::pattern::{Pattern, is_match};
 
 /// The message for every field that may not change.
 pub(crate) const IMMUTABLE: &str = "field is immutable";
@@ -19,231 +24,220 @@ const HEADER: &str = "a valid HTTP header must consist of alphanumeric character
 const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
 
 /// Checks that a field keeps its old value.
-pub(crate) fn immutable(new: &FieldPath<'_>, old: &Value, errors: &mut Errors) {
+pub(crate) fn immutable(new: &FieldPath<'_>, old: &Value) {
     if new.value() != old {
-        errors.invalid(new, IMMUTABLE);
+        new.invalid(IMMUTABLE);
+    }
+}
+
+/// Checks that these members keep their old values.
+pub(crate) fn immutable_members(new: &FieldPath<'_>, old: &Value, names: &[&str]) {
+    for name in names {
+        immutable(&new.at(name), &old[*name]);
     }
 }
 
 /// Checks that a struct keeps its old value. The message prints the struct as Go prints this type.
-pub(crate) fn immutable_struct(
-    new: &FieldPath<'_>,
-    old: &Value,
-    kind: &GoType,
-    errors: &mut Errors,
-) {
+pub(crate) fn immutable_struct(new: &FieldPath<'_>, old: &Value, kind: &GoType) {
     if new.value() != old {
-        errors.invalid_written(new, &go_value::print(kind, new.value()), IMMUTABLE);
+        new.invalid_printed(kind, IMMUTABLE);
     }
 }
 
 /// Checks that a text is present and follows a rule.
-pub(crate) fn required(
-    at: &FieldPath<'_>,
-    rule: impl FnOnce(&FieldPath<'_>, &mut Errors),
-    errors: &mut Errors,
-) {
+pub(crate) fn required<'a>(at: &FieldPath<'a>, rule: impl FnOnce(&FieldPath<'a>)) {
     if at.is_empty() {
-        errors.required(at, "");
+        at.required("");
     } else {
-        rule(at, errors);
+        rule(at);
     }
 }
 
 /// Checks that a number is not negative. An absent number passes.
-pub(crate) fn not_negative(at: &FieldPath<'_>, errors: &mut Errors) {
+pub(crate) fn not_negative(at: &FieldPath<'_>) {
     if at.int() < 0 {
-        errors.invalid(at, NOT_NEGATIVE);
+        at.invalid(NOT_NEGATIVE);
     }
 }
 
 /// Checks that a quantity is not negative. A value that is no quantity passes.
-pub(crate) fn not_negative_amount(at: &FieldPath<'_>, errors: &mut Errors) {
+pub(crate) fn not_negative_amount(at: &FieldPath<'_>) {
     if Quantity::parse(at.text()).is_ok_and(|amount| amount.sign() < 0) {
-        errors.invalid(at, NOT_NEGATIVE);
+        at.invalid(NOT_NEGATIVE);
     }
 }
 
 /// Checks that a number lies between two bounds, both included. An absent number counts as zero.
-pub(crate) fn in_range(at: &FieldPath<'_>, least: i64, most: i64, errors: &mut Errors) {
+pub(crate) fn in_range(at: &FieldPath<'_>, least: i64, most: i64) {
     let number = at.int();
     if !(least..=most).contains(&number) {
         let detail = format!("must be between {least} and {most}, inclusive");
-        errors.invalid_as(at, &Value::from(number), &detail);
+        at.invalid_as(number, &detail);
     }
 }
 
 /// Checks a port number.
-pub(crate) fn port(at: &FieldPath<'_>, errors: &mut Errors) {
-    in_range(at, 1, 65535, errors);
+pub(crate) fn port(at: &FieldPath<'_>) {
+    in_range(at, 1, 65535);
+}
+
+/// Checks the port number of a reference to a Service.
+pub(crate) fn service_port(at: &FieldPath<'_>) {
+    if !(1..=65535).contains(&at.int()) {
+        at.invalid("port is not valid: must be between 1 and 65535, inclusive");
+    }
 }
 
 /// Checks a port number or port name.
-pub(crate) fn port_or_name(at: &FieldPath<'_>, errors: &mut Errors) {
+pub(crate) fn port_or_name(at: &FieldPath<'_>) {
     if at.value().is_string() {
-        add_messages(at, port_name(at.text()), errors);
+        port_name(at);
     } else {
-        port(at, errors);
+        port(at);
     }
 }
 
-/// Returns the errors of a port name (upstream: `IsValidPortName`).
-pub(crate) fn port_name(name: &str) -> Vec<String> {
-    let mut wrong = Vec::new();
+/// Checks a port name (upstream: `IsValidPortName`).
+pub(crate) fn port_name(at: &FieldPath<'_>) {
+    let name = at.text();
     if name.len() > 15 {
-        wrong.push("must be no more than 15 characters".to_owned());
+        at.invalid_text("must be no more than 15 characters");
     }
     let legal = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
     if !name.bytes().all(legal) {
-        wrong.push(
-            "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)".to_owned(),
-        );
+        let detail = "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)";
+        at.invalid_text(detail);
     }
     if !name.bytes().any(|b| b.is_ascii_lowercase()) {
-        wrong.push("must contain at least one letter (a-z)".to_owned());
+        at.invalid_text("must contain at least one letter (a-z)");
     }
     if name.contains("--") {
-        wrong.push("must not contain consecutive hyphens".to_owned());
+        at.invalid_text("must not contain consecutive hyphens");
     }
     if name.starts_with('-') || name.ends_with('-') {
-        wrong.push("must not begin or end with a hyphen".to_owned());
-    }
-    wrong
-}
-
-/// Adds one error for each message about the text of a field.
-pub(crate) fn add_messages(at: &FieldPath<'_>, wrong: Vec<String>, errors: &mut Errors) {
-    for detail in wrong {
-        errors.invalid_text(at, &detail);
+        at.invalid_text("must not begin or end with a hyphen");
     }
 }
 
 /// Checks a text by the rule of a name.
-pub(crate) fn name(rule: NameRule, at: &FieldPath<'_>, errors: &mut Errors) {
-    add_messages(at, names::check_name(rule, at.text()), errors);
+pub(crate) fn name(rule: NameRule, at: &FieldPath<'_>) {
+    at.invalid_each(at.text(), names::check_name(rule, at.text()));
 }
 
 /// Checks a lower case RFC 1123 label. Unlike in an object's name, a dot has no message of its own.
-pub(crate) fn label(at: &FieldPath<'_>, errors: &mut Errors) {
-    add_messages(at, names::check_label(at.text()), errors);
+pub(crate) fn label(at: &FieldPath<'_>) {
+    at.invalid_each(at.text(), names::check_label(at.text()));
+}
+
+/// Checks the value of a label.
+pub(crate) fn label_value(at: &FieldPath<'_>) {
+    at.invalid_each(at.text(), names::check_label_value(at.text()));
 }
 
 /// Checks a lower case RFC 1123 subdomain.
-pub(crate) fn subdomain(at: &FieldPath<'_>, errors: &mut Errors) {
-    name(NameRule::Subdomain, at, errors);
+pub(crate) fn subdomain(at: &FieldPath<'_>) {
+    name(NameRule::Subdomain, at);
 }
 
 /// Checks a name with an optional domain prefix, such as the key of a label.
-pub(crate) fn qualified(at: &FieldPath<'_>, errors: &mut Errors) {
-    add_messages(at, names::check_key(at.text()), errors);
+pub(crate) fn qualified(at: &FieldPath<'_>) {
+    at.invalid_each(at.text(), names::check_key(at.text()));
 }
 
 /// Checks a map of labels. All errors name the map (upstream: `ValidateLabels`).
-pub(crate) fn labels(at: &FieldPath<'_>, errors: &mut Errors) {
+pub(crate) fn labels(at: &FieldPath<'_>) {
     for (key, value) in at.entries() {
-        for detail in names::check_key(key) {
-            errors.invalid_as(at, &Value::from(key), &detail);
-        }
-        for detail in names::check_label_value(value.text()) {
-            errors.invalid_as(at, &Value::from(value.text()), &detail);
-        }
+        at.invalid_each(key, names::check_key(key));
+        at.invalid_each(value.text(), names::check_label_value(value.text()));
     }
 }
 
 /// Checks a map of annotations. All errors name the map (upstream: `ValidateAnnotations`).
-pub(crate) fn annotations(at: &FieldPath<'_>, errors: &mut Errors) {
+pub(crate) fn annotations(at: &FieldPath<'_>) {
     for (key, _) in at.entries() {
-        for detail in names::check_key(&key.to_lowercase()) {
-            errors.invalid_as(at, &Value::from(key), &detail);
-        }
+        at.invalid_each(key, names::check_key(&key.to_lowercase()));
     }
 }
 
 /// Checks the name of an environment variable (upstream: `IsRelaxedEnvVarName`).
-pub(crate) fn variable_name(at: &FieldPath<'_>, errors: &mut Errors) {
+pub(crate) fn variable_name(at: &FieldPath<'_>) {
     let legal = |b: u8| (b' '..=b'~').contains(&b) && b != b'=';
     if at.is_empty() || !at.text().bytes().all(legal) {
-        errors.invalid_text(at, VARIABLE);
+        at.invalid_text(VARIABLE);
     }
 }
 
 /// Checks the name of an HTTP header (upstream: `IsHTTPHeaderName`).
-pub(crate) fn header_name(at: &FieldPath<'_>, name: &str, errors: &mut Errors) {
+pub(crate) fn header_name(at: &FieldPath<'_>, name: &str) {
     let legal = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
     if name.is_empty() || !name.bytes().all(legal) {
-        errors.invalid_as(at, &Value::from(name), HEADER);
+        at.invalid_as(name, HEADER);
     }
 }
 
 /// Checks that a path has no `..` element.
-pub(crate) fn no_backsteps(at: &FieldPath<'_>, path: &str, errors: &mut Errors) {
+pub(crate) fn no_backsteps(at: &FieldPath<'_>, path: &str) {
     if path.split('/').any(|part| part == "..") {
-        errors.invalid_as(at, &Value::from(path), "must not contain '..'");
+        at.invalid_as(path, "must not contain '..'");
     }
 }
 
 /// Checks a relative path that has no `..` element (upstream: `validateLocalDescendingPath`).
-pub(crate) fn descending_path(at: &FieldPath<'_>, path: &str, errors: &mut Errors) {
+pub(crate) fn descending_path(at: &FieldPath<'_>, path: &str) {
     if path.starts_with('/') {
-        errors.invalid_as(at, &Value::from(path), "must be a relative path");
+        at.invalid_as(path, "must be a relative path");
     }
-    no_backsteps(at, path, errors);
+    no_backsteps(at, path);
 }
 
 /// Checks a descending path that does not begin with `..`, the prefix of the kubelet's own files
 /// (upstream: `ValidateLocalNonReservedPath`).
-pub(crate) fn free_path(at: &FieldPath<'_>, path: &str, errors: &mut Errors) {
-    descending_path(at, path, errors);
+pub(crate) fn free_path(at: &FieldPath<'_>) {
+    let path = at.text();
+    descending_path(at, path);
     if path.starts_with("..") && !path.starts_with("../") {
-        errors.invalid_as(at, &Value::from(path), "must not start with '..'");
+        at.invalid_as(path, "must not start with '..'");
     }
 }
 
 /// Checks the name of a CSI driver (upstream: `ValidateCSIDriverName`).
-pub(crate) fn csi_driver(at: &FieldPath<'_>, errors: &mut Errors) {
-    if at.is_empty() {
-        errors.required(at, "");
-    }
-    if at.len() > 63 {
-        errors.too_long(at, 63);
-    }
+pub(crate) fn csi_driver(at: &FieldPath<'_>) {
+    at.need("");
+    at.at_most_bytes(63);
     let lower = at.text().to_lowercase();
-    add_messages(at, names::check_name(NameRule::Subdomain, &lower), errors);
+    at.invalid_each(at.text(), names::check_name(NameRule::Subdomain, &lower));
 }
 
 /// Checks that a text is one of the supported values. An absent field counts as an empty text.
-pub(crate) fn one_of(at: &FieldPath<'_>, supported: &[&str], errors: &mut Errors) {
+pub(crate) fn one_of(at: &FieldPath<'_>, supported: &[&str]) {
     if !supported.contains(&at.text()) {
-        errors.not_supported(at, supported);
+        at.not_supported(supported);
     }
+}
+
+/// Checks that a text is one of the supported values. An absent field passes.
+pub(crate) fn optional(at: &FieldPath<'_>, supported: &[&str]) {
+    at.if_set(|at| one_of(at, supported));
 }
 
 /// Checks that a text is present and one of the supported values.
-pub(crate) fn required_one_of(at: &FieldPath<'_>, supported: &[&str], errors: &mut Errors) {
-    if at.is_empty() {
-        errors.required(at, "");
-    } else {
-        one_of(at, supported, errors);
-    }
+pub(crate) fn required_one_of(at: &FieldPath<'_>, supported: &[&str]) {
+    required(at, |at| one_of(at, supported));
 }
 
-/// Returns the errors of a key of a ConfigMap or a Secret (upstream: `IsConfigMapKey`).
-pub(crate) fn config_key(key: &str) -> Vec<String> {
-    let mut wrong = Vec::new();
+/// Checks a key of a ConfigMap or a Secret (upstream: `IsConfigMapKey`).
+pub(crate) fn config_key(at: &FieldPath<'_>, key: &str) {
     if key.len() > 253 {
-        wrong.push("must be no more than 253 characters".to_owned());
+        at.invalid_as(key, "must be no more than 253 characters");
     }
     let legal = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_');
     if key.is_empty() || !key.bytes().all(legal) {
-        wrong.push(CONFIG_KEY.to_owned());
-    } else if key == "." {
-        wrong.push("must not be '.'".to_owned());
-    } else if key == ".." {
-        wrong.push("must not be '..'".to_owned());
+        at.invalid_as(key, CONFIG_KEY);
+    } else if matches!(key, "." | "..") {
+        at.invalid_as(key, &format!("must not be '{key}'"));
     } else if key.starts_with("..") {
-        wrong.push("must not start with '..'".to_owned());
+        at.invalid_as(key, "must not start with '..'");
     }
-    wrong
 }
 
 /// Returns the percentage in a text, if the text is one.
@@ -255,20 +249,20 @@ pub(crate) fn percent(at: &FieldPath<'_>) -> Option<i64> {
 
 /// Checks a number or a percentage, neither of them negative (upstream:
 /// `ValidatePositiveIntOrPercent`).
-pub(crate) fn number_or_percent(at: &FieldPath<'_>, errors: &mut Errors) {
+pub(crate) fn number_or_percent(at: &FieldPath<'_>) {
     if at.value().is_string() {
         if percent(at).is_none() {
-            errors.invalid(at, PERCENT);
+            at.invalid(PERCENT);
         }
     } else {
-        not_negative(at, errors);
+        not_negative(at);
     }
 }
 
 /// Checks that a percentage is at most 100 (upstream: `IsNotMoreThan100Percent`).
-pub(crate) fn at_most_hundred_percent(at: &FieldPath<'_>, errors: &mut Errors) {
+pub(crate) fn at_most_hundred_percent(at: &FieldPath<'_>) {
     if percent(at).is_some_and(|percent| percent > 100) {
-        errors.invalid(at, "must not be greater than 100%");
+        at.invalid("must not be greater than 100%");
     }
 }
 
@@ -283,57 +277,29 @@ const MOST_MESSAGE: usize = 32 * 1024;
 
 const REASON: &str = "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric characters or '_,:', and must end with an alphanumeric character or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName',  or 'ReasonA,ReasonB',  or 'ReasonA:ReasonB', regex used for validation is '[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?')";
 
+static REASON_PATTERN: Pattern =
+    LazyLock::new(|| Regex::new("^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$").ok());
+
 /// Checks conditions of the type that all kinds share (upstream: `ValidateConditions` of
 /// `apis/meta/v1/validation`).
-pub(crate) fn conditions(all: &FieldPath<'_>, errors: &mut Errors) {
-    let mut seen = Vec::new();
+pub(crate) fn conditions(all: &FieldPath<'_>) {
+    let mut seen = HashSet::new();
     for condition in all.items() {
-        let kind = condition.at("type");
-        if seen.contains(&kind.text()) {
-            errors.duplicate(&kind);
-        } else {
-            seen.push(kind.text());
-        }
-        qualified(&kind, errors);
-        let status = condition.at("status");
-        if !["False", "True", "Unknown"].contains(&status.text()) {
-            errors.not_supported(&status, &["False", "True", "Unknown"]);
-        }
-        let generation = condition.at("observedGeneration");
+        let [kind, generation, reason] = condition.parts(["type", "observedGeneration", "reason"]);
+        kind.unique(&mut seen);
+        qualified(&kind);
+        one_of(&condition.at("status"), &["False", "True", "Unknown"]);
         if generation.int() < 0 {
-            errors.invalid(&generation, "must be greater than or equal to zero");
+            generation.invalid("must be greater than or equal to zero");
         }
-        let time = condition.at("lastTransitionTime");
-        if time.text().is_empty() {
-            errors.required(&time, "must be set");
-        }
-        let (reason, message) = (condition.at("reason"), condition.at("message"));
-        if reason.text().is_empty() {
-            errors.required(&reason, "must be set");
-        } else {
-            if !is_reason(reason.text()) {
-                errors.invalid_text(&reason, REASON);
+        condition.at("lastTransitionTime").need("must be set");
+        reason.need("must be set");
+        reason.if_filled(|reason| {
+            if !is_match(&REASON_PATTERN, reason.text()) {
+                reason.invalid_text(REASON);
             }
-            if reason.text().len() > MOST_REASON {
-                errors.too_long(&reason, MOST_REASON);
-            }
-        }
-        if message.text().len() > MOST_MESSAGE {
-            errors.too_long(&message, MOST_MESSAGE);
-        }
-    }
-}
-
-fn is_reason(text: &str) -> bool {
-    let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || b"_,:".contains(&byte);
-    let is_last = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-    match text.as_bytes() {
-        [only] => only.is_ascii_alphabetic(),
-        [first, inner @ .., last] => {
-            first.is_ascii_alphabetic()
-                && inner.iter().all(|byte| is_inner(*byte))
-                && is_last(*last)
-        }
-        [] => false,
+            reason.at_most_bytes(MOST_REASON);
+        });
+        condition.at("message").at_most_bytes(MOST_MESSAGE);
     }
 }

@@ -1,19 +1,34 @@
-//! Words: `FieldPath`, a value in an object with its path in messages, and `Errors`, the errors of
-//! one object.
+//! Words: `FieldPath`, a value in an object with its path in messages, and `Findings`, the errors and
+//! warnings about one object.
 
+use std::cell::RefCell;
+use std::collections::HashSet;
 use std::rc::Rc;
 
-use serde_json::Value;
+use serde::Serialize;
+
+use serde_json::{Value, json};
 use steersman_apimachinery::go;
 use steersman_apimachinery::status::FieldError;
 
+use super::go_value::{self, GoType};
+
 static NULL: Value = Value::Null;
 
-/// A value and its path. The value of an absent field is null.
+/// The errors and warnings about one object, in the order of the checks.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    errors: RefCell<Vec<FieldError>>,
+    warnings: RefCell<Vec<String>>,
+}
+
+/// A value, its path, and the findings to which checks of the value add. The value of an absent field
+/// is null.
 #[derive(Debug, Clone)]
 pub(crate) struct FieldPath<'a> {
     trail: Trail<'a>,
     value: &'a Value,
+    findings: &'a Findings,
 }
 
 /// The segments of the path to a value. Most values are read and never named in a message, so the text of the path
@@ -78,28 +93,72 @@ impl<'a> Trail<'a> {
     }
 }
 
-impl<'a> FieldPath<'a> {
-    /// Returns the object itself, at the empty path.
-    pub(crate) fn root(object: &'a Value) -> Self {
-        Self::new("", object)
+impl Findings {
+    /// Returns the errors that a check adds about an object.
+    pub(crate) fn errors(object: &Value, check: impl FnOnce(&FieldPath<'_>)) -> Vec<FieldError> {
+        let findings = Self::default();
+        check(&FieldPath::root(object, &findings));
+        findings.errors.into_inner()
     }
 
-    /// Returns a value that messages name by this path.
-    pub(crate) fn new(path: impl AsRef<str>, value: &'a Value) -> Self {
-        let trail = Trail::from(path.as_ref());
-        Self { trail, value }
+    /// Returns the warnings that a check adds about an object.
+    pub(crate) fn warnings(object: &Value, check: impl FnOnce(&FieldPath<'_>)) -> Vec<String> {
+        let findings = Self::default();
+        check(&FieldPath::root(object, &findings));
+        findings.warnings.into_inner()
+    }
+}
+
+// === impl FieldPath: values ===
+
+impl<'a> FieldPath<'a> {
+    fn root(value: &'a Value, findings: &'a Findings) -> Self {
+        Self {
+            trail: Trail::from(""),
+            value,
+            findings,
+        }
+    }
+
+    /// Returns another value with the same path in messages.
+    pub(crate) fn with<'b>(&self, value: &'b Value) -> FieldPath<'b>
+    where
+        'a: 'b,
+    {
+        FieldPath {
+            value,
+            ..self.clone()
+        }
+    }
+
+    /// Returns another value that messages name by this path.
+    pub(crate) fn shown_at<'b>(&self, path: impl AsRef<str>, value: &'b Value) -> FieldPath<'b>
+    where
+        'a: 'b,
+    {
+        FieldPath {
+            trail: Trail::from(path.as_ref()),
+            value,
+            findings: self.findings,
+        }
     }
 
     fn then(&self, segment: Segment<'a>, value: Option<&'a Value>) -> Self {
         Self {
             trail: self.trail.then(segment),
             value: value.unwrap_or(&NULL),
+            findings: self.findings,
         }
     }
 
     /// Returns the member of this name: `path.name`.
     pub(crate) fn at(&self, name: &'a str) -> Self {
         self.named(name, self.value.get(name))
+    }
+
+    /// Returns the members of these names.
+    pub(crate) fn parts<const N: usize>(&self, names: [&'a str; N]) -> [Self; N] {
+        names.map(|name| self.at(name))
     }
 
     /// Returns the member at the end of a chain of names, for instance `spec.template`.
@@ -117,6 +176,11 @@ impl<'a> FieldPath<'a> {
     /// Returns the value of a map's key: `path[key]`.
     pub(crate) fn key(&self, key: &'a str) -> Self {
         self.then(Segment::Key(key), self.value.get(key))
+    }
+
+    /// Returns a value that messages name `path[index]`.
+    pub(crate) fn index(&self, index: usize, value: &'a Value) -> Self {
+        self.then(Segment::Index(index), Some(value))
     }
 
     /// Iterates over the elements of a list: `path[0]`, `path[1]` and so on. A value that is not a
@@ -186,123 +250,208 @@ impl<'a> FieldPath<'a> {
     }
 }
 
-/// The errors of one object, in the order of the checks.
-#[derive(Debug, Default)]
-pub struct Errors(Vec<FieldError>);
+// === impl FieldPath: findings ===
 
-impl From<Errors> for Vec<FieldError> {
-    fn from(errors: Errors) -> Self {
-        errors.0
-    }
-}
-
-impl Errors {
-    pub(crate) fn push(&mut self, error: FieldError) {
-        self.0.push(error);
+impl<'a> FieldPath<'a> {
+    pub(crate) fn push(&self, error: FieldError) {
+        self.findings.errors.borrow_mut().push(error);
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    /// Returns the number of errors about the object so far.
+    pub(crate) fn error_count(&self) -> usize {
+        self.findings.errors.borrow().len()
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.0.len()
+    /// Forgets all errors about the object.
+    pub(crate) fn forget_errors(&self) {
+        self.findings.errors.borrow_mut().clear();
     }
 
-    pub(crate) fn extend(&mut self, more: Self) {
-        self.0.extend(more.0);
+    /// Adds the warning `<path>: <why>`.
+    pub(crate) fn warn(&self, why: &str) {
+        self.warn_as(&format!("{}: {why}", self.path()));
+    }
+
+    /// Adds a warning that does not begin with the path.
+    pub(crate) fn warn_as(&self, warning: &str) {
+        self.findings.warnings.borrow_mut().push(warning.to_owned());
+    }
+
+    /// Calls a check with a value that is not null.
+    pub(crate) fn if_set(&self, check: impl FnOnce(&Self)) {
+        if self.is_set() {
+            check(self);
+        }
+    }
+
+    /// Calls a check with a value that is neither absent nor empty.
+    pub(crate) fn if_filled(&self, check: impl FnOnce(&Self)) {
+        if !self.is_empty() {
+            check(self);
+        }
+    }
+
+    /// Calls a check with each element of a list.
+    pub(crate) fn each(&self, mut check: impl FnMut(&Self)) {
+        self.items().for_each(|item| check(&item));
+    }
+
+    /// Adds `Required value: <detail>` about a value that is absent or empty.
+    pub(crate) fn need(&self, detail: &str) {
+        if self.is_empty() {
+            self.required(detail);
+        }
+    }
+
+    /// Adds `Required value` about each of these members that is absent or empty.
+    pub(crate) fn need_all(&self, names: &[&'a str]) {
+        for name in names {
+            self.at(name).need("");
+        }
+    }
+
+    /// Adds `Forbidden: <detail>` about a value that is not null.
+    pub(crate) fn deny(&self, detail: &str) {
+        if self.is_set() {
+            self.forbidden(detail);
+        }
+    }
+
+    /// Adds `Forbidden: <detail>` about a value that is neither absent nor empty.
+    pub(crate) fn deny_filled(&self, detail: &str) {
+        if !self.is_empty() {
+            self.forbidden(detail);
+        }
+    }
+
+    /// Adds `Duplicate value` about a text that was seen before.
+    pub(crate) fn unique(&self, seen: &mut HashSet<&'a str>) {
+        if !seen.insert(self.text()) {
+            self.duplicate();
+        }
     }
 
     /// Adds `Required value: <detail>`.
-    pub(crate) fn required(&mut self, at: &FieldPath<'_>, detail: &str) {
-        self.push(FieldError::required(at.path(), detail));
+    pub(crate) fn required(&self, detail: &str) {
+        self.push(FieldError::required(self.path(), detail));
     }
 
     /// Adds `Invalid value: <value of the field>: <detail>`.
-    pub(crate) fn invalid(&mut self, at: &FieldPath<'_>, detail: &str) {
-        self.invalid_as(at, at.value(), detail);
+    pub(crate) fn invalid(&self, detail: &str) {
+        self.invalid_as(self.value, detail);
     }
 
     /// Adds `Invalid value: <text of the field>: <detail>`. An absent field is shown as an empty
     /// text.
-    pub(crate) fn invalid_text(&mut self, at: &FieldPath<'_>, detail: &str) {
-        self.invalid_as(at, &Value::from(at.text()), detail);
+    pub(crate) fn invalid_text(&self, detail: &str) {
+        self.invalid_as(self.text(), detail);
     }
 
     /// Adds `Invalid value: <value>: <detail>`.
-    pub(crate) fn invalid_as(&mut self, at: &FieldPath<'_>, value: &Value, detail: &str) {
-        self.push(FieldError::invalid(at.path(), &shown(value), detail));
+    pub(crate) fn invalid_as(&self, value: impl Serialize, detail: &str) {
+        self.invalid_written(&shown(&json!(value)), detail);
     }
 
-    /// Adds `Forbidden: <detail>`.
-    pub(crate) fn forbidden(&mut self, at: &FieldPath<'_>, detail: &str) {
-        self.push(FieldError::forbidden(at.path(), detail));
+    /// Adds `Invalid value: <value>: <detail>` for each of these details.
+    pub(crate) fn invalid_each(&self, value: impl Serialize, details: Vec<String>) {
+        for detail in details {
+            self.invalid_as(&value, &detail);
+        }
     }
 
-    /// Adds `Duplicate value: <value of the field>`.
-    pub(crate) fn duplicate(&mut self, at: &FieldPath<'_>) {
-        self.push(FieldError::duplicate(at.path(), &shown(at.value())));
-    }
-
-    /// Adds `Duplicate value: <value>`.
-    pub(crate) fn duplicate_as(&mut self, at: &FieldPath<'_>, value: &Value) {
-        self.push(FieldError::duplicate(at.path(), &shown(value)));
+    /// Adds `Invalid value: <value>: <detail>, <detail>`, if there is a detail.
+    pub(crate) fn invalid_joined(&self, value: impl Serialize, details: &[String]) {
+        if !details.is_empty() {
+            self.invalid_as(value, &details.join(","));
+        }
     }
 
     /// Adds `Invalid value: <value, unquoted>: <detail>`.
-    pub(crate) fn invalid_written(&mut self, at: &FieldPath<'_>, value: &str, detail: &str) {
-        self.push(FieldError::invalid(at.path(), value, detail));
+    pub(crate) fn invalid_written(&self, value: &str, detail: &str) {
+        self.push(FieldError::invalid(self.path(), value, detail));
+    }
+
+    /// Adds `Invalid value: <value of the field as Go prints this type>: <detail>`.
+    pub(crate) fn invalid_printed(&self, kind: &GoType, detail: &str) {
+        self.invalid_written(&go_value::print(kind, self.value), detail);
     }
 
     /// Adds `Invalid value: <detail>`, without a value.
-    pub(crate) fn invalid_bare(&mut self, at: &FieldPath<'_>, detail: &str) {
-        self.push(FieldError::invalid(at.path(), detail, ""));
+    pub(crate) fn invalid_bare(&self, detail: &str) {
+        self.invalid_written(detail, "");
     }
 
-    /// Adds `Unsupported value: <value, unquoted>: supported values: "a", "b"`.
-    pub(crate) fn not_supported_written(
-        &mut self,
-        at: &FieldPath<'_>,
-        value: &str,
-        supported: &[&str],
-    ) {
-        let supported: Vec<String> = supported.iter().map(|one| format!("\"{one}\"")).collect();
-        self.push(FieldError::not_supported(at.path(), value, &supported));
+    /// Adds `Forbidden: <detail>`.
+    pub(crate) fn forbidden(&self, detail: &str) {
+        self.push(FieldError::forbidden(self.path(), detail));
     }
 
-    /// Adds `Not found: <value>: <detail>`.
-    pub(crate) fn not_found_as(&mut self, at: &FieldPath<'_>, value: &Value, detail: &str) {
-        let mut text = shown(value);
-        if !detail.is_empty() {
-            text = format!("{text}: {detail}");
-        }
-        self.push(FieldError::not_found(at.path(), &text));
+    /// Adds `Duplicate value: <value of the field>`.
+    pub(crate) fn duplicate(&self) {
+        self.duplicate_as(self.value);
+    }
+
+    /// Adds `Duplicate value: <value>`.
+    pub(crate) fn duplicate_as(&self, value: impl Serialize) {
+        self.duplicate_written(&shown(&json!(value)));
+    }
+
+    /// Adds `Duplicate value: <value, unquoted>`.
+    pub(crate) fn duplicate_written(&self, value: &str) {
+        self.push(FieldError::duplicate(self.path(), value));
     }
 
     /// Adds `Not found: <value of the field>`.
-    pub(crate) fn not_found(&mut self, at: &FieldPath<'_>) {
-        self.push(FieldError::not_found(at.path(), &shown(at.value())));
+    pub(crate) fn not_found(&self) {
+        self.not_found_as(self.value, "");
+    }
+
+    /// Adds `Not found: <value>: <detail>`.
+    pub(crate) fn not_found_as(&self, value: impl Serialize, detail: &str) {
+        let mut text = shown(&json!(value));
+        if !detail.is_empty() {
+            text = format!("{text}: {detail}");
+        }
+        self.push(FieldError::not_found(self.path(), &text));
     }
 
     /// Adds `Unsupported value: <text of the field>: supported values: "a", "b"`.
-    pub(crate) fn not_supported(&mut self, at: &FieldPath<'_>, supported: &[&str]) {
-        let supported: Vec<String> = supported.iter().map(|one| format!("\"{one}\"")).collect();
-        let value = match at.value() {
+    pub(crate) fn not_supported(&self, supported: &[&str]) {
+        let value = match self.value {
             Value::Null => "\"\"".to_owned(),
             value => shown(value),
         };
-        self.push(FieldError::not_supported(at.path(), &value, &supported));
+        self.not_supported_written(&value, supported);
+    }
+
+    /// Adds `Unsupported value: <value, unquoted>: supported values: "a", "b"`.
+    pub(crate) fn not_supported_written(&self, value: &str, supported: &[&str]) {
+        let supported: Vec<String> = supported.iter().map(|one| format!("\"{one}\"")).collect();
+        self.push(FieldError::not_supported(self.path(), value, &supported));
+    }
+
+    /// Adds `Too long: <detail>` about a value of more than `most` bytes.
+    pub(crate) fn at_most_bytes(&self, most: usize) {
+        if self.len() > most {
+            self.too_long(most);
+        }
     }
 
     /// Adds `Too long: <detail>`.
-    pub(crate) fn too_long(&mut self, at: &FieldPath<'_>, most: usize) {
+    pub(crate) fn too_long(&self, most: usize) {
         let detail = format!("may not be more than {most} bytes");
-        self.push(FieldError::too_long(at.path(), &detail));
+        self.push(FieldError::too_long(self.path(), &detail));
     }
 
-    /// Adds `Too many: <number>: must have at most <most> items`.
-    pub(crate) fn too_many(&mut self, at: &FieldPath<'_>, most: u64) {
-        self.push(FieldError::too_many(at.path(), at.len(), most));
+    /// Adds `Too many: <number>: must have at most <most> items` about a longer list. Returns whether
+    /// the list is longer.
+    pub(crate) fn has_too_many(&self, most: usize) -> bool {
+        let is_longer = self.len() > most;
+        if is_longer {
+            let most = u64::try_from(most).unwrap_or(u64::MAX);
+            self.push(FieldError::too_many(self.path(), self.len(), most));
+        }
+        is_longer
     }
 }
 

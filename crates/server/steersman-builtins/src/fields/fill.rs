@@ -27,6 +27,14 @@ pub(crate) fn put(object: &mut Value, name: &str, value: Value) {
     }
 }
 
+/// Sets a member to that of another object, or removes the member if the other object lacks it.
+pub(crate) fn copy(object: &mut Value, from: &Value, name: &str) {
+    match from.get(name) {
+        Some(value) => put(object, name, value.clone()),
+        None => drop(object, name),
+    }
+}
+
 /// Removes a member.
 pub(crate) fn drop(object: &mut Value, name: &str) {
     if let Some(members) = object.as_object_mut() {

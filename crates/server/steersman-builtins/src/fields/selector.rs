@@ -1,46 +1,34 @@
 //! Machine: checks label selectors, and matches labels against them.
 
 use serde_json::Value;
-use steersman_apimachinery::names;
 
 use super::check;
-use super::field_path::{Errors, FieldPath};
+use super::field_path::FieldPath;
 
 /// Checks a label selector. An absent selector passes (upstream: `ValidateLabelSelector`).
-pub(crate) fn check(at: &FieldPath<'_>, errors: &mut Errors) {
+pub(crate) fn check(at: &FieldPath<'_>) {
     if !at.is_set() {
         return;
     }
-    check::labels(&at.at("matchLabels"), errors);
+    check::labels(&at.at("matchLabels"));
     for expression in at.at("matchExpressions").items() {
-        check_operator(&expression, errors);
-        check::qualified(&expression.at("key"), errors);
-        for value in expression.at("values").items() {
-            for detail in names::check_label_value(value.text()) {
-                errors.invalid_text(&value, &detail);
-            }
-        }
+        check_operator(&expression);
+        check::qualified(&expression.at("key"));
+        expression.at("values").each(check::label_value);
     }
 }
 
 /// Checks that the operator of an expression is one of the four of label selectors, and that the
 /// expression has as many values as the operator needs.
-pub(crate) fn check_operator(expression: &FieldPath<'_>, errors: &mut Errors) {
-    let values = expression.at("values");
-    match expression.at("operator").text() {
-        "In" | "NotIn" => {
-            if values.is_empty() {
-                let detail = "must be specified when `operator` is 'In' or 'NotIn'";
-                errors.required(&values, detail);
-            }
-        }
+pub(crate) fn check_operator(expression: &FieldPath<'_>) {
+    let [operator, values] = expression.parts(["operator", "values"]);
+    match operator.text() {
+        "In" | "NotIn" => values.need("must be specified when `operator` is 'In' or 'NotIn'"),
         "Exists" | "DoesNotExist" => {
-            if !values.is_empty() {
-                let detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
-                errors.forbidden(&values, detail);
-            }
+            let detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
+            values.deny_filled(detail);
         }
-        _ => errors.invalid_text(&expression.at("operator"), "not a valid selector operator"),
+        _ => operator.invalid_text("not a valid selector operator"),
     }
 }
 

@@ -1,5 +1,7 @@
 //! Machine: Endpoints and EndpointSlices (upstream: `pkg/apis/core` and `discovery`).
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 use steersman_apimachinery::names;
 use steersman_apimachinery::names::NameRule;
@@ -7,7 +9,7 @@ use steersman_apimachinery::names::NameRule;
 use crate::Strategy;
 use crate::fields::address;
 use crate::fields::check;
-use crate::fields::field_path::{Errors, FieldPath};
+use crate::fields::field_path::FieldPath;
 use crate::fields::fill::{list, set, set_text};
 use crate::fields::shared_warnings;
 
@@ -20,30 +22,17 @@ pub(crate) const ENDPOINTS: Strategy = Strategy {
             }
         }
     },
-    validate: |object, _| {
-        let mut errors = Errors::default();
-        for subset in FieldPath::root(object).at("subsets").items() {
-            check_subset(&subset, &mut errors);
+    validate: |object, _| object.at("subsets").each(check_subset),
+    warn: |new, _| {
+        let label = "endpoints.kubernetes.io/managed-by";
+        if is_managed(new, label, &["endpoint-controller"]) {
+            return;
         }
-        errors
-    },
-    warnings: |new, _| {
-        let (root, mut warnings) = (FieldPath::root(new), Vec::new());
-        if is_managed(
-            &root,
-            "endpoints.kubernetes.io/managed-by",
-            &["endpoint-controller"],
-        ) {
-            return warnings;
-        }
-        for subset in root.at("subsets").items() {
-            for addresses in ["addresses", "notReadyAddresses"].map(|list| subset.at(list)) {
-                for address in addresses.items() {
-                    shared_warnings::of_ip(&address.at("ip"), &mut warnings);
-                }
+        for subset in new.at("subsets").items() {
+            for addresses in subset.parts(["addresses", "notReadyAddresses"]) {
+                addresses.each(|address| shared_warnings::of_ip(&address.at("ip")));
             }
         }
-        warnings
     },
     ..Strategy::PLAIN
 };
@@ -60,21 +49,15 @@ pub(crate) const ENDPOINT_SLICE: Strategy = Strategy {
         }
     },
     validate: slice,
-    warnings: |new, _| {
-        let (root, mut warnings) = (FieldPath::root(new), Vec::new());
+    warn: |new, _| {
         let managers = [
             "endpointslice-controller.k8s.io",
             "endpointslicemirroring-controller.k8s.io",
         ];
-        if is_managed(&root, "endpointslice.kubernetes.io/managed-by", &managers) {
-            return warnings;
+        if !is_managed(new, "endpointslice.kubernetes.io/managed-by", &managers) {
+            let endpoints = new.at("endpoints");
+            endpoints.each(|endpoint| endpoint.at("addresses").each(shared_warnings::of_ip));
         }
-        for endpoint in root.at("endpoints").items() {
-            for address in endpoint.at("addresses").items() {
-                shared_warnings::of_ip(&address, &mut warnings);
-            }
-        }
-        warnings
     },
     ..Strategy::PLAIN
 };
@@ -94,155 +77,111 @@ const MOST_ADDRESSES: usize = 100;
 const MOST_LABELS: usize = 16;
 const MOST_HINTS: usize = 8;
 
-fn check_subset(subset: &FieldPath<'_>, errors: &mut Errors) {
+fn check_subset(subset: &FieldPath<'_>) {
     let (ready, other) = (subset.at("addresses"), subset.at("notReadyAddresses"));
     if ready.is_empty() && other.is_empty() {
-        let detail = "must specify `addresses` or `notReadyAddresses`";
-        errors.required(subset, detail);
+        subset.required("must specify `addresses` or `notReadyAddresses`");
     }
     for at in ready.items().chain(other.items()) {
-        address::check(&at.at("ip"), errors);
-        if !at.at("hostname").is_empty() {
-            check::label(&at.at("hostname"), errors);
-        }
-        if at.at("nodeName").is_set() {
-            check::name(NameRule::Subdomain, &at.at("nodeName"), errors);
-        }
-        address::not_special(&at.at("ip"), errors);
+        address::check(&at.at("ip"));
+        at.at("hostname").if_filled(check::label);
+        at.at("nodeName").if_set(check::subdomain);
+        address::not_special(&at.at("ip"));
     }
     let ports = subset.at("ports");
     for port in ports.items() {
         let name = port.at("name");
-        if !name.is_empty() {
-            check::label(&name, errors);
-        } else if ports.len() > 1 {
-            errors.required(&name, "");
+        name.if_filled(check::label);
+        if ports.len() > 1 {
+            name.need("");
         }
-        check::port(&port.at("port"), errors);
-        check::required_one_of(&port.at("protocol"), PROTOCOLS, errors);
-        if port.at("appProtocol").is_set() {
-            check::qualified(&port.at("appProtocol"), errors);
-        }
+        check::port(&port.at("port"));
+        check::required_one_of(&port.at("protocol"), PROTOCOLS);
+        port.at("appProtocol").if_set(check::qualified);
     }
 }
 
-fn too_many(at: &FieldPath<'_>, most: usize, errors: &mut Errors) -> bool {
-    let many = at.len() > most;
-    if many {
-        errors.too_many(at, u64::try_from(most).unwrap_or(u64::MAX));
-    }
-    many
-}
-
-fn slice(object: &Value, old: Option<&Value>) -> Errors {
-    let mut errors = Errors::default();
-    let root = FieldPath::root(object);
+fn slice(root: &FieldPath<'_>, old: Option<&Value>) {
     let kind = root.at("addressType");
-    check::required_one_of(&kind, &["FQDN", "IPv4", "IPv6"], &mut errors);
+    check::required_one_of(&kind, &["FQDN", "IPv4", "IPv6"]);
     let endpoints = root.at("endpoints");
-    if !too_many(&endpoints, MOST_ENDPOINTS, &mut errors) {
-        for endpoint in endpoints.items() {
-            check_endpoint(&endpoint, kind.text(), &mut errors);
-        }
+    if !endpoints.has_too_many(MOST_ENDPOINTS) {
+        endpoints.each(|endpoint| check_endpoint(endpoint, kind.text()));
     }
     let ports = root.at("ports");
-    if !too_many(&ports, MOST_PORTS, &mut errors) {
-        check_ports(&ports, &mut errors);
+    if !ports.has_too_many(MOST_PORTS) {
+        check_ports(&ports);
     }
     if let Some(old) = old {
-        check::immutable(&kind, &old["addressType"], &mut errors);
+        check::immutable(&kind, &old["addressType"]);
     }
-    errors
 }
 
-fn check_ports(ports: &FieldPath<'_>, errors: &mut Errors) {
-    let mut seen = Vec::new();
+fn check_ports(ports: &FieldPath<'_>) {
+    let mut seen = HashSet::new();
     for port in ports.items() {
         let name = port.at("name");
-        if !name.is_empty() {
-            check::label(&name, errors);
-        }
-        if seen.contains(&name.text()) {
-            errors.duplicate(&name);
-        } else {
-            seen.push(name.text());
-        }
-        check::required_one_of(&port.at("protocol"), PROTOCOLS, errors);
-        if port.at("appProtocol").is_set() {
-            check::qualified(&port.at("appProtocol"), errors);
-        }
+        name.if_filled(check::label);
+        name.unique(&mut seen);
+        check::required_one_of(&port.at("protocol"), PROTOCOLS);
+        port.at("appProtocol").if_set(check::qualified);
     }
 }
 
-fn check_endpoint(endpoint: &FieldPath<'_>, kind: &str, errors: &mut Errors) {
+fn check_endpoint(endpoint: &FieldPath<'_>, kind: &str) {
     let addresses = endpoint.at("addresses");
-    if addresses.is_empty() {
-        errors.required(&addresses, "must contain at least 1 address");
-    } else {
-        too_many(&addresses, MOST_ADDRESSES, errors);
+    addresses.need("must contain at least 1 address");
+    addresses.has_too_many(MOST_ADDRESSES);
+    match kind {
+        "FQDN" => addresses.each(domain),
+        "IPv4" | "IPv6" => addresses.each(|at| {
+            let before = at.error_count();
+            address::check(at);
+            if at.error_count() > before {
+                return;
+            }
+            if at.text().contains(':') != (kind == "IPv6") {
+                // As upstream, the error names the list, not the element.
+                let all = addresses.with(at.value());
+                all.invalid(&format!("must be an {kind} address"));
+            }
+            address::not_special(at);
+        }),
+        _ => {}
     }
-    for at in addresses.items() {
-        if kind == "FQDN" {
-            domain(&at, errors);
-            continue;
-        }
-        if !matches!(kind, "IPv4" | "IPv6") {
-            continue;
-        }
-        let before = errors.len();
-        address::check(&at, errors);
-        if errors.len() > before {
-            continue;
-        }
-        if at.text().contains(':') != (kind == "IPv6") {
-            // As upstream, the error names the list, not the element.
-            let all = FieldPath::new(addresses.path(), at.value());
-            errors.invalid(&all, &format!("must be an {kind} address"));
-        }
-        address::not_special(&at, errors);
-    }
-    if endpoint.at("nodeName").is_set() {
-        check::name(NameRule::Subdomain, &endpoint.at("nodeName"), errors);
-    }
+    endpoint.at("nodeName").if_set(check::subdomain);
     let topology = endpoint.at("deprecatedTopology");
-    too_many(&topology, MOST_LABELS, errors);
-    check::labels(&topology, errors);
-    if endpoint.at("hostname").is_set() {
-        check::label(&endpoint.at("hostname"), errors);
-    }
-    for (field, of) in [("forZones", "zone"), ("forNodes", "node")] {
+    topology.has_too_many(MOST_LABELS);
+    check::labels(&topology);
+    endpoint.at("hostname").if_set(check::label);
+    for (field, rule) in [
+        ("forZones", check::qualified as fn(&FieldPath<'_>)),
+        ("forNodes", check::subdomain),
+    ] {
         let hints = endpoint.at("hints").at(field);
-        if too_many(&hints, MOST_HINTS, errors) {
+        if hints.has_too_many(MOST_HINTS) {
             continue;
         }
-        let mut seen = Vec::new();
-        for hint in hints.items() {
-            let name = hint.at("name");
-            if of == "zone" {
-                check::qualified(&name, errors);
-            } else {
-                check::name(NameRule::Subdomain, &name, errors);
-            }
-            if seen.contains(&name.text()) {
-                errors.duplicate(&name);
-            }
-            seen.push(name.text());
+        let mut seen = HashSet::new();
+        for name in hints.items().map(|hint| hint.at("name")) {
+            rule(&name);
+            name.unique(&mut seen);
         }
     }
 }
 
 /// Checks a domain of at least two parts (upstream: `IsFullyQualifiedDomainName`).
-fn domain(at: &FieldPath<'_>, errors: &mut Errors) {
+fn domain(at: &FieldPath<'_>) {
     if at.is_empty() {
-        errors.required(at, "");
+        at.required("");
         return;
     }
     let name = at.text().strip_suffix('.').unwrap_or(at.text());
     let wrong = names::check_name(NameRule::Subdomain, name);
     if !wrong.is_empty() {
-        errors.invalid_as(at, &json!(name), &wrong.join(","));
+        at.invalid_as(name, &wrong.join(","));
     } else if !name.contains('.') {
         let detail = "should be a domain with at least two segments separated by dots";
-        errors.invalid_as(at, &json!(name), detail);
+        at.invalid_as(name, detail);
     }
 }

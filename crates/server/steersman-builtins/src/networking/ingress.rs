@@ -7,7 +7,7 @@ use steersman_apimachinery::names::NameRule;
 use crate::Strategy;
 use crate::fields::address;
 use crate::fields::check;
-use crate::fields::field_path::{Errors, FieldPath};
+use crate::fields::field_path::FieldPath;
 use crate::fields::fill::{given, part, set};
 use crate::fields::reference;
 
@@ -20,25 +20,20 @@ pub(crate) const INGRESS: Strategy = Strategy {
     },
     validate,
     validate_status: |object, _| {
-        let mut errors = Errors::default();
-        let list = FieldPath::root(object).down("status.loadBalancer.ingress");
+        let list = object.down("status.loadBalancer.ingress");
         for ingress in list.items() {
-            if !ingress.at("ip").is_empty() {
-                address::check(&ingress.at("ip"), &mut errors);
-            }
-            check_host_name(&ingress.at("hostname"), &mut errors);
+            ingress.at("ip").if_filled(address::check);
+            check_host_name(&ingress.at("hostname"));
         }
-        errors
     },
-    warnings: |new, old| {
-        let warning = format!(
-            "annotation {} is deprecated, please use 'spec.ingressClassName' instead",
-            Value::from(CLASS_NOTE)
-        );
-        let noted = new["metadata"]["annotations"].get(CLASS_NOTE).is_some();
-        let named = !new["spec"]["ingressClassName"].is_null();
-        let warned = old.is_none() && noted && !named;
-        warned.then_some(warning).into_iter().collect()
+    warn: |new, old| {
+        let notes = new.down("metadata.annotations");
+        let named = new.down("spec.ingressClassName").is_set();
+        if old.is_none() && notes.value().get(CLASS_NOTE).is_some() && !named {
+            new.warn_as(&format!(
+                "annotation {CLASS_NOTE:?} is deprecated, please use 'spec.ingressClassName' instead"
+            ));
+        }
     },
     ..Strategy::PLAIN
 };
@@ -59,88 +54,67 @@ const NOT_IP: &str = "must be a DNS name, not an IP address";
 const WILDCARD: &str = "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. '*.example.com', regex used for validation is '\\*\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 
 /// Checks the host name of a load balancer.
-pub(crate) fn check_host_name(at: &FieldPath<'_>, errors: &mut Errors) {
-    if at.is_empty() {
-        return;
-    }
-    check::subdomain(at, errors);
+pub(crate) fn check_host_name(at: &FieldPath<'_>) {
+    at.if_filled(check::subdomain);
     if address::parse(at.text()).is_some() {
-        errors.invalid(at, NOT_IP);
+        at.invalid(NOT_IP);
     }
 }
 
 /// Checks a host name. The first label may be a wildcard.
-fn host(at: &FieldPath<'_>, errors: &mut Errors) {
+fn host(at: &FieldPath<'_>) {
     let text = at.text();
     if !text.contains('*') {
-        check::subdomain(at, errors);
+        check::subdomain(at);
         return;
     }
     if text.len() > 253 {
-        errors.invalid(at, "must be no more than 253 characters");
+        at.invalid("must be no more than 253 characters");
     }
     let rest = text.strip_prefix("*.");
     if rest.is_none_or(|rest| !names::check_name(NameRule::Subdomain, rest).is_empty()) {
-        errors.invalid(at, WILDCARD);
+        at.invalid(WILDCARD);
     }
 }
 
-fn validate(object: &Value, old: Option<&Value>) -> Errors {
-    let mut errors = Errors::default();
-    let root = FieldPath::root(object);
+fn validate(root: &FieldPath<'_>, old: Option<&Value>) {
     let spec = root.at("spec");
     let (rules, backend) = (spec.at("rules"), spec.at("defaultBackend"));
     if rules.is_empty() && !backend.is_set() {
         let detail = "either `defaultBackend` or `rules` must be specified";
-        errors.invalid_as(&spec, &Value::Null, detail);
+        spec.invalid_as(Value::Null, detail);
     }
-    if backend.is_set() {
-        check_backend(&backend, &mut errors);
-    }
+    backend.if_set(check_backend);
     for rule in rules.items() {
-        let at = rule.at("host");
-        if !at.is_empty() {
-            if address::parse(at.text()).is_some() {
-                errors.invalid(&at, NOT_IP);
-            }
-            host(&at, &mut errors);
+        let [at, http] = rule.parts(["host", "http"]);
+        if address::parse(at.text()).is_some() {
+            at.invalid(NOT_IP);
         }
-        let http = rule.at("http");
-        if http.is_set() {
-            let paths = http.at("paths");
-            if paths.is_empty() {
-                errors.required(&paths, "");
-            }
-            for path in paths.items() {
-                check_path(&path, &mut errors);
-            }
-        }
+        at.if_filled(host);
+        http.if_set(|http| {
+            http.at("paths").need("");
+            http.at("paths").each(check_path);
+        });
     }
     for tls in spec.at("tls").items() {
-        for at in tls.at("hosts").items() {
-            host(&at, &mut errors);
-        }
-        if !tls.at("secretName").is_empty() {
-            check::subdomain(&tls.at("secretName"), &mut errors);
-        }
+        tls.at("hosts").each(host);
+        tls.at("secretName").if_filled(check::subdomain);
     }
     let class = spec.at("ingressClassName");
-    if class.is_set() {
-        check::subdomain(&class, &mut errors);
-    }
+    class.if_set(check::subdomain);
     let note = root.down("metadata.annotations").key(CLASS_NOTE);
     if old.is_none() && note.is_set() && class.is_set() && note.text() != class.text() {
-        let at = FieldPath::new(format!("annotations.{CLASS_NOTE}"), note.value());
-        let detail = "must match `ingressClassName` when both are specified";
-        errors.invalid(&at, detail);
+        let at = root
+            .named("annotations", None)
+            .named(CLASS_NOTE, Some(note.value()));
+        at.invalid("must match `ingressClassName` when both are specified");
     }
-    errors
 }
 
-fn check_path(path: &FieldPath<'_>, errors: &mut Errors) {
+fn check_path(path: &FieldPath<'_>) {
     let (kind, at) = (path.at("pathType"), path.at("path"));
     if !kind.is_set() {
-        errors.required(&kind, "pathType must be specified");
+        kind.required("pathType must be specified");
         return;
     }
     let text = at.text();
@@ -148,92 +122,75 @@ fn check_path(path: &FieldPath<'_>, errors: &mut Errors) {
     match kind.text() {
         "Exact" | "Prefix" => {
             if !absolute {
-                errors.invalid_text(&at, "must be an absolute path");
+                at.invalid_text("must be an absolute path");
             }
             for part in ["//", "/./", "/../", "%2f", "%2F"] {
                 if text.contains(part) {
-                    errors.invalid(&at, &format!("must not contain '{part}'"));
+                    at.invalid(&format!("must not contain '{part}'"));
                 }
             }
             for end in ["/..", "/."] {
                 if text.ends_with(end) {
-                    errors.invalid(&at, &format!("cannot end with '{end}'"));
+                    at.invalid(&format!("cannot end with '{end}'"));
                 }
             }
         }
         "ImplementationSpecific" => {
             if !text.is_empty() && !absolute {
-                errors.invalid(&at, "must be an absolute path");
+                at.invalid("must be an absolute path");
             }
         }
-        _ => errors.not_supported(&kind, &["Exact", "ImplementationSpecific", "Prefix"]),
+        _ => kind.not_supported(&["Exact", "ImplementationSpecific", "Prefix"]),
     }
-    check_backend(&path.at("backend"), errors);
+    check_backend(&path.at("backend"));
 }
 
-fn check_backend(backend: &FieldPath<'_>, errors: &mut Errors) {
+fn check_backend(backend: &FieldPath<'_>) {
     let (resource, service) = (backend.at("resource"), backend.at("service"));
-    let empty = json!("");
     match (resource.is_set(), service.is_set()) {
-        (true, true) => {
-            let detail = "cannot set both resource and service backends";
-            errors.invalid_as(backend, &empty, detail);
-        }
-        (true, false) => reference::check_local(&resource, errors),
+        (true, true) => backend.invalid_as("", "cannot set both resource and service backends"),
+        (true, false) => reference::check_local(&resource),
         (false, true) => {
-            let name = service.at("name");
-            check::required(&name, check::label, errors);
+            check::required(&service.at("name"), check::label);
             let (name, number) = (service.down("port.name"), service.down("port.number"));
             match (!name.is_empty(), number.int() != 0) {
                 (true, true) => {
-                    let detail = "cannot set both port name & port number";
-                    errors.invalid_as(backend, &empty, detail);
+                    backend.invalid_as("", "cannot set both port name & port number");
                 }
-                (true, false) => check::add_messages(&name, check::port_name(name.text()), errors),
-                (false, true) => check::port(&number, errors),
-                (false, false) => errors.required(backend, "port name or number is required"),
+                (true, false) => check::port_name(&name),
+                (false, true) => check::port(&number),
+                (false, false) => backend.required("port name or number is required"),
             }
         }
-        (false, false) => {
-            let detail = "resource or service backend is required";
-            errors.invalid_as(backend, &empty, detail);
-        }
+        (false, false) => backend.invalid_as("", "resource or service backend is required"),
     }
 }
 
-fn class(object: &Value, old: Option<&Value>) -> Errors {
-    let mut errors = Errors::default();
-    let spec = FieldPath::root(object).at("spec");
+fn class(object: &FieldPath<'_>, old: Option<&Value>) {
+    let spec = object.at("spec");
     let controller = spec.at("controller");
     if let Some(old) = old {
-        check::immutable(&controller, &old["spec"]["controller"], &mut errors);
+        check::immutable(&controller, &old["spec"]["controller"]);
     }
-    if controller.is_empty() {
-        errors.required(&controller, "");
-    } else {
-        if controller.len() > 250 {
-            errors.too_long(&controller, 250);
-        }
-        reference::check_domain_path(&controller, &mut errors);
-    }
-    let parameters = spec.at("parameters");
-    if !parameters.is_set() {
-        return errors;
-    }
-    reference::check_local(&parameters, &mut errors);
+    check::required(&controller, |controller| {
+        controller.at_most_bytes(250);
+        reference::check_domain_path(controller);
+    });
+    spec.at("parameters").if_set(check_parameters);
+}
+
+fn check_parameters(parameters: &FieldPath<'_>) {
+    reference::check_local(parameters);
     let (scope, namespace) = (parameters.at("scope"), parameters.at("namespace"));
     match scope.text() {
         "Namespace" if !namespace.is_set() => {
-            let detail = "`parameters.scope` is set to 'Namespace'";
-            errors.required(&namespace, detail);
+            namespace.required("`parameters.scope` is set to 'Namespace'");
         }
-        "Namespace" => check::label(&namespace, &mut errors),
+        "Namespace" => check::label(&namespace),
         "Cluster" if namespace.is_set() => {
-            let detail = "`parameters.scope` is set to 'Cluster'";
-            errors.forbidden(&namespace, detail);
+            namespace.forbidden("`parameters.scope` is set to 'Cluster'");
         }
         "Cluster" => {}
-        _ => errors.not_supported(&scope, &["Cluster", "Namespace"]),
+        _ => scope.not_supported(&["Cluster", "Namespace"]),
     }
-    errors
 }

@@ -3,13 +3,14 @@
 mod addresses;
 mod warnings;
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
-use steersman_apimachinery::names;
 
 use crate::Strategy;
 use crate::fields::address;
 use crate::fields::check;
-use crate::fields::field_path::{Errors, FieldPath};
+use crate::fields::field_path::FieldPath;
 use crate::fields::fill::{drop, given, lacks, list, part, set, set_text};
 use addresses::{balancer_class, check_addresses, update};
 
@@ -20,8 +21,8 @@ pub(crate) const SERVICE: Strategy = Strategy {
     prepare,
     validate,
     validate_status,
-    warnings: |new, _| warnings::of(new),
-    status_warnings: warnings::of_status,
+    warn: |new, _| warnings::of(new),
+    warn_of_status: warnings::of_status,
     ..Strategy::PLAIN
 };
 
@@ -36,6 +37,10 @@ const DAY: i64 = 86_400;
 
 fn is(spec: &Value, kind: &str) -> bool {
     spec["type"] == kind
+}
+
+fn is_balancer(spec: &Value) -> bool {
+    is(spec, "LoadBalancer")
 }
 
 /// Returns whether the Service may use node ports.
@@ -143,10 +148,8 @@ fn prepare(object: &mut Value, old: Option<&Value>) {
             "healthCheckNodePort",
             needs_health_port as fn(&Value) -> bool,
         ),
-        ("allocateLoadBalancerNodePorts", |spec| {
-            is(spec, "LoadBalancer")
-        }),
-        ("loadBalancerClass", |spec| is(spec, "LoadBalancer")),
+        ("allocateLoadBalancerNodePorts", is_balancer),
+        ("loadBalancerClass", is_balancer),
         ("externalTrafficPolicy", is_outside),
     ] {
         if needed(old) && !needed(spec) && same(spec, field) {
@@ -155,268 +158,205 @@ fn prepare(object: &mut Value, old: Option<&Value>) {
     }
 }
 
-fn validate(object: &Value, old: Option<&Value>) -> Errors {
-    let mut errors = Errors::default();
-    let root = FieldPath::root(object);
+fn validate(root: &FieldPath<'_>, old: Option<&Value>) {
     let spec = root.at("spec");
     if let Some(old) = old {
-        update(&spec, &old["spec"], &mut errors);
+        update(&spec, &old["spec"]);
     }
-    topology(&root, &mut errors);
+    topology(root);
     let value = spec.value();
     let headless = is_headless(value);
     let ports = spec.at("ports");
     if ports.is_empty() && !headless && !is(value, "ExternalName") {
-        errors.required(&ports, "");
+        ports.required("");
     }
-    by_type(&spec, &mut errors);
-    let mut names = Vec::new();
+    by_type(&spec);
+    let mut names = HashSet::new();
     for port in ports.items() {
-        check_port(&port, ports.len() > 1, &mut names, &mut errors);
+        check_port(&port, ports.len() > 1, &mut names);
     }
-    check::labels(&spec.at("selector"), &mut errors);
-    affinity(&spec, &mut errors);
-    check_addresses(&spec, &mut errors);
-    for ip in spec.at("externalIPs").items() {
-        let before = errors.len();
-        address::check(&ip, &mut errors);
-        if errors.len() == before {
-            address::not_special(&ip, &mut errors);
+    check::labels(&spec.at("selector"));
+    affinity(&spec);
+    check_addresses(&spec);
+    spec.at("externalIPs").each(|ip| {
+        let before = ip.error_count();
+        address::check(ip);
+        if ip.error_count() == before {
+            address::not_special(ip);
         }
-    }
+    });
     let types = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
-    check::required_one_of(&spec.at("type"), &types, &mut errors);
-    ports_together(&spec, &mut errors);
-    source_ranges(&root, &mut errors);
+    check::required_one_of(&spec.at("type"), &types);
+    ports_together(&spec);
+    source_ranges(root);
     let allocate = spec.at("allocateLoadBalancerNodePorts");
     if allocate.is_set() && !is(value, "LoadBalancer") {
-        errors.forbidden(&allocate, ONLY_BALANCER);
+        allocate.forbidden(ONLY_BALANCER);
     }
-    balancer_class(&spec, None, &mut errors);
-    traffic(&spec, &mut errors);
-    errors
+    balancer_class(&spec, None);
+    traffic(&spec);
 }
 
-fn topology(root: &FieldPath<'_>, errors: &mut Errors) {
+fn topology(root: &FieldPath<'_>) {
     let notes = root.down("metadata.annotations");
     let (mode, hints) = (notes.key(MODE), notes.key(HINTS));
     if mode.is_set() && hints.is_set() && mode.text() != hints.text() {
         let detail = format!("must match annotations[{HINTS}] when both are specified");
-        errors.invalid(&mode, &detail);
+        mode.invalid(&detail);
     }
 }
 
-fn by_type(spec: &FieldPath<'_>, errors: &mut Errors) {
+fn by_type(spec: &FieldPath<'_>) {
     let kind = spec.at("type").text();
-    let headless = is_headless(spec.value());
     match kind {
-        "LoadBalancer" | "NodePort" if headless => {
+        "LoadBalancer" | "NodePort" if is_headless(spec.value()) => {
             if let Some(first) = spec.at("clusterIPs").items().next() {
-                let detail = format!("may not be set to 'None' for {kind} services");
-                errors.invalid(&first, &detail);
+                first.invalid(&format!("may not be set to 'None' for {kind} services"));
             }
         }
         "ExternalName" => {
-            for field in ["clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
-                let at = spec.at(field);
-                if !at.is_empty() {
-                    errors.forbidden(&at, "may not be set for ExternalName services");
-                }
+            for at in spec.parts(["clusterIPs", "ipFamilies", "ipFamilyPolicy"]) {
+                at.deny_filled("may not be set for ExternalName services");
             }
             let at = spec.at("externalName");
             let name = at.text().strip_suffix('.').unwrap_or(at.text());
-            if name.is_empty() {
-                errors.required(&at, "");
-            } else {
-                let wrong = names::check_name(names::NameRule::Subdomain, name);
-                for detail in wrong {
-                    errors.invalid_as(&at, &json!(name), &detail);
-                }
-            }
+            check::required(&at.with(&json!(name)), check::subdomain);
         }
         _ => {}
     }
 }
 
-fn check_port<'a>(
-    port: &FieldPath<'a>,
-    named: bool,
-    names: &mut Vec<&'a str>,
-    errors: &mut Errors,
-) {
+fn check_port<'a>(port: &FieldPath<'a>, named: bool, names: &mut HashSet<&'a str>) {
     let name = port.at("name");
-    if name.is_empty() {
-        if named {
-            errors.required(&name, "");
-        }
-    } else {
-        check::label(&name, errors);
-        if names.contains(&name.text()) {
-            errors.duplicate(&name);
-        } else {
-            names.push(name.text());
-        }
+    if !name.is_empty() {
+        check::label(&name);
+        name.unique(names);
+    } else if named {
+        name.required("");
     }
-    check::port(&port.at("port"), errors);
-    check::required_one_of(&port.at("protocol"), &["SCTP", "TCP", "UDP"], errors);
-    check::port_or_name(&port.at("targetPort"), errors);
-    if port.at("appProtocol").is_set() {
-        check::qualified(&port.at("appProtocol"), errors);
-    }
+    check::port(&port.at("port"));
+    check::required_one_of(&port.at("protocol"), &["SCTP", "TCP", "UDP"]);
+    check::port_or_name(&port.at("targetPort"));
+    port.at("appProtocol").if_set(check::qualified);
 }
 
-fn affinity(spec: &FieldPath<'_>, errors: &mut Errors) {
+fn affinity(spec: &FieldPath<'_>) {
     let affinity = spec.at("sessionAffinity");
-    check::required_one_of(&affinity, &["ClientIP", "None"], errors);
+    check::required_one_of(&affinity, &["ClientIP", "None"]);
     let config = spec.at("sessionAffinityConfig");
     match affinity.text() {
         "ClientIP" => {
             let client = config.at("clientIP");
             let timeout = client.at("timeoutSeconds");
-            if !config.is_set() {
-                let detail = "when session affinity type is ClientIP";
-                errors.required(&config, detail);
-            } else if !client.is_set() {
-                let detail = "when session affinity type is ClientIP";
-                errors.required(&client, detail);
-            } else if !timeout.is_set() {
-                let detail = "when session affinity type is ClientIP";
-                errors.required(&timeout, detail);
+            if let Some(absent) = [&config, &client, &timeout].iter().find(|at| !at.is_set()) {
+                absent.required("when session affinity type is ClientIP");
             } else if !(1..=DAY).contains(&timeout.int()) {
-                let detail = format!("must be greater than 0 and less than {DAY}");
-                errors.invalid(&timeout, &detail);
+                timeout.invalid(&format!("must be greater than 0 and less than {DAY}"));
             }
         }
         "None" if config.is_set() => {
-            let detail = "must not be set when session affinity is None";
-            errors.forbidden(&config, detail);
+            config.forbidden("must not be set when session affinity is None");
         }
         _ => {}
     }
 }
 
-fn ports_together(spec: &FieldPath<'_>, errors: &mut Errors) {
+fn ports_together(spec: &FieldPath<'_>) {
     let ports = spec.at("ports");
     if is(spec.value(), "ClusterIP") {
         for port in ports.items().map(|port| port.at("nodePort")) {
             if port.int() != 0 {
-                errors.forbidden(&port, "may not be used when `type` is 'ClusterIP'");
+                port.forbidden("may not be used when `type` is 'ClusterIP'");
             }
         }
     }
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for port in ports.items() {
         let at = port.at("nodePort");
         let key = (port.at("protocol").text(), at.int());
-        if at.int() == 0 {
-            continue;
+        if at.int() != 0 && !seen.insert(key) {
+            at.duplicate();
         }
-        if seen.contains(&key) {
-            errors.duplicate(&at);
-        }
-        seen.push(key);
     }
     seen.clear();
     for port in ports.items() {
-        let key = (port.at("protocol").text(), port.at("port").int());
-        if seen.contains(&key) {
-            let (protocol, number) = key;
-            let value = format!(
-                "{{\"Name\":\"\",\"Protocol\":{},\"AppProtocol\":null,\"Port\":{number},\"TargetPort\":0,\"NodePort\":0}}",
-                json!(protocol)
-            );
-            errors.push(steersman_apimachinery::status::FieldError::duplicate(
-                port.path(),
-                &value,
+        let (protocol, number) = (port.at("protocol").text(), port.at("port").int());
+        if !seen.insert((protocol, number)) {
+            let protocol = json!(protocol);
+            port.duplicate_written(&format!(
+                "{{\"Name\":\"\",\"Protocol\":{protocol},\"AppProtocol\":null,\"Port\":{number},\"TargetPort\":0,\"NodePort\":0}}"
             ));
         }
-        seen.push(key);
     }
 }
 
-fn source_ranges(root: &FieldPath<'_>, errors: &mut Errors) {
+fn source_ranges(root: &FieldPath<'_>) {
     let spec = root.at("spec");
     let balancer = is(spec.value(), "LoadBalancer");
     let ranges = spec.at("loadBalancerSourceRanges");
     if !ranges.is_empty() {
         // As upstream, the path has the name of the Go field.
-        let at = FieldPath::new("spec.LoadBalancerSourceRanges", ranges.value());
+        let at = spec.named("LoadBalancerSourceRanges", Some(ranges.value()));
         if !balancer {
-            errors.forbidden(&at, ONLY_BALANCER);
+            at.forbidden(ONLY_BALANCER);
         }
-        for range in at.items() {
-            address::check_network_text(&range, range.text().trim(), &[], errors);
-        }
+        at.each(|range| address::check_network_text(range, range.text().trim(), &[]));
         return;
     }
     let note = root.down("metadata.annotations").key(RANGES);
-    if !note.is_set() {
-        return;
-    }
     if !balancer {
-        errors.forbidden(&note, ONLY_BALANCER);
+        note.deny(ONLY_BALANCER);
     }
     let text = note.text().trim();
     for range in text.split(',').filter(|_| !text.is_empty()) {
-        address::check_network_text(&note, range.trim(), &[], errors);
+        address::check_network_text(&note, range.trim(), &[]);
     }
 }
 
-fn traffic(spec: &FieldPath<'_>, errors: &mut Errors) {
+fn traffic(spec: &FieldPath<'_>) {
     let value = spec.value();
     let outside = spec.at("externalTrafficPolicy");
     if is_outside(value) {
-        check::required_one_of(&outside, &["Cluster", "Local"], errors);
+        check::required_one_of(&outside, &["Cluster", "Local"]);
     } else if !outside.is_empty() {
-        let detail = "may only be set for externally-accessible services";
-        errors.invalid(&outside, detail);
+        outside.invalid("may only be set for externally-accessible services");
     }
     let health = spec.at("healthCheckNodePort");
-    if needs_health_port(value) {
-        // An absent port is allocated later.
-        if health.int() != 0 {
-            check::port(&health, errors);
-        }
+    // An absent port is allocated later.
+    if health.int() != 0 && needs_health_port(value) {
+        check::port(&health);
     } else if health.int() != 0 {
         let detail =
             "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'";
-        errors.invalid(&health, detail);
+        health.invalid(detail);
     }
     let inside = spec.at("internalTrafficPolicy");
     if inside.is_set() {
-        check::one_of(&inside, &["Cluster", "Local"], errors);
+        check::one_of(&inside, &["Cluster", "Local"]);
     } else if needs_address(value) {
-        errors.required(&inside, "");
+        inside.required("");
     }
-    let distribution = spec.at("trafficDistribution");
-    if distribution.is_set() {
-        let known = ["PreferClose", "PreferSameNode", "PreferSameZone"];
-        check::one_of(&distribution, &known, errors);
-    }
+    let known = ["PreferClose", "PreferSameNode", "PreferSameZone"];
+    check::optional(&spec.at("trafficDistribution"), &known);
 }
 
-fn validate_status(object: &Value, _old: &Value) -> Errors {
-    let mut errors = Errors::default();
-    let root = FieldPath::root(object);
+fn validate_status(root: &FieldPath<'_>, _old: &Value) {
     let list = root.down("status.loadBalancer.ingress");
-    if !list.is_empty() && !is(&object["spec"], "LoadBalancer") {
-        let detail = "may only be used when `spec.type` is \"LoadBalancer\"";
-        errors.forbidden(&list, detail);
-        return errors;
+    if !list.is_empty() && !is(&root.value()["spec"], "LoadBalancer") {
+        list.forbidden("may only be used when `spec.type` is \"LoadBalancer\"");
+        return;
     }
     for ingress in list.items() {
-        let (ip, mode) = (ingress.at("ip"), ingress.at("ipMode"));
-        if !ip.is_empty() {
-            address::check(&ip, &mut errors);
-            if mode.is_set() {
-                check::one_of(&mode, &["Proxy", "VIP"], &mut errors);
-            } else {
-                errors.required(&mode, "must be specified when `ip` is set");
+        let [ip, mode] = ingress.parts(["ip", "ipMode"]);
+        if ip.is_empty() {
+            mode.deny("may not be specified when `ip` is not set");
+        } else {
+            address::check(&ip);
+            check::optional(&mode, &["Proxy", "VIP"]);
+            if !mode.is_set() {
+                mode.required("must be specified when `ip` is set");
             }
-        } else if mode.is_set() {
-            errors.forbidden(&mode, "may not be specified when `ip` is not set");
         }
-        super::ingress::check_host_name(&ingress.at("hostname"), &mut errors);
+        super::ingress::check_host_name(&ingress.at("hostname"));
     }
-    errors
 }

@@ -2,10 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use serde_json::Value;
-
 use crate::fields::check;
-use crate::fields::field_path::{Errors, FieldPath};
+use crate::fields::field_path::FieldPath;
 
 use super::{env, handlers, resources, security};
 
@@ -27,7 +25,7 @@ type Volumes<'a> = HashMap<&'a str, FieldPath<'a>>;
 
 /// Fields that an ephemeral container may not have, in the order of their declaration. Empty values
 /// count as absent.
-const NOT_EPHEMERAL: &[&str] = &[
+const NOT_EPHEMERAL: [&str; 9] = [
     "ports",
     "resources",
     "resizePolicy",
@@ -40,24 +38,21 @@ const NOT_EPHEMERAL: &[&str] = &[
 ];
 
 /// Checks the containers of a Pod (upstream: `validateContainers`).
-pub(super) fn check(containers: &FieldPath<'_>, context: &PodContext<'_>, errors: &mut Errors) {
+pub(super) fn check(containers: &FieldPath<'_>, context: &PodContext<'_>) {
     if containers.is_empty() {
-        errors.required(containers, "");
+        containers.required("");
         return;
     }
     let mut names = HashSet::new();
     for container in containers.items() {
-        check_common(&container, context, errors);
-        let name = container.at("name");
-        if !names.insert(name.text()) {
-            errors.duplicate(&name);
-        }
-        handlers::check(&container, context.grace, errors);
-        check_restarts(&container, errors);
+        check_common(&container, context);
+        container.at("name").unique(&mut names);
+        handlers::check(&container, context.grace);
+        check_restarts(&container);
     }
     let mut ports = HashSet::new();
     for container in containers.items() {
-        check_host_ports(&container, &mut ports, errors);
+        check_host_ports(&container, &mut ports);
     }
 }
 
@@ -66,35 +61,31 @@ pub(super) fn check_init(
     containers: &FieldPath<'_>,
     others: &FieldPath<'_>,
     context: &PodContext<'_>,
-    errors: &mut Errors,
 ) {
     let mut names: HashSet<&str> = others.items().map(|one| one.at("name").text()).collect();
     for container in containers.items() {
-        check_common(&container, context, errors);
-        check_restarts(&container, errors);
+        check_common(&container, context);
+        check_restarts(&container);
         let name = container.at("name");
         if names.contains(name.text()) {
-            errors.duplicate(&name);
+            name.duplicate();
         } else if !name.is_empty() {
             names.insert(name.text());
         }
         // Init containers run one after another, so two of them may use the same host port.
-        check_host_ports(&container, &mut HashSet::new(), errors);
+        check_host_ports(&container, &mut HashSet::new());
         if container.at("restartPolicy").text() == "Always" {
-            handlers::check(&container, context.grace, errors);
+            handlers::check(&container, context.grace);
             continue;
         }
-        for field in [
+        let fields = [
             "lifecycle",
             "livenessProbe",
             "readinessProbe",
             "startupProbe",
-        ] {
-            let field = container.at(field);
-            if field.is_set() {
-                let detail = "may not be set for init containers without restartPolicy=Always";
-                errors.forbidden(&field, detail);
-            }
+        ];
+        for field in container.parts(fields) {
+            field.deny("may not be set for init containers without restartPolicy=Always");
         }
     }
 }
@@ -104,7 +95,6 @@ pub(super) fn check_ephemeral(
     containers: &FieldPath<'_>,
     others: &[FieldPath<'_>],
     context: &PodContext<'_>,
-    errors: &mut Errors,
 ) {
     let targets: HashSet<&str> = others
         .iter()
@@ -113,29 +103,20 @@ pub(super) fn check_ephemeral(
         .collect();
     let mut names = targets.clone();
     for container in containers.items() {
-        check_common(&container, context, errors);
-        check_image(&container, errors);
-        let name = container.at("name");
-        if !names.insert(name.text()) {
-            errors.duplicate(&name);
-        }
+        check_common(&container, context);
+        check_image(&container);
+        container.at("name").unique(&mut names);
         let target = container.at("targetContainerName");
         if !target.is_empty() && !targets.contains(target.text()) {
-            errors.not_found(&target);
+            target.not_found();
         }
         let detail = "cannot be set for an Ephemeral Container";
-        for field in NOT_EPHEMERAL {
-            let field = container.at(field);
-            if !field.is_empty() {
-                errors.forbidden(&field, detail);
-            }
+        for field in container.parts(NOT_EPHEMERAL) {
+            field.deny_filled(detail);
         }
         for mount in container.at("volumeMounts").items() {
-            for field in ["subPath", "subPathExpr"] {
-                let field = mount.at(field);
-                if !field.is_empty() {
-                    errors.forbidden(&field, detail);
-                }
+            for field in mount.parts(["subPath", "subPathExpr"]) {
+                field.deny_filled(detail);
             }
         }
     }
@@ -143,96 +124,79 @@ pub(super) fn check_ephemeral(
 
 /// Checks the image of a Pod's container, which has no blanks around it. The image of a template
 /// may have them.
-pub(super) fn check_image(container: &FieldPath<'_>, errors: &mut Errors) {
+pub(super) fn check_image(container: &FieldPath<'_>) {
     let image = container.at("image");
     if image.text().trim().len() != image.len() {
-        errors.invalid(&image, "must not have leading or trailing whitespace");
+        image.invalid("must not have leading or trailing whitespace");
     }
 }
 
 /// Checks the fields that all containers share (upstream: `validateContainerCommon`).
-fn check_common(container: &FieldPath<'_>, context: &PodContext<'_>, errors: &mut Errors) {
-    let name = container.at("name");
-    check::required(&name, check::label, errors);
-    if container.at("image").is_empty() {
-        errors.required(&container.at("image"), "");
-    }
+fn check_common(container: &FieldPath<'_>, context: &PodContext<'_>) {
+    check::required(&container.at("name"), check::label);
+    container.at("image").need("");
     let policy = container.at("terminationMessagePolicy");
-    check::required_one_of(&policy, &["File", "FallbackToLogsOnError"], errors);
-    check_ports(&container.at("ports"), errors);
-    env::check(&container.at("env"), errors);
-    env::check_from(&container.at("envFrom"), errors);
-    check_mounts(container, &context.volumes, errors);
-    check_devices(container, &context.volumes, errors);
+    check::required_one_of(&policy, &["File", "FallbackToLogsOnError"]);
+    check_ports(&container.at("ports"));
+    env::check(&container.at("env"));
+    env::check_from(&container.at("envFrom"));
+    check_mounts(container, &context.volumes);
+    check_devices(container, &context.volumes);
     let policy = container.at("imagePullPolicy");
-    check::required_one_of(&policy, &["Always", "IfNotPresent", "Never"], errors);
-    resources::check(&container.at("resources"), &context.claims, errors);
-    check_resizing(&container.at("resizePolicy"), context.restarts, errors);
-    security::check_container(&container.at("securityContext"), context.host_users, errors);
+    check::required_one_of(&policy, &["Always", "IfNotPresent", "Never"]);
+    resources::check(&container.at("resources"), &context.claims);
+    check_resizing(&container.at("resizePolicy"), context.restarts);
+    security::check_container(&container.at("securityContext"), context.host_users);
 }
 
-fn check_restarts(container: &FieldPath<'_>, errors: &mut Errors) {
+fn check_restarts(container: &FieldPath<'_>) {
     let policy = container.at("restartPolicy");
-    if policy.is_set() {
-        check::one_of(&policy, &["Always", "Never", "OnFailure"], errors);
-    }
+    check::optional(&policy, &["Always", "Never", "OnFailure"]);
     let rules = container.at("restartPolicyRules");
     if rules.is_empty() {
         return;
     }
     if !policy.is_set() {
-        let detail = "must specify restartPolicy when restart rules are used";
-        errors.required(&policy, detail);
+        policy.required("must specify restartPolicy when restart rules are used");
     }
-    if rules.len() > 20 {
-        errors.too_many(&rules, 20);
-    }
+    rules.has_too_many(20);
     for rule in rules.items() {
-        check::required_one_of(
-            &rule.at("action"),
-            &["Restart", "RestartAllContainers"],
-            errors,
-        );
+        check::required_one_of(&rule.at("action"), &["Restart", "RestartAllContainers"]);
         let codes = rule.at("exitCodes");
         if !codes.is_set() {
-            errors.required(&codes, "must be specified");
+            codes.required("must be specified");
             continue;
         }
-        check::required_one_of(&codes.at("operator"), &["In", "NotIn"], errors);
-        if codes.at("values").is_empty() {
-            errors.required(&codes.at("values"), "must specify at least one exit code");
-        }
+        let [operator, values] = codes.parts(["operator", "values"]);
+        check::required_one_of(&operator, &["In", "NotIn"]);
+        values.need("must specify at least one exit code");
     }
 }
 
-fn check_ports(ports: &FieldPath<'_>, errors: &mut Errors) {
-    let mut names = Vec::new();
+fn check_ports(ports: &FieldPath<'_>) {
+    let mut names = HashSet::new();
     for one in ports.items() {
-        let name = one.at("name");
+        let [name, port] = one.parts(["name", "containerPort"]);
         if !name.is_empty() {
-            let wrong = check::port_name(name.text());
-            if !wrong.is_empty() {
-                check::add_messages(&name, wrong, errors);
-            } else if names.contains(&name.text()) {
-                errors.duplicate(&name);
-            } else {
-                names.push(name.text());
+            let before = name.error_count();
+            check::port_name(&name);
+            if name.error_count() == before {
+                name.unique(&mut names);
             }
         }
-        let port = one.at("containerPort");
         if port.int() == 0 {
-            errors.required(&port, "");
+            port.required("");
         } else {
-            check::port(&port, errors);
+            check::port(&port);
         }
         if one.at("hostPort").int() != 0 {
-            check::port(&one.at("hostPort"), errors);
+            check::port(&one.at("hostPort"));
         }
-        check::required_one_of(&one.at("protocol"), &["SCTP", "TCP", "UDP"], errors);
+        check::required_one_of(&one.at("protocol"), &["SCTP", "TCP", "UDP"]);
     }
 }
 
-fn check_host_ports(container: &FieldPath<'_>, seen: &mut HashSet<String>, errors: &mut Errors) {
+fn check_host_ports(container: &FieldPath<'_>, seen: &mut HashSet<String>) {
     for one in container.at("ports").items() {
         let port = one.at("hostPort");
         if port.int() == 0 {
@@ -241,176 +205,139 @@ fn check_host_ports(container: &FieldPath<'_>, seen: &mut HashSet<String>, error
         let (protocol, ip) = (one.at("protocol").text(), one.at("hostIP").text());
         let shown = format!("{protocol}/{ip}/{}", port.int());
         if !seen.insert(shown.clone()) {
-            errors.duplicate_as(&port, &Value::from(shown));
+            port.duplicate_as(shown);
         }
     }
 }
 
-fn check_mounts(container: &FieldPath<'_>, volumes: &Volumes<'_>, errors: &mut Errors) {
+fn check_mounts(container: &FieldPath<'_>, volumes: &Volumes<'_>) {
     let mounts = container.at("volumeMounts");
-    let devices = (
-        "volumeDevices",
-        container.at("volumeDevices").items().collect(),
-    );
+    let devices = container.at("volumeDevices");
     let mut paths = Vec::new();
     for mount in mounts.items() {
-        let (name, path) = (mount.at("name"), mount.at("mountPath"));
-        if name.is_empty() {
-            errors.required(&name, "");
-        }
+        let [name, path] = mount.parts(["name", "mountPath"]);
+        name.need("");
         if !volumes.contains_key(name.text()) {
-            errors.not_found_as(&name, &Value::from(name.text()), "");
+            name.not_found_as(name.text(), "");
         }
-        if path.is_empty() {
-            errors.required(&path, "");
-        }
+        path.need("");
         if paths.contains(&path.text()) {
-            errors.invalid_text(&path, "must be unique");
+            path.invalid_text("must be unique");
         }
         paths.push(path.text());
-        check_not_in((&name, &path), &devices, "devicePath", errors);
-        let (sub, expression) = (mount.at("subPath"), mount.at("subPathExpr"));
+        check_not_in(&name, &path, &devices, ("volumeDevices", "devicePath"));
+        let [sub, expression] = mount.parts(["subPath", "subPathExpr"]);
         // As upstream, the following errors name the list, not the mount.
         let whole = |field: &'static str| mounts.named(field, Some(mount.at(field).value()));
         if !sub.is_empty() {
-            check::descending_path(&whole("subPath"), sub.text(), errors);
+            check::descending_path(&whole("subPath"), sub.text());
         }
         if !expression.is_empty() {
             if !sub.is_empty() {
-                errors.invalid(
-                    &expression,
-                    "subPathExpr and subPath are mutually exclusive",
-                );
+                expression.invalid("subPathExpr and subPath are mutually exclusive");
             }
-            check::descending_path(&whole("subPathExpr"), expression.text(), errors);
+            check::descending_path(&whole("subPathExpr"), expression.text());
         }
-        check_propagation(container, &mount, &mounts, errors);
+        check_propagation(container, &mount, &mounts);
     }
 }
 
 /// Checks that a volume's name and path do not stand in the container's other list: volumes are
 /// mounted or used as devices, not both.
 fn check_not_in(
-    (name, path): (&FieldPath<'_>, &FieldPath<'_>),
-    (list, others): &(&str, Vec<FieldPath<'_>>),
-    path_field: &'static str,
-    errors: &mut Errors,
+    name: &FieldPath<'_>,
+    path: &FieldPath<'_>,
+    others: &FieldPath<'_>,
+    (list, path_field): (&str, &str),
 ) {
-    let has =
-        |field: &'static str, text: &str| others.iter().any(|one| one.at(field).text() == text);
+    let has = |field: &str, text: &str| others.items().any(|one| one.at(field).text() == text);
     if has("name", name.text()) {
-        errors.invalid_text(name, &format!("must not already exist in {list}"));
+        name.invalid_text(&format!("must not already exist in {list}"));
     }
     if has(path_field, path.text()) {
-        let detail = format!("must not already exist as a path in {list}");
-        errors.invalid_text(path, &detail);
+        path.invalid_text(&format!("must not already exist as a path in {list}"));
     }
 }
 
-fn check_propagation(
-    container: &FieldPath<'_>,
-    mount: &FieldPath<'_>,
-    mounts: &FieldPath<'_>,
-    errors: &mut Errors,
-) {
-    let propagation = mounts.named(
-        "mountPropagation",
-        Some(mount.at("mountPropagation").value()),
-    );
+fn check_propagation(container: &FieldPath<'_>, mount: &FieldPath<'_>, mounts: &FieldPath<'_>) {
+    let whole = |field: &'static str| mounts.named(field, Some(mount.at(field).value()));
+    let propagation = whole("mountPropagation");
     if propagation.is_set() {
         let known = &["Bidirectional", "HostToContainer", "None"];
-        check::one_of(&propagation, known, errors);
+        check::one_of(&propagation, known);
         let privileged = container.down("securityContext.privileged").flag();
         if propagation.text() == "Bidirectional" && !privileged {
             let detail =
                 "Bidirectional mount propagation is available only to privileged containers";
-            errors.forbidden(&propagation, detail);
+            propagation.forbidden(detail);
         }
     }
-    let read_only = mounts.named(
-        "recursiveReadOnly",
-        Some(mount.at("recursiveReadOnly").value()),
-    );
+    let read_only = whole("recursiveReadOnly");
     match read_only.text() {
         "Enabled" | "IfPossible" => {
             if !mount.at("readOnly").flag() {
-                errors.forbidden(&read_only, "may only be specified when readOnly is true");
+                read_only.forbidden("may only be specified when readOnly is true");
             }
             if propagation.is_set() && propagation.text() != "None" {
                 let detail = "may only be specified when mountPropagation is None or not specified";
-                errors.forbidden(&read_only, detail);
+                read_only.forbidden(detail);
             }
         }
-        "Disabled" => {}
-        _ if read_only.is_set() => {
-            errors.not_supported(&read_only, &["Disabled", "Enabled", "IfPossible"]);
-        }
-        _ => {}
+        _ => check::optional(&read_only, &["Disabled", "Enabled", "IfPossible"]),
     }
 }
 
-fn check_devices(container: &FieldPath<'_>, volumes: &Volumes<'_>, errors: &mut Errors) {
+fn check_devices(container: &FieldPath<'_>, volumes: &Volumes<'_>) {
     let devices = container.at("volumeDevices");
-    let mounts = (
-        "volumeMounts",
-        container.at("volumeMounts").items().collect(),
-    );
+    let mounts = container.at("volumeMounts");
     let (mut names, mut paths) = (Vec::new(), Vec::new());
     for device in devices.items() {
         let (name, path) = (device.at("name"), device.at("devicePath"));
-        if name.is_empty() {
-            errors.required(&name, "");
-        }
+        name.need("");
         if names.contains(&name.text()) {
-            errors.invalid_text(&name, "must be unique");
+            name.invalid_text("must be unique");
         }
         match volumes.get(name.text()) {
-            None => errors.not_found_as(&name, &Value::from(name.text()), ""),
+            None => name.not_found_as(name.text(), ""),
             Some(found) => {
                 let claims = ["persistentVolumeClaim", "ephemeral"];
                 if !claims.iter().any(|kind| found.at(kind).is_set()) {
                     let detail = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode";
-                    errors.invalid_text(&name, detail);
+                    name.invalid_text(detail);
                 }
             }
         }
-        if path.is_empty() {
-            errors.required(&path, "");
-        }
+        path.need("");
         if paths.contains(&path.text()) {
-            errors.invalid_text(&path, "must be unique");
+            path.invalid_text("must be unique");
         }
         if path.text().split('/').any(|part| part == "..") {
-            errors.invalid_text(&path, "can not contain backsteps ('..')");
+            path.invalid_text("can not contain backsteps ('..')");
         } else {
             paths.push(path.text());
         }
-        check_not_in((&name, &path), &mounts, "mountPath", errors);
+        check_not_in(&name, &path, &mounts, ("volumeMounts", "mountPath"));
         if !name.is_empty() {
             names.push(name.text());
         }
     }
 }
 
-fn check_resizing(policies: &FieldPath<'_>, restarts: &str, errors: &mut Errors) {
+fn check_resizing(policies: &FieldPath<'_>, restarts: &str) {
     let mut seen = Vec::new();
     for policy in policies.items() {
         let (resource, restart) = (policy.at("resourceName"), policy.at("restartPolicy"));
         if seen.contains(&resource.text()) {
-            errors.duplicate_as(&policy, resource.value());
+            policy.duplicate_as(resource.value());
         }
         seen.push(resource.text());
-        for (field, known) in [
-            (&resource, ["cpu", "memory"]),
-            (&restart, ["NotRequired", "RestartContainer"]),
-        ] {
-            // As upstream, the error names the list.
-            let shown = FieldPath::new(policies.path(), field.value());
-            check::required_one_of(&shown, &known, errors);
-        }
+        // As upstream, the errors name the list.
+        check::required_one_of(&policies.with(resource.value()), &["cpu", "memory"]);
+        let known = ["NotRequired", "RestartContainer"];
+        check::required_one_of(&policies.with(restart.value()), &known);
         if restarts == "Never" && restart.text() != "NotRequired" {
             let detail = "must be 'NotRequired' when `restartPolicy` is 'Never'";
-            errors.invalid_as(policies, restart.value(), detail);
+            policies.invalid_as(restart.value(), detail);
         }
     }
 }

@@ -42,7 +42,7 @@ pub(super) fn admit(object: &mut Value) {
     set(pod, "priority", json!(priority));
     set(pod, "preemptionPolicy", json!(preemption));
     tolerate(pod);
-    let class = super::quality(pod);
+    let class = super::resources::quality(pod);
     if let Some(status) = part(object, "status") {
         set(status, "qosClass", json!(class));
     }

@@ -1,10 +1,9 @@
 //! Machine: checks the environment variables of containers and their sources.
 
-use serde_json::Value;
 use steersman_apimachinery::names;
 
 use crate::fields::check;
-use crate::fields::field_path::{Errors, FieldPath};
+use crate::fields::field_path::FieldPath;
 
 /// Fields of a Pod that an environment variable may refer to.
 const FIELDS_OF_VARIABLES: &[&str] = &[
@@ -42,120 +41,88 @@ const DIVISORS: &[&str] = &[
     "1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei",
 ];
 
+const MANY_SOURCES: &str = "may not have more than one field specified at a time";
+
 /// Checks the variables of a container (upstream: `ValidateEnv`).
-pub(super) fn check(variables: &FieldPath<'_>, errors: &mut Errors) {
+pub(super) fn check(variables: &FieldPath<'_>) {
     for variable in variables.items() {
-        let name = variable.at("name");
-        check::required(&name, check::variable_name, errors);
-        check_source(&variable, errors);
+        check::required(&variable.at("name"), check::variable_name);
+        check_source(&variable);
     }
 }
 
-fn check_source(variable: &FieldPath<'_>, errors: &mut Errors) {
+fn check_source(variable: &FieldPath<'_>) {
     let from = variable.at("valueFrom");
     if !from.is_set() {
         return;
     }
     let mut sources = 0;
-    let mut look = |name: &'static str| {
+    let mut look = |name: &'static str, check: fn(&FieldPath<'_>)| {
         let source = from.at(name);
         sources += u32::from(source.is_set());
-        Some(source).filter(FieldPath::is_set)
+        source.if_set(check);
     };
-    let field = look("fieldRef");
-    let resource = look("resourceFieldRef");
-    let config = look("configMapKeyRef");
-    let secret = look("secretKeyRef");
-    let file = look("fileKeyRef");
-    if let Some(field) = field {
-        check_field(&field, FIELDS_OF_VARIABLES, errors);
-    }
-    if let Some(resource) = resource {
-        check_resource(&resource, false, errors);
-    }
-    for selector in config.into_iter().chain(secret) {
-        check_key_of(&selector, errors);
-    }
-    if let Some(file) = file {
-        check_file(&file, errors);
-    }
-    let empty = Value::from("");
+    look("fieldRef", |field| check_field(field, FIELDS_OF_VARIABLES));
+    look("resourceFieldRef", |resource| {
+        check_resource(resource, false)
+    });
+    look("configMapKeyRef", check_key_of);
+    look("secretKeyRef", check_key_of);
+    look("fileKeyRef", check_file);
     if sources == 0 {
         let detail = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`";
-        errors.invalid_as(&from, &empty, detail);
+        from.invalid_as("", detail);
     } else if !variable.at("value").is_empty() {
-        let detail = "may not be specified when `value` is not empty";
-        errors.invalid_as(&from, &empty, detail);
+        from.invalid_as("", "may not be specified when `value` is not empty");
     } else if sources > 1 {
-        let detail = "may not have more than one field specified at a time";
-        errors.invalid_as(&from, &empty, detail);
+        from.invalid_as("", MANY_SOURCES);
     }
 }
 
-fn check_key_of(selector: &FieldPath<'_>, errors: &mut Errors) {
-    let (name, key) = (selector.at("name"), selector.at("key"));
-    check::subdomain(&name, errors);
-    if key.is_empty() {
-        errors.required(&key, "");
-    } else {
-        check::add_messages(&key, check::config_key(key.text()), errors);
-    }
+fn check_key_of(selector: &FieldPath<'_>) {
+    check::subdomain(&selector.at("name"));
+    check::required(&selector.at("key"), |key| {
+        check::config_key(key, key.text())
+    });
 }
 
-fn check_file(file: &FieldPath<'_>, errors: &mut Errors) {
-    let (key, volume, path) = (file.at("key"), file.at("volumeName"), file.at("path"));
-    check::required(&key, check::variable_name, errors);
-    check::required(&volume, check::label, errors);
-    if path.is_empty() {
-        errors.required(&path, "");
-    } else {
-        check::no_backsteps(&path, path.text(), errors);
-    }
+fn check_file(file: &FieldPath<'_>) {
+    check::required(&file.at("key"), check::variable_name);
+    check::required(&file.at("volumeName"), check::label);
+    check::required(&file.at("path"), |path| {
+        check::no_backsteps(path, path.text())
+    });
 }
 
 /// Checks a reference to a field of the Pod (upstream: `validateObjectFieldSelector`).
-pub(super) fn check_field(at: &FieldPath<'_>, fields: &[&str], errors: &mut Errors) {
-    for field in ["apiVersion", "fieldPath"] {
-        if at.at(field).is_empty() {
-            errors.required(&at.at(field), "");
-            return;
-        }
-    }
-    let (version, path) = (at.at("apiVersion").text(), at.at("fieldPath"));
-    if version != "v1" {
-        let detail = format!("error converting fieldPath: unsupported pod version: {version}");
-        errors.invalid(&path, &detail);
+pub(super) fn check_field(at: &FieldPath<'_>, fields: &[&str]) {
+    let [version, path] = at.parts(["apiVersion", "fieldPath"]);
+    if let Some(empty) = [&version, &path].into_iter().find(|field| field.is_empty()) {
+        empty.required("");
         return;
     }
-    let text = path.text();
+    let (version, text) = (version.text(), path.text());
+    let refuse = |why: &str| path.invalid(&format!("error converting fieldPath: {why}"));
+    if version != "v1" {
+        refuse(&format!("unsupported pod version: {version}"));
+        return;
+    }
     if let Some((base, key)) = subscript(text) {
         let key = match base {
             "metadata.annotations" => key.to_lowercase(),
             "metadata.labels" => key.to_owned(),
-            _ => {
-                let detail = format!(
-                    "error converting fieldPath: field label does not support subscript: {text}"
-                );
-                errors.invalid(&path, &detail);
-                return;
-            }
+            _ => return refuse(&format!("field label does not support subscript: {text}")),
         };
-        for detail in names::check_key(&key) {
-            errors.invalid_as(at, &Value::from(key.as_str()), &detail);
-        }
+        at.invalid_each(key.as_str(), names::check_key(&key));
         return;
     }
     let known = FIELDS_OF_VARIABLES.contains(&text)
         || FIELDS_OF_FILES.contains(&text)
-        || matches!(
-            text,
-            "spec.restartPolicy" | "spec.schedulerName" | "status.phase"
-        );
+        || ["spec.restartPolicy", "spec.schedulerName", "status.phase"].contains(&text);
     if !known {
-        let detail = format!("error converting fieldPath: field label not supported: {text}");
-        errors.invalid(&path, &detail);
+        refuse(&format!("field label not supported: {text}"));
     } else if !fields.contains(&text) {
-        errors.not_supported(&path, fields);
+        path.not_supported(fields);
     }
 }
 
@@ -168,76 +135,52 @@ fn subscript(path: &str) -> Option<(&str, &str)> {
 
 /// Checks a reference to a container's resources (upstream:
 /// `validateContainerResourceFieldSelector`).
-pub(super) fn check_resource(at: &FieldPath<'_>, in_volume: bool, errors: &mut Errors) {
+pub(super) fn check_resource(at: &FieldPath<'_>, in_volume: bool) {
     let resource = at.at("resource");
     let name = resource.text();
     let huge = ["limits.hugepages-", "requests.hugepages-"]
         .iter()
         .any(|prefix| name.starts_with(prefix));
     if in_volume && at.at("containerName").is_empty() {
-        errors.required(&at.at("containerName"), "");
+        at.at("containerName").required("");
     } else if name.is_empty() {
-        errors.required(&resource, "");
+        resource.required("");
     } else if !RESOURCES.contains(&name) && !huge {
-        errors.not_supported(&resource, RESOURCES);
+        resource.not_supported(RESOURCES);
     }
     let divisor = at.at("divisor");
     if divisor.is_empty() || divisor.text() == "0" {
         return;
     }
     let part = name.rsplit_once('.').map_or("", |(_, part)| part);
-    let (allowed, listed, noun): (&[&str], &str, &str) = match part {
-        "cpu" => (&["1m", "1"], "1m and 1", "cpu"),
-        "memory" | "ephemeral-storage" => {
-            let noun = if part == "memory" {
-                part
-            } else {
-                "local ephemeral storage"
-            };
-            (
-                DIVISORS,
-                "1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi, 1Ei",
-                noun,
-            )
-        }
-        _ if huge => {
-            let listed = "1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi, 1Ei";
-            (DIVISORS, listed, "hugepages")
-        }
+    let (allowed, listed, noun): (&[&str], String, &str) = match part {
+        "cpu" => (&["1m", "1"], "1m and 1".to_owned(), "cpu"),
+        "memory" => (DIVISORS, DIVISORS.join(", "), part),
+        "ephemeral-storage" => (DIVISORS, DIVISORS.join(", "), "local ephemeral storage"),
+        _ if huge => (DIVISORS, DIVISORS.join(", "), "hugepages"),
         _ => return,
     };
     if !allowed.contains(&divisor.text()) {
         let detail =
             format!("only divisor's values {listed} are supported with the {noun} resource");
-        errors.invalid_as(&divisor, resource.value(), &detail);
+        divisor.invalid_as(resource.value(), &detail);
     }
 }
 
 /// Checks the ConfigMaps and Secrets that a container takes all variables from (upstream:
 /// `ValidateEnvFrom`).
-pub(super) fn check_from(sources: &FieldPath<'_>, errors: &mut Errors) {
+pub(super) fn check_from(sources: &FieldPath<'_>) {
     for source in sources.items() {
-        let prefix = source.at("prefix");
-        if !prefix.is_empty() {
-            check::variable_name(&prefix, errors);
-        }
+        source.at("prefix").if_filled(check::variable_name);
         let mut found = 0;
-        for field in ["configMapRef", "secretRef"] {
-            let field = source.at(field);
-            if !field.is_set() {
-                continue;
-            }
-            found += 1;
-            let name = field.at("name");
-            check::required(&name, check::subdomain, errors);
+        for field in source.parts(["configMapRef", "secretRef"]) {
+            found += usize::from(field.is_set());
+            field.if_set(|field| check::required(&field.at("name"), check::subdomain));
         }
-        let empty = Value::from("");
-        if found == 0 {
-            let detail = "must specify one of: `configMapRef` or `secretRef`";
-            errors.invalid_as(sources, &empty, detail);
-        } else if found > 1 {
-            let detail = "may not have more than one field specified at a time";
-            errors.invalid_as(sources, &empty, detail);
+        match found {
+            0 => sources.invalid_as("", "must specify one of: `configMapRef` or `secretRef`"),
+            1 => {}
+            _ => sources.invalid_as("", MANY_SOURCES),
         }
     }
 }

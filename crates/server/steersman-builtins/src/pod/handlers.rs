@@ -1,38 +1,23 @@
 //! Machine: checks probes and lifecycle hooks of containers.
 
 use crate::fields::check;
-use crate::fields::field_path::{Errors, FieldPath};
+use crate::fields::field_path::FieldPath;
 
 /// Checks the hooks and the probes of a container.
-pub(super) fn check(container: &FieldPath<'_>, grace: Option<i64>, errors: &mut Errors) {
-    let lifecycle = container.at("lifecycle");
-    for hook in ["postStart", "preStop"] {
-        let hook = lifecycle.at(hook);
-        if hook.is_set() {
-            check_handler(
-                &hook,
-                &["exec", "httpGet", "tcpSocket", "sleep"],
-                grace,
-                errors,
-            );
-        }
+pub(super) fn check(container: &FieldPath<'_>, grace: Option<i64>) {
+    for hook in container.at("lifecycle").parts(["postStart", "preStop"]) {
+        let kinds = ["exec", "httpGet", "tcpSocket", "sleep"];
+        hook.if_set(|hook| check_handler(hook, &kinds, grace));
     }
-    for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
-        check_probe(&container.at(probe), probe, errors);
+    for kind in ["livenessProbe", "readinessProbe", "startupProbe"] {
+        let probe = container.at(kind);
+        probe.if_set(|probe| check_probe(probe, kind));
     }
 }
 
 /// Checks one probe (upstream: `validateProbe` and its three callers).
-fn check_probe(probe: &FieldPath<'_>, kind: &str, errors: &mut Errors) {
-    if !probe.is_set() {
-        return;
-    }
-    check_handler(
-        probe,
-        &["exec", "httpGet", "tcpSocket", "grpc"],
-        None,
-        errors,
-    );
+fn check_probe(probe: &FieldPath<'_>, kind: &str) {
+    check_handler(probe, &["exec", "httpGet", "tcpSocket", "grpc"], None);
     for field in [
         "initialDelaySeconds",
         "timeoutSeconds",
@@ -40,23 +25,23 @@ fn check_probe(probe: &FieldPath<'_>, kind: &str, errors: &mut Errors) {
         "successThreshold",
         "failureThreshold",
     ] {
-        check::not_negative(&probe.at(field), errors);
+        check::not_negative(&probe.at(field));
     }
     let grace = probe.at("terminationGracePeriodSeconds");
     if grace.number().is_some_and(|seconds| seconds <= 0) {
-        errors.invalid(&grace, "must be greater than 0");
+        grace.invalid("must be greater than 0");
     }
     if kind == "readinessProbe" {
         if grace.is_set() {
-            errors.invalid(&grace, "must not be set for readinessProbes");
+            grace.invalid("must not be set for readinessProbes");
         }
     } else if probe.at("successThreshold").int() != 1 {
-        errors.invalid(&probe.at("successThreshold"), "must be 1");
+        probe.at("successThreshold").invalid("must be 1");
     }
 }
 
 /// Checks that there is exactly one handler, and checks the handler (upstream: `validateHandler`).
-fn check_handler(at: &FieldPath<'_>, kinds: &[&str], grace: Option<i64>, errors: &mut Errors) {
+fn check_handler(at: &FieldPath<'_>, kinds: &[&str], grace: Option<i64>) {
     let mut found = false;
     for kind in kinds {
         let handler = at.at(kind);
@@ -64,41 +49,35 @@ fn check_handler(at: &FieldPath<'_>, kinds: &[&str], grace: Option<i64>, errors:
             continue;
         }
         if found {
-            errors.forbidden(&handler, "may not specify more than 1 handler type");
+            handler.forbidden("may not specify more than 1 handler type");
             continue;
         }
         found = true;
         match *kind {
-            "exec" => {
-                if handler.at("command").is_empty() {
-                    errors.required(&handler.at("command"), "");
-                }
-            }
-            "httpGet" => check_get(&handler, errors),
+            "exec" => handler.at("command").need(""),
+            "httpGet" => check_get(&handler),
             "sleep" => {
                 let seconds = handler.at("seconds").int();
                 if let Some(grace) = grace.filter(|grace| !(0..=*grace).contains(&seconds)) {
                     let detail = format!(
                         "must be non-negative and less than terminationGracePeriodSeconds ({grace})"
                     );
-                    errors.invalid_as(&handler, &seconds.into(), &detail);
+                    handler.invalid_as(seconds, &detail);
                 }
             }
-            _ => check::port_or_name(&handler.at("port"), errors),
+            _ => check::port_or_name(&handler.at("port")),
         }
     }
     if !found {
-        errors.required(at, "must specify a handler type");
+        at.required("must specify a handler type");
     }
 }
 
-fn check_get(get: &FieldPath<'_>, errors: &mut Errors) {
-    if get.at("path").is_empty() {
-        errors.required(&get.at("path"), "");
-    }
-    check::port_or_name(&get.at("port"), errors);
-    check::one_of(&get.at("scheme"), &["HTTP", "HTTPS"], errors);
+fn check_get(get: &FieldPath<'_>) {
+    get.at("path").need("");
+    check::port_or_name(&get.at("port"));
+    check::one_of(&get.at("scheme"), &["HTTP", "HTTPS"]);
     for header in get.at("httpHeaders").items() {
-        check::header_name(&get.at("httpHeaders"), header.at("name").text(), errors);
+        check::header_name(&get.at("httpHeaders"), header.at("name").text());
     }
 }

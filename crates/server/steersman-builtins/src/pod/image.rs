@@ -1,126 +1,45 @@
 //! Machine: reads the name of a container image as upstream's `parsers.ParseImageName` does, for the default of the
 //! pull policy. The grammar is that of `github.com/distribution/reference`.
 
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use crate::fields::pattern::{Pattern, is_match};
+
+/// Matches an image, with its name, its tag and its digest. The first of several parts of a name is a
+/// registry if it has a dot.
+static IMAGE: Pattern = LazyLock::new(|| {
+    let label = "[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?";
+    let registry = format!(r"(?:{label}(?:\.{label})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?");
+    let part = "[a-z0-9]+(?:(?:[.]|__?|-+)[a-z0-9]+)*";
+    let plain_part = part.replace("[.]|", "");
+    let tag = "(?<tag>[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,127})";
+    let digest = "sha256:[a-f0-9]{64}|sha384:[a-f0-9]{96}|sha512:[a-f0-9]{128}";
+    Regex::new(&format!(
+        "^(?<name>(?:{registry}|{plain_part})(?:/{part})+|{part})(?::{tag})?(?<digest>@(?:{digest}))?$"
+    ))
+    .ok()
+});
+
+/// Matches Docker's names of images by identifier, which are no names of images.
+static IDENTIFIER: Pattern = LazyLock::new(|| Regex::new("^[a-f0-9]{64}$").ok());
+
 /// Returns the tag of an image: `latest` for a name with neither a tag nor a digest, `""` for a name with only a digest
 /// and for a text that names no image.
 pub(super) fn tag(image: &str) -> &str {
-    let (name, digest) = match image.split_once('@') {
-        Some((name, digest)) => (name, Some(digest)),
-        None => (image, None),
+    let Some(found) = IMAGE.as_ref().and_then(|pattern| pattern.captures(image)) else {
+        return "";
     };
-    // A colon before a slash separates the port of the registry.
-    let (name, tag) = match name.rsplit_once(':') {
-        Some((name, tag)) if !tag.contains('/') => (name, Some(tag)),
-        _ => (name, None),
-    };
-    let is_image = is_name(name) && tag.is_none_or(is_tag) && digest.is_none_or(is_digest);
-    match tag {
-        _ if !is_image => "",
-        Some(tag) => tag,
-        None if digest.is_some() => "",
-        None => "latest",
+    let name = &found["name"];
+    if name.len() > 255 || is_match(&IDENTIFIER, name) {
+        return "";
     }
-}
-
-/// Returns whether a text is a path below a registry, with or without the registry.
-fn is_name(name: &str) -> bool {
-    // Docker's names of images by identifier.
-    let is_identifier = name.len() == 64
-        && name
-            .bytes()
-            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    let path = match name.split_once('/') {
-        Some((first, rest)) if is_registry(first) => {
-            if !is_domain(first) {
-                return false;
-            }
-            rest
-        }
-        _ => name,
-    };
-    !is_identifier && name.len() <= 255 && path.split('/').all(is_component)
-}
-
-/// Returns whether the first part of a name is meant as a registry.
-fn is_registry(first: &str) -> bool {
-    first.contains(['.', ':'])
-        || first == "localhost"
-        || first.contains(|c: char| c.is_ascii_uppercase())
-}
-
-fn is_domain(text: &str) -> bool {
-    let (host, port) = match text.rsplit_once(':') {
-        Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
-        _ => (text, None),
-    };
-    let is_port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
-    let is_label = |label: &str| {
-        let bytes = label.as_bytes();
-        let is_end = |end: Option<&u8>| end.is_some_and(u8::is_ascii_alphanumeric);
-        is_end(bytes.first())
-            && is_end(bytes.last())
-            && bytes
-                .iter()
-                .all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-')
-    };
-    let is_host = match host
-        .strip_prefix('[')
-        .and_then(|host| host.strip_suffix(']'))
-    {
-        Some(address) => {
-            !address.is_empty()
-                && address
-                    .bytes()
-                    .all(|byte| byte.is_ascii_hexdigit() || byte == b':')
-        }
-        None => host.split('.').all(is_label),
-    };
-    is_host && port.is_none_or(is_port)
-}
-
-/// Returns whether a text is one part of a path: lower-case letters and digits, separated by a dot, one or two
-/// underscores, or any number of dashes.
-fn is_component(part: &str) -> bool {
-    let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let separators = part.split(|c: char| c.is_ascii() && is_word(c as u8));
-    let ends = part.bytes().next().is_some_and(is_word) && part.bytes().last().is_some_and(is_word);
-    ends && separators.into_iter().all(|between| {
-        matches!(between, "" | "." | "_" | "__") || between.bytes().all(|byte| byte == b'-')
-    })
-}
-
-fn is_tag(tag: &str) -> bool {
-    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-    (1..=128).contains(&tag.len())
-        && tag.bytes().next().is_some_and(is_word)
-        && tag
-            .bytes()
-            .all(|byte| is_word(byte) || matches!(byte, b'.' | b'-'))
-}
-
-/// Returns whether a text is an algorithm and a hash, such as `sha256:` and 64 hexadecimal digits.
-fn is_digest(digest: &str) -> bool {
-    let Some((algorithm, hash)) = digest.split_once(':') else {
-        return false;
-    };
-    let is_part = |part: &str| {
-        part.bytes()
-            .next()
-            .is_some_and(|byte| byte.is_ascii_alphabetic())
-            && part.bytes().all(|byte| byte.is_ascii_alphanumeric())
-    };
-    // The length of the hash of a known algorithm is checked, too.
-    let is_length = match algorithm {
-        "sha256" => hash.len() == 64,
-        "sha384" => hash.len() == 96,
-        "sha512" => hash.len() == 128,
-        _ => false,
-    };
-    is_length
-        && algorithm.split(['+', '.', '-', '_']).all(is_part)
-        && hash
-            .bytes()
-            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    match (found.name("tag"), found.name("digest")) {
+        (Some(tag), _) => tag.as_str(),
+        (None, Some(_)) => "",
+        (None, None) => "latest",
+    }
 }
 
 #[cfg(test)]

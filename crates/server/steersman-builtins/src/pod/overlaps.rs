@@ -41,7 +41,7 @@ impl<'a> File<'a> {
 }
 
 /// Warns of volumes with two files at one path, or with a file at the path of a folder.
-pub(super) fn warn(volumes: &FieldPath<'_>, warnings: &mut Vec<String>) {
+pub(super) fn warn(volumes: &FieldPath<'_>) {
     for volume in volumes.items() {
         let name = Value::from(volume.at("name").text());
         for (field, kind, named) in [
@@ -54,20 +54,18 @@ pub(super) fn warn(volumes: &FieldPath<'_>, warnings: &mut Vec<String>) {
             if !named.is_empty() {
                 what = format!("{kind} {}", Value::from(source.at(named).text()));
             }
-            overlaps(&files(&source, ""), &name, &what, warnings);
+            warn_of_overlaps(&volume, &files(&source, ""), &name, &what);
         }
         let mut all = Vec::new();
         for source in volume.down("projected.sources").items() {
-            if source
-                .value()
-                .as_object()
-                .is_none_or(serde_json::Map::is_empty)
-            {
-                warnings.push(format!("volume {name} (Projected) has no sources provided"));
+            if source.is_empty() || !source.value().is_object() {
+                volume.warn_as(&format!(
+                    "volume {name} (Projected) has no sources provided"
+                ));
             }
-            all.extend(brought(&source));
+            all.extend(files_of_source(&source));
         }
-        overlaps(&all, &name, "Projected", warnings);
+        warn_of_overlaps(&volume, &all, &name, "Projected");
     }
 }
 
@@ -79,7 +77,7 @@ fn files<'a>(source: &FieldPath<'a>, kind: &str) -> Vec<File<'a>> {
 }
 
 /// Returns the files of one source of a projected volume.
-fn brought<'a>(source: &FieldPath<'a>) -> Vec<File<'a>> {
+fn files_of_source<'a>(source: &FieldPath<'a>) -> Vec<File<'a>> {
     for (field, kind) in [("configMap", "ConfigMap"), ("secret", "Secret")] {
         let one = source.at(field);
         if one.at("items").is_set() {
@@ -87,17 +85,20 @@ fn brought<'a>(source: &FieldPath<'a>) -> Vec<File<'a>> {
             return files(&one, &kind);
         }
     }
-    let downward = source.at("downwardAPI");
+    let [downward, token, bundle, certificate] = source.parts([
+        "downwardAPI",
+        "serviceAccountToken",
+        "clusterTrustBundle",
+        "podCertificate",
+    ]);
     if downward.at("items").is_set() {
         return files(&downward, "DownwardAPI");
     }
-    let token = source.at("serviceAccountToken");
     if token.is_set() {
         return vec![File::new(token.at("path").text(), "ServiceAccountToken")];
     }
-    let bundle = source.at("clusterTrustBundle");
     if bundle.is_set() {
-        let named = [bundle.at("name"), bundle.at("signerName")];
+        let named = bundle.parts(["name", "signerName"]);
         let name = named
             .iter()
             .find(|one| one.is_set())
@@ -105,29 +106,23 @@ fn brought<'a>(source: &FieldPath<'a>) -> Vec<File<'a>> {
         let kind = format!("ClusterTrustBundle {}", Value::from(name));
         return vec![File::new(bundle.at("path").text(), &kind)];
     }
-    let certificate = source.at("podCertificate");
     let parts = [
         ("certificateChainPath", "PodCertificate chain"),
         ("keyPath", "PodCertificate key"),
         ("credentialBundlePath", "PodCertificate credential bundle"),
     ];
-    let given = parts
-        .into_iter()
-        .map(|(field, kind)| (certificate.at(field), kind));
-    given
-        .filter(|(path, _)| !path.is_empty())
-        .map(|(path, kind)| File::new(path.text(), kind))
-        .collect()
+    let given = parts.map(|(field, kind)| (certificate.at(field).text(), kind));
+    let given = given.into_iter().filter(|(path, _)| !path.is_empty());
+    given.map(|(path, kind)| File::new(path, kind)).collect()
 }
 
 /// Largest number of files of a volume that are compared with each other.
 const MOST: usize = 500;
 
-fn overlaps(files: &[File<'_>], volume: &Value, what: &str, warnings: &mut Vec<String>) {
+fn warn_of_overlaps(at: &FieldPath<'_>, files: &[File<'_>], volume: &Value, what: &str) {
     for (index, file) in files.iter().enumerate().take(MOST) {
-        let before = files.iter().take(index);
-        for other in before.filter(|other| file.collides(other)) {
-            warnings.push(format!(
+        for other in files[..index].iter().filter(|other| file.collides(other)) {
+            at.warn_as(&format!(
                 "volume {volume} ({what}): overlapping paths: {} with {}",
                 file.shown(),
                 other.shown()

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 use crate::fields::check;
-use crate::fields::field_path::{Errors, FieldPath};
+use crate::fields::field_path::FieldPath;
 use crate::fields::fill::{list, part, put};
 
 pub(super) const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
@@ -16,8 +16,7 @@ pub(super) const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.
 pub(super) fn containers<'a>(
     spec: &FieldPath<'a>,
 ) -> impl Iterator<Item = FieldPath<'a>> + use<'a> {
-    let lists = ["initContainers", "containers", "ephemeralContainers"];
-    let lists = lists.map(|field| spec.at(field));
+    let lists = spec.parts(["initContainers", "containers", "ephemeralContainers"]);
     lists.into_iter().flat_map(|list| list.items())
 }
 
@@ -62,14 +61,12 @@ pub(super) fn fill(pod: &mut Value) {
 
 /// Checks the texts of the annotations (upstream: `ValidateSeccompPodAnnotations` and
 /// `ValidateAppArmorPodAnnotations`).
-pub(super) fn check_notes(notes: &FieldPath<'_>, spec: &FieldPath<'_>, errors: &mut Errors) {
-    let pod = notes.value().get(SECCOMP_POD).and_then(Value::as_str);
-    if let Some(profile) = pod {
-        check_seccomp(notes, SECCOMP_POD, profile, errors);
-    }
+pub(super) fn check_notes(notes: &FieldPath<'_>, spec: &FieldPath<'_>) {
+    let pod = notes.key(SECCOMP_POD);
+    pod.if_set(|pod| check_seccomp(notes, SECCOMP_POD, pod.text()));
     for (key, note) in notes.entries() {
         if key.starts_with(SECCOMP_CONTAINER) {
-            check_seccomp(notes, key, note.text(), errors);
+            check_seccomp(notes, key, note.text());
         }
     }
     let names: HashSet<&str> = containers(spec)
@@ -80,39 +77,39 @@ pub(super) fn check_notes(notes: &FieldPath<'_>, spec: &FieldPath<'_>, errors: &
             continue;
         };
         if !names.contains(name) {
-            errors.invalid_as(&note, &Value::from(name), "container not found");
+            note.invalid_as(name, "container not found");
         }
         let text = note.text();
         let known = matches!(text, "" | "runtime/default" | "unconfined");
         if !known && !text.starts_with("localhost/") {
-            let shown = Value::from(text);
-            errors.invalid(&note, &format!("invalid AppArmor profile name: {shown}"));
+            let shown = note.value();
+            note.invalid(&format!("invalid AppArmor profile name: {shown}"));
         }
     }
 }
 
-fn check_seccomp(notes: &FieldPath<'_>, key: &str, profile: &str, errors: &mut Errors) {
+fn check_seccomp(notes: &FieldPath<'_>, key: &str, profile: &str) {
     // As upstream, the path names the annotation like a field.
     let at = notes.named(key, notes.value().get(key));
     if matches!(profile, "runtime/default" | "docker/default" | "unconfined") {
         return;
     }
     match profile.strip_prefix("localhost/") {
-        Some(path) => check::descending_path(&at, path, errors),
-        None => errors.invalid(&at, "must be a valid seccomp profile"),
+        Some(path) => check::descending_path(&at, path),
+        None => at.invalid("must be a valid seccomp profile"),
     }
 }
 
 /// Checks that annotations and fields of a new Pod or a template agree (upstream:
 /// `validateSeccompAnnotationsAndFields` and `validateAppArmorAnnotationsAndFieldsMatchOnCreate`).
-pub(super) fn check_agreement(holder: &FieldPath<'_>, errors: &mut Errors) {
+pub(super) fn check_agreement(holder: &FieldPath<'_>) {
     let (spec, notes) = (holder.at("spec"), holder.down("metadata.annotations"));
     let whole = spec.down("securityContext.seccompProfile");
-    agree(&whole, notes.value().get(SECCOMP_POD), "seccomp", errors);
+    agree(&whole, notes.value().get(SECCOMP_POD), "seccomp");
     for container in containers(&spec) {
         let key = format!("{SECCOMP_CONTAINER}{}", container.at("name").text());
         let own = container.down("securityContext.seccompProfile");
-        agree(&own, notes.value().get(&key), "seccomp", errors);
+        agree(&own, notes.value().get(&key), "seccomp");
     }
     if spec.down("os.name").text() == "windows" {
         return;
@@ -122,12 +119,12 @@ pub(super) fn check_agreement(holder: &FieldPath<'_>, errors: &mut Errors) {
         let key = format!("{APP_ARMOR}{}", container.at("name").text());
         let own = container.down("securityContext.appArmorProfile");
         let profile = if own.is_set() { &own } else { &whole };
-        let shown = FieldPath::new(own.path(), profile.value());
-        agree(&shown, notes.value().get(&key), "apparmor", errors);
+        let shown = own.with(profile.value());
+        agree(&shown, notes.value().get(&key), "apparmor");
     }
 }
 
-fn agree(profile: &FieldPath<'_>, note: Option<&Value>, what: &str, errors: &mut Errors) {
+fn agree(profile: &FieldPath<'_>, note: Option<&Value>, what: &str) {
     let Some(note) = note.and_then(Value::as_str) else {
         return;
     };
@@ -142,9 +139,9 @@ fn agree(profile: &FieldPath<'_>, note: Option<&Value>, what: &str, errors: &mut
     let path = profile.at("localhostProfile");
     if !same {
         let detail = format!("{what} type in annotation and field must match");
-        errors.forbidden(&profile.at("type"), &detail);
+        profile.at("type").forbidden(&detail);
     } else if named.is_some_and(|named| !path.is_set() || path.text() != named) {
         let detail = format!("{what} profile in annotation and field must match");
-        errors.forbidden(&path, &detail);
+        path.forbidden(&detail);
     }
 }

@@ -2,12 +2,14 @@
 
 use std::collections::HashSet;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use steersman_apimachinery::names;
 use steersman_apimachinery::quantity::Quantity;
 
 use crate::fields::check;
-use crate::fields::field_path::{Errors, FieldPath};
+use crate::fields::field_path::FieldPath;
+use crate::fields::fill::lacks;
+use crate::quota::{is_extended, is_native};
 
 /// Resources without a domain prefix, of containers and of quotas.
 const STANDARD: &[&str] = &[
@@ -40,125 +42,103 @@ const HUGE_PAGES: &str = "hugepages-";
 
 /// Checks a container's resources (upstream: `ValidateContainerResourceRequirements`). `claims`
 /// are the names of the Pod's resource claims.
-pub(super) fn check(at: &FieldPath<'_>, claims: &HashSet<&str>, errors: &mut Errors) {
-    check_all(at, claims, check_name, errors);
+pub(super) fn check(at: &FieldPath<'_>, claims: &HashSet<&str>) {
+    check_all(at, claims, check_name);
 }
 
 /// Checks the resources of a Pod as a whole, which support fewer resource names (upstream:
 /// `validatePodResources`).
-pub(super) fn check_of_pod(at: &FieldPath<'_>, claims: &HashSet<&str>, errors: &mut Errors) {
-    if at.at("claims").is_set() {
-        let detail = "claims cannot be set for Resources at pod-level";
-        errors.forbidden(&at.at("claims"), detail);
-    }
-    check_all(at, claims, check_name_of_pod, errors);
+pub(super) fn check_of_pod(at: &FieldPath<'_>, claims: &HashSet<&str>) {
+    let detail = "claims cannot be set for Resources at pod-level";
+    at.at("claims").deny(detail);
+    check_all(at, claims, check_name_of_pod);
 }
 
-fn check_all(
-    at: &FieldPath<'_>,
-    claims: &HashSet<&str>,
-    check_name: fn(&str, &FieldPath<'_>, &mut Errors),
-    errors: &mut Errors,
-) {
+fn check_all(at: &FieldPath<'_>, claims: &HashSet<&str>, check_name: fn(&str, &FieldPath<'_>)) {
     let (limits, requests) = (at.at("limits"), at.at("requests"));
     let (mut computes, mut huge) = (false, false);
-    let mut look = |name: &str, at: &FieldPath<'_>, errors: &mut Errors| {
-        check_name(name, at, errors);
-        check_amount(name, at, errors);
+    let mut look = |name: &str, at: &FieldPath<'_>| {
+        check_name(name, at);
+        check_amount(name, at);
         computes |= matches!(name, "cpu" | "memory");
         if let Some(size) = name.strip_prefix(HUGE_PAGES) {
             huge = true;
-            let pages = Quantity::parse(size).ok();
-            let amount = Quantity::parse(at.text()).ok();
-            let whole = pages
-                .zip(amount)
-                .is_some_and(|(page, amount)| amount.is_multiple_of(page));
-            if !whole {
+            let [page, amount] = [size, at.text()].map(Quantity::parse);
+            if !page.is_ok_and(|page| amount.is_ok_and(|amount| amount.is_multiple_of(page))) {
                 let detail = format!("{} is not positive integer multiple of {name}", at.text());
-                errors.invalid(at, &detail);
+                at.invalid(&detail);
             }
         }
     };
     for (name, limit) in limits.entries() {
-        look(name, &limit, errors);
+        look(name, &limit);
     }
     for (name, request) in requests.entries() {
-        look(name, &request, errors);
+        look(name, &request);
         let limit = limits.at(name);
         let shares = is_native(name) && !name.starts_with(HUGE_PAGES);
-        let amounts = (
-            Quantity::parse(request.text()),
-            Quantity::parse(limit.text()),
-        );
-        if let (true, (Ok(asked), Ok(most))) = (limit.is_set(), amounts) {
-            let text = limit.text();
-            if asked != most && !shares {
-                let detail = format!("must be equal to {name} limit of {text}");
-                errors.invalid_as(&requests, request.value(), &detail);
-            } else if asked > most {
-                let detail = format!("must be less than or equal to {name} limit of {text}");
-                errors.invalid_as(&requests, request.value(), &detail);
-            }
+        let amounts = [&request, &limit].map(|amount| Quantity::parse(amount.text()));
+        if let [Ok(asked), Ok(most)] = amounts {
+            let relation = match shares {
+                false if asked != most => "equal to",
+                true if asked > most => "less than or equal to",
+                _ => continue,
+            };
+            let detail = format!("must be {relation} {name} limit of {}", limit.text());
+            requests.invalid_as(request.value(), &detail);
         } else if !shares {
-            errors.required(
-                &limits,
-                "Limit must be set for non overcommitable resources",
-            );
+            limits.required("Limit must be set for non overcommitable resources");
         }
     }
     if huge && !computes {
-        errors.forbidden(at, "HugePages require cpu or memory");
+        at.forbidden("HugePages require cpu or memory");
     }
-    check_claims(&at.at("claims"), claims, errors);
+    check_claims(&at.at("claims"), claims);
 }
 
-fn check_claims(at: &FieldPath<'_>, claims: &HashSet<&str>, errors: &mut Errors) {
+fn check_claims(at: &FieldPath<'_>, claims: &HashSet<&str>) {
     let mut seen: HashSet<String> = HashSet::new();
     for claim in at.items() {
         let (name, request) = (claim.at("name"), claim.at("request"));
         if name.is_empty() {
-            errors.required(&claim, "");
+            claim.required("");
             continue;
         }
         let mut key = name.text().to_owned();
         if seen.contains(&key) {
-            errors.duplicate_as(&claim, name.value());
+            claim.duplicate_as(name.value());
         } else {
             if !request.is_empty() {
-                check::label(&request, errors);
+                check::label(&request);
                 key = format!("{key}/{}", request.text());
             }
             if !seen.insert(key.clone()) {
-                errors.duplicate_as(&claim, &Value::from(key));
+                claim.duplicate_as(key);
             }
         }
         if !claims.contains(name.text()) {
-            let mut detail = "must be one of the names in pod.spec.resourceClaims".to_owned();
-            if claims.is_empty() {
-                detail.push_str(" which is empty");
+            let mut sorted: Vec<&str> = claims.iter().copied().collect();
+            sorted.sort_unstable();
+            let known = if claims.is_empty() {
+                " which is empty".to_owned()
             } else {
-                let mut sorted: Vec<&str> = claims.iter().copied().collect();
-                sorted.sort_unstable();
-                detail = format!("{detail}: {}", sorted.join(", "));
-            }
-            errors.not_found_as(&claim, name.value(), &detail);
+                format!(": {}", sorted.join(", "))
+            };
+            let detail = format!("must be one of the names in pod.spec.resourceClaims{known}");
+            claim.not_found_as(name.value(), &detail);
         }
     }
 }
 
 /// Checks the name of a resource of a Pod as a whole.
-fn check_name_of_pod(name: &str, at: &FieldPath<'_>, errors: &mut Errors) {
-    let shown = Value::from(name);
+fn check_name_of_pod(name: &str, at: &FieldPath<'_>) {
     let wrong = names::check_key(name);
-    let plain = wrong.is_empty();
-    for detail in wrong {
-        errors.invalid_as(at, &shown, &detail);
-    }
     let known = matches!(name, "cpu" | "memory") || name.starts_with(HUGE_PAGES);
-    if plain && !known {
+    if wrong.is_empty() && !known {
         let supported = &["cpu", HUGE_PAGES, "memory"];
-        errors.not_supported(&FieldPath::new(at.path(), &shown), supported);
+        at.with(&Value::from(name)).not_supported(supported);
     }
+    at.invalid_each(name, wrong);
 }
 
 /// Returns the amount of a resource that the containers of a Pod need together (upstream:
@@ -193,78 +173,45 @@ pub(super) fn together(spec: &FieldPath<'_>, part: &str, name: &str) -> Option<Q
 }
 
 /// Checks the name of a resource of a container.
-pub(crate) fn check_name(name: &str, at: &FieldPath<'_>, errors: &mut Errors) {
-    let shown = Value::from(name);
+pub(crate) fn check_name(name: &str, at: &FieldPath<'_>) {
     let wrong = names::check_key(name);
     if !wrong.is_empty() {
-        for detail in wrong {
-            errors.invalid_as(at, &shown, &detail);
-        }
-        return;
-    }
-    if !name.contains('/') {
+        at.invalid_each(name, wrong);
+    } else if !name.contains('/') {
         let huge = name.starts_with(HUGE_PAGES) || name.starts_with("requests.hugepages-");
         if !STANDARD.contains(&name) && !huge {
-            errors.invalid_as(
-                at,
-                &shown,
-                "must be a standard resource type or fully qualified",
-            );
+            at.invalid_as(name, "must be a standard resource type or fully qualified");
         }
         if !OF_CONTAINERS.contains(&name) && !name.starts_with(HUGE_PAGES) {
-            errors.invalid_as(at, &shown, "must be a standard resource for containers");
+            at.invalid_as(name, "must be a standard resource for containers");
         }
     } else if !is_native(name) && !is_extended(name) {
-        errors.invalid_as(at, &shown, "doesn't follow extended resource name standard");
+        at.invalid_as(name, "doesn't follow extended resource name standard");
     }
 }
 
 /// Checks that an amount is not negative, and that the amount of an extended resource is an
 /// integer.
-pub(super) fn check_amount(name: &str, at: &FieldPath<'_>, errors: &mut Errors) {
-    check::not_negative_amount(at, errors);
+pub(super) fn check_amount(name: &str, at: &FieldPath<'_>) {
+    check::not_negative_amount(at);
     let whole = Quantity::parse(at.text()).is_ok_and(Quantity::is_whole);
     if is_extended(name) && !whole {
-        errors.invalid(at, "must be an integer");
+        at.invalid("must be an integer");
     }
-}
-
-/// Returns whether the resource name has no domain prefix, or one of Kubernetes.
-fn is_native(name: &str) -> bool {
-    !name.contains('/') || name.contains("kubernetes.io/")
-}
-
-/// Returns whether a resource name is an extended resource, which a node announces under its own
-/// domain.
-fn is_extended(name: &str) -> bool {
-    !is_native(name)
-        && !name.starts_with("requests.")
-        && names::check_key(&format!("requests.{name}")).is_empty()
 }
 
 /// Returns the quality-of-service class: Guaranteed, Burstable or BestEffort.
 pub(super) fn quality(spec: &Value) -> &'static str {
-    let own = std::iter::once(spec).filter(|spec| {
-        let has = |part: &str| {
-            spec["resources"][part]
-                .as_object()
-                .is_some_and(|m| !m.is_empty())
-        };
-        has("limits") || has("requests")
-    });
-    let mut holders: Vec<&Value> = own.collect();
-    if holders.is_empty() {
-        let lists = ["initContainers", "containers"].into_iter();
-        holders = lists
-            .flat_map(|list| spec[list].as_array().into_iter().flatten())
-            .collect();
-    }
-    let asked = |holder: &Value, part: &str| -> Map<String, Value> {
-        let all = holder["resources"][part]
-            .as_object()
-            .cloned()
-            .unwrap_or_default();
-        let counted = all.into_iter().filter(|(name, amount)| {
+    let own = &spec["resources"];
+    let holders: Vec<&Value> = if lacks(own, "limits") && lacks(own, "requests") {
+        let lists = ["initContainers", "containers"].map(|list| spec[list].as_array());
+        lists.into_iter().flatten().flatten().collect()
+    } else {
+        vec![spec]
+    };
+    let asked = |holder: &Value, part: &str| -> Vec<(String, Value)> {
+        let all = holder["resources"][part].as_object().cloned();
+        let counted = all.into_iter().flatten().filter(|(name, amount)| {
             let amount = Quantity::parse(amount.as_str().unwrap_or_default());
             matches!(name.as_str(), "cpu" | "memory")
                 && amount.is_ok_and(|amount| amount.sign() > 0)

@@ -1,36 +1,32 @@
 //! Machine: checks writes to a Pod's status (upstream: `ValidatePodStatusUpdate`).
 
-use std::collections::HashMap;
-
 use serde_json::Value;
 
 use crate::fields::address;
 use crate::fields::check;
-use crate::fields::field_path::{Errors, FieldPath};
+use crate::fields::field_path::FieldPath;
 
-pub(super) fn check(new: &Value, old: &Value) -> Errors {
-    let mut errors = Errors::default();
-    let (pod, before) = (FieldPath::root(new), FieldPath::root(old));
+pub(super) fn check(pod: &FieldPath<'_>, old: &Value) {
+    let before = pod.with(old);
     let (status, old_status) = (pod.at("status"), before.at("status"));
     for (index, condition) in status.at("conditions").items().enumerate() {
         let kind = condition.at("type");
         if !matches!(kind.text(), "PodScheduled" | "Ready" | "Initialized") {
             // As upstream, the path of a condition lies below the metadata.
             let path = format!("metadata.conditions[{index}].Type");
-            check::qualified(&FieldPath::new(path, kind.value()), &mut errors);
+            check::qualified(&kind.shown_at(path, kind.value()));
         }
     }
     let nominated = status.at("nominatedNodeName");
     if !nominated.is_empty() && nominated.value() != old_status.at("nominatedNodeName").value() {
-        check::subdomain(&nominated, &mut errors);
+        check::subdomain(&nominated);
         if !before.down("spec.nodeName").is_empty() {
-            let detail = "may not be set on pods that are already bound to a node";
-            errors.forbidden(&nominated, detail);
+            nominated.forbidden("may not be set on pods that are already bound to a node");
         }
     }
     let class = status.at("qosClass");
     if class.text() != old_status.at("qosClass").text() {
-        errors.invalid_text(&class, check::IMMUTABLE);
+        class.invalid_text(check::IMMUTABLE);
     }
     let spec = before.at("spec");
     let policy = spec.at("restartPolicy").text();
@@ -40,18 +36,17 @@ pub(super) fn check(new: &Value, old: &Value) -> Errors {
         ("ephemeralContainerStatuses", "ephemeralContainers", "Never"),
     ] {
         let listed = spec.at(listed);
-        let containers = listed.items().map(|one| (one.at("name").text(), one));
-        let containers: HashMap<&str, FieldPath<'_>> = containers.collect();
         let may_restart = |name: &str, code: i64| {
-            let own = containers.get(name);
-            own.map_or(policy == "Always", |own| restarts(own, policy, code))
+            let own = listed
+                .items()
+                .filter(|one| one.at("name").text() == name)
+                .last();
+            own.map_or(policy == "Always", |own| restarts(&own, policy, code))
         };
-        let old = old_status.at(field);
-        check_states(&status.at(field), &old, &may_restart, &mut errors);
+        check_states(&status.at(field), &old_status.at(field), &may_restart);
     }
-    check_addresses(&status, "podIP", "podIPs", &mut errors);
-    check_addresses(&status, "hostIP", "hostIPs", &mut errors);
-    errors
+    check_addresses(&status, "podIP", "podIPs");
+    check_addresses(&status, "hostIP", "hostIPs");
 }
 
 /// Returns whether a container that ended with this exit code restarts. The rules of the container
@@ -79,42 +74,38 @@ fn restarts(container: &FieldPath<'_>, policy: &str, code: i64) -> bool {
 }
 
 /// Checks that a container that ended for good does not run again.
-fn check_states(
-    new: &FieldPath<'_>,
-    old: &FieldPath<'_>,
-    may_restart: &dyn Fn(&str, i64) -> bool,
-    errors: &mut Errors,
-) {
-    let now = new.items().map(|one| (one.at("name").text(), one));
-    let now: HashMap<&str, FieldPath<'_>> = now.collect();
+fn check_states(new: &FieldPath<'_>, old: &FieldPath<'_>, may_restart: &dyn Fn(&str, i64) -> bool) {
     for (index, before) in old.items().enumerate() {
         let ended = before.down("state.terminated");
         let name = before.at("name").text();
         if !ended.is_set() || may_restart(name, ended.at("exitCode").int()) {
             continue;
         }
-        let after = now.get(name);
+        // The last status of a name counts, as in a Go map.
+        let after = new
+            .items()
+            .filter(|one| one.at("name").text() == name)
+            .last();
         if after.is_some_and(|after| !after.down("state.terminated").is_set()) {
-            let path = format!("{}[{index}].state", new.path());
-            let detail = "may not be transitioned to non-terminated state";
-            errors.forbidden(&FieldPath::new(path, &Value::Null), detail);
+            let at = new.shown_at(format!("{}[{index}].state", new.path()), new.value());
+            at.forbidden("may not be transitioned to non-terminated state");
         }
     }
 }
 
 /// Checks the addresses: at most one of each IP family, and the first equals the single address
 /// field.
-fn check_addresses(status: &FieldPath<'_>, one: &str, all: &str, errors: &mut Errors) {
+fn check_addresses(status: &FieldPath<'_>, one: &str, all: &str) {
     let listed = status.at(all);
     let addresses: Vec<FieldPath<'_>> = listed.items().map(|item| item.at("ip")).collect();
     if let Some(first) = addresses.first()
         && one == "hostIP"
         && first.text() != status.at(one).text()
     {
-        errors.invalid_text(first, "must be equal to `hostIP`");
+        first.invalid_text("must be equal to `hostIP`");
     }
     for (item, address) in listed.items().zip(&addresses) {
-        address::check(&FieldPath::new(item.path(), address.value()), errors);
+        address::check(&item.with(address.value()));
     }
     if addresses.len() < 2 {
         return;
@@ -127,6 +118,6 @@ fn check_addresses(status: &FieldPath<'_>, one: &str, all: &str, errors: &mut Er
             .map(|address| format!("{{\"IP\":{}}}", Value::from(address.text())))
             .collect();
         let detail = "may specify no more than one IP for each IP family";
-        errors.invalid_written(&listed, &format!("[{}]", written.join(",")), detail);
+        listed.invalid_written(&format!("[{}]", written.join(",")), detail);
     }
 }

@@ -17,11 +17,15 @@ fn completed(spec: &Value) -> Value {
 }
 
 fn new(spec: &Value) -> Vec<String> {
-    error_texts((POD.validate)(&completed(spec), None))
+    error_texts(crate::validate(&POD, &completed(spec), None))
 }
 
 fn changed(before: &Value, after: &Value) -> Vec<String> {
-    error_texts((POD.validate)(&completed(after), Some(&completed(before))))
+    error_texts(crate::validate(
+        &POD,
+        &completed(after),
+        Some(&completed(before)),
+    ))
 }
 
 /// Checks that each spec is refused for the given reason alone.
@@ -207,7 +211,8 @@ fn a_gated_pod_may_lose_gates_and_narrow_its_nodes() {
 fn ephemeral_containers_are_added_and_never_changed() {
     let pod = |containers: Value| completed(&json!({"ephemeralContainers": containers}));
     let debugger = json!({"name": "dbg", "image": "a"});
-    let reasons = |new: Value, old: Value| error_texts(check_ephemeral(&pod(new), &pod(old)));
+    let reasons =
+        |new: Value, old: Value| error_texts(crate::validate_ephemeral(&pod(new), &pod(old)));
     assert_eq!(reasons(json!([debugger]), json!([])), [""; 0]);
     for (new, reason) in [
         (json!([]), "may not be removed"),
@@ -233,7 +238,8 @@ fn ephemeral_containers_are_added_and_never_changed() {
 #[test]
 fn a_resize_keeps_the_quality_of_service_class_and_all_resources() {
     let pod = |resources: Value| completed(&with(&json!({"resources": resources})));
-    let reasons = |new: Value, old: Value| error_texts(check_resize(&pod(new), &pod(old)));
+    let reasons =
+        |new: Value, old: Value| error_texts(crate::validate_resize(&pod(new), &pod(old)));
     let small = json!({"requests": {"cpu": "1"}});
     assert_eq!(
         reasons(json!({"requests": {"cpu": "2"}}), small.clone()),
@@ -258,7 +264,8 @@ fn a_pod_that_has_ended_never_restarts() {
         pod
     };
     let ended = state(json!({"terminated": {"exitCode": 0}}));
-    let again = error_texts((POD.validate_status)(
+    let again = error_texts(crate::validate_status(
+        &POD,
         &state(json!({"running": {}})),
         &ended,
     ));
@@ -276,13 +283,13 @@ fn duplicate_names_and_overlapping_files_cause_warnings() {
         "ports": [{"containerPort": 80}, {"containerPort": 80}],
         "env": [{"name": "A", "value": "1"}, {"name": "A", "value": "$(A)2"}, {"name": "A"}]})));
     assert_eq!(
-        (POD.warnings)(&pod, None),
+        crate::warnings(&POD, &pod, None),
         [
             "spec.containers[0].env[2]: hides previous definition of \"A\", which may be dropped when using apply",
             "spec.containers[0].ports[1]: duplicate port definition with spec.containers[0].ports[0]"
         ]
     );
-    assert_eq!((POD.warnings)(&pod, Some(&pod)), [""; 0]);
+    assert_eq!(crate::warnings(&POD, &pod, Some(&pod)), [""; 0]);
 }
 
 /// Upstream: `TestValidateVolumes`, `TestValidatePodResources`, `TestValidateWindowsPodSecurityContext`
@@ -409,7 +416,8 @@ fn restart_rules_of_a_container_precede_its_restart_policy() {
             pod
         };
         let ended = state(json!({"terminated": {"exitCode": code}}));
-        error_texts((POD.validate_status)(
+        error_texts(crate::validate_status(
+            &POD,
             &state(json!({"running": {}})),
             &ended,
         ))
@@ -432,7 +440,7 @@ fn match_label_keys_do_not_repeat_keys_of_the_selector() {
             "matchLabelKeys": ["app"]}]}));
         pod["metadata"]["labels"] = json!({"app": "a"});
         (POD.prepare)(&mut pod, None);
-        error_texts((POD.validate)(&pod, None))
+        error_texts(crate::validate(&POD, &pod, None))
     };
     assert_eq!(spread(json!({})), [""; 0]);
     assert_eq!(

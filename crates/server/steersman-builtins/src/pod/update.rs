@@ -1,9 +1,10 @@
 //! Machine: checks which fields of an existing Pod change.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use crate::fields::field_path::{Errors, FieldPath};
-use crate::fields::go_value::{TERM, print};
+use crate::fields::field_path::FieldPath;
+use crate::fields::fill::{self, lacks};
+use crate::fields::go_value::{NODE_TERMS, TERM};
 
 use super::{containers, scheduling};
 
@@ -26,82 +27,69 @@ const OFF: [&str; 9] = [
 /// Keeps the node name that a scheduler set, if an update leaves the name out.
 pub(super) fn keep(new: &mut Value, old: &Value) {
     let node = &old["spec"]["nodeName"];
-    if let Some(spec) = new.get_mut("spec").and_then(Value::as_object_mut)
-        && !spec.contains_key("nodeName")
-        && !node.is_null()
-    {
-        spec.insert("nodeName".to_owned(), node.clone());
+    if let Some(spec) = new.get_mut("spec").filter(|_| !node.is_null()) {
+        fill::set(spec, "nodeName", node.clone());
     }
 }
 
 /// Checks an update of a Pod through the main resource (upstream: `ValidatePodUpdate`).
-pub(super) fn check(new: &FieldPath<'_>, old: &FieldPath<'_>, errors: &mut Errors) {
+pub(super) fn check(new: &FieldPath<'_>, old: &FieldPath<'_>) {
     let (before, after) = (old.at("spec"), new.at("spec"));
     for field in ["containers", "initContainers"] {
         let listed = after.at(field);
         if before.at(field).len() != listed.len() {
-            errors.forbidden(&listed, "pod updates may not add or remove containers");
+            listed.forbidden("pod updates may not add or remove containers");
             return;
         }
-        for container in listed.items() {
-            let image = container.at("image");
-            if image.is_empty() {
-                errors.required(&image, "");
-            }
-            containers::check_image(&container, errors);
-        }
+        listed.each(|container| {
+            container.at("image").need("");
+            containers::check_image(container);
+        });
     }
-    if !check_deadline(&after, &before, errors) {
+    if !check_deadline(&after, &before) {
         return;
     }
     let tolerations = after.at("tolerations");
     if kept(before.at("tolerations").value(), tolerations.value()) {
-        scheduling::check_tolerations(&tolerations, errors);
+        scheduling::check_tolerations(&tolerations);
     } else {
         let detail = "existing toleration can not be modified except its tolerationSeconds";
-        errors.forbidden(&tolerations, detail);
+        tolerations.forbidden(detail);
     }
-    check_gates(
-        &after.at("schedulingGates"),
-        &before.at("schedulingGates"),
-        errors,
-    );
+    check_gates(&after.at("schedulingGates"), &before.at("schedulingGates"));
     let mut compared = after.value().clone();
     let (before, after) = (before.value(), after.value());
     for field in ["containers", "initContainers"] {
         put_back_images(&mut compared, before, field);
     }
     for field in ["activeDeadlineSeconds", "schedulingGates", "tolerations"] {
-        put_back(&mut compared, before, field);
+        fill::copy(&mut compared, before, field);
     }
     let grace = |spec: &Value| spec["terminationGracePeriodSeconds"].as_i64();
     if grace(before).is_some_and(i64::is_negative) && grace(after) == Some(1) {
-        put_back(&mut compared, before, "terminationGracePeriodSeconds");
+        fill::copy(&mut compared, before, "terminationGracePeriodSeconds");
     }
     // An update may narrow the node selector and the node affinity of a Pod with scheduling gates.
-    if before["schedulingGates"]
-        .as_array()
-        .is_some_and(|gates| !gates.is_empty())
-    {
+    if !lacks(before, "schedulingGates") {
         let selector = new.down("spec.nodeSelector");
         let mut wanted = before["nodeSelector"].as_object().into_iter().flatten();
         if !wanted.all(|(key, value)| selector.value().get(key) == Some(value)) {
             let detail =
                 "only additions to spec.nodeSelector are allowed (no mutations or deletions)";
-            errors.invalid(&selector, detail);
+            selector.invalid(detail);
         }
-        check_node_affinity(&new.at("spec"), &old.at("spec"), errors);
-        put_back(&mut compared, before, "nodeSelector");
+        check_node_affinity(&new.at("spec"), &old.at("spec"));
+        fill::copy(&mut compared, before, "nodeSelector");
         put_back_node_affinity(&mut compared, before);
     }
     if meant(&compared) != meant(before) {
-        errors.forbidden(&new.at("spec"), RULE);
+        new.at("spec").forbidden(RULE);
     }
 }
 
 /// Checks that an update only adds ephemeral containers and keeps those that exist (upstream:
 /// `ValidatePodEphemeralContainersUpdate`).
-pub(super) fn check_ephemeral(new: &FieldPath<'_>, old: &FieldPath<'_>, errors: &mut Errors) {
+pub(super) fn check_ephemeral(new: &FieldPath<'_>, old: &FieldPath<'_>) {
     let after = new.down("spec.ephemeralContainers");
     for before in old.down("spec.ephemeralContainers").items() {
         let name = before.at("name");
@@ -111,50 +99,36 @@ pub(super) fn check_ephemeral(new: &FieldPath<'_>, old: &FieldPath<'_>, errors: 
             Some(same) if meant(same.value()) != meant(before.value()) => "changed",
             Some(_) => continue,
         };
-        let detail = format!(
-            "existing ephemeral containers {} may not be {what}\n",
-            name.value()
-        );
-        errors.forbidden(&after, &detail);
+        let name = name.value();
+        let detail = format!("existing ephemeral containers {name} may not be {what}\n");
+        after.forbidden(&detail);
     }
-}
-
-fn put_back(spec: &mut Value, before: &Value, field: &str) {
-    let Some(fields) = spec.as_object_mut() else {
-        return;
-    };
-    match before.get(field) {
-        Some(value) => fields.insert(field.to_owned(), value.clone()),
-        None => fields.remove(field),
-    };
 }
 
 fn put_back_images(spec: &mut Value, before: &Value, field: &str) {
     let old = before[field].as_array().into_iter().flatten();
     let new = spec.get_mut(field).and_then(Value::as_array_mut);
     for (container, old) in new.into_iter().flatten().zip(old) {
-        put_back(container, old, "image");
+        fill::copy(container, old, "image");
     }
 }
 
 fn put_back_node_affinity(spec: &mut Value, before: &Value) {
     let old = &before["affinity"];
     match spec.get_mut("affinity") {
-        Some(affinity) => put_back(affinity, old, "nodeAffinity"),
-        None if !old.is_null() => {
-            let node = old["nodeAffinity"].clone();
-            if let Some(fields) = spec.as_object_mut() {
-                let affinity = Map::from_iter([("nodeAffinity".to_owned(), node)]);
-                fields.insert("affinity".to_owned(), Value::Object(affinity));
-            }
-        }
-        None => {}
+        Some(affinity) => fill::copy(affinity, old, "nodeAffinity"),
+        None if old.is_null() => {}
+        None => fill::put(
+            spec,
+            "affinity",
+            json!({"nodeAffinity": old["nodeAffinity"]}),
+        ),
     }
 }
 
 /// Checks that an update sets or shortens the deadline. Returns whether the remaining checks are
 /// still needed.
-fn check_deadline(after: &FieldPath<'_>, before: &FieldPath<'_>, errors: &mut Errors) -> bool {
+fn check_deadline(after: &FieldPath<'_>, before: &FieldPath<'_>) -> bool {
     let field = after.at("activeDeadlineSeconds");
     let old = before.at("activeDeadlineSeconds").number();
     let (detail, go_on) = match (old, field.number()) {
@@ -167,28 +141,26 @@ fn check_deadline(after: &FieldPath<'_>, before: &FieldPath<'_>, errors: &mut Er
         (Some(_), None) => ("must not update from a positive integer to nil value", true),
         _ => return true,
     };
-    errors.invalid(&field, detail);
+    field.invalid(detail);
     go_on
 }
 
 /// Checks that an update only removes scheduling gates.
-fn check_gates(after: &FieldPath<'_>, before: &FieldPath<'_>, errors: &mut Errors) {
+fn check_gates(after: &FieldPath<'_>, before: &FieldPath<'_>) {
     for gate in after.items() {
-        let name = gate.at("name");
-        let mut old = before.items();
-        if !old.any(|one| one.at("name").text() == name.text()) {
-            let detail = format!(
-                "only deletion is allowed, but found new scheduling gate '{}'",
-                name.text()
-            );
-            errors.forbidden(&name, &detail);
+        let at = gate.at("name");
+        let name = at.text();
+        if !before.items().any(|one| one.at("name").text() == name) {
+            let detail =
+                format!("only deletion is allowed, but found new scheduling gate '{name}'");
+            at.forbidden(&detail);
         }
     }
 }
 
 /// Checks that an update only adds requirements to the node affinity of a Pod with scheduling gates
 /// (upstream: `validateNodeAffinityMutation`).
-fn check_node_affinity(after: &FieldPath<'_>, before: &FieldPath<'_>, errors: &mut Errors) {
+fn check_node_affinity(after: &FieldPath<'_>, before: &FieldPath<'_>) {
     const TERMS: &str =
         "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms";
     let (after, before) = (after.down(TERMS), before.down(TERMS));
@@ -197,31 +169,22 @@ fn check_node_affinity(after: &FieldPath<'_>, before: &FieldPath<'_>, errors: &m
     }
     if after.len() != before.len() {
         let detail = "no additions/deletions to non-empty NodeSelectorTerms list are allowed";
-        let written: Vec<String> = after
-            .items()
-            .map(|term| print(&TERM, term.value()))
-            .collect();
-        let shown = match after.is_set() {
-            true => format!("[{}]", written.join(",")),
-            false => "null".to_owned(),
-        };
-        errors.invalid_written(&after, &shown, detail);
+        after.invalid_printed(&NODE_TERMS, detail);
         return;
     }
     for (new, old) in after.items().zip(before.items()) {
         let parts = ["matchExpressions", "matchFields"];
         let nothing = parts.iter().all(|part| old.at(part).is_empty());
         let added = |part: &str| {
-            let (new, old) = (new.value()[part].as_array(), old.value()[part].as_array());
-            let (new, old) = (
-                new.map_or(&[][..], |new| new),
-                old.map_or(&[][..], |old| old),
-            );
-            new.get(..old.len()) == Some(old) && (!nothing || new.is_empty())
+            let [new, old] = [&new, &old].map(|term| {
+                let list = term.value()[part].as_array();
+                list.map_or(&[][..], Vec::as_slice)
+            });
+            new.starts_with(old) && (!nothing || new.is_empty())
         };
         if !parts.iter().all(|part| added(part)) {
             let detail = "only additions are allowed (no mutations or deletions)";
-            errors.invalid_written(&new, &print(&TERM, new.value()), detail);
+            new.invalid_printed(&TERM, detail);
         }
     }
 }
@@ -232,9 +195,7 @@ fn kept(before: &Value, after: &Value) -> bool {
         let all = tolerations.as_array().into_iter().flatten();
         all.map(|one| {
             let mut one = one.clone();
-            if let Some(fields) = one.as_object_mut() {
-                fields.remove("tolerationSeconds");
-            }
+            fill::drop(&mut one, "tolerationSeconds");
             meant(&one)
         })
         .collect()

@@ -2,17 +2,15 @@
 
 use std::collections::{HashMap, HashSet};
 
-use serde_json::Value;
-use steersman_apimachinery::names;
+use steersman_apimachinery::names::{self, NameRule};
 use steersman_apimachinery::quantity::Quantity;
 
 use crate::fields::check;
-use crate::fields::field_path::{Errors, FieldPath};
+use crate::fields::field_path::FieldPath;
 use crate::fields::reference;
 use crate::fields::selector;
 use crate::storage::claim;
-use crate::storage::sources;
-use crate::storage::sources::{Holder, need};
+use crate::storage::sources::{self, Holder};
 
 use super::SpecOwner;
 use super::env;
@@ -58,50 +56,42 @@ const SOURCES: &[&str] = &[
 pub(super) fn check<'a>(
     volumes: &FieldPath<'a>,
     owner: SpecOwner<'_>,
-    errors: &mut Errors,
 ) -> HashMap<&'a str, FieldPath<'a>> {
     let mut valid: HashMap<&str, FieldPath<'_>> = HashMap::new();
     for volume in volumes.items() {
-        let mut wrong = Errors::default();
+        let before = volume.error_count();
         let name = volume.at("name");
-        check_sources(&volume, owner, &mut wrong);
-        if name.is_empty() {
-            wrong.required(&name, "");
-        } else {
-            check::label(&name, &mut wrong);
-        }
+        check_sources(&volume, owner);
+        check::required(&name, check::label);
         if valid.contains_key(name.text()) {
-            wrong.duplicate(&name);
+            name.duplicate();
         }
-        if wrong.is_empty() {
+        if volume.error_count() == before {
             valid.insert(name.text(), volume);
         }
-        errors.extend(wrong);
     }
     if let SpecOwner::Pod(pod) = owner {
-        check_claims(volumes, pod, errors);
+        check_claims(volumes, pod);
     }
     valid
 }
 
 /// Checks that no volume names the claim that is created for an ephemeral volume of the Pod.
-fn check_claims(volumes: &FieldPath<'_>, pod: &str, errors: &mut Errors) {
+fn check_claims(volumes: &FieldPath<'_>, pod: &str) {
     let made = volumes
         .items()
         .filter(|volume| volume.at("ephemeral").is_set());
-    let made: HashSet<String> = made
-        .map(|volume| format!("{pod}-{}", volume.at("name").text()))
-        .collect();
+    let made = made.map(|volume| format!("{pod}-{}", volume.at("name").text()));
+    let made: HashSet<String> = made.collect();
     for volume in volumes.items() {
         let claim = volume.down("persistentVolumeClaim.claimName");
         if made.contains(claim.text()) {
-            let detail = "must not reference a PVC that gets created for an ephemeral volume";
-            errors.invalid(&claim, detail);
+            claim.invalid("must not reference a PVC that gets created for an ephemeral volume");
         }
     }
 }
 
-fn check_sources(volume: &FieldPath<'_>, owner: SpecOwner<'_>, errors: &mut Errors) {
+fn check_sources(volume: &FieldPath<'_>, owner: SpecOwner<'_>) {
     let mut found = false;
     for kind in SOURCES {
         let source = volume.at(kind);
@@ -115,274 +105,229 @@ fn check_sources(volume: &FieldPath<'_>, owner: SpecOwner<'_>, errors: &mut Erro
                 "downwardAPI" => "downwarAPI",
                 kind => kind,
             };
-            let field = volume.named(shown, None);
-            errors.forbidden(&field, "may not specify more than 1 volume type");
+            volume
+                .named(shown, None)
+                .forbidden("may not specify more than 1 volume type");
             continue;
         }
         found = true;
-        check_source(kind, volume, &source, owner, errors);
+        check_source(kind, volume, &source, owner);
     }
     if !found {
-        errors.required(volume, "must specify a volume type");
+        volume.required("must specify a volume type");
     }
 }
 
-fn mode(at: &FieldPath<'_>, errors: &mut Errors) {
+fn mode(at: &FieldPath<'_>) {
     if at.number().is_some_and(|mode| !(0..=0o777).contains(&mode)) {
-        errors.invalid(at, MODE);
+        at.invalid(MODE);
     }
 }
 
-fn check_source(
-    kind: &str,
-    volume: &FieldPath<'_>,
-    source: &FieldPath<'_>,
-    owner: SpecOwner<'_>,
-    errors: &mut Errors,
-) {
+fn check_source(kind: &str, volume: &FieldPath<'_>, source: &FieldPath<'_>, owner: SpecOwner<'_>) {
     match kind {
         "emptyDir" => {
             let limit = source.at("sizeLimit");
             if Quantity::parse(limit.text()).is_ok_and(|limit| limit.sign() < 0) {
-                errors.forbidden(&limit, "SizeLimit field must be a valid resource quantity");
+                limit.forbidden("SizeLimit field must be a valid resource quantity");
             }
         }
         "gitRepo" => {
-            need(source, &["repository"], errors);
+            source.need_all(&["repository"]);
             let directory = source.at("directory");
-            check::descending_path(&directory, directory.text(), errors);
+            check::descending_path(&directory, directory.text());
         }
         "gcePersistentDisk" => {
             // As upstream, errors name the volume `persistentDisk`.
             let shown = volume.named("persistentDisk", Some(source.value()));
-            sources::check(kind, &shown, Holder::Pod, errors);
+            sources::check(kind, &shown, Holder::Pod);
         }
-        "persistentVolumeClaim" => need(source, &["claimName"], errors),
-        "secret" => check_keys(source, "secretName", errors),
-        "configMap" => check_keys(source, "name", errors),
+        "persistentVolumeClaim" => source.at("claimName").need(""),
+        "secret" => check_keys(source, "secretName"),
+        "configMap" => check_keys(source, "name"),
         "downwardAPI" => {
-            mode(&source.at("defaultMode"), errors);
+            mode(&source.at("defaultMode"));
             for file in source.at("items").items() {
                 // As upstream, errors name the source, not the file.
-                check_file(&FieldPath::new(source.path(), file.value()), errors);
+                check_file(&source.with(file.value()));
             }
         }
         "projected" => {
-            mode(&source.at("defaultMode"), errors);
-            check_projections(source, errors);
+            mode(&source.at("defaultMode"));
+            check_projections(source);
         }
-        "csi" => check_csi(source, errors),
-        "ephemeral" => check_ephemeral(volume, source, owner, errors),
-        "image" => check_image(source, owner, errors),
-        _ => sources::check(kind, source, Holder::Pod, errors),
+        "csi" => check_csi(source),
+        "ephemeral" => check_ephemeral(volume, source, owner),
+        "image" => check_image(source, owner),
+        _ => sources::check(kind, source, Holder::Pod),
     }
     let name = volume.at("name");
     let portal = source.at("targetPortal").len();
     if source.at("initiatorName").is_set() && name.len() + 1 + portal > 64 {
         let detail = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified.";
-        errors.invalid_text(&name, detail);
+        name.invalid_text(detail);
     }
 }
 
 /// Checks files with the values of keys of a ConfigMap or a Secret.
-fn check_keys(source: &FieldPath<'_>, name: &str, errors: &mut Errors) {
-    need(source, &[name], errors);
-    mode(&source.at("defaultMode"), errors);
-    for item in source.at("items").items() {
-        check_item(&item, errors);
-    }
+fn check_keys(source: &FieldPath<'_>, name: &'static str) {
+    source.at(name).need("");
+    mode(&source.at("defaultMode"));
+    source.at("items").each(check_item);
 }
 
-fn check_item(item: &FieldPath<'_>, errors: &mut Errors) {
-    need(item, &["key", "path"], errors);
-    let path = item.at("path");
-    check::free_path(&path, path.text(), errors);
-    mode(&item.at("mode"), errors);
+fn check_item(item: &FieldPath<'_>) {
+    item.need_all(&["key", "path"]);
+    check::free_path(&item.at("path"));
+    mode(&item.at("mode"));
 }
 
-fn check_csi(source: &FieldPath<'_>, errors: &mut Errors) {
-    check::csi_driver(&source.at("driver"), errors);
-    let secret = source.at("nodePublishSecretRef");
-    if secret.is_set() {
-        let name = secret.at("name");
-        if name.is_empty() {
-            errors.required(&name, "");
-        } else {
-            let shown = source.named("name", Some(name.value()));
-            check::subdomain(&shown, errors);
-        }
-    }
+fn check_csi(source: &FieldPath<'_>) {
+    check::csi_driver(&source.at("driver"));
+    source.at("nodePublishSecretRef").if_set(|secret| {
+        check::required(&secret.at("name"), |name| {
+            check::subdomain(&source.named("name", Some(name.value())));
+        });
+    });
 }
 
-fn check_ephemeral(
-    volume: &FieldPath<'_>,
-    source: &FieldPath<'_>,
-    owner: SpecOwner<'_>,
-    errors: &mut Errors,
-) {
-    let template = source.at("volumeClaimTemplate");
+fn check_ephemeral(volume: &FieldPath<'_>, source: &FieldPath<'_>, owner: SpecOwner<'_>) {
+    let [template, name] = [source.at("volumeClaimTemplate"), volume.at("name")];
     if template.is_set() {
-        check_metadata(&template.at("metadata"), errors);
-        claim::check_spec(&template.at("spec"), errors);
+        check_metadata(&template.at("metadata"));
+        claim::check_spec(&template.at("spec"));
     } else {
-        errors.required(&template, "");
+        template.required("");
     }
-    let name = volume.at("name");
     if let SpecOwner::Pod(pod) = owner
         && !pod.is_empty()
         && !name.is_empty()
     {
         let claim = format!("{pod}-{}", name.text());
-        let rule = names::NameRule::Subdomain;
-        for detail in names::check_name(rule, &claim) {
-            errors.invalid(&name, &format!("PVC name {claim:?}: {detail}"));
+        for detail in names::check_name(NameRule::Subdomain, &claim) {
+            name.invalid(&format!("PVC name {claim:?}: {detail}"));
         }
     }
 }
 
 /// Checks that the metadata of a claim's template has labels and annotations only.
-fn check_metadata(metadata: &FieldPath<'_>, errors: &mut Errors) {
-    check::annotations(&metadata.at("annotations"), errors);
-    check::labels(&metadata.at("labels"), errors);
-    let other = names::METADATA
+fn check_metadata(metadata: &FieldPath<'_>) {
+    check::annotations(&metadata.at("annotations"));
+    check::labels(&metadata.at("labels"));
+    for field in names::METADATA
         .iter()
-        .filter(|field| !matches!(**field, "annotations" | "labels"));
-    for field in other.map(|field| metadata.at(field)) {
-        if !field.is_empty() {
-            errors.forbidden(&field, "cannot be set");
-        }
+        .filter(|field| !["annotations", "labels"].contains(field))
+    {
+        metadata.at(field).deny_filled("cannot be set");
     }
 }
 
-fn check_image(source: &FieldPath<'_>, owner: SpecOwner<'_>, errors: &mut Errors) {
+fn check_image(source: &FieldPath<'_>, owner: SpecOwner<'_>) {
     if owner != SpecOwner::Template {
-        need(source, &["reference"], errors);
+        source.at("reference").need("");
     }
     let policies = &["Always", "IfNotPresent", "Never"];
-    check::required_one_of(&source.at("pullPolicy"), policies, errors);
+    check::required_one_of(&source.at("pullPolicy"), policies);
 }
 
 /// Checks a file of the downward API (upstream: `validateDownwardAPIVolumeFile`).
-fn check_file(file: &FieldPath<'_>, errors: &mut Errors) {
-    need(file, &["path"], errors);
-    let path = file.at("path");
-    check::free_path(&path, path.text(), errors);
+fn check_file(file: &FieldPath<'_>) {
+    file.at("path").need("");
+    check::free_path(&file.at("path"));
     let (field, resource) = (file.at("fieldRef"), file.at("resourceFieldRef"));
     if field.is_set() {
-        env::check_field(&field, env::FIELDS_OF_FILES, errors);
+        env::check_field(&field, env::FIELDS_OF_FILES);
         if resource.is_set() {
             let detail = "fieldRef and resourceFieldRef can not be specified simultaneously";
-            errors.invalid_as(file, &Value::from("resource"), detail);
+            file.invalid_as("resource", detail);
         }
     } else if resource.is_set() {
-        env::check_resource(&resource, true, errors);
+        env::check_resource(&resource, true);
     } else {
-        errors.required(file, "one of fieldRef and resourceFieldRef is required");
+        file.required("one of fieldRef and resourceFieldRef is required");
     }
-    mode(&file.at("mode"), errors);
+    mode(&file.at("mode"));
 }
 
+/// The sources of a projected volume of which each element has one.
+const PROJECTED: [&str; 5] = [
+    "secret",
+    "configMap",
+    "downwardAPI",
+    "serviceAccountToken",
+    "clusterTrustBundle",
+];
+
 /// Checks the sources of a projected volume (upstream: `validateProjectionSources`).
-fn check_projections(volume: &FieldPath<'_>, errors: &mut Errors) {
+fn check_projections(volume: &FieldPath<'_>) {
     let mut paths: HashSet<String> = HashSet::new();
-    let mut once = |path: &str, shown: &str, errors: &mut Errors| {
+    let mut once = |path: &str, shown: &str| {
         if !paths.insert(path.to_owned()) {
-            errors.invalid_as(volume, &Value::from(shown), "conflicting duplicate paths");
+            volume.invalid_as(shown, "conflicting duplicate paths");
         }
     };
     for source in volume.at("sources").items() {
-        let mut kinds = 0;
-        for kind in ["secret", "configMap"] {
-            let field = source.at(kind);
-            if !field.is_set() {
-                continue;
-            }
-            kinds += 1;
-            need(&field, &["name"], errors);
+        for field in source.parts(["secret", "configMap"]) {
+            field.if_set(|field| field.at("name").need(""));
             for item in field.at("items").items() {
-                check_item(&item, errors);
-                if !item.at("path").is_empty() {
-                    once(item.at("path").text(), field.at("name").text(), errors);
-                }
+                check_item(&item);
+                let path = item.at("path");
+                path.if_filled(|path| once(path.text(), field.at("name").text()));
             }
         }
         let downward = source.at("downwardAPI");
-        if downward.is_set() {
-            kinds += 1;
-            for file in downward.at("items").items() {
-                check_file(&FieldPath::new(downward.path(), file.value()), errors);
-                let path = file.at("path").text();
-                if !path.is_empty() {
-                    once(path, path, errors);
-                }
-            }
+        for file in downward.at("items").items() {
+            check_file(&downward.with(file.value()));
+            file.at("path")
+                .if_filled(|path| once(path.text(), path.text()));
         }
         let token = source.at("serviceAccountToken");
         if token.is_set() {
-            kinds += 1;
             let seconds = token.at("expirationSeconds");
             if seconds.int() < 600 {
-                errors.invalid(&seconds, "may not specify a duration less than 10 minutes");
+                seconds.invalid("may not specify a duration less than 10 minutes");
             }
             if seconds.int() > 1 << 32 {
-                errors.invalid(
-                    &seconds,
-                    "may not specify a duration larger than 2^32 seconds",
-                );
+                seconds.invalid("may not specify a duration larger than 2^32 seconds");
             }
             let path = volume.named("path", Some(token.at("path").value()));
-            if path.is_empty() {
-                errors.required(&path, "");
-            } else {
-                check::free_path(&path, path.text(), errors);
-            }
+            check::required(&path, check::free_path);
         }
-        let bundle = source.at("clusterTrustBundle");
-        if bundle.is_set() {
-            kinds += 1;
-            check_bundle(&bundle, errors);
+        source.at("clusterTrustBundle").if_set(|bundle| {
+            check_bundle(bundle);
             let path = bundle.at("path").text();
-            once(path, path, errors);
-        }
-        if kinds > 1 {
-            errors.forbidden(
-                &source,
-                "may not specify more than 1 volume type per source",
-            );
+            once(path, path);
+        });
+        if source
+            .parts(PROJECTED)
+            .iter()
+            .filter(|kind| kind.is_set())
+            .count()
+            > 1
+        {
+            source.forbidden("may not specify more than 1 volume type per source");
         }
     }
 }
 
-fn check_bundle(bundle: &FieldPath<'_>, errors: &mut Errors) {
-    let (name, signer) = (bundle.at("name"), bundle.at("signerName"));
+fn check_bundle(bundle: &FieldPath<'_>) {
+    let [name, signer, labels] = bundle.parts(["name", "signerName", "labelSelector"]);
     match (name.is_set(), signer.is_set()) {
-        (true, true) => {
-            errors.invalid(bundle, "only one of name and signerName may be used");
-        }
+        (true, true) => bundle.invalid("only one of name and signerName may be used"),
         (true, false) => {
-            if name.is_empty() {
-                errors.required(&name, "must be a valid object name");
-            } else {
-                check::subdomain(&name, errors);
-            }
-            if bundle.at("labelSelector").is_set() {
-                let detail = "labelSelector must be unset if name is specified";
-                errors.invalid(&bundle.at("labelSelector"), detail);
-            }
+            name.need("must be a valid object name");
+            name.if_filled(check::subdomain);
+            labels.if_set(|labels| {
+                labels.invalid("labelSelector must be unset if name is specified")
+            });
         }
         (false, true) => {
-            if signer.is_empty() {
-                errors.required(&signer, "must be a valid signer name");
-            } else {
-                reference::check_signer(&signer, errors);
-            }
-            selector::check(&bundle.at("labelSelector"), errors);
+            signer.need("must be a valid signer name");
+            signer.if_filled(reference::check_signer);
+            selector::check(&labels);
         }
-        (false, false) => {
-            errors.required(bundle, "either name or signerName must be specified");
-        }
+        (false, false) => bundle.required("either name or signerName must be specified"),
     }
-    need(bundle, &["path"], errors);
-    let path = bundle.at("path");
-    check::free_path(&path, path.text(), errors);
+    bundle.at("path").need("");
+    check::free_path(&bundle.at("path"));
 }

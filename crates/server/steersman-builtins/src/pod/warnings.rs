@@ -10,6 +10,7 @@ use crate::fields::shared_warnings;
 use crate::storage::claim;
 
 use super::profiles::{self, APP_ARMOR, SECCOMP_CONTAINER, SECCOMP_POD, containers};
+use super::scheduling::{PREFERRED, REQUIRED};
 use super::{SpecOwner, overlaps};
 
 const SECCOMP_OVER: &str = "non-functional in v1.27+; use the \"seccompProfile\" field instead";
@@ -32,106 +33,88 @@ const OLD_NOTES: [(&str, &str); 3] = [
     ),
 ];
 
-/// Returns the warnings about a new Pod. Updates have none.
-pub(super) fn of_pod(pod: &FieldPath<'_>) -> Vec<String> {
-    let name = pod.down("metadata.name").text();
-    let mut warnings = app_armor(pod);
-    let wrong = names::check_label(name);
+/// Warns of a new Pod.
+pub(super) fn of_pod(pod: &FieldPath<'_>) {
+    let name = pod.down("metadata.name");
+    warn_of_app_armor(pod);
+    let wrong = names::check_label(name.text());
     if !wrong.is_empty() {
-        warnings.push(format!(
-            "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is recommended: [{}]",
+        name.warn(&format!(
+            "this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is recommended: [{}]",
             wrong.join(" ")
         ));
     }
-    warnings.extend(of(pod, SpecOwner::Pod(name)));
-    warnings
+    of(pod, SpecOwner::Pod(name.text()));
 }
 
-/// Returns the warnings about a Pod's spec and metadata. `holder` is the Pod or the template.
-pub(super) fn of(holder: &FieldPath<'_>, owner: SpecOwner<'_>) -> Vec<String> {
+/// Warns of a Pod's spec and metadata. `holder` is the Pod or the template.
+pub(super) fn of(holder: &FieldPath<'_>, owner: SpecOwner<'_>) {
     let spec = holder.at("spec");
     let notes = holder.down("metadata.annotations");
-    let mut warnings = Vec::new();
-    warn_of_labels(&spec, &mut warnings);
+    warn_of_labels(&spec);
     for (key, why) in OLD_NOTES {
-        let note = notes.key(key);
-        warnings.extend(note.is_set().then(|| format!("{}: {why}", note.path())));
+        notes.key(key).if_set(|note| note.warn(why));
     }
-    warn_of_volumes(&spec, &mut warnings);
-    overlaps::warn(&spec.at("volumes"), &mut warnings);
-    warn_of_names(&spec, &mut warnings);
+    for volume in spec.at("volumes").items() {
+        shared_warnings::of_sources(&volume, shared_warnings::OLD_SOURCES);
+        shared_warnings::of_sources(&volume, shared_warnings::OLD_SOURCES_OF_PODS);
+        claim::warn_of_spec(&volume.down("ephemeral.volumeClaimTemplate.spec"));
+    }
+    overlaps::warn(&spec.at("volumes"));
+    warn_of_names(&spec);
     for name in ["memory", "ephemeral-storage"] {
-        shared_warnings::of_bytes(&spec.at("overhead").key(name), &mut warnings);
+        shared_warnings::of_bytes(&spec.at("overhead").key(name));
     }
-    let profile = spec.down("securityContext.seccompProfile");
     let note = notes.key(SECCOMP_POD);
-    if note.is_set() && !profile.is_set() {
-        warnings.push(format!("{}: {SECCOMP_OVER}", note.path()));
+    if note.is_set() && !spec.down("securityContext.seccompProfile").is_set() {
+        note.warn(SECCOMP_OVER);
     }
     for container in containers(&spec) {
-        warn_of_notes(&container, &spec, &notes, owner, &mut warnings);
-        warn_of_container(&container, &mut warnings);
+        warn_of_notes(&container, &spec, &notes, owner);
+        warn_of_container(&container);
     }
-    warn_of_ports(&spec, &mut warnings);
-    warn_of_affinities(&spec.at("affinity"), &mut warnings);
-    for server in spec.down("dnsConfig.nameservers").items() {
-        shared_warnings::of_ip(&server, &mut warnings);
-    }
-    for alias in spec.at("hostAliases").items() {
-        shared_warnings::of_ip(&alias.at("ip"), &mut warnings);
-    }
-    warnings
+    warn_of_ports(&spec);
+    warn_of_affinities(&spec.at("affinity"));
+    spec.down("dnsConfig.nameservers")
+        .each(shared_warnings::of_ip);
+    let aliases = spec.at("hostAliases");
+    aliases.each(|alias| shared_warnings::of_ip(&alias.at("ip")));
 }
 
-fn warn_of_labels(spec: &FieldPath<'_>, warnings: &mut Vec<String>) {
+fn warn_of_labels(spec: &FieldPath<'_>) {
     for (key, field) in spec.at("nodeSelector").entries() {
-        warnings
-            .extend(shared_warnings::old_label(key).map(|why| format!("{}: {why}", field.path())));
+        if let Some(why) = shared_warnings::old_label(key) {
+            field.warn(why);
+        }
     }
     let node = spec.down("affinity.nodeAffinity");
-    let required = node.down("requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms");
-    for term in required.items() {
-        shared_warnings::of_node_term(&term, false, warnings);
-    }
-    let preferred = node.at("preferredDuringSchedulingIgnoredDuringExecution");
-    for term in preferred.items() {
-        shared_warnings::of_node_term(&term.at("preference"), true, warnings);
-    }
+    let required = node.at(REQUIRED).at("nodeSelectorTerms");
+    required.each(|term| shared_warnings::of_node_term(term, false));
+    let preferred = node.at(PREFERRED);
+    preferred.each(|term| shared_warnings::of_node_term(&term.at("preference"), true));
     for one in spec.at("topologySpreadConstraints").items() {
-        let (key, labels) = (one.at("topologyKey"), one.at("labelSelector"));
-        warnings.extend(shared_warnings::of_key(&key, key.text()));
+        let [key, labels] = one.parts(["topologyKey", "labelSelector"]);
+        shared_warnings::of_key(&key, key.text());
         if !labels.is_set() {
-            warnings.push(format!("{}: {NO_POD}", labels.path()));
+            labels.warn(NO_POD);
         }
     }
 }
 
-fn warn_of_volumes(spec: &FieldPath<'_>, warnings: &mut Vec<String>) {
-    for volume in spec.at("volumes").items() {
-        shared_warnings::of_sources(&volume, shared_warnings::OLD_SOURCES, warnings);
-        shared_warnings::of_sources(&volume, shared_warnings::OLD_SOURCES_OF_PODS, warnings);
-        claim::warn_of_spec(&volume.down("ephemeral.volumeClaimTemplate.spec"), warnings);
-    }
-}
-
 /// Warns of names that are empty or given twice.
-fn warn_of_names(spec: &FieldPath<'_>, warnings: &mut Vec<String>) {
+fn warn_of_names(spec: &FieldPath<'_>) {
     for (list, field) in [("hostAliases", "ip"), ("imagePullSecrets", "name")] {
         let mut seen = HashSet::new();
         for one in spec.at(list).items().map(|one| one.at(field)) {
             if !seen.insert(one.text()) {
                 let value = Value::from(one.text());
-                warnings.push(format!("{}: duplicate {field} {value}", one.path()));
+                one.warn(&format!("duplicate {field} {value}"));
             }
         }
     }
-    for name in spec
-        .at("imagePullSecrets")
-        .items()
-        .map(|one| one.at("name"))
-    {
-        if name.is_empty() {
-            warnings.push(format!("{}: invalid empty name \"\"", name.path()));
+    for secret in spec.at("imagePullSecrets").items() {
+        if secret.at("name").is_empty() {
+            secret.at("name").warn("invalid empty name \"\"");
         }
     }
 }
@@ -142,61 +125,54 @@ fn warn_of_notes(
     spec: &FieldPath<'_>,
     notes: &FieldPath<'_>,
     owner: SpecOwner<'_>,
-    warnings: &mut Vec<String>,
 ) {
     let name = container.at("name").text();
     let own = container.at("securityContext");
-    let (seccomp, app_armor) = (
-        format!("{SECCOMP_CONTAINER}{name}"),
-        format!("{APP_ARMOR}{name}"),
-    );
+    let [seccomp, app_armor] =
+        [SECCOMP_CONTAINER, APP_ARMOR].map(|prefix| format!("{prefix}{name}"));
     let note = notes.key(&seccomp);
     if note.is_set() && !own.at("seccompProfile").is_set() {
-        warnings.push(format!("{}: {SECCOMP_OVER}", note.path()));
+        note.warn(SECCOMP_OVER);
     }
     let note = notes.key(&app_armor);
     let field =
         own.at("appArmorProfile").is_set() || spec.down("securityContext.appArmorProfile").is_set();
-    // A Pod has the field already, because the server derives it from the annotation. `app_armor`
-    // warns of that.
+    // A Pod has the field already, because the server derives it from the annotation.
+    // `warn_of_app_armor` warns of that.
     if owner == SpecOwner::Template && note.is_set() && !field {
-        warnings.push(format!("{}: {APP_ARMOR_OLD}", note.path()));
+        note.warn(APP_ARMOR_OLD);
     }
 }
 
-/// Returns the warnings about a Pod's annotations about AppArmor: the annotation names no valid
-/// profile, or the server set a container's field from the annotation (upstream:
-/// `applyAppArmorVersionSkew`).
-fn app_armor(pod: &FieldPath<'_>) -> Vec<String> {
+/// Warns of a Pod's annotations about AppArmor: the annotation names no valid profile, or the server
+/// set a container's field from the annotation (upstream: `applyAppArmorVersionSkew`).
+fn warn_of_app_armor(pod: &FieldPath<'_>) {
     let spec = pod.at("spec");
     if spec.down("os.name").text() == "windows" {
-        return Vec::new();
+        return;
     }
     let whole = spec.down("securityContext.appArmorProfile");
-    let mut warnings = Vec::new();
     for container in containers(&spec) {
         let key = format!("{APP_ARMOR}{}", container.at("name").text());
         let note = pod.down("metadata.annotations").key(&key);
         let own = container.down("securityContext.appArmorProfile");
         let derived = profiles::of_note(note.text());
-        let same = derived
-            .as_ref()
-            .is_some_and(|derived| derived == whole.value());
-        let filled = derived
-            .as_ref()
-            .is_some_and(|derived| derived == own.value());
-        let open = !own.is_set() || filled;
-        if note.is_set() && open && !same {
-            warnings.push(format!("{}: {APP_ARMOR_OLD}", note.path()));
+        let is_from_note = |field: &FieldPath<'_>| {
+            derived
+                .as_ref()
+                .is_some_and(|derived| derived == field.value())
+        };
+        let open = !own.is_set() || is_from_note(&own);
+        if note.is_set() && open && !is_from_note(&whole) {
+            note.warn(APP_ARMOR_OLD);
         }
     }
-    warnings
 }
 
-fn warn_of_container(container: &FieldPath<'_>, warnings: &mut Vec<String>) {
+fn warn_of_container(container: &FieldPath<'_>) {
     for name in ["memory", "ephemeral-storage"] {
-        for part in ["limits", "requests"] {
-            shared_warnings::of_bytes(&container.down("resources").at(part).key(name), warnings);
+        for part in container.at("resources").parts(["limits", "requests"]) {
+            shared_warnings::of_bytes(&part.key(name));
         }
     }
     let mut seen = HashSet::new();
@@ -209,10 +185,9 @@ fn warn_of_container(container: &FieldPath<'_>, warnings: &mut Vec<String>) {
         let before = format!("$({name})");
         let builds = value.contains(&before) && value != before;
         if variable.at("valueFrom").is_set() || !builds {
-            warnings.push(format!(
-                "{}: hides previous definition of {}, which may be dropped when using apply",
-                variable.path(),
-                Value::from(name)
+            let name = Value::from(name);
+            variable.warn(&format!(
+                "hides previous definition of {name}, which may be dropped when using apply"
             ));
         }
     }
@@ -221,50 +196,36 @@ fn warn_of_container(container: &FieldPath<'_>, warnings: &mut Vec<String>) {
 /// Largest number of ports of the same number that a port is compared with.
 const MOST: usize = 100;
 
-/// One port of a container, with its path.
-struct Port<'a> {
-    path: String,
-    host_ip: &'a str,
-    host_port: i64,
+/// Returns the address and the port on the host of a container's port.
+fn host_of<'a>(port: &FieldPath<'a>) -> (&'a str, i64) {
+    (port.at("hostIP").text(), port.at("hostPort").int())
 }
 
 /// Warns of ports and names of ports that two containers share, or one container has twice.
-fn warn_of_ports(spec: &FieldPath<'_>, warnings: &mut Vec<String>) {
-    let mut seen: HashMap<(i64, &str), Vec<Port<'_>>> = HashMap::new();
-    let ports = || containers(spec).flat_map(|container| container.at("ports").items());
-    for port in ports() {
-        let text = |field: &'static str| port.at(field).text();
-        let (number, protocol) = (port.at("containerPort").int(), text("protocol"));
-        let port = Port {
-            path: port.path(),
-            host_ip: text("hostIP"),
-            host_port: port.at("hostPort").int(),
-        };
-        if !port.host_ip.is_empty() && port.host_port == 0 {
-            warnings.push(format!(
-                "{}: hostIP set without hostPort: {{Name:{} HostPort:0 ContainerPort:{number} Protocol:{protocol} HostIP:{}}}",
-                port.path,
-                text("name"),
-                port.host_ip
+fn warn_of_ports(spec: &FieldPath<'_>) {
+    let mut seen: HashMap<(i64, &str), Vec<FieldPath<'_>>> = HashMap::new();
+    for port in containers(spec).flat_map(|container| container.at("ports").items()) {
+        let (number, protocol) = (port.at("containerPort").int(), port.at("protocol").text());
+        let (ip, host_port) = host_of(&port);
+        if !ip.is_empty() && host_port == 0 {
+            port.warn(&format!(
+                "hostIP set without hostPort: {{Name:{} HostPort:0 ContainerPort:{number} Protocol:{protocol} HostIP:{ip}}}",
+                port.at("name").text()
             ));
         }
         let others = seen.entry((number, protocol)).or_default();
         for other in others.iter().take(MOST) {
-            let what = if port.host_ip == other.host_ip && port.host_port == other.host_port {
+            let (other_ip, other_port) = host_of(other);
+            let what = if (ip, host_port) == (other_ip, other_port) {
                 "duplicate"
-            } else if port.host_port == 0 || other.host_port == 0 {
+            } else if host_port == 0 || other_port == 0 {
                 "overlapping"
-            } else if port.host_port == other.host_port
-                && port.host_ip.is_empty() != other.host_ip.is_empty()
-            {
+            } else if host_port == other_port && ip.is_empty() != other_ip.is_empty() {
                 "dangerously ambiguous"
             } else {
                 continue;
             };
-            warnings.push(format!(
-                "{}: {what} port definition with {}",
-                port.path, other.path
-            ));
+            port.warn(&format!("{what} port definition with {}", other.path()));
         }
         others.push(port);
     }
@@ -280,10 +241,9 @@ fn warn_of_ports(spec: &FieldPath<'_>, warnings: &mut Vec<String>) {
             continue;
         }
         if let Some(other) = names.get(name) {
-            warnings.push(format!(
-                "{}: duplicate port name {} with {other}, services and probes that select ports by name will use {other}",
-                port.path(),
-                Value::from(name)
+            let name = Value::from(name);
+            port.warn(&format!(
+                "duplicate port name {name} with {other}, services and probes that select ports by name will use {other}"
             ));
         } else {
             names.insert(name, port.path());
@@ -292,21 +252,16 @@ fn warn_of_ports(spec: &FieldPath<'_>, warnings: &mut Vec<String>) {
 }
 
 /// Warns of affinity terms that no Pod matches, because they have no selector.
-fn warn_of_affinities(affinity: &FieldPath<'_>, warnings: &mut Vec<String>) {
-    for kind in ["podAffinity", "podAntiAffinity"] {
-        let (required, preferred) = (
-            affinity
-                .at(kind)
-                .at("requiredDuringSchedulingIgnoredDuringExecution"),
-            affinity
-                .at(kind)
-                .at("preferredDuringSchedulingIgnoredDuringExecution"),
-        );
-        let preferred = preferred.items().map(|one| one.at("podAffinityTerm"));
-        for term in required.items().chain(preferred) {
+fn warn_of_affinities(affinity: &FieldPath<'_>) {
+    for kind in affinity.parts(["podAffinity", "podAntiAffinity"]) {
+        let preferred = kind
+            .at(PREFERRED)
+            .items()
+            .map(|one| one.at("podAffinityTerm"));
+        for term in kind.at(REQUIRED).items().chain(preferred) {
             let labels = term.at("labelSelector");
             if !labels.is_set() {
-                warnings.push(format!("{}: {NO_POD}", labels.path()));
+                labels.warn(NO_POD);
             }
         }
     }

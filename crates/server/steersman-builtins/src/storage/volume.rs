@@ -6,9 +6,9 @@ use super::claim::{self, check_modes};
 use super::sources::{self, Holder};
 use crate::Strategy;
 use crate::fields::check;
-use crate::fields::field_path::{Errors, FieldPath};
-use crate::fields::fill::{given, list, part, put, set, set_text};
-use crate::fields::go_value::{self, GoType, NODE_SELECTOR};
+use crate::fields::field_path::FieldPath;
+use crate::fields::fill::{drop, given, list, part, put, set, set_text};
+use crate::fields::go_value::{GoType, NODE_SELECTOR};
 use crate::fields::node_selector;
 use crate::fields::shared_warnings;
 use crate::quota::amount;
@@ -40,63 +40,51 @@ pub(crate) const VOLUME: Strategy = Strategy {
         }
     }),
     validate,
-    warnings: |new, _| warn(&FieldPath::root(new)),
+    warn: |new, _| warn(new),
     ..Strategy::PLAIN
 };
 
 const MOUNT_NOTE: &str = "volume.beta.kubernetes.io/mount-options";
 
-/// Returns the warnings about a volume, new or changed (upstream:
-/// `pkg/api/persistentvolume/util.go`).
-fn warn(root: &FieldPath<'_>) -> Vec<String> {
-    let (spec, mut warnings) = (root.at("spec"), Vec::new());
-    shared_warnings::of_class_note(root, &mut warnings);
+/// Warns of a volume, new or changed (upstream: `pkg/api/persistentvolume/util.go`).
+fn warn(root: &FieldPath<'_>) {
+    let spec = root.at("spec");
+    shared_warnings::of_class_note(root);
     let note = root.down("metadata.annotations").key(MOUNT_NOTE);
-    if note.is_set() {
-        warnings.push(format!(
-            "{}: deprecated since v1.31; use \"mountOptions\" attribute instead",
-            note.path()
-        ));
-    }
+    note.if_set(|note| note.warn("deprecated since v1.31; use \"mountOptions\" attribute instead"));
     let terms = spec.down("nodeAffinity.required.nodeSelectorTerms");
-    for term in terms.items() {
-        shared_warnings::of_node_term(&term, false, &mut warnings);
-    }
+    terms.each(|term| shared_warnings::of_node_term(term, false));
     let policy = spec.at("persistentVolumeReclaimPolicy");
     if policy.text() == "Recycle" {
-        warnings.push(format!(
-            "{}: The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning.",
-            policy.path()
-        ));
+        policy.warn("The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning.");
     }
-    shared_warnings::of_sources(&spec, shared_warnings::OLD_SOURCES, &mut warnings);
-    warnings
+    shared_warnings::of_sources(&spec, shared_warnings::OLD_SOURCES);
 }
 
-/// The volume sources in the order of upstream's checks, each with its path in messages.
-const SOURCES: &[(&str, &str)] = &[
-    ("hostPath", "hostPath"),
-    ("gcePersistentDisk", "persistentDisk"),
-    ("awsElasticBlockStore", "awsElasticBlockStore"),
-    ("glusterfs", "glusterfs"),
-    ("flocker", "flocker"),
-    ("nfs", "nfs"),
-    ("rbd", "rbd"),
-    ("quobyte", "quobyte"),
-    ("cephfs", "cephfs"),
-    ("iscsi", "iscsi"),
-    ("cinder", "cinder"),
-    ("fc", "fc"),
-    ("flexVolume", "flexVolume"),
-    ("azureFile", "azureFile"),
-    ("vsphereVolume", "vsphereVolume"),
-    ("photonPersistentDisk", "photonPersistentDisk"),
-    ("portworxVolume", "portworxVolume"),
-    ("azureDisk", "azureDisk"),
-    ("scaleIO", "scaleIO"),
-    ("local", "local"),
-    ("storageos", "storageos"),
-    ("csi", "csi"),
+/// The volume sources in the order of upstream's checks.
+const SOURCES: &[&str] = &[
+    "hostPath",
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "glusterfs",
+    "flocker",
+    "nfs",
+    "rbd",
+    "quobyte",
+    "cephfs",
+    "iscsi",
+    "cinder",
+    "fc",
+    "flexVolume",
+    "azureFile",
+    "vsphereVolume",
+    "photonPersistentDisk",
+    "portworxVolume",
+    "azureDisk",
+    "scaleIO",
+    "local",
+    "storageos",
+    "csi",
 ];
 
 /// Labels of nodes that an update of the node affinity may rename: the deprecated name and the new
@@ -143,142 +131,111 @@ fn defaults(object: &mut Value) {
     }
 }
 
-fn validate(object: &Value, old: Option<&Value>) -> Errors {
-    let mut errors = Errors::default();
-    let spec = FieldPath::root(object).at("spec");
+fn validate(object: &FieldPath<'_>, old: Option<&Value>) {
+    let spec = object.at("spec");
     let modes = spec.at("accessModes");
-    if modes.is_empty() {
-        errors.required(&modes, "");
-    }
-    check_modes(&modes, &mut errors);
+    modes.need("");
+    check_modes(&modes);
     let capacity = spec.at("capacity");
-    if capacity.is_empty() {
-        errors.required(&capacity, "");
-    }
+    capacity.need("");
     if !capacity.key("storage").is_set() || capacity.len() > 1 {
-        let shown = FieldPath::new(capacity.path(), capacity.value());
-        let value = capacity.value().to_string();
-        let supported = ["\"storage\"".to_owned()];
-        errors.push(steersman_apimachinery::status::FieldError::not_supported(
-            shown.path(),
-            &value,
-            &supported,
-        ));
+        capacity.not_supported_written(&capacity.value().to_string(), &["storage"]);
     }
     for (_, at) in capacity.entries() {
-        let sign = amount(&at).map(steersman_apimachinery::quantity::Quantity::sign);
-        claim::check_amount(&at, &mut errors);
-        if sign.is_some_and(|sign| sign <= 0) {
-            errors.invalid(&at, "must be greater than zero");
+        claim::check_amount(&at);
+        if amount(&at).is_some_and(|amount| amount.sign() <= 0) {
+            at.invalid("must be greater than zero");
         }
     }
     let policy = spec.at("persistentVolumeReclaimPolicy");
-    if !policy.is_empty() {
-        check::one_of(&policy, &["Delete", "Recycle", "Retain"], &mut errors);
-    }
-    let affinity = spec.at("nodeAffinity");
-    if affinity.is_set() {
+    policy.if_filled(|policy| check::one_of(policy, &["Delete", "Recycle", "Retain"]));
+    spec.at("nodeAffinity").if_set(|affinity| {
         let required = affinity.at("required");
-        if required.is_set() {
-            node_selector::check_node_selector(&required, &mut errors);
-        } else {
-            errors.required(&required, "must specify required node constraints");
+        required.if_set(node_selector::check_node_selector);
+        if !required.is_set() {
+            required.required("must specify required node constraints");
         }
-    }
-    let name = FieldPath::root(object).down("metadata.name").text();
-    check_source(&spec, name, &mut errors);
+    });
+    let name = object.down("metadata.name").text();
+    check_source(&spec, name);
     let root_path = spec.down("hostPath.path").text().trim_end_matches('/');
     if spec.at("hostPath").is_set() && root_path.is_empty() && policy.text() == "Recycle" {
-        let detail = "may not be 'recycle' for a hostPath mount of '/'";
-        errors.forbidden(&policy, detail);
+        policy.forbidden("may not be 'recycle' for a hostPath mount of '/'");
     }
-    if !spec.at("storageClassName").is_empty() {
-        check::subdomain(&spec.at("storageClassName"), &mut errors);
-    }
-    let mode = spec.at("volumeMode");
-    if mode.is_set() {
-        check::one_of(&mode, &["Block", "Filesystem"], &mut errors);
-    }
-    attributes(&spec, &mut errors);
+    spec.at("storageClassName").if_filled(check::subdomain);
+    check::optional(&spec.at("volumeMode"), &["Block", "Filesystem"]);
+    spec.at("volumeAttributesClassName").if_set(|class| {
+        class.need("an empty string is disallowed");
+        class.if_filled(check::subdomain);
+        if !spec.at("csi").is_set() {
+            let detail = "has to be specified when using volumeAttributesClassName";
+            spec.at("csi").required(detail);
+        }
+    });
     if let Some(old) = old {
-        update(&spec, &old["spec"], &mut errors);
-    }
-    errors
-}
-
-fn attributes(spec: &FieldPath<'_>, errors: &mut Errors) {
-    let class = spec.at("volumeAttributesClassName");
-    if !class.is_set() {
-        return;
-    }
-    if class.is_empty() {
-        errors.required(&class, "an empty string is disallowed");
-    } else {
-        check::subdomain(&class, errors);
-    }
-    if !spec.at("csi").is_set() {
-        let detail = "has to be specified when using volumeAttributesClassName";
-        errors.required(&spec.at("csi"), detail);
+        update(&spec, &old["spec"]);
     }
 }
 
 /// Checks that a volume has exactly one source, and checks the source.
-fn check_source(spec: &FieldPath<'_>, volume: &str, errors: &mut Errors) {
+fn check_source(spec: &FieldPath<'_>, volume: &str) {
     let mut found = false;
-    for (field, named) in SOURCES {
-        let given = spec.at(field);
-        if !given.is_set() {
+    for field in SOURCES {
+        // As upstream, errors name the volume `persistentDisk`.
+        let is_disk = *field == "gcePersistentDisk";
+        let named = if is_disk { "persistentDisk" } else { field };
+        let at = spec.named(named, spec.value().get(field));
+        if !at.is_set() {
             continue;
         }
         // The real server accepts `flexVolume` as a second source.
         if found && *field != "flexVolume" {
             let shown = if *field == "cephfs" { "cephFS" } else { field };
-            let field = spec.named(shown, None);
-            errors.forbidden(&field, "may not specify more than 1 volume type");
+            spec.named(shown, None)
+                .forbidden("may not specify more than 1 volume type");
             continue;
         }
         found = true;
-        let at = spec.named(named, Some(given.value()));
         match *field {
-            "local" => check_local(spec, &at, errors),
-            "csi" => check_csi(&at, errors),
-            kind => sources::check(kind, &at, Holder::Volume, errors),
+            "local" => check_local(spec, &at),
+            "csi" => check_csi(&at),
+            kind => sources::check(kind, &at, Holder::Volume),
         }
         let portal = at.at("targetPortal");
         if at.at("initiatorName").is_set() && volume.len() + 1 + portal.len() > 64 {
             let shown = at.named("targetportal", Some(portal.value()));
             let detail = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified.";
-            errors.invalid_text(&shown, detail);
+            shown.invalid_text(detail);
         }
     }
     if !found {
-        errors.required(spec, "must specify a volume type");
+        spec.required("must specify a volume type");
     }
 }
 
-fn check_local(spec: &FieldPath<'_>, at: &FieldPath<'_>, errors: &mut Errors) {
-    let path = at.at("path");
-    if path.is_empty() {
-        errors.required(&path, "");
-    } else {
-        check::no_backsteps(&path, path.text(), errors);
-    }
+fn check_local(spec: &FieldPath<'_>, at: &FieldPath<'_>) {
+    check::required(&at.at("path"), |path| {
+        check::no_backsteps(path, path.text())
+    });
     let affinity = spec.at("nodeAffinity");
     if !affinity.is_set() {
-        errors.required(&affinity, "Local volume requires node affinity");
+        affinity.required("Local volume requires node affinity");
     }
 }
 
-fn check_csi(at: &FieldPath<'_>, errors: &mut Errors) {
-    check::csi_driver(&at.at("driver"), errors);
-    sources::need(at, &["volumeHandle"], errors);
-    for secret in [
+fn check_csi(at: &FieldPath<'_>) {
+    check::csi_driver(&at.at("driver"));
+    at.at("volumeHandle").need("");
+    for secret in at.parts([
         "controllerPublishSecretRef",
         "controllerExpandSecretRef",
         "nodePublishSecretRef",
         "nodeExpandSecretRef",
-    ] {
-        sources::check_driver_secret(&at.at(secret), errors);
+    ]) {
+        secret.if_set(|secret| {
+            check::required(&secret.at("name"), check::subdomain);
+            check::required(&secret.at("namespace"), check::label);
+        });
     }
 }
 
@@ -297,40 +254,35 @@ fn renamed(affinity: &Value) -> Value {
     affinity
 }
 
-fn update(spec: &FieldPath<'_>, old: &Value, errors: &mut Errors) {
+fn update(spec: &FieldPath<'_>, old: &Value) {
     let source = |spec: &Value| -> Vec<Value> {
-        let mut all: Vec<Value> = SOURCES
-            .iter()
-            .map(|(field, _)| spec[*field].clone())
-            .collect();
+        let mut all: Vec<Value> = SOURCES.iter().map(|field| spec[*field].clone()).collect();
         // An update may add this secret reference.
         if old["csi"]["controllerExpandSecretRef"].is_null()
-            && let Some(csi) = all.last_mut().and_then(Value::as_object_mut)
+            && let Some(csi) = all.last_mut()
         {
-            csi.remove("controllerExpandSecretRef");
+            drop(csi, "controllerExpandSecretRef");
         }
         all
     };
     if source(spec.value()) != source(old) {
         // The real server appends the difference of two Go values to this message.
         let at = spec.named("persistentvolumesource", None);
-        let detail = "spec.persistentvolumesource is immutable after creation";
-        errors.forbidden(&at, detail);
+        at.forbidden("spec.persistentvolumesource is immutable after creation");
     }
-    let mode = FieldPath::new("volumeMode", spec.at("volumeMode").value());
-    check::immutable(&mode, &old["volumeMode"], errors);
-    let affinity = FieldPath::new("nodeAffinity", spec.at("nodeAffinity").value());
+    let top = |field: &'static str| spec.shown_at(field, spec.at(field).value());
+    check::immutable(&top("volumeMode"), &old["volumeMode"]);
+    let affinity = top("nodeAffinity");
     if !old["nodeAffinity"].is_null() {
         let before = &old["nodeAffinity"];
         let same = affinity.value() == before || *affinity.value() == renamed(before);
         if !same {
             let detail = "field is immutable, except for updating from beta label to GA";
-            let printed = go_value::print(&VOLUME_AFFINITY, affinity.value());
-            errors.invalid_written(&affinity, &printed, detail);
+            affinity.invalid_printed(&VOLUME_AFFINITY, detail);
         }
     }
     let class = spec.at("volumeAttributesClassName");
     if !old["volumeAttributesClassName"].is_null() && !class.is_set() {
-        errors.forbidden(&class, "update from non-nil value to nil is forbidden");
+        class.forbidden("update from non-nil value to nil is forbidden");
     }
 }

@@ -34,8 +34,8 @@ fn kept(strategy: &Strategy) -> [bool; 5] {
             || strategy.finish_status.is_some(),
         !fn_addr_eq(strategy.validate, plain.validate),
         !fn_addr_eq(strategy.validate_status, plain.validate_status),
-        !fn_addr_eq(strategy.warnings, plain.warnings)
-            || !fn_addr_eq(strategy.status_warnings, plain.status_warnings),
+        !fn_addr_eq(strategy.warn, plain.warn)
+            || !fn_addr_eq(strategy.warn_of_status, plain.warn_of_status),
     ]
 }
 

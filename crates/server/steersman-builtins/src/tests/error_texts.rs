@@ -2,11 +2,8 @@
 
 use steersman_apimachinery::status::FieldError;
 
-use crate::Errors;
-
 /// Returns each error as its field and its message.
-pub(crate) fn error_texts(errors: Errors) -> Vec<String> {
-    let errors: Vec<FieldError> = errors.into();
+pub(crate) fn error_texts(errors: Vec<FieldError>) -> Vec<String> {
     errors
         .into_iter()
         .map(|error| format!("{} {}", error.field, error.message))

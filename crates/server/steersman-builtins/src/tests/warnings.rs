@@ -7,7 +7,7 @@ use super::{NETWORK, STORAGE, completed, of, resource};
 fn warnings_of(version: &str, kind: &str, object: &Value) -> Vec<String> {
     let object = completed(version, kind, object.clone());
     let rules = of(&resource(version, kind)).unwrap();
-    (rules.warnings)(&object, None)
+    crate::warnings(rules, &object, None)
 }
 
 fn check(cases: Vec<(&str, &str, Value, Vec<&str>)>) {
@@ -173,7 +173,7 @@ fn noncanonical_addresses_of_statuses_cause_warnings() {
         ),
     ] {
         let rules = of(&resource("v1", kind)).unwrap();
-        let warnings_of = (rules.status_warnings)(&json!({ "status": status }));
+        let warnings_of = crate::status_warnings(rules, &json!({ "status": status }));
         assert_eq!(warnings_of, expected, "{kind}");
     }
 }

@@ -5,7 +5,7 @@ use steersman_apimachinery::names::NameRule;
 
 use crate::Strategy;
 use crate::fields::check;
-use crate::fields::field_path::{Errors, FieldPath};
+use crate::fields::field_path::FieldPath;
 use crate::fields::fill::{given, lacks, part, put, set, set_text};
 use crate::fields::reference;
 use crate::pod::resources;
@@ -16,11 +16,9 @@ pub(crate) const AUTOSCALER: Strategy = Strategy {
     defaults,
     validate,
     validate_status: |object, _| {
-        let mut errors = Errors::default();
-        let status = FieldPath::root(object).at("status");
-        check::not_negative(&status.at("currentReplicas"), &mut errors);
-        check::not_negative(&status.at("desiredReplicas"), &mut errors);
-        errors
+        let status = object.at("status");
+        check::not_negative(&status.at("currentReplicas"));
+        check::not_negative(&status.at("desiredReplicas"));
     },
     ..Strategy::PLAIN
 };
@@ -113,93 +111,76 @@ fn complete_behavior(behavior: &mut Value) {
     }
 }
 
-fn validate(object: &Value, old: Option<&Value>) -> Errors {
+fn validate(object: &FieldPath<'_>, old: Option<&Value>) {
     // An object of `v1` is converted, so that both versions are checked as `v2`.
-    let converted = is_older(object).then(|| autoscaling::to_v2(object));
-    let object = converted.as_ref().unwrap_or(object);
-    let mut errors = Errors::default();
-    let spec = FieldPath::root(object).at("spec");
-    let (min, max) = (spec.at("minReplicas"), spec.at("maxReplicas"));
+    let converted = is_older(object.value()).then(|| autoscaling::to_v2(object.value()));
+    let spec = object
+        .with(converted.as_ref().unwrap_or(object.value()))
+        .at("spec");
+    let [min, max] = spec.parts(["minReplicas", "maxReplicas"]);
     let least = match old {
         Some(old) if old["spec"]["minReplicas"] == 0 => 0,
         _ => 1,
     };
     if min.is_set() && min.int() < least {
-        let detail = format!("must be greater than or equal to {least}");
-        errors.invalid(&min, &detail);
+        min.invalid(&format!("must be greater than or equal to {least}"));
     }
     if max.int() < 1 {
-        errors.invalid_as(&max, &json!(max.int()), "must be greater than 0");
+        max.invalid_as(max.int(), "must be greater than 0");
     }
     if min.is_set() && max.int() < min.int() {
-        let detail = "must be greater than or equal to `minReplicas`";
-        errors.invalid_as(&max, &json!(max.int()), detail);
+        max.invalid_as(max.int(), "must be greater than or equal to `minReplicas`");
     }
     let target = spec.at("scaleTargetRef");
     let core = target.at("kind").text() == "ReplicationController";
     let kept = old.is_some_and(|old| {
         old["spec"]["scaleTargetRef"]["apiVersion"] == *target.at("apiVersion").value()
     });
-    check_target(&target, core, kept, &mut errors);
-    check_metrics(&spec, &mut errors);
-    let behavior = spec.at("behavior");
-    for side in ["scaleUp", "scaleDown"] {
-        let rules = behavior.at(side);
-        if rules.is_set() {
-            check_rules(&rules, &mut errors);
-        }
+    check_target(&target, core, kept);
+    check_metrics(&spec);
+    for rules in spec.at("behavior").parts(["scaleUp", "scaleDown"]) {
+        rules.if_set(check_rules);
     }
-    errors
 }
 
 /// Checks a reference to an object (upstream: `ValidateCrossVersionObjectReference`). A stored API
 /// version passes unchecked.
-fn check_target(at: &FieldPath<'_>, core: bool, kept: bool, errors: &mut Errors) {
-    reference::segment(&at.at("kind"), errors);
-    reference::segment(&at.at("name"), errors);
+fn check_target(at: &FieldPath<'_>, core: bool, kept: bool) {
+    reference::segment(&at.at("kind"));
+    reference::segment(&at.at("name"));
     let version = at.at("apiVersion");
     if kept {
         return;
     }
-    match version.text().matches('/').count() {
-        0 | 1 => {
-            let group = version
-                .text()
-                .split_once('/')
-                .map_or("", |(group, _)| group);
-            if group.is_empty() && !core {
-                errors.invalid_text(&version, "apiVersion must specify API group");
-            }
-        }
-        _ => {
-            let detail = format!("unexpected GroupVersion string: {}", version.text());
-            errors.invalid_text(&version, &detail);
-        }
+    let (group, rest) = version.text().split_once('/').unwrap_or_default();
+    if rest.contains('/') {
+        let detail = format!("unexpected GroupVersion string: {}", version.text());
+        version.invalid_text(&detail);
+    } else if group.is_empty() && !core {
+        version.invalid_text("apiVersion must specify API group");
     }
 }
 
-fn check_metrics(spec: &FieldPath<'_>, errors: &mut Errors) {
+fn check_metrics(spec: &FieldPath<'_>) {
     let metrics = spec.at("metrics");
     let mut outside = false;
     for metric in metrics.items() {
-        check_metric(&metric, errors);
+        check_metric(&metric);
         outside |= matches!(metric.at("type").text(), "Object" | "External");
     }
     let min = spec.at("minReplicas");
     if min.is_set() && min.int() == 0 && !outside {
         let detail = "must specify at least one Object or External metric to support scaling to zero replicas";
-        errors.forbidden(&metrics, detail);
+        metrics.forbidden(detail);
     }
 }
 
-fn check_metric(metric: &FieldPath<'_>, errors: &mut Errors) {
+fn check_metric(metric: &FieldPath<'_>) {
     let kind = metric.at("type");
-    if kind.is_empty() {
-        errors.required(&kind, "must specify a metric source type");
-    }
+    kind.need("must specify a metric source type");
     let expected = SOURCES.iter().find(|(name, _)| *name == kind.text());
     if expected.is_none() {
-        errors.not_supported(&kind, TYPES);
+        kind.not_supported(TYPES);
     }
     let present: Vec<&str> = SOURCES
         .iter()
@@ -207,143 +188,130 @@ fn check_metric(metric: &FieldPath<'_>, errors: &mut Errors) {
         .filter(|field| metric.at(field).is_set())
         .collect();
     if let Some(first) = present.first() {
-        check_source(first, &metric.at(first), errors);
+        check_source(first, &metric.at(first));
     }
     match expected {
         Some((_, field)) => {
             if !present.contains(field) {
                 let detail = "must populate information for the given metric source";
-                errors.required(&metric.at(field), detail);
+                metric.at(field).required(detail);
             }
         }
-        None => errors.not_supported(&kind, TYPES),
+        None => kind.not_supported(TYPES),
     }
     if present.len() != 1 {
         let expected = expected.map(|(_, field)| *field);
         for field in present.iter().filter(|field| Some(**field) != expected) {
             let detail = "must populate the given metric source only";
-            errors.forbidden(&metric.at(field), detail);
+            metric.at(field).forbidden(detail);
         }
     }
 }
 
-fn check_source(field: &str, at: &FieldPath<'_>, errors: &mut Errors) {
+fn check_source(field: &str, at: &FieldPath<'_>) {
     let target = at.at("target");
     let has = |name: &str| target.at(name).is_set();
     match field {
         "resource" | "containerResource" => {
             let name = at.at("name");
             if name.is_empty() {
-                errors.required(&name, "must specify a resource name");
+                name.required("must specify a resource name");
             } else if field == "containerResource" {
-                resources::check_name(name.text(), &name, errors);
+                resources::check_name(name.text(), &name);
             }
             let container = at.at("container");
             if field == "containerResource" {
                 if container.is_empty() {
-                    errors.required(&container, "must specify a container");
+                    container.required("must specify a container");
                 } else {
-                    check::label(&container, errors);
+                    check::label(&container);
                 }
             }
-            check_amounts(&target, errors);
+            check_amounts(&target);
             if !has("averageUtilization") && !has("averageValue") {
                 let detail = "must set either a target raw value or a target utilization";
-                errors.required(&target.at("averageUtilization"), detail);
+                target.at("averageUtilization").required(detail);
             }
             if has("averageUtilization") && has("averageValue") {
                 let detail = "may not set both a target raw value and a target utilization";
-                errors.forbidden(&target.at("averageValue"), detail);
+                target.at("averageValue").forbidden(detail);
             }
             return;
         }
-        "object" => check_target(&at.at("describedObject"), true, false, errors),
+        "object" => check_target(&at.at("describedObject"), true, false),
         _ => {}
     }
     let name = at.down("metric.name");
     if name.is_empty() {
-        errors.required(&name, "must specify a metric name");
+        name.required("must specify a metric name");
     } else {
-        check::name(NameRule::PathSegment, &name, errors);
+        check::name(NameRule::PathSegment, &name);
     }
-    check_amounts(&target, errors);
+    check_amounts(&target);
     let average = target.at("averageValue");
     match field {
         "object" if !has("value") && !has("averageValue") => {
-            let detail = "must set either a target value or averageValue";
-            errors.required(&average, detail);
+            average.required("must set either a target value or averageValue");
         }
         "external" => {
             if !has("value") && !has("averageValue") {
-                let detail = "must set either a target value for metric or a per-pod target";
-                errors.required(&average, detail);
+                average.required("must set either a target value for metric or a per-pod target");
             }
             if has("value") && has("averageValue") {
                 let detail = "may not set both a target value for metric and a per-pod target";
-                errors.forbidden(&target.at("value"), detail);
+                target.at("value").forbidden(detail);
             }
         }
         "pods" if !has("averageValue") => {
-            let detail = "must specify a positive target averageValue";
-            errors.required(&average, detail);
+            average.required("must specify a positive target averageValue");
         }
         _ => {}
     }
 }
 
-fn check_amounts(target: &FieldPath<'_>, errors: &mut Errors) {
+fn check_amounts(target: &FieldPath<'_>) {
     let kind = target.at("type");
-    if kind.is_empty() {
-        errors.required(&kind, "must specify a metric target type");
-    }
+    kind.need("must specify a metric target type");
     if !matches!(kind.text(), "Utilization" | "Value" | "AverageValue") {
-        let detail = "must be either Utilization, Value, or AverageValue";
-        errors.invalid_text(&kind, detail);
+        kind.invalid_text("must be either Utilization, Value, or AverageValue");
     }
     for field in ["value", "averageValue"] {
         let at = target.at(field);
         if amount(&at).is_some_and(|amount| amount.sign() <= 0) {
-            errors.invalid(&at, "must be positive");
+            at.invalid("must be positive");
         }
     }
     let utilization = target.at("averageUtilization");
     if utilization.is_set() && utilization.int() < 1 {
-        errors.invalid(&utilization, "must be greater than 0");
+        utilization.invalid("must be greater than 0");
     }
 }
 
-fn check_rules(rules: &FieldPath<'_>, errors: &mut Errors) {
+fn check_rules(rules: &FieldPath<'_>) {
     let window = rules.at("stabilizationWindowSeconds");
     if window.int() < 0 {
-        errors.invalid(&window, "must be greater than or equal to zero");
+        window.invalid("must be greater than or equal to zero");
     }
     if window.int() > LONGEST_WINDOW {
-        let detail = format!("must be less than or equal to {LONGEST_WINDOW}");
-        errors.invalid(&window, &detail);
+        window.invalid(&format!("must be less than or equal to {LONGEST_WINDOW}"));
     }
-    let select = rules.at("selectPolicy");
-    if select.is_set() {
-        check::one_of(&select, &["Disabled", "Max", "Min"], errors);
-    }
+    check::optional(&rules.at("selectPolicy"), &["Disabled", "Max", "Min"]);
     let policies = rules.at("policies");
-    if policies.is_empty() {
-        errors.required(&policies, "must specify at least one Policy");
-    }
+    policies.need("must specify at least one Policy");
     for policy in policies.items() {
-        check::one_of(&policy.at("type"), &["Percent", "Pods"], errors);
+        check::one_of(&policy.at("type"), &["Percent", "Pods"]);
         let (value, period) = (policy.at("value"), policy.at("periodSeconds"));
         for at in [&value, &period] {
             if at.int() <= 0 {
-                errors.invalid_as(at, &json!(at.int()), "must be greater than zero");
+                at.invalid_as(at.int(), "must be greater than zero");
             }
         }
         if period.int() > LONGEST_PERIOD {
-            let detail = format!("must be less than or equal to {LONGEST_PERIOD}");
-            errors.invalid(&period, &detail);
+            period.invalid(&format!("must be less than or equal to {LONGEST_PERIOD}"));
         }
     }
     let tolerance = rules.at("tolerance");
     if amount(&tolerance).is_some_and(|amount| amount.sign() < 0) {
-        errors.invalid(&tolerance, "must be greater or equal to zero");
+        tolerance.invalid("must be greater or equal to zero");
     }
 }

@@ -10,7 +10,7 @@ use steersman_apimachinery::names;
 
 use crate::Strategy;
 use crate::fields::check;
-use crate::fields::field_path::{Errors, FieldPath};
+use crate::fields::field_path::FieldPath;
 use crate::fields::fill::{lacks, part, put, set};
 use crate::fields::reference;
 use crate::fields::selector;
@@ -22,7 +22,7 @@ pub(crate) const JOB: Strategy = Strategy {
     prepare: prepare_job,
     validate: job,
     validate_status: status::check,
-    warnings: job_warnings,
+    warn: warn_of_job,
     ..Strategy::PLAIN
 };
 
@@ -30,21 +30,12 @@ pub(crate) const JOB: Strategy = Strategy {
 pub(crate) const CRON_JOB: Strategy = Strategy {
     defaults: cron_job_defaults,
     validate: cron_job,
-    warnings: |new, old| {
-        let mut warnings = Vec::new();
-        let zone = new["spec"]["schedule"].as_str().unwrap_or_default();
-        if zone.contains("TZ") {
-            warnings.push(
-                "spec.schedule: cannot use TZ or CRON_TZ in schedule, use timeZone instead"
-                    .to_owned(),
-            );
+    warn: |new, old| {
+        let schedule = new.down("spec.schedule");
+        if schedule.text().contains("TZ") {
+            schedule.warn("cannot use TZ or CRON_TZ in schedule, use timeZone instead");
         }
-        warnings.extend(pod::template_warnings(
-            new,
-            old,
-            "spec.jobTemplate.spec.template",
-        ));
-        warnings
+        pod::warn_of_template(new, old, "spec.jobTemplate.spec.template");
     },
     ..Strategy::PLAIN
 };
@@ -58,15 +49,12 @@ const LABELS: [(&str, bool); 4] = [
     ("batch.kubernetes.io/job-name", false),
 ];
 
-fn job_warnings(new: &Value, old: Option<&Value>) -> Vec<String> {
-    let spec = FieldPath::root(new).at("spec");
-    let (completions, parallelism) = (spec.at("completions").int(), spec.at("parallelism").int());
-    let mut warnings = Vec::new();
-    if completions > 100_000 && parallelism > 10_000 {
-        warnings.push("In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4, Kubernetes might not be able to track completedIndexes when a big number of indexes fail".to_owned());
+fn warn_of_job(new: &FieldPath<'_>, old: Option<&Value>) {
+    let [completions, parallelism] = new.at("spec").parts(["completions", "parallelism"]);
+    if completions.int() > 100_000 && parallelism.int() > 10_000 {
+        new.warn_as("In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4, Kubernetes might not be able to track completedIndexes when a big number of indexes fail");
     }
-    warnings.extend(pod::template_warnings(new, old, "spec.template"));
-    warnings
+    pod::warn_of_template(new, old, "spec.template");
 }
 
 fn job_defaults(object: &mut Value) {
@@ -176,34 +164,31 @@ fn select_own_pods(new: &mut Value) {
 }
 
 /// Checks a Job. Upstream: `ValidateJob` and `ValidateJobSpecUpdate`.
-fn job(new: &Value, old: Option<&Value>) -> Errors {
-    let mut errors = Errors::default();
-    let object = FieldPath::root(new);
+fn job(object: &FieldPath<'_>, old: Option<&Value>) {
     let spec = object.at("spec");
     if old.is_none() {
-        check_generated(&object, &mut errors);
+        check_generated(object);
     }
-    check_spec(&spec, &mut errors);
+    check_spec(&spec);
     let at = spec.at("selector");
     if at.is_set() {
-        selector::check(&at, &mut errors);
+        selector::check(&at);
     } else {
-        errors.required(&at, "");
+        at.required("");
     }
     let labels = spec.down("template.metadata.labels");
     if !selector::selects(at.value(), labels.value()) {
-        errors.invalid(&labels, "`selector` does not match template `labels`");
+        labels.invalid("`selector` does not match template `labels`");
     }
     match old {
-        None => check_hostname(&object, &mut errors),
-        Some(old) => check_update(&spec, &FieldPath::root(old), &mut errors),
+        None => check_hostname(object),
+        Some(old) => check_update(&spec, &object.with(old)),
     }
-    errors
 }
 
 /// Checks that a generated selector and the template have the labels that the server generates
 /// (upstream: `validateGeneratedSelector`).
-fn check_generated(object: &FieldPath<'_>, errors: &mut Errors) {
+fn check_generated(object: &FieldPath<'_>) {
     let spec = object.at("spec");
     if spec.at("manualSelector").flag() || !spec.at("selector").is_set() {
         return;
@@ -217,11 +202,11 @@ fn check_generated(object: &FieldPath<'_>, errors: &mut Errors) {
         let found = labels.value().get(label).and_then(Value::as_str);
         let field = labels.key(label);
         match found {
-            None => errors.required(&field, &format!("must be '{wanted}'")),
+            None => field.required(&format!("must be '{wanted}'")),
             Some(found) if found != wanted => {
                 let detail = format!("must be '{wanted}'");
                 // As in the real server, the message quotes all labels.
-                errors.invalid_as(&field, labels.value(), &detail);
+                field.invalid_as(labels.value(), &detail);
             }
             Some(_) => {}
         }
@@ -229,12 +214,12 @@ fn check_generated(object: &FieldPath<'_>, errors: &mut Errors) {
     }
     let at = spec.at("selector");
     if !selector::selects(at.value(), &Value::Object(expected)) {
-        errors.invalid(&at, "`selector` not auto-generated");
+        at.invalid("`selector` not auto-generated");
     }
 }
 
 /// Checks the hostnames of the Pods of an indexed Job: the Job's name and the index.
-fn check_hostname(object: &FieldPath<'_>, errors: &mut Errors) {
+fn check_hostname(object: &FieldPath<'_>) {
     let spec = object.at("spec");
     let completions = spec.at("completions").int();
     if spec.at("completionMode").text() != "Indexed" || completions <= 0 {
@@ -244,12 +229,12 @@ fn check_hostname(object: &FieldPath<'_>, errors: &mut Errors) {
     let longest = format!("{}-{}", name.text(), completions - 1);
     if !names::check_label(&longest).is_empty() {
         let detail = format!("will not able to create pod with invalid DNS label: {longest}");
-        errors.invalid_text(&name, &detail);
+        name.invalid_text(&detail);
     }
 }
 
 /// Checks a Job's spec, alone or in a template (upstream: `validateJobSpec`).
-fn check_spec(spec: &FieldPath<'_>, errors: &mut Errors) {
+fn check_spec(spec: &FieldPath<'_>) {
     for field in [
         "parallelism",
         "completions",
@@ -259,111 +244,93 @@ fn check_spec(spec: &FieldPath<'_>, errors: &mut Errors) {
         "backoffLimitPerIndex",
         "maxFailedIndexes",
     ] {
-        check::not_negative(&spec.at(field), errors);
+        check::not_negative(&spec.at(field));
     }
     let (per_index, most_failed) = (spec.at("backoffLimitPerIndex"), spec.at("maxFailedIndexes"));
     if most_failed.is_set() && !per_index.is_set() {
-        errors.required(&per_index, "when maxFailedIndexes is specified");
+        per_index.required("when maxFailedIndexes is specified");
     }
-    check_manager(&spec.at("managedBy"), errors);
+    spec.at("managedBy").if_set(check_manager);
     let mode = spec.at("completionMode");
-    if mode.is_set() {
-        check::one_of(&mode, &["NonIndexed", "Indexed"], errors);
-    }
+    check::optional(&mode, &["NonIndexed", "Indexed"]);
     if mode.text() == "Indexed" {
-        check_indexed(spec, errors);
+        check_indexed(spec);
     } else if matches!(mode.text(), "" | "NonIndexed") {
         for field in [&per_index, &most_failed] {
             if field.is_set() {
-                errors.invalid(field, "requires indexed completion mode");
+                field.invalid("requires indexed completion mode");
             }
         }
     }
-    policies::check(spec, errors);
-    pod::check_template(&spec.at("template"), errors);
+    policies::check(spec);
+    pod::check_template(&spec.at("template"));
     let restarts = spec.down("template.spec.restartPolicy");
     match restarts.text() {
-        "" | "Always" => {
-            errors.required(&restarts, "valid values: \"OnFailure\", \"Never\"");
-        }
+        "" | "Always" => restarts.required("valid values: \"OnFailure\", \"Never\""),
         "OnFailure" if spec.at("podFailurePolicy").is_set() => {
-            let detail = "only \"Never\" is supported when podFailurePolicy is specified";
-            errors.invalid(&restarts, detail);
+            restarts.invalid("only \"Never\" is supported when podFailurePolicy is specified");
         }
         "OnFailure" | "Never" => {}
-        _ => errors.not_supported(&restarts, &["OnFailure", "Never"]),
+        _ => restarts.not_supported(&["OnFailure", "Never"]),
     }
 }
 
-fn check_manager(manager: &FieldPath<'_>, errors: &mut Errors) {
-    if !manager.is_set() {
-        return;
-    }
-    if manager.is_empty() {
-        errors.required(manager, "");
-    } else {
-        reference::check_domain_path(manager, errors);
-    }
-    if manager.len() > 63 {
-        errors.too_long(manager, 63);
-    }
+fn check_manager(manager: &FieldPath<'_>) {
+    check::required(manager, reference::check_domain_path);
+    manager.at_most_bytes(63);
 }
 
-fn check_indexed(spec: &FieldPath<'_>, errors: &mut Errors) {
+fn check_indexed(spec: &FieldPath<'_>) {
     const SOFT: i64 = 100_000;
     const LIMIT: i64 = 10_000;
-    let (completions, parallelism) = (spec.at("completions"), spec.at("parallelism"));
-    let most_failed = spec.at("maxFailedIndexes");
+    let [completions, parallelism, most_failed] =
+        spec.parts(["completions", "parallelism", "maxFailedIndexes"]);
     if !completions.is_set() {
-        errors.required(&completions, "when completion mode is Indexed");
+        completions.required("when completion mode is Indexed");
     }
     if parallelism.int() > SOFT {
         let detail =
             format!("must be less than or equal to {SOFT} when completion mode is Indexed");
-        errors.invalid(&parallelism, &detail);
+        parallelism.invalid(&detail);
     }
     if completions.is_set() && most_failed.int() > completions.int() {
-        errors.invalid(&most_failed, "must be less than or equal to completions");
+        most_failed.invalid("must be less than or equal to completions");
     }
     if most_failed.int() > SOFT {
-        errors.invalid(
-            &most_failed,
-            &format!("must be less than or equal to {SOFT}"),
-        );
+        most_failed.invalid(&format!("must be less than or equal to {SOFT}"));
     }
     if completions.int() <= SOFT || !spec.at("backoffLimitPerIndex").is_set() {
         return;
     }
     if !most_failed.is_set() {
         let detail = format!("must be specified when completions is above {SOFT}");
-        errors.required(&most_failed, &detail);
+        most_failed.required(&detail);
     }
     for field in [&parallelism, &most_failed] {
         if field.int() > LIMIT {
             let detail = format!(
                 "must be less than or equal to {LIMIT} when completions are above {SOFT} and used with backoff limit per index"
             );
-            errors.invalid(field, &detail);
+            field.invalid(&detail);
         }
     }
 }
 
-fn check_update(spec: &FieldPath<'_>, old: &FieldPath<'_>, errors: &mut Errors) {
+fn check_update(spec: &FieldPath<'_>, old: &FieldPath<'_>) {
     let before = old.at("spec");
-    let same = |field: &str, errors: &mut Errors| {
-        check::immutable(&spec.at(field), before.at(field).value(), errors);
+    let same = |field: &str| {
+        check::immutable(&spec.at(field), before.at(field).value());
     };
     let completions = spec.at("completions");
     if spec.at("completionMode").text() == "Indexed" {
         let changed = completions.value() != before.at("completions").value();
         if changed && completions.is_set() && completions.int() != spec.at("parallelism").int() {
-            let detail = "can only be modified in tandem with spec.parallelism";
-            errors.invalid(&completions, detail);
+            completions.invalid("can only be modified in tandem with spec.parallelism");
         }
     } else {
-        same("completions", errors);
+        same("completions");
     }
-    same("selector", errors);
+    same("selector");
     let mut template = before.at("template").value().clone();
     let suspended = before.at("suspend").flag() && !old.down("status.startTime").is_set();
     if suspended {
@@ -375,12 +342,12 @@ fn check_update(spec: &FieldPath<'_>, old: &FieldPath<'_>, errors: &mut Errors) 
     if suspended || (before.at("suspend").flag() && paused) {
         open_resources(&mut template, spec.at("template").value());
     }
-    check::immutable(&spec.at("template"), &template, errors);
-    same("completionMode", errors);
-    policies::same_failure(spec, &before, errors);
-    same("backoffLimitPerIndex", errors);
-    same("managedBy", errors);
-    policies::same_success(spec, &before, errors);
+    check::immutable(&spec.at("template"), &template);
+    same("completionMode");
+    policies::same_failure(spec, &before);
+    same("backoffLimitPerIndex");
+    same("managedBy");
+    policies::same_success(spec, &before);
 }
 
 /// Allows an update to change the scheduling fields of a suspended Job that has never started.
@@ -428,30 +395,26 @@ fn open_resources(old: &mut Value, new: &Value) {
 }
 
 /// Checks a CronJob. Upstream: `ValidateCronJobCreate` and `ValidateCronJobUpdate`.
-fn cron_job(new: &Value, old: Option<&Value>) -> Errors {
-    let mut errors = Errors::default();
-    let object = FieldPath::root(new);
+fn cron_job(object: &FieldPath<'_>, old: Option<&Value>) {
     let spec = object.at("spec");
     let before = old.map(|old| &old["spec"]);
-    schedule::check(&spec, before, &mut errors);
+    schedule::check(&spec, before);
     let policies = &["Allow", "Forbid", "Replace"];
-    check::required_one_of(&spec.at("concurrencyPolicy"), policies, &mut errors);
+    check::required_one_of(&spec.at("concurrencyPolicy"), policies);
     let job = spec.down("jobTemplate.spec");
-    check_spec(&job, &mut errors);
-    if job.at("selector").is_set() {
-        errors.invalid(&job.at("selector"), "`selector` will be auto-generated");
-    }
-    if job.at("manualSelector").flag() {
-        errors.not_supported(&job.at("manualSelector"), &["nil", "false"]);
+    check_spec(&job);
+    let [selector, manual] = job.parts(["selector", "manualSelector"]);
+    selector.if_set(|selector| selector.invalid("`selector` will be auto-generated"));
+    if manual.flag() {
+        manual.not_supported(&["nil", "false"]);
     }
     for field in ["successfulJobsHistoryLimit", "failedJobsHistoryLimit"] {
-        check::not_negative(&spec.at(field), &mut errors);
+        check::not_negative(&spec.at(field));
     }
     let name = object.down("metadata.name");
     if old.is_none() && name.len() > 52 {
-        errors.invalid_text(&name, "must be no more than 52 characters");
+        name.invalid_text("must be no more than 52 characters");
     }
-    errors
 }
 
 #[cfg(test)]

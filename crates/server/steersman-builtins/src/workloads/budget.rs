@@ -1,12 +1,12 @@
 //! Machine: PodDisruptionBudgets (upstream: `pkg/apis/policy/validation`).
 
 use serde_json::json;
-use steersman_apimachinery::status::FieldError;
 
 use crate::Strategy;
 use crate::fields::check;
-use crate::fields::field_path::{Errors, FieldPath};
+use crate::fields::field_path::FieldPath;
 use crate::fields::fill::{part, set};
+use crate::fields::go_value::GoType::{self, Plain, Struct};
 use crate::fields::selector;
 
 pub(crate) const DISRUPTION_BUDGET: Strategy = Strategy {
@@ -18,19 +18,13 @@ pub(crate) const DISRUPTION_BUDGET: Strategy = Strategy {
             }
         }
     },
-    validate: |object, _| {
-        let mut errors = Errors::default();
-        check_spec(&FieldPath::root(object).at("spec"), &mut errors);
-        errors
-    },
+    validate: |object, _| check_spec(&object.at("spec")),
     validate_status: |object, _| {
-        let mut errors = Errors::default();
-        let status = FieldPath::root(object).at("status");
-        check::conditions(&status.at("conditions"), &mut errors);
+        let status = object.at("status");
+        check::conditions(&status.at("conditions"));
         for count in COUNTS {
-            check::not_negative(&status.at(count), &mut errors);
+            check::not_negative(&status.at(count));
         }
-        errors
     },
     ..Strategy::PLAIN
 };
@@ -42,28 +36,30 @@ const COUNTS: [&str; 4] = [
     "expectedPods",
 ];
 
-fn check_spec(spec: &FieldPath<'_>, errors: &mut Errors) {
+const SPEC: GoType = Struct(&[
+    ("MinAvailable", "minAvailable", Plain),
+    ("Selector", "selector", Plain),
+    ("MaxUnavailable", "maxUnavailable", Plain),
+    (
+        "UnhealthyPodEvictionPolicy",
+        "unhealthyPodEvictionPolicy",
+        Plain,
+    ),
+]);
+
+fn check_spec(spec: &FieldPath<'_>) {
     let (least, most) = (spec.at("minAvailable"), spec.at("maxUnavailable"));
     let (selector, policy) = (spec.at("selector"), spec.at("unhealthyPodEvictionPolicy"));
     if least.is_set() && most.is_set() {
-        let shown = format!(
-            "{{\"MinAvailable\":{},\"Selector\":{},\"MaxUnavailable\":{},\"UnhealthyPodEvictionPolicy\":{}}}",
-            least.value(),
-            selector.value(),
-            most.value(),
-            policy.value()
-        );
         let detail = "minAvailable and maxUnavailable cannot be both set";
-        errors.push(FieldError::invalid(spec.path(), &shown, detail));
+        spec.invalid_printed(&SPEC, detail);
     }
     for at in [least, most].iter().filter(|at| at.is_set()) {
-        check::number_or_percent(at, errors);
-        check::at_most_hundred_percent(at, errors);
+        check::number_or_percent(at);
+        check::at_most_hundred_percent(at);
     }
-    selector::check(&selector, errors);
-    if policy.is_set() {
-        check::one_of(&policy, &["AlwaysAllow", "IfHealthyBudget"], errors);
-    }
+    selector::check(&selector);
+    check::optional(&policy, &["AlwaysAllow", "IfHealthyBudget"]);
 }
 
 #[cfg(test)]
@@ -73,7 +69,7 @@ mod tests {
     #[test]
     fn both_numbers_are_refused_with_the_whole_spec() {
         let budget = json!({"spec": {"minAvailable": 1, "maxUnavailable": "150%"}});
-        let errors: Vec<FieldError> = (DISRUPTION_BUDGET.validate)(&budget, None).into();
+        let errors = crate::validate(&DISRUPTION_BUDGET, &budget, None);
         let fields: Vec<&str> = errors.iter().map(|error| error.field.as_str()).collect();
         assert_eq!(fields, ["spec", "spec.maxUnavailable"]);
         assert!(errors[0].message.contains("\"Selector\":null"));

@@ -3,55 +3,62 @@
 use serde_json::{Value, json};
 
 use crate::fields::check;
-use crate::fields::field_path::{Errors, FieldPath};
+use crate::fields::field_path::FieldPath;
 use crate::fields::fill::put;
+use crate::fields::go_value::GoType::{self, Number, Plain, Pointer, Struct, Text};
 use crate::pod;
 use crate::storage::claim;
 
+const ROLLING: GoType = Struct(&[
+    ("Partition", "partition", Number),
+    ("MaxUnavailable", "maxUnavailable", Plain),
+]);
+const STRATEGY: GoType = Struct(&[
+    ("Type", "type", Text),
+    ("RollingUpdate", "rollingUpdate", Pointer(&ROLLING)),
+]);
+
 /// Checks a StatefulSet. Upstream: `ValidateStatefulSetSpec` and `ValidateStatefulSetUpdate`.
-pub(super) fn check(new: &Value, old: Option<&Value>) -> Errors {
-    let mut errors = Errors::default();
-    let spec = FieldPath::root(new).at("spec");
+pub(super) fn check(new: &FieldPath<'_>, old: Option<&Value>) {
+    let spec = new.at("spec");
     let policy = spec.at("podManagementPolicy");
     if !matches!(policy.text(), "OrderedReady" | "Parallel") {
-        errors.invalid_text(&policy, "must be 'OrderedReady' or 'Parallel'");
+        policy.invalid_text("must be 'OrderedReady' or 'Parallel'");
     }
-    check_stateful_strategy(&spec.at("updateStrategy"), &mut errors);
+    check_stateful_strategy(&spec.at("updateStrategy"));
     let retention = spec.at("persistentVolumeClaimRetentionPolicy");
     for field in ["whenDeleted", "whenScaled"] {
-        check::one_of(&retention.at(field), &["Retain", "Delete"], &mut errors);
+        check::one_of(&retention.at(field), &["Retain", "Delete"]);
     }
-    check::not_negative(&spec.at("replicas"), &mut errors);
-    check::not_negative(&spec.at("minReadySeconds"), &mut errors);
-    let start = spec.down("ordinals.start");
-    check::not_negative(&start, &mut errors);
+    check::not_negative(&spec.at("replicas"));
+    check::not_negative(&spec.at("minReadySeconds"));
+    check::not_negative(&spec.down("ordinals.start"));
     let service = spec.at("serviceName");
     if old.is_none() && !service.is_empty() {
-        check::label(&service, &mut errors);
+        check::label(&service);
     }
     let empty = "empty selector is invalid for statefulset";
-    let valid = super::check_selector(&spec, empty, &mut errors);
+    let valid = super::check_selector(&spec, empty);
     if valid {
-        check_stateful_template(&spec, &mut errors);
+        check_stateful_template(&spec);
     } else {
-        errors.invalid(&spec.at("selector"), "");
+        spec.at("selector").invalid("");
     }
-    super::check_endless(&spec.at("template"), "StatefulSet", &mut errors);
+    super::check_endless(&spec.at("template"), "StatefulSet");
     if old.is_none() {
         for one in spec.at("volumeClaimTemplates").items() {
-            claim::check_spec(&one.at("spec"), &mut errors);
+            claim::check_spec(&one.at("spec"));
         }
     }
     if let Some(old) = old {
-        check_stateful_update(&spec, &old["spec"], &mut errors);
+        check_stateful_update(&spec, &old["spec"]);
     }
-    errors
 }
 
 /// Checks a template. Its Pods mount the volume claims of the set in addition to the volumes of the
 /// template.
-fn check_stateful_template(spec: &FieldPath<'_>, errors: &mut Errors) {
-    super::check_match(spec, errors);
+fn check_stateful_template(spec: &FieldPath<'_>) {
+    super::check_match(spec);
     let mut template = spec.at("template").value().clone();
     let claims: Vec<Value> = spec
         .at("volumeClaimTemplates")
@@ -71,42 +78,41 @@ fn check_stateful_template(spec: &FieldPath<'_>, errors: &mut Errors) {
         all.extend(claims.iter().cloned());
         put(pod, "volumes", Value::Array(all));
     }
-    let path = spec.at("template").path();
-    pod::check_template(&FieldPath::new(path, &template), errors);
+    pod::check_template(&spec.at("template").with(&template));
 }
 
-fn check_stateful_strategy(strategy: &FieldPath<'_>, errors: &mut Errors) {
+fn check_stateful_strategy(strategy: &FieldPath<'_>) {
     let rolling = strategy.at("rollingUpdate");
     match strategy.at("type").text() {
-        "" => errors.required(strategy, ""),
-        "OnDelete" => {
-            if rolling.is_set() {
-                let partition = rolling.at("partition").int();
-                let most = rolling.at("maxUnavailable").value();
-                let written = format!("{{\"Partition\":{partition},\"MaxUnavailable\":{most}}}");
-                let detail = "only allowed for updateStrategy 'RollingUpdate'";
-                errors.invalid_written(&rolling, &written, detail);
-            }
-        }
+        "" => strategy.required(""),
+        "OnDelete" => rolling.if_set(|rolling| {
+            let detail = "only allowed for updateStrategy 'RollingUpdate'";
+            rolling.invalid_printed(&ROLLING, detail);
+        }),
         "RollingUpdate" => {
-            check::not_negative(&rolling.at("partition"), errors);
+            check::not_negative(&rolling.at("partition"));
             let most = rolling.at("maxUnavailable");
             if most.is_set() {
-                check::number_or_percent(&most, errors);
+                check::number_or_percent(&most);
                 if check::number_or_percent_value(&most) == 0 {
-                    errors.invalid(&most, "cannot be 0");
+                    most.invalid("cannot be 0");
                 }
-                check::at_most_hundred_percent(&most, errors);
+                check::at_most_hundred_percent(&most);
             }
         }
         _ => {
-            let detail = "must be 'RollingUpdate' or 'OnDelete'";
-            errors.invalid_written(strategy, &super::strategy_written(strategy), detail);
+            let has_partition = rolling.at("partition").number().is_some();
+            let kind = if has_partition {
+                &STRATEGY
+            } else {
+                &super::STRATEGY
+            };
+            strategy.invalid_printed(kind, "must be 'RollingUpdate' or 'OnDelete'");
         }
     }
 }
 
-fn check_stateful_update(spec: &FieldPath<'_>, old: &Value, errors: &mut Errors) {
+fn check_stateful_update(spec: &FieldPath<'_>, old: &Value) {
     const OPEN: [&str; 7] = [
         "replicas",
         "ordinals",
@@ -126,6 +132,6 @@ fn check_stateful_update(spec: &FieldPath<'_>, old: &Value, errors: &mut Errors)
     };
     if fixed(spec.value()) != fixed(old) {
         let detail = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
-        errors.forbidden(spec, detail);
+        spec.forbidden(detail);
     }
 }

@@ -25,7 +25,7 @@ fn errors_of(strategy: &Strategy, spec: &Value, old: Option<&Value>) -> Vec<Stri
         old
     });
     (strategy.prepare)(&mut new, old.as_ref());
-    error_texts((strategy.validate)(&new, old.as_ref()))
+    error_texts(crate::validate(strategy, &new, old.as_ref()))
 }
 
 #[test]
@@ -120,11 +120,11 @@ fn a_daemon_set_counts_its_templates() {
 #[test]
 fn counts_of_a_status_must_fit_each_other() {
     let status = |status: Value| json!({"status": status});
-    let errors: Vec<steersman_apimachinery::status::FieldError> = (DEPLOYMENT.validate_status)(
+    let errors = crate::validate_status(
+        &DEPLOYMENT,
         &status(json!({"replicas": 1, "readyReplicas": 2, "availableReplicas": -1})),
         &status(json!({"collisionCount": 1})),
-    )
-    .into();
+    );
     let fields: Vec<_> = errors.iter().map(|error| error.field.as_str()).collect();
     assert_eq!(
         fields,

@@ -314,7 +314,7 @@ pub(crate) fn is_definition(resource: &Resource) -> bool {
 
 pub(crate) fn warnings(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<String> {
     if let Some(strategy) = steersman_builtins::of(resource) {
-        return (strategy.warnings)(object, old);
+        return steersman_builtins::warnings(strategy, object, old);
     }
     if !resource.built_in {
         return custom::warnings(object, old);

@@ -295,9 +295,9 @@ impl Registry {
             Subresource::Main => warnings.extend(intake::warnings(resource, &merged, Some(old))),
             Subresource::Status => {
                 let strategy = steersman_builtins::of(resource);
-                warnings.extend(
-                    strategy.map_or_else(Vec::new, |strategy| (strategy.status_warnings)(&merged)),
-                );
+                warnings.extend(strategy.map_or_else(Vec::new, |strategy| {
+                    steersman_builtins::status_warnings(strategy, &merged)
+                }));
             }
             _ => {}
         }

@@ -1,55 +1,51 @@
 //! Machine: checks cluster IPs and IP families of Services, and their updates (upstream:
 //! `ValidateServiceClusterIPsRelatedFields` and `validateUpgradeDowngrade*`).
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::{FIXED, ONLY_BALANCER, is, is_headless, needs_health_port};
 use crate::fields::address;
 use crate::fields::check;
-use crate::fields::field_path::{Errors, FieldPath};
+use crate::fields::field_path::{FieldPath, Findings};
 
 /// Checks the cluster IPs and IP families (upstream: `ValidateServiceClusterIPsRelatedFields`).
-pub(super) fn check_addresses(spec: &FieldPath<'_>, errors: &mut Errors) {
+pub(super) fn check_addresses(spec: &FieldPath<'_>) {
     if is(spec.value(), "ExternalName") {
         return;
     }
     let (one, all) = (spec.at("clusterIP"), spec.at("clusterIPs"));
     let first = all.items().next();
     match (&first, one.is_empty()) {
-        (None, false) => errors.required(&all, ""),
+        (None, false) => all.required(""),
         (Some(first), false) if first.text() != one.text() => {
-            errors.invalid(&all, "first value must match `clusterIP`");
+            all.invalid("first value must match `clusterIP`");
         }
-        (Some(_), true) => errors.invalid(&all, "must be empty when `clusterIP` is not specified"),
+        (Some(_), true) => all.invalid("must be empty when `clusterIP` is not specified"),
         _ => {}
     }
     let families = spec.at("ipFamilies");
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for family in families.items() {
-        check::one_of(&family, &["IPv4", "IPv6"], errors);
-        if seen.contains(&family.text()) {
-            errors.duplicate(&family);
-        }
-        seen.push(family.text());
+        check::one_of(&family, &["IPv4", "IPv6"]);
+        family.unique(&mut seen);
     }
-    let policy = spec.at("ipFamilyPolicy");
-    if policy.is_set() {
-        let policies = ["PreferDualStack", "RequireDualStack", "SingleStack"];
-        check::one_of(&policy, &policies, errors);
-    }
-    let before = errors.len();
+    let policies = ["PreferDualStack", "RequireDualStack", "SingleStack"];
+    check::optional(&spec.at("ipFamilyPolicy"), &policies);
+    let before = all.error_count();
     for (index, ip) in all.items().enumerate() {
         if index == 0 && ip.text() == "None" {
             if all.len() > 1 {
-                errors.invalid(&all, "'None' must be the first and only value");
+                all.invalid("'None' must be the first and only value");
             }
             continue;
         }
-        address::check(&ip, errors);
+        address::check(&ip);
     }
-    let bad = errors.len() > before;
+    let bad = all.error_count() > before;
     if all.len() > 2 {
-        errors.invalid(&all, "may only hold up to 2 values");
+        all.invalid("may only hold up to 2 values");
     }
     if bad {
         return;
@@ -57,8 +53,7 @@ pub(super) fn check_addresses(spec: &FieldPath<'_>, errors: &mut Errors) {
     let is_six = |ip: &FieldPath<'_>| ip.text().contains(':');
     let six = all.items().filter(is_six).count();
     if all.len() > 1 && (six == 0 || six == all.len()) {
-        let detail = "may specify no more than one IP for each IP family";
-        errors.invalid(&all, detail);
+        all.invalid("may specify no more than one IP for each IP family");
     }
     if !is_headless(spec.value()) {
         for (index, (ip, family)) in all.items().zip(families.items()).enumerate() {
@@ -71,7 +66,7 @@ pub(super) fn check_addresses(spec: &FieldPath<'_>, errors: &mut Errors) {
                 let family = family.text();
                 let detail =
                     format!("expected an {family} value as indicated by `ipFamilies[{index}]`");
-                errors.invalid(&ip, &detail);
+                ip.invalid(&detail);
             }
         }
     }
@@ -79,47 +74,44 @@ pub(super) fn check_addresses(spec: &FieldPath<'_>, errors: &mut Errors) {
 
 /// Returns the errors of a Service's cluster IPs before any is allocated.
 pub fn address_errors(spec: &Value) -> Vec<steersman_apimachinery::status::FieldError> {
-    let mut errors = Errors::default();
-    check_addresses(&FieldPath::new("spec", spec), &mut errors);
-    errors.into()
+    Findings::errors(spec, |root| {
+        check_addresses(&root.named("spec", Some(root.value())))
+    })
 }
 
-pub(super) fn balancer_class(spec: &FieldPath<'_>, old: Option<&Value>, errors: &mut Errors) {
+pub(super) fn balancer_class(spec: &FieldPath<'_>, old: Option<&Value>) {
     let class = spec.at("loadBalancerClass");
     let balancer = is(spec.value(), "LoadBalancer");
     if let Some(old) = old.filter(|old| balancer && is(old, "LoadBalancer"))
         && old["loadBalancerClass"] != *class.value()
     {
-        errors.invalid(&class, FIXED);
-    }
-    if !class.is_set() {
-        return;
+        class.invalid(FIXED);
     }
     if balancer {
-        check::qualified(&class, errors);
+        class.if_set(check::qualified);
     } else {
-        errors.forbidden(&class, ONLY_BALANCER);
+        class.deny(ONLY_BALANCER);
     }
 }
 
-pub(super) fn update(spec: &FieldPath<'_>, old: &Value, errors: &mut Errors) {
+pub(super) fn update(spec: &FieldPath<'_>, old: &Value) {
     let new = spec.value();
     let external = is(new, "ExternalName") || is(old, "ExternalName");
     let (was, headless) = (is_headless(old), is_headless(new));
     if !external {
         if !was || !headless {
-            addresses_kept(spec, old, errors);
+            addresses_kept(spec, old);
         }
         if !was && !headless {
-            families_kept(spec, old, errors);
+            families_kept(spec, old);
         }
     }
-    balancer_class(spec, Some(old), errors);
+    balancer_class(spec, Some(old));
     if needs_health_port(old)
         && needs_health_port(new)
         && old["healthCheckNodePort"] != new["healthCheckNodePort"]
     {
-        errors.forbidden(&spec.at("healthCheckNodePort"), check::IMMUTABLE);
+        spec.at("healthCheckNodePort").forbidden(check::IMMUTABLE);
     }
 }
 
@@ -128,52 +120,53 @@ fn elements(value: &Value) -> &[Value] {
 }
 
 /// Checks that an update keeps the cluster IPs. Upstream: `validateUpgradeDowngradeClusterIPs`.
-fn addresses_kept(spec: &FieldPath<'_>, old: &Value, errors: &mut Errors) {
+fn addresses_kept(spec: &FieldPath<'_>, old: &Value) {
     let all = spec.at("clusterIPs");
     let (before, now) = (elements(&old["clusterIPs"]), elements(all.value()));
-    let numbered = |index: usize| FieldPath::new(format!("{}[{index}]", all.path()), all.value());
+    let numbered = |index: usize| all.index(index, all.value());
     if before.len() == now.len() {
         for (index, (before, now)) in before.iter().zip(now).enumerate() {
             if before != now {
-                errors.invalid(&numbered(index), FIXED);
+                numbered(index).invalid(FIXED);
             }
         }
         return;
     }
     match (before.first(), now.first()) {
-        (Some(_), None) => errors.invalid(&numbered(0), "primary clusterIP can not be unset"),
-        (Some(before), Some(now)) if before != now => errors.invalid(&numbered(0), FIXED),
+        (Some(_), None) => numbered(0).invalid("primary clusterIP can not be unset"),
+        (Some(before), Some(now)) if before != now => numbered(0).invalid(FIXED),
         _ => {}
     }
+    check_release(spec, before, now, "clusterIP");
+}
+
+/// Checks that an update that removes the second IP family says so in the policy.
+fn check_release(spec: &FieldPath<'_>, before: &[Value], now: &[Value], what: &str) {
     let policy = spec.at("ipFamilyPolicy");
     if before.len() > now.len() && now.len() == 1 && policy.text() != "SingleStack" {
-        let detail = "must be set to 'SingleStack' when releasing the secondary clusterIP";
-        errors.invalid(&policy, detail);
+        let detail = format!("must be set to 'SingleStack' when releasing the secondary {what}");
+        policy.invalid(&detail);
     }
 }
 
 /// Checks that an update keeps the IP families. Upstream: `validateUpgradeDowngradeIPFamilies`.
-fn families_kept(spec: &FieldPath<'_>, old: &Value, errors: &mut Errors) {
+fn families_kept(spec: &FieldPath<'_>, old: &Value) {
     let all = spec.at("ipFamilies");
     let (before, now) = (elements(&old["ipFamilies"]), elements(all.value()));
-    let first = FieldPath::new(format!("{}[0]", all.path()), all.value());
+    let first = all.index(0, all.value());
     if before.len() == now.len() {
         for _ in before.iter().zip(now).filter(|(before, now)| before != now) {
-            errors.invalid(&first, FIXED);
+            first.invalid(FIXED);
         }
         return;
     }
     if before.len() > now.len() && spec.at("clusterIPs").is_empty() {
-        errors.invalid(&first, "primary ipFamily can not be unset");
+        first.invalid("primary ipFamily can not be unset");
     }
     if let (Some(before), Some(now)) = (before.first(), now.first())
         && before != now
     {
-        errors.invalid_as(&first, spec.at("clusterIPs").value(), FIXED);
+        first.invalid_as(spec.at("clusterIPs").value(), FIXED);
     }
-    let policy = spec.at("ipFamilyPolicy");
-    if before.len() > now.len() && now.len() == 1 && policy.text() != "SingleStack" {
-        let detail = "must be set to 'SingleStack' when releasing the secondary ipFamily";
-        errors.invalid(&policy, detail);
-    }
+    check_release(spec, before, now, "ipFamily");
 }

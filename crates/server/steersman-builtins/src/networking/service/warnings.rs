@@ -1,77 +1,59 @@
 //! Machine: warnings about Services (upstream: `pkg/api/service/warnings.go`).
 
-use serde_json::Value;
-
 use crate::fields::field_path::FieldPath;
 use crate::fields::shared_warnings;
 
 use super::{HINTS, MODE};
 
-/// Returns the warnings about a Service, new or changed.
-pub(super) fn of(service: &Value) -> Vec<String> {
-    let root = FieldPath::root(service);
-    let (annotations, spec) = (root.down("metadata.annotations"), root.at("spec"));
-    let mut warnings = Vec::new();
+/// Warns of a Service, new or changed.
+pub(super) fn of(service: &FieldPath<'_>) {
+    let (annotations, spec) = (service.down("metadata.annotations"), service.at("spec"));
     if annotations.key(HINTS).is_set() {
-        warnings.push(format!(
+        service.warn_as(&format!(
             "annotation {HINTS} is deprecated, please use {MODE} instead"
         ));
     }
     let named = spec.at("type").text() == "ExternalName";
     let headless = spec.at("clusterIP").text() == "None";
     if !headless {
-        for address in spec.at("clusterIPs").items() {
-            shared_warnings::of_ip(&address, &mut warnings);
-        }
+        spec.at("clusterIPs").each(shared_warnings::of_ip);
     }
     let outside = spec.at("externalIPs");
     if headless && spec.at("type").text() == "ClusterIP" {
         if !spec.at("loadBalancerIP").is_empty() {
-            warnings.push("spec.loadBalancerIP is ignored for headless services".to_owned());
+            service.warn_as("spec.loadBalancerIP is ignored for headless services");
         }
         if !outside.is_empty() {
-            warnings.push("spec.externalIPs is ignored for headless services".to_owned());
+            service.warn_as("spec.externalIPs is ignored for headless services");
         }
         if spec.at("sessionAffinity").text() != "None" {
-            warnings.push("spec.SessionAffinity is ignored for headless services".to_owned());
+            service.warn_as("spec.SessionAffinity is ignored for headless services");
         }
     } else if !named && !outside.is_empty() {
-        warnings.push(
-            "spec.externalIPs is deprecated and may no longer be implemented in some clusters"
-                .to_owned(),
-        );
+        let warning =
+            "spec.externalIPs is deprecated and may no longer be implemented in some clusters";
+        service.warn_as(warning);
     }
-    for address in outside.items().chain([spec.at("loadBalancerIP")]) {
-        shared_warnings::of_ip(&address, &mut warnings);
-    }
-    for network in spec.at("loadBalancerSourceRanges").items() {
-        shared_warnings::of_network(&network, &mut warnings);
-    }
+    outside.each(shared_warnings::of_ip);
+    shared_warnings::of_ip(&spec.at("loadBalancerIP"));
+    spec.at("loadBalancerSourceRanges")
+        .each(shared_warnings::of_network);
     if named && !outside.is_empty() {
-        warnings.push("spec.externalIPs is ignored when spec.type is \"ExternalName\"".to_owned());
+        service.warn_as("spec.externalIPs is ignored when spec.type is \"ExternalName\"");
     }
     if !named && !spec.at("externalName").is_empty() {
-        warnings
-            .push("spec.externalName is ignored when spec.type is not \"ExternalName\"".to_owned());
+        service.warn_as("spec.externalName is ignored when spec.type is not \"ExternalName\"");
     }
-    if spec.at("trafficDistribution").text() == "PreferClose" {
-        let warning =
-            "spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"";
-        warnings.push(warning.to_owned());
+    let distribution = spec.at("trafficDistribution");
+    if distribution.text() == "PreferClose" {
+        distribution.warn("\"PreferClose\" is deprecated; use \"PreferSameZone\"");
     }
-    warnings
 }
 
-/// Returns the warnings about the status of a Service. They name the list element that has an
-/// address, not the address.
-pub(super) fn of_status(service: &Value) -> Vec<String> {
-    let mut warnings = Vec::new();
-    let entries = FieldPath::root(service).down("status.loadBalancer.ingress");
-    for entry in entries.items() {
-        let ip = entry.value().get("ip");
-        if let Some(ip) = ip {
-            shared_warnings::of_ip(&FieldPath::new(entry.path(), ip), &mut warnings);
-        }
-    }
-    warnings
+/// Warns of the status of a Service. The warnings name the list element that has an address, not the
+/// address.
+pub(super) fn of_status(service: &FieldPath<'_>) {
+    service.down("status.loadBalancer.ingress").each(|entry| {
+        shared_warnings::of_ip(&entry.with(entry.at("ip").value()));
+    });
 }

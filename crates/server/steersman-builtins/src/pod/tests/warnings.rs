@@ -47,12 +47,12 @@ fn ineffective_and_deprecated_fields_of_pods_cause_warnings() {
         ),
     ];
     for (spec, expected) in cases {
-        assert_eq!((POD.warnings)(&completed(&spec), None), [expected]);
+        assert_eq!(crate::warnings(&POD, &completed(&spec), None), [expected]);
     }
     let mut pod = completed(&json!({}));
     pod["metadata"]["name"] = json!("a.b");
     assert_eq!(
-        (POD.warnings)(&pod, None),
+        crate::warnings(&POD, &pod, None),
         [
             "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is recommended: [must not contain dots]"
         ]
@@ -81,7 +81,7 @@ fn a_new_pod_is_completed_from_its_own_metadata() {
     );
     assert_eq!(pod["status"]["conditions"][0]["reason"], "SchedulingGated");
     assert_eq!(
-        (POD.warnings)(&pod, None)[0],
+        crate::warnings(&POD, &pod, None)[0],
         format!(
             "metadata.annotations[{key}]: deprecated since v1.30; use the \"appArmorProfile\" field instead"
         )
@@ -117,10 +117,13 @@ fn annotations_with_a_meaning_are_validated() {
             "spec.securityContext.seccompProfile.type Forbidden: seccomp type in annotation and field must match",
         ),
     ] {
-        assert_eq!(error_texts((POD.validate)(&noted(notes), None)), [expected]);
+        assert_eq!(
+            error_texts(crate::validate(&POD, &noted(notes), None)),
+            [expected]
+        );
     }
     let (with, without) = (noted(json!({MIRROR: "x"})), noted(json!({})));
-    assert!(error_texts((POD.validate)(&with, Some(&without))).contains(
+    assert!(error_texts(crate::validate(&POD, &with, Some(&without))).contains(
         &"metadata.annotations[kubernetes.io/config.mirror] Forbidden: may not add mirror pod annotation".to_owned()
     ));
 }

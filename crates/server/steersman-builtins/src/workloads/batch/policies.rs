@@ -1,9 +1,7 @@
 //! Machine: checks the failure and success policies of Jobs.
 
-use serde_json::Value;
-
 use crate::fields::check;
-use crate::fields::field_path::{Errors, FieldPath};
+use crate::fields::field_path::FieldPath;
 use crate::fields::go_value::GoType::{self, List, Plain, Pointer, Struct, Text};
 use crate::fields::go_value::print;
 
@@ -39,18 +37,18 @@ const SUCCESS_RULES: GoType = Struct(&[("Rules", "rules", List(&SUCCESS_RULE))])
 const SUCCESS_POLICY: GoType = Pointer(&SUCCESS_RULES);
 
 /// Checks the policies of a Job's spec.
-pub(super) fn check(spec: &FieldPath<'_>, errors: &mut Errors) {
+pub(super) fn check(spec: &FieldPath<'_>) {
     let failure = spec.at("podFailurePolicy");
     if failure.is_set() {
-        check_failure(spec, &failure.at("rules"), errors);
+        check_failure(spec, &failure.at("rules"));
     }
     let success = spec.at("successPolicy");
     if success.is_set() {
         if spec.at("completionMode").text() == "Indexed" {
-            check_success(spec, &success.at("rules"), errors);
+            check_success(spec, &success.at("rules"));
         } else {
             let written = print(&SUCCESS_POLICY, success.value());
-            errors.invalid_written(&success, &written, "requires indexed completion mode");
+            success.invalid_written(&written, "requires indexed completion mode");
         }
     }
     let replacement = spec.at("podReplacementPolicy");
@@ -60,154 +58,137 @@ pub(super) fn check(spec: &FieldPath<'_>, errors: &mut Errors) {
         } else {
             &["Failed", "TerminatingOrFailed"]
         };
-        check::one_of(&replacement, known, errors);
+        check::one_of(&replacement, known);
     }
 }
 
 /// Checks that an update keeps the failure policy.
-pub(super) fn same_failure(spec: &FieldPath<'_>, old: &FieldPath<'_>, errors: &mut Errors) {
+pub(super) fn same_failure(spec: &FieldPath<'_>, old: &FieldPath<'_>) {
     let field = "podFailurePolicy";
     let (policy, old) = (spec.at(field), old.at(field));
-    check::immutable_struct(&policy, old.value(), &FAILURE_POLICY, errors);
+    check::immutable_struct(&policy, old.value(), &FAILURE_POLICY);
 }
 
 /// Checks that an update keeps the success policy.
-pub(super) fn same_success(spec: &FieldPath<'_>, old: &FieldPath<'_>, errors: &mut Errors) {
+pub(super) fn same_success(spec: &FieldPath<'_>, old: &FieldPath<'_>) {
     let field = "successPolicy";
     let (policy, old) = (spec.at(field), old.at(field));
-    check::immutable_struct(&policy, old.value(), &SUCCESS_POLICY, errors);
+    check::immutable_struct(&policy, old.value(), &SUCCESS_POLICY);
 }
 
 /// Checks that a text is one of the known values. The error of an absent text lists all values.
-fn required(at: &FieldPath<'_>, known: &[&str], errors: &mut Errors) {
+fn required(at: &FieldPath<'_>, known: &[&str]) {
     if at.is_empty() {
         let all: Vec<String> = known.iter().map(|one| format!("\"{one}\"")).collect();
-        errors.required(at, &format!("valid values: [{}]", all.join(" ")));
+        at.required(&format!("valid values: [{}]", all.join(" ")));
     } else {
-        check::one_of(at, known, errors);
+        check::one_of(at, known);
     }
 }
 
 /// Checks a failure policy. Upstream: `validatePodFailurePolicy`.
-fn check_failure(spec: &FieldPath<'_>, rules: &FieldPath<'_>, errors: &mut Errors) {
-    if rules.len() > 20 {
-        errors.too_many(rules, 20);
-    }
+fn check_failure(spec: &FieldPath<'_>, rules: &FieldPath<'_>) {
+    rules.has_too_many(20);
     for rule in rules.items() {
         let action = rule.at("action");
         if action.text() == "FailIndex" {
             if !spec.at("backoffLimitPerIndex").is_set() {
-                errors.invalid(&action, "requires the backoffLimitPerIndex to be set");
+                action.invalid("requires the backoffLimitPerIndex to be set");
             }
         } else {
-            required(
-                &action,
-                &["Count", "FailIndex", "FailJob", "Ignore"],
-                errors,
-            );
+            required(&action, &["Count", "FailIndex", "FailJob", "Ignore"]);
         }
         let (codes, conditions) = (rule.at("onExitCodes"), rule.at("onPodConditions"));
         if codes.is_set() {
-            check_codes(spec, &codes, errors);
+            check_codes(spec, &codes);
         }
-        if conditions.len() > 20 {
-            errors.too_many(&conditions, 20);
-        }
+        conditions.has_too_many(20);
         for pattern in conditions.items() {
-            check::qualified(&pattern.at("type"), errors);
-            required(&pattern.at("status"), &["False", "True", "Unknown"], errors);
+            check::qualified(&pattern.at("type"));
+            required(&pattern.at("status"), &["False", "True", "Unknown"]);
         }
         match (codes.is_set(), conditions.is_empty()) {
-            (true, false) => errors.invalid_bare(
-                &rule,
-                "specifying both OnExitCodes and OnPodConditions is not supported",
-            ),
-            (false, true) => errors.invalid_bare(
-                &rule,
-                "specifying one of OnExitCodes and OnPodConditions is required",
-            ),
+            (true, false) => rule
+                .invalid_bare("specifying both OnExitCodes and OnPodConditions is not supported"),
+            (false, true) => {
+                rule.invalid_bare("specifying one of OnExitCodes and OnPodConditions is required")
+            }
             _ => {}
         }
     }
 }
 
-fn check_codes(spec: &FieldPath<'_>, codes: &FieldPath<'_>, errors: &mut Errors) {
+fn check_codes(spec: &FieldPath<'_>, codes: &FieldPath<'_>) {
     let operator = codes.at("operator");
-    required(&operator, &["In", "NotIn"], errors);
+    required(&operator, &["In", "NotIn"]);
     let name = codes.at("containerName");
     let known = |field: &str| {
         let mut containers = spec.down("template.spec").at(field).items();
         containers.any(|one| one.at("name").text() == name.text())
     };
     if name.is_set() && !known("containers") && !known("initContainers") {
-        let detail = "must be one of the container or initContainer names in the pod template";
-        errors.invalid(&name, detail);
+        name.invalid("must be one of the container or initContainer names in the pod template");
     }
     let values = codes.at("values");
     if values.is_empty() {
-        errors.invalid(&values, "at least one value is required");
-    } else if values.len() > 255 {
-        errors.too_many(&values, 255);
+        values.invalid("at least one value is required");
+    } else {
+        values.has_too_many(255);
     }
     let mut seen: Vec<i64> = Vec::new();
     for value in values.items() {
         let number = value.int();
         if operator.text() == "In" && number == 0 {
-            errors.invalid(&value, "must not be 0 for the In operator");
+            value.invalid("must not be 0 for the In operator");
         }
         if seen.contains(&number) {
-            errors.duplicate(&value);
+            value.duplicate();
         }
         seen.push(number);
     }
     if !seen.is_sorted() {
-        errors.invalid(&values, "must be ordered");
+        values.invalid("must be ordered");
     }
 }
 
 /// Checks a success policy. Upstream: `validateSuccessPolicy`.
-fn check_success(spec: &FieldPath<'_>, rules: &FieldPath<'_>, errors: &mut Errors) {
+fn check_success(spec: &FieldPath<'_>, rules: &FieldPath<'_>) {
     let completions = spec.at("completions").int();
-    if rules.is_empty() {
-        let detail = "at least one rules must be specified when the successPolicy is specified";
-        errors.required(rules, detail);
-    }
-    if rules.len() > 20 {
-        errors.too_many(rules, 20);
-    }
+    let detail = "at least one rules must be specified when the successPolicy is specified";
+    rules.need(detail);
+    rules.has_too_many(20);
     for rule in rules.items() {
         let (indexes, count) = (rule.at("succeededIndexes"), rule.at("succeededCount"));
         if !indexes.is_set() && !count.is_set() {
-            let detail = "at least one of succeededCount or succeededIndexes must be specified";
-            errors.required(&rule, detail);
+            rule.required("at least one of succeededCount or succeededIndexes must be specified");
         }
         let mut total = 0;
         if indexes.is_set() {
             if indexes.len() > 64 * 1024 {
-                errors.too_long(&indexes, 64 * 1024);
+                indexes.too_long(64 * 1024);
             }
             match indexes::count(indexes.text(), completions) {
                 Ok(found) => total = found,
                 Err(why) => {
-                    errors.invalid(&indexes, &format!("error parsing succeededIndexes: {why}"));
+                    indexes.invalid(&format!("error parsing succeededIndexes: {why}"));
                 }
             }
         }
         let Some(number) = count.number() else {
             continue;
         };
-        check::not_negative(&count, errors);
+        check::not_negative(&count);
         if number > completions {
             let detail = format!(
                 "must be less than or equal to {completions} (the number of specified completions)"
             );
-            errors.invalid_as(&count, &Value::from(number), &detail);
+            count.invalid_as(number, &detail);
         }
         if indexes.is_set() && number > total {
             let detail = format!(
                 "must be less than or equal to {total} (the number of indexes in the specified succeededIndexes field)"
             );
-            errors.invalid_as(&count, &Value::from(number), &detail);
+            count.invalid_as(number, &detail);
         }
     }
 }

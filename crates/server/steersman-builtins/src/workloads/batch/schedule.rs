@@ -5,42 +5,40 @@ use steersman_apimachinery::schedule::Schedule;
 use steersman_apimachinery::zones;
 
 use crate::fields::check;
-use crate::fields::field_path::{Errors, FieldPath};
+use crate::fields::field_path::FieldPath;
 
 /// Checks the schedule, the time zone and the deadline of a spec; `old` is the stored one.
-pub(super) fn check(spec: &FieldPath<'_>, old: Option<&Value>, errors: &mut Errors) {
+pub(super) fn check(spec: &FieldPath<'_>, old: Option<&Value>) {
     let (when, zone) = (spec.at("schedule"), spec.at("timeZone"));
     if when.is_empty() {
-        errors.required(&when, "");
+        when.required("");
     } else {
         let text = when.text();
         if let Err(why) = Schedule::parse(text) {
-            errors.invalid(&when, &why);
+            when.invalid(&why);
         }
         let before = old.and_then(|old| old["schedule"].as_str());
         let allowed = before.is_some_and(|before| before.contains("TZ"));
         if text.contains("TZ") && !allowed {
-            let detail = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead";
-            errors.invalid(&when, detail);
+            when.invalid("cannot use TZ or CRON_TZ in schedule, use timeZone field instead");
         } else if text.contains("TZ") && zone.is_set() {
-            let detail = "cannot use both timeZone field and TZ or CRON_TZ in schedule";
-            errors.invalid(&when, detail);
+            when.invalid("cannot use both timeZone field and TZ or CRON_TZ in schedule");
         }
     }
-    check::not_negative(&spec.at("startingDeadlineSeconds"), errors);
+    check::not_negative(&spec.at("startingDeadlineSeconds"));
     if old.is_none_or(|old| old["timeZone"] != *zone.value()) {
-        check_zone(&zone, errors);
+        check_zone(&zone);
     }
 }
 
 /// Checks a time zone. Upstream: `validateTimeZone`.
-fn check_zone(zone: &FieldPath<'_>, errors: &mut Errors) {
+fn check_zone(zone: &FieldPath<'_>) {
     if !zone.is_set() {
         return;
     }
     let text = zone.text();
     if text.is_empty() {
-        errors.invalid(zone, "timeZone must be nil or non-empty string");
+        zone.invalid("timeZone must be nil or non-empty string");
         return;
     }
     let unknown = format!("unknown time zone {text}");
@@ -52,15 +50,15 @@ fn check_zone(zone: &FieldPath<'_>, errors: &mut Errors) {
             && !matches!(part, "." | "..")
     };
     if !text.split('/').all(legal) {
-        errors.invalid(zone, &unknown);
+        zone.invalid(&unknown);
         return;
     }
     if text.eq_ignore_ascii_case("Local") {
         let detail =
             "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones";
-        errors.invalid(zone, detail);
+        zone.invalid(detail);
     }
     if text != "Local" && zones::zone(text).is_none() {
-        errors.invalid(zone, &unknown);
+        zone.invalid(&unknown);
     }
 }

@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use crate::fields::check;
-use crate::fields::field_path::{Errors, FieldPath};
+use crate::fields::field_path::FieldPath;
+use crate::fields::go_value::GoType::{self, Plain, Struct};
 
 use super::indexes;
 
@@ -16,7 +17,6 @@ fn holds(status: &FieldPath<'_>, kind: &str) -> bool {
 
 /// A Job's status before and after a write.
 struct StatusWrite<'a> {
-    job: FieldPath<'a>,
     status: FieldPath<'a>,
     old: FieldPath<'a>,
 }
@@ -37,170 +37,144 @@ impl StatusWrite<'_> {
         turns("Complete") || turns("Failed")
     }
 
-    /// Adds an error about the conditions for each rule that the write breaks.
-    fn refuse(&self, rules: &[(bool, &str)], errors: &mut Errors) {
-        let conditions = self.status.at("conditions");
-        for (_, detail) in rules.iter().filter(|(broken, _)| *broken) {
-            errors.invalid_bare(&conditions, detail);
+    /// Refuses a status with both conditions.
+    fn refuse_both(&self, kind: &str, other: &str) {
+        if self.is(kind) && self.is(other) {
+            self.refuse(&format!(
+                "cannot set {kind}=True and {other}=true conditions"
+            ));
         }
+    }
+
+    /// Refuses a write that sets a condition without the other condition.
+    fn refuse_without(&self, kind: &str, other: &str) {
+        if self.is(kind) && !self.was(kind) && !self.is(other) {
+            let detail =
+                format!("cannot set {kind}=True condition without the {other}=true condition");
+            self.refuse(&detail);
+        }
+    }
+
+    /// Refuses a write that unsets a condition.
+    fn refuse_end_of(&self, adjective: &str, kind: &str) {
+        if self.was(kind) && !self.is(kind) {
+            self.refuse(&format!(
+                "cannot disable the {adjective}{kind}=True condition"
+            ));
+        }
+    }
+
+    fn refuse(&self, detail: &str) {
+        self.status.at("conditions").invalid_bare(detail);
     }
 }
 
-pub(super) fn check(new: &Value, old: &Value) -> Errors {
-    let mut errors = Errors::default();
-    let job = FieldPath::root(new);
+/// Pods that ended and are not counted yet.
+const UNCOUNTED: GoType = Struct(&[
+    ("Succeeded", "succeeded", Plain),
+    ("Failed", "failed", Plain),
+]);
+
+pub(super) fn check(job: &FieldPath<'_>, old: &Value) {
     let write = StatusWrite {
         status: job.at("status"),
-        old: FieldPath::root(old).at("status"),
-        job,
+        old: job.with(old).at("status"),
     };
     for field in ["active", "succeeded", "failed", "ready", "terminating"] {
-        check::not_negative(&write.status.at(field), &mut errors);
+        check::not_negative(&write.status.at(field));
     }
-    check_uncounted(&write.status.at("uncountedTerminatedPods"), &mut errors);
-    check_end(&write, &mut errors);
+    check_uncounted(&write.status.at("uncountedTerminatedPods"));
+    check_end(&write);
     let finished = write.is("Complete") || write.is("Failed");
-    check_indexes(&write.job, finished, &mut errors);
+    check_indexes(job, finished);
     let ready = write.status.at("ready");
     if ready.int() > write.status.at("active").int() {
-        errors.invalid(&ready, "cannot set more ready pods than active");
+        ready.invalid("cannot set more ready pods than active");
     }
-    let met = write.is("SuccessCriteriaMet");
-    let rules = [
-        (
-            met && write.is("Failed"),
-            "cannot set SuccessCriteriaMet=True and Failed=true conditions",
-        ),
-        (
-            met && write.is("FailureTarget"),
-            "cannot set SuccessCriteriaMet=True and FailureTarget=true conditions",
-        ),
-    ];
-    write.refuse(&rules, &mut errors);
-    check_changes(&write, &mut errors);
-    errors
+    write.refuse_both("SuccessCriteriaMet", "Failed");
+    write.refuse_both("SuccessCriteriaMet", "FailureTarget");
+    check_changes(job, &write);
 }
 
 /// Checks the conditions and times of a Job's end.
-fn check_end(write: &StatusWrite<'_>, errors: &mut Errors) {
-    let (complete, failed) = (write.is("Complete"), write.is("Failed"));
-    let finishes = write.finishes();
-    let rules = [
-        (
-            finishes && complete && failed,
-            "cannot set Complete=True and Failed=true conditions",
-        ),
-        (
-            finishes && complete && write.is("FailureTarget"),
-            "cannot set Complete=True and FailureTarget=true conditions",
-        ),
-    ];
-    write.refuse(&rules, errors);
-    let (done, start) = (
-        write.status.at("completionTime"),
-        write.status.at("startTime"),
-    );
+fn check_end(write: &StatusWrite<'_>) {
+    let (complete, finishes) = (write.is("Complete"), write.finishes());
+    if finishes {
+        write.refuse_both("Complete", "Failed");
+        write.refuse_both("Complete", "FailureTarget");
+    }
+    let [done, start] = write.status.parts(["completionTime", "startTime"]);
     let changed = done.value() != write.old.at("completionTime").value();
     if done.is_set() && !complete && changed {
-        let detail = "cannot set completionTime when there is no Complete=True condition";
-        errors.invalid(&done, detail);
+        done.invalid("cannot set completionTime when there is no Complete=True condition");
     }
     if !done.is_set() && complete && finishes {
-        errors.required(&done, "completionTime is required for Complete jobs");
+        done.required("completionTime is required for Complete jobs");
     }
     // Both times have the same zone and length, so comparing the texts compares the times.
     if done.is_set() && start.is_set() && done.text() < start.text() && changed {
-        errors.invalid(&done, "completionTime cannot be set before startTime");
+        done.invalid("completionTime cannot be set before startTime");
     }
-    let rules = [
-        (
-            failed && !write.was("Failed") && !write.is("FailureTarget"),
-            "cannot set Failed=True condition without the FailureTarget=true condition",
-        ),
-        (
-            complete && !write.was("Complete") && !write.is("SuccessCriteriaMet"),
-            "cannot set Complete=True condition without the SuccessCriteriaMet=true condition",
-        ),
-    ];
-    write.refuse(&rules, errors);
-    let active = write.status.at("active");
-    if finishes && active.int() > 0 {
-        errors.invalid(&active, "active>0 is invalid for finished job");
+    write.refuse_without("Failed", "FailureTarget");
+    write.refuse_without("Complete", "SuccessCriteriaMet");
+    if !finishes {
+        return;
     }
-    if finishes && !start.is_set() {
-        errors.required(&start, "startTime is required for finished job");
+    let [active, uncounted] = write.status.parts(["active", "uncountedTerminatedPods"]);
+    if active.int() > 0 {
+        active.invalid("active>0 is invalid for finished job");
     }
-    let uncounted = write.status.at("uncountedTerminatedPods");
-    let (succeeded, lost) = (uncounted.at("succeeded"), uncounted.at("failed"));
-    if finishes && !(succeeded.is_empty() && lost.is_empty()) {
-        let shown = format!(
-            "{{\"Succeeded\":{},\"Failed\":{}}}",
-            succeeded.value(),
-            lost.value()
-        );
+    if !start.is_set() {
+        start.required("startTime is required for finished job");
+    }
+    if uncounted
+        .parts(["succeeded", "failed"])
+        .iter()
+        .any(|pods| !pods.is_empty())
+    {
         let detail = "uncountedTerminatedPods needs to be empty for finished job";
-        errors.invalid_written(&uncounted, &shown, detail);
+        uncounted.invalid_printed(&UNCOUNTED, detail);
     }
 }
 
 /// Checks that a write keeps the parts of a status that never change once set.
-fn check_changes(write: &StatusWrite<'_>, errors: &mut Errors) {
-    for (kind, detail) in [
-        (
-            "Failed",
-            "cannot disable the terminal Failed=True condition",
-        ),
-        (
-            "Complete",
-            "cannot disable the terminal Complete=True condition",
-        ),
-        (
-            "FailureTarget",
-            "cannot disable the terminal FailureTarget=True condition",
-        ),
-    ] {
-        write.refuse(&[(write.was(kind) && !write.is(kind), detail)], errors);
+fn check_changes(job: &FieldPath<'_>, write: &StatusWrite<'_>) {
+    for kind in ["Failed", "Complete", "FailureTarget"] {
+        write.refuse_end_of("terminal ", kind);
     }
     for field in ["failed", "succeeded"] {
         let count = write.status.at(field);
         if count.int() < write.old.at(field).int() {
-            let detail = format!("cannot decrease the {field} counter");
-            errors.invalid_as(&count, &Value::from(count.int()), &detail);
+            count.invalid_as(count.int(), &format!("cannot decrease the {field} counter"));
         }
     }
-    let (done, was_done) = (
-        write.status.at("completionTime"),
-        write.old.at("completionTime"),
-    );
+    let [done, was_done] = [&write.status, &write.old].map(|status| status.at("completionTime"));
     if done.is_set() && was_done.is_set() && done.value() != was_done.value() {
-        errors.invalid(&done, "completionTime cannot be mutated");
+        done.invalid("completionTime cannot be mutated");
     }
-    let (start, was) = (write.status.at("startTime"), write.old.at("startTime"));
-    let suspended = write.job.down("spec.suspend").flag();
+    let [start, was] = [&write.status, &write.old].map(|status| status.at("startTime"));
+    let suspended = job.down("spec.suspend").flag();
     let resumes = write.was("Suspended") && !write.is("Suspended");
     if was.is_set() && was.value() != start.value() && !suspended && !resumes {
-        let detail = "startTime cannot be removed for unsuspended job";
-        errors.required(&start, detail);
+        start.required("startTime cannot be removed for unsuspended job");
     }
-    let lost = write.was("SuccessCriteriaMet") && !write.is("SuccessCriteriaMet");
-    let detail = "cannot disable the SuccessCriteriaMet=True condition";
-    write.refuse(&[(lost, detail)], errors);
+    write.refuse_end_of("", "SuccessCriteriaMet");
 }
 
-fn check_uncounted(uncounted: &FieldPath<'_>, errors: &mut Errors) {
+fn check_uncounted(uncounted: &FieldPath<'_>) {
     let mut seen = HashSet::new();
     for field in ["succeeded", "failed"] {
         for uid in uncounted.at(field).items() {
             if uid.is_empty() {
-                errors.invalid_text(&uid, "must not be empty");
-            } else if !seen.insert(uid.text()) {
-                errors.duplicate(&uid);
+                uid.invalid_text("must not be empty");
+            } else {
+                uid.unique(&mut seen);
             }
         }
     }
 }
 
-fn check_indexes(object: &FieldPath<'_>, finished: bool, errors: &mut Errors) {
+fn check_indexes(object: &FieldPath<'_>, finished: bool) {
     let (spec, status) = (object.at("spec"), object.at("status"));
     let completions = spec.at("completions");
     let (done, lost) = (status.at("completedIndexes"), status.at("failedIndexes"));
@@ -211,26 +185,24 @@ fn check_indexes(object: &FieldPath<'_>, finished: bool, errors: &mut Errors) {
         if let Err(why) = indexes::count(field.text(), completions.int()) {
             let path = field.path();
             let name = path.trim_start_matches("status.");
-            errors.invalid(field, &format!("error parsing {name}: {why}"));
+            field.invalid(&format!("error parsing {name}: {why}"));
         }
     }
     if !done.is_empty() && spec.at("completionMode").text() != "Indexed" {
-        let detail = "cannot set non-empty completedIndexes when non-indexed completion mode";
-        errors.invalid(&done, detail);
+        done.invalid("cannot set non-empty completedIndexes when non-indexed completion mode");
     }
     if lost.is_set() && !spec.at("backoffLimitPerIndex").is_set() {
-        let detail = "cannot set non-null failedIndexes when backoffLimitPerIndex is null";
-        errors.invalid(&lost, detail);
+        lost.invalid("cannot set non-null failedIndexes when backoffLimitPerIndex is null");
     }
     if completions.is_set()
         && lost.is_set()
         && let Some(index) = indexes::overlap(&done, &lost, completions.int())
     {
         let detail = format!("failedIndexes and completedIndexes overlap at index: {index}");
-        errors.invalid(&lost, &detail);
+        lost.invalid(&detail);
     }
     let terminating = status.at("terminating");
     if finished && terminating.int() > 0 {
-        errors.invalid(&terminating, "terminating>0 is invalid for finished job");
+        terminating.invalid("terminating>0 is invalid for finished job");
     }
 }

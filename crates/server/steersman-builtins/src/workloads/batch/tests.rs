@@ -19,14 +19,14 @@ fn job_of(spec: &Value) -> Value {
 #[test]
 fn a_job_selects_its_pods_by_its_uid() {
     let job = job_of(&json!({}));
-    assert_eq!(error_texts((JOB.validate)(&job, None)), [""; 0]);
+    assert_eq!(error_texts(crate::validate(&JOB, &job, None)), [""; 0]);
     assert_eq!(
         job["spec"]["selector"],
         json!({"matchLabels": {"batch.kubernetes.io/controller-uid": "u"}})
     );
     assert_eq!(job["metadata"]["labels"]["job-name"], "j");
     let own = job_of(&json!({"selector": {"matchLabels": {"a": "b"}}}));
-    let found = error_texts((JOB.validate)(&own, None));
+    let found = error_texts(crate::validate(&JOB, &own, None));
     assert!(
         found[0].contains("`selector` not auto-generated"),
         "{found:?}"
@@ -65,7 +65,10 @@ fn invalid_specs_are_refused_with_upstream_messages() {
         if spec["completionMode"] == "Indexed" && spec["completions"].is_null() {
             spec["parallelism"] = json!(2);
         }
-        assert_eq!(error_texts((JOB.validate)(&job_of(&spec), None)), [why]);
+        assert_eq!(
+            error_texts(crate::validate(&JOB, &job_of(&spec), None)),
+            [why]
+        );
     }
 }
 
@@ -75,7 +78,7 @@ fn the_work_of_a_job_is_immutable() {
     let change = |field: &str, value: Value| {
         let mut new = old.clone();
         new["spec"][field] = value;
-        error_texts((JOB.validate)(&new, Some(&old)))
+        error_texts(crate::validate(&JOB, &new, Some(&old)))
     };
     assert_eq!(change("parallelism", json!(3)), [""; 0]);
     assert_eq!(
@@ -88,12 +91,12 @@ fn the_work_of_a_job_is_immutable() {
     moved["spec"]["template"]["spec"]["containers"][0]["resources"] =
         json!({"requests": {"cpu": "1"}});
     assert_eq!(
-        error_texts((JOB.validate)(&moved, Some(&suspended))),
+        error_texts(crate::validate(&JOB, &moved, Some(&suspended))),
         [""; 0]
     );
     suspended["spec"]["suspend"] = json!(false);
     assert_eq!(
-        error_texts((JOB.validate)(&moved, Some(&suspended))).len(),
+        error_texts(crate::validate(&JOB, &moved, Some(&suspended))).len(),
         1
     );
 }
@@ -110,17 +113,20 @@ fn the_conditions_of_a_finished_job_are_consistent() {
     let done = with(json!({"startTime": "2026-01-01T00:00:00Z",
         "completionTime": "2026-01-01T00:01:00Z", "succeeded": 1,
         "conditions": [is("SuccessCriteriaMet"), is("Complete")]}));
-    assert_eq!(error_texts((JOB.validate_status)(&done, &running)), [""; 0]);
+    assert_eq!(
+        error_texts(crate::validate_status(&JOB, &done, &running)),
+        [""; 0]
+    );
     let mut owing = done;
     owing["status"]["uncountedTerminatedPods"] = json!({"succeeded": ["u"]});
     assert_eq!(
-        error_texts((JOB.validate_status)(&owing, &running)),
+        error_texts(crate::validate_status(&JOB, &owing, &running)),
         [
             "status.uncountedTerminatedPods Invalid value: {\"Succeeded\":[\"u\"],\"Failed\":null}: uncountedTerminatedPods needs to be empty for finished job"
         ]
     );
     let early = with(json!({"active": 1, "conditions": [is("Complete")]}));
-    let found = error_texts((JOB.validate_status)(&early, &with(json!({}))));
+    let found = error_texts(crate::validate_status(&JOB, &early, &with(json!({}))));
     let fields: Vec<_> = found
         .iter()
         .map(|line| line.split(' ').next().unwrap())
@@ -146,7 +152,7 @@ fn schedules_and_time_zones_of_cron_jobs_are_validated() {
             object["spec"][field] = value.clone();
         }
         (CRON_JOB.defaults)(&mut object);
-        error_texts((CRON_JOB.validate)(&object, None))
+        error_texts(crate::validate(&CRON_JOB, &object, None))
     };
     assert_eq!(error_texts(json!({"timeZone": "Europe/Berlin"})), [""; 0]);
     for (spec, why) in [
