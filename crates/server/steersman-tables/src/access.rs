@@ -1,10 +1,10 @@
 //! Machine: the columns of bindings, certificate requests and leases.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::age::human;
-use super::cells::{NONE, at, is_set, list, text, text_or_none};
-use super::columns::{AGE, Columns, age, shown, wide};
+use super::cells::{NONE, at, condition, is_set, list, text, text_or_none};
+use super::columns::{AGE, Columns, shown, wide};
 
 /// The columns of RoleBindings and ClusterRoleBindings.
 pub(super) const BINDINGS: Columns = Columns {
@@ -18,27 +18,26 @@ pub(super) const BINDINGS: Columns = Columns {
             "Service accounts that the role is granted to.",
         ),
     ],
-    row: |binding, now| {
-        let role = at(binding, &["roleRef"]).unwrap_or(&Value::Null);
-        vec![
-            format!("{}/{}", text(role, &["kind"]), text(role, &["name"])).into(),
-            age(binding, now),
-            subjects(binding, "User").into(),
-            subjects(binding, "Group").into(),
-            subjects(binding, "ServiceAccount").into(),
-        ]
+    row: |binding, _| {
+        let role = at(binding, "roleRef").unwrap_or(&Value::Null);
+        json!([
+            format!("{}/{}", text(role, "kind"), text(role, "name")),
+            subjects(binding, "User"),
+            subjects(binding, "Group"),
+            subjects(binding, "ServiceAccount")
+        ])
     },
 };
 
 fn subjects(binding: &Value, kind: &str) -> String {
-    let names: Vec<String> = list(binding, &["subjects"])
+    let names: Vec<String> = list(binding, "subjects")
         .iter()
-        .filter(|subject| text(subject, &["kind"]) == kind)
-        .map(|subject| match text(subject, &["namespace"]) {
+        .filter(|subject| text(subject, "kind") == kind)
+        .map(|subject| match text(subject, "namespace") {
             namespace if !namespace.is_empty() && kind == "ServiceAccount" => {
-                format!("{namespace}/{}", text(subject, &["name"]))
+                format!("{namespace}/{}", text(subject, "name"))
             }
-            _ => text(subject, &["name"]).to_owned(),
+            _ => text(subject, "name").to_owned(),
         })
         .collect();
     names.join(", ")
@@ -59,24 +58,19 @@ pub(super) const SIGNING_REQUESTS: Columns = Columns {
             "Whether the request is approved and the certificate issued.",
         ),
     ],
-    row: |request, now| {
-        let lasts = at(request, &["spec", "expirationSeconds"]).and_then(Value::as_i64);
-        vec![
-            age(request, now),
-            text_or_none(request, &["spec", "signerName"]).into(),
-            text(request, &["spec", "username"]).into(),
-            lasts.map_or_else(|| NONE.to_owned(), human).into(),
-            condition(request).into(),
-        ]
+    row: |request, _| {
+        let lasts = at(request, "spec.expirationSeconds").and_then(Value::as_i64);
+        json!([
+            text_or_none(request, "spec.signerName"),
+            text(request, "spec.username"),
+            lasts.map_or_else(|| NONE.to_owned(), human),
+            state(request)
+        ])
     },
 };
 
-fn condition(request: &Value) -> String {
-    let has = |kind: &str| {
-        list(request, &["status", "conditions"])
-            .iter()
-            .any(|condition| condition["type"] == kind)
-    };
+fn state(request: &Value) -> String {
+    let has = |kind: &str| condition(request, kind).is_some();
     let mut all = if has("Denied") {
         "Denied"
     } else if has("Approved") {
@@ -88,7 +82,7 @@ fn condition(request: &Value) -> String {
     if has("Failed") {
         all.push_str(",Failed");
     }
-    if is_set(request, &["status", "certificate"]) {
+    if is_set(request, "status.certificate") {
         all.push_str(",Issued");
     }
     all
@@ -97,10 +91,5 @@ fn condition(request: &Value) -> String {
 /// The columns of Leases.
 pub(super) const LEASES: Columns = Columns {
     headings: &[shown("Holder", "Current holder of the lease."), AGE],
-    row: |lease, now| {
-        vec![
-            text(lease, &["spec", "holderIdentity"]).into(),
-            age(lease, now),
-        ]
-    },
+    row: |lease, _| json!([text(lease, "spec.holderIdentity")]),
 };

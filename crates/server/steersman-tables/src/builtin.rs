@@ -1,12 +1,14 @@
 //! Machine: maps each built-in kind to its columns.
 
+use serde_json::json;
+
 use super::access::{BINDINGS, LEASES, SIGNING_REQUESTS};
 use super::cells::text;
 use super::cluster::{
     COMPONENTS, CONFIG_MAPS, NAMESPACES, NODES, PRIORITY_CLASSES, RUNTIME_CLASSES, SECRETS,
     SERVICE_ACCOUNTS,
 };
-use super::columns::{AGE, Columns, Heading, age, shown};
+use super::columns::{AGE, Columns, Heading, shown};
 use super::devices::{AUTOSCALERS, RESOURCE_CLAIMS, RESOURCE_SLICES};
 use super::events::EVENTS;
 use super::network::{
@@ -30,21 +32,7 @@ use super::workloads::{
 ///
 /// Source: pkg/printers/internalversion/printers.go of Kubernetes, and the stores of the kinds that
 /// are not printed there.
-pub(super) fn columns(group: &str, resource: &str) -> Columns {
-    match group {
-        "" | "events.k8s.io" => core(resource),
-        "apps" | "batch" | "autoscaling" | "policy" | "scheduling.k8s.io" | "node.k8s.io" => {
-            running(resource)
-        }
-        "storage.k8s.io" => stored(resource),
-        "admissionregistration.k8s.io"
-        | "apiregistration.k8s.io"
-        | "flowcontrol.apiserver.k8s.io" => admitted(resource),
-        _ => other(resource),
-    }
-}
-
-fn core(resource: &str) -> Columns {
+pub(super) fn columns(resource: &str) -> Columns {
     match resource {
         "pods" => PODS,
         "podtemplates" => POD_TEMPLATES,
@@ -62,12 +50,6 @@ fn core(resource: &str) -> Columns {
         "persistentvolumeclaims" => CLAIMS,
         "componentstatuses" => COMPONENTS,
         "replicationcontrollers" => REPLICA_SETS,
-        _ => AGE_ALONE,
-    }
-}
-
-fn running(resource: &str) -> Columns {
-    match resource {
         "controllerrevisions" => CONTROLLER_REVISIONS,
         "deployments" => DEPLOYMENTS,
         "replicasets" => REPLICA_SETS,
@@ -79,24 +61,12 @@ fn running(resource: &str) -> Columns {
         "poddisruptionbudgets" => BUDGETS,
         "priorityclasses" => PRIORITY_CLASSES,
         "runtimeclasses" => RUNTIME_CLASSES,
-        _ => AGE_ALONE,
-    }
-}
-
-fn stored(resource: &str) -> Columns {
-    match resource {
         "storageclasses" => STORAGE_CLASSES,
         "volumeattributesclasses" => ATTRIBUTES_CLASSES,
         "volumeattachments" => ATTACHMENTS,
         "csinodes" => CSI_NODES,
         "csidrivers" => CSI_DRIVERS,
         "csistoragecapacities" => CSI_CAPACITIES,
-        _ => AGE_ALONE,
-    }
-}
-
-fn admitted(resource: &str) -> Columns {
-    match resource {
         "mutatingwebhookconfigurations" | "validatingwebhookconfigurations" => WEBHOOKS,
         "validatingadmissionpolicies" => VALIDATING,
         "mutatingadmissionpolicies" => MUTATING,
@@ -104,12 +74,6 @@ fn admitted(resource: &str) -> Columns {
         "flowschemas" => FLOW_SCHEMAS,
         "prioritylevelconfigurations" => PRIORITY_LEVELS,
         "apiservices" => API_SERVICES,
-        _ => AGE_ALONE,
-    }
-}
-
-fn other(resource: &str) -> Columns {
-    match resource {
         "ingresses" => INGRESSES,
         "ingressclasses" => INGRESS_CLASSES,
         "networkpolicies" => NETWORK_POLICIES,
@@ -129,7 +93,7 @@ fn other(resource: &str) -> Columns {
 
 const AGE_ALONE: Columns = Columns {
     headings: &[AGE],
-    row: |object, now| vec![age(object, now)],
+    row: |_, _| json!([]),
 };
 
 const CREATED_AT: Columns = Columns {
@@ -137,13 +101,12 @@ const CREATED_AT: Columns = Columns {
         kind: "date",
         ..shown("Created At", "When the object was created.")
     }],
-    row: |object, _| vec![text(object, &["metadata", "creationTimestamp"]).into()],
+    row: |object, _| json!([text(object, "metadata.creationTimestamp")]),
 };
 
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use serde_json::json;
     use steersman_schema::builtin;
 
     use super::*;
@@ -156,7 +119,7 @@ mod tests {
         let mut found = Vec::new();
         for resource in builtin::built_in() {
             let listed = resource.verbs.contains(&"list");
-            let headings = columns(&resource.group, &resource.plural).headings;
+            let headings = columns(&resource.plural).headings;
             let is_age_alone = headings.len() == 1 && headings[0].name == AGE.name;
             if listed && is_age_alone {
                 found.push(resource.plural.clone());
@@ -169,7 +132,7 @@ mod tests {
     fn a_migration_shows_its_resource_with_the_group() {
         let migration = json!({"metadata": {"name": "m"},
             "spec": {"resource": {"group": "example.com", "resource": "websites"}}});
-        let cells = (MIGRATIONS.row)(&migration, Timestamp::UNIX_EPOCH);
+        let cells = MIGRATIONS.cells(&migration, Timestamp::UNIX_EPOCH);
         assert_eq!(cells, ["m", "websites.example.com"]);
     }
 }

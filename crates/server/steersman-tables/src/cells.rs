@@ -5,18 +5,19 @@ use serde_json::Value;
 /// The cell for an absent value.
 pub(super) const NONE: &str = "<none>";
 
-/// Returns the value at a path of keys.
-pub(super) fn at<'a>(object: &'a Value, path: &[&str]) -> Option<&'a Value> {
-    path.iter().try_fold(object, |value, key| value.get(key))
+/// Returns the value at a path of keys, for instance `spec.nodeName`.
+pub(super) fn at<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
+    path.split('.')
+        .try_fold(object, |value, key| value.get(key))
 }
 
 /// Returns the text at a path of keys; empty if absent.
-pub(super) fn text<'a>(object: &'a Value, path: &[&str]) -> &'a str {
+pub(super) fn text<'a>(object: &'a Value, path: &str) -> &'a str {
     at(object, path).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// Returns the text at a path of keys, or `<none>`.
-pub(super) fn text_or_none<'a>(object: &'a Value, path: &[&str]) -> &'a str {
+pub(super) fn text_or_none<'a>(object: &'a Value, path: &str) -> &'a str {
     match text(object, path) {
         "" => NONE,
         found => found,
@@ -24,12 +25,12 @@ pub(super) fn text_or_none<'a>(object: &'a Value, path: &[&str]) -> &'a str {
 }
 
 /// Returns the number at a path of keys; zero if absent.
-pub(super) fn number(object: &Value, path: &[&str]) -> i64 {
+pub(super) fn number(object: &Value, path: &str) -> i64 {
     at(object, path).and_then(Value::as_i64).unwrap_or_default()
 }
 
 /// Returns the list at a path of keys; empty if absent.
-pub(super) fn list<'a>(object: &'a Value, path: &[&str]) -> &'a [Value] {
+pub(super) fn list<'a>(object: &'a Value, path: &str) -> &'a [Value] {
     at(object, path)
         .and_then(Value::as_array)
         .map(Vec::as_slice)
@@ -37,19 +38,27 @@ pub(super) fn list<'a>(object: &'a Value, path: &[&str]) -> &'a [Value] {
 }
 
 /// Returns the number of entries of the map at a path of keys.
-pub(super) fn entries(object: &Value, path: &[&str]) -> usize {
+pub(super) fn entries(object: &Value, path: &str) -> usize {
     at(object, path)
         .and_then(Value::as_object)
         .map_or(0, serde_json::Map::len)
 }
 
 /// Returns one field of each container of a pod template, joined by commas.
-pub(super) fn containers(object: &Value, path: &[&str], field: &str) -> String {
-    let values: Vec<&str> = list(object, path)
-        .iter()
-        .map(|container| text(container, &[field]))
-        .collect();
+pub(super) fn containers(template: &Value, field: &str) -> String {
+    let containers = list(template, "spec.containers").iter();
+    let values: Vec<&str> = containers.map(|container| text(container, field)).collect();
     values.join(",")
+}
+
+/// Joins texts by commas; `none` if there are none.
+pub(super) fn joined<T: AsRef<str>>(texts: &[T], none: &str) -> String {
+    let texts: Vec<&str> = texts.iter().map(AsRef::as_ref).collect();
+    if texts.is_empty() {
+        none.to_owned()
+    } else {
+        texts.join(",")
+    }
 }
 
 /// Formats labels as `a=b,c=d`, or `<none>`.
@@ -61,11 +70,7 @@ pub(super) fn labels(value: Option<&Value>) -> String {
         .iter()
         .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
         .collect();
-    if pairs.is_empty() {
-        NONE.to_owned()
-    } else {
-        pairs.join(",")
-    }
+    joined(&pairs, NONE)
 }
 
 /// Formats a label selector object as the text of a selector, or `<none>`. Requirements are sorted
@@ -83,14 +88,14 @@ pub(super) fn selector(value: Option<&Value>) -> String {
             )
         }));
     }
-    for expression in list(selector, &["matchExpressions"]) {
-        let key = text(expression, &["key"]);
-        let mut values = texts(expression, &["values"]);
+    for expression in list(selector, "matchExpressions") {
+        let key = text(expression, "key");
+        let mut values = texts(expression, "values");
         values.sort_unstable();
         let values = values.join(",");
         terms.push((
             key,
-            match text(expression, &["operator"]) {
+            match text(expression, "operator") {
                 "In" => format!("{key} in ({values})"),
                 "NotIn" => format!("{key} notin ({values})"),
                 "DoesNotExist" => format!("!{key}"),
@@ -98,24 +103,21 @@ pub(super) fn selector(value: Option<&Value>) -> String {
             },
         ));
     }
-    if terms.is_empty() {
-        return NONE.to_owned();
-    }
     terms.sort_by_key(|(key, _)| *key);
     let terms: Vec<String> = terms.into_iter().map(|(_, term)| term).collect();
-    terms.join(",")
+    joined(&terms, NONE)
 }
 
 /// The cell for an unset value.
 pub(super) const UNSET: &str = "<unset>";
 
 /// Returns the text at a path of keys, or `other` if absent.
-pub(super) fn text_or<'a>(object: &'a Value, path: &[&str], other: &'a str) -> &'a str {
+pub(super) fn text_or<'a>(object: &'a Value, path: &str, other: &'a str) -> &'a str {
     at(object, path).and_then(Value::as_str).unwrap_or(other)
 }
 
 /// Returns the texts of the list at a path of keys.
-pub(super) fn texts<'a>(object: &'a Value, path: &[&str]) -> Vec<&'a str> {
+pub(super) fn texts<'a>(object: &'a Value, path: &str) -> Vec<&'a str> {
     list(object, path)
         .iter()
         .filter_map(Value::as_str)
@@ -123,21 +125,24 @@ pub(super) fn texts<'a>(object: &'a Value, path: &[&str]) -> Vec<&'a str> {
 }
 
 /// Returns whether the value at a path of keys exists and is not null.
-pub(super) fn is_set(object: &Value, path: &[&str]) -> bool {
+pub(super) fn is_set(object: &Value, path: &str) -> bool {
     at(object, path).is_some_and(|value| !value.is_null())
 }
 
 /// Returns the boolean at a path of keys, or `other` if absent.
-pub(super) fn boolean(object: &Value, path: &[&str], other: bool) -> bool {
+pub(super) fn boolean(object: &Value, path: &str, other: bool) -> bool {
     at(object, path).and_then(Value::as_bool).unwrap_or(other)
+}
+
+/// Returns the first condition of this type.
+pub(super) fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
+    let mut conditions = list(object, "status.conditions").iter();
+    conditions.find(|condition| condition["type"] == kind)
 }
 
 /// Returns whether the first condition of this type is true.
 pub(super) fn holds(object: &Value, kind: &str) -> bool {
-    list(object, &["status", "conditions"])
-        .iter()
-        .find(|condition| condition["type"] == kind)
-        .is_some_and(|condition| condition["status"] == "True")
+    condition(object, kind).is_some_and(|condition| condition["status"] == "True")
 }
 
 /// Formats a number or a text as text.
@@ -152,11 +157,8 @@ pub(super) fn plain(value: &Value) -> String {
 /// none.
 pub(super) fn first_three(entries: &[String], none: &str) -> String {
     const SHOWN: usize = 3;
-    if entries.is_empty() {
-        return none.to_owned();
-    }
     if entries.len() <= SHOWN {
-        return entries.join(",");
+        return joined(entries, none);
     }
     let (shown, more) = entries.split_at(SHOWN);
     format!("{} + {} more...", shown.join(","), more.len())

@@ -1,20 +1,15 @@
 //! Machine: the columns of kinds of cluster setup and configuration: ConfigMaps, Secrets,
 //! Namespaces, Nodes and others.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::cells::{NONE, at, boolean, entries, list, number, text};
-use super::columns::{AGE, Columns, age, shown, wide};
+use super::cells::{NONE, at, boolean, condition, entries, joined, list, number, text};
+use super::columns::{AGE, Columns, shown, wide};
 
 /// The columns of ConfigMaps.
 pub(super) const CONFIG_MAPS: Columns = Columns {
     headings: &[shown("Data", "Number of entries."), AGE],
-    row: |map, now| {
-        vec![
-            (entries(map, &["data"]) + entries(map, &["binaryData"])).into(),
-            age(map, now),
-        ]
-    },
+    row: |map, _| json!([entries(map, "data") + entries(map, "binaryData")]),
 };
 
 /// The columns of Secrets.
@@ -24,13 +19,7 @@ pub(super) const SECRETS: Columns = Columns {
         shown("Data", "Number of entries."),
         AGE,
     ],
-    row: |secret, now| {
-        vec![
-            text(secret, &["type"]).into(),
-            entries(secret, &["data"]).into(),
-            age(secret, now),
-        ]
-    },
+    row: |secret, _| json!([text(secret, "type"), entries(secret, "data")]),
 };
 
 /// The columns of Namespaces.
@@ -39,12 +28,7 @@ pub(super) const NAMESPACES: Columns = Columns {
         shown("Status", "Whether the namespace is active or terminating."),
         AGE,
     ],
-    row: |namespace, now| {
-        vec![
-            text(namespace, &["status", "phase"]).into(),
-            age(namespace, now),
-        ]
-    },
+    row: |namespace, _| json!([text(namespace, "status.phase")]),
 };
 
 /// The columns of Nodes.
@@ -60,47 +44,43 @@ pub(super) const NODES: Columns = Columns {
         wide("Kernel-Version", "Version of the kernel."),
         wide("Container-Runtime", "Container runtime of the node."),
     ],
-    row: |node, now| {
-        let ready = list(node, &["status", "conditions"])
-            .iter()
-            .find(|condition| condition["type"] == "Ready");
-        let mut status = match ready.map(|condition| text(condition, &["status"])) {
+    row: |node, _| {
+        let ready = condition(node, "Ready");
+        let mut status = match ready.map(|condition| text(condition, "status")) {
             Some("True") => "Ready",
             Some(_) => "NotReady",
             None => "Unknown",
         }
         .to_owned();
-        if at(node, &["spec", "unschedulable"]) == Some(&Value::Bool(true)) {
+        if boolean(node, "spec.unschedulable", false) {
             status.push_str(",SchedulingDisabled");
         }
         let address = |kind: &str| {
-            list(node, &["status", "addresses"])
+            list(node, "status.addresses")
                 .iter()
                 .find(|address| address["type"] == kind)
-                .map_or(NONE, |address| text(address, &["address"]))
-                .into()
+                .map_or(NONE, |address| text(address, "address"))
         };
-        let info = |name: &str| match text(node, &["status", "nodeInfo", name]) {
-            "" => "<unknown>".into(),
-            found => found.into(),
+        let info = |name: &str| match text(&node["status"]["nodeInfo"], name) {
+            "" => "<unknown>",
+            found => found,
         };
-        vec![
-            status.into(),
-            roles(node).into(),
-            age(node, now),
-            text(node, &["status", "nodeInfo", "kubeletVersion"]).into(),
+        json!([
+            status,
+            roles(node),
+            text(node, "status.nodeInfo.kubeletVersion"),
             address("InternalIP"),
             address("ExternalIP"),
             info("osImage"),
             info("kernelVersion"),
-            info("containerRuntimeVersion"),
-        ]
+            info("containerRuntimeVersion")
+        ])
     },
 };
 
 /// Returns the roles that a node's labels name, sorted.
 fn roles(node: &Value) -> String {
-    let labels = at(node, &["metadata", "labels"]).and_then(Value::as_object);
+    let labels = at(node, "metadata.labels").and_then(Value::as_object);
     let mut roles: Vec<&str> = labels
         .into_iter()
         .flatten()
@@ -112,17 +92,13 @@ fn roles(node: &Value) -> String {
         .collect();
     roles.sort_unstable();
     roles.dedup();
-    if roles.is_empty() {
-        NONE.to_owned()
-    } else {
-        roles.join(",")
-    }
+    joined(&roles, NONE)
 }
 
 /// The columns of ServiceAccounts.
 pub(super) const SERVICE_ACCOUNTS: Columns = Columns {
     headings: &[shown("Secrets", "Number of secrets of the account."), AGE],
-    row: |account, now| vec![list(account, &["secrets"]).len().into(), age(account, now)],
+    row: |account, _| json!([list(account, "secrets").len()]),
 };
 
 /// The columns of ComponentStatuses.
@@ -133,16 +109,16 @@ pub(super) const COMPONENTS: Columns = Columns {
         shown("Error", "Error of the component."),
     ],
     row: |component, _| {
-        let condition = list(component, &["conditions"])
+        let condition = list(component, "conditions")
             .iter()
-            .find(|condition| condition["type"] == "Healthy");
-        let status = match condition.map(|condition| text(condition, &["status"])) {
+            .find(|it| it["type"] == "Healthy");
+        let status = match condition.map(|condition| text(condition, "status")) {
             None => "Unknown",
             Some("True") => "Healthy",
             Some(_) => "Unhealthy",
         };
-        let member = |name: &str| condition.map_or("", |it| text(it, &[name])).into();
-        vec![status.into(), member("message"), member("error")]
+        let member = |name: &str| condition.map_or("", |it| text(it, name));
+        json!([status, member("message"), member("error")])
     },
 };
 
@@ -161,18 +137,17 @@ pub(super) const PRIORITY_CLASSES: Columns = Columns {
             "Whether its pods preempt pods of lower priority.",
         ),
     ],
-    row: |class, now| {
-        vec![
-            number(class, &["value"]).into(),
-            boolean(class, &["globalDefault"], false).into(),
-            age(class, now),
-            text(class, &["preemptionPolicy"]).into(),
-        ]
+    row: |class, _| {
+        json!([
+            number(class, "value"),
+            boolean(class, "globalDefault", false),
+            text(class, "preemptionPolicy")
+        ])
     },
 };
 
 /// The columns of RuntimeClasses.
 pub(super) const RUNTIME_CLASSES: Columns = Columns {
     headings: &[shown("Handler", "Handler of the container runtime."), AGE],
-    row: |class, now| vec![text(class, &["handler"]).into(), age(class, now)],
+    row: |class, _| json!([text(class, "handler")]),
 };

@@ -4,7 +4,10 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::age::since;
-use super::cells::at;
+use super::cells::{at, containers, labels, selector};
+
+/// Reads a cell, or a list of cells, from an object at a time.
+type ReadCells = fn(&Value, Timestamp) -> Value;
 
 /// One column heading.
 #[derive(Debug, Clone, Copy)]
@@ -19,6 +22,8 @@ pub(super) struct Heading {
     pub(super) about: &'static str,
     /// Whether kubectl shows the column only with `-o wide`.
     pub(super) wide: bool,
+    /// Reads the cells of a column that several kinds have.
+    pub(super) cell: Option<ReadCells>,
 }
 
 /// The columns of one kind after `Name`, and the function that fills them from an object.
@@ -26,8 +31,8 @@ pub(super) struct Heading {
 pub(super) struct Columns {
     /// The headings after `Name`, or all headings if [`Heading::NAME`] is among them.
     pub(super) headings: &'static [Heading],
-    /// One cell per heading.
-    pub(super) row: fn(&Value, Timestamp) -> Vec<Value>,
+    /// Returns a list with a cell for each heading that has no function of its own.
+    pub(super) row: ReadCells,
 }
 
 impl Heading {
@@ -56,6 +61,14 @@ impl Heading {
         }
     }
 
+    /// Returns a column with cells that this function reads.
+    const fn reads(self, cell: ReadCells) -> Self {
+        Self {
+            cell: Some(cell),
+            ..self
+        }
+    }
+
     /// Returns whether this is the column of the name.
     pub(super) fn is_name(&self) -> bool {
         self.name == Self::NAME.name
@@ -67,6 +80,25 @@ impl Columns {
     pub(super) fn has_name(&self) -> bool {
         self.headings.iter().any(Heading::is_name)
     }
+
+    /// Returns the cells of an object.
+    pub(super) fn cells(&self, object: &Value, now: Timestamp) -> Vec<Value> {
+        let mut row = (self.row)(object, now);
+        let mut own = row
+            .as_array_mut()
+            .map(std::mem::take)
+            .unwrap_or_default()
+            .into_iter();
+        let mut cells = Vec::new();
+        for heading in self.headings {
+            match heading.cell {
+                Some(cell) => cells.push(cell(object, now)),
+                None => cells.extend(own.next()),
+            }
+        }
+        cells.extend(own);
+        cells
+    }
 }
 
 /// Creates a column that is always shown.
@@ -77,6 +109,7 @@ pub(super) const fn shown(name: &'static str, about: &'static str) -> Heading {
         format: "",
         about,
         wide: false,
+        cell: None,
     }
 }
 
@@ -89,16 +122,37 @@ pub(super) const fn wide(name: &'static str, about: &'static str) -> Heading {
 }
 
 /// The age column.
-pub(super) const AGE: Heading = shown("Age", "Time since the object was created.");
+pub(super) const AGE: Heading = shown("Age", "Time since the object was created.").reads(age);
+
 /// The container names of a pod template.
 pub(super) const CONTAINERS: Heading =
-    wide("Containers", "Names of the containers of the pod template.");
+    wide("Containers", "Names of the containers of the pod template.")
+        .reads(|object, _| containers(template(object), "name").into());
+
 /// The images of a pod template.
-pub(super) const IMAGES: Heading = wide("Images", "Images of the containers of the pod template.");
-/// The label selector.
-pub(super) const SELECTOR: Heading = wide("Selector", "Label selector of the pods.");
+pub(super) const IMAGES: Heading = wide("Images", "Images of the containers of the pod template.")
+    .reads(|object, _| containers(template(object), "image").into());
+
+/// The label selector. That of a ReplicationController is a plain map of labels.
+pub(super) const SELECTOR: Heading =
+    wide("Selector", "Label selector of the pods.").reads(|object, _| {
+        let chosen = at(jobs(object), "spec.selector");
+        let members = chosen.and_then(Value::as_object);
+        let is_plain = members.is_some_and(|map| map.values().all(Value::is_string));
+        let format = if is_plain { labels } else { selector };
+        format(chosen).into()
+    });
+
+/// Returns the template of a CronJob's jobs, or the object itself.
+fn jobs(object: &Value) -> &Value {
+    at(object, "spec.jobTemplate").unwrap_or(object)
+}
+
+fn template(object: &Value) -> &Value {
+    at(jobs(object), "spec.template").unwrap_or(&Value::Null)
+}
 
 /// Returns the cell of the age column.
 pub(super) fn age(object: &Value, now: Timestamp) -> Value {
-    since(at(object, &["metadata", "creationTimestamp"]), now).into()
+    since(at(object, "metadata.creationTimestamp"), now).into()
 }

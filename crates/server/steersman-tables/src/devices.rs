@@ -1,9 +1,9 @@
 //! Machine: the columns of ResourceClaims, ResourceSlices and HorizontalPodAutoscalers.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::cells::{NONE, UNSET, at, is_set, list, number, plain, text, text_or};
-use super::columns::{AGE, Columns, age, shown};
+use super::columns::{AGE, Columns, shown};
 
 const UNKNOWN: &str = "<unknown>";
 
@@ -13,21 +13,21 @@ pub(super) const RESOURCE_CLAIMS: Columns = Columns {
         shown("State", "Whether devices are allocated and reserved."),
         AGE,
     ],
-    row: |claim, now| {
-        let going = is_set(claim, &["metadata", "deletionTimestamp"]);
+    row: |claim, _| {
+        let going = is_set(claim, "metadata.deletionTimestamp");
         let mut states = Vec::new();
         if going {
             states.push("deleted");
         }
-        if is_set(claim, &["status", "allocation"]) {
+        if is_set(claim, "status.allocation") {
             states.push("allocated");
-            if !list(claim, &["status", "reservedFor"]).is_empty() {
+            if !list(claim, "status.reservedFor").is_empty() {
                 states.push("reserved");
             }
         } else if !going {
             states.push("pending");
         }
-        vec![states.join(",").into(), age(claim, now)]
+        json!([states.join(",")])
     },
 };
 
@@ -39,13 +39,12 @@ pub(super) const RESOURCE_SLICES: Columns = Columns {
         shown("Pool", "Pool that the devices are of."),
         AGE,
     ],
-    row: |slice, now| {
-        vec![
-            text(slice, &["spec", "nodeName"]).into(),
-            text(slice, &["spec", "driver"]).into(),
-            text(slice, &["spec", "pool", "name"]).into(),
-            age(slice, now),
-        ]
+    row: |slice, _| {
+        json!([
+            text(slice, "spec.nodeName"),
+            text(slice, "spec.driver"),
+            text(slice, "spec.pool.name")
+        ])
     },
 };
 
@@ -59,30 +58,29 @@ pub(super) const AUTOSCALERS: Columns = Columns {
         shown("Replicas", "Current number of pods."),
         AGE,
     ],
-    row: |scaler, now| {
-        let target = at(scaler, &["spec", "scaleTargetRef"]).unwrap_or(&Value::Null);
-        let fewest = at(scaler, &["spec", "minReplicas"]).filter(|bound| !bound.is_null());
-        vec![
-            format!("{}/{}", text(target, &["kind"]), text(target, &["name"])).into(),
-            targets(scaler).into(),
-            fewest.map_or_else(|| UNSET.to_owned(), plain).into(),
-            number(scaler, &["spec", "maxReplicas"]).into(),
-            number(scaler, &["status", "currentReplicas"]).into(),
-            age(scaler, now),
-        ]
+    row: |scaler, _| {
+        let target = at(scaler, "spec.scaleTargetRef").unwrap_or(&Value::Null);
+        let fewest = at(scaler, "spec.minReplicas").filter(|bound| !bound.is_null());
+        json!([
+            format!("{}/{}", text(target, "kind"), text(target, "name")),
+            targets(scaler),
+            fewest.map_or_else(|| UNSET.to_owned(), plain),
+            number(scaler, "spec.maxReplicas"),
+            number(scaler, "status.currentReplicas")
+        ])
     },
 };
 
 fn targets(scaler: &Value) -> String {
     const SHOWN: usize = 2;
     // autoscaling/v1 knows only the CPU metric, in fields of its own.
-    if let Some(wanted) = at(scaler, &["spec", "targetCPUUtilizationPercentage"]) {
-        let found = at(scaler, &["status", "currentCPUUtilizationPercentage"]);
+    if let Some(wanted) = at(scaler, "spec.targetCPUUtilizationPercentage") {
+        let found = at(scaler, "status.currentCPUUtilizationPercentage");
         let found = found.map_or_else(|| UNKNOWN.to_owned(), |found| format!("{found}%"));
         return format!("cpu: {found}/{wanted}%");
     }
-    let wanted = list(scaler, &["spec", "metrics"]);
-    let found = list(scaler, &["status", "currentMetrics"]);
+    let wanted = list(scaler, "spec.metrics");
+    let found = list(scaler, "status.currentMetrics");
     if wanted.is_empty() {
         return NONE.to_owned();
     }
@@ -100,7 +98,7 @@ fn targets(scaler: &Value) -> String {
 
 /// Formats one metric: its current and its target value.
 fn target(metric: &Value, found: Option<&Value>) -> String {
-    let member = match text(metric, &["type"]) {
+    let member = match text(metric, "type") {
         "External" => "external",
         "Pods" => "pods",
         "Object" => "object",
@@ -108,32 +106,32 @@ fn target(metric: &Value, found: Option<&Value>) -> String {
         "ContainerResource" => "containerResource",
         _ => return "<unknown type>".to_owned(),
     };
-    let spec = at(metric, &[member]).unwrap_or(&Value::Null);
-    let found = found.and_then(|status| at(status, &[member, "current"]));
-    let average = is_set(spec, &["target", "averageValue"]);
+    let spec = at(metric, member).unwrap_or(&Value::Null);
+    let found = found.and_then(|status| at(&status[member], "current"));
+    let average = is_set(spec, "target.averageValue");
     let quantity = |name: &str| {
-        let now = found.map_or(UNKNOWN, |found| text_or(found, &[name], "0"));
-        format!("{now}/{}", text_or(spec, &["target", name], "0"))
+        let now = found.map_or(UNKNOWN, |found| text_or(found, name, "0"));
+        format!("{now}/{}", text_or(&spec["target"], name, "0"))
     };
     match member {
         "pods" => quantity("averageValue"),
         "external" | "object" if average => {
-            let now = found.map_or(UNKNOWN, |found| text_or(found, &["averageValue"], UNKNOWN));
-            format!("{now}/{} (avg)", text(spec, &["target", "averageValue"]))
+            let now = found.map_or(UNKNOWN, |found| text_or(found, "averageValue", UNKNOWN));
+            format!("{now}/{} (avg)", text(spec, "target.averageValue"))
         }
         "external" | "object" => quantity("value"),
-        _ if average => format!("{}: {}", text(spec, &["name"]), quantity("averageValue")),
+        _ if average => format!("{}: {}", text(spec, "name"), quantity("averageValue")),
         _ => {
             let percent = |value: Option<&Value>, other: &str| {
                 value
                     .filter(|value| !value.is_null())
                     .map_or_else(|| other.to_owned(), |value| format!("{value}%"))
             };
-            let now = found.and_then(|found| at(found, &["averageUtilization"]));
-            let wanted = at(spec, &["target", "averageUtilization"]);
+            let now = found.and_then(|found| at(found, "averageUtilization"));
+            let wanted = at(spec, "target.averageUtilization");
             format!(
                 "{}: {}/{}",
-                text(spec, &["name"]),
+                text(spec, "name"),
                 percent(now, UNKNOWN),
                 percent(wanted, "<auto>")
             )

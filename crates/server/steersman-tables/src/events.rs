@@ -1,7 +1,7 @@
 //! Machine: the columns of Events of both groups.
 
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::age::since;
 use super::cells::{number, text};
@@ -27,7 +27,7 @@ pub(super) const EVENTS: Columns = Columns {
     row,
 };
 
-fn row(event: &Value, now: Timestamp) -> Vec<Value> {
+fn row(event: &Value, now: Timestamp) -> Value {
     // Reads a field by its name in the core group or in events.k8s.io.
     let either = |core: &str, newer: &str| event.get(core).or_else(|| event.get(newer));
     let moment = |value: Option<&Value>| {
@@ -44,28 +44,28 @@ fn row(event: &Value, now: Timestamp) -> Vec<Value> {
         .unwrap_or_default();
     if let Some(series) = event.get("series").filter(|series| series.is_object()) {
         last = since(series.get("lastObservedTime"), now);
-        count = number(series, &["count"]);
+        count = number(series, "count");
     } else if count == 0 {
         count = 1;
     }
     let object = either("involvedObject", "regarding").unwrap_or(&Value::Null);
-    let mut target = text(object, &["kind"]).to_lowercase();
-    if !text(object, &["name"]).is_empty() {
-        target = format!("{target}/{}", text(object, &["name"]));
+    let mut target = text(object, "kind").to_lowercase();
+    if !text(object, "name").is_empty() {
+        target = format!("{target}/{}", text(object, "name"));
     }
     let message = either("message", "note").and_then(Value::as_str);
-    vec![
-        last.into(),
-        text(event, &["type"]).into(),
-        text(event, &["reason"]).into(),
-        target.into(),
-        text(object, &["fieldPath"]).into(),
-        source(event).into(),
-        message.unwrap_or_default().trim().into(),
-        first.into(),
-        count.into(),
-        text(event, &["metadata", "name"]).into(),
-    ]
+    json!([
+        last,
+        text(event, "type"),
+        text(event, "reason"),
+        target,
+        text(object, "fieldPath"),
+        source(event),
+        message.unwrap_or_default().trim(),
+        first,
+        count,
+        text(event, "metadata.name")
+    ])
 }
 
 fn source(event: &Value) -> String {
@@ -75,15 +75,11 @@ fn source(event: &Value) -> String {
         .unwrap_or(&Value::Null);
     let first = |paths: [&str; 3]| {
         let [of_source, core, newer] = paths;
-        [
-            text(old, &[of_source]),
-            text(event, &[core]),
-            text(event, &[newer]),
-        ]
-        .into_iter()
-        .find(|found| !found.is_empty())
-        .unwrap_or_default()
-        .to_owned()
+        [text(old, of_source), text(event, core), text(event, newer)]
+            .into_iter()
+            .find(|found| !found.is_empty())
+            .unwrap_or_default()
+            .to_owned()
     };
     let component = first(["component", "reportingComponent", "reportingController"]);
     match first(["host", "reportingInstance", "reportingInstance"]).as_str() {

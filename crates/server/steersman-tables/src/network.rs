@@ -1,9 +1,10 @@
 //! Machine: the columns of networking kinds.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::cells::{
-    NONE, UNSET, at, first_three, labels, list, number, plain, selector, text, text_or, texts,
+    NONE, UNSET, at, first_three, joined, labels, list, number, plain, selector, text, text_or,
+    texts,
 };
 use super::columns::{AGE, Columns, age, shown, wide};
 
@@ -17,12 +18,12 @@ pub(super) const SERVICES: Columns = Columns {
         AGE,
         wide("Selector", "Labels of the pods behind the service."),
     ],
-    row: |service, now| {
-        let ports: Vec<String> = list(service, &["spec", "ports"])
+    row: |service, _| {
+        let ports: Vec<String> = list(service, "spec.ports")
             .iter()
             .map(|port| {
-                let (number, protocol) = (number(port, &["port"]), text(port, &["protocol"]));
-                match at(port, &["nodePort"])
+                let (number, protocol) = (number(port, "port"), text(port, "protocol"));
+                match at(port, "nodePort")
                     .and_then(Value::as_i64)
                     .filter(|port| *port > 0)
                 {
@@ -31,53 +32,43 @@ pub(super) const SERVICES: Columns = Columns {
                 }
             })
             .collect();
-        let kind = text(service, &["spec", "type"]);
-        vec![
-            kind.into(),
-            first_address(service).into(),
-            external_addresses(service, kind).into(),
-            if ports.is_empty() {
-                NONE.into()
-            } else {
-                ports.join(",").into()
-            },
-            age(service, now),
-            labels(at(service, &["spec", "selector"])).into(),
-        ]
+        let kind = text(service, "spec.type");
+        json!([
+            kind,
+            first_address(service),
+            external_addresses(service, kind),
+            joined(&ports, NONE),
+            labels(at(service, "spec.selector"))
+        ])
     },
 };
 
 fn first_address(service: &Value) -> &str {
-    texts(service, &["spec", "clusterIPs"])
+    texts(service, "spec.clusterIPs")
         .first()
         .copied()
         .unwrap_or(NONE)
 }
 
 fn external_addresses(service: &Value, kind: &str) -> String {
-    let own = texts(service, &["spec", "externalIPs"]);
+    let own = texts(service, "spec.externalIPs");
     match kind {
-        "ExternalName" => text(service, &["spec", "externalName"]).to_owned(),
+        "ExternalName" => text(service, "spec.externalName").to_owned(),
         "LoadBalancer" => {
             let mut all = balancer(service);
             all.extend(own);
-            if all.is_empty() {
-                "<pending>".to_owned()
-            } else {
-                all.join(",")
-            }
+            joined(&all, "<pending>")
         }
-        _ if own.is_empty() => NONE.to_owned(),
-        _ => own.join(","),
+        _ => joined(&own, NONE),
     }
 }
 
 /// Returns the addresses of the load balancer in order, without duplicates.
 fn balancer(object: &Value) -> Vec<&str> {
-    let mut all: Vec<&str> = list(object, &["status", "loadBalancer", "ingress"])
+    let mut all: Vec<&str> = list(object, "status.loadBalancer.ingress")
         .iter()
-        .map(|ingress| match text(ingress, &["ip"]) {
-            "" => text(ingress, &["hostname"]),
+        .map(|ingress| match text(ingress, "ip") {
+            "" => text(ingress, "hostname"),
             address => address,
         })
         .filter(|address| !address.is_empty())
@@ -96,15 +87,14 @@ pub(super) const INGRESSES: Columns = Columns {
         shown("Ports", "Open ports of the load balancer."),
         AGE,
     ],
-    row: |ingress, now| {
-        let secure = !list(ingress, &["spec", "tls"]).is_empty();
-        vec![
-            text_or(ingress, &["spec", "ingressClassName"], NONE).into(),
-            hosts(list(ingress, &["spec", "rules"])).into(),
-            balancer(ingress).join(",").into(),
-            if secure { "80, 443" } else { "80" }.into(),
-            age(ingress, now),
-        ]
+    row: |ingress, _| {
+        let secure = !list(ingress, "spec.tls").is_empty();
+        json!([
+            text_or(ingress, "spec.ingressClassName", NONE),
+            hosts(list(ingress, "spec.rules")),
+            balancer(ingress).join(","),
+            if secure { "80, 443" } else { "80" }
+        ])
     },
 };
 
@@ -112,7 +102,7 @@ pub(super) const INGRESSES: Columns = Columns {
 fn hosts(rules: &[Value]) -> String {
     const SHOWN: usize = 3;
     let named = rules.iter().enumerate().filter_map(|(index, rule)| {
-        let host = text(rule, &["host"]);
+        let host = text(rule, "host");
         (!host.is_empty()).then_some((index, host))
     });
     let shown: Vec<(usize, &str)> = named.take(SHOWN).collect();
@@ -133,58 +123,49 @@ pub(super) const INGRESS_CLASSES: Columns = Columns {
         shown("Parameters", "Object with more settings."),
         AGE,
     ],
-    row: |class, now| {
-        let parameters = at(class, &["spec", "parameters"]).filter(|it| it.is_object());
+    row: |class, _| {
+        let parameters = at(class, "spec.parameters").filter(|it| it.is_object());
         let parameters = parameters.map_or_else(
             || NONE.to_owned(),
             |it| {
-                let (kind, name) = (text(it, &["kind"]), text(it, &["name"]));
-                match at(it, &["apiGroup"]).and_then(Value::as_str) {
+                let (kind, name) = (text(it, "kind"), text(it, "name"));
+                match at(it, "apiGroup").and_then(Value::as_str) {
                     Some(group) => format!("{kind}.{group}/{name}"),
                     None => format!("{kind}/{name}"),
                 }
             },
         );
-        vec![
-            text(class, &["spec", "controller"]).into(),
-            parameters.into(),
-            age(class, now),
-        ]
+        json!([text(class, "spec.controller"), parameters])
     },
 };
 
 /// The columns of NetworkPolicies.
 pub(super) const NETWORK_POLICIES: Columns = Columns {
     headings: &[shown("Pod-Selector", "Label selector of the pods."), AGE],
-    row: |policy, now| {
-        vec![
-            selector(at(policy, &["spec", "podSelector"])).into(),
-            age(policy, now),
-        ]
-    },
+    row: |policy, _| json!([selector(at(policy, "spec.podSelector"))]),
 };
 
 /// The columns of Endpoints.
 pub(super) const ENDPOINTS: Columns = Columns {
     headings: &[shown("Endpoints", "Addresses and ports."), AGE],
-    row: |endpoints, now| {
-        let subsets = list(endpoints, &["subsets"]);
+    row: |endpoints, _| {
+        let subsets = list(endpoints, "subsets");
         let none = if subsets.is_empty() { NONE } else { "" };
         let all: Vec<String> = subsets.iter().flat_map(addresses).collect();
-        vec![first_three(&all, none).into(), age(endpoints, now)]
+        json!([first_three(&all, none)])
     },
 };
 
 /// Returns the addresses of a subset combined with each of its ports, or alone without ports.
 fn addresses(subset: &Value) -> Vec<String> {
-    let ports = list(subset, &["ports"]);
-    let addresses = list(subset, &["addresses"])
+    let ports = list(subset, "ports");
+    let addresses = list(subset, "addresses")
         .iter()
-        .map(|address| text(address, &["ip"]));
+        .map(|address| text(address, "ip"));
     if ports.is_empty() {
         return addresses.map(str::to_owned).collect();
     }
-    let ports = ports.iter().map(|port| number(port, &["port"]));
+    let ports = ports.iter().map(|port| number(port, "port"));
     ports
         .flat_map(|port| {
             addresses.clone().map(move |address| {
@@ -206,37 +187,31 @@ pub(super) const ENDPOINT_SLICES: Columns = Columns {
         shown("Endpoints", "Addresses of the endpoints."),
         AGE,
     ],
-    row: |slice, now| {
-        let ports: Vec<String> = list(slice, &["ports"])
+    row: |slice, _| {
+        let ports: Vec<String> = list(slice, "ports")
             .iter()
-            .map(|port| match at(port, &["port"]) {
+            .map(|port| match at(port, "port") {
                 Some(number) if !number.is_null() => plain(number),
-                _ => text_or(port, &["name"], "*").to_owned(),
+                _ => text_or(port, "name", "*").to_owned(),
             })
             .collect();
-        let addresses: Vec<String> = list(slice, &["endpoints"])
+        let addresses: Vec<String> = list(slice, "endpoints")
             .iter()
-            .flat_map(|endpoint| texts(endpoint, &["addresses"]))
+            .flat_map(|endpoint| texts(endpoint, "addresses"))
             .map(str::to_owned)
             .collect();
-        vec![
-            text(slice, &["addressType"]).into(),
-            first_three(&ports, UNSET).into(),
-            first_three(&addresses, UNSET).into(),
-            age(slice, now),
-        ]
+        json!([
+            text(slice, "addressType"),
+            first_three(&ports, UNSET),
+            first_three(&addresses, UNSET)
+        ])
     },
 };
 
 /// The columns of ServiceCIDRs.
 pub(super) const SERVICE_CIDRS: Columns = Columns {
     headings: &[shown("CIDRs", "Ranges of addresses."), AGE],
-    row: |range, now| {
-        vec![
-            texts(range, &["spec", "cidrs"]).join(",").into(),
-            age(range, now),
-        ]
-    },
+    row: |range, _| json!([texts(range, "spec.cidrs").join(",")]),
 };
 
 /// The columns of IPAddresses. Their rows have a cell for the age, but no heading for it.
@@ -246,21 +221,21 @@ pub(super) const IP_ADDRESSES: Columns = Columns {
         "Object that the address is allocated to.",
     )],
     row: |address, now| {
-        let parent = at(address, &["spec", "parentRef"]).filter(|it| it.is_object());
+        let parent = at(address, "spec.parentRef").filter(|it| it.is_object());
         let parent = parent.map_or_else(
             || NONE.to_owned(),
             |it| {
-                let mut all = text(it, &["resource"]).to_lowercase();
+                let mut all = text(it, "resource").to_lowercase();
                 for (before, member) in [('.', "group"), ('/', "namespace")] {
-                    let part = text(it, &[member]);
+                    let part = text(it, member);
                     if !part.is_empty() {
                         all.push(before);
                         all.push_str(part);
                     }
                 }
-                format!("{all}/{}", text(it, &["name"]))
+                format!("{all}/{}", text(it, "name"))
             },
         );
-        vec![parent.into(), age(address, now)]
+        json!([parent, age(address, now)])
     },
 };

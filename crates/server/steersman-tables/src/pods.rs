@@ -1,11 +1,11 @@
 //! Machine: the columns of Pods: the state in one word, restarts, and others.
 
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::age::since;
-use super::cells::{NONE, at, holds, is_set, labels, list, number, text, text_or_none};
-use super::columns::{AGE, Columns, age, shown, wide};
+use super::cells::{NONE, at, containers, holds, is_set, labels, list, number, text, text_or_none};
+use super::columns::{AGE, Columns, shown, wide};
 
 /// The columns of Pods.
 pub(super) const PODS: Columns = Columns {
@@ -33,19 +33,18 @@ pub(super) const PODS: Columns = Columns {
     ],
     row: |pod, now| {
         let summary = Summary::of(pod);
-        let address = list(pod, &["status", "podIPs"])
+        let address = list(pod, "status.podIPs")
             .first()
-            .map_or(NONE, |address| text_or_none(address, &["ip"]));
-        vec![
-            format!("{}/{}", summary.ready, summary.containers).into(),
-            summary.word.into(),
-            restarts(summary.restarts, summary.last_restart.as_deref(), now).into(),
-            age(pod, now),
-            address.into(),
-            text_or_none(pod, &["spec", "nodeName"]).into(),
-            text_or_none(pod, &["status", "nominatedNodeName"]).into(),
-            gates(pod).into(),
-        ]
+            .map_or(NONE, |address| text_or_none(address, "ip"));
+        json!([
+            format!("{}/{}", summary.ready, summary.containers),
+            summary.word,
+            restarts(summary.restarts, summary.last_restart.as_deref(), now),
+            address,
+            text_or_none(pod, "spec.nodeName"),
+            text_or_none(pod, "status.nominatedNodeName"),
+            gates(pod)
+        ])
     },
 };
 
@@ -57,12 +56,12 @@ pub(super) const POD_TEMPLATES: Columns = Columns {
         shown("Pod Labels", "Labels that the pods get."),
     ],
     row: |template, _| {
-        let path = ["template", "spec", "containers"];
-        vec![
-            super::cells::containers(template, &path, "name").into(),
-            super::cells::containers(template, &path, "image").into(),
-            labels(at(template, &["template", "metadata", "labels"])).into(),
-        ]
+        let inner = at(template, "template").unwrap_or(&Value::Null);
+        json!([
+            containers(inner, "name"),
+            containers(inner, "image"),
+            labels(at(template, "template.metadata.labels"))
+        ])
     },
 };
 
@@ -76,13 +75,13 @@ fn restarts(count: i64, last: Option<&str>, now: Timestamp) -> String {
 }
 
 fn gates(pod: &Value) -> String {
-    let gates = list(pod, &["spec", "readinessGates"]);
+    let gates = list(pod, "spec.readinessGates");
     if gates.is_empty() {
         return NONE.to_owned();
     }
     let met = gates
         .iter()
-        .filter(|gate| holds(pod, text(gate, &["conditionType"])))
+        .filter(|gate| holds(pod, text(gate, "conditionType")))
         .count();
     format!("{met}/{}", gates.len())
 }
@@ -100,29 +99,26 @@ struct Summary {
 impl Summary {
     /// Source: printPod in pkg/printers/internalversion/printers.go of Kubernetes.
     fn of(pod: &Value) -> Self {
-        let phase = text(pod, &["status", "phase"]);
+        let phase = text(pod, "status.phase");
         let mut summary = Self {
             ready: 0,
-            containers: list(pod, &["spec", "containers"]).len(),
-            word: match text(pod, &["status", "reason"]) {
+            containers: list(pod, "spec.containers").len(),
+            word: match text(pod, "status.reason") {
                 "" => phase.to_owned(),
                 reason => reason.to_owned(),
             },
             restarts: 0,
             last_restart: None,
         };
-        if list(pod, &["status", "conditions"])
-            .iter()
-            .any(|condition| {
-                condition["type"] == "PodScheduled" && condition["reason"] == "SchedulingGated"
-            })
-        {
+        if list(pod, "status.conditions").iter().any(|condition| {
+            condition["type"] == "PodScheduled" && condition["reason"] == "SchedulingGated"
+        }) {
             "SchedulingGated".clone_into(&mut summary.word);
         }
-        let sidecars: Vec<&str> = list(pod, &["spec", "initContainers"])
+        let sidecars: Vec<&str> = list(pod, "spec.initContainers")
             .iter()
             .filter(|container| container["restartPolicy"] == "Always")
-            .map(|container| text(container, &["name"]))
+            .map(|container| text(container, "name"))
             .collect();
         summary.containers += sidecars.len();
         let (of_sidecars, initializing) = summary.initialize(pod, &sidecars);
@@ -130,8 +126,8 @@ impl Summary {
             (summary.restarts, summary.last_restart) = of_sidecars;
             summary.run(pod);
         }
-        if is_set(pod, &["metadata", "deletionTimestamp"]) {
-            if text(pod, &["status", "reason"]) == "NodeLost" {
+        if is_set(pod, "metadata.deletionTimestamp") {
+            if text(pod, "status.reason") == "NodeLost" {
                 "Unknown".clone_into(&mut summary.word);
             } else if !matches!(phase, "Succeeded" | "Failed") {
                 "Terminating".clone_into(&mut summary.word);
@@ -144,22 +140,18 @@ impl Summary {
     /// that keep running, and whether an init container is not done.
     fn initialize(&mut self, pod: &Value, sidecars: &[&str]) -> ((i64, Option<String>), bool) {
         let mut of_sidecars = (0, None);
-        let all = list(pod, &["spec", "initContainers"]).len();
-        for (index, status) in list(pod, &["status", "initContainerStatuses"])
-            .iter()
-            .enumerate()
-        {
-            let sidecar = sidecars.contains(&text(status, &["name"]));
-            self.restarts += number(status, &["restartCount"]);
+        let all = list(pod, "spec.initContainers").len();
+        for (index, status) in list(pod, "status.initContainerStatuses").iter().enumerate() {
+            let sidecar = sidecars.contains(&text(status, "name"));
+            self.restarts += number(status, "restartCount");
             later(&mut self.last_restart, status);
             if sidecar {
-                of_sidecars.0 += number(status, &["restartCount"]);
+                of_sidecars.0 += number(status, "restartCount");
                 later(&mut of_sidecars.1, status);
             }
-            let ended =
-                at(status, &["state", "terminated"]).filter(|terminated| !terminated.is_null());
-            let waiting = text(status, &["state", "waiting", "reason"]);
-            if ended.is_some_and(|ended| number(ended, &["exitCode"]) == 0) {
+            let ended = at(status, "state.terminated").filter(|terminated| !terminated.is_null());
+            let waiting = text(status, "state.waiting.reason");
+            if ended.is_some_and(|ended| number(ended, "exitCode") == 0) {
                 continue;
             }
             if sidecar && status["started"] == true {
@@ -181,15 +173,15 @@ impl Summary {
     /// Reads the main containers, the last first: the state of the first one counts.
     fn run(&mut self, pod: &Value) {
         let mut running = false;
-        for status in list(pod, &["status", "containerStatuses"]).iter().rev() {
-            self.restarts += number(status, &["restartCount"]);
+        for status in list(pod, "status.containerStatuses").iter().rev() {
+            self.restarts += number(status, "restartCount");
             later(&mut self.last_restart, status);
-            let waiting = text(status, &["state", "waiting", "reason"]);
+            let waiting = text(status, "state.waiting.reason");
             if !waiting.is_empty() {
                 waiting.clone_into(&mut self.word);
-            } else if is_set(status, &["state", "terminated"]) {
+            } else if is_set(status, "state.terminated") {
                 self.word = end(&status["state"]["terminated"]);
-            } else if status["ready"] == true && is_set(status, &["state", "running"]) {
+            } else if status["ready"] == true && is_set(status, "state.running") {
                 running = true;
                 self.ready += 1;
             }
@@ -206,11 +198,8 @@ impl Summary {
 
 /// Returns the reason why a container exited.
 fn end(terminated: &Value) -> String {
-    match (
-        text(terminated, &["reason"]),
-        number(terminated, &["signal"]),
-    ) {
-        ("", 0) => format!("ExitCode:{}", number(terminated, &["exitCode"])),
+    match (text(terminated, "reason"), number(terminated, "signal")) {
+        ("", 0) => format!("ExitCode:{}", number(terminated, "exitCode")),
         ("", signal) => format!("Signal:{signal}"),
         (reason, _) => reason.to_owned(),
     }
@@ -219,7 +208,7 @@ fn end(terminated: &Value) -> String {
 /// Keeps the later of a time and the container's last exit. Both are UTC with second precision, so
 /// comparing the texts compares the times.
 fn later(last: &mut Option<String>, status: &Value) {
-    let end = text(status, &["lastState", "terminated", "finishedAt"]);
+    let end = text(status, "lastState.terminated.finishedAt");
     if !end.is_empty() && last.as_deref().is_none_or(|last| last < end) {
         *last = Some(end.to_owned());
     }

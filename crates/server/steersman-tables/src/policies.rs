@@ -2,15 +2,15 @@
 
 use serde_json::{Value, json};
 
-use super::cells::{NONE, UNSET, at, is_set, list, number, plain, text, text_or};
-use super::columns::{AGE, Columns, Heading, age, shown};
+use super::cells::{NONE, UNSET, at, condition, is_set, list, number, plain, text, text_or};
+use super::columns::{AGE, Columns, Heading, shown};
 
 const PARAM_KIND: Heading = shown("ParamKind", "Kind of the policy's parameters.");
 
 /// The columns of MutatingWebhookConfigurations and ValidatingWebhookConfigurations.
 pub(super) const WEBHOOKS: Columns = Columns {
     headings: &[shown("Webhooks", "Number of webhooks.").integer(), AGE],
-    row: |hooks, now| vec![list(hooks, &["webhooks"]).len().into(), age(hooks, now)],
+    row: |hooks, _| json!([list(hooks, "webhooks").len()]),
 };
 
 /// The columns of ValidatingAdmissionPolicies.
@@ -20,13 +20,7 @@ pub(super) const VALIDATING: Columns = Columns {
         PARAM_KIND,
         AGE,
     ],
-    row: |policy, now| {
-        vec![
-            list(policy, &["spec", "validations"]).len().into(),
-            param_kind(policy).into(),
-            age(policy, now),
-        ]
-    },
+    row: |policy, _| json!([list(policy, "spec.validations").len(), param_kind(policy)]),
 };
 
 /// The columns of MutatingAdmissionPolicies.
@@ -36,20 +30,14 @@ pub(super) const MUTATING: Columns = Columns {
         PARAM_KIND,
         AGE,
     ],
-    row: |policy, now| {
-        vec![
-            list(policy, &["spec", "mutations"]).len().into(),
-            param_kind(policy).into(),
-            age(policy, now),
-        ]
-    },
+    row: |policy, _| json!([list(policy, "spec.mutations").len(), param_kind(policy)]),
 };
 
 fn param_kind(policy: &Value) -> String {
-    let kind = at(policy, &["spec", "paramKind"]).filter(|it| it.is_object());
+    let kind = at(policy, "spec.paramKind").filter(|it| it.is_object());
     kind.map_or_else(
         || UNSET.to_owned(),
-        |it| format!("{}/{}", text(it, &["apiVersion"]), text(it, &["kind"])),
+        |it| format!("{}/{}", text(it, "apiVersion"), text(it, "kind")),
     )
 }
 
@@ -60,19 +48,15 @@ pub(super) const POLICY_BINDINGS: Columns = Columns {
         shown("ParamRef", "Parameters of the policy."),
         AGE,
     ],
-    row: |binding, now| {
-        let parameters = at(binding, &["spec", "paramRef"]).unwrap_or(&Value::Null);
-        let name = text(parameters, &["name"]);
-        let parameters = match text(parameters, &["namespace"]) {
+    row: |binding, _| {
+        let parameters = at(binding, "spec.paramRef").unwrap_or(&Value::Null);
+        let name = text(parameters, "name");
+        let parameters = match text(parameters, "namespace") {
             _ if name.is_empty() => UNSET.to_owned(),
             "" => format!("*/{name}"),
             namespace => format!("{namespace}/{name}"),
         };
-        vec![
-            text(binding, &["spec", "policyName"]).into(),
-            parameters.into(),
-            age(binding, now),
-        ]
+        json!([text(binding, "spec.policyName"), parameters])
     },
 };
 
@@ -85,19 +69,14 @@ pub(super) const FLOW_SCHEMAS: Columns = Columns {
         AGE,
         shown("MissingPL", "Whether the priority level does not exist."),
     ],
-    row: |schema, now| {
-        let dangling = list(schema, &["status", "conditions"])
-            .iter()
-            .find(|condition| condition["type"] == "Dangling");
-        vec![
-            text(schema, &["spec", "priorityLevelConfiguration", "name"]).into(),
-            number(schema, &["spec", "matchingPrecedence"]).into(),
-            text_or(schema, &["spec", "distinguisherMethod", "type"], NONE).into(),
-            age(schema, now),
-            dangling
-                .map_or("?", |condition| text(condition, &["status"]))
-                .into(),
-        ]
+    row: |schema, _| {
+        let dangling = condition(schema, "Dangling");
+        json!([
+            text(schema, "spec.priorityLevelConfiguration.name"),
+            number(schema, "spec.matchingPrecedence"),
+            text_or(schema, "spec.distinguisherMethod.type", NONE),
+            dangling.map_or("?", |condition| text(condition, "status"))
+        ])
     },
 };
 
@@ -111,18 +90,16 @@ pub(super) const PRIORITY_LEVELS: Columns = Columns {
         shown("QueueLengthLimit", "Maximum number of requests in a queue."),
         AGE,
     ],
-    row: |level, now| {
-        let number = |path: &[&str]| at(level, path).cloned().unwrap_or_else(|| json!(NONE));
-        let queuing =
-            |member: &str| number(&["spec", "limited", "limitResponse", "queuing", member]);
-        vec![
-            text(level, &["spec", "type"]).into(),
-            number(&["spec", "limited", "nominalConcurrencyShares"]),
-            queuing("queues"),
-            queuing("handSize"),
-            queuing("queueLengthLimit"),
-            age(level, now),
-        ]
+    row: |level, _| {
+        let limited = &level["spec"]["limited"];
+        let number = |path: &str| at(limited, path).cloned().unwrap_or_else(|| json!(NONE));
+        json!([
+            text(level, "spec.type"),
+            number("nominalConcurrencyShares"),
+            number("limitResponse.queuing.queues"),
+            number("limitResponse.queuing.handSize"),
+            number("limitResponse.queuing.queueLengthLimit")
+        ])
     },
 };
 
@@ -138,17 +115,16 @@ pub(super) const BUDGETS: Columns = Columns {
         .integer(),
         AGE,
     ],
-    row: |budget, now| {
+    row: |budget, _| {
         let bound = |name: &str| {
-            let found = at(budget, &["spec", name]).filter(|bound| !bound.is_null());
-            found.map_or_else(|| "N/A".to_owned(), plain).into()
+            let found = Some(&budget["spec"][name]).filter(|bound| !bound.is_null());
+            found.map_or_else(|| "N/A".to_owned(), plain)
         };
-        vec![
+        json!([
             bound("minAvailable"),
             bound("maxUnavailable"),
-            number(budget, &["status", "disruptionsAllowed"]).into(),
-            age(budget, now),
-        ]
+            number(budget, "status.disruptionsAllowed")
+        ])
     },
 };
 
@@ -159,13 +135,15 @@ pub(super) const QUOTAS: Columns = Columns {
         shown("Limit", "Usage and bounds of limits."),
         AGE,
     ],
-    row: |quota, now| {
-        let mut hard: Vec<(&String, String)> = at(quota, &["status", "hard"])
+    row: |quota, _| {
+        let mut hard: Vec<(&String, String)> = at(quota, "status.hard")
             .and_then(Value::as_object)
             .into_iter()
             .flatten()
             .map(|(name, bound)| {
-                let used = at(quota, &["status", "used", name]).map_or("0".to_owned(), plain);
+                let used = quota["status"]["used"]
+                    .get(name)
+                    .map_or("0".to_owned(), plain);
                 (name, format!("{name}: {used}/{}", plain(bound)))
             })
             .collect();
@@ -175,9 +153,9 @@ pub(super) const QUOTAS: Columns = Columns {
             .partition(|(name, _)| name.starts_with("limits."));
         let join = |all: Vec<(&String, String)>| {
             let all: Vec<String> = all.into_iter().map(|(_, text)| text).collect();
-            all.join(", ").into()
+            all.join(", ")
         };
-        vec![join(requests), join(limits), age(quota, now)]
+        json!([join(requests), join(limits)])
     },
 };
 
@@ -188,23 +166,21 @@ pub(super) const API_SERVICES: Columns = Columns {
         shown("Available", "Whether the group version is available."),
         AGE,
     ],
-    row: |service, now| {
-        let target = if is_set(service, &["spec", "service"]) {
+    row: |service, _| {
+        let target = if is_set(service, "spec.service") {
             let it = &service["spec"]["service"];
-            format!("{}/{}", text(it, &["namespace"]), text(it, &["name"]))
+            format!("{}/{}", text(it, "namespace"), text(it, "name"))
         } else {
             "Local".to_owned()
         };
-        let available = list(service, &["status", "conditions"])
-            .iter()
-            .find(|condition| condition["type"] == "Available");
+        let available = condition(service, "Available");
         let available = available.map_or_else(
             || "Unknown".to_owned(),
-            |condition| match text(condition, &["status"]) {
+            |condition| match text(condition, "status") {
                 "True" => "True".to_owned(),
-                status => format!("{status} ({})", text(condition, &["reason"])),
+                status => format!("{status} ({})", text(condition, "reason")),
             },
         );
-        vec![target.into(), available.into(), age(service, now)]
+        json!([target, available])
     },
 };

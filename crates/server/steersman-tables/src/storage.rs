@@ -1,9 +1,9 @@
 //! Machine: the columns of storage kinds.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::cells::{NONE, UNSET, at, boolean, is_set, list, text, text_or, texts};
-use super::columns::{AGE, Columns, Heading, age, shown, wide};
+use super::cells::{NONE, UNSET, at, boolean, is_set, joined, list, text, text_or, texts};
+use super::columns::{AGE, Columns, Heading, shown, wide};
 
 const VOLUME_MODE: Heading = wide("VolumeMode", "Whether the volume has a file system.");
 const BETA_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
@@ -25,23 +25,22 @@ pub(super) const VOLUMES: Columns = Columns {
         AGE,
         VOLUME_MODE,
     ],
-    row: |volume, now| {
-        let claim = at(volume, &["spec", "claimRef"]).filter(|it| it.is_object());
+    row: |volume, _| {
+        let claim = at(volume, "spec.claimRef").filter(|it| it.is_object());
         let claim = claim.map_or_else(String::new, |it| {
-            format!("{}/{}", text(it, &["namespace"]), text(it, &["name"]))
+            format!("{}/{}", text(it, "namespace"), text(it, "name"))
         });
-        vec![
-            text_or(volume, &["spec", "capacity", "storage"], "0").into(),
-            modes(&texts(volume, &["spec", "accessModes"])).into(),
-            text(volume, &["spec", "persistentVolumeReclaimPolicy"]).into(),
-            phase(volume).into(),
-            claim.into(),
-            class(volume).into(),
-            text_or(volume, &["spec", "volumeAttributesClassName"], UNSET).into(),
-            text(volume, &["status", "reason"]).into(),
-            age(volume, now),
-            text_or(volume, &["spec", "volumeMode"], UNSET).into(),
-        ]
+        json!([
+            text_or(volume, "spec.capacity.storage", "0"),
+            modes(&texts(volume, "spec.accessModes")),
+            text(volume, "spec.persistentVolumeReclaimPolicy"),
+            phase(volume),
+            claim,
+            class(volume),
+            text_or(volume, "spec.volumeAttributesClassName", UNSET),
+            text(volume, "status.reason"),
+            text_or(volume, "spec.volumeMode", UNSET)
+        ])
     },
 };
 
@@ -57,37 +56,36 @@ pub(super) const CLAIMS: Columns = Columns {
         AGE,
         VOLUME_MODE,
     ],
-    row: |claim, now| {
-        let volume = text(claim, &["spec", "volumeName"]);
+    row: |claim, _| {
+        let volume = text(claim, "spec.volumeName");
         let (mut capacity, mut access) = ("", String::new());
         if !volume.is_empty() {
-            capacity = text_or(claim, &["status", "capacity", "storage"], "0");
-            access = modes(&texts(claim, &["status", "accessModes"]));
+            capacity = text_or(claim, "status.capacity.storage", "0");
+            access = modes(&texts(claim, "status.accessModes"));
         }
-        vec![
-            phase(claim).into(),
-            volume.into(),
-            capacity.into(),
-            access.into(),
-            class(claim).into(),
-            text_or(claim, &["spec", "volumeAttributesClassName"], UNSET).into(),
-            age(claim, now),
-            text_or(claim, &["spec", "volumeMode"], UNSET).into(),
-        ]
+        json!([
+            phase(claim),
+            volume,
+            capacity,
+            access,
+            class(claim),
+            text_or(claim, "spec.volumeAttributesClassName", UNSET),
+            text_or(claim, "spec.volumeMode", UNSET)
+        ])
     },
 };
 
 fn phase(object: &Value) -> &str {
-    if is_set(object, &["metadata", "deletionTimestamp"]) {
+    if is_set(object, "metadata.deletionTimestamp") {
         "Terminating"
     } else {
-        text(object, &["status", "phase"])
+        text(object, "status.phase")
     }
 }
 
 fn class(object: &Value) -> &str {
-    let old = at(object, &["metadata", "annotations", BETA_CLASS]).and_then(Value::as_str);
-    old.unwrap_or_else(|| text(object, &["spec", "storageClassName"]))
+    let old = object["metadata"]["annotations"][BETA_CLASS].as_str();
+    old.unwrap_or_else(|| text(object, "spec.storageClassName"))
 }
 
 /// Formats access modes by their short names, without duplicates, in a fixed order.
@@ -108,10 +106,10 @@ fn modes(modes: &[&str]) -> String {
 
 /// Returns the name of a class, followed by `(default)` for the default class.
 fn name(object: &Value, annotations: &[&str]) -> String {
-    let name = text(object, &["metadata", "name"]);
+    let name = text(object, "metadata.name");
     let is_default = annotations
         .iter()
-        .any(|annotation| text(object, &["metadata", "annotations", annotation]) == "true");
+        .any(|annotation| object["metadata"]["annotations"][annotation] == "true");
     if is_default {
         format!("{name} (default)")
     } else {
@@ -135,19 +133,18 @@ pub(super) const STORAGE_CLASSES: Columns = Columns {
         shown("AllowVolumeExpansion", "Whether volumes can grow."),
         AGE,
     ],
-    row: |class, now| {
+    row: |class, _| {
         let marks = [
             "storageclass.kubernetes.io/is-default-class",
             "storageclass.beta.kubernetes.io/is-default-class",
         ];
-        vec![
-            name(class, &marks).into(),
-            text(class, &["provisioner"]).into(),
-            text_or(class, &["reclaimPolicy"], "Delete").into(),
-            text_or(class, &["volumeBindingMode"], "Immediate").into(),
-            boolean(class, &["allowVolumeExpansion"], false).into(),
-            age(class, now),
-        ]
+        json!([
+            name(class, &marks),
+            text(class, "provisioner"),
+            text_or(class, "reclaimPolicy", "Delete"),
+            text_or(class, "volumeBindingMode", "Immediate"),
+            boolean(class, "allowVolumeExpansion", false)
+        ])
     },
 };
 
@@ -158,13 +155,9 @@ pub(super) const ATTRIBUTES_CLASSES: Columns = Columns {
         shown("DriverName", "Driver that the attributes are for."),
         AGE,
     ],
-    row: |class, now| {
+    row: |class, _| {
         let marks = ["volumeattributesclass.alpha.kubernetes.io/is-default-class"];
-        vec![
-            name(class, &marks).into(),
-            text(class, &["driverName"]).into(),
-            age(class, now),
-        ]
+        json!([name(class, &marks), text(class, "driverName")])
     },
 };
 
@@ -180,14 +173,13 @@ pub(super) const ATTACHMENTS: Columns = Columns {
         shown("Attached", "Whether the volume is attached.").boolean(),
         AGE,
     ],
-    row: |attachment, now| {
-        vec![
-            text(attachment, &["spec", "attacher"]).into(),
-            text(attachment, &["spec", "source", "persistentVolumeName"]).into(),
-            text(attachment, &["spec", "nodeName"]).into(),
-            boolean(attachment, &["status", "attached"], false).into(),
-            age(attachment, now),
-        ]
+    row: |attachment, _| {
+        json!([
+            text(attachment, "spec.attacher"),
+            text(attachment, "spec.source.persistentVolumeName"),
+            text(attachment, "spec.nodeName"),
+            boolean(attachment, "status.attached", false)
+        ])
     },
 };
 
@@ -197,12 +189,7 @@ pub(super) const CSI_NODES: Columns = Columns {
         shown("Drivers", "Number of drivers on the node.").integer(),
         AGE,
     ],
-    row: |node, now| {
-        vec![
-            list(node, &["spec", "drivers"]).len().into(),
-            age(node, now),
-        ]
-    },
+    row: |node, _| json!([list(node, "spec.drivers").len()]),
 };
 
 /// The columns of CSIDrivers.
@@ -228,30 +215,25 @@ pub(super) const CSI_DRIVERS: Columns = Columns {
         shown("Modes", "Supported volume lifecycle modes."),
         AGE,
     ],
-    row: |driver, now| {
-        let flag = |name: &str, other: bool| boolean(driver, &["spec", name], other).into();
-        let audiences: Vec<&str> = list(driver, &["spec", "tokenRequests"])
+    row: |driver, _| {
+        let flag = |name: &str, other: bool| boolean(&driver["spec"], name, other);
+        let audiences: Vec<&str> = list(driver, "spec.tokenRequests")
             .iter()
-            .map(|request| text(request, &["audience"]))
+            .map(|request| text(request, "audience"))
             .collect();
-        let modes = texts(driver, &["spec", "volumeLifecycleModes"]);
-        vec![
+        let modes = texts(driver, "spec.volumeLifecycleModes");
+        json!([
             flag("attachRequired", true),
             flag("podInfoOnMount", false),
             flag("storageCapacity", false),
-            if is_set(driver, &["spec", "tokenRequests"]) {
-                audiences.join(",").into()
+            if is_set(driver, "spec.tokenRequests") {
+                audiences.join(",")
             } else {
-                UNSET.into()
+                UNSET.to_owned()
             },
             flag("requiresRepublish", false),
-            if modes.is_empty() {
-                NONE.into()
-            } else {
-                modes.join(",").into()
-            },
-            age(driver, now),
-        ]
+            joined(&modes, NONE)
+        ])
     },
 };
 
@@ -262,10 +244,10 @@ pub(super) const CSI_CAPACITIES: Columns = Columns {
         shown("Capacity", "Available capacity."),
     ],
     row: |capacity, _| {
-        vec![
-            text(capacity, &["storageClassName"]).into(),
-            text_or(capacity, &["capacity"], UNSET).into(),
-        ]
+        json!([
+            text(capacity, "storageClassName"),
+            text_or(capacity, "capacity", UNSET)
+        ])
     },
 };
 
@@ -279,11 +261,8 @@ pub(super) const MIGRATIONS: Columns = Columns {
         shown("Resource", "Resource and group of the migrated objects."),
     ],
     row: |migration, _| {
-        let part = |name: &str| text(migration, &["spec", "resource", name]);
+        let part = |name: &str| text(&migration["spec"]["resource"], name);
         let resource = format!("{}.{}", part("resource"), part("group"));
-        vec![
-            text(migration, &["metadata", "name"]).into(),
-            resource.into(),
-        ]
+        json!([text(migration, "metadata.name"), resource])
     },
 };

@@ -41,7 +41,7 @@ impl TableMaker {
     /// Prepares the columns of a resource.
     pub fn new(resource: &Resource, version: MetaVersion, include: IncludeObject) -> Self {
         let columns = if resource.built_in {
-            ColumnSource::BuiltIn(builtin::columns(&resource.group, &resource.plural))
+            ColumnSource::BuiltIn(builtin::columns(&resource.plural))
         } else if resource.columns.is_empty() {
             ColumnSource::Custom(vec![(
                 default_column(),
@@ -147,7 +147,7 @@ impl TableMaker {
             cells.push(name.unwrap_or_default().into());
         }
         match &self.columns {
-            ColumnSource::BuiltIn(columns) => cells.extend((columns.row)(object, now)),
+            ColumnSource::BuiltIn(columns) => cells.extend(columns.cells(object, now)),
             ColumnSource::Custom(columns) => cells.extend(columns.iter().map(|(column, path)| {
                 let found = path
                     .as_ref()

@@ -4,12 +4,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::age::{human, since};
-use super::cells::{
-    NONE, UNSET, at, containers, holds, is_set, labels, list, number, selector, text, text_or,
-};
-use super::columns::{AGE, CONTAINERS, Columns, Heading, IMAGES, SELECTOR, age, shown};
-
-const TEMPLATE: [&str; 4] = ["spec", "template", "spec", "containers"];
+use super::cells::{NONE, UNSET, at, holds, is_set, labels, list, number, text, text_or};
+use super::columns::{AGE, CONTAINERS, Columns, Heading, IMAGES, SELECTOR, shown};
 
 /// The columns of Deployments.
 pub(super) const DEPLOYMENTS: Columns = Columns {
@@ -22,17 +18,13 @@ pub(super) const DEPLOYMENTS: Columns = Columns {
         IMAGES,
         SELECTOR,
     ],
-    row: |deployment, now| {
-        let ready = number(deployment, &["status", "readyReplicas"]);
-        vec![
-            format!("{ready}/{}", number(deployment, &["spec", "replicas"])).into(),
-            number(deployment, &["status", "updatedReplicas"]).into(),
-            number(deployment, &["status", "availableReplicas"]).into(),
-            age(deployment, now),
-            containers(deployment, &TEMPLATE, "name").into(),
-            containers(deployment, &TEMPLATE, "image").into(),
-            selector(at(deployment, &["spec", "selector"])).into(),
-        ]
+    row: |deployment, _| {
+        let ready = number(deployment, "status.readyReplicas");
+        json!([
+            format!("{ready}/{}", number(deployment, "spec.replicas")),
+            number(deployment, "status.updatedReplicas"),
+            number(deployment, "status.availableReplicas")
+        ])
     },
 };
 
@@ -47,22 +39,12 @@ pub(super) const REPLICA_SETS: Columns = Columns {
         IMAGES,
         SELECTOR,
     ],
-    row: |set, now| {
-        let chosen = at(set, &["spec", "selector"]);
-        // The selector of a ReplicationController is a plain map of labels.
-        let chosen = match chosen.and_then(|chosen| chosen.get("matchLabels")) {
-            Some(_) => selector(chosen),
-            None => labels(chosen),
-        };
-        vec![
-            number(set, &["spec", "replicas"]).into(),
-            number(set, &["status", "replicas"]).into(),
-            number(set, &["status", "readyReplicas"]).into(),
-            age(set, now),
-            containers(set, &TEMPLATE, "name").into(),
-            containers(set, &TEMPLATE, "image").into(),
-            chosen.into(),
-        ]
+    row: |set, _| {
+        json!([
+            number(set, "spec.replicas"),
+            number(set, "status.replicas"),
+            number(set, "status.readyReplicas")
+        ])
     },
 };
 
@@ -74,14 +56,9 @@ pub(super) const STATEFUL_SETS: Columns = Columns {
         CONTAINERS,
         IMAGES,
     ],
-    row: |set, now| {
-        let ready = number(set, &["status", "readyReplicas"]);
-        vec![
-            format!("{ready}/{}", number(set, &["spec", "replicas"])).into(),
-            age(set, now),
-            containers(set, &TEMPLATE, "name").into(),
-            containers(set, &TEMPLATE, "image").into(),
-        ]
+    row: |set, _| {
+        let ready = number(set, "status.readyReplicas");
+        json!([format!("{ready}/{}", number(set, "spec.replicas"))])
     },
 };
 
@@ -99,19 +76,15 @@ pub(super) const DAEMON_SETS: Columns = Columns {
         IMAGES,
         SELECTOR,
     ],
-    row: |set, now| {
-        vec![
-            number(set, &["status", "desiredNumberScheduled"]).into(),
-            number(set, &["status", "currentNumberScheduled"]).into(),
-            number(set, &["status", "numberReady"]).into(),
-            number(set, &["status", "updatedNumberScheduled"]).into(),
-            number(set, &["status", "numberAvailable"]).into(),
-            labels(at(set, &["spec", "template", "spec", "nodeSelector"])).into(),
-            age(set, now),
-            containers(set, &TEMPLATE, "name").into(),
-            containers(set, &TEMPLATE, "image").into(),
-            selector(at(set, &["spec", "selector"])).into(),
-        ]
+    row: |set, _| {
+        json!([
+            number(set, "status.desiredNumberScheduled"),
+            number(set, "status.currentNumberScheduled"),
+            number(set, "status.numberReady"),
+            number(set, "status.updatedNumberScheduled"),
+            number(set, "status.numberAvailable"),
+            labels(at(set, "spec.template.spec.nodeSelector"))
+        ])
     },
 };
 
@@ -129,17 +102,7 @@ pub(super) const JOBS: Columns = Columns {
         IMAGES,
         SELECTOR,
     ],
-    row: |job, now| {
-        vec![
-            job_status(job).into(),
-            completions(job).into(),
-            duration(job, now).into(),
-            age(job, now),
-            containers(job, &TEMPLATE, "name").into(),
-            containers(job, &TEMPLATE, "image").into(),
-            selector(at(job, &["spec", "selector"])).into(),
-        ]
-    },
+    row: |job, now| json!([job_status(job), completions(job), duration(job, now)]),
 };
 
 fn job_status(job: &Value) -> &'static str {
@@ -147,7 +110,7 @@ fn job_status(job: &Value) -> &'static str {
         "Complete"
     } else if holds(job, "Failed") {
         "Failed"
-    } else if is_set(job, &["metadata", "deletionTimestamp"]) {
+    } else if is_set(job, "metadata.deletionTimestamp") {
         "Terminating"
     } else if holds(job, "Suspended") {
         "Suspended"
@@ -159,9 +122,9 @@ fn job_status(job: &Value) -> &'static str {
 }
 
 fn completions(job: &Value) -> String {
-    let ended = number(job, &["status", "succeeded"]);
-    let wanted = at(job, &["spec", "completions"]).and_then(Value::as_i64);
-    match (wanted, number(job, &["spec", "parallelism"])) {
+    let ended = number(job, "status.succeeded");
+    let wanted = at(job, "spec.completions").and_then(Value::as_i64);
+    match (wanted, number(job, "spec.parallelism")) {
         (Some(wanted), _) => format!("{ended}/{wanted}"),
         (None, at_once) if at_once > 1 => format!("{ended}/1 of {at_once}"),
         (None, _) => format!("{ended}/1"),
@@ -169,7 +132,7 @@ fn completions(job: &Value) -> String {
 }
 
 fn duration(job: &Value, now: Timestamp) -> String {
-    let moment = |name: &str| text(job, &["status", name]).parse::<Timestamp>().ok();
+    let moment = |name: &str| text(&job["status"], name).parse::<Timestamp>().ok();
     moment("startTime").map_or_else(String::new, |start| {
         let end = moment("completionTime").unwrap_or(now);
         human(end.as_second().saturating_sub(start.as_second()))
@@ -190,24 +153,19 @@ pub(super) const CRON_JOBS: Columns = Columns {
         SELECTOR,
     ],
     row: |job, now| {
-        let last = at(job, &["status", "lastScheduleTime"]).filter(|moment| !moment.is_null());
-        let inner = at(job, &["spec", "jobTemplate"]).unwrap_or(&Value::Null);
-        let suspended = match at(job, &["spec", "suspend"]) {
+        let last = at(job, "status.lastScheduleTime").filter(|moment| !moment.is_null());
+        let suspended = match at(job, "spec.suspend") {
             Some(Value::Bool(true)) => "True",
             Some(Value::Bool(false)) => "False",
             _ => UNSET,
         };
-        vec![
-            text(job, &["spec", "schedule"]).into(),
-            text_or(job, &["spec", "timeZone"], NONE).into(),
-            suspended.into(),
-            list(job, &["status", "active"]).len().into(),
-            last.map_or_else(|| json!(NONE), |_| since(last, now).into()),
-            age(job, now),
-            containers(inner, &TEMPLATE, "name").into(),
-            containers(inner, &TEMPLATE, "image").into(),
-            selector(at(inner, &["spec", "selector"])).into(),
-        ]
+        json!([
+            text(job, "spec.schedule"),
+            text_or(job, "spec.timeZone", NONE),
+            suspended,
+            list(job, "status.active").len(),
+            last.map_or_else(|| NONE.to_owned(), |_| since(last, now))
+        ])
     },
 };
 
@@ -218,26 +176,22 @@ pub(super) const CONTROLLER_REVISIONS: Columns = Columns {
         shown("Revision", "Number of the revision."),
         AGE,
     ],
-    row: |revision, now| {
-        let owner = list(revision, &["metadata", "ownerReferences"])
+    row: |revision, _| {
+        let owner = list(revision, "metadata.ownerReferences")
             .iter()
             .find(|owner| owner["controller"] == true);
         let owner = owner.map_or_else(
             || NONE.to_owned(),
             |owner| {
-                let kind = text(owner, &["kind"]).to_lowercase();
-                let name = text(owner, &["name"]);
-                match text(owner, &["apiVersion"]).split_once('/') {
+                let kind = text(owner, "kind").to_lowercase();
+                let name = text(owner, "name");
+                match text(owner, "apiVersion").split_once('/') {
                     Some((group, _)) => format!("{kind}.{group}/{name}"),
                     None => format!("{kind}/{name}"),
                 }
             },
         );
-        vec![
-            owner.into(),
-            number(revision, &["revision"]).into(),
-            age(revision, now),
-        ]
+        json!([owner, number(revision, "revision")])
     },
 };
 
@@ -252,12 +206,11 @@ pub(super) const SCALES: Columns = Columns {
         shown("Available", "Number of existing pods.").integer(),
         AGE,
     ],
-    row: |scale, now| {
-        vec![
-            text(scale, &["metadata", "name"]).into(),
-            number(scale, &["spec", "replicas"]).into(),
-            number(scale, &["status", "replicas"]).into(),
-            age(scale, now),
-        ]
+    row: |scale, _| {
+        json!([
+            text(scale, "metadata.name"),
+            number(scale, "spec.replicas"),
+            number(scale, "status.replicas")
+        ])
     },
 };
