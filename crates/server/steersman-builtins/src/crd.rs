@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 mod fields;
 mod lists;
@@ -32,6 +32,9 @@ use steersman_schema::resource::{
 };
 use steersman_schema::stored_schemas::{SchemaReads, StoredSchemas};
 
+use crate::fields::field_path::Findings;
+use crate::fields::fill::{given, lacks, part, put, set, set_text};
+
 /// The finalizer of a definition in deletion that still has objects.
 pub const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
@@ -40,64 +43,42 @@ pub const CLEANUP: &str = "InstanceDeletionInProgress";
 
 /// Fills in the defaults, and records the storage version in the status.
 pub fn apply_defaults(crd: &mut Value) {
-    let Some(spec) = crd.get_mut("spec").and_then(Value::as_object_mut) else {
+    let Some(spec) = given(crd, "spec") else {
         return;
     };
-    spec.entry("conversion")
-        .or_insert_with(|| json!({"strategy": "None"}));
-    if let Some(service) = spec["conversion"]
-        .pointer_mut("/webhook/clientConfig/service")
-        .and_then(Value::as_object_mut)
-    {
-        service.entry("port").or_insert_with(|| json!(443));
+    set(spec, "conversion", json!({"strategy": "None"}));
+    if let Some(service) = spec.pointer_mut("/conversion/webhook/clientConfig/service") {
+        set(service, "port", json!(443));
     }
-    if let Some(names) = spec.get_mut("names").and_then(Value::as_object_mut)
-        && let Some(kind) = names.get("kind").and_then(Value::as_str).map(str::to_owned)
-        && !kind.is_empty()
-    {
-        names.retain(|_, name| name != "");
-        names
-            .entry("singular")
-            .or_insert_with(|| json!(kind.to_lowercase()));
-        names
-            .entry("listKind")
-            .or_insert_with(|| json!(format!("{kind}List")));
+    if let Some(names) = given(spec, "names") {
+        let kind = names["kind"].as_str().unwrap_or_default().to_owned();
+        if !kind.is_empty() {
+            set_text(names, "singular", &kind.to_lowercase());
+            set_text(names, "listKind", &format!("{kind}List"));
+        }
     }
-    let stored = crd["status"]["storedVersions"].as_array();
-    if stored.is_none_or(Vec::is_empty) {
+    if lacks(&crd["status"], "storedVersions") {
         remember_storage(crd);
     }
-    let Some(status) = crd
-        .as_object_mut()
-        .map(|root| root.entry("status").or_insert_with(|| json!({})))
-        .and_then(Value::as_object_mut)
-    else {
-        return;
-    };
-    status.entry("conditions").or_insert(Value::Null);
-    status
-        .entry("acceptedNames")
-        .or_insert_with(|| json!({"plural": "", "kind": ""}));
+    if let Some(status) = part(crd, "status") {
+        set(status, "conditions", Value::Null);
+        set(status, "acceptedNames", json!({"plural": "", "kind": ""}));
+    }
 }
 
 /// Records the storage version in the status.
 pub fn remember_storage(crd: &mut Value) {
-    let storage = storage_version(crd).map(str::to_owned);
-    if let Some(storage) = storage
-        && let Some(root) = crd.as_object_mut()
+    let Some(storage) = storage_version(crd).map(Value::from) else {
+        return;
+    };
+    let Some(status) = part(crd, "status") else {
+        return;
+    };
+    set(status, "storedVersions", json!([]));
+    if let Some(stored) = status["storedVersions"].as_array_mut()
+        && !stored.contains(&storage)
     {
-        let status = root.entry("status").or_insert_with(|| json!({}));
-        if let Some(status) = status.as_object_mut() {
-            let stored = status.entry("storedVersions").or_insert_with(|| json!([]));
-            if stored.is_null() {
-                *stored = json!([]);
-            }
-            if let Some(stored) = stored.as_array_mut()
-                && !stored.iter().any(|version| *version == *storage)
-            {
-                stored.push(Value::String(storage));
-            }
-        }
+        stored.push(storage);
     }
 }
 
@@ -112,11 +93,13 @@ fn storage_version(crd: &Value) -> Option<&str> {
 /// Returns the estimated costs of the CEL rules of all versions of a valid definition.
 #[must_use]
 pub fn rule_costs(crd: &Value) -> Vec<RuleCost> {
-    let schemas = versions(crd).enumerate().map(|(at, version)| {
-        let path = format!("spec.versions[{at}].schema.openAPIV3Schema");
-        cel_rules::costs(&version["schema"]["openAPIV3Schema"], &path)
+    let mut costs = Vec::new();
+    Findings::errors(crd, |root| {
+        for version in root.down("spec.versions").items() {
+            costs.extend(cel_rules::costs(&version.down("schema.openAPIV3Schema")));
+        }
     });
-    schemas.flatten().collect()
+    costs
 }
 
 /// Returns whether the definition is served.
@@ -128,35 +111,28 @@ pub fn is_established(crd: &Value) -> bool {
 /// Returns whether the objects of a terminating definition are being deleted.
 #[must_use]
 pub fn is_in_cleanup(crd: &Value) -> bool {
-    let conditions = crd["status"]["conditions"].as_array();
-    let mut conditions = conditions.into_iter().flatten();
-    conditions.any(|one| one["type"] == "Terminating" && one["reason"] == CLEANUP)
+    condition(crd, "Terminating").is_some_and(|one| one["reason"] == CLEANUP)
 }
 
-fn holds(crd: &Value, condition: &str) -> bool {
-    let conditions = crd["status"]["conditions"].as_array();
-    let mut conditions = conditions.into_iter().flatten();
-    conditions.any(|one| one["type"] == condition && one["status"] == "True")
+fn holds(crd: &Value, kind: &str) -> bool {
+    condition(crd, kind).is_some_and(|one| one["status"] == "True")
+}
+
+fn condition<'a>(crd: &'a Value, kind: &str) -> Option<&'a Value> {
+    let conditions = crd["status"]["conditions"].as_array()?;
+    conditions.iter().find(|one| one["type"] == kind)
 }
 
 /// Sets one condition. Its transition time stays if its status stays.
 pub fn set_condition(crd: &mut Value, kind: &str, holds: bool, why: (&str, &str), now: &str) {
     let status = if holds { "True" } else { "False" };
-    let Some(root) = crd.as_object_mut() else {
+    let Some(written) = part(crd, "status") else {
         return;
     };
-    let Some(part) = root
-        .entry("status")
-        .or_insert_with(|| json!({}))
-        .as_object_mut()
-    else {
-        return;
-    };
-    let list = part.entry("conditions").or_insert_with(|| json!([]));
-    if !list.is_array() {
-        *list = json!([]);
+    if !written["conditions"].is_array() {
+        put(written, "conditions", json!([]));
     }
-    let Some(list) = list.as_array_mut() else {
+    let Some(list) = written["conditions"].as_array_mut() else {
         return;
     };
     let made = |since: &str| {
@@ -197,8 +173,8 @@ pub fn refuse_names(crd: &mut Value, names: Value, why: (&str, &str), now: &str)
 }
 
 fn set_names(crd: &mut Value, names: Value) {
-    if let Some(status) = crd.get_mut("status").and_then(Value::as_object_mut) {
-        status.insert("acceptedNames".to_owned(), names);
+    if let Some(status) = given(crd, "status") {
+        put(status, "acceptedNames", names);
     }
 }
 
@@ -359,34 +335,19 @@ fn keys(path: &str) -> Vec<String> {
 }
 
 fn columns(version: &Value) -> Vec<PrinterColumn> {
-    let empty = Map::new();
-    let listed = version["additionalPrinterColumns"]
-        .as_array()
-        .into_iter()
-        .flatten();
-    listed
-        .map(|column| {
-            let column = column.as_object().unwrap_or(&empty);
-            let text = |name: &str| {
-                column
-                    .get(name)
-                    .and_then(Value::as_str)
-                    .unwrap_or_default()
-                    .to_owned()
-            };
-            PrinterColumn {
-                name: text("name"),
-                kind: text("type"),
-                format: text("format"),
-                description: text("description"),
-                priority: column
-                    .get("priority")
-                    .and_then(Value::as_i64)
-                    .unwrap_or_default(),
-                json_path: text("jsonPath"),
-            }
-        })
-        .collect()
+    let listed = version["additionalPrinterColumns"].as_array();
+    let column = |column: &Value| {
+        let text = |name: &str| column[name].as_str().unwrap_or_default().to_owned();
+        PrinterColumn {
+            name: text("name"),
+            kind: text("type"),
+            format: text("format"),
+            description: text("description"),
+            priority: column["priority"].as_i64().unwrap_or_default(),
+            json_path: text("jsonPath"),
+        }
+    };
+    listed.into_iter().flatten().map(column).collect()
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use steersman_apimachinery::status::FieldError;
 use steersman_cel::structural::Structural;
 use steersman_schema::resource::Resource;
 
+use crate::fields::field_path::{FieldPath, Findings};
 use validate::{validate, validate_status};
 
 /// Errors after which the rules are not evaluated, because they need valid values.
@@ -38,7 +39,7 @@ pub fn check(
     };
     errors.extend(validate(schema, object, old));
     scale(resource, object, true, errors);
-    embedded(schema, object, "", errors);
+    errors.extend(Findings::errors(object, |root| embedded(schema, root)));
     lists(schema, object, old, errors);
     rules(resource, object, old, errors, warnings);
 }
@@ -84,44 +85,33 @@ fn rules(
 
 /// Checks lists of type `set` and `map`. Duplicates in the old object are accepted.
 fn lists(schema: &Structural, object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-    let mut found = Vec::new();
-    duplicates(schema, object, "", &mut found);
-    if found.is_empty() {
-        return;
-    }
-    let mut before = Vec::new();
-    if let Some(old) = old {
-        duplicates(schema, old, "", &mut before);
-    }
-    if before.is_empty() {
+    let of = |object: &Value| Findings::errors(object, |root| duplicates(schema, root));
+    let found = of(object);
+    if !found.is_empty() && old.is_none_or(|old| of(old).is_empty()) {
         errors.extend(found);
     }
 }
 
-fn duplicates(schema: &Structural, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    if let Value::Array(items) = value {
-        let mut seen: HashMap<String, bool> = HashMap::new();
-        for (index, item) in items.iter().enumerate() {
-            let Some(key) = identity(schema, item) else {
-                break;
-            };
-            let key = key.to_string();
-            match seen.get_mut(&key) {
-                // Upstream reports the second of several equal items, and none after it.
-                Some(is_reported) if *is_reported => {}
-                Some(is_reported) => {
-                    *is_reported = true;
-                    errors.push(FieldError::duplicate(format!("{path}[{index}]"), &key));
-                }
-                None => {
-                    seen.insert(key, false);
-                }
+fn duplicates(schema: &Structural, value: &FieldPath<'_>) {
+    let mut seen: HashMap<String, bool> = HashMap::new();
+    for item in value.items() {
+        let Some(key) = identity(schema, item.value()) else {
+            break;
+        };
+        let key = key.to_string();
+        match seen.get_mut(&key) {
+            // Upstream reports the second of several equal items, and none after it.
+            Some(is_reported) if *is_reported => {}
+            Some(is_reported) => {
+                *is_reported = true;
+                item.duplicate_written(&key);
+            }
+            None => {
+                seen.insert(key, false);
             }
         }
     }
-    below(schema, value, path, &mut |schema, value, path| {
-        duplicates(schema, value, path, errors);
-    });
+    below(schema, value, duplicates);
 }
 
 /// Returns the identity of an item, or `None` if the list does not identify its items.
@@ -142,85 +132,59 @@ fn identity(schema: &Structural, item: &Value) -> Option<Value> {
     }
 }
 
-/// Visits the parts of a value with their schemas.
-fn below(
-    schema: &Structural,
-    value: &Value,
-    path: &str,
-    visit: &mut dyn FnMut(&Structural, &Value, &str),
-) {
-    match value {
-        Value::Object(members) => {
-            for (name, member) in members {
-                let (sub, path) = match (schema.properties.get(name), schema.additional.schema()) {
-                    (Some(sub), _) if path.is_empty() => (sub, name.clone()),
-                    (Some(sub), _) => (sub, format!("{path}.{name}")),
-                    (None, Some(sub)) => (sub, format!("{path}[{name}]")),
-                    (None, None) => continue,
-                };
-                visit(sub, member, &path);
-            }
+/// Checks the parts of a value with their schemas.
+fn below<'a>(schema: &Structural, value: &FieldPath<'a>, check: fn(&Structural, &FieldPath<'a>)) {
+    let members = value.value().as_object();
+    for name in members.into_iter().flat_map(Map::keys) {
+        match (schema.properties.get(name), schema.additional.schema()) {
+            (Some(sub), _) => check(sub, &value.at(name)),
+            (None, Some(sub)) => check(sub, &value.key(name)),
+            (None, None) => {}
         }
-        Value::Array(items) => {
-            let Some(sub) = &schema.items else { return };
-            for (index, item) in items.iter().enumerate() {
-                visit(sub, item, &format!("{path}[{index}]"));
-            }
-        }
-        _ => {}
+    }
+    if let Some(sub) = &schema.items {
+        value.each(|item| check(sub, item));
     }
 }
 
 /// Checks the type and the metadata of embedded resources.
-fn embedded(schema: &Structural, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+fn embedded(schema: &Structural, value: &FieldPath<'_>) {
     if schema.embedded
-        && let Some(members) = value.as_object()
+        && let Some(members) = value.value().as_object()
     {
-        let at = |name: &str| {
-            if path.is_empty() {
-                name.to_owned()
-            } else {
-                format!("{path}.{name}")
-            }
-        };
         for name in ["apiVersion", "kind"] {
             if !members.contains_key(name) {
-                errors.push(FieldError::required(at(name), ""));
+                value.at(name).required("");
             }
         }
         for name in ["apiVersion", "kind"] {
-            match members.get(name) {
-                None => {}
-                Some(Value::String(text)) if text.is_empty() => {
-                    let detail = "must not be empty";
-                    errors.push(FieldError::invalid(at(name), &go::quote(text), detail));
-                }
-                Some(Value::String(text)) => {
-                    if let Some(why) = wrong_type(name, text) {
-                        errors.push(FieldError::invalid(at(name), &go::quote(text), &why));
-                    }
-                }
-                Some(other) => {
-                    let detail = "must be a string";
-                    errors.push(FieldError::invalid(at(name), &other.to_string(), detail));
-                }
+            let wrong = match members.get(name) {
+                None => None,
+                Some(Value::String(text)) => wrong_type(name, text),
+                Some(_) => Some("must be a string".to_owned()),
+            };
+            if let Some(why) = wrong {
+                value.at(name).invalid(&why);
             }
         }
-        let metadata = members.get("metadata").unwrap_or(&Value::Null);
         let mut found = Vec::new();
-        embedded_metadata(metadata, &mut found);
-        for mut wrong in found {
-            wrong.field = at(&wrong.field);
-            errors.push(wrong);
+        embedded_metadata(value.at("metadata").value(), &mut found);
+        for wrong in &mut found {
+            let path = value.path();
+            if !path.is_empty() {
+                wrong.field = format!("{path}.{}", wrong.field);
+            }
         }
+        value.extend(found);
     }
-    below(schema, value, path, &mut |schema, value, path| {
-        embedded(schema, value, path, errors);
-    });
+    below(schema, value, embedded);
 }
 
 /// Returns the problems of an embedded resource's `apiVersion` or `kind`.
 fn wrong_type(name: &str, text: &str) -> Option<String> {
+    if text.is_empty() {
+        return Some("must not be empty".to_owned());
+    }
     if name == "apiVersion" {
         let many = text.matches('/').count() > 1;
         return many.then(|| format!("unexpected GroupVersion string: {text}"));
@@ -394,11 +358,11 @@ mod tests {
     fn embedded_resources_have_types_and_metadata() {
         let schema = json!({"type": "object", "properties": {"t": {"type": "object",
             "x-kubernetes-embedded-resource": true}}});
-        let mut errors = Vec::new();
+        let schema = Structural::compile(&schema);
         let value = json!({"t": {"apiVersion": "a/b/c", "kind": "Two Words", "metadata": {
             "name": "Any Name", "namespace": "a.b", "generateName": "a/", "finalizers": ["plain", ""],
             "ownerReferences": [{"apiVersion": "v1", "kind": "K", "name": "n"}]}}});
-        embedded(&Structural::compile(&schema), &value, "", &mut errors);
+        let errors = Findings::errors(&value, |root| embedded(&schema, root));
         let fields: Vec<_> = errors.iter().map(|error| error.field.as_str()).collect();
         assert_eq!(
             fields,
@@ -412,9 +376,8 @@ mod tests {
                 "t.metadata.finalizers",
             ]
         );
-        errors.clear();
         let value = json!({"t": {"apiVersion": "", "kind": "K"}});
-        embedded(&Structural::compile(&schema), &value, "", &mut errors);
+        let errors = Findings::errors(&value, |root| embedded(&schema, root));
         assert_eq!(errors[0].message, "Invalid value: \"\": must not be empty");
     }
 

@@ -4,10 +4,12 @@
 //! Events are stored in the form of the core group.
 
 use serde_json::{Map, Value};
+use steersman_apimachinery::names;
 use steersman_apimachinery::status::FieldError;
-use steersman_apimachinery::{go, names};
-
 use steersman_schema::resource::Resource;
+
+use crate::fields::check;
+use crate::fields::field_path::{FieldPath, Findings};
 
 /// Renamed fields: the name in the core group, and the name in events.k8s.io.
 const RENAMED: &[(&str, &str)] = &[
@@ -72,7 +74,7 @@ pub fn to_newer(stored: &Value) -> Value {
             }
         }
     }
-    complete(&mut event, &["regarding", "deprecatedSource"], &[]);
+    complete_newer(&mut event);
     event
 }
 
@@ -140,107 +142,82 @@ fn complete(event: &mut Value, objects: &[&str], texts: &[&str]) {
 pub fn check(resource: &Resource, event: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let newer = is_newer(resource);
     let core = if newer { to_core(event) } else { event.clone() };
-    let mut errors = Vec::new();
-    let timed = !core["eventTime"].is_null();
-    check_namespace(&core, timed, &mut errors);
-    if timed {
-        check_new(&core, newer, &mut errors);
-    }
-    if !newer {
-        return errors;
-    }
-    match old {
-        None => check_unset(&core, timed, &mut errors),
-        Some(old) => check_fixed(&core, &to_core(old), &mut errors),
-    }
-    errors
-}
-
-fn text<'a>(event: &'a Value, field: &str) -> &'a str {
-    event[field].as_str().unwrap_or_default()
+    Findings::errors(&core, |event| {
+        let timed = event.at("eventTime").is_set();
+        check_namespace(event, timed);
+        if timed {
+            check_new(event, newer);
+        }
+        match old {
+            _ if !newer => {}
+            None => check_unset(event),
+            Some(old) => check_fixed(event, &to_core(old)),
+        }
+    })
 }
 
 /// Checks that an Event is in the namespace of the object that it is about.
-fn check_namespace(event: &Value, timed: bool, errors: &mut Vec<FieldError>) {
-    let own = text(&event["metadata"], "namespace");
-    let about = text(&event["involvedObject"], "namespace");
-    let fits = match (timed, about) {
+fn check_namespace(event: &FieldPath<'_>, timed: bool) {
+    let own = event.down("metadata.namespace").text();
+    let about = event.down("involvedObject.namespace");
+    let fits = match (timed, about.text()) {
         (false, "") => matches!(own, "" | "default"),
         (true, "") => matches!(own, "default" | "kube-system"),
         (false, about) => own == about,
         (true, _) => true,
     };
     if !fits {
-        let field = "involvedObject.namespace";
-        let detail = "does not match event.namespace";
-        errors.push(FieldError::invalid(field, &go::quote(about), detail));
+        about.invalid_text("does not match event.namespace");
     }
 }
 
+/// Returns the reporter under the name of the field in its group.
+fn reporter<'a>(event: &FieldPath<'a>, newer: bool) -> FieldPath<'a> {
+    let name = "reportingComponent";
+    let shown = if newer { "reportingController" } else { name };
+    event.named(shown, event.value().get(name))
+}
+
 /// Checks the fields that an Event with an `eventTime` requires.
-fn check_new(event: &Value, newer: bool, errors: &mut Vec<FieldError>) {
-    let reporter = if newer {
-        "reportingController"
-    } else {
-        "reportingComponent"
-    };
-    let name = text(event, "reportingComponent");
-    if name.is_empty() {
-        errors.push(FieldError::required(reporter, ""));
+fn check_new(event: &FieldPath<'_>, newer: bool) {
+    let reporter = reporter(event, newer);
+    reporter.need("");
+    reporter.invalid_each(reporter.text(), names::check_key(reporter.text()));
+    let required = event.parts(["reportingInstance", "action", "reason"]);
+    for part in &required {
+        part.need("");
+        check_length(part, 128);
     }
-    for why in names::check_key(name) {
-        errors.push(FieldError::invalid(reporter, &go::quote(name), &why));
-    }
-    for field in ["reportingInstance", "action", "reason"] {
-        match text(event, field).len() {
-            0 => errors.push(FieldError::required(field, "")),
-            1..=128 => {}
-            _ => {
-                let detail = "can have at most 128 characters";
-                errors.push(FieldError::invalid(field, "\"\"", detail));
-            }
-        }
-    }
-    if text(event, "message").len() > 1024 {
-        let detail = "can have at most 1024 characters";
-        errors.push(FieldError::invalid("message", "\"\"", detail));
+    check_length(&event.at("message"), 1024);
+}
+
+fn check_length(at: &FieldPath<'_>, most: usize) {
+    if at.len() > most {
+        at.invalid_as("", &format!("can have at most {most} characters"));
     }
 }
 
 /// Checks the fields that a new events.k8s.io Event requires or forbids.
-fn check_unset(event: &Value, timed: bool, errors: &mut Vec<FieldError>) {
-    if !timed {
-        errors.push(FieldError::required("eventTime", ""));
+fn check_unset(event: &FieldPath<'_>) {
+    event.at("eventTime").need("");
+    let kind = event.at("type");
+    if !matches!(kind.text(), "Normal" | "Warning") {
+        kind.invalid_as("", &format!("has invalid value: {}", kind.text()));
     }
-    let kind = text(event, "type");
-    if !matches!(kind, "Normal" | "Warning") {
-        let detail = format!("has invalid value: {kind}");
-        errors.push(FieldError::invalid("type", "\"\"", &detail));
-    }
-    let source = event["source"].as_object();
-    for (field, set) in [
-        ("firstTimestamp", !event["firstTimestamp"].is_null()),
-        ("lastTimestamp", !event["lastTimestamp"].is_null()),
-        ("count", event["count"].as_i64().is_some_and(|n| n != 0)),
-        ("source", source.is_some_and(|source| !source.is_empty())),
-    ] {
-        if set {
-            errors.push(FieldError::invalid(field, "\"\"", "needs to be unset"));
+    for part in event.parts(["firstTimestamp", "lastTimestamp", "count", "source"]) {
+        if !part.is_empty() && part.number() != Some(0) {
+            part.invalid_as("", "needs to be unset");
         }
     }
 }
 
-fn check_fixed(new: &Value, old: &Value, errors: &mut Vec<FieldError>) {
+fn check_fixed(new: &FieldPath<'_>, old: &Value) {
     for field in FIXED {
-        if new.get(*field) != old.get(*field) {
-            let shown = if *field == "reportingComponent" {
-                "reportingController"
-            } else {
-                field
-            };
-            let value = new[*field].to_string();
-            errors.push(FieldError::invalid(shown, &value, "field is immutable"));
-        }
+        let at = match *field {
+            "reportingComponent" => reporter(new, true),
+            field => new.at(field),
+        };
+        check::immutable(&at, &old[*field]);
     }
 }
 

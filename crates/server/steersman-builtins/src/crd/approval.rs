@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 use steersman_apimachinery::go;
-use steersman_apimachinery::status::FieldError;
 
 use super::set_condition;
+use crate::fields::field_path::FieldPath;
 
 /// Groups that belong to the Kubernetes project.
 const PROTECTED: &[&str] = &["k8s.io", "kubernetes.io"];
@@ -62,19 +62,17 @@ impl Approval {
 }
 
 /// Checks that a new definition, or one with another state of approval, has a valid annotation.
-pub(super) fn check(crd: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+pub(super) fn check(root: &FieldPath<'_>, old: Option<&Value>) {
+    let crd = root.value();
     let approval = Approval::of(crd);
     if !is_protected(crd) || old.is_some_and(|old| Approval::of(old) == approval) {
         return;
     }
-    let field = format!("metadata.annotations[{APPROVED}]");
+    let note = root.down("metadata.annotations").key(APPROVED);
     let (_, detail) = approval.words(crd);
     match approval {
-        Approval::Missing => errors.push(FieldError::required(field, &detail)),
-        Approval::Invalid => {
-            let found = go::quote(annotation(crd));
-            errors.push(FieldError::invalid(field, &found, &detail));
-        }
+        Approval::Missing => note.required(&detail),
+        Approval::Invalid => note.invalid_text(&detail),
         Approval::Given | Approval::Bypassed => {}
     }
 }

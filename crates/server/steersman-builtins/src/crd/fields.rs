@@ -3,6 +3,8 @@
 use serde_json::{Map, Value};
 use steersman_apimachinery::json;
 
+use SchemaShape::{Any, List, Named, Object, Optional, Schema, Schemas};
+
 /// The type of a field of a definition.
 #[derive(Debug, Clone, Copy)]
 enum SchemaShape {
@@ -25,111 +27,99 @@ enum SchemaShape {
 type SchemaFields = &'static [(&'static str, SchemaShape)];
 
 const SPEC: SchemaFields = &[
-    ("group", SchemaShape::Any),
-    ("scope", SchemaShape::Any),
-    ("names", SchemaShape::Object(NAMES)),
-    ("versions", SchemaShape::List(VERSION)),
-    ("conversion", SchemaShape::Object(CONVERSION)),
-    ("preserveUnknownFields", SchemaShape::Optional),
+    ("group", Any),
+    ("scope", Any),
+    ("names", Object(NAMES)),
+    ("versions", List(VERSION)),
+    ("conversion", Object(CONVERSION)),
+    ("preserveUnknownFields", Optional),
 ];
 
 const NAMES: SchemaFields = &[
-    ("plural", SchemaShape::Any),
-    ("singular", SchemaShape::Optional),
-    ("shortNames", SchemaShape::Optional),
-    ("kind", SchemaShape::Any),
-    ("listKind", SchemaShape::Optional),
-    ("categories", SchemaShape::Optional),
+    ("plural", Any),
+    ("singular", Optional),
+    ("shortNames", Optional),
+    ("kind", Any),
+    ("listKind", Optional),
+    ("categories", Optional),
 ];
 
-const CONVERSION: SchemaFields = &[
-    ("strategy", SchemaShape::Any),
-    ("webhook", SchemaShape::Any),
-];
+const CONVERSION: SchemaFields = &[("strategy", Any), ("webhook", Any)];
 
 const VERSION: SchemaFields = &[
-    ("name", SchemaShape::Any),
-    ("served", SchemaShape::Any),
-    ("storage", SchemaShape::Any),
-    ("deprecated", SchemaShape::Optional),
-    ("deprecationWarning", SchemaShape::Any),
-    (
-        "schema",
-        SchemaShape::Object(&[("openAPIV3Schema", SchemaShape::Schema)]),
-    ),
-    ("subresources", SchemaShape::Object(SUBRESOURCES)),
-    ("additionalPrinterColumns", SchemaShape::List(COLUMN)),
-    (
-        "selectableFields",
-        SchemaShape::List(&[("jsonPath", SchemaShape::Any)]),
-    ),
+    ("name", Any),
+    ("served", Any),
+    ("storage", Any),
+    ("deprecated", Optional),
+    ("deprecationWarning", Any),
+    ("schema", Object(&[("openAPIV3Schema", Schema)])),
+    ("subresources", Object(SUBRESOURCES)),
+    ("additionalPrinterColumns", List(COLUMN)),
+    ("selectableFields", List(&[("jsonPath", Any)])),
 ];
 
-const SUBRESOURCES: SchemaFields = &[
-    ("status", SchemaShape::Any),
-    ("scale", SchemaShape::Object(SCALE)),
-];
+const SUBRESOURCES: SchemaFields = &[("status", Any), ("scale", Object(SCALE))];
 
 const SCALE: SchemaFields = &[
-    ("specReplicasPath", SchemaShape::Any),
-    ("statusReplicasPath", SchemaShape::Any),
-    ("labelSelectorPath", SchemaShape::Any),
+    ("specReplicasPath", Any),
+    ("statusReplicasPath", Any),
+    ("labelSelectorPath", Any),
 ];
 
 const COLUMN: SchemaFields = &[
-    ("name", SchemaShape::Any),
-    ("type", SchemaShape::Any),
-    ("format", SchemaShape::Optional),
-    ("description", SchemaShape::Optional),
-    ("priority", SchemaShape::Optional),
-    ("jsonPath", SchemaShape::Any),
+    ("name", Any),
+    ("type", Any),
+    ("format", Optional),
+    ("description", Optional),
+    ("priority", Optional),
+    ("jsonPath", Any),
 ];
 
 const SCHEMA: SchemaFields = &[
-    ("id", SchemaShape::Optional),
-    ("$schema", SchemaShape::Optional),
-    ("$ref", SchemaShape::Any),
-    ("description", SchemaShape::Optional),
-    ("type", SchemaShape::Optional),
-    ("format", SchemaShape::Optional),
-    ("title", SchemaShape::Optional),
-    ("default", SchemaShape::Any),
-    ("maximum", SchemaShape::Any),
-    ("exclusiveMaximum", SchemaShape::Optional),
-    ("minimum", SchemaShape::Any),
-    ("exclusiveMinimum", SchemaShape::Optional),
-    ("maxLength", SchemaShape::Any),
-    ("minLength", SchemaShape::Any),
-    ("pattern", SchemaShape::Optional),
-    ("maxItems", SchemaShape::Any),
-    ("minItems", SchemaShape::Any),
-    ("uniqueItems", SchemaShape::Optional),
-    ("multipleOf", SchemaShape::Any),
-    ("enum", SchemaShape::Optional),
-    ("maxProperties", SchemaShape::Any),
-    ("minProperties", SchemaShape::Any),
-    ("required", SchemaShape::Optional),
-    ("items", SchemaShape::Schema),
-    ("allOf", SchemaShape::Schemas),
-    ("oneOf", SchemaShape::Schemas),
-    ("anyOf", SchemaShape::Schemas),
-    ("not", SchemaShape::Schema),
-    ("properties", SchemaShape::Named),
-    ("additionalProperties", SchemaShape::Schema),
-    ("patternProperties", SchemaShape::Named),
-    ("dependencies", SchemaShape::Optional),
-    ("additionalItems", SchemaShape::Schema),
-    ("definitions", SchemaShape::Named),
-    ("externalDocs", SchemaShape::Any),
-    ("example", SchemaShape::Any),
-    ("nullable", SchemaShape::Optional),
-    ("x-kubernetes-preserve-unknown-fields", SchemaShape::Any),
-    ("x-kubernetes-embedded-resource", SchemaShape::Optional),
-    ("x-kubernetes-int-or-string", SchemaShape::Optional),
-    ("x-kubernetes-list-map-keys", SchemaShape::Optional),
-    ("x-kubernetes-list-type", SchemaShape::Any),
-    ("x-kubernetes-map-type", SchemaShape::Any),
-    ("x-kubernetes-validations", SchemaShape::Optional),
+    ("id", Optional),
+    ("$schema", Optional),
+    ("$ref", Any),
+    ("description", Optional),
+    ("type", Optional),
+    ("format", Optional),
+    ("title", Optional),
+    ("default", Any),
+    ("maximum", Any),
+    ("exclusiveMaximum", Optional),
+    ("minimum", Any),
+    ("exclusiveMinimum", Optional),
+    ("maxLength", Any),
+    ("minLength", Any),
+    ("pattern", Optional),
+    ("maxItems", Any),
+    ("minItems", Any),
+    ("uniqueItems", Optional),
+    ("multipleOf", Any),
+    ("enum", Optional),
+    ("maxProperties", Any),
+    ("minProperties", Any),
+    ("required", Optional),
+    ("items", Schema),
+    ("allOf", Schemas),
+    ("oneOf", Schemas),
+    ("anyOf", Schemas),
+    ("not", Schema),
+    ("properties", Named),
+    ("additionalProperties", Schema),
+    ("patternProperties", Named),
+    ("dependencies", Optional),
+    ("additionalItems", Schema),
+    ("definitions", Named),
+    ("externalDocs", Any),
+    ("example", Any),
+    ("nullable", Optional),
+    ("x-kubernetes-preserve-unknown-fields", Any),
+    ("x-kubernetes-embedded-resource", Optional),
+    ("x-kubernetes-int-or-string", Optional),
+    ("x-kubernetes-list-map-keys", Optional),
+    ("x-kubernetes-list-type", Any),
+    ("x-kubernetes-map-type", Any),
+    ("x-kubernetes-validations", Optional),
 ];
 
 /// Drops unknown fields, and fields that are not stored. Adds the paths of unknown fields to
@@ -165,11 +155,9 @@ fn members(
 fn keep(value: &mut Value, shape: SchemaShape, path: &str, unknown: &mut Vec<String>) -> bool {
     match (shape, value) {
         (_, Value::Null) => return false,
-        (SchemaShape::Object(fields), Value::Object(object)) => {
-            members(object, fields, path, unknown)
-        }
-        (SchemaShape::Schema, Value::Object(object)) => members(object, SCHEMA, path, unknown),
-        (SchemaShape::List(fields), Value::Array(items)) => {
+        (Object(fields), Value::Object(object)) => members(object, fields, path, unknown),
+        (Schema, Value::Object(object)) => members(object, SCHEMA, path, unknown),
+        (List(fields), Value::Array(items)) => {
             for (index, item) in items.iter_mut().enumerate() {
                 if let Some(object) = item.as_object_mut() {
                     members(object, fields, &format!("{path}[{index}]"), unknown);
@@ -177,29 +165,19 @@ fn keep(value: &mut Value, shape: SchemaShape, path: &str, unknown: &mut Vec<Str
             }
             return !items.is_empty() || path == "spec.versions";
         }
-        (SchemaShape::Schemas, Value::Array(items)) => {
+        (Schemas, Value::Array(items)) => {
             for (index, item) in items.iter_mut().enumerate() {
-                keep(
-                    item,
-                    SchemaShape::Schema,
-                    &format!("{path}[{index}]"),
-                    unknown,
-                );
+                keep(item, Schema, &format!("{path}[{index}]"), unknown);
             }
             return !items.is_empty();
         }
-        (SchemaShape::Named, Value::Object(schemas)) => {
+        (Named, Value::Object(schemas)) => {
             for (name, schema) in schemas.iter_mut() {
-                keep(
-                    schema,
-                    SchemaShape::Schema,
-                    &format!("{path}.{name}"),
-                    unknown,
-                );
+                keep(schema, Schema, &format!("{path}.{name}"), unknown);
             }
             return !schemas.is_empty();
         }
-        (SchemaShape::Optional, value) => return !is_zero(value),
+        (Optional, value) => return !is_zero(value),
         (_, _) => {}
     }
     true

@@ -1,16 +1,17 @@
 //! Machine: checks an `openAPIV3Schema`: unsupported keywords, list types, structure, defaults.
 
-use serde_json::Value;
-use steersman_apimachinery::go;
-use steersman_apimachinery::status::FieldError;
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
 use steersman_cel::Rules;
 use steersman_cel::structural::Structural;
 
 use crate::custom::formats::is_checked_format;
 use crate::custom::validate::validate_at;
+use crate::fields::field_path::{FieldPath, Findings};
+use crate::fields::fill::lacks;
 
-use super::skeleton::{self, is_empty};
-use super::{cel_rules, lists, print};
+use super::{cel_rules, lists, print, skeleton};
 
 /// The types that a schema may name.
 const TYPES: &[&str] = &["array", "boolean", "integer", "number", "object", "string"];
@@ -29,99 +30,107 @@ const UNSUPPORTED: &[&str] = &[
 ];
 
 /// Checks a whole schema.
-pub(super) fn check(schema: &Value, path: &str, status: bool, errors: &mut Vec<FieldError>) {
+pub(super) fn check(schema: &FieldPath<'_>, status: bool) {
     if status {
-        check_root(schema, path, errors);
+        check_root(schema);
     }
-    if schema["nullable"] == true {
-        let detail = "nullable cannot be true at the root";
-        errors.push(FieldError::forbidden(format!("{path}.nullable"), detail));
+    if schema.at("nullable").flag() {
+        schema
+            .at("nullable")
+            .forbidden("nullable cannot be true at the root");
     }
-    let mut problems = Vec::new();
-    keywords(schema, path, true, AncestorFacts::default(), &mut problems);
-    let mut wrong = Vec::new();
-    if is_structured(schema) {
-        skeleton::check(schema, path, &mut wrong);
+    let mut problems = schema.errors_of(|schema| keywords(schema, true, AncestorFacts::default()));
+    if is_structured(schema.value()) {
+        let mut wrong = skeleton::check(schema);
         if wrong.is_empty() {
-            defaults(schema, path, true, &mut wrong);
+            wrong = schema.errors_of(|schema| defaults(schema, true));
         }
         if wrong.is_empty() {
-            problems.extend(cel_rules::check(schema, path, &problems));
+            let costly = schema.errors_of(|schema| cel_rules::check_costs(schema, &problems));
+            problems.extend(costly);
         }
+        schema.extend(wrong);
     }
-    errors.extend(wrong);
-    errors.extend(problems);
+    schema.extend(problems);
 }
 
 /// Checks the root of a schema with a status subresource, which may have a few keywords only.
-fn check_root(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    let kind = schema["type"].as_str().unwrap_or_default();
-    if !kind.is_empty() && kind != "object" {
+fn check_root(schema: &FieldPath<'_>) {
+    let kind = schema.at("type");
+    if !kind.is_empty() && kind.text() != "object" {
         let detail = "only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled";
-        let field = format!("{path}.type");
-        errors.push(FieldError::invalid(field, &go::quote(kind), detail));
-    } else if let Some(detail) = print::beyond_root(schema) {
-        errors.push(FieldError::invalid(path, &print::schema(schema), &detail));
+        kind.invalid_text(detail);
+    } else if let Some(detail) = print::beyond_root(schema.value()) {
+        schema.invalid_printed(&print::SCHEMA, &detail);
     }
 }
 
 /// Returns the formats in a schema that the server does not know, in alphabetical order.
 #[must_use]
 pub fn unknown_formats(schema: &Value) -> Vec<String> {
-    let mut found = Vec::new();
-    each(schema, "", &mut |node, _| {
-        let format = node["format"].as_str().unwrap_or_default();
-        let kind = node["type"].as_str().unwrap_or_default();
-        if !format.is_empty() && !is_checked_format(kind, format) {
-            found.push(format.to_owned());
-        }
+    let mut found = BTreeSet::new();
+    Findings::errors(schema, |root| {
+        each(root, &mut |node| {
+            let [format, kind] = node.parts(["format", "type"]).map(|text| text.text());
+            if !format.is_empty() && !is_checked_format(kind, format) {
+                found.insert(format.to_owned());
+            }
+        });
     });
-    found.sort();
-    found.dedup();
-    found
+    found.into_iter().collect()
 }
 
 /// Visits a schema and all schemas inside it.
-fn each<'a>(schema: &'a Value, path: &str, visit: &mut dyn FnMut(&'a Value, &str)) {
-    visit(schema, path);
-    below(schema, path, &mut |sub, path, _| each(sub, path, visit));
+fn each<'a>(schema: &FieldPath<'a>, visit: &mut dyn FnMut(&FieldPath<'a>)) {
+    visit(schema);
+    below(schema, &mut |sub, _| each(sub, visit));
 }
 
-/// A function that visits a schema: the schema, its path, and the name of the property if the
-/// schema describes one.
-type Visit<'v, 'a> = dyn FnMut(&'a Value, &str, Option<&'a str>) + 'v;
+/// A function that visits a schema: the schema, and the name of the property if the schema describes
+/// one.
+type Visit<'v, 'a> = dyn FnMut(&FieldPath<'a>, Option<&'a str>) + 'v;
 
 /// Visits the direct subschemas of a schema.
-fn below<'a>(schema: &'a Value, path: &str, visit: &mut Visit<'_, 'a>) {
-    let single = |name: &str| schema.get(name).filter(|sub| sub.is_object());
-    if let Some(sub) = single("additionalProperties") {
-        visit(sub, &format!("{path}.additionalProperties"), None);
-    }
-    for (name, sub) in schema["properties"].as_object().into_iter().flatten() {
-        visit(sub, &format!("{path}.properties[{name}]"), Some(name));
-    }
-    if let Some(sub) = single("not") {
-        visit(sub, &format!("{path}.not"), None);
-    }
-    for name in ["allOf", "oneOf", "anyOf"] {
-        let listed = schema[name].as_array().into_iter().flatten();
-        for (index, sub) in listed.enumerate() {
-            visit(sub, &format!("{path}.{name}[{index}]"), None);
+fn below<'a>(schema: &FieldPath<'a>, visit: &mut Visit<'_, 'a>) {
+    let single = |name: &'static str, visit: &mut Visit<'_, 'a>| {
+        let sub = schema.at(name);
+        if sub.value().is_object() {
+            visit(&sub, None);
         }
+    };
+    single("additionalProperties", visit);
+    for (name, sub) in schema.at("properties").entries() {
+        visit(&sub, Some(name));
     }
-    if let Some(sub) = single("items") {
-        visit(sub, &format!("{path}.items"), None);
+    single("not", visit);
+    for list in schema.parts(["allOf", "oneOf", "anyOf"]) {
+        list.items().for_each(|sub| visit(&sub, None));
     }
+    single("items", visit);
 }
 
 /// Returns whether a schema has no keyword that makes the check of its structure impossible.
 fn is_structured(schema: &Value) -> bool {
-    let mut hidden = false;
-    each(schema, "", &mut |node, _| {
-        let unsupported = |name: &&str| node.get(*name).is_some_and(|value| !is_empty(value));
-        hidden |= node["items"].is_array() || UNSUPPORTED.iter().any(unsupported);
-    });
-    !hidden
+    let has_array = schema["items"].is_array();
+    let unsupported = |name: &&str| !lacks(schema, name);
+    let mut below = ["additionalProperties", "not", "items"]
+        .map(|name| &schema[name])
+        .to_vec();
+    below.extend(
+        schema["properties"]
+            .as_object()
+            .into_iter()
+            .flat_map(Map::values),
+    );
+    for name in ["allOf", "oneOf", "anyOf"] {
+        below.extend(schema[name].as_array().into_iter().flatten());
+    }
+    !has_array
+        && !UNSUPPORTED.iter().any(unsupported)
+        && below
+            .into_iter()
+            .filter(|sub| sub.is_object())
+            .all(is_structured)
 }
 
 /// The facts about the nodes above a node that its checks need.
@@ -135,16 +144,10 @@ struct AncestorFacts<'a> {
 
 /// Checks keywords: first those that the node may not have, then the nodes below, then the rest of
 /// the node. Upstream's `ValidateCustomResourceDefinitionOpenAPISchema` has the same order.
-fn keywords(
-    node: &Value,
-    path: &str,
-    root: bool,
-    above: AncestorFacts<'_>,
-    errors: &mut Vec<FieldError>,
-) {
-    unsupported(node, path, above, errors);
-    let embedded = node["x-kubernetes-embedded-resource"] == true;
-    below(node, path, &mut |sub, path, property| {
+fn keywords<'a>(node: &FieldPath<'a>, root: bool, above: AncestorFacts<'a>) {
+    unsupported(node, above);
+    let embedded = node.at("x-kubernetes-embedded-resource").flag();
+    below(node, &mut |sub, property| {
         let mut above = above;
         if let Some(name) = property.filter(|name| OWN_TYPE.contains(name))
             && (root || embedded)
@@ -154,92 +157,83 @@ fn keywords(
                 above.own_type = Some(name);
             }
         }
-        keywords(sub, path, false, above, errors);
+        keywords(sub, false, above);
     });
-    if node["x-kubernetes-preserve-unknown-fields"] == false {
-        let field = format!("{path}.x-kubernetes-preserve-unknown-fields");
-        let detail = "must be true or undefined";
-        errors.push(FieldError::invalid(field, "false", detail));
+    let free = node.at("x-kubernetes-preserve-unknown-fields");
+    if *free.value() == Value::Bool(false) {
+        free.invalid("must be true or undefined");
     }
-    lists::check(node, path, errors);
-    cel_rules::fields(node, path, errors);
+    lists::check(node);
+    cel_rules::fields(node);
 }
 
 /// Refuses keywords that a node may not have.
-fn unsupported(node: &Value, path: &str, above: AncestorFacts<'_>, errors: &mut Vec<FieldError>) {
-    let at = |name: &str| format!("{path}.{name}");
-    let kind = node["type"].as_str().unwrap_or_default();
-    if !kind.is_empty() && !TYPES.contains(&kind) {
-        let known: Vec<String> = TYPES.iter().map(|known| go::quote(known)).collect();
-        errors.push(FieldError::not_supported(
-            at("type"),
-            &go::quote(kind),
-            &known,
-        ));
+fn unsupported(node: &FieldPath<'_>, above: AncestorFacts<'_>) {
+    let [kind, items, embedded, unique, additional] = node.parts([
+        "type",
+        "items",
+        "x-kubernetes-embedded-resource",
+        "uniqueItems",
+        "additionalProperties",
+    ]);
+    if !kind.is_empty() && !TYPES.contains(&kind.text()) {
+        kind.not_supported(TYPES);
     }
-    if let Some(name) = above.own_type.filter(|_| node.get("default").is_some()) {
-        let detail = format!("must not be set in top-level {name}");
-        errors.push(FieldError::forbidden(at("default"), &detail));
+    if let Some(name) = above
+        .own_type
+        .filter(|_| node.value().get("default").is_some())
+    {
+        node.at("default")
+            .forbidden(&format!("must not be set in top-level {name}"));
     }
     for name in UNSUPPORTED {
-        if node.get(*name).is_some_and(|value| !is_empty(value)) {
-            let detail = format!("{name} is not supported");
-            errors.push(FieldError::forbidden(at(name), &detail));
-        }
+        node.at(name)
+            .deny_filled(&format!("{name} is not supported"));
     }
-    if kind == "null" {
-        let detail = "type cannot be set to null, use nullable as an alternative";
-        errors.push(FieldError::forbidden(at("type"), detail));
+    if kind.text() == "null" {
+        kind.forbidden("type cannot be set to null, use nullable as an alternative");
     }
-    if node["items"].is_array() {
-        let detail = "items must be a schema object and not an array";
-        errors.push(FieldError::forbidden(at("items"), detail));
+    if items.value().is_array() {
+        items.forbidden("items must be a schema object and not an array");
     }
-    if above.in_metadata && node["x-kubernetes-embedded-resource"] == true {
-        let detail = "must not be used inside of resource meta";
-        let field = at("x-kubernetes-embedded-resource");
-        errors.push(FieldError::forbidden(field, detail));
+    if above.in_metadata && embedded.flag() {
+        embedded.forbidden("must not be used inside of resource meta");
     }
-    if node["uniqueItems"] == true {
+    if unique.flag() {
         let detail =
             "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
-        errors.push(FieldError::forbidden(at("uniqueItems"), detail));
+        unique.forbidden(detail);
     }
-    let additional = &node["additionalProperties"];
-    let named = node["properties"]
-        .as_object()
-        .is_some_and(|p| !p.is_empty());
-    if named && !additional.is_null() && *additional != true {
-        let detail = "additionalProperties and properties are mutual exclusive";
-        errors.push(FieldError::forbidden(at("additionalProperties"), detail));
+    if !node.at("properties").is_empty() && !additional.flag() {
+        additional.deny("additionalProperties and properties are mutual exclusive");
     }
 }
 
 /// Checks that every default fits its schema, and that pruning removes no part of the default.
-fn defaults(node: &Value, path: &str, root: bool, errors: &mut Vec<FieldError>) {
-    if let Some(default) = node.get("default") {
-        let field = format!("{path}.default");
-        let schema = Structural::compile(node);
+fn defaults(node: &FieldPath<'_>, root: bool) {
+    if let Some(default) = node.value().get("default") {
+        let at = node.at("default");
+        let schema = Structural::compile(node.value());
         let mut pruned = default.clone();
         schema.prune(&mut pruned, "", schema.embedded, &mut Vec::new());
         if pruned != *default {
-            let detail = "must not have unknown fields";
-            errors.push(FieldError::invalid(&field, &default.to_string(), detail));
+            at.invalid("must not have unknown fields");
         }
-        let wrong = validate_at(&schema, default, &field);
+        let wrong = validate_at(&schema, default, &at.path());
         if wrong.is_empty() {
-            errors.extend(Rules::of_default(&schema, root, default, &field));
+            at.extend(Rules::of_default(&schema, root, default, &at.path()));
         }
-        errors.extend(wrong);
+        at.extend(wrong);
     }
-    for (name, sub) in node["properties"].as_object().into_iter().flatten() {
+    for (name, sub) in node.at("properties").entries() {
         if !(root && name == "metadata") {
-            defaults(sub, &format!("{path}.properties[{name}]"), false, errors);
+            defaults(&sub, false);
         }
     }
     // Schemas of map values are skipped: upstream's `ValidateDefaults` assumes that they have no
     // defaults.
-    if node["items"].is_object() {
-        defaults(&node["items"], &format!("{path}.items"), false, errors);
+    let items = node.at("items");
+    if items.value().is_object() {
+        defaults(&items, false);
     }
 }

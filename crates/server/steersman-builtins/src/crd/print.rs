@@ -2,99 +2,94 @@
 
 use serde_json::Value;
 
-use super::cel_rules::{escaped, printed};
+use super::cel_rules::RULE;
+use crate::fields::go_value::GoType::{
+    self, Additional, Flag, Items, List, Map, Plain, Pointer, Struct, Text,
+};
+use crate::fields::go_value::print;
 
-/// How a field of a schema is printed.
-#[derive(Debug, Clone, Copy)]
-enum FieldFormat {
-    /// A text; empty if absent.
-    Text,
-    /// A boolean; false if absent.
-    Flag,
-    /// The value itself; null if absent.
-    Whole,
-    Schemas,
-    Named,
-    Items,
-    Additional,
-    Not,
-    Rules,
-}
+/// A schema.
+pub(super) static SCHEMA: GoType = Struct(&FIELDS);
 
-/// The fields of a schema in upstream's order: the name in Go, and the name in a definition.
-const FIELDS: &[(&str, &str, FieldFormat)] = &[
-    ("ID", "id", FieldFormat::Text),
-    ("Schema", "$schema", FieldFormat::Text),
-    ("Ref", "$ref", FieldFormat::Whole),
-    ("Description", "description", FieldFormat::Text),
-    ("Type", "type", FieldFormat::Text),
-    ("Nullable", "nullable", FieldFormat::Flag),
-    ("Format", "format", FieldFormat::Text),
-    ("Title", "title", FieldFormat::Text),
-    ("Default", "default", FieldFormat::Whole),
-    ("Maximum", "maximum", FieldFormat::Whole),
-    ("ExclusiveMaximum", "exclusiveMaximum", FieldFormat::Flag),
-    ("Minimum", "minimum", FieldFormat::Whole),
-    ("ExclusiveMinimum", "exclusiveMinimum", FieldFormat::Flag),
-    ("MaxLength", "maxLength", FieldFormat::Whole),
-    ("MinLength", "minLength", FieldFormat::Whole),
-    ("Pattern", "pattern", FieldFormat::Text),
-    ("MaxItems", "maxItems", FieldFormat::Whole),
-    ("MinItems", "minItems", FieldFormat::Whole),
-    ("UniqueItems", "uniqueItems", FieldFormat::Flag),
-    ("MultipleOf", "multipleOf", FieldFormat::Whole),
-    ("Enum", "enum", FieldFormat::Whole),
-    ("MaxProperties", "maxProperties", FieldFormat::Whole),
-    ("MinProperties", "minProperties", FieldFormat::Whole),
-    ("Required", "required", FieldFormat::Whole),
-    ("Items", "items", FieldFormat::Items),
-    ("AllOf", "allOf", FieldFormat::Schemas),
-    ("OneOf", "oneOf", FieldFormat::Schemas),
-    ("AnyOf", "anyOf", FieldFormat::Schemas),
-    ("Not", "not", FieldFormat::Not),
-    ("Properties", "properties", FieldFormat::Named),
+/// The versions of a definition.
+pub(super) static VERSIONS: GoType = List(&Struct(&[
+    ("Name", "name", Text),
+    ("Served", "served", Flag),
+    ("Storage", "storage", Flag),
+    ("Deprecated", "deprecated", Flag),
+    ("DeprecationWarning", "deprecationWarning", Plain),
+    (
+        "Schema",
+        "schema",
+        Pointer(&Struct(&[(
+            "OpenAPIV3Schema",
+            "openAPIV3Schema",
+            Pointer(&SCHEMA),
+        )])),
+    ),
+    ("Subresources", "subresources", Plain),
+    (
+        "AdditionalPrinterColumns",
+        "additionalPrinterColumns",
+        Plain,
+    ),
+    ("SelectableFields", "selectableFields", Plain),
+]));
+
+/// The fields of a schema.
+static FIELDS: [(&str, &str, GoType); 44] = [
+    ("ID", "id", Text),
+    ("Schema", "$schema", Text),
+    ("Ref", "$ref", Plain),
+    ("Description", "description", Text),
+    ("Type", "type", Text),
+    ("Nullable", "nullable", Flag),
+    ("Format", "format", Text),
+    ("Title", "title", Text),
+    ("Default", "default", Plain),
+    ("Maximum", "maximum", Plain),
+    ("ExclusiveMaximum", "exclusiveMaximum", Flag),
+    ("Minimum", "minimum", Plain),
+    ("ExclusiveMinimum", "exclusiveMinimum", Flag),
+    ("MaxLength", "maxLength", Plain),
+    ("MinLength", "minLength", Plain),
+    ("Pattern", "pattern", Text),
+    ("MaxItems", "maxItems", Plain),
+    ("MinItems", "minItems", Plain),
+    ("UniqueItems", "uniqueItems", Flag),
+    ("MultipleOf", "multipleOf", Plain),
+    ("Enum", "enum", Plain),
+    ("MaxProperties", "maxProperties", Plain),
+    ("MinProperties", "minProperties", Plain),
+    ("Required", "required", Plain),
+    ("Items", "items", Items(&SCHEMA)),
+    ("AllOf", "allOf", List(&SCHEMA)),
+    ("OneOf", "oneOf", List(&SCHEMA)),
+    ("AnyOf", "anyOf", List(&SCHEMA)),
+    ("Not", "not", Pointer(&SCHEMA)),
+    ("Properties", "properties", Map(&SCHEMA)),
     (
         "AdditionalProperties",
         "additionalProperties",
-        FieldFormat::Additional,
+        Additional(&SCHEMA),
     ),
-    ("PatternProperties", "patternProperties", FieldFormat::Named),
-    ("Dependencies", "dependencies", FieldFormat::Whole),
-    (
-        "AdditionalItems",
-        "additionalItems",
-        FieldFormat::Additional,
-    ),
-    ("Definitions", "definitions", FieldFormat::Named),
-    ("ExternalDocs", "externalDocs", FieldFormat::Whole),
-    ("Example", "example", FieldFormat::Whole),
+    ("PatternProperties", "patternProperties", Map(&SCHEMA)),
+    ("Dependencies", "dependencies", Plain),
+    ("AdditionalItems", "additionalItems", Additional(&SCHEMA)),
+    ("Definitions", "definitions", Map(&SCHEMA)),
+    ("ExternalDocs", "externalDocs", Plain),
+    ("Example", "example", Plain),
     (
         "XPreserveUnknownFields",
         "x-kubernetes-preserve-unknown-fields",
-        FieldFormat::Whole,
+        Plain,
     ),
-    (
-        "XEmbeddedResource",
-        "x-kubernetes-embedded-resource",
-        FieldFormat::Flag,
-    ),
-    (
-        "XIntOrString",
-        "x-kubernetes-int-or-string",
-        FieldFormat::Flag,
-    ),
-    (
-        "XListMapKeys",
-        "x-kubernetes-list-map-keys",
-        FieldFormat::Whole,
-    ),
-    ("XListType", "x-kubernetes-list-type", FieldFormat::Whole),
-    ("XMapType", "x-kubernetes-map-type", FieldFormat::Whole),
-    (
-        "XValidations",
-        "x-kubernetes-validations",
-        FieldFormat::Rules,
-    ),
+    ("XEmbeddedResource", "x-kubernetes-embedded-resource", Flag),
+    ("XIntOrString", "x-kubernetes-int-or-string", Flag),
+    ("XListMapKeys", "x-kubernetes-list-map-keys", Plain),
+    ("XListType", "x-kubernetes-list-type", Plain),
+    ("XMapType", "x-kubernetes-map-type", Plain),
+    ("XValidations", "x-kubernetes-validations", List(&RULE)),
 ];
 
 /// The keywords that the root of a schema with a status subresource may have.
@@ -123,60 +118,14 @@ const AT_ROOT: &[&str] = &[
     "XValidations",
 ];
 
-/// Prints a schema as JSON of upstream's Go type.
-pub(super) fn schema(node: &Value) -> String {
-    let print = |(name, own, form): &(&str, &str, FieldFormat)| {
-        format!("\"{name}\":{}", field(&node[*own], *form))
-    };
-    let fields: Vec<String> = FIELDS.iter().map(print).collect();
-    format!("{{{}}}", fields.join(","))
-}
-
 /// Returns the error of a root with keywords that a status subresource forbids, if there is one.
 pub(super) fn beyond_root(node: &Value) -> Option<String> {
-    let said = |(name, own, form): &&(&str, &str, FieldFormat)| {
-        !AT_ROOT.contains(name) && field(&node[*own], *form) != field(&Value::Null, *form)
+    let said = |(name, own, kind): &&(&str, &str, GoType)| {
+        !AT_ROOT.contains(name) && print(kind, &node[*own]) != print(kind, &Value::Null)
     };
     FIELDS.iter().find(said)?;
     let known = AT_ROOT.join(" ");
     Some(format!(
         "only [{known}] fields are allowed at the root of the schema if the status subresource is enabled"
     ))
-}
-
-fn field(value: &Value, form: FieldFormat) -> String {
-    if value.is_null() && !matches!(form, FieldFormat::Text | FieldFormat::Flag) {
-        return "null".to_owned();
-    }
-    match form {
-        FieldFormat::Text => escaped(value.as_str().unwrap_or_default()),
-        FieldFormat::Flag => value.as_bool().unwrap_or_default().to_string(),
-        FieldFormat::Whole => value.to_string(),
-        FieldFormat::Not => schema(value),
-        FieldFormat::Schemas => {
-            let all: Vec<String> = value.as_array().into_iter().flatten().map(schema).collect();
-            format!("[{}]", all.join(","))
-        }
-        FieldFormat::Named => {
-            let all = value.as_object().into_iter().flatten();
-            let all: Vec<String> = all
-                .map(|(name, node)| format!("{}:{}", escaped(name), schema(node)))
-                .collect();
-            format!("{{{}}}", all.join(","))
-        }
-        FieldFormat::Items if value.is_array() => {
-            let all = field(value, FieldFormat::Schemas);
-            format!("{{\"Schema\":null,\"JSONSchemas\":{all}}}")
-        }
-        FieldFormat::Items => format!("{{\"Schema\":{},\"JSONSchemas\":null}}", schema(value)),
-        FieldFormat::Additional => match value.as_bool() {
-            Some(allows) => format!("{{\"Allows\":{allows},\"Schema\":null}}"),
-            None => format!("{{\"Allows\":true,\"Schema\":{}}}", schema(value)),
-        },
-        FieldFormat::Rules => {
-            let all = value.as_array().into_iter().flatten();
-            let all: Vec<String> = all.map(printed).collect();
-            format!("[{}]", all.join(","))
-        }
-    }
 }

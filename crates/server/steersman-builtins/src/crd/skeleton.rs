@@ -1,10 +1,12 @@
 //! Machine: checks that a schema is structural: its skeleton has types, and schemas below `allOf`
 //! and the like only restrict values.
 
-use serde_json::{Map, Value, json};
-use steersman_apimachinery::go;
+use serde_json::{Value, json};
 use steersman_apimachinery::patterns;
 use steersman_apimachinery::status::FieldError;
+
+use super::lists::need_text;
+use crate::fields::field_path::FieldPath;
 
 /// Keywords that only the skeleton may have, each with the error of a nested schema that has it.
 const OF_THE_SKELETON: &[(&str, &str)] = &[
@@ -52,172 +54,137 @@ enum SkeletonLevel {
 
 /// Checks a whole schema. The errors are in alphabetical order, as upstream's `ValidateStructural`
 /// sorts them.
-pub(super) fn check(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    let mut wrong = Vec::new();
-    skeleton(schema, SkeletonLevel::Root, path, &mut wrong);
-    // As upstream, only the restrictions of the root are checked for completeness.
-    completeness(schema, schema, (path, path), &mut wrong);
+pub(super) fn check(schema: &FieldPath<'_>) -> Vec<FieldError> {
+    let mut wrong = schema.errors_of(|schema| {
+        skeleton(schema, SkeletonLevel::Root);
+        // As upstream, only the restrictions of the root are checked for completeness.
+        completeness(schema, schema);
+    });
     wrong.sort_by_cached_key(|error| format!("{}: {}", error.field, error.message));
-    errors.extend(wrong);
-}
-
-/// Returns whether the value of a keyword counts as absent.
-pub(super) fn is_empty(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::String(text) => text.is_empty(),
-        Value::Array(items) => items.is_empty(),
-        Value::Object(members) => members.is_empty(),
-        Value::Bool(_) | Value::Number(_) => false,
-    }
+    wrong
 }
 
 /// Checks the skeleton: every node has a type, and the server alone restricts metadata.
-fn skeleton(node: &Value, level: SkeletonLevel, path: &str, errors: &mut Vec<FieldError>) {
-    let at = |name: &str| format!("{path}.{name}");
-    let kind = node["type"].as_str().unwrap_or_default();
-    let flag = |name: &str| node[name] == true;
-    if kind == "array" && node["items"].is_null() {
-        errors.push(FieldError::required(at("items"), "must be specified"));
+fn skeleton(node: &FieldPath<'_>, level: SkeletonLevel) {
+    let [kind, items, properties, additional] =
+        node.parts(["type", "items", "properties", "additionalProperties"]);
+    let flag = |name: &'static str| node.at(name).flag();
+    if kind.text() == "array" && !items.is_set() {
+        items.required("must be specified");
     }
-    if node["items"].is_object() {
-        skeleton(&node["items"], SkeletonLevel::Item, &at("items"), errors);
+    if items.value().is_object() {
+        skeleton(&items, SkeletonLevel::Item);
     }
-    for (name, sub) in node["properties"].as_object().into_iter().flatten() {
-        let field = format!("{path}.properties[{name}]");
-        skeleton(sub, SkeletonLevel::Field, &field, errors);
+    for (_, property) in properties.entries() {
+        skeleton(&property, SkeletonLevel::Field);
     }
-    let additional = &node["additionalProperties"];
-    if !additional.is_null() && level == SkeletonLevel::Root {
-        let detail = "must not be used at the root";
-        errors.push(FieldError::forbidden(at("additionalProperties"), detail));
+    if level == SkeletonLevel::Root {
+        additional.deny("must not be used at the root");
     }
-    if additional.is_object() {
-        let field = at("additionalProperties");
-        skeleton(additional, SkeletonLevel::Field, &field, errors);
+    if additional.value().is_object() {
+        skeleton(&additional, SkeletonLevel::Field);
     }
     for name in [
         "x-kubernetes-preserve-unknown-fields",
         "x-kubernetes-embedded-resource",
     ] {
         if flag("x-kubernetes-int-or-string") && flag(name) {
-            let detail = "must be false if x-kubernetes-int-or-string is true";
-            errors.push(FieldError::invalid(at(name), "true", detail));
+            node.at(name)
+                .invalid("must be false if x-kubernetes-int-or-string is true");
         }
     }
-    restrictions(node, path, errors);
+    restrictions(node);
     let embedded = flag("x-kubernetes-embedded-resource");
-    if embedded && kind != "object" {
-        let detail = "must be object if x-kubernetes-embedded-resource is true";
-        errors.push(if kind.is_empty() {
-            FieldError::required(at("type"), detail)
-        } else {
-            FieldError::invalid(at("type"), &go::quote(kind), detail)
-        });
-    } else if kind.is_empty()
-        && !flag("x-kubernetes-int-or-string")
-        && !flag("x-kubernetes-preserve-unknown-fields")
-    {
-        let detail = match level {
+    let free = flag("x-kubernetes-preserve-unknown-fields");
+    if embedded && kind.text() != "object" {
+        need_text(
+            &kind,
+            "must be object if x-kubernetes-embedded-resource is true",
+        );
+    } else if !flag("x-kubernetes-int-or-string") && !free {
+        kind.need(match level {
             SkeletonLevel::Root => "must not be empty at the root",
             SkeletonLevel::Item => "must not be empty for specified array items",
             SkeletonLevel::Field => "must not be empty for specified object fields",
-        };
-        errors.push(FieldError::required(at("type"), detail));
+        });
     }
-    if embedded && !additional.is_null() {
-        let detail = "must not be used if x-kubernetes-embedded-resource is set";
-        errors.push(FieldError::forbidden(at("additionalProperties"), detail));
+    if embedded {
+        additional.deny("must not be used if x-kubernetes-embedded-resource is set");
     }
-    if level == SkeletonLevel::Root && !kind.is_empty() && kind != "object" {
-        let detail = "must be object at the root";
-        errors.push(FieldError::invalid(at("type"), &go::quote(kind), detail));
+    if level == SkeletonLevel::Root && !kind.is_empty() && kind.text() != "object" {
+        kind.invalid_text("must be object at the root");
     }
-    let free = flag("x-kubernetes-preserve-unknown-fields");
-    if embedded && !free && node["properties"].as_object().is_none_or(Map::is_empty) {
+    if embedded && !free {
         let detail = "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields";
-        errors.push(FieldError::required(at("properties"), detail));
+        properties.need(detail);
     }
     if embedded || level == SkeletonLevel::Root {
-        own_type(node, level, path, errors);
+        own_type(&properties, level);
     }
 }
 
 /// Checks the schemas of the fields `kind`, `apiVersion` and `metadata` of an object.
-fn own_type(node: &Value, level: SkeletonLevel, path: &str, errors: &mut Vec<FieldError>) {
+fn own_type(properties: &FieldPath<'_>, level: SkeletonLevel) {
     for (name, wanted) in [
         ("kind", "string"),
         ("apiVersion", "string"),
         ("metadata", "object"),
     ] {
-        let found = node["properties"].get(name);
-        if let Some(found) = found.filter(|found| found["type"] != wanted) {
-            let value = go::quote(found["type"].as_str().unwrap_or_default());
-            let field = format!("{path}.properties[{name}].type");
-            let detail = format!("must be {wanted}");
-            errors.push(FieldError::invalid(field, &value, &detail));
+        let kind = properties.key(name).at("type");
+        if properties.value().get(name).is_some() && kind.text() != wanted {
+            kind.invalid_text(&format!("must be {wanted}"));
         }
     }
-    let metadata = &node["properties"]["metadata"];
+    let metadata = properties.key("metadata");
     let Some(said) = metadata
+        .value()
         .as_object()
         .filter(|_| level == SkeletonLevel::Root)
     else {
         return;
     };
-    let named = said.get("properties").and_then(Value::as_object);
-    let plain = named.is_none_or(|named| {
-        named
-            .keys()
-            .all(|name| matches!(name.as_str(), "name" | "generateName"))
-    });
-    let bare = said
+    let is_plain = metadata
+        .at("properties")
+        .entries()
+        .all(|(name, _)| matches!(name, "name" | "generateName"));
+    let is_bare = said
         .keys()
         .all(|name| matches!(name.as_str(), "type" | "default" | "properties"));
-    if !plain || !bare {
+    if !is_plain || !is_bare {
         let detail = "must not specify anything other than name and generateName, but metadata is implicitly specified";
-        let field = format!("{path}.properties[metadata]");
-        errors.push(FieldError::forbidden(field, detail));
+        metadata.forbidden(detail);
     }
 }
 
 /// Checks the schemas under `allOf`, `anyOf`, `oneOf` and `not`, which restrict values and define
 /// no fields. A skeleton node with `x-kubernetes-int-or-string` may have two types there.
-fn restrictions(node: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    let first = &node["allOf"][0]["anyOf"];
-    nested(
-        node,
-        path,
-        (is_int_or_string(&node["anyOf"]), is_int_or_string(first)),
-        errors,
+fn restrictions(node: &FieldPath<'_>) {
+    let first = &node.value()["allOf"][0]["anyOf"];
+    let skip = (
+        is_int_or_string(&node.value()["anyOf"]),
+        is_int_or_string(first),
     );
+    nested(node, skip);
 }
 
 /// Checks nested schemas. `skip` leaves out those in `anyOf`, and those in `anyOf` of the first
 /// schema in `allOf`.
-fn nested(node: &Value, path: &str, skip: (bool, bool), errors: &mut Vec<FieldError>) {
-    for name in ["anyOf", "allOf", "oneOf"] {
-        if name == "anyOf" && skip.0 {
-            continue;
-        }
-        let listed = node[name].as_array().map_or(&[][..], Vec::as_slice);
-        for (index, sub) in listed.iter().enumerate() {
-            let skip = name == "allOf" && index == 0 && skip.1;
-            restriction(sub, &format!("{path}.{name}[{index}]"), skip, errors);
-        }
+fn nested(node: &FieldPath<'_>, skip: (bool, bool)) {
+    if !skip.0 {
+        node.at("anyOf").each(|sub| restriction(sub, false));
     }
-    if node["not"].is_object() {
-        restriction(&node["not"], &format!("{path}.not"), false, errors);
+    for (index, sub) in node.at("allOf").items().enumerate() {
+        restriction(&sub, index == 0 && skip.1);
     }
-    if let Some(why) = node["pattern"].as_str().and_then(patterns::mistake) {
+    node.at("oneOf").each(|sub| restriction(sub, false));
+    let [not, pattern] = node.parts(["not", "pattern"]);
+    if not.value().is_object() {
+        restriction(&not, false);
+    }
+    if let Some(why) = pattern.value().as_str().and_then(patterns::mistake) {
         let detail =
             format!("must be a valid regular expression, but isn't: error parsing regexp: {why}");
-        let value = node["pattern"].to_string();
-        errors.push(FieldError::invalid(
-            format!("{path}.pattern"),
-            &value,
-            &detail,
-        ));
+        pattern.invalid_written(&pattern.value().to_string(), &detail);
     }
 }
 
@@ -225,71 +192,50 @@ fn is_int_or_string(listed: &Value) -> bool {
     *listed == json!([{"type": "integer"}, {"type": "string"}])
 }
 
-fn restriction(node: &Value, path: &str, skip: bool, errors: &mut Vec<FieldError>) {
-    nested(node, path, (skip, false), errors);
-    if node["items"].is_object() {
-        restriction(&node["items"], &format!("{path}.items"), false, errors);
+fn restriction(node: &FieldPath<'_>, skip: bool) {
+    nested(node, (skip, false));
+    let [items, properties] = node.parts(["items", "properties"]);
+    if items.value().is_object() {
+        restriction(&items, false);
     }
-    for (name, sub) in node["properties"].as_object().into_iter().flatten() {
-        restriction(sub, &format!("{path}.properties[{name}]"), false, errors);
+    for (_, property) in properties.entries() {
+        restriction(&property, false);
     }
     for (name, detail) in OF_THE_SKELETON {
-        let said = node.get(*name).is_some_and(|value| {
-            (*name == "additionalProperties" || *value != false) && !is_empty(value)
-        });
-        if said {
-            errors.push(FieldError::forbidden(format!("{path}.{name}"), detail));
+        let at = node.at(name);
+        if *name == "additionalProperties" || *at.value() != Value::Bool(false) {
+            at.deny_filled(detail);
         }
     }
-    if node["properties"].get("metadata").is_some() {
-        let detail = "must not be specified in a nested context";
-        let field = format!("{path}.properties[metadata]");
-        errors.push(FieldError::forbidden(field, detail));
+    if properties.value().get("metadata").is_some() {
+        properties
+            .key("metadata")
+            .forbidden("must not be specified in a nested context");
     }
 }
 
-/// Checks that the skeleton defines all fields that the restrictions of a node name. `paths` are
-/// the paths of the skeleton node and of the restriction.
-fn completeness(
-    restricted: &Value,
-    skeleton: &Value,
-    paths: (&str, &str),
-    errors: &mut Vec<FieldError>,
-) {
-    let at = |part: &str| format!("{}.{part}", paths.1);
-    if restricted["not"].is_object() {
-        complete(&restricted["not"], skeleton, (paths.0, &at("not")), errors);
+/// Checks that the skeleton defines all fields that the restrictions of a node name.
+fn completeness(restricted: &FieldPath<'_>, skeleton: &FieldPath<'_>) {
+    let not = restricted.at("not");
+    if not.value().is_object() {
+        complete(&not, skeleton);
     }
-    for name in ["allOf", "anyOf", "oneOf"] {
-        let listed = restricted[name].as_array().into_iter().flatten();
-        for (index, sub) in listed.enumerate() {
-            let field = at(&format!("{name}[{index}]"));
-            complete(sub, skeleton, (paths.0, &field), errors);
-        }
+    for list in restricted.parts(["allOf", "anyOf", "oneOf"]) {
+        list.each(|sub| complete(sub, skeleton));
     }
 }
 
-fn complete(
-    restriction: &Value,
-    skeleton: &Value,
-    paths: (&str, &str),
-    errors: &mut Vec<FieldError>,
-) {
-    if skeleton.is_null() {
-        let detail = format!("because it is defined in {}", paths.1);
-        errors.push(FieldError::required(paths.0, &detail));
+fn complete(restriction: &FieldPath<'_>, skeleton: &FieldPath<'_>) {
+    if !skeleton.is_set() {
+        skeleton.required(&format!("because it is defined in {}", restriction.path()));
         return;
     }
-    completeness(restriction, skeleton, paths, errors);
-    let below = |part: &str| (format!("{}.{part}", paths.0), format!("{}.{part}", paths.1));
-    if restriction["items"].is_object() {
-        let (own, other) = below("items");
-        let items = (&restriction["items"], &skeleton["items"]);
-        complete(items.0, items.1, (&own, &other), errors);
+    completeness(restriction, skeleton);
+    let items = restriction.at("items");
+    if items.value().is_object() {
+        complete(&items, &skeleton.at("items"));
     }
-    for (name, sub) in restriction["properties"].as_object().into_iter().flatten() {
-        let (own, other) = below(&format!("properties[{name}]"));
-        let named = &skeleton["properties"][name];
-        complete(sub, named, (&own, &other), errors);
+    for (name, property) in restriction.at("properties").entries() {
+        complete(&property, &skeleton.at("properties").key(name));
     }
 }

@@ -8,21 +8,26 @@ use steersman_apimachinery::{go, names};
 use steersman_cel::Url;
 use steersman_cel::structural::Structural;
 
+use crate::fields::pattern::{Pattern, is_match};
+
 /// Returns whether a text has the format of this name. Unknown formats accept every text; dashes in
 /// the name are ignored.
 #[must_use]
 pub(crate) fn fits(format: &str, text: &str) -> bool {
     match format.replace('-', "").as_str() {
         "bsonobjectid" => text.len() == 24 && text.bytes().all(|b| b.is_ascii_hexdigit()),
-        "byte" => matches(text, &BYTE),
+        "byte" => is_match(&BYTE, text),
         "cidr" => is_network(text),
         "creditcard" => is_card(text),
         "date" => is_date(text),
         "datetime" => is_time(text),
         "duration" => is_duration(text),
         "email" => is_mail(text),
-        "hexcolor" => matches(text, &HEX_COLOUR),
-        "hostname" => is_host(text),
+        "hexcolor" => is_match(&HEX_COLOUR, text),
+        "hostname" => {
+            let fits = text.len() <= 255 && text.split('.').all(|label| label.len() <= 63);
+            fits && is_match(&HOST, text)
+        }
         "ipv4" => text.contains('.') && text.parse::<IpAddr>().is_ok(),
         "ipv6" => text.contains(':') && text.parse::<IpAddr>().is_ok(),
         "isbn" => is_book_10(text) || is_book_13(text),
@@ -31,13 +36,13 @@ pub(crate) fn fits(format: &str, text: &str) -> bool {
         "k8slongname" => names::is_subdomain(text) && text.len() <= 253,
         "k8sshortname" => names::check_label(text).is_empty(),
         "mac" => is_hardware(text),
-        "rgbcolor" => is_rgb(text),
-        "ssn" => matches(text, &SOCIAL),
+        "rgbcolor" => is_match(&RGB, text),
+        "ssn" => is_match(&SOCIAL, text),
         "uri" => Url::parse(text).is_ok(),
-        "uuid" => is_uuid(text, None),
-        "uuid3" => is_uuid(text, Some(b'3')),
-        "uuid4" => is_uuid(text, Some(b'4')),
-        "uuid5" => is_uuid(text, Some(b'5')),
+        "uuid" => is_uuid(text, ""),
+        "uuid3" => is_uuid(text, "3"),
+        "uuid4" => is_uuid(text, "4"),
+        "uuid5" => is_uuid(text, "5"),
         _ => true,
     }
 }
@@ -97,8 +102,6 @@ pub(crate) fn checked(schema: &Structural) -> &str {
     }
 }
 
-type Pattern = LazyLock<Option<Regex>>;
-
 static BYTE: Pattern = LazyLock::new(|| {
     Regex::new(
         r"^(?:[A-Za-z0-9+\\/]{4})*(?:[A-Za-z0-9+\\/]{2}==|[A-Za-z0-9+\\/]{3}=|[A-Za-z0-9+\\/]{4})$",
@@ -113,14 +116,31 @@ static TIME: Pattern = LazyLock::new(|| {
 });
 static LONG_DURATION: Pattern =
     LazyLock::new(|| Regex::new(r"^\s*(?:[0-9]+\s*[A-Za-z\x{b5}]+\s*)+$").ok());
-static SYMBOL: Pattern = LazyLock::new(|| Regex::new(r"^[\p{S}\p{L}]$").ok());
-
-/// Returns whether a text matches a constant pattern. The tests check that all patterns compile.
-fn matches(text: &str, pattern: &Pattern) -> bool {
-    pattern
-        .as_ref()
-        .is_some_and(|pattern| pattern.is_match(text))
-}
+static HARDWARE: Pattern = LazyLock::new(|| {
+    let (byte, pair) = ("[0-9A-Fa-f]{2}", "[0-9A-Fa-f]{4}");
+    let pattern = format!(r"^(?:{byte}(?::{byte})*|{byte}(?:-{byte})*|{pair}(?:\.{pair})*)$");
+    Regex::new(&pattern).ok()
+});
+static RGB: Pattern = LazyLock::new(|| {
+    let part = r"\s*(?:0|1[0-9]{0,2}|2(?:[0-4][0-9]?|5[0-5]?|[6-9])?|[3-9][0-9]?)\s*";
+    Regex::new(&format!(r"^rgb\({part},{part},{part}\)$")).ok()
+});
+static UUID: Pattern = LazyLock::new(|| {
+    let pattern = "^X{8}-?X{4}-?(X)X{3}-?(X)X{3}-?X{12}$".replace('X', "[0-9A-Fa-f]");
+    Regex::new(&pattern).ok()
+});
+/// By upstream's pattern, a name without dots may contain a dash only as its second character.
+static HOST: Pattern = LazyLock::new(|| {
+    let pattern = r"^(?:X-?X*|(?:X(?:(?:X|-)*X)?\.)+X(?:-?X)+)$";
+    Regex::new(&pattern.replace('X', r"[a-zA-Z0-9\p{S}\p{L}]")).ok()
+});
+/// An e-mail address (RFC 5322), with or without a display name.
+static MAIL: Pattern = LazyLock::new(|| {
+    let atom = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~\x{a0}-\x{10ffff}-]";
+    let address = r#"(?:".*"|X+(?:\.X+)*)@(?:\[([0-9A-Fa-f:.]+)\]|X+(?:\.X+)*)"#;
+    let pattern = format!(r#"(?s)^\s*(?:{address}|(?:".*"|(?:X|[.\s])*)\s*<{address}>)\s*$"#);
+    Regex::new(&pattern.replace('X', atom)).ok()
+});
 
 fn is_network(text: &str) -> bool {
     text.split_once('/').is_some_and(|(address, length)| {
@@ -132,19 +152,8 @@ fn is_network(text: &str) -> bool {
 }
 
 fn is_hardware(text: &str) -> bool {
-    let (separator, width) = if text.contains(':') {
-        (':', 2)
-    } else if text.contains('-') {
-        ('-', 2)
-    } else {
-        ('.', 4)
-    };
-    let mut parts = 0;
-    let whole = text.split(separator).all(|part| {
-        parts += 1;
-        part.len() == width && part.bytes().all(|b| b.is_ascii_hexdigit())
-    });
-    whole && matches!(parts * width, 12 | 16 | 40)
+    let digits = text.bytes().filter(u8::is_ascii_hexdigit).count();
+    is_match(&HARDWARE, text) && matches!(digits, 12 | 16 | 40)
 }
 
 fn is_date(text: &str) -> bool {
@@ -186,99 +195,28 @@ fn is_duration(text: &str) -> bool {
             .any(|(short, long)| short.contains(&unit.as_str()) || unit.starts_with(long))
     };
     let plain = |c: char| c.is_ascii_digit() || c.is_whitespace();
-    matches(text, &LONG_DURATION)
+    is_match(&LONG_DURATION, text)
         && text
             .split(plain)
             .any(|unit| !unit.is_empty() && known(unit))
 }
 
-/// Returns whether a text is an e-mail address (RFC 5322), with or without a display name.
 fn is_mail(text: &str) -> bool {
-    let text = text.trim();
-    let address = match text
-        .strip_suffix('>')
-        .and_then(|rest| rest.rsplit_once('<'))
-    {
-        Some((name, address)) => {
-            let name = name.trim();
-            let quoted = name.len() > 1 && name.starts_with('"') && name.ends_with('"');
-            let words = |c: char| is_atom(c) || c == '.' || c.is_whitespace();
-            if !quoted && !name.chars().all(words) {
-                return false;
-            }
-            address
-        }
-        None => text,
-    };
-    let Some((local, domain)) = address.rsplit_once('@') else {
-        return false;
-    };
-    let atoms = |text: &str| {
-        text.split('.')
-            .all(|part| !part.is_empty() && part.chars().all(is_atom))
-    };
-    let quoted = local.len() > 1 && local.starts_with('"') && local.ends_with('"');
-    let literal = domain
-        .strip_prefix('[')
-        .and_then(|rest| rest.strip_suffix(']'))
-        .is_some_and(|inner| inner.parse::<IpAddr>().is_ok());
-    (quoted || atoms(local)) && (literal || atoms(domain))
+    let found = MAIL.as_ref().and_then(|pattern| pattern.captures(text));
+    found.is_some_and(|found| {
+        let address = found.get(1).or_else(|| found.get(2));
+        address.is_none_or(|address| address.as_str().parse::<IpAddr>().is_ok())
+    })
 }
 
-fn is_atom(c: char) -> bool {
-    c.is_ascii_alphanumeric()
-        || "!#$%&'*+-/=?^_`{|}~".contains(c)
-        || (!c.is_ascii() && !c.is_control())
-}
-
-/// Returns whether a text is a host name. By upstream's pattern, a name without dots may contain a
-/// dash only as its second character.
-fn is_host(text: &str) -> bool {
-    let plain = |c: char| {
-        c.is_ascii_alphanumeric()
-            || (!(c.is_ascii() && c.is_ascii_alphanumeric())
-                && matches(c.encode_utf8(&mut [0; 4]), &SYMBOL))
-    };
-    if text.len() > 255 || text.split('.').any(|label| label.len() > 63) {
-        return false;
-    }
-    let Some((before, last)) = text.rsplit_once('.') else {
-        let mut rest = text.chars();
-        let first = rest.next().is_some_and(plain);
-        let rest = rest.as_str();
-        return first && rest.strip_prefix('-').unwrap_or(rest).chars().all(plain);
-    };
-    let edges = |label: &str| {
-        let (first, last) = (label.chars().next(), label.chars().next_back());
-        first.is_some_and(plain) && last.is_some_and(plain)
-    };
-    let inner = |label: &str| label.chars().all(|c| c == '-' || plain(c));
-    let top = last.chars().count() > 1 && !last.contains("--");
-    top && edges(last) && inner(last) && before.split('.').all(|label| edges(label) && inner(label))
-}
-
-/// Returns whether a text is a UUID: five groups of hexadecimal digits with optional dashes between
-/// them.
-fn is_uuid(text: &str, version: Option<u8>) -> bool {
-    let mut digits = Vec::new();
-    let mut rest = text.as_bytes();
-    for (index, width) in [8, 4, 4, 4, 12].into_iter().enumerate() {
-        if let (1.., Some((b'-', after))) = (index, rest.split_first()) {
-            rest = after;
-        }
-        if rest.len() < width {
-            return false;
-        }
-        let (group, after) = rest.split_at(width);
-        digits.extend_from_slice(group);
-        rest = after;
-    }
-    let variant = !matches!(version, Some(b'4' | b'5'))
-        || matches!(digits[16].to_ascii_lowercase(), b'8' | b'9' | b'a' | b'b');
-    rest.is_empty()
-        && variant
-        && digits.iter().all(u8::is_ascii_hexdigit)
-        && version.is_none_or(|version| digits[12] == version)
+/// Returns whether a text is a UUID of a version, or of any version if none is given.
+fn is_uuid(text: &str, version: &str) -> bool {
+    let found = UUID.as_ref().and_then(|pattern| pattern.captures(text));
+    found.is_some_and(|found| {
+        let has_variant = matches!(&found[2], "8" | "9" | "a" | "A" | "b" | "B");
+        (version.is_empty() || found[1] == *version)
+            && (!matches!(version, "4" | "5") || has_variant)
+    })
 }
 
 fn bare(text: &str) -> String {
@@ -342,20 +280,6 @@ fn is_card(text: &str) -> bool {
     issued && sum.is_multiple_of(10)
 }
 
-fn is_rgb(text: &str) -> bool {
-    let inner = text
-        .strip_prefix("rgb(")
-        .and_then(|rest| rest.strip_suffix(')'));
-    inner.is_some_and(|inner| {
-        let parts: Vec<&str> = inner.split(',').map(str::trim).collect();
-        let part = |part: &&str| {
-            let plain = *part == "0" || !part.starts_with('0');
-            plain && part.bytes().all(|b| b.is_ascii_digit()) && part.parse::<u8>().is_ok()
-        };
-        parts.len() == 3 && parts.iter().all(part)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::fits;
@@ -382,6 +306,11 @@ mod tests {
             ("hexcolor", "#fff", "#ffff"),
             ("hostname", "a-b.example.com", "my-long-host"),
             ("hostname", "localhost", "a_b.com"),
+            ("hostname", "a-", "a.b"),
+            ("email", "a@[10.0.0.1]", "a@[10.0.0]"),
+            ("email", "\"a b\"@c.d", "a..b@c"),
+            ("mac", "00-00-5e-00-53-01", "00:00:5e:00:53"),
+            ("rgbcolor", "rgb(0,99,100)", "rgb(01,2,3)"),
             ("ipv4", "1.2.3.4", "1.2.3"),
             ("ipv6", "::1", "1.2.3.4"),
             ("isbn", "978-3-16-148410-0", "978-3-16-148410-1"),

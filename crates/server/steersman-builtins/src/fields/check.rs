@@ -55,9 +55,7 @@ pub(crate) fn required<'a>(at: &FieldPath<'a>, rule: impl FnOnce(&FieldPath<'a>)
 
 /// Checks that a number is not negative. An absent number passes.
 pub(crate) fn not_negative(at: &FieldPath<'_>) {
-    if at.int() < 0 {
-        at.invalid(NOT_NEGATIVE);
-    }
+    at.at_least(0, NOT_NEGATIVE);
 }
 
 /// Checks that a quantity is not negative. A value that is no quantity passes.
@@ -289,9 +287,7 @@ pub(crate) fn conditions(all: &FieldPath<'_>) {
         kind.unique(&mut seen);
         qualified(&kind);
         one_of(&condition.at("status"), &["False", "True", "Unknown"]);
-        if generation.int() < 0 {
-            generation.invalid("must be greater than or equal to zero");
-        }
+        generation.at_least(0, "must be greater than or equal to zero");
         condition.at("lastTransitionTime").need("must be set");
         reason.need("must be set");
         reason.if_filled(|reason| {

@@ -257,6 +257,20 @@ impl<'a> FieldPath<'a> {
         self.findings.errors.borrow_mut().push(error);
     }
 
+    pub(crate) fn extend(&self, errors: Vec<FieldError>) {
+        self.findings.errors.borrow_mut().extend(errors);
+    }
+
+    /// Returns the errors that a check adds about the value, instead of adding them to the others.
+    pub(crate) fn errors_of(&self, check: impl FnOnce(&FieldPath<'_>)) -> Vec<FieldError> {
+        let findings = Findings::default();
+        check(&FieldPath {
+            findings: &findings,
+            ..self.clone()
+        });
+        findings.errors.into_inner()
+    }
+
     /// Returns the number of errors about the object so far.
     pub(crate) fn error_count(&self) -> usize {
         self.findings.errors.borrow().len()
@@ -300,6 +314,20 @@ impl<'a> FieldPath<'a> {
     pub(crate) fn need(&self, detail: &str) {
         if self.is_empty() {
             self.required(detail);
+        }
+    }
+
+    /// Adds `Invalid value: <integer>: <detail>` about an integer below a bound.
+    pub(crate) fn at_least(&self, least: i64, detail: &str) {
+        if self.int() < least {
+            self.invalid_as(self.int(), detail);
+        }
+    }
+
+    /// Adds `Invalid value: <integer>: <detail>` about an integer above a bound.
+    pub(crate) fn at_most(&self, most: i64, detail: &str) {
+        if self.int() > most {
+            self.invalid_as(self.int(), detail);
         }
     }
 

@@ -49,6 +49,29 @@ pub(crate) fn part<'a>(object: &'a mut Value, name: &str) -> Option<&'a mut Valu
     object.get_mut(name).filter(|part| part.is_object())
 }
 
+/// Sets the members that are absent or null to these defaults, also in the members that are objects.
+pub(crate) fn complete(object: &mut Value, defaults: Value) {
+    let Value::Object(defaults) = defaults else {
+        return;
+    };
+    for (name, default) in defaults {
+        if default.is_object() {
+            if let Some(member) = part(object, &name) {
+                complete(member, default);
+            }
+        } else {
+            set(object, &name, default);
+        }
+    }
+}
+
+/// Completes a member, if it is an object.
+pub(crate) fn complete_given(object: &mut Value, name: &str, defaults: Value) {
+    if let Some(member) = given(object, name) {
+        complete(member, defaults);
+    }
+}
+
 /// Returns a member, if it is an object.
 pub(crate) fn given<'a>(object: &'a mut Value, name: &str) -> Option<&'a mut Value> {
     object.get_mut(name).filter(|part| part.is_object())

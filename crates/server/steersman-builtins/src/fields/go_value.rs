@@ -15,14 +15,21 @@ pub(crate) enum GoType {
     Text,
     /// A number; 0 if absent.
     Number,
+    /// A boolean; false if absent.
+    Flag,
     List(&'static Self),
+    Map(&'static Self),
+    /// A schema or a list of schemas.
+    Items(&'static Self),
+    /// A schema, or whether every value is allowed.
+    Additional(&'static Self),
     /// A struct that may be absent.
     Pointer(&'static Self),
     /// A struct: for each field its name in Go, its name in the API, and its type.
     Struct(&'static [(&'static str, &'static str, Self)]),
 }
 
-use GoType::{List, Number, Plain, Pointer, Struct, Text};
+use GoType::{Additional, Flag, Items, List, Map, Number, Plain, Pointer, Struct, Text};
 
 const REQUIREMENT: GoType = Struct(&[
     ("Key", "key", Text),
@@ -61,21 +68,47 @@ fn encode(kind: &GoType, value: &Value) -> String {
     match kind {
         Text if value.is_null() => "\"\"".to_owned(),
         Number if value.is_null() => "0".to_owned(),
-        Plain | Text | Number => value.to_string(),
-        List(_) | Pointer(_) if value.is_null() => "null".to_owned(),
+        Flag if value.is_null() => "false".to_owned(),
+        Plain | Text | Number | Flag => value.to_string(),
+        List(_) | Map(_) | Items(_) | Additional(_) | Pointer(_) if value.is_null() => {
+            "null".to_owned()
+        }
         Pointer(inner) => encode(inner, value),
         List(inner) => {
             let all = value.as_array().into_iter().flatten();
             let all: Vec<String> = all.map(|one| encode(inner, one)).collect();
             format!("[{}]", all.join(","))
         }
-        Struct(fields) => {
-            let fields = fields.iter().map(|(name, key, kind)| {
-                let value = value.get(key).unwrap_or(&Value::Null);
-                format!("\"{name}\":{}", encode(kind, value))
-            });
-            let fields: Vec<String> = fields.collect();
-            format!("{{{}}}", fields.join(","))
+        Map(inner) => {
+            let all = value.as_object().into_iter().flatten();
+            object(all.map(|(key, one)| (Value::from(key.as_str()), encode(inner, one))))
         }
+        Items(inner) if value.is_array() => {
+            format!(
+                "{{\"Schema\":null,\"JSONSchemas\":{}}}",
+                encode(&List(inner), value)
+            )
+        }
+        Items(inner) => format!(
+            "{{\"Schema\":{},\"JSONSchemas\":null}}",
+            encode(inner, value)
+        ),
+        Additional(inner) => match value.as_bool() {
+            Some(allows) => format!("{{\"Allows\":{allows},\"Schema\":null}}"),
+            None => format!("{{\"Allows\":true,\"Schema\":{}}}", encode(inner, value)),
+        },
+        Struct(fields) => object(fields.iter().map(|(name, key, kind)| {
+            (
+                Value::from(*name),
+                encode(kind, value.get(key).unwrap_or(&Value::Null)),
+            )
+        })),
     }
+}
+
+fn object(members: impl Iterator<Item = (Value, String)>) -> String {
+    let members: Vec<String> = members
+        .map(|(name, value)| format!("{name}:{value}"))
+        .collect();
+    format!("{{{}}}", members.join(","))
 }
