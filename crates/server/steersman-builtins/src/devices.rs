@@ -242,9 +242,7 @@ fn check_request(at: &FieldPath<'_>) {
             }
         }
         "ExactCount" => {
-            if count.int() <= 0 {
-                count.invalid_as(count.int(), "must be greater than zero");
-            }
+            count.at_least(1, "must be greater than zero");
         }
         _ => mode.not_supported(&["All", "ExactCount"]),
     }

@@ -213,9 +213,7 @@ fn driver(root: &FieldPath<'_>, old: Option<&Value>) {
     for request in spec.at("tokenRequests").items() {
         let (audience, expiry) = (request.at("audience"), request.at("expirationSeconds"));
         audience.unique(&mut audiences);
-        if expiry.is_set() && expiry.int() < 600 {
-            expiry.invalid("may not specify a duration less than 10 minutes");
-        }
+        expiry.if_set(|at| at.at_least(600, "may not specify a duration less than 10 minutes"));
     }
     let modes = spec.at("volumeLifecycleModes");
     modes.each(|mode| check::one_of(&modes.with(mode.value()), &["Ephemeral", "Persistent"]));

@@ -301,14 +301,13 @@ fn counts(object: &FieldPath<'_>, parts: &[&str], more: &[&str], ready: &str) {
     check::not_negative(&status.at("collisionCount"));
     let whole = status.at("replicas").int();
     for part in parts.iter().map(|field| status.at(field)) {
-        if part.int() > whole {
-            part.invalid_as(part.int(), "cannot be greater than status.replicas");
-        }
+        part.at_most(whole, "cannot be greater than status.replicas");
     }
     let available = status.at("availableReplicas");
-    if available.int() > status.at("readyReplicas").int() {
-        available.invalid(&format!("cannot be greater than {ready}"));
-    }
+    available.at_most(
+        status.at("readyReplicas").int(),
+        &format!("cannot be greater than {ready}"),
+    );
 }
 
 fn replica_status(new: &FieldPath<'_>, _: &Value) {
@@ -319,9 +318,10 @@ fn replica_status(new: &FieldPath<'_>, _: &Value) {
 /// Checks that the count of hash collisions does not decrease.
 fn collisions(new: &FieldPath<'_>, old: &Value) {
     let count = new.down("status.collisionCount");
-    if count.int() < old["status"]["collisionCount"].as_i64().unwrap_or_default() {
-        count.invalid_as(count.int(), "cannot be decremented");
-    }
+    count.at_least(
+        old["status"]["collisionCount"].as_i64().unwrap_or_default(),
+        "cannot be decremented",
+    );
 }
 
 #[cfg(test)]

@@ -122,9 +122,12 @@ fn signing_request(object: &FieldPath<'_>, _old: Option<&Value>) {
         reference::check_signer(&signer);
     }
     let expiry = spec.at("expirationSeconds");
-    if expiry.is_set() && expiry.int() < 600 {
-        expiry.invalid("may not specify a duration less than 600 seconds (10 minutes)");
-    }
+    expiry.if_set(|at| {
+        at.at_least(
+            600,
+            "may not specify a duration less than 600 seconds (10 minutes)",
+        )
+    });
 }
 
 /// Checks a write to the subresource `approval`.

@@ -83,12 +83,11 @@ const METHOD: GoType = Struct(&[("Type", "type", Text)]);
 fn check_schema(root: &FieldPath<'_>) {
     let spec = root.at("spec");
     let precedence = spec.at("matchingPrecedence");
-    if precedence.int() <= 0 {
-        precedence.invalid("must be a positive value");
-    }
-    if precedence.int() > MOST_PRECEDENCE {
-        precedence.invalid(&format!("must not be greater than {MOST_PRECEDENCE}"));
-    }
+    precedence.at_least(1, "must be a positive value");
+    precedence.at_most(
+        MOST_PRECEDENCE,
+        &format!("must not be greater than {MOST_PRECEDENCE}"),
+    );
     if precedence.int() == 1 && root.down("metadata.name").text() != "exempt" {
         precedence.invalid("only the schema named 'exempt' may have matchingPrecedence 1");
     }
@@ -242,17 +241,13 @@ fn check_level(root: &FieldPath<'_>) {
 
 fn check_limited(at: &FieldPath<'_>) {
     let shares = at.at("nominalConcurrencyShares");
-    if shares.int() < 0 {
-        shares.invalid("must be a non-negative integer");
-    }
+    shares.at_least(0, "must be a non-negative integer");
     let percent = at.at("lendablePercent");
     if !(0..=100).contains(&percent.int()) {
         percent.invalid("must be between 0 and 100, inclusive");
     }
     let borrowed = at.at("borrowingLimitPercent");
-    if borrowed.is_set() && borrowed.int() < 0 {
-        borrowed.invalid("if specified, must be a non-negative integer");
-    }
+    borrowed.if_set(|at| at.at_least(0, "if specified, must be a non-negative integer"));
     let response = at.at("limitResponse");
     let (kind, queuing) = (response.at("type"), response.at("queuing"));
     match kind.text() {
@@ -268,13 +263,12 @@ fn check_limited(at: &FieldPath<'_>) {
 fn check_queues(at: &FieldPath<'_>) {
     let [limit, queues, hand] = at.parts(["queueLengthLimit", "queues", "handSize"]);
     for at in [&limit, &queues] {
-        if at.int() <= 0 {
-            at.invalid("must be positive");
-        }
+        at.at_least(1, "must be positive");
     }
-    if queues.int() > MOST_QUEUES {
-        queues.invalid(&format!("must not be greater than {MOST_QUEUES}"));
-    }
+    queues.at_most(
+        MOST_QUEUES,
+        &format!("must not be greater than {MOST_QUEUES}"),
+    );
     if hand.int() <= 0 {
         hand.invalid("must be positive");
     } else if hand.int() > queues.int() {

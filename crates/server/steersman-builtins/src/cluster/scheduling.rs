@@ -110,9 +110,7 @@ fn runtime(root: &FieldPath<'_>, old: Option<&Value>) {
 
 fn lease(spec: &FieldPath<'_>) {
     let duration = spec.at("leaseDurationSeconds");
-    if duration.is_set() && duration.int() <= 0 {
-        duration.invalid("must be greater than 0");
-    }
+    duration.if_set(|at| at.at_least(1, "must be greater than 0"));
     check::not_negative(&spec.at("leaseTransitions"));
     let strategy = spec.at("strategy");
     if strategy.is_set() {

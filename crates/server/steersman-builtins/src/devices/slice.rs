@@ -24,13 +24,9 @@ pub(super) fn check(object: &FieldPath<'_>, old: Option<&Value>) {
     check::csi_driver(&driver);
     parts::check_pool(&pool.at("name"));
     let count = pool.at("resourceSliceCount");
-    if count.int() <= 0 {
-        count.invalid_as(count.int(), "must be greater than zero");
-    }
+    count.at_least(1, "must be greater than zero");
     let generation = pool.at("generation");
-    if generation.int() < 0 {
-        generation.invalid("must be greater than or equal to zero");
-    }
+    generation.at_least(0, "must be greater than or equal to zero");
     if let Some(old) = old {
         let old = &old["spec"];
         check::immutable(&pool.at("name"), &old["pool"]["name"]);

@@ -395,11 +395,8 @@ fn the_requests_of_a_claim_are_validated() {
 fn a_slice_has_one_kind_of_node_reference_and_unique_devices() {
     let refused = |spec: Value, old: Option<Value>| {
         let old = old.map(|old| json!({ "spec": old }));
-        listed(crate::validate(
-            &RESOURCE_SLICE,
-            &json!({ "spec": spec }),
-            old.as_ref(),
-        ))
+        let new = json!({ "spec": spec });
+        listed(crate::validate(&RESOURCE_SLICE, &new, old.as_ref()))
     };
     let slice = |more: Value| {
         let mut slice = json!({"driver": "d.io", "pool": {"name": "p/q", "resourceSliceCount": 1}});

@@ -112,9 +112,7 @@ fn check_port(at: &FieldPath<'_>) {
         check::port_name(&port);
     } else {
         check::port(&port);
-        if end.is_set() && end.int() < port.int() {
-            end.invalid("must be greater than or equal to `port`");
-        }
+        end.if_set(|at| at.at_least(port.int(), "must be greater than or equal to `port`"));
         end.if_set(check::port);
     }
 }

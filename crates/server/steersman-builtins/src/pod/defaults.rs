@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::image;
-use crate::fields::fill::{list, part, set};
+use crate::fields::fill::{complete, complete_given, list, part, set};
 use crate::storage::claim;
 
 /// Fills in the defaults of a Pod: its spec, and the first phase of its status.
@@ -23,9 +23,7 @@ pub(super) fn pod(object: &mut Value) {
         }
         request_limits_of_pod(pod);
     }
-    if let Some(status) = part(object, "status") {
-        set(status, "phase", json!("Pending"));
-    }
+    complete(object, json!({"status": {"phase": "Pending"}}));
 }
 
 /// Adds the fields that admission plugins and the strategy set: the priority, the tolerations that
@@ -34,18 +32,16 @@ pub(super) fn admit(object: &mut Value) {
     let Some(pod) = object.get_mut("spec") else {
         return;
     };
-    let (priority, preemption) = match pod["priorityClassName"].as_str() {
-        Some("system-node-critical") => (2_000_001_000, "PreemptLowerPriority"),
-        Some("system-cluster-critical") => (2_000_000_000, "PreemptLowerPriority"),
-        _ => (0, "PreemptLowerPriority"),
+    let priority = match pod["priorityClassName"].as_str() {
+        Some("system-node-critical") => 2_000_001_000,
+        Some("system-cluster-critical") => 2_000_000_000,
+        _ => 0,
     };
-    set(pod, "priority", json!(priority));
-    set(pod, "preemptionPolicy", json!(preemption));
+    let defaults = json!({"priority": priority, "preemptionPolicy": "PreemptLowerPriority"});
+    complete(pod, defaults);
     tolerate(pod);
     let class = super::resources::quality(pod);
-    if let Some(status) = part(object, "status") {
-        set(status, "qosClass", json!(class));
-    }
+    complete(object, json!({"status": {"qosClass": class}}));
 }
 
 /// Adds tolerations of 300 seconds for nodes that are not ready or unreachable, unless the Pod
@@ -89,39 +85,30 @@ pub(crate) fn template(holder: &mut Value) {
 
 /// Fills in the defaults of a Pod's spec, alone or in a template.
 pub(crate) fn spec(spec: &mut Value) {
-    set(spec, "restartPolicy", json!("Always"));
-    set(spec, "terminationGracePeriodSeconds", json!(30));
-    set(spec, "dnsPolicy", json!("ClusterFirst"));
-    set(spec, "securityContext", json!({}));
-    set(spec, "schedulerName", json!("default-scheduler"));
+    let defaults = json!({
+        "restartPolicy": "Always",
+        "terminationGracePeriodSeconds": 30,
+        "dnsPolicy": "ClusterFirst",
+        "securityContext": {},
+        "schedulerName": "default-scheduler",
+    });
+    complete(spec, defaults);
     same_account(spec);
     for name in ["initContainers", "containers", "ephemeralContainers"] {
-        for one in list(spec, name) {
-            container(one);
-        }
+        list(spec, name).for_each(container);
     }
     list(spec, "volumes").for_each(volume);
     for constraint in list(spec, "topologySpreadConstraints") {
-        if constraint["whenUnsatisfiable"].is_null() {
-            set(constraint, "whenUnsatisfiable", json!("DoNotSchedule"));
-        }
+        set(constraint, "whenUnsatisfiable", json!("DoNotSchedule"));
     }
 }
 
 /// Copies the name of the service account between its field and the deprecated field.
 fn same_account(spec: &mut Value) {
-    for (from, to) in [
-        ("serviceAccountName", "serviceAccount"),
-        ("serviceAccount", "serviceAccountName"),
-    ] {
-        if let Some(account) = spec[from].as_str().map(str::to_owned) {
-            if to == "serviceAccount" {
-                set(spec, to, json!(account));
-                spec[to] = json!(account);
-            } else {
-                set(spec, to, json!(account));
-            }
-        }
+    if spec["serviceAccountName"].is_string() {
+        spec["serviceAccount"] = spec["serviceAccountName"].clone();
+    } else if spec["serviceAccount"].is_string() {
+        spec["serviceAccountName"] = spec["serviceAccount"].clone();
     }
 }
 
@@ -132,31 +119,28 @@ fn volume(volume: &mut Value) {
     if none {
         set(volume, "emptyDir", json!({}));
     }
-    for source in ["configMap", "secret", "projected", "downwardAPI"] {
-        if let Some(source) = volume.get_mut(source) {
-            set(source, "defaultMode", json!(420));
-        }
-    }
-    if let Some(path) = volume.get_mut("hostPath") {
-        set(path, "type", json!(""));
-    }
-    if let Some(disk) = volume.get_mut("iscsi") {
-        set(disk, "iscsiInterface", json!("default"));
-    }
-    if let Some(disk) = volume.get_mut("rbd") {
-        set(disk, "pool", json!("rbd"));
-        set(disk, "user", json!("admin"));
-        set(disk, "keyring", json!("/etc/ceph/keyring"));
-    }
-    if let Some(disk) = volume.get_mut("azureDisk") {
-        set(disk, "cachingMode", json!("ReadWrite"));
-        set(disk, "kind", json!("Shared"));
-        set(disk, "fsType", json!("ext4"));
-        set(disk, "readOnly", json!(false));
-    }
-    if let Some(disk) = volume.get_mut("scaleIO") {
-        set(disk, "storageMode", json!("ThinProvisioned"));
-        set(disk, "fsType", json!("xfs"));
+    let mode = json!({"defaultMode": 420});
+    for (source, defaults) in [
+        ("configMap", mode.clone()),
+        ("secret", mode.clone()),
+        ("projected", mode.clone()),
+        ("downwardAPI", mode),
+        ("hostPath", json!({"type": ""})),
+        ("iscsi", json!({"iscsiInterface": "default"})),
+        (
+            "rbd",
+            json!({"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"}),
+        ),
+        (
+            "azureDisk",
+            json!({"cachingMode": "ReadWrite", "kind": "Shared", "fsType": "ext4", "readOnly": false}),
+        ),
+        (
+            "scaleIO",
+            json!({"storageMode": "ThinProvisioned", "fsType": "xfs"}),
+        ),
+    ] {
+        complete_given(volume, source, defaults);
     }
     if let Some(image) = volume.get_mut("image") {
         let policy = pull_policy(image["reference"].as_str().unwrap_or_default());
@@ -172,9 +156,8 @@ fn volume(volume: &mut Value) {
         return;
     };
     for source in list(projected, "sources") {
-        if let Some(token) = source.get_mut("serviceAccountToken") {
-            set(token, "expirationSeconds", json!(3600));
-        }
+        let lifetime = json!({"expirationSeconds": 3600});
+        complete_given(source, "serviceAccountToken", lifetime);
         if let Some(files) = source.get_mut("downwardAPI") {
             list(files, "items").for_each(file);
         }
@@ -183,12 +166,8 @@ fn volume(volume: &mut Value) {
 
 /// Fills in the defaults of a reference to a Pod field or a container resource.
 fn file(holder: &mut Value) {
-    if let Some(field) = holder.get_mut("fieldRef") {
-        set(field, "apiVersion", json!("v1"));
-    }
-    if let Some(resource) = holder.get_mut("resourceFieldRef") {
-        set(resource, "divisor", json!("0"));
-    }
+    complete_given(holder, "fieldRef", json!({"apiVersion": "v1"}));
+    complete_given(holder, "resourceFieldRef", json!({"divisor": "0"}));
 }
 
 /// Sets missing host ports to the container ports on the host's network.
@@ -230,24 +209,21 @@ fn pull_policy(name: &str) -> &'static str {
 }
 
 fn container(container: &mut Value) {
-    set(
-        container,
-        "terminationMessagePath",
-        json!("/dev/termination-log"),
-    );
-    set(container, "terminationMessagePolicy", json!("File"));
     let policy = pull_policy(container["image"].as_str().unwrap_or_default());
-    set(container, "imagePullPolicy", json!(policy));
-    part(container, "resources");
+    let defaults = json!({
+        "terminationMessagePath": "/dev/termination-log",
+        "terminationMessagePolicy": "File",
+        "imagePullPolicy": policy,
+        "resources": {},
+    });
+    complete(container, defaults);
     for port in list(container, "ports") {
         set(port, "protocol", json!("TCP"));
     }
     for variable in list(container, "env") {
         if let Some(source) = variable.get_mut("valueFrom") {
             file(source);
-            if let Some(key) = source.get_mut("fileKeyRef") {
-                set(key, "optional", json!(false));
-            }
+            complete_given(source, "fileKeyRef", json!({"optional": false}));
         }
     }
     for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
@@ -265,9 +241,7 @@ fn container(container: &mut Value) {
             }
         }
         http_get(probe);
-        if let Some(grpc) = probe.get_mut("grpc") {
-            set(grpc, "service", json!(""));
-        }
+        complete_given(probe, "grpc", json!({"service": ""}));
     }
     for hook in ["postStart", "preStop"] {
         if let Some(hook) = container.pointer_mut(&format!("/lifecycle/{hook}")) {
@@ -277,8 +251,5 @@ fn container(container: &mut Value) {
 }
 
 fn http_get(handler: &mut Value) {
-    if let Some(get) = handler.get_mut("httpGet") {
-        set(get, "path", json!("/"));
-        set(get, "scheme", json!("HTTP"));
-    }
+    complete_given(handler, "httpGet", json!({"path": "/", "scheme": "HTTP"}));
 }

@@ -137,9 +137,7 @@ pub(super) fn check_spreading(at: &FieldPath<'_>) {
     let all: Vec<FieldPath<'_>> = at.items().collect();
     for (index, one) in all.iter().enumerate() {
         let [key, when, skew] = one.parts(["topologyKey", "whenUnsatisfiable", "maxSkew"]);
-        if skew.int() <= 0 {
-            skew.invalid_as(skew.int(), "must be greater than zero");
-        }
+        skew.at_least(1, "must be greater than zero");
         key.need("can not be empty");
         check::one_of(&when, &["DoNotSchedule", "ScheduleAnyway"]);
         let same = |other: &FieldPath<'_>| {

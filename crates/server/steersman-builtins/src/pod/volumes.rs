@@ -284,12 +284,11 @@ fn check_projections(volume: &FieldPath<'_>) {
         let token = source.at("serviceAccountToken");
         if token.is_set() {
             let seconds = token.at("expirationSeconds");
-            if seconds.int() < 600 {
-                seconds.invalid("may not specify a duration less than 10 minutes");
-            }
-            if seconds.int() > 1 << 32 {
-                seconds.invalid("may not specify a duration larger than 2^32 seconds");
-            }
+            seconds.at_least(600, "may not specify a duration less than 10 minutes");
+            seconds.at_most(
+                1 << 32,
+                "may not specify a duration larger than 2^32 seconds",
+            );
             let path = volume.named("path", Some(token.at("path").value()));
             check::required(&path, check::free_path);
         }

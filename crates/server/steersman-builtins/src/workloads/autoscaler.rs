@@ -122,12 +122,8 @@ fn validate(object: &FieldPath<'_>, old: Option<&Value>) {
         Some(old) if old["spec"]["minReplicas"] == 0 => 0,
         _ => 1,
     };
-    if min.is_set() && min.int() < least {
-        min.invalid(&format!("must be greater than or equal to {least}"));
-    }
-    if max.int() < 1 {
-        max.invalid_as(max.int(), "must be greater than 0");
-    }
+    min.if_set(|at| at.at_least(least, &format!("must be greater than or equal to {least}")));
+    max.at_least(1, "must be greater than 0");
     if min.is_set() && max.int() < min.int() {
         max.invalid_as(max.int(), "must be greater than or equal to `minReplicas`");
     }
@@ -282,19 +278,16 @@ fn check_amounts(target: &FieldPath<'_>) {
         }
     }
     let utilization = target.at("averageUtilization");
-    if utilization.is_set() && utilization.int() < 1 {
-        utilization.invalid("must be greater than 0");
-    }
+    utilization.if_set(|at| at.at_least(1, "must be greater than 0"));
 }
 
 fn check_rules(rules: &FieldPath<'_>) {
     let window = rules.at("stabilizationWindowSeconds");
-    if window.int() < 0 {
-        window.invalid("must be greater than or equal to zero");
-    }
-    if window.int() > LONGEST_WINDOW {
-        window.invalid(&format!("must be less than or equal to {LONGEST_WINDOW}"));
-    }
+    window.at_least(0, "must be greater than or equal to zero");
+    window.at_most(
+        LONGEST_WINDOW,
+        &format!("must be less than or equal to {LONGEST_WINDOW}"),
+    );
     check::optional(&rules.at("selectPolicy"), &["Disabled", "Max", "Min"]);
     let policies = rules.at("policies");
     policies.need("must specify at least one Policy");
@@ -302,13 +295,12 @@ fn check_rules(rules: &FieldPath<'_>) {
         check::one_of(&policy.at("type"), &["Percent", "Pods"]);
         let (value, period) = (policy.at("value"), policy.at("periodSeconds"));
         for at in [&value, &period] {
-            if at.int() <= 0 {
-                at.invalid_as(at.int(), "must be greater than zero");
-            }
+            at.at_least(1, "must be greater than zero");
         }
-        if period.int() > LONGEST_PERIOD {
-            period.invalid(&format!("must be less than or equal to {LONGEST_PERIOD}"));
-        }
+        period.at_most(
+            LONGEST_PERIOD,
+            &format!("must be less than or equal to {LONGEST_PERIOD}"),
+        );
     }
     let tolerance = rules.at("tolerance");
     if amount(&tolerance).is_some_and(|amount| amount.sign() < 0) {

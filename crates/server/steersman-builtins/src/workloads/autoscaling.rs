@@ -17,130 +17,76 @@ const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
 /// The annotation of a v1 object with the scaling behavior, as JSON.
 const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
 
-/// The name of a metric source, and its fields: the name of each field in v1, and the path of the
-/// same field in v2. The fields are in the order in which v1 writes them.
-type MetricSource = (
-    &'static str,
-    &'static [(&'static str, &'static [&'static str])],
-);
+/// For each field of a metric source its name in v1 and its path in v2.
+type SourceFields = &'static [(&'static str, &'static str)];
 
-const SPECS: &[MetricSource] = &[
+/// The metric sources with their fields: the name of each field in v1, and the path of the same field
+/// in v2. The fields are in the order in which v1 writes them. In a status, `target` is `current`.
+const SOURCES: &[(&str, SourceFields)] = &[
     (
         "object",
         &[
-            ("target", &["describedObject"]),
-            ("metricName", &["metric", "name"]),
-            ("targetValue", &["target", "value"]),
-            ("selector", &["metric", "selector"]),
-            ("averageValue", &["target", "averageValue"]),
+            ("target", "describedObject"),
+            ("metricName", "metric.name"),
+            ("targetValue", "target.value"),
+            ("selector", "metric.selector"),
+            ("averageValue", "target.averageValue"),
         ],
     ),
     (
         "pods",
         &[
-            ("metricName", &["metric", "name"]),
-            ("targetAverageValue", &["target", "averageValue"]),
-            ("selector", &["metric", "selector"]),
+            ("metricName", "metric.name"),
+            ("targetAverageValue", "target.averageValue"),
+            ("selector", "metric.selector"),
         ],
     ),
     (
         "resource",
         &[
-            ("name", &["name"]),
-            (
-                "targetAverageUtilization",
-                &["target", "averageUtilization"],
-            ),
-            ("targetAverageValue", &["target", "averageValue"]),
+            ("name", "name"),
+            ("targetAverageUtilization", "target.averageUtilization"),
+            ("targetAverageValue", "target.averageValue"),
         ],
     ),
     (
         "containerResource",
         &[
-            ("name", &["name"]),
-            (
-                "targetAverageUtilization",
-                &["target", "averageUtilization"],
-            ),
-            ("targetAverageValue", &["target", "averageValue"]),
-            ("container", &["container"]),
+            ("name", "name"),
+            ("targetAverageUtilization", "target.averageUtilization"),
+            ("targetAverageValue", "target.averageValue"),
+            ("container", "container"),
         ],
     ),
     (
         "external",
         &[
-            ("metricName", &["metric", "name"]),
-            ("metricSelector", &["metric", "selector"]),
-            ("targetValue", &["target", "value"]),
-            ("targetAverageValue", &["target", "averageValue"]),
+            ("metricName", "metric.name"),
+            ("metricSelector", "metric.selector"),
+            ("targetValue", "target.value"),
+            ("targetAverageValue", "target.averageValue"),
         ],
     ),
 ];
 
-const STATUSES: &[MetricSource] = &[
-    (
-        "object",
-        &[
-            ("target", &["describedObject"]),
-            ("metricName", &["metric", "name"]),
-            ("currentValue", &["current", "value"]),
-            ("selector", &["metric", "selector"]),
-            ("averageValue", &["current", "averageValue"]),
-        ],
-    ),
-    (
-        "pods",
-        &[
-            ("metricName", &["metric", "name"]),
-            ("currentAverageValue", &["current", "averageValue"]),
-            ("selector", &["metric", "selector"]),
-        ],
-    ),
-    (
-        "resource",
-        &[
-            ("name", &["name"]),
-            (
-                "currentAverageUtilization",
-                &["current", "averageUtilization"],
-            ),
-            ("currentAverageValue", &["current", "averageValue"]),
-        ],
-    ),
-    (
-        "containerResource",
-        &[
-            ("name", &["name"]),
-            (
-                "currentAverageUtilization",
-                &["current", "averageUtilization"],
-            ),
-            ("currentAverageValue", &["current", "averageValue"]),
-            ("container", &["container"]),
-        ],
-    ),
-    (
-        "external",
-        &[
-            ("metricName", &["metric", "name"]),
-            ("metricSelector", &["metric", "selector"]),
-            ("currentValue", &["current", "value"]),
-            ("currentAverageValue", &["current", "averageValue"]),
-        ],
-    ),
-];
+/// Returns the fields of a source: the name of each in v1, and its path in v2. `status` selects those
+/// of a current metric.
+fn fields(fields: SourceFields, status: bool) -> impl Iterator<Item = (String, Vec<String>)> {
+    fields.iter().map(move |(name, path)| {
+        let of = |text: &str| {
+            if status && path.starts_with("target.") {
+                text.replacen("target", "current", 1)
+            } else {
+                text.to_owned()
+            }
+        };
+        (of(name), of(path).split('.').map(str::to_owned).collect())
+    })
+}
 
 /// Returns whether the resource is autoscaling/v1. Its objects are converted from the stored v2.
 pub fn is_older(resource: &Resource) -> bool {
     resource.built_in && resource.group == "autoscaling" && resource.version == "v1"
-}
-
-fn find<'a>(value: &'a Value, path: &[&str]) -> &'a Value {
-    let mut at = value;
-    for key in path {
-        at = &at[*key];
-    }
-    at
 }
 
 fn members<'a>(value: &'a mut Value, name: &str) -> Option<&'a mut Map<String, Value>> {
@@ -161,16 +107,15 @@ fn is_processor(metric: &Value) -> bool {
 }
 
 /// Converts a v2 metric to v1, as JSON text with the fields in the order of the Go struct.
-fn metric_to_v1(metric: &Value, sources: &[MetricSource]) -> String {
+fn metric_to_v1(metric: &Value, status: bool) -> String {
     let mut text = format!("{{\"type\":{}", metric["type"]);
-    for (source, fields) in sources {
+    for (source, names) in SOURCES {
         let given = &metric[*source];
         if !given.is_object() {
             continue;
         }
-        let written: Vec<String> = fields
-            .iter()
-            .map(|(name, path)| (name, find(given, path)))
+        let written: Vec<String> = fields(names, status)
+            .map(|(name, path)| (name, path.iter().fold(given, |value, key| &value[key])))
             .filter(|(_, value)| !value.is_null())
             .map(|(name, value)| format!("\"{name}\":{value}"))
             .collect();
@@ -181,22 +126,18 @@ fn metric_to_v1(metric: &Value, sources: &[MetricSource]) -> String {
 }
 
 /// Converts a v1 metric to v2. `status` selects a current metric instead of a metric of the spec.
-fn metric_to_v2(metric: &Value, sources: &[MetricSource], status: bool) -> Value {
+fn metric_to_v2(metric: &Value, status: bool) -> Value {
     let mut made = json!({ "type": metric["type"] });
-    for (source, fields) in sources {
+    for (source, names) in SOURCES {
         let given = &metric[*source];
         if !given.is_object() {
             continue;
         }
         let mut built = json!({});
-        for (name, path) in *fields {
-            if given[*name].is_null() {
-                continue;
-            }
-            match path {
-                [only] => built[*only] = given[*name].clone(),
-                [outer, inner] => built[*outer][*inner] = given[*name].clone(),
-                _ => {}
+        for (name, path) in fields(names, status) {
+            if !given[&name].is_null() {
+                let member = path.iter().fold(&mut built, |value, key| &mut value[key]);
+                *member = given[&name].clone();
             }
         }
         if !status {
@@ -225,7 +166,7 @@ pub fn to_v1(stored: &Value) -> Value {
     let others: Vec<String> = metrics
         .iter()
         .filter(|metric| !is_processor(metric))
-        .map(|metric| metric_to_v1(metric, SPECS))
+        .map(|metric| metric_to_v1(metric, false))
         .collect();
     if !others.is_empty() {
         annotated.push((METRICS, format!("[{}]", others.join(","))));
@@ -234,7 +175,7 @@ pub fn to_v1(stored: &Value) -> Value {
     if !current.is_empty() {
         let texts: Vec<String> = current
             .iter()
-            .map(|metric| metric_to_v1(metric, STATUSES))
+            .map(|metric| metric_to_v1(metric, true))
             .collect();
         annotated.push((CURRENT, format!("[{}]", texts.join(","))));
     }
@@ -338,7 +279,7 @@ pub fn to_v2(shown: &Value) -> Value {
     metrics.extend(
         elements(&others)
             .iter()
-            .map(|metric| metric_to_v2(metric, SPECS, false)),
+            .map(|metric| metric_to_v2(metric, false)),
     );
     if metrics.is_empty() {
         metrics.push(processor(&json!(80)));
@@ -356,7 +297,7 @@ pub fn to_v2(shown: &Value) -> Value {
         let used = status.remove("currentCPUUtilizationPercentage");
         let mut metrics: Vec<Value> = elements(&current)
             .iter()
-            .map(|metric| metric_to_v2(metric, STATUSES, true))
+            .map(|metric| metric_to_v2(metric, true))
             .collect();
         if let (true, Some(used)) = (metrics.is_empty(), used.filter(Value::is_number)) {
             metrics.push(json!({"type": "Resource", "resource": {"name": "cpu",

@@ -5,13 +5,13 @@ mod indexes;
 mod policies;
 mod status;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use steersman_apimachinery::names;
 
 use crate::Strategy;
 use crate::fields::check;
 use crate::fields::field_path::FieldPath;
-use crate::fields::fill::{lacks, part, put, set};
+use crate::fields::fill::{complete, lacks, list, part, put, set};
 use crate::fields::reference;
 use crate::fields::selector;
 use crate::pod;
@@ -64,22 +64,25 @@ fn job_defaults(object: &mut Value) {
     if spec["completions"].is_null() && spec["parallelism"].is_null() {
         set(spec, "completions", json!(1));
     }
-    set(spec, "parallelism", json!(1));
     let limit = if spec["backoffLimitPerIndex"].is_null() {
         6
     } else {
         i32::MAX
     };
-    set(spec, "backoffLimit", json!(limit));
-    set(spec, "completionMode", json!("NonIndexed"));
-    set(spec, "suspend", json!(false));
-    set(spec, "manualSelector", json!(false));
     let replacement = if spec["podFailurePolicy"].is_null() {
         "TerminatingOrFailed"
     } else {
         "Failed"
     };
-    set(spec, "podReplacementPolicy", json!(replacement));
+    let defaults = json!({
+        "parallelism": 1,
+        "backoffLimit": limit,
+        "completionMode": "NonIndexed",
+        "suspend": false,
+        "manualSelector": false,
+        "podReplacementPolicy": replacement,
+    });
+    complete(spec, defaults);
     complete_policy(spec);
     pod::complete_template(spec);
 }
@@ -88,29 +91,24 @@ fn job_defaults(object: &mut Value) {
 fn complete_policy(spec: &mut Value) {
     let rules = spec.pointer_mut("/podFailurePolicy/rules");
     for rule in rules.and_then(Value::as_array_mut).into_iter().flatten() {
-        let patterns = rule
-            .get_mut("onPodConditions")
-            .and_then(Value::as_array_mut);
-        for pattern in patterns.into_iter().flatten() {
+        for pattern in list(rule, "onPodConditions") {
             set(pattern, "status", json!("True"));
         }
     }
 }
 
 fn cron_job_defaults(object: &mut Value) {
-    let Some(spec) = part(object, "spec") else {
-        return;
-    };
-    set(spec, "concurrencyPolicy", json!("Allow"));
-    set(spec, "suspend", json!(false));
-    set(spec, "successfulJobsHistoryLimit", json!(3));
-    set(spec, "failedJobsHistoryLimit", json!(1));
-    if let Some(template) = part(spec, "jobTemplate") {
-        part(template, "metadata");
-        if let Some(job) = part(template, "spec") {
-            complete_policy(job);
-            pod::complete_template(job);
-        }
+    let defaults = json!({
+        "concurrencyPolicy": "Allow",
+        "suspend": false,
+        "successfulJobsHistoryLimit": 3,
+        "failedJobsHistoryLimit": 1,
+        "jobTemplate": {"metadata": {}, "spec": {}},
+    });
+    complete(object, json!({ "spec": defaults }));
+    if let Some(job) = object.pointer_mut("/spec/jobTemplate/spec") {
+        complete_policy(job);
+        pod::complete_template(job);
     }
 }
 
@@ -136,31 +134,27 @@ fn prepare_job(new: &mut Value, old: Option<&Value>) {
 /// Labels the template of a Job with the Job's uid and name, and selects Pods by the uid. Upstream:
 /// `generateSelector`.
 fn select_own_pods(new: &mut Value) {
-    let uid = new["metadata"]["uid"]
-        .as_str()
-        .unwrap_or_default()
-        .to_owned();
-    let name = new["metadata"]["name"]
-        .as_str()
-        .unwrap_or_default()
-        .to_owned();
-    let Some(spec) = part(new, "spec") else {
-        return;
+    let own = |name: &str| {
+        new["metadata"][name]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
     };
-    let wanted = "batch.kubernetes.io/controller-uid";
-    if let Some(selector) = part(spec, "selector")
-        && let Some(labels) = part(selector, "matchLabels")
-    {
-        set(labels, wanted, json!(uid));
-    }
-    if let Some(template) = part(spec, "template")
-        && let Some(metadata) = part(template, "metadata")
-        && let Some(labels) = part(metadata, "labels")
-    {
-        for (label, by_uid) in LABELS {
-            set(labels, label, json!(if by_uid { &uid } else { &name }));
-        }
-    }
+    let (uid, name) = (own("uid"), own("name"));
+    let labels: Map<String, Value> = LABELS
+        .iter()
+        .map(|(label, by_uid)| {
+            (
+                (*label).to_owned(),
+                json!(if *by_uid { &uid } else { &name }),
+            )
+        })
+        .collect();
+    let spec = json!({
+        "selector": {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}},
+        "template": {"metadata": {"labels": labels}},
+    });
+    complete(new, json!({ "spec": spec }));
 }
 
 /// Checks a Job. Upstream: `ValidateJob` and `ValidateJobSpecUpdate`.
@@ -196,7 +190,7 @@ fn check_generated(object: &FieldPath<'_>) {
     let (uid, name) = (object.down("metadata.uid"), object.down("metadata.name"));
     let metadata = spec.down("template.metadata");
     let labels = metadata.at("labels");
-    let mut expected = serde_json::Map::new();
+    let mut expected = Map::new();
     for (label, by_uid) in LABELS {
         let wanted = if by_uid { uid.text() } else { name.text() };
         let found = labels.value().get(label).and_then(Value::as_str);
@@ -296,9 +290,7 @@ fn check_indexed(spec: &FieldPath<'_>) {
     if completions.is_set() && most_failed.int() > completions.int() {
         most_failed.invalid("must be less than or equal to completions");
     }
-    if most_failed.int() > SOFT {
-        most_failed.invalid(&format!("must be less than or equal to {SOFT}"));
-    }
+    most_failed.at_most(SOFT, &format!("must be less than or equal to {SOFT}"));
     if completions.int() <= SOFT || !spec.at("backoffLimitPerIndex").is_set() {
         return;
     }

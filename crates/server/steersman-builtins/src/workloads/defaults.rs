@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::fields::fill::{given, lacks, list, part, set};
+use crate::fields::fill::{complete, complete_given, given, lacks, list, part, set};
 use crate::pod;
 use crate::storage::claim;
 
@@ -13,28 +13,34 @@ pub(super) fn deployment(object: &mut Value) {
     let Some(spec) = part(object, "spec") else {
         return;
     };
-    set(spec, "replicas", json!(1));
-    set(spec, "revisionHistoryLimit", json!(10));
-    set(spec, "progressDeadlineSeconds", json!(600));
-    if let Some(strategy) = part(spec, "strategy") {
-        set(strategy, "type", json!("RollingUpdate"));
-        if strategy["type"] == "RollingUpdate"
-            && let Some(rolling) = part(strategy, "rollingUpdate")
-        {
-            set(rolling, "maxUnavailable", json!("25%"));
-            set(rolling, "maxSurge", json!("25%"));
-        }
-    }
+    let defaults = json!({
+        "replicas": 1,
+        "revisionHistoryLimit": 10,
+        "progressDeadlineSeconds": 600,
+        "strategy": {"type": "RollingUpdate"},
+    });
+    complete(spec, defaults);
+    complete_rolling(
+        &mut spec["strategy"],
+        &json!({"maxUnavailable": "25%", "maxSurge": "25%"}),
+    );
     pod::complete_template(spec);
 }
 
-pub(super) fn replica_set(object: &mut Value) {
-    if let Some(spec) = part(object, "spec") {
-        set(spec, "replicas", json!(1));
-        pod::complete_template(spec);
+/// Completes the settings of a strategy of type `RollingUpdate`.
+fn complete_rolling(strategy: &mut Value, defaults: &Value) {
+    if strategy["type"] == "RollingUpdate" {
+        complete(strategy, json!({"rollingUpdate": defaults}));
     }
-    if let Some(status) = part(object, "status") {
-        set(status, "replicas", json!(0));
+}
+
+pub(super) fn replica_set(object: &mut Value) {
+    complete(
+        object,
+        json!({"spec": {"replicas": 1}, "status": {"replicas": 0}}),
+    );
+    if let Some(spec) = given(object, "spec") {
+        pod::complete_template(spec);
     }
 }
 
@@ -50,86 +56,77 @@ pub(super) fn controller(object: &mut Value) {
             set(metadata, "labels", labels);
         }
     }
-    if let Some(spec) = part(object, "spec") {
-        set(spec, "replicas", json!(1));
-        if spec["template"].is_object() {
-            pod::complete_template(spec);
-        }
-    }
-    if let Some(status) = part(object, "status") {
-        set(status, "replicas", json!(0));
+    complete(
+        object,
+        json!({"spec": {"replicas": 1}, "status": {"replicas": 0}}),
+    );
+    if object["spec"]["template"].is_object() {
+        pod::complete_template(&mut object["spec"]);
     }
 }
 
 pub(super) fn stateful_set(object: &mut Value) {
-    if let Some(spec) = part(object, "spec") {
-        set(spec, "replicas", json!(1));
-        set(spec, "podManagementPolicy", json!("OrderedReady"));
-        set(spec, "revisionHistoryLimit", json!(10));
-        if let Some(policy) = part(spec, "persistentVolumeClaimRetentionPolicy") {
-            set(policy, "whenDeleted", json!("Retain"));
-            set(policy, "whenScaled", json!("Retain"));
+    let defaults = json!({
+        "spec": {
+            "replicas": 1,
+            "podManagementPolicy": "OrderedReady",
+            "revisionHistoryLimit": 10,
+            "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain", "whenScaled": "Retain"},
+            "updateStrategy": {},
+        },
+        "status": {"replicas": 0, "availableReplicas": 0},
+    });
+    complete(object, defaults);
+    let Some(spec) = given(object, "spec") else {
+        return;
+    };
+    if let Some(strategy) = given(spec, "updateStrategy") {
+        // A strategy with a type has no default for the struct of the type.
+        if lacks(strategy, "type") {
+            complete(
+                strategy,
+                json!({"type": "RollingUpdate", "rollingUpdate": {}}),
+            );
         }
-        if let Some(strategy) = part(spec, "updateStrategy") {
-            // A strategy with a type has no default for the struct of the type.
-            if lacks(strategy, "type") {
-                set(strategy, "type", json!("RollingUpdate"));
-                part(strategy, "rollingUpdate");
-            }
-            if strategy["type"] == "RollingUpdate"
-                && let Some(rolling) = given(strategy, "rollingUpdate")
-            {
-                set(rolling, "partition", json!(0));
-            }
+        if strategy["type"] == "RollingUpdate" {
+            complete_given(strategy, "rollingUpdate", json!({"partition": 0}));
         }
-        for one in list(spec, "volumeClaimTemplates") {
-            set(one, "kind", json!("PersistentVolumeClaim"));
-            set(one, "apiVersion", json!("v1"));
-            if let Some(status) = part(one, "status") {
-                set(status, "phase", json!("Pending"));
-            }
-            if let Some(spec) = part(one, "spec") {
-                claim::spec_defaults(spec);
-            }
-        }
-        pod::complete_template(spec);
     }
-    if let Some(status) = part(object, "status") {
-        set(status, "replicas", json!(0));
-        set(status, "availableReplicas", json!(0));
+    for claim in list(spec, "volumeClaimTemplates") {
+        let defaults = json!({
+            "kind": "PersistentVolumeClaim",
+            "apiVersion": "v1",
+            "status": {"phase": "Pending"},
+            "spec": {},
+        });
+        complete(claim, defaults);
+        if let Some(spec) = given(claim, "spec") {
+            claim::spec_defaults(spec);
+        }
     }
+    pod::complete_template(spec);
 }
 
 pub(super) fn daemon_set(object: &mut Value) {
     // The server counts the generations of the template. A client's annotation stays until the
     // server replaces it.
-    if let Some(metadata) = part(object, "metadata")
-        && let Some(annotations) = part(metadata, "annotations")
-    {
-        set(annotations, GENERATION, json!("0"));
-    }
-    if let Some(spec) = part(object, "spec") {
-        set(spec, "revisionHistoryLimit", json!(10));
-        if let Some(strategy) = part(spec, "updateStrategy") {
-            set(strategy, "type", json!("RollingUpdate"));
-            if strategy["type"] == "RollingUpdate"
-                && let Some(rolling) = part(strategy, "rollingUpdate")
-            {
-                set(rolling, "maxUnavailable", json!(1));
-                set(rolling, "maxSurge", json!(0));
-            }
-        }
+    let defaults = json!({
+        "metadata": {"annotations": {GENERATION: "0"}},
+        "spec": {"revisionHistoryLimit": 10, "updateStrategy": {"type": "RollingUpdate"}},
+        "status": {
+            "currentNumberScheduled": 0,
+            "numberMisscheduled": 0,
+            "desiredNumberScheduled": 0,
+            "numberReady": 0,
+        },
+    });
+    complete(object, defaults);
+    if let Some(spec) = given(object, "spec") {
+        complete_rolling(
+            &mut spec["updateStrategy"],
+            &json!({"maxUnavailable": 1, "maxSurge": 0}),
+        );
         pod::complete_template(spec);
-    }
-    if let Some(status) = part(object, "status") {
-        for count in [
-            "currentNumberScheduled",
-            "numberMisscheduled",
-            "desiredNumberScheduled",
-            "numberReady",
-        ] {
-            set(status, count, json!(0));
-        }
     }
 }
 

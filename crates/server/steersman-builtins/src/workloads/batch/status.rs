@@ -88,9 +88,10 @@ pub(super) fn check(job: &FieldPath<'_>, old: &Value) {
     let finished = write.is("Complete") || write.is("Failed");
     check_indexes(job, finished);
     let ready = write.status.at("ready");
-    if ready.int() > write.status.at("active").int() {
-        ready.invalid("cannot set more ready pods than active");
-    }
+    ready.at_most(
+        write.status.at("active").int(),
+        "cannot set more ready pods than active",
+    );
     write.refuse_both("SuccessCriteriaMet", "Failed");
     write.refuse_both("SuccessCriteriaMet", "FailureTarget");
     check_changes(job, &write);
@@ -121,9 +122,7 @@ fn check_end(write: &StatusWrite<'_>) {
         return;
     }
     let [active, uncounted] = write.status.parts(["active", "uncountedTerminatedPods"]);
-    if active.int() > 0 {
-        active.invalid("active>0 is invalid for finished job");
-    }
+    active.at_most(0, "active>0 is invalid for finished job");
     if !start.is_set() {
         start.required("startTime is required for finished job");
     }
@@ -144,9 +143,10 @@ fn check_changes(job: &FieldPath<'_>, write: &StatusWrite<'_>) {
     }
     for field in ["failed", "succeeded"] {
         let count = write.status.at(field);
-        if count.int() < write.old.at(field).int() {
-            count.invalid_as(count.int(), &format!("cannot decrease the {field} counter"));
-        }
+        count.at_least(
+            write.old.at(field).int(),
+            &format!("cannot decrease the {field} counter"),
+        );
     }
     let [done, was_done] = [&write.status, &write.old].map(|status| status.at("completionTime"));
     if done.is_set() && was_done.is_set() && done.value() != was_done.value() {
