@@ -88,7 +88,6 @@ impl Cluster {
     }
 
     /// Returns the server.
-    #[must_use]
     pub fn server(&self) -> &ApiServer {
         &self.server
     }
@@ -163,13 +162,11 @@ impl Opened {
     }
 
     /// Returns the number of requests that the server received since the cache was opened.
-    #[must_use]
     pub fn requests(&self) -> usize {
         self.server.requests().all().len()
     }
 
     /// Returns the number of bytes by which the process has grown since the cache was opened.
-    #[must_use]
     pub fn held(&self) -> usize {
         ALLOCATED.current_usage().saturating_sub(self.before)
     }

@@ -134,7 +134,6 @@ impl Schedule {
     }
 
     /// Returns the first time after `time`; `None` if there is none within nine years (`0 0 30 2 *`).
-    #[must_use]
     pub fn next_after(&self, time: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
         let mut at = whole_minute(time)?.checked_add(ONE_MINUTE).ok()?;
         let end = at.saturating_add(HORIZON).ok()?;
@@ -152,7 +151,6 @@ impl Schedule {
     }
 
     /// Returns the last time after `since` up to and including `until`.
-    #[must_use]
     pub fn last_between(
         &self,
         since: Timestamp,

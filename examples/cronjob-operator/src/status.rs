@@ -14,7 +14,6 @@ use crate::plan::{Progress, last_scheduled};
 
 impl Progress {
     /// Returns the reason of the condition, and of the Event.
-    #[must_use]
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Scheduled => "Scheduled",
@@ -27,7 +26,6 @@ impl Progress {
     }
 
     /// Returns the text of the condition, and of the Event.
-    #[must_use]
     pub fn message(&self) -> String {
         match self {
             Self::Scheduled => "Jobs start by the schedule".to_owned(),
@@ -44,7 +42,6 @@ impl Progress {
     }
 
     /// Returns whether Jobs start at their times.
-    #[must_use]
     pub fn is_ready(&self) -> bool {
         match self {
             Self::Scheduled | Self::Missed { .. } | Self::Waiting { .. } => true,

@@ -23,7 +23,6 @@ pub enum Progress {
 
 impl Progress {
     /// Returns the reason of the condition, and of the Event.
-    #[must_use]
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Available => "Available",
@@ -33,7 +32,6 @@ impl Progress {
     }
 
     /// Returns the text of the condition, and of the Event.
-    #[must_use]
     pub fn message(&self, database: &Database) -> String {
         match self {
             Self::Available => format!("the database {} is available", external_name(database)),

@@ -63,7 +63,6 @@ impl CheckedCopies {
 
     // ANCHOR: has
     /// Returns whether `copy` is known to have the data of `source`, both at their present versions.
-    #[must_use]
     pub fn has(&self, copy: &impl Object, source: &impl Object) -> bool {
         self.versions.get(&copy.key()) == Some(&CheckedVersions::of(copy, source))
     }

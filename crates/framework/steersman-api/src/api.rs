@@ -35,7 +35,7 @@ mod requests;
 /// let server = ApiServer::builder().build();
 /// let connection = ClientConfig::in_process(server.service(), "default");
 /// let namespaces = Api::<Namespace>::typed(connection.client()?);
-/// let missing = namespaces.get(&ObjectKey::cluster("nowhere")).await.unwrap_err();
+/// let missing = namespaces.get(&ObjectKey::cluster_scoped("nowhere")).await.unwrap_err();
 /// assert!(missing.is_not_found());
 /// # Ok(())
 /// # }

@@ -11,9 +11,9 @@
 //! let server = ApiServer::new();
 //! let connection = ClientConfig::in_process(server.service(), "default");
 //! let namespaces = Api::<Namespace>::typed(connection.client()?);
-//! let found = namespaces.get(&ObjectKey::cluster("default")).await?;
+//! let found = namespaces.get(&ObjectKey::cluster_scoped("default")).await?;
 //! assert_eq!(found.metadata.name.as_deref(), Some("default"));
-//! let missing = namespaces.get(&ObjectKey::cluster("nowhere")).await.unwrap_err();
+//! let missing = namespaces.get(&ObjectKey::cluster_scoped("nowhere")).await.unwrap_err();
 //! assert!(missing.is_not_found());
 //! # Ok(())
 //! # }

@@ -518,7 +518,7 @@ mod tests {
             None
         );
         let error = coverage::<Pod>(&options)
-            .informer_for(&ObjectKey::cluster("x"))
+            .informer_for(&ObjectKey::cluster_scoped("x"))
             .unwrap_err();
         assert!(matches!(error, Error::NamespaceMissing { .. }));
     }

@@ -17,7 +17,7 @@
 //! tokio::spawn(cache.run(connection, Default::default()));
 //!
 //! // Waits for the first list; later reads send no request.
-//! let default = cache.get::<Namespace>(&ObjectKey::cluster("default")).await?;
+//! let default = cache.get::<Namespace>(&ObjectKey::cluster_scoped("default")).await?;
 //! assert!(default.metadata.uid.is_some());
 //! assert!(cache.list::<Namespace>(&ListOptions::new()).await?.len() > 1);
 //! # Ok(())

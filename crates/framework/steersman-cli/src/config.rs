@@ -156,13 +156,11 @@ fn without_empty_values(mut flags: SettingFlags) -> SettingFlags {
 
 impl<T> Config<T> {
     /// Returns the namespaces to watch; empty for all.
-    #[must_use]
     pub fn namespaces(&self) -> &[String] {
         self.flags.namespace.as_deref().unwrap_or_default()
     }
 
     /// Returns the level of the log, or its directives.
-    #[must_use]
     pub fn log_level(&self) -> &str {
         self.flags.log_level.as_deref().unwrap_or("info")
     }
@@ -170,19 +168,16 @@ impl<T> Config<T> {
     /// Returns the handle of the level of the log, if
     /// [`OperatorArgs::init_logging`](crate::OperatorArgs::init_logging) set the log up before the configuration was
     /// read.
-    #[must_use]
     pub fn log(&self) -> Option<&LogLevel> {
         self.log.as_ref()
     }
 
     /// Returns the form of log lines.
-    #[must_use]
     pub fn log_format(&self) -> LogFormat {
         self.flags.log_format.unwrap_or_default()
     }
 
     /// Returns the console for the texts of the program, in the form of the log.
-    #[must_use]
     pub fn console(&self) -> Console {
         Console::new(self.log_format())
     }
@@ -232,7 +227,6 @@ impl<T> Config<T> {
     }
 
     /// Returns the values of the flags that [`Program::args`](crate::Program::args) has added; `None` for another type.
-    #[must_use]
     pub fn args<A: 'static>(&self) -> Option<&A> {
         self.args.as_deref()?.downcast_ref()
     }
@@ -332,7 +326,6 @@ impl<T> Config<T> {
     }
 
     /// Returns whether the configuration names the files of the webhooks' certificate.
-    #[must_use]
     pub fn has_webhook_certificate(&self) -> bool {
         self.flags.webhook_cert_path.is_some()
     }

@@ -123,7 +123,6 @@ pub enum SettingSource {
 impl Error {
     /// Returns whether no kubeconfig and no service account were found, so that a program may start a server of
     /// its own.
-    #[must_use]
     pub fn is_no_config(&self) -> bool {
         matches!(self, Self::Connect(error) if error.is_no_config())
     }

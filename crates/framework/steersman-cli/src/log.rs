@@ -71,7 +71,6 @@ impl LogLevel {
     }
 
     /// Returns the level or the directives in effect.
-    #[must_use]
     pub fn get(&self) -> String {
         self.text.lock().clone()
     }

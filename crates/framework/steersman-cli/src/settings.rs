@@ -107,7 +107,6 @@ const fn with(key: &'static str, default: &'static str, group: &'static str) -> 
 
 impl Setting {
     /// Returns the names of the environment variables of the setting; the first that is set and not empty counts.
-    #[must_use]
     pub fn variables(&self) -> Vec<String> {
         let own = format!("{PREFIX}{}", self.key.to_uppercase().replace('-', "_"));
         match self.key {

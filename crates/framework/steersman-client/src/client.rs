@@ -22,7 +22,7 @@ use crate::consistency::ReadConsistency;
 use crate::error::{Error, absent_is_none};
 use crate::field_manager;
 use crate::kinds::{KindSource, OneKind, TypedKinds};
-use crate::options::{ClientOptions, Lock};
+use crate::options::{ClientOptions, OptimisticLock};
 use crate::own_writes::unseen_writes::Read;
 use crate::read::cached;
 use crate::read::live::{self, Live};
@@ -125,8 +125,8 @@ impl<S: Clone> Client<S> {
         self.with(|options| options.force(force))
     }
 
-    /// Returns a copy of this client with another `lock` for differences: see [`Lock`].
-    pub fn lock(&self, lock: Lock) -> Self {
+    /// Returns a copy of this client with another `lock` for differences: see [`OptimisticLock`].
+    pub fn lock(&self, lock: OptimisticLock) -> Self {
         self.with(|options| options.lock(lock))
     }
 

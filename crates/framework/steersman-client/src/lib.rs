@@ -55,7 +55,7 @@
 //! - [`condition`] has [`Condition`], a condition of an object; [`conditions`] has those that programs need most.
 //! - [`error`] has [`Error`].
 //! - [`consistency`] has [`ReadConsistency`]: which writes a cached read must see. [`metrics`] has [`ClientMetrics`].
-//! - [`options`] has [`ClientOptions`] and [`Lock`]; `field_manager` derives the names of field managers.
+//! - [`options`] has [`ClientOptions`] and [`OptimisticLock`]; `field_manager` derives the names of field managers.
 //! - [`kinds`] has [`KindSource`]: how a client learns the kind of an object, from its type or from a value.
 //! - `namespace` fills in the namespace of a client that has one.
 //! - `patch` has the bodies of patches: `patch::diff` computes merge patches, `patch::strategic` strategic merge
@@ -115,7 +115,7 @@ pub use error::{Error, FieldConflict};
 pub use field_manager::{InvalidFieldManager, check_field_manager};
 pub use kinds::{KindSource, OneKind, TypedKinds};
 pub use metrics::ClientMetrics;
-pub use options::{ClientOptions, Lock};
+pub use options::{ClientOptions, OptimisticLock};
 pub use patch::extract::extract;
 pub use read::live::{Live, Page, Pages};
 pub use watch::ObjectWatch;

@@ -73,7 +73,10 @@ mod tests {
     #[test]
     fn a_namespace_is_filled_in_kept_or_refused() {
         let (maps, spaces) = (Kind::of::<ConfigMap>(), Kind::of::<Namespace>());
-        let (bare, there) = (ObjectKey::cluster("a"), ObjectKey::namespaced("web", "a"));
+        let (bare, there) = (
+            ObjectKey::cluster_scoped("a"),
+            ObjectKey::namespaced("web", "a"),
+        );
         assert_eq!(key_in_namespace(Some("web"), &maps, &bare).unwrap(), there);
         assert_eq!(key_in_namespace(Some("web"), &maps, &there).unwrap(), there);
         assert_eq!(key_in_namespace(Some("web"), &spaces, &bare).unwrap(), bare);

@@ -22,7 +22,7 @@ pub struct ClientOptions {
     pub(crate) namespace: Option<String>,
     pub(crate) dry_run: bool,
     pub(crate) force: bool,
-    pub(crate) lock: Lock,
+    pub(crate) lock: OptimisticLock,
     pub(crate) strategic: bool,
     pub(crate) attempts: u32,
     pub(crate) retry_after_limit: Duration,
@@ -40,7 +40,7 @@ pub struct ClientOptions {
 /// live and computes the difference again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Lock {
+pub enum OptimisticLock {
     /// If the patch sets or removes a whole list, because elements that others added in the meantime would be lost.
     /// (A merge patch cannot change a part of a list; a [strategic](ClientOptions::strategic) one can.) And if the
     /// patch is one of a status, because the server does not compare the uid when it patches the status of a custom
@@ -54,7 +54,7 @@ pub enum Lock {
 }
 
 impl ClientOptions {
-    /// Returns the default options: the server's default field manager and field validation, [`Lock::Lists`], five
+    /// Returns the default options: the server's default field manager and field validation, [`OptimisticLock::Lists`], five
     /// attempts, at most 10 s of waiting for repetitions, and an apply that takes fields over.
     pub fn new() -> Self {
         Self {
@@ -63,7 +63,7 @@ impl ClientOptions {
             namespace: None,
             dry_run: false,
             force: true,
-            lock: Lock::default(),
+            lock: OptimisticLock::default(),
             strategic: false,
             attempts: 5,
             retry_after_limit: Duration::from_secs(10),
@@ -120,18 +120,18 @@ impl ClientOptions {
     }
 
     /// Sets when differences carry the resource version that they were computed from.
-    pub fn lock(mut self, lock: Lock) -> Self {
+    pub fn lock(mut self, lock: OptimisticLock) -> Self {
         self.lock = lock;
         self
     }
 
     /// Sets whether differences are sent as strategic merge patches. Those change a list element by element if its
     /// type has a merge key: the containers of a Pod, the conditions of a status, owner references. Elements that
-    /// others added stay, so that [`Lock::Lists`] needs no version for such a list.
+    /// others added stay, so that [`OptimisticLock::Lists`] needs no version for such a list.
     ///
     /// Only Kubernetes' own kinds have merge keys. Differences of other kinds stay merge patches, and so do those of
     /// an object with two elements of one key (ports that differ only in their protocol). If another client removed
-    /// an element that is changed here, the element comes back with the changed fields only, unless [`Lock::Always`]
+    /// an element that is changed here, the element comes back with the changed fields only, unless [`OptimisticLock::Always`]
     /// is set. Off by default.
     pub fn strategic(mut self, strategic: bool) -> Self {
         self.strategic = strategic;

@@ -18,7 +18,7 @@ use crate::ensure::{EnsurePlan, Ensured};
 use crate::error::Error;
 use crate::field_manager;
 use crate::namespace::{key_in_namespace, list_namespace, object_in_namespace};
-use crate::options::{ClientOptions, Lock};
+use crate::options::{ClientOptions, OptimisticLock};
 use crate::own_writes::unseen_writes::{Note, Read, WriterHash};
 use crate::own_writes::write_tracker::{RequiredWrites, Unstored, WaitOutcome, WriteTracker};
 use crate::patch::change::{ChangedPart, PatchMode, check_version, is_of_another};
@@ -269,7 +269,7 @@ impl SharedClient {
         &self,
         kind: &Kind,
         object: &K,
-        lock: Lock,
+        lock: OptimisticLock,
         part: ChangedPart,
         mutate: &mut (dyn FnMut(&mut K) + Send),
     ) -> Result<Ensured<K>, Error> {
@@ -315,7 +315,7 @@ impl SharedClient {
         &'a self,
         api: &'a Api<K>,
         kind: &'a Kind,
-        lock: Lock,
+        lock: OptimisticLock,
         part: ChangedPart,
     ) -> EnsurePlan<'a, K> {
         let strategic = self.options().strategic;

@@ -190,7 +190,7 @@ mod tests {
             RequestId::new("sites", key()),
             RequestId::new("nodes", key()),
             RequestId::new("sites", "a/b"),
-            RequestId::new("sites", ObjectKey::cluster("b")),
+            RequestId::new("sites", ObjectKey::cluster_scoped("b")),
         ]);
         assert_eq!(all.len(), 4);
         let shown = format!("{:?}", RequestId::new("sites", key()));

@@ -124,13 +124,11 @@ impl Clusters {
     }
 
     /// Returns a cluster by its name.
-    #[must_use]
     pub fn get(&self, name: &ClusterName) -> Option<ClusterMember> {
         self.shared.members.borrow().get(name).cloned()
     }
 
     /// Returns all clusters, ordered by name.
-    #[must_use]
     pub fn list(&self) -> Vec<ClusterMember> {
         let members = self.shared.members.borrow();
         members.values().cloned().collect()
@@ -216,7 +214,6 @@ impl ClusterMember {
     }
 
     /// Returns the name of the cluster.
-    #[must_use]
     pub fn name(&self) -> &ClusterName {
         &self.name
     }
@@ -234,13 +231,11 @@ impl ClusterMember {
 
     /// Returns a token that is cancelled when the cluster is removed. Cancelling the token does not remove
     /// the cluster.
-    #[must_use]
     pub fn removed(&self) -> CancellationToken {
         self.removed.child_token()
     }
 
     /// Returns whether both are one cluster, and not two that had one name after each other.
-    #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         self.id == other.id && self.cache.is_same(&other.cache)
     }

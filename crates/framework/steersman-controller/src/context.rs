@@ -115,7 +115,6 @@ impl Context {
     /// For [`ClusterName::local`] this is the client that [`client`](Self::client) returns.
     ///
     /// `None` means that the cluster was removed: a request for one of its objects has nothing to do.
-    #[must_use]
     pub fn client_in(&self, cluster: &ClusterName) -> Option<Client> {
         if *cluster == ClusterName::local() {
             return Some(self.client().clone());
@@ -145,7 +144,6 @@ impl Context {
     /// Returns the recorder for objects of another cluster of the manager, which works like [`events`](Self::events).
     /// For [`ClusterName::local`] this is the recorder that `events` returns. `None` means that the cluster was
     /// removed.
-    #[must_use]
     pub fn events_in(&self, cluster: &ClusterName) -> Option<EventRecorder> {
         if *cluster == ClusterName::local() {
             return Some(self.events().clone());
@@ -154,13 +152,11 @@ impl Context {
     }
 
     /// Returns the name of the controller.
-    #[must_use]
     pub fn controller(&self) -> &str {
         &self.shared.controller
     }
 
     /// Returns the time of day, by the clock that the controller was started with.
-    #[must_use]
     pub fn now(&self) -> Timestamp {
         (self.shared.clock)()
     }
@@ -168,7 +164,6 @@ impl Context {
     /// Returns the number of consecutive failures of this request: 0 on the first attempt.
     ///
     /// The failure of a run that an event caused before the retry was due does not count.
-    #[must_use]
     pub fn attempt(&self) -> u32 {
         self.run.attempt
     }
@@ -176,7 +171,6 @@ impl Context {
     /// Returns whether this is the last retry of the request, by
     /// [`max_retries`](crate::ControllerBuilder::max_retries): if it fails, the request does not run again until
     /// something changes.
-    #[must_use]
     pub fn is_last_attempt(&self) -> bool {
         self.run.is_last_attempt
     }
@@ -188,7 +182,6 @@ impl Context {
 
     /// Returns the number of this reconcile, unique within its controller. The span of its logs has
     /// it.
-    #[must_use]
     pub fn reconcile_id(&self) -> u64 {
         self.run.reconcile_id
     }
@@ -204,7 +197,6 @@ impl Context {
     }
 
     /// Returns whether [`cancelled`](Self::cancelled) would return at once.
-    #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.cancelled.is_cancelled()
     }

@@ -85,39 +85,33 @@ impl Controller {
     }
 
     /// Returns the name, unique among the controllers of a manager.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.declaration.name
     }
 
     /// Returns what the controller declares, from which its rules of RBAC follow.
-    #[must_use]
     pub fn declaration(&self) -> &ControllerDeclaration {
         &self.declaration
     }
 
     /// Returns the field manager that was declared with
     /// [`ControllerBuilder::field_manager`](crate::ControllerBuilder::field_manager), if one was.
-    #[must_use]
     pub fn field_manager(&self) -> Option<&str> {
         self.field_manager.as_deref()
     }
 
     /// Returns whether the controller runs on every replica; see
     /// [`ControllerBuilder::on_every_replica`](crate::ControllerBuilder::on_every_replica).
-    #[must_use]
     pub fn runs_on_every_replica(&self) -> bool {
         self.on_every_replica
     }
 
     /// Returns the watched kinds in the order of their declaration, the primary kind first.
-    #[must_use]
     pub fn kinds(&self) -> &[Kind] {
         &self.kinds
     }
 
     /// Returns the kinds that are watched in each cluster that the manager has besides its own.
-    #[must_use]
     pub fn cluster_kinds(&self) -> &[Kind] {
         &self.cluster_kinds
     }

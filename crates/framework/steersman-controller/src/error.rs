@@ -248,25 +248,21 @@ impl Error {
     }
 
     /// Returns whether the error is marked as [`terminal`](Self::terminal).
-    #[must_use]
     pub fn is_terminal(&self) -> bool {
         self.terminal
     }
 
     /// Returns the wrapped error.
-    #[must_use]
     pub fn source(&self) -> &(dyn StdError + Send + Sync + 'static) {
         &*self.source
     }
 
     /// Returns the wrapped error, if it is an `E`.
-    #[must_use]
     pub fn downcast_ref<E: StdError + 'static>(&self) -> Option<&E> {
         self.source.downcast_ref()
     }
 
     /// Returns the error and all its causes on one line.
-    #[must_use]
     pub fn chain(&self) -> String {
         report(&*self.source).to_string()
     }
@@ -299,19 +295,16 @@ impl From<Error> for Box<dyn StdError> {
 
 impl ControllerError {
     /// Returns whether a watched kind did not sync in time.
-    #[must_use]
     pub fn is_sync_timeout(&self) -> bool {
         matches!(self, Self::Sync { .. })
     }
 
     /// Returns whether a panic ended the controller.
-    #[must_use]
     pub fn is_panic(&self) -> bool {
         matches!(self, Self::TaskPanicked { .. })
     }
 
     /// Returns the kind that the error is about, if it is about one.
-    #[must_use]
     pub fn kind(&self) -> Option<&Kind> {
         match self {
             Self::Watch { kind, .. }

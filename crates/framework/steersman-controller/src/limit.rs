@@ -86,13 +86,11 @@ impl ReconcileLimit {
     }
 
     /// Returns the number of reconciles that may run at once.
-    #[must_use]
     pub fn permits(&self) -> usize {
         self.shared.permits.get()
     }
 
     /// Returns the number of reconciles that run now.
-    #[must_use]
     pub fn in_use(&self) -> usize {
         let free = self.shared.state.lock().turns.free();
         self.permits().saturating_sub(free)

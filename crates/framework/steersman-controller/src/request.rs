@@ -87,7 +87,6 @@ impl ClusterName {
     }
 
     /// Returns the name as a text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }

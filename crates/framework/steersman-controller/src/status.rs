@@ -124,21 +124,18 @@ impl ControllerStatus {
     }
 
     /// Returns the name of the controller.
-    #[must_use]
     pub fn controller(&self) -> &str {
         &self.shared.controller
     }
 
     /// Returns whether the controller was started and reconciles nothing yet, because a watched
     /// kind has not had its first sync.
-    #[must_use]
     pub fn is_waiting(&self) -> bool {
         self.shared.state.lock().awaited.is_some()
     }
 
     /// Returns the informers that a [waiting](Self::is_waiting) controller waits for, with the
     /// reason and the remedy. Empty if the controller does not wait, or is about to start.
-    #[must_use]
     pub fn waiting_for(&self) -> Vec<Unsynced> {
         let (cache, kinds) = match &self.shared.state.lock().awaited {
             Some(awaited) => (awaited.cache.clone(), awaited.kinds.clone()),
@@ -150,7 +147,6 @@ impl ControllerStatus {
 
     /// Returns the progress of the workers; `None` unless they run: before the first syncs, and after the controller
     /// was told to stop.
-    #[must_use]
     pub fn work(&self) -> Option<WorkProgress> {
         let read = self.shared.state.lock().progress.clone();
         // Without the lock, because the queue has a lock of its own.
@@ -158,7 +154,6 @@ impl ControllerStatus {
     }
 
     /// Returns the last reconciles that have ended, oldest first: up to 64. Empty before the controller starts.
-    #[must_use]
     pub fn recent(&self) -> Vec<RecentReconcile> {
         let read = self.shared.state.lock().recent.clone();
         // Without the lock, because it formats requests.
@@ -167,25 +162,21 @@ impl ControllerStatus {
 
     /// Returns the number of events lost to panics of predicates, handlers and filters since the
     /// start.
-    #[must_use]
     pub fn handler_panics(&self) -> u64 {
         self.shared.state.lock().panics
     }
 
     /// Returns the last panic of a predicate, handler or filter.
-    #[must_use]
     pub fn last_handler_panic(&self) -> Option<HandlerFailure> {
         self.shared.state.lock().last_panic.clone()
     }
 
     /// Returns the number of events lost to errors of handlers that wait, since the start.
-    #[must_use]
     pub fn handler_errors(&self) -> u64 {
         self.shared.state.lock().errors
     }
 
     /// Returns the last error of a handler that waits.
-    #[must_use]
     pub fn last_handler_error(&self) -> Option<HandlerFailure> {
         self.shared.state.lock().last_error.clone()
     }
@@ -204,7 +195,6 @@ impl ControllerStatus {
 
     /// Returns the keys of the objects that [`pause_when`](crate::ControllerBuilder::pause_when) keeps from
     /// the reconciler, in order. An object is counted from the first request for it since the start.
-    #[must_use]
     pub fn paused_objects(&self) -> Vec<ObjectKey> {
         self.forget_absent_paused();
         let state = self.shared.state.lock();

@@ -115,13 +115,11 @@ impl Crd {
     }
 
     /// Returns the definition as it is applied, for a flag that prints it.
-    #[must_use]
     pub fn content(&self) -> &Value {
         &self.content
     }
 
     /// Returns the name of the definition, as in `websites.web.example.com`.
-    #[must_use]
     pub fn name(&self) -> &str {
         json_text(&self.content["metadata"]["name"])
     }
@@ -149,13 +147,11 @@ impl Crd {
     }
 
     /// Returns whether a webhook converts the objects between the versions.
-    #[must_use]
     pub fn has_conversion(&self) -> bool {
         is_converted(&self.content)
     }
 
     /// Returns whether this is the definition of that group and kind, in any version.
-    #[must_use]
     pub fn defines(&self, kind: &Gvk) -> bool {
         let spec = &self.content["spec"];
         spec["group"] == kind.group() && spec["names"]["kind"] == kind.kind()

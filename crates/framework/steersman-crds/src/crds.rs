@@ -116,7 +116,6 @@ impl Crds {
     }
 
     /// Returns whether metrics were set.
-    #[must_use]
     pub fn has_metrics(&self) -> bool {
         self.metrics.is_some()
     }
@@ -162,7 +161,6 @@ impl Crds {
     }
 
     /// Returns the names of the definitions that have a conversion webhook.
-    #[must_use]
     pub fn converted(&self) -> Vec<String> {
         let converted = self.list.iter().filter(|one| one.has_conversion());
         converted.map(|one| one.name().to_owned()).collect()
@@ -189,7 +187,6 @@ impl Crds {
     }
 
     /// Returns each kind that the definitions serve: one per version.
-    #[must_use]
     pub fn kinds(&self) -> Vec<Gvk> {
         self.list.iter().flat_map(Crd::served).collect()
     }
@@ -197,7 +194,6 @@ impl Crds {
     /// Returns each kind of the definitions on the server that the [leader](Self::lead) of this process
     /// has changed: one per version. Their objects may have another form than before, for instance
     /// because a webhook converts them now.
-    #[must_use]
     pub fn changed_kinds(&self) -> Vec<Gvk> {
         let changed = self.list.iter();
         let changed = changed.filter(|definition| self.board.has_changed(definition.name()));
@@ -214,7 +210,6 @@ impl Crds {
     }
 
     /// Returns the state of each definition, in the order in which they were declared.
-    #[must_use]
     pub fn statuses(&self) -> Vec<CrdStatus> {
         self.board.all()
     }

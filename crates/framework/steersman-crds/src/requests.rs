@@ -30,7 +30,7 @@ impl CrdRequests {
     ) -> Self {
         let kind = Kind::of::<CustomResourceDefinition>();
         Self {
-            key: ObjectKey::cluster(name),
+            key: ObjectKey::cluster_scoped(name),
             definitions: Api::new(client.clone(), kind).request_timeout(REQUEST_LIMIT),
             client,
             field_manager: format!("{}{MANAGER_SUFFIX}", client_config.program()),

@@ -54,7 +54,7 @@ pub(crate) async fn migrate(
         return Ok(ServerMigration::Unavailable(problem));
     };
     let prefix: String = definition.chars().take(LONGEST).collect();
-    let key = ObjectKey::cluster(format!("{prefix}-{generation}"));
+    let key = ObjectKey::cluster_scoped(format!("{prefix}-{generation}"));
     let migration = object(migrations.kind(), &key, kind);
     match migrations.create(&migration, &WriteOptions::new()).await {
         Ok(_) => info!(

@@ -139,7 +139,7 @@ impl<K: Object> AbsentChild<K> {
 pub(crate) fn encode_error(kind: &Kind, source: serde_json::Error) -> ClientError {
     ClientError::Encode {
         kind: kind.clone(),
-        key: ObjectKey::cluster(""),
+        key: ObjectKey::cluster_scoped(""),
         source,
     }
 }

@@ -85,13 +85,11 @@ impl SetOutcome {
     }
 
     /// Returns whether a child does not become ready without help.
-    #[must_use]
     pub fn needs_help(&self) -> bool {
         self.children.iter().any(ChildOutcome::needs_help)
     }
 
     /// Returns a text about the children: the first three that are not ready, and why.
-    #[must_use]
     pub fn message(&self) -> String {
         // The children that need help come first: they hold up the others.
         let open = self.children.iter().filter(|child| child.is_open());
@@ -117,7 +115,6 @@ impl SetOutcome {
 impl ChildOutcome {
     /// Returns whether the child does not become ready, or is not deleted, without help: it has failed, or a refusal
     /// that only a person can lift keeps it from being applied or deleted.
-    #[must_use]
     pub fn needs_help(&self) -> bool {
         match &self.state {
             ChildState::Failed(error) => is_lasting(error),

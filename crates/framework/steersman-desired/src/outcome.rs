@@ -68,13 +68,11 @@ pub(crate) struct FoundObject(pub(crate) Arc<dyn Any + Send + Sync>);
 impl SetOutcome {
     /// Returns what became of each child: of those in the set in the order in which they were added, then of those
     /// that were pruned.
-    #[must_use]
     pub fn children(&self) -> &[ChildOutcome] {
         &self.children
     }
 
     /// Returns what became of a child.
-    #[must_use]
     pub fn child<K>(&self, id: ChildId<K>) -> Option<&ChildOutcome> {
         self.children.get(id.index())
     }
@@ -82,28 +80,24 @@ impl SetOutcome {
     /// Returns the object of a child as the server or the cache had it in this run. Of a child that failed this is the
     /// state before the failed request, beside the error. `None` if the child waits, does not exist, or could not be
     /// read.
-    #[must_use]
     pub fn object<K: Object>(&self, id: ChildId<K>) -> Option<Arc<K>> {
         let found = self.objects.get(id.index())?.as_ref()?;
         Arc::clone(&found.0).downcast().ok()
     }
 
     /// Returns whether the child is ready, or gone if it should not exist.
-    #[must_use]
     pub fn is_child_ready<K>(&self, id: ChildId<K>) -> bool {
         self.child(id).is_some_and(ChildOutcome::is_ready)
     }
 
     /// Returns whether every child of the set is ready, or gone if it should not exist. Children that are being pruned
     /// do not matter.
-    #[must_use]
     pub fn is_ready(&self) -> bool {
         let mut children = self.children.iter().filter(|child| !child.pruned);
         children.all(ChildOutcome::is_ready)
     }
 
     /// Returns whether nothing is left of a set without children: a finalizer that waits for their end may be removed.
-    #[must_use]
     pub fn is_gone(&self) -> bool {
         let mut states = self.children.iter().map(|child| &child.state);
         states.all(|state| matches!(state, ChildState::Absent))
@@ -155,13 +149,11 @@ impl SetOutcome {
 
 impl ChildOutcome {
     /// Returns whether the child is ready, or gone if it should not exist.
-    #[must_use]
     pub fn is_ready(&self) -> bool {
         self.readiness == Some(Readiness::Current)
     }
 
     /// Returns whether the child was applied, or its deletion accepted, ready or not.
-    #[must_use]
     pub fn is_processed(&self) -> bool {
         match self.state {
             ChildState::Applied { .. }

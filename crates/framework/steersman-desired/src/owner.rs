@@ -99,7 +99,7 @@ impl SetOwner {
     ) -> Result<(ObjectKey, Value), ClientError> {
         let refused = |problem: &str| ClientError::NotApplicable {
             kind: kind.clone(),
-            key: ObjectKey::cluster(""),
+            key: ObjectKey::cluster_scoped(""),
             problem: problem.to_owned(),
         };
         let Value::Object(mut members) = document else {
@@ -235,16 +235,16 @@ mod tests {
 
     #[test]
     fn a_cluster_scoped_child_loses_its_namespace() {
-        let mut owner = carrier(&ObjectKey::cluster("owner"));
+        let mut owner = carrier(&ObjectKey::cluster_scoped("owner"));
         owner.metadata.uid = Some("u".to_owned());
         let kind = Kind::of::<Namespace>();
         let owner = SetOwner::new(&owner, &kind, LABEL.to_owned());
         let document = json!({"metadata": {"name": "c", "namespace": "a"}});
         let (key, document) = owner.complete(&kind, document).unwrap();
-        assert_eq!(key, ObjectKey::cluster("c"));
+        assert_eq!(key, ObjectKey::cluster_scoped("c"));
         assert!(document["metadata"]["namespace"].is_null(), "{document}");
         let absent = owner.key_of(&kind, &ObjectKey::namespaced("a", "c"));
-        assert_eq!(absent, ObjectKey::cluster("c"));
+        assert_eq!(absent, ObjectKey::cluster_scoped("c"));
     }
 
     #[test]

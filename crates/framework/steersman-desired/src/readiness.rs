@@ -77,7 +77,6 @@ impl Readiness {
     }
 
     /// Returns whether the object is as its spec says.
-    #[must_use]
     pub fn is_current(&self) -> bool {
         *self == Self::Current
     }

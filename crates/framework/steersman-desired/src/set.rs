@@ -99,7 +99,7 @@ impl DesiredSet {
             .and_then(|document| self.plan.owner.complete(&kind, document));
         let (key, document) = match complete {
             Ok((key, document)) => (key, Ok(document)),
-            Err(refused) => (ObjectKey::cluster(""), Err(refused)),
+            Err(refused) => (ObjectKey::cluster_scoped(""), Err(refused)),
         };
         self.push(ChildMember::present(kind, key, document, ready_when), after)
     }

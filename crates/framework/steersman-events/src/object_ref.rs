@@ -98,13 +98,11 @@ impl ObjectRef {
     }
 
     /// Returns the name of the object; empty if it has none yet.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// Returns the namespace of the object; `None` if the object is cluster-scoped.
-    #[must_use]
     pub fn namespace(&self) -> Option<&str> {
         self.namespace.as_deref()
     }

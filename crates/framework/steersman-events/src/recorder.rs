@@ -99,7 +99,6 @@ impl EventRecorder {
     }
 
     /// Returns the `reportingController` of the events.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.reporter.controller
     }

@@ -53,7 +53,7 @@ use crate::untyped_informer::UntypedInformer;
 /// while let Some(Delivery::Event(event)) = subscription.next().await {
 ///     println!("{}", event.key());
 /// }
-/// assert!(namespaces.store().get(&ObjectKey::cluster("default")).is_some());
+/// assert!(namespaces.store().get(&ObjectKey::cluster_scoped("default")).is_some());
 /// # Ok(())
 /// # }
 /// ```
@@ -78,7 +78,6 @@ impl<K: Object> Informer<K> {
     /// (VIEW-7). If the type needs whole objects and the store has metadata only, everything is
     /// listed again; the returned informer has synced after that. Readers of metadata notice
     /// nothing.
-    #[must_use]
     pub fn view<V: Object>(&self) -> Informer<V> {
         self.untyped.view()
     }
@@ -226,7 +225,6 @@ impl<K: Object> Informer<K> {
     }
 
     /// Returns a receiver of the informer's state.
-    #[must_use]
     pub fn state_changes(&self) -> watch::Receiver<InformerState> {
         self.core().state_changes(self.needs())
     }

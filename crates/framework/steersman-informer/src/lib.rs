@@ -22,7 +22,7 @@
 //! while let Some(Delivery::Event(event)) = subscription.next().await {
 //!     println!("{}", event.key());
 //! }
-//! assert!(namespaces.store().get(&ObjectKey::cluster("default")).is_some());
+//! assert!(namespaces.store().get(&ObjectKey::cluster_scoped("default")).is_some());
 //! # Ok(())
 //! # }
 //! ```

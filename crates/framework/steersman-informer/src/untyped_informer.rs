@@ -76,7 +76,6 @@ impl UntypedInformer {
 
     /// Returns a receiver of the state, as regards whole objects, or metadata until a view needs
     /// whole objects.
-    #[must_use]
     pub fn state_changes(&self) -> watch::Receiver<InformerState> {
         self.core.state_changes(self.core.wanted())
     }
@@ -94,7 +93,6 @@ impl UntypedInformer {
 
     /// Returns a receiver of a number that changes whenever events, a bookmark or a list were
     /// applied, and when the state changes. A task that waits for a version checks again then.
-    #[must_use]
     pub fn applied(&self) -> watch::Receiver<u64> {
         self.core.applied.subscribe()
     }

@@ -179,7 +179,6 @@ impl Elector {
 impl Leadership {
     /// Returns whether this replica leads and may work. It is false from the renew deadline on, even if the thread
     /// of the elector is late.
-    #[must_use]
     pub fn is_leader(&self) -> bool {
         leads(&self.published.borrow())
     }
@@ -236,13 +235,11 @@ impl Leadership {
     }
 
     /// Returns the identity of this replica.
-    #[must_use]
     pub fn identity(&self) -> &str {
         &self.identity
     }
 
     /// Returns the state of the election. Sends no request.
-    #[must_use]
     pub fn status(&self) -> LeaseStatus {
         let published = self.published.borrow().clone();
         let now = Instant::now().into_std();

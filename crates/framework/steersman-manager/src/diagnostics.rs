@@ -39,14 +39,12 @@ impl Diagnostics {
     }
 
     /// Returns the names of the sections, in the order in which they were added.
-    #[must_use]
     pub fn sections(&self) -> Vec<String> {
         let sections = self.sections.lock();
         sections.iter().map(|(name, _)| name.clone()).collect()
     }
 
     /// Returns the content of one section; `None` if there is none of this name.
-    #[must_use]
     pub fn section(&self, name: &str) -> Option<Value> {
         let section = {
             let sections = self.sections.lock();
@@ -58,7 +56,6 @@ impl Diagnostics {
     }
 
     /// Returns the content of all sections, by name.
-    #[must_use]
     pub fn all(&self) -> Value {
         let sections = self.sections.lock().clone();
         let content = sections

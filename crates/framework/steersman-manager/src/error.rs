@@ -139,19 +139,16 @@ pub enum Error {
 
 impl Error {
     /// Returns whether a runnable had to be dropped.
-    #[must_use]
     pub fn is_unclean_stop(&self) -> bool {
         matches!(self, Self::StopTimeout { .. } | Self::Aborted { .. })
     }
 
     /// Returns whether the manager ended because this replica lost its lease.
-    #[must_use]
     pub fn is_leadership_lost(&self) -> bool {
         matches!(self, Self::LeadershipLost { .. })
     }
 
     /// Returns the name of the runnable that ended the manager, if one did.
-    #[must_use]
     pub fn failed(&self) -> Option<&str> {
         match self {
             Self::Failed { name, .. } | Self::Panicked { name, .. } => Some(name),

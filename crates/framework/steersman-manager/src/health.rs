@@ -64,7 +64,6 @@ pub struct Check {
 
 impl Health {
     /// Returns whether every check passes.
-    #[must_use]
     pub fn is_ok(&self) -> bool {
         self.checks().iter().all(|check| check.is_ok)
     }
@@ -72,7 +71,6 @@ impl Health {
     /// Returns the checks. `informers` passes if each informer follows its server, and `controllers` if none
     /// waits for a first sync. `handlers` names panics of predicates, handlers and filters, and errors of
     /// asynchronous handlers; it always passes, because a lost event of the past prevents no work.
-    #[must_use]
     pub fn checks(&self) -> [Check; 3] {
         let informers = self.informers.iter().map(ToString::to_string).collect();
         let waiting = self.controllers.iter().filter(|c| c.is_waiting);

@@ -182,13 +182,11 @@ impl Manager {
     }
 
     /// Returns the registry of all metrics of this manager.
-    #[must_use]
     pub fn metrics_registry(&self) -> &prometheus::Registry {
         &self.shared.options.registry
     }
 
     /// Returns the names of the controllers declared so far, in order.
-    #[must_use]
     pub fn controllers(&self) -> Vec<String> {
         self.shared
             .state
@@ -200,7 +198,6 @@ impl Manager {
     }
 
     /// Returns the declarations of the controllers, ordered by name.
-    #[must_use]
     pub fn controller_declarations(&self) -> Vec<ControllerDeclaration> {
         let state = self.shared.state.lock();
         state.controllers.values().cloned().collect()
@@ -208,7 +205,6 @@ impl Manager {
 
     /// Returns the present health of the manager: which kinds are unavailable and why, which controllers wait
     /// for them, and which handlers panicked. Sends no request, and may be called at any time.
-    #[must_use]
     pub fn health(&self) -> Health {
         self.shared.monitor.health()
     }

@@ -233,13 +233,11 @@ impl RunContext {
 
     /// Returns the token of [`cancelled`](Self::cancelled). Cancelling it stops this runnable and no other
     /// (MGR-5).
-    #[must_use]
     pub fn cancellation(&self) -> CancellationToken {
         self.cancel.clone()
     }
 
     /// Returns the present health of the manager; see [`Manager::health`](crate::Manager::health).
-    #[must_use]
     pub fn health(&self) -> Health {
         self.monitor.health()
     }

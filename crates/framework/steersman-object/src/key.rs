@@ -37,7 +37,7 @@ impl ObjectKey {
     pub fn namespaced(namespace: impl AsRef<str>, name: impl AsRef<str>) -> Self {
         let (namespace, name) = (namespace.as_ref(), name.as_ref());
         if namespace.is_empty() {
-            return Self::cluster(name);
+            return Self::cluster_scoped(name);
         }
         Self {
             text: [namespace, "/", name].concat().into(),
@@ -46,7 +46,7 @@ impl ObjectKey {
     }
 
     /// Creates the key of a cluster-scoped object.
-    pub fn cluster(name: impl AsRef<str>) -> Self {
+    pub fn cluster_scoped(name: impl AsRef<str>) -> Self {
         Self {
             text: name.as_ref().into(),
             name: 0,
@@ -90,7 +90,7 @@ impl ObjectKey {
     /// Returns the key in the scope of the kind: without a namespace if the kind is cluster-scoped.
     pub fn placed(&self, kind: &Kind) -> Cow<'_, Self> {
         match self.namespace() {
-            Some(_) if !kind.is_namespaced() => Cow::Owned(Self::cluster(self.name())),
+            Some(_) if !kind.is_namespaced() => Cow::Owned(Self::cluster_scoped(self.name())),
             _ => Cow::Borrowed(self),
         }
     }
@@ -151,7 +151,7 @@ impl FromStr for ObjectKey {
                     text: text.to_owned(),
                 });
             }
-            None => Self::cluster(text),
+            None => Self::cluster_scoped(text),
         };
         if key.name().is_empty() || key.name().contains('/') {
             return Err(ParseKeyError {
@@ -201,7 +201,10 @@ mod tests {
 
     #[test]
     fn a_key_of_a_cluster_scoped_kind_loses_its_namespace() {
-        let (bare, there) = (ObjectKey::cluster("a"), ObjectKey::namespaced("web", "a"));
+        let (bare, there) = (
+            ObjectKey::cluster_scoped("a"),
+            ObjectKey::namespaced("web", "a"),
+        );
         let (maps, spaces) = (Kind::of::<ConfigMap>(), Kind::of::<Namespace>());
         assert_eq!(
             (&*there.placed(&maps), &*there.placed(&spaces)),
@@ -217,14 +220,14 @@ mod tests {
     fn an_empty_namespace_is_no_namespace() {
         assert_eq!(
             ObjectKey::namespaced("", "node-1"),
-            ObjectKey::cluster("node-1")
+            ObjectKey::cluster_scoped("node-1")
         );
         let meta = ObjectMeta {
             namespace: Some(String::new()),
             name: Some("a".into()),
             ..Default::default()
         };
-        assert_eq!(ObjectKey::of_meta(&meta), ObjectKey::cluster("a"));
+        assert_eq!(ObjectKey::of_meta(&meta), ObjectKey::cluster_scoped("a"));
     }
 
     #[test]

@@ -150,6 +150,6 @@ mod tests {
         let pod = Pod::default();
         assert_eq!(pod.uid_str(), "");
         assert_eq!(pod.stored_version(), ResourceVersion::unset());
-        assert_eq!(pod.key(), ObjectKey::cluster(""));
+        assert_eq!(pod.key(), ObjectKey::cluster_scoped(""));
     }
 }

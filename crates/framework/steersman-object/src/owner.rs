@@ -100,7 +100,9 @@ pub fn refers_to_kind(reference: &OwnerReference, kind: &Kind) -> bool {
 pub fn owner_key(reference: &OwnerReference, kind: &Kind, namespace: Option<&str>) -> ObjectKey {
     match (kind.scope(), namespace) {
         (Scope::Namespaced, Some(namespace)) => ObjectKey::namespaced(namespace, &reference.name),
-        (Scope::Namespaced, None) | (Scope::Cluster, _) => ObjectKey::cluster(&reference.name),
+        (Scope::Namespaced, None) | (Scope::Cluster, _) => {
+            ObjectKey::cluster_scoped(&reference.name)
+        }
     }
 }
 
@@ -379,7 +381,7 @@ mod tests {
         let namespaces = Kind::of::<Namespace>();
         assert_eq!(
             owner_key(&reference, &namespaces, Some("a")),
-            ObjectKey::cluster("x")
+            ObjectKey::cluster_scoped("x")
         );
         assert_eq!(
             owner_key(&reference, &kind(), Some("a")),

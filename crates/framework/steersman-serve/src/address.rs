@@ -53,7 +53,6 @@ impl From<SocketAddr> for ListenAddress {
 
 impl ListenAddress {
     /// Returns whether there is to be no server.
-    #[must_use]
     pub fn is_off(&self) -> bool {
         self.text.is_empty() || self.text == "0"
     }

@@ -67,7 +67,6 @@ impl CertificateTimes {
     }
 
     /// Returns the state at a time.
-    #[must_use]
     pub fn state(&self, wall: Timestamp) -> CertificateState {
         let seconds =
             |from: Timestamp, to: Timestamp| to.as_second().saturating_sub(from.as_second());

@@ -68,19 +68,16 @@ impl CheckResult {
     }
 
     /// Returns the name of the check.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// Returns whether the check passes.
-    #[must_use]
     pub fn is_ok(&self) -> bool {
         self.is_ok
     }
 
     /// Returns the findings and the reason, for the log.
-    #[must_use]
     pub fn explanation(&self) -> String {
         let all: Vec<&str> = self
             .findings
@@ -111,14 +108,12 @@ impl ProbeQuery {
     }
 
     /// Returns whether the query leaves a check out.
-    #[must_use]
     pub fn excludes(&self, check: &str) -> bool {
         self.excluded.iter().any(|name| name == check)
     }
 
     /// Returns the response of an endpoint with several checks. `names` has all checks in order; `results` has
     /// those that ran.
-    #[must_use]
     pub fn respond(
         &self,
         endpoint: &str,
@@ -157,7 +152,6 @@ impl ProbeQuery {
     }
 
     /// Returns the response of the endpoint of a single check.
-    #[must_use]
     pub fn respond_one(&self, result: &CheckResult, reveals: bool) -> ProbeResponse {
         if result.is_ok && !self.verbose {
             return ProbeResponse::new(StatusCode::OK, "ok".to_owned());

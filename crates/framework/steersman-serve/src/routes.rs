@@ -133,7 +133,6 @@ impl Route {
     }
 
     /// Returns the path.
-    #[must_use]
     pub fn path(&self) -> &str {
         &self.path
     }
@@ -187,7 +186,6 @@ impl Routes {
     }
 
     /// Returns the paths, in the order in which they were added.
-    #[must_use]
     pub fn paths(&self) -> Vec<String> {
         self.routes.iter().map(|route| route.path.clone()).collect()
     }

@@ -126,13 +126,11 @@ impl Server {
     }
 
     /// Returns the address on which the server listens.
-    #[must_use]
     pub fn local_address(&self) -> SocketAddr {
         self.address
     }
 
     /// Returns whether the server speaks HTTPS.
-    #[must_use]
     pub fn is_secure(&self) -> bool {
         self.certificates.is_some()
     }

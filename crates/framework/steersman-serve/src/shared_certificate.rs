@@ -61,7 +61,6 @@ impl SharedCertificate {
     }
 
     /// Returns whether there is a certificate.
-    #[must_use]
     pub fn is_set(&self) -> bool {
         self.pair.lock().is_some()
     }

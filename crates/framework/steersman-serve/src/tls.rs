@@ -119,7 +119,6 @@ impl TlsOptions {
     }
 
     /// Returns whether clients need a certificate.
-    #[must_use]
     pub fn has_client_ca(&self) -> bool {
         self.client_ca.is_some()
     }
@@ -138,7 +137,6 @@ impl TlsOptions {
     }
 
     /// Returns whether the files are counted.
-    #[must_use]
     pub fn has_metrics(&self) -> bool {
         self.metrics.is_some()
     }

@@ -43,14 +43,12 @@ impl AdmissionContext {
     }
 
     /// Returns the request.
-    #[must_use]
     pub fn request(&self) -> &AdmissionRequest {
         &self.inner.request
     }
 
     /// Returns the time until the api-server gives up; `None` if it did not say. Afterwards the handler is dropped at
     /// its next await, and the response is a 504.
-    #[must_use]
     pub fn time_left(&self) -> Option<Duration> {
         let deadline = self.inner.deadline?;
         Some(deadline.saturating_duration_since(Instant::now()))

@@ -97,7 +97,6 @@ impl FieldErrors {
     }
 
     /// Returns whether there is no error.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.causes.is_empty()
     }

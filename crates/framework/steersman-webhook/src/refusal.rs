@@ -50,7 +50,6 @@ impl Refusal {
     }
 
     /// Returns the status of the refusal.
-    #[must_use]
     pub fn status(&self) -> &Status {
         &self.status
     }

@@ -66,13 +66,11 @@ impl AdmissionResponse {
     }
 
     /// Returns whether the request is allowed.
-    #[must_use]
     pub fn is_allowed(&self) -> bool {
         self.allowed
     }
 
     /// Returns the changes of the object.
-    #[must_use]
     pub fn patch(&self) -> &Patch {
         &self.patch
     }

@@ -213,7 +213,6 @@ impl WebhookServer {
     }
 
     /// Returns the paths, handlers of reviews first.
-    #[must_use]
     pub fn paths(&self) -> Vec<String> {
         let handlers = self.handlers.iter().map(|(path, _)| path.clone());
         let routes = self.routes.iter().map(|route| route.path().to_owned());
@@ -223,13 +222,11 @@ impl WebhookServer {
 
     /// Returns the defaulters and validators, in the order in which they were added. A
     /// [`handler`](Self::handler) is not among them, because only its author knows what it is for.
-    #[must_use]
     pub fn admissions(&self) -> &[AdmittedKind] {
         &self.admissions
     }
 
     /// Returns the kinds that the webhooks convert, each in the version of its hub.
-    #[must_use]
     pub fn converted_kinds(&self) -> Vec<Gvk> {
         let conversions = self.conversions.as_ref();
         conversions.map(Conversions::hubs).unwrap_or_default()
@@ -248,7 +245,6 @@ impl WebhookServer {
     }
 
     /// Returns the address to listen on.
-    #[must_use]
     pub fn address(&self) -> &ListenAddress {
         &self.address
     }
@@ -274,7 +270,6 @@ impl WebhookServer {
     }
 
     /// Returns the Service in front of the server, if it is known.
-    #[must_use]
     pub fn service_key(&self) -> Option<&ObjectKey> {
         let built_in = self.certificates.as_ref();
         let built_in = built_in.map(BuiltInCertificates::service);
@@ -282,7 +277,6 @@ impl WebhookServer {
     }
 
     /// Returns the `Certificate` of [`inject_ca_from`](Self::inject_ca_from).
-    #[must_use]
     pub fn ca_from(&self) -> Option<&ObjectKey> {
         self.ca_from.as_ref()
     }

@@ -107,14 +107,12 @@ impl<T: Key> Queue<T> {
     }
 
     /// Returns the keys that tickets hold, in no particular order.
-    #[must_use]
     pub fn held(&self) -> Vec<T> {
         self.shared.read(Machine::held)
     }
 
     /// Returns the keys that tickets hold, each with the instant at which its ticket was taken, in no particular
     /// order. Empty unless the queue [records times](QueueOptions::record_times).
-    #[must_use]
     pub fn held_since(&self) -> Vec<(T, Instant)> {
         self.shared.read(Machine::held_since)
     }

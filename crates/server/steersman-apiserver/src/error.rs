@@ -53,7 +53,6 @@ pub enum Error {
 
 impl Error {
     /// Returns whether the address is the cause.
-    #[must_use]
     pub fn is_address(&self) -> bool {
         matches!(self, Self::Listen { .. } | Self::NotLoopback { .. })
     }

@@ -121,14 +121,12 @@ impl ApiServer {
     ///
     /// Requests are those of [`User::admin`], who may do everything, unless they carry a credential
     /// of their own.
-    #[must_use]
     pub fn service(&self) -> ApiService {
         self.service_as(User::admin())
     }
 
     /// Like [`service`](Self::service), for another user. A user in neither of the groups
     /// `system:authenticated` and `system:unauthenticated` counts as authenticated.
-    #[must_use]
     pub fn service_as(&self, user: User) -> ApiService {
         self.drive();
         let context = Arc::clone(&self.context);
@@ -199,13 +197,11 @@ impl ApiServer {
     }
 
     /// Returns the log of requests.
-    #[must_use]
     pub fn requests(&self) -> &RequestLog {
         &self.context.log
     }
 
     /// Returns the handle that injects faults.
-    #[must_use]
     pub fn faults(&self) -> &Faults {
         &self.context.faults
     }
@@ -287,7 +283,6 @@ impl ApiServer {
     /// Returns the simulator, which lets Pods fail and sets their speed. It acts once the
     /// server is used within a tokio runtime.
     #[cfg(feature = "simulator")]
-    #[must_use]
     pub fn simulator(&self) -> &Simulator {
         &self.simulator
     }
@@ -316,13 +311,11 @@ impl ApiServer {
     }
 
     /// Returns the newest revision.
-    #[must_use]
     pub fn revision(&self) -> u64 {
         self.context.with_registry(|registry| registry.revision())
     }
 
     /// Returns the server's wall time.
-    #[must_use]
     pub fn now(&self) -> Timestamp {
         self.context.now()
     }
@@ -330,7 +323,6 @@ impl ApiServer {
     /// Returns the whole state of the server, for [`ApiServerBuilder::restore`]. Cheap, because
     /// objects are shared. With a [`WriteAheadLog`](crate::WriteAheadLog) the next transaction starts a
     /// file of the log.
-    #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         self.context.snapshot()
     }

@@ -31,13 +31,11 @@ impl CustomSchema {
     }
 
     /// Returns the schema as JSON.
-    #[must_use]
     pub fn json(&self) -> &Bytes {
         &self.json
     }
 
     /// Decodes the JSON; null for a version without a schema. The decoded form is not kept.
-    #[must_use]
     pub fn decode(&self) -> Value {
         serde_json::from_slice(&self.json).unwrap_or_default()
     }
@@ -56,7 +54,6 @@ impl CustomSchema {
     }
 
     /// Returns whether the schema is compiled.
-    #[must_use]
     pub fn is_compiled(&self) -> bool {
         self.structural.get().is_some()
     }

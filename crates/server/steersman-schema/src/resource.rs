@@ -110,31 +110,26 @@ pub struct Resource {
 
 impl Resource {
     /// Returns the compiled schema of a custom resource version; `None` for built-in kinds.
-    #[must_use]
     pub fn structural(&self) -> Option<&Structural> {
         Some(self.schema.as_ref()?.structural())
     }
 
     /// Returns the compiled validation rules of a custom resource version; `None` if it has none.
-    #[must_use]
     pub fn rules(&self) -> Option<&Rules> {
         self.schema.as_ref()?.rules()
     }
 
     /// Returns whether this is the built-in kind of the given group, in any version.
-    #[must_use]
     pub fn is(&self, group: &str, kind: &str) -> bool {
         self.built_in && self.group == group && self.kind == kind
     }
 
     /// Returns the plural with the group, for messages.
-    #[must_use]
     pub fn group_resource(&self) -> GroupResource<'_> {
         GroupResource::new(&self.group, &self.plural)
     }
 
     /// Returns the kind with its group, for messages about invalid objects.
-    #[must_use]
     pub fn group_kind(&self) -> GroupResource<'_> {
         // Events are stored in the form of the core group, so messages name that group.
         let event = self.built_in && self.kind == "Event";
@@ -143,7 +138,6 @@ impl Resource {
     }
 
     /// Returns the `apiVersion` of objects: `v1` or `group/version`.
-    #[must_use]
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {
             self.version.clone()

@@ -40,14 +40,12 @@ impl StoredSchemas {
     }
 
     /// Returns the schema of an `apiVersion` or of a version.
-    #[must_use]
     pub fn schema_of(&self, version: &str) -> Option<&Arc<CustomSchema>> {
         let short = version.rsplit_once('/').map_or(version, |(_, short)| short);
         self.versions.get(short)
     }
 
     /// Returns the compiled schema of an `apiVersion` or of a version.
-    #[must_use]
     pub fn of_version(&self, version: &str) -> Option<&Structural> {
         Some(self.schema_of(version)?.structural())
     }
@@ -59,7 +57,6 @@ impl StoredSchemas {
 
     /// Returns the schema that a stored object has to pass through, or `None` for an object that is
     /// stored as its schema requires. `has_status` says whether the object has a status.
-    #[must_use]
     pub fn for_read(&self, api_version: &str, has_status: bool) -> Option<&Structural> {
         let passes = match self.reads {
             SchemaReads::Never => false,

@@ -108,7 +108,6 @@ impl TestEnv {
     }
 
     /// Returns the embedded server, for its request log and its faults; `None` for other servers.
-    #[must_use]
     pub fn server(&self) -> Option<&ApiServer> {
         match &self.cluster {
             Cluster::InProcess(server) | Cluster::Https(server, ..) => Some(server),
@@ -118,7 +117,6 @@ impl TestEnv {
 
     /// Returns the configuration of a client over the network; `None` in process, where
     /// [`ApiServer::service`] is the transport.
-    #[must_use]
     pub fn config(&self) -> Option<&Config> {
         match &self.cluster {
             Cluster::InProcess(_) => None,
@@ -146,7 +144,6 @@ impl TestEnv {
 
     /// Returns a kubeconfig with all permissions as text, for kubectl and other programs; `None` in
     /// process, and for a cluster that was found from within a Pod.
-    #[must_use]
     pub fn kubeconfig(&self) -> Option<String> {
         to_yaml(self.kubeconfig.as_ref()?)
     }
@@ -160,7 +157,6 @@ impl TestEnv {
     /// Returns whether the server has a controller-manager and nodes, so that Deployments get Pods.
     /// The real binaries have neither. The embedded server has garbage collection and namespace
     /// deletion, but no workload controllers and no kubelets.
-    #[must_use]
     pub fn has_controllers(&self) -> bool {
         matches!(self.cluster, Cluster::Existing(_))
     }

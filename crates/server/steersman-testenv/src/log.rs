@@ -71,14 +71,12 @@ pub fn capture() -> CapturedLog {
 
 impl CapturedLog {
     /// Returns the lines logged so far.
-    #[must_use]
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.captured.lines.lock()).into_owned()
     }
 
     /// Returns the last reconciles of the controllers on this thread, one line per object; empty if
     /// no reconcile ended.
-    #[must_use]
     pub fn reconciles(&self) -> String {
         self.captured.reconciles.lock().to_string()
     }

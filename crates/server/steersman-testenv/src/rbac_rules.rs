@@ -96,13 +96,11 @@ impl RbacRules {
     }
 
     /// Returns whether there is no rule.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.verbs.is_empty()
     }
 
     /// Returns a ClusterRole with these rules as YAML.
-    #[must_use]
     pub fn cluster_role(&self, name: &str) -> String {
         format!(
             "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: {}\n{self}",

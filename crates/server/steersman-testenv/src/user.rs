@@ -261,7 +261,6 @@ fn impersonate(kubeconfig: &mut Kubeconfig, name: &str, groups: &[String]) {
 
 impl User {
     /// Returns the user's name.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -278,7 +277,6 @@ impl User {
     }
 
     /// Returns the configuration of a client over the network; `None` in process.
-    #[must_use]
     pub fn config(&self) -> Option<&Config> {
         match &self.access {
             Access::InProcess(_) => None,
@@ -287,7 +285,6 @@ impl User {
     }
 
     /// Returns the server with the user's identity, in process; `None` over the network.
-    #[must_use]
     pub fn service(&self) -> Option<UserService> {
         match &self.access {
             Access::InProcess(service) => Some(service.clone()),
@@ -297,7 +294,6 @@ impl User {
 
     /// Returns a kubeconfig for kubectl as text; `None` in process, and for a cluster that was
     /// found without one.
-    #[must_use]
     pub fn kubeconfig(&self) -> Option<&str> {
         self.kubeconfig.as_deref()
     }

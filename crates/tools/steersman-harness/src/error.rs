@@ -78,7 +78,6 @@ impl HarnessError {
     }
 
     /// Returns whether the operator ran and did something else than the test expects.
-    #[must_use]
     pub fn is_unmet(&self) -> bool {
         matches!(self, Self::Unmet(_))
     }

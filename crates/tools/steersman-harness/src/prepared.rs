@@ -18,13 +18,11 @@ impl Prepared {
     }
 
     /// Returns the namespace of the test.
-    #[must_use]
     pub fn namespace(&self) -> &str {
         &self.namespace
     }
 
     /// Returns the key of an object in the namespace of the test.
-    #[must_use]
     pub fn key(&self, name: &str) -> ObjectKey {
         ObjectKey::namespaced(&self.namespace, name)
     }

@@ -94,7 +94,6 @@ impl RunningOperator {
     }
 
     /// Returns the embedded server, for its request log, its faults and its clock; `None` for other servers.
-    #[must_use]
     pub fn server(&self) -> Option<&ApiServer> {
         self.around.env.server()
     }
@@ -106,13 +105,11 @@ impl RunningOperator {
     }
 
     /// Returns the namespace of the test.
-    #[must_use]
     pub fn namespace(&self) -> &str {
         &self.around.prepared.namespace
     }
 
     /// Returns the key of an object in the namespace of the test.
-    #[must_use]
     pub fn key(&self, name: &str) -> ObjectKey {
         self.around.prepared.key(name)
     }
@@ -123,14 +120,12 @@ impl RunningOperator {
     }
 
     /// Returns the number of reconciles that have ended since the operator was started last.
-    #[must_use]
     pub fn reconciles(&self) -> u64 {
         self.process.progress().reconciles
     }
 
     /// Returns the number of requests that the operator has sent to the embedded server; `None` for other servers.
     /// Watches are left out, because they are renewed every few minutes.
-    #[must_use]
     pub fn requests_sent(&self) -> Option<usize> {
         self.server().map(requests_sent)
     }
@@ -304,7 +299,7 @@ impl RunningOperator {
         self.halt().await?;
         self.add_permissions()?;
         if let Some(name) = &self.kept.0 {
-            let key = ObjectKey::cluster(name);
+            let key = ObjectKey::cluster_scoped(name);
             let deleted = self.around.prepared.client.delete_key::<Namespace>(&key);
             let doing = format!("delete the namespace {name}");
             deleted.await.map_err(HarnessError::request(doing))?;

@@ -42,7 +42,6 @@ impl Manifests {
     /// Returns the namespace that must exist before the manifests are applied; `None` for `<name>-system`, which the
     /// manifests declare. A namespace of another name is not declared, because it may hold other things, which the
     /// label of the declared namespace (`pod-security.kubernetes.io/enforce`) would stop.
-    #[must_use]
     pub fn required_namespace(&self) -> Option<&str> {
         let operator = &self.operator;
         (!operator.owns_namespace()).then_some(&operator.namespace)
@@ -58,20 +57,17 @@ impl Manifests {
     }
 
     /// Returns the name of the role of the leader election. Its rules are needed in the namespace of the Lease.
-    #[must_use]
     pub fn election_role(&self) -> String {
         role_grant::of_election(&self.operator).role
     }
 
     /// Returns the namespace of the operator.
-    #[must_use]
     pub fn namespace(&self) -> &str {
         &self.operator.namespace
     }
 
     /// Returns the definitions, as the leader of the operator installs them, without the authority of a conversion
     /// webhook.
-    #[must_use]
     pub fn definitions(&self) -> Vec<Value> {
         let own = self.operator.own.iter();
         own.map(|own| own.definition.clone()).collect()
@@ -79,26 +75,22 @@ impl Manifests {
 
     /// Returns the roles that [`rbac`](Self::rbac) binds to the operator's own account. A role without a rule is left
     /// out.
-    #[must_use]
     pub fn grants(&self) -> Vec<RoleGrant> {
         grants(&self.operator, self.rules.set())
     }
 
     /// Returns the configurations of the webhooks, without the authority that the leader injects. There is none if the
     /// program has no defaulter and no validator.
-    #[must_use]
     pub fn webhook_configurations(&self) -> Vec<Value> {
         webhooks::configurations(&self.operator)
     }
 
     /// Returns whether the API server calls the program: a defaulter, a validator, or a conversion.
-    #[must_use]
     pub fn has_webhook_server(&self) -> bool {
         self.operator.has_webhook_server()
     }
 
     /// Returns the definitions of the program's kinds, in `config/crd`. There is no file if the program has none.
-    #[must_use]
     pub fn crds(&self) -> Files {
         crds::files(&self.operator)
     }
@@ -107,14 +99,12 @@ impl Manifests {
     ///
     /// The operator's own role grants what the declarations of the program imply, the rules that its controllers
     /// declare with `needs_rule`, and the rules of the files. Comments state the reasons of each rule.
-    #[must_use]
     pub fn rbac(&self) -> Files {
         rbac::files(&self.operator, self.rules.set())
     }
 
     /// Returns the folder `config`, for `kubectl apply -k config/default`: the files of [`crds`](Self::crds) and
     /// [`rbac`](Self::rbac), the Deployment, the webhooks, and the optional parts `network-policy` and `prometheus`.
-    #[must_use]
     pub fn kustomize(&self) -> Files {
         let mut files = self.crds();
         files.extend(self.rbac());
@@ -126,7 +116,6 @@ impl Manifests {
 
     /// Returns `dist/install.yaml`: everything that `kubectl apply -f` needs in one file. The kinds of the Prometheus
     /// operator are not in it.
-    #[must_use]
     pub fn install(&self) -> Files {
         install::files(&self.operator, &self.kustomize())
     }
@@ -134,7 +123,6 @@ impl Manifests {
     /// Returns a Helm chart in `dist/chart`. Its objects are those of [`install`](Self::install) without the namespace,
     /// with values for what users change. Names do not depend on the release, because the program looks for its Service
     /// by its own name: a cluster has one release.
-    #[must_use]
     pub fn helm(&self) -> Files {
         helm::files(&self.operator, self.rules.set())
     }

@@ -43,13 +43,11 @@ impl RoleGrant {
     }
 
     /// Returns the rules.
-    #[must_use]
     pub fn rules(&self) -> Vec<PolicyRule> {
         self.rules.merged()
     }
 
     /// Returns each permission of the role.
-    #[must_use]
     pub fn permissions(&self) -> Vec<Permission> {
         let permission = |(target, verb, reasons)| Permission {
             target,

@@ -87,7 +87,6 @@ impl RuleList {
     }
 
     /// Returns the rules: one per group and resource, sorted.
-    #[must_use]
     pub fn rules(&self) -> Vec<PolicyRule> {
         RuleSet::default().with(&self.set.merged()).single()
     }

@@ -76,19 +76,16 @@ impl Records {
     }
 
     /// Returns the settings of a database.
-    #[must_use]
     pub fn settings(&self, name: &str) -> Option<&Settings> {
         Some(&self.databases.get(name)?.settings)
     }
 
     /// Returns the number of requests.
-    #[must_use]
     pub fn requests(&self) -> u64 {
         self.requests
     }
 
     /// Returns the number of passwords that were issued.
-    #[must_use]
     pub fn issued(&self) -> u64 {
         self.issued
     }

@@ -54,7 +54,6 @@ impl DatabaseService {
     }
 
     /// Answers a request.
-    #[must_use]
     pub fn respond(&self, method: &Method, path: &str, body: &[u8]) -> Answer {
         self.records.lock().respond(method, path, body)
     }

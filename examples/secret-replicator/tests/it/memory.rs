@@ -60,7 +60,7 @@ async fn data_is_read_once_per_change_and_never_watched() {
 
     // An event of a namespace causes a reconcile, which reads no data.
     let patch = Patch::Merge(json!({"metadata": {"labels": {"colour": "blue"}}}));
-    let web = ObjectKey::cluster(&*world.web);
+    let web = ObjectKey::cluster_scoped(&*world.web);
     let client = world.operator.client();
     client.patch::<Namespace>(&web, &patch).await.unwrap();
     assert_eq!(world.operator.tick_until_steady(1).await.unwrap(), 1);

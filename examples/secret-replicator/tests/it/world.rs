@@ -68,7 +68,7 @@ impl World {
 
     pub(crate) async fn accept(&self, namespace: &str, accept: &str) {
         let patch = Patch::Merge(json!({"metadata": {"labels": {ACCEPT: accept}}}));
-        let key = ObjectKey::cluster(namespace);
+        let key = ObjectKey::cluster_scoped(namespace);
         let client = self.operator.client();
         client.patch::<Namespace>(&key, &patch).await.unwrap();
     }

@@ -224,7 +224,7 @@ impl World {
         self.cancel.cancel();
         self.manager.await.unwrap().unwrap();
         if self.env.has_controllers() {
-            let key = ObjectKey::cluster(&self.namespace);
+            let key = ObjectKey::cluster_scoped(&self.namespace);
             self.client.delete_key::<Namespace>(&key).await.unwrap();
         }
     }

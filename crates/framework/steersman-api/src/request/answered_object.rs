@@ -128,7 +128,7 @@ mod tests {
         )
         .unwrap();
         assert_eq!(status.gvk.kind(), "Status");
-        assert_eq!(status.key, ObjectKey::cluster("p"));
+        assert_eq!(status.key, ObjectKey::cluster_scoped("p"));
         assert_eq!((status.uid.as_str(), status.version.as_str()), ("u", ""));
     }
 

@@ -220,9 +220,9 @@ mod tests {
 
     #[test]
     fn an_object_needs_the_namespace_of_its_scope() {
-        let error = Url::object(&Kind::of::<Pod>(), &ObjectKey::cluster("a")).unwrap_err();
+        let error = Url::object(&Kind::of::<Pod>(), &ObjectKey::cluster_scoped("a")).unwrap_err();
         assert!(error.contains("namespace"), "{error}");
-        let node = Url::object(&Kind::of::<Node>(), &ObjectKey::cluster("a:b")).unwrap();
+        let node = Url::object(&Kind::of::<Node>(), &ObjectKey::cluster_scoped("a:b")).unwrap();
         assert_eq!(
             node.sub("status").into_string(),
             "/api/v1/nodes/a%3Ab/status"
@@ -232,7 +232,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_name_leaves_its_segment(name in any::<String>()) {
-            let key = ObjectKey::cluster(name);
+            let key = ObjectKey::cluster_scoped(name);
             if let Ok(url) = Url::object(&Kind::of::<Node>(), &key) {
                 let text = url.into_string();
                 prop_assert!(text.parse::<http::Uri>().is_ok(), "{}", text);

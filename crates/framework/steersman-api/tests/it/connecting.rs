@@ -17,7 +17,7 @@ async fn a_kubeconfig_leads_to_the_server_over_https() {
     let client_config = ClientConfig::from_kubeconfig(&path).await.unwrap();
     assert_eq!(client_config.endpoint(), serving.url());
     let api: Api<Namespace> = Api::typed(client_config.client().unwrap());
-    let key = ObjectKey::cluster("default");
+    let key = ObjectKey::cluster_scoped("default");
     assert_eq!(
         api.get(&key).await.unwrap().metadata.name.as_deref(),
         Some("default")

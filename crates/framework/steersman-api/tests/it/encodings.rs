@@ -250,7 +250,7 @@ async fn conn_7_a_refused_patch_is_sent_once() {
     let (client_config, sent) = recorded(&server, Some(Arc::new(refuse)));
     let spaces = Api::<Namespace>::typed(client_config.client().unwrap());
     let patch = Patch::Merge(json!({ "metadata": { "labels": { "a": "b" } } }));
-    let default = ObjectKey::cluster("default");
+    let default = ObjectKey::cluster_scoped("default");
     let error = spaces
         .patch(&default, &patch, &WriteOptions::new())
         .await
@@ -270,7 +270,7 @@ async fn conn_7_bytes_that_are_no_protobuf_fail_once() {
     };
     let (client_config, sent) = recorded(&server, Some(Arc::new(damage)));
     let spaces = Api::<Namespace>::typed(client_config.client().unwrap());
-    let default = ObjectKey::cluster("default");
+    let default = ObjectKey::cluster_scoped("default");
     let error = spaces.get(&default).await.unwrap_err();
     assert!(error.is_decode(), "{error}");
     spaces.get(&default).await.unwrap();

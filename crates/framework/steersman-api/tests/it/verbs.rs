@@ -167,7 +167,7 @@ async fn each_refusal_is_an_error_of_its_own() {
 async fn an_invalid_request_is_not_sent() {
     let (server, api) = server();
     for key in [
-        ObjectKey::cluster("a"),
+        ObjectKey::cluster_scoped("a"),
         ObjectKey::namespaced("default", ""),
         ObjectKey::namespaced("default", ".."),
         ObjectKey::namespaced("default", "a/b"),

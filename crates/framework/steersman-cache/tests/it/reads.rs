@@ -204,7 +204,7 @@ async fn the_namespace_of_a_key_follows_the_scope_of_its_kind() {
     assert_eq!(found.metadata.name.as_deref(), Some("a"));
     let error = world
         .cache
-        .get::<Service>(&ObjectKey::cluster("s"))
+        .get::<Service>(&ObjectKey::cluster_scoped("s"))
         .await
         .unwrap_err();
     assert!(matches!(error, Error::NamespaceMissing { .. }), "{error}");

@@ -7,7 +7,7 @@ use crate::ensure::Ensured;
 use crate::error::Error;
 use crate::finalizer;
 use crate::kinds::KindSource;
-use crate::options::Lock;
+use crate::options::OptimisticLock;
 use crate::patch::change::ChangedPart;
 
 /// Changes by difference: a copy is mutated, and the difference is sent.
@@ -74,7 +74,7 @@ impl<S> Client<S> {
         };
         // Several writers share the list of finalizers, so the patch always carries the version. An object that was
         // deleted meanwhile has another version: it is read live, and then gets no finalizer.
-        self.change(object.as_object(), Lock::Always, &mut add)
+        self.change(object.as_object(), OptimisticLock::Always, &mut add)
             .await
     }
 
@@ -95,14 +95,14 @@ impl<S> Client<S> {
         let mut remove = |object: &mut K| {
             finalizer::remove(object, finalizer);
         };
-        self.change(object.as_object(), Lock::Always, &mut remove)
+        self.change(object.as_object(), OptimisticLock::Always, &mut remove)
             .await
     }
 
     async fn change<K: Object>(
         &self,
         object: &K,
-        lock: Lock,
+        lock: OptimisticLock,
         mutate: &mut (dyn FnMut(&mut K) + Send),
     ) -> Result<Ensured<K>, Error>
     where

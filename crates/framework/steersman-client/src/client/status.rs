@@ -31,7 +31,7 @@ impl<S> StatusClient<S> {
     ///
     /// Starts from `object` as it was read: [`Ensured::Unchanged`] says that `mutate` had nothing to change in it, even
     /// if the server's object differs by now. If the object has changed since, it is read live and `mutate` runs
-    /// again, unless [`Lock::Never`](crate::Lock::Never) is set.
+    /// again, unless [`OptimisticLock::Never`](crate::OptimisticLock::Never) is set.
     ///
     /// # Errors
     ///
@@ -64,7 +64,7 @@ impl<S> StatusClient<S> {
     /// # Errors
     ///
     /// [`is_conflict`](Error::is_conflict) if the object has changed since `before` was read, unless
-    /// [`Lock::Never`](crate::Lock::Never) is set; [`is_not_found`](Error::is_not_found) if the object is gone or
+    /// [`OptimisticLock::Never`](crate::OptimisticLock::Never) is set; [`is_not_found`](Error::is_not_found) if the object is gone or
     /// another object has its name; otherwise the errors of the server.
     pub async fn merge<K: Object>(
         &self,

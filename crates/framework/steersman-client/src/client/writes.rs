@@ -92,7 +92,7 @@ impl<S> Client<S> {
     /// Changes `before` into `after`: sends their difference as a merge patch, in one request, or nothing if they do
     /// not differ. Fields that only the server sets are left out, among them `managedFields`.
     ///
-    /// The patch carries the resource version of `before` as [`Lock`](crate::Lock) says, and always its uid.
+    /// The patch carries the resource version of `before` as [`OptimisticLock`](crate::OptimisticLock) says, and always its uid.
     /// [`modify`](Self::modify) does the same with a closure, and can run the closure again.
     ///
     /// # Errors
@@ -106,11 +106,11 @@ impl<S> Client<S> {
     /// ```no_run
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// # async fn f(client: steersman_client::Client, before: ConfigMap) -> Result<(), steersman_client::Error> {
-    /// use steersman_client::Lock;
+    /// use steersman_client::OptimisticLock;
     ///
     /// let mut after = before.clone();
     /// after.data.get_or_insert_default().insert("sky".to_owned(), "blue".to_owned());
-    /// client.lock(Lock::Always).merge(&before, &after).await?;
+    /// client.lock(OptimisticLock::Always).merge(&before, &after).await?;
     /// # Ok(()) }
     /// ```
     pub async fn merge<K: Object>(

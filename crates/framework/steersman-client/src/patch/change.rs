@@ -7,7 +7,7 @@ use steersman_object::{Kind, Object};
 use super::diff::merge_diff;
 use super::strategic::{Inexpressible, fields_of, strategic_diff};
 use crate::error::Error;
-use crate::options::Lock;
+use crate::options::OptimisticLock;
 
 /// The metadata that only the server sets. Without this list, a closure that replaces the whole metadata would ask
 /// the server to remove them.
@@ -37,7 +37,7 @@ pub(crate) enum ChangedPart {
 pub(crate) struct PatchMode {
     pub(crate) part: ChangedPart,
     /// When the patch carries the resource version that it was computed from.
-    pub(crate) lock: Lock,
+    pub(crate) lock: OptimisticLock,
     /// Whether to send a strategic merge patch if the kind has merge keys.
     pub(crate) strategic: bool,
 }
@@ -73,10 +73,12 @@ pub(crate) fn change<K: Object>(
         return Ok((after, None));
     };
     let insists = match (lock, part) {
-        (Lock::Never, _) => false,
+        (OptimisticLock::Never, _) => false,
         // For a write of a status, the server does not compare the uid of a custom resource.
-        (Lock::Always, _) | (Lock::Lists, ChangedPart::Status) => true,
-        (Lock::Lists, ChangedPart::Object | ChangedPart::WithoutStatus) => difference.writes_list,
+        (OptimisticLock::Always, _) | (OptimisticLock::Lists, ChangedPart::Status) => true,
+        (OptimisticLock::Lists, ChangedPart::Object | ChangedPart::WithoutStatus) => {
+            difference.writes_list
+        }
     };
     let mut patch = difference.patch;
     let meta = before.meta();
@@ -184,7 +186,7 @@ mod tests {
         .unwrap()
     }
 
-    fn mode(part: ChangedPart, lock: Lock) -> PatchMode {
+    fn mode(part: ChangedPart, lock: OptimisticLock) -> PatchMode {
         PatchMode {
             part,
             lock,
@@ -199,7 +201,7 @@ mod tests {
         })
     }
 
-    fn patch_of(lock: Lock, mut mutate: impl FnMut(&mut ConfigMap)) -> Option<Value> {
+    fn patch_of(lock: OptimisticLock, mut mutate: impl FnMut(&mut ConfigMap)) -> Option<Value> {
         let (kind, mode) = (Kind::of::<ConfigMap>(), mode(ChangedPart::Object, lock));
         let changed = change(&kind, &config(), mode, &mut mutate).unwrap();
         merge(changed.1)
@@ -214,9 +216,9 @@ mod tests {
 
     #[test]
     fn a_closure_without_changes_sends_nothing() {
-        assert_eq!(patch_of(Lock::Always, |_| {}), None);
+        assert_eq!(patch_of(OptimisticLock::Always, |_| {}), None);
         assert_eq!(
-            patch_of(Lock::Lists, |c| {
+            patch_of(OptimisticLock::Lists, |c| {
                 // Removals of fields that only the server sets are not sent.
                 c.metadata.uid = None;
                 c.metadata.resource_version = None;
@@ -239,18 +241,18 @@ mod tests {
         let locked = json!({
             "metadata": {"finalizers": ["x/y", "z"], "resourceVersion": "7", "uid": "u"},
         });
-        assert_eq!(patch_of(Lock::Lists, push), Some(locked.clone()));
-        assert_eq!(patch_of(Lock::Always, push), Some(locked));
+        assert_eq!(patch_of(OptimisticLock::Lists, push), Some(locked.clone()));
+        assert_eq!(patch_of(OptimisticLock::Always, push), Some(locked));
         assert_eq!(
-            patch_of(Lock::Never, push),
+            patch_of(OptimisticLock::Never, push),
             Some(json!({"metadata": {"finalizers": ["x/y", "z"], "uid": "u"}}))
         );
         assert_eq!(
-            patch_of(Lock::Lists, set_b),
+            patch_of(OptimisticLock::Lists, set_b),
             Some(json!({"data": {"b": "2"}, "metadata": {"uid": "u"}}))
         );
         assert_eq!(
-            patch_of(Lock::Always, set_b),
+            patch_of(OptimisticLock::Always, set_b),
             Some(json!({"data": {"b": "2"}, "metadata": {"resourceVersion": "7", "uid": "u"}}))
         );
     }
@@ -270,7 +272,7 @@ mod tests {
                 .insert("ignored".into(), "here".into());
             d.status.get_or_insert_default().ready_replicas = None;
         };
-        let mode = mode(ChangedPart::Status, Lock::Lists);
+        let mode = mode(ChangedPart::Status, OptimisticLock::Lists);
         let (_, patch) = change(&kind, &before, mode, &mut mutate).unwrap();
         let expected = json!({"status": {"readyReplicas": null}});
         assert_eq!(merge(patch), Some(expected));
@@ -287,8 +289,11 @@ mod tests {
         before.metadata.resource_version = Some("7".into());
         let mut mutate = |d: &mut Deployment| d.status.get_or_insert_default().replicas = Some(1);
         for (lock, metadata) in [
-            (Lock::Lists, json!({"resourceVersion": "7", "uid": "u"})),
-            (Lock::Never, json!({"uid": "u"})),
+            (
+                OptimisticLock::Lists,
+                json!({"resourceVersion": "7", "uid": "u"}),
+            ),
+            (OptimisticLock::Never, json!({"uid": "u"})),
         ] {
             let mode = mode(ChangedPart::Status, lock);
             let (_, patch) = change(&kind, &before, mode, &mut mutate).unwrap();
@@ -301,7 +306,7 @@ mod tests {
     fn a_change_that_renames_the_object_is_refused() {
         let kind = Kind::of::<ConfigMap>();
         let mut rename = |c: &mut ConfigMap| c.metadata.name = Some("other".into());
-        let mode = mode(ChangedPart::Object, Lock::Lists);
+        let mode = mode(ChangedPart::Object, OptimisticLock::Lists);
         let error = change(&kind, &config(), mode, &mut rename).unwrap_err();
         assert!(
             error.to_string().contains("a/c") && error.to_string().contains("a/other"),
@@ -315,7 +320,7 @@ mod tests {
         let kind = Kind::of::<ConfigMap>();
         let strategic = PatchMode {
             strategic: true,
-            ..mode(ChangedPart::Object, Lock::Lists)
+            ..mode(ChangedPart::Object, OptimisticLock::Lists)
         };
         let mut push = |c: &mut ConfigMap| {
             let finalizers = c.metadata.finalizers.get_or_insert_default();
@@ -327,7 +332,7 @@ mod tests {
         }});
         assert_eq!(patch, Some(Patch::Strategic(expected)));
         let always = PatchMode {
-            lock: Lock::Always,
+            lock: OptimisticLock::Always,
             ..strategic
         };
         let Some(Patch::Strategic(patch)) = change(&kind, &config(), always, &mut set_b).unwrap().1

@@ -18,7 +18,7 @@ pub(crate) fn document(kind: &Kind, part: &impl Serialize) -> Result<(ObjectKey,
         key: key.clone(),
         problem,
     };
-    let unnamed = ObjectKey::cluster("");
+    let unnamed = ObjectKey::cluster_scoped("");
     let encoded = serde_json::to_value(part).map_err(|source| Error::Encode {
         kind: kind.clone(),
         key: unnamed.clone(),
@@ -62,7 +62,7 @@ pub(crate) fn gvk_of(manifest: &impl Serialize) -> Result<Gvk, Error> {
     let unknown = Kind::new(Gvk::new("", "", "manifest"), "", Scope::Cluster);
     let encoded = serde_json::to_value(manifest).map_err(|source| Error::Encode {
         kind: unknown.clone(),
-        key: ObjectKey::cluster(""),
+        key: ObjectKey::cluster_scoped(""),
         source,
     })?;
     let text = |name: &str| encoded.get(name).and_then(Value::as_str);
@@ -70,7 +70,7 @@ pub(crate) fn gvk_of(manifest: &impl Serialize) -> Result<Gvk, Error> {
         (Some(api_version), Some(kind)) => Ok(Gvk::from_api_version(api_version, kind)),
         _ => Err(Error::NotApplicable {
             kind: unknown,
-            key: ObjectKey::cluster(""),
+            key: ObjectKey::cluster_scoped(""),
             problem: "it does not name its apiVersion and kind".to_owned(),
         }),
     }

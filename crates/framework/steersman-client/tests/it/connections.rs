@@ -67,7 +67,7 @@ async fn an_operator_of_20_kinds_has_one_connection_for_watches_reads_and_writes
     world.client.create(&config("a")).await.unwrap();
     world
         .client
-        .get::<Namespace>(&steersman_object::ObjectKey::cluster("default"))
+        .get::<Namespace>(&steersman_object::ObjectKey::cluster_scoped("default"))
         .await
         .unwrap();
     world

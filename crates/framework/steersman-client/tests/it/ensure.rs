@@ -9,7 +9,7 @@ use steersman_api::ClientConfig;
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::{Answer, Verb};
 use steersman_cache::{ByObject, CacheOptions};
-use steersman_client::{ClientOptions, Ensured, Error, Lock};
+use steersman_client::{ClientOptions, Ensured, Error, OptimisticLock};
 
 use crate::world::{World, config, key, set, until};
 
@@ -115,7 +115,9 @@ async fn a_list_computed_from_an_old_object_is_computed_again() {
 /// CLIENT-2
 #[tokio::test(start_paused = true)]
 async fn an_object_that_keeps_changing_is_an_error_after_all_attempts() {
-    let options = ClientOptions::new().lock(Lock::Always).attempts(3);
+    let options = ClientOptions::new()
+        .lock(OptimisticLock::Always)
+        .attempts(3);
     let world = World::with(CacheOptions::new(), options);
     let mut events = world.cached::<ConfigMap>().await;
     world.client.create(&config("a")).await.unwrap();

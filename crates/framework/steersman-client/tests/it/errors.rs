@@ -58,7 +58,7 @@ async fn each_refusal_of_the_server_has_a_predicate() {
     held.metadata.namespace = Some("web".to_owned());
     held.metadata.finalizers = Some(vec!["x/y".to_owned()]);
     client.create(&held).await.unwrap();
-    let web = ObjectKey::cluster("web");
+    let web = ObjectKey::cluster_scoped("web");
     client.delete_key::<Namespace>(&web).await.unwrap();
     wrong.metadata.name = Some("late".to_owned());
     wrong.metadata.namespace = Some("web".to_owned());

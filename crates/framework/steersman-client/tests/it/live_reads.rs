@@ -239,7 +239,10 @@ async fn a_live_read_of_a_cluster_scoped_kind_has_no_namespace() {
         .answer(Verb::Create, "namespaces", lost);
     client.create(&space).await.unwrap_err();
     // As in the cache, a namespace in the key is ignored.
-    for key in [ObjectKey::namespaced("x", "new"), ObjectKey::cluster("new")] {
+    for key in [
+        ObjectKey::namespaced("x", "new"),
+        ObjectKey::cluster_scoped("new"),
+    ] {
         hears_after(&world, Duration::from_secs(2));
         client.get::<Namespace>(&key).await.unwrap();
     }

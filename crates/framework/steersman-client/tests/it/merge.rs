@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube_core::PartialObjectMeta;
 use steersman_apiserver::faults::Verb;
 use steersman_cache::{ByObject, CacheOptions, Transform};
-use steersman_client::{ClientOptions, Error, Lock};
+use steersman_client::{ClientOptions, Error, OptimisticLock};
 
 use crate::world::{World, config, key, set, until};
 
@@ -29,7 +29,7 @@ async fn a_merge_is_one_request_with_the_version_if_locked() {
     let merged = client.merge(&before, &other).await.unwrap().into_object();
     assert_eq!(merged.data.as_ref().unwrap().len(), 2);
     let error = client
-        .lock(Lock::Always)
+        .lock(OptimisticLock::Always)
         .merge(&before, &other)
         .await
         .unwrap_err();

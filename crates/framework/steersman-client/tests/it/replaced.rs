@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
 use steersman_apiserver::faults::Verb;
 use steersman_cache::CacheOptions;
-use steersman_client::{ClientOptions, Ensured, Error, Lock};
+use steersman_client::{ClientOptions, Ensured, Error, OptimisticLock};
 
 use crate::world::{World, config, key, set, until};
 
@@ -22,7 +22,11 @@ async fn recreated(world: &World) -> (ConfigMap, ConfigMap) {
 /// CLIENT-3
 #[tokio::test(start_paused = true)]
 async fn a_change_of_a_replaced_object_is_refused() {
-    for lock in [Lock::Lists, Lock::Always, Lock::Never] {
+    for lock in [
+        OptimisticLock::Lists,
+        OptimisticLock::Always,
+        OptimisticLock::Never,
+    ] {
         let world = World::with(CacheOptions::new(), ClientOptions::new().lock(lock));
         let (old, new) = recreated(&world).await;
         let error = world.client.modify(&old, |c| set(c, "k", "1")).await;

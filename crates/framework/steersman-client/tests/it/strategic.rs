@@ -8,7 +8,7 @@ use kube_core::DynamicObject;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use steersman_apiserver::faults::Verb;
-use steersman_client::{Client, Lock};
+use steersman_client::{Client, OptimisticLock};
 use steersman_object::ObjectKey;
 
 use crate::world::{World, key};
@@ -83,7 +83,7 @@ async fn lists_with_a_merge_key_keep_the_elements_of_others() {
     assert!(error.is_conflict(), "{error}");
     strategic.merge(&before, &after).await.unwrap();
     // MergeFromWithOptimisticLock
-    let locked = strategic.lock(Lock::Always);
+    let locked = strategic.lock(OptimisticLock::Always);
     let error = locked.merge(&before, &after).await.unwrap_err();
     assert!(error.is_conflict(), "{error}");
     let unchanged = strategic.modify(&before, |_| {}).await.unwrap();
@@ -93,7 +93,7 @@ async fn lists_with_a_merge_key_keep_the_elements_of_others() {
 #[tokio::test(start_paused = true)]
 async fn conditions_and_finalizers_of_others_are_kept() {
     let world = World::new();
-    let client = world.client.strategic(true).lock(Lock::Never);
+    let client = world.client.strategic(true).lock(OptimisticLock::Never);
     let before = deployment(&world.client).await;
     let condition = |kind: &str| DeploymentCondition {
         type_: kind.to_owned(),

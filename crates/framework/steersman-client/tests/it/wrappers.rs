@@ -29,7 +29,7 @@ async fn a_namespaced_client_fills_in_its_namespace_and_refuses_others() {
     let world = World::new();
     let client = world.client.in_namespace("default");
     let _events = world.cached::<ConfigMap>().await;
-    let plain = ObjectKey::cluster("a");
+    let plain = ObjectKey::cluster_scoped("a");
     let mut created = client.create(&bare("a")).await.unwrap();
     assert_eq!(created.metadata.namespace.as_deref(), Some("default"));
     client.apply(&bare("a")).await.unwrap();
@@ -100,7 +100,7 @@ async fn a_namespaced_client_fills_in_its_namespace_and_refuses_others() {
     // Cluster-scoped kinds are not affected.
     client
         .live()
-        .get::<Namespace>(&ObjectKey::cluster("web"))
+        .get::<Namespace>(&ObjectKey::cluster_scoped("web"))
         .await
         .unwrap();
     client.delete(&created).await.unwrap();

@@ -73,7 +73,7 @@ impl Context {
             Some(namespace) if Kind::of::<C>().is_namespaced() => {
                 ObjectKey::namespaced(namespace, name)
             }
-            _ => ObjectKey::cluster(name),
+            _ => ObjectKey::cluster_scoped(name),
         };
         let Some(object) = self.client().get_opt::<C>(&child).await? else {
             return Ok(None);

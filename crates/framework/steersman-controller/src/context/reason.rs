@@ -99,46 +99,39 @@ impl RunReason {
     }
 
     /// Returns the number of further changes that requested this run.
-    #[must_use]
     pub fn more_changes(&self) -> usize {
         self.changes.more
     }
 
     /// Returns whether the change of a watched object requested this run.
-    #[must_use]
     pub fn is_event(&self) -> bool {
         self.causes.contains(EVENT)
     }
 
     /// Returns whether an initial list requested this run: the controller has just started, or watches a further
     /// cluster.
-    #[must_use]
     pub fn is_initial(&self) -> bool {
         self.causes.contains(INITIAL)
     }
 
     /// Returns whether a resync of the cache requested this run.
-    #[must_use]
     pub fn is_resync(&self) -> bool {
         self.causes.contains(RESYNC)
     }
 
     /// Returns whether a [stream of requests](crate::Watch::requests) requested this run, or a channel,
     /// a poll or a periodic function.
-    #[must_use]
     pub fn is_requested(&self) -> bool {
         self.causes.contains(STREAM)
     }
 
     /// Returns whether a time has come that the run before asked for, or
     /// [`at_least_every`](crate::ControllerBuilder::at_least_every).
-    #[must_use]
     pub fn is_timer(&self) -> bool {
         self.causes.contains(Causes::DELAY)
     }
 
     /// Returns the number of the retry, from 1, if this run is one.
-    #[must_use]
     pub fn retry(&self) -> Option<u32> {
         let is_retry = self.causes.contains(Causes::BACKOFF);
         is_retry.then_some(self.attempt)

@@ -121,7 +121,6 @@ impl<T> ChannelSender<T> {
     }
 
     /// Returns whether the controller has ended, or the channel was dropped.
-    #[must_use]
     pub fn is_closed(&self) -> bool {
         self.sender.is_closed()
     }
@@ -157,13 +156,11 @@ impl<T> Unsent<T> {
     }
 
     /// Returns whether the channel was full.
-    #[must_use]
     pub fn is_full(&self) -> bool {
         matches!(self, Self::Full(_))
     }
 
     /// Returns whether the controller has ended, or the channel was dropped.
-    #[must_use]
     pub fn is_closed(&self) -> bool {
         matches!(self, Self::Closed(_))
     }

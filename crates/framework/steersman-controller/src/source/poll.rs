@@ -128,7 +128,6 @@ impl<K: Object, T> Poll<K, T> {
     }
 
     /// Returns the states, for the reconciler.
-    #[must_use]
     pub fn results(&self) -> PollResults<T> {
         self.results.clone()
     }
@@ -138,7 +137,6 @@ impl<K: Object, T> Poll<K, T> {
 
 impl<T> PollResults<T> {
     /// Returns the last state of an object; `None` before its first successful call, and after its deletion.
-    #[must_use]
     pub fn get(&self, key: &ObjectKey) -> Option<Arc<T>> {
         self.states.lock().get(key).cloned()
     }
@@ -160,13 +158,11 @@ impl<T> PollResults<T> {
     }
 
     /// Returns the number of objects with a state.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.states.lock().len()
     }
 
     /// Returns whether no object has a state.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -125,7 +125,6 @@ impl<P: ControllerTarget> WatchSet<P> {
 
     /// Returns the kinds of the watches, in the order of their adds. A kind with several watches appears as
     /// often.
-    #[must_use]
     pub fn kinds(&self) -> Vec<Kind> {
         let members = self.shared.members.borrow();
         members.values().map(|member| member.kind.clone()).collect()
@@ -148,7 +147,6 @@ impl<P: ControllerTarget> WatchSet<P> {
 
 impl AddedWatch {
     /// Returns the kind of the watch.
-    #[must_use]
     pub fn kind(&self) -> &Kind {
         &self.kind
     }

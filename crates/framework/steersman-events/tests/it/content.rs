@@ -91,7 +91,7 @@ async fn dynamic_objects_and_metadata_are_referenced_as_typed_objects_are() {
         .map(|e| e.series.as_ref().map(|s| s.count))
         .collect();
     assert_eq!(counts, [Some(3)], "{events:?}");
-    let named = ObjectRef::of_key(&kind, &ObjectKey::cluster("worker"));
+    let named = ObjectRef::of_key(&kind, &ObjectKey::cluster_scoped("worker"));
     assert_eq!(named.to_string(), "Node worker");
 }
 

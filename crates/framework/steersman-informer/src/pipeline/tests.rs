@@ -344,7 +344,7 @@ fn view_3_metadata_put_during_a_whole_list_is_completed() {
         Delta::Put(arrived(Projection::Metadata).into()),
         listed(vec![arrived(WHOLE)], WHOLE),
     ]);
-    let key = ObjectKey::cluster("m1");
+    let key = ObjectKey::cluster_scoped("m1");
     assert_eq!(value(&core.store::<Map>(&whole).get(&key).unwrap()), ["2"]);
     assert!(core.store::<Metadata>(&metadata).get(&key).is_some());
 }
@@ -389,7 +389,9 @@ fn view_3_a_malformed_event_directly_after_the_whole_list_keeps_the_last_version
     let (core, whole, mut bodies) = widening();
     widened(&core, Delta::Put, "7");
     assert_eq!(waiting(&mut bodies), ["m1@2", "synced"]);
-    let read = core.store::<Map>(&whole).try_get(&ObjectKey::cluster("m1"));
+    let read = core
+        .store::<Map>(&whole)
+        .try_get(&ObjectKey::cluster_scoped("m1"));
     assert_eq!(value(&read.unwrap().unwrap()), ["2"]);
     assert_eq!(core.shared.indexer.read().unreadable(), 1);
 }
@@ -412,7 +414,7 @@ fn view_4_a_view_created_again_caches_its_objects() {
     drop(core.view::<Map>());
     let _again = core.view::<Map>();
     let indexer = core.shared.indexer.read();
-    let stored = indexer.get(&ObjectKey::cluster("m1")).unwrap();
+    let stored = indexer.get(&ObjectKey::cluster_scoped("m1")).unwrap();
     let (one, two) = (
         stored.raw_body().decode_once::<Map>(),
         stored.raw_body().decode_once(),
@@ -440,14 +442,14 @@ fn store_7_reads_do_not_wait_for_a_new_index() {
         assert!(core.has_synced(WHOLE));
         assert!(
             core.store::<Map>(&handle)
-                .get(&ObjectKey::cluster("m0"))
+                .get(&ObjectKey::cluster_scoped("m0"))
                 .is_some()
         );
         has_read.send(()).unwrap();
     });
     let indexer = core.shared.indexer.read();
     let index = indexer.view(handle.id).unwrap().index("slow").unwrap();
-    assert!(index.has(&ObjectKey::cluster("m0"), "Ok(())"));
+    assert!(index.has(&ObjectKey::cluster_scoped("m0"), "Ok(())"));
 }
 
 #[test]
@@ -469,7 +471,7 @@ fn resyncs_are_a_second_apart_at_least_and_differ_by_a_tenth() {
 fn an_object_that_heals_while_it_is_read_is_never_absent() {
     const OBJECTS: u64 = 8000;
     let (core, handle) = core(0);
-    let key = |number: u64| ObjectKey::cluster(format!("m{number}"));
+    let key = |number: u64| ObjectKey::cluster_scoped(format!("m{number}"));
     let malformed = |number: u64| {
         let version = ResourceVersion::new("1");
         let uid = format!("u{number}");

@@ -103,7 +103,7 @@ mod tests {
     }
 
     fn malformed(uid: &str) -> DeltaItem {
-        let (key, version) = (ObjectKey::cluster("a"), ResourceVersion::new("9"));
+        let (key, version) = (ObjectKey::cluster_scoped("a"), ResourceVersion::new("9"));
         Malformed::new(key, uid, version, "odd").into()
     }
 

@@ -8,7 +8,6 @@ use super::Manager;
 impl Manager {
     /// Returns whether this replica leads. Without [leader election](crate::ManagerBuilder::leader_election) it does
     /// from the start of the controllers on.
-    #[must_use]
     pub fn is_leader(&self) -> bool {
         match self.election().leadership() {
             Some(leadership) => leadership.is_leader(),
@@ -36,7 +35,6 @@ impl Manager {
     }
 
     /// Returns the state of the leader election; `None` without one. Sends no request.
-    #[must_use]
     pub fn lease_status(&self) -> Option<LeaseStatus> {
         self.election().leadership().map(Leadership::status)
     }

@@ -12,7 +12,6 @@ use crate::error::Error;
 
 impl Manager {
     /// Returns the clusters that were added with [`add_cluster`](Self::add_cluster).
-    #[must_use]
     pub fn clusters(&self) -> &Clusters {
         &self.shared.clusters.set
     }

@@ -73,19 +73,16 @@ impl Manager {
 
     /// Returns the address of the server of health probes; `None` before it listens, or if there is none. With port 0
     /// it has the port that the system chose.
-    #[must_use]
     pub fn health_address(&self) -> Option<SocketAddr> {
         self.shared.http.health_bound.get()
     }
 
     /// Returns the address of the metrics server; see [`health_address`](Self::health_address).
-    #[must_use]
     pub fn metrics_address(&self) -> Option<SocketAddr> {
         self.shared.http.metrics_bound.get()
     }
 
     /// Returns the address of the server of webhooks; see [`health_address`](Self::health_address).
-    #[must_use]
     pub fn webhook_address(&self) -> Option<SocketAddr> {
         self.shared.http.webhooks_bound.get()
     }

@@ -171,7 +171,6 @@ impl BuiltInCertificates {
     }
 
     /// Returns whether metrics were set.
-    #[must_use]
     pub fn has_metrics(&self) -> bool {
         self.metrics.is_some()
     }
@@ -190,13 +189,11 @@ impl BuiltInCertificates {
 
     /// Returns the authorities that API servers have to trust, as PEM: `None` until the [leader](Self::lead) of this
     /// process has read or created them.
-    #[must_use]
     pub fn authorities(&self) -> AuthoritiesReceiver {
         self.authorities.receiver()
     }
 
     /// Returns the namespace and name of the Service in front of the servers.
-    #[must_use]
     pub fn service(&self) -> &ObjectKey {
         &self.service
     }
@@ -302,7 +299,7 @@ mod tests {
     fn options_that_cannot_be_used_are_named() {
         assert!(options().check().is_ok());
         let hour = Duration::from_secs(3600);
-        let secret = ObjectKey::cluster("certificates");
+        let secret = ObjectKey::cluster_scoped("certificates");
         let service = ObjectKey::namespaced("shop", "hooks");
         for (wrong, part) in [
             (BuiltInCertificates::new(secret, service), "namespace"),

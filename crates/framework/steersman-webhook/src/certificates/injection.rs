@@ -37,7 +37,7 @@ impl InjectionTarget {
     }
 
     pub(crate) fn key(&self) -> ObjectKey {
-        ObjectKey::cluster(&self.name)
+        ObjectKey::cluster_scoped(&self.name)
     }
 
     /// Returns the object as kubectl names it.

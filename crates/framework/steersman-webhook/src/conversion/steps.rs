@@ -60,7 +60,6 @@ impl<T, E: Into<BoxError>> ConversionResult<T> for Result<T, E> {
 
 impl FieldConversionError {
     /// Returns the path of the field, such as `spec.tls.hosts[2]`.
-    #[must_use]
     pub fn path(&self) -> &str {
         &self.path
     }

@@ -176,7 +176,6 @@ impl Faults {
     }
 
     /// Returns every planned fault, the oldest first.
-    #[must_use]
     pub fn planned(&self) -> Vec<PlannedFault> {
         self.shared.plan.lock().all()
     }
@@ -266,7 +265,6 @@ impl Faults {
     }
 
     /// Returns the number of open watches of a resource.
-    #[must_use]
     pub fn open_watches(&self, resource: &str) -> usize {
         self.watches.count(|record| record.is_for(resource))
     }
@@ -347,13 +345,11 @@ impl Faults {
 
 impl FaultGuard {
     /// Returns the number of requests that the fault affected.
-    #[must_use]
     pub fn hits(&self) -> u64 {
         self.shared.plan.lock().hits(self.id)
     }
 
     /// Returns the fault's number, as in [`Faults::planned`].
-    #[must_use]
     pub fn id(&self) -> u64 {
         self.id
     }

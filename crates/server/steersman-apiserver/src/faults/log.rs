@@ -87,20 +87,17 @@ impl RequestLog {
     }
 
     /// Returns every recorded request, oldest first.
-    #[must_use]
     pub fn all(&self) -> Vec<RequestRecord> {
         self.matching(|_| true)
     }
 
     /// Returns the number of lists of a resource; the later pages of a list do not count. See
     /// [`RequestRecord::is_for`] for how to write a resource.
-    #[must_use]
     pub fn lists(&self, resource: &str) -> usize {
         self.count(|record| record.is_first_page() && record.is_for(resource))
     }
 
     /// Returns the number of watches of a resource, without those that stream the initial objects.
-    #[must_use]
     pub fn watches(&self, resource: &str) -> usize {
         self.count(|record| {
             record.does(Verb::Watch) && !record.watch_list && record.is_for(resource)
@@ -108,7 +105,6 @@ impl RequestLog {
     }
 
     /// Returns the number of watches of a resource that stream the initial objects (WatchList).
-    #[must_use]
     pub fn watch_lists(&self, resource: &str) -> usize {
         self.count(|record| {
             record.does(Verb::Watch) && record.watch_list && record.is_for(resource)
@@ -116,7 +112,6 @@ impl RequestLog {
     }
 
     /// Returns the number of records dropped because of the log's capacity.
-    #[must_use]
     pub fn forgotten(&self) -> u64 {
         self.shared.state.lock().forgotten
     }

@@ -146,21 +146,18 @@ impl fmt::Display for RequestRecord {
 
 impl RequestRecord {
     /// Returns the first value of a query parameter.
-    #[must_use]
     pub fn parameter(&self, name: &str) -> Option<&str> {
         let found = self.parameters.iter().find(|(key, _)| key == name);
         found.map(|(_, value)| value.as_str())
     }
 
     /// Returns whether the request has this verb.
-    #[must_use]
     pub fn does(&self, verb: Verb) -> bool {
         self.verb == Some(verb)
     }
 
     /// Returns whether the request is for a resource: `pods`, `pods/status`,
     /// `websites.example.com`, `websites.example.com/status`, or `*` for every resource.
-    #[must_use]
     pub fn is_for(&self, resource: &str) -> bool {
         if resource == "*" {
             return !self.resource.is_empty();
@@ -177,14 +174,12 @@ impl RequestRecord {
     }
 
     /// Returns whether the request asks for the metadata of objects instead of whole objects.
-    #[must_use]
     pub fn is_metadata_only(&self) -> bool {
         self.accept.contains("as=PartialObjectMetadata")
     }
 
     /// Returns whether the request is for the first page of a list; later pages carry a continue
     /// token.
-    #[must_use]
     pub fn is_first_page(&self) -> bool {
         self.does(Verb::List) && self.parameter("continue").is_none_or(str::is_empty)
     }

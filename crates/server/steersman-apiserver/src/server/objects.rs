@@ -16,7 +16,6 @@ use super::ApiServer;
 impl ApiServer {
     /// Returns whether the server serves a resource now: `serves("apps", "v1", "deployments")`. The group is empty
     /// for core.
-    #[must_use]
     pub fn serves(&self, group: &str, version: &str, plural: &str) -> bool {
         self.context
             .with_registry(|registry| registry.resource(group, version, plural).is_some())
@@ -31,7 +30,6 @@ impl ApiServer {
     }
 
     /// Returns an object, if it exists.
-    #[must_use]
     pub fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Value> {
         let found = self.context.with_registry(|registry| {
             let (resource, subresource) = find(registry, resource).ok()?;
@@ -42,7 +40,6 @@ impl ApiServer {
     }
 
     /// Returns the objects of a namespace, or of all namespaces if it is empty.
-    #[must_use]
     pub fn list(&self, resource: &str, namespace: &str) -> Vec<Value> {
         let page = self.context.with_registry(|registry| {
             let (resource, _) = find(registry, resource)?;

@@ -145,13 +145,11 @@ impl Serving {
     }
 
     /// Returns the address of the listener.
-    #[must_use]
     pub fn addr(&self) -> SocketAddr {
         self.address
     }
 
     /// Returns `https://<address>`; the loopback address if it listens on all addresses.
-    #[must_use]
     pub fn url(&self) -> String {
         let mut address = self.address;
         if address.ip().is_unspecified() {
@@ -165,26 +163,22 @@ impl Serving {
 
     /// Returns the number of TCP connections accepted so far, including connections that have
     /// ended.
-    #[must_use]
     pub fn accepted(&self) -> usize {
         self.listening.accepted.load(Ordering::Relaxed)
     }
 
     /// Returns the certificate of the server's authority, in PEM.
-    #[must_use]
     pub fn ca_pem(&self) -> &str {
         &self.listening.identity.ca_pem
     }
 
     /// Returns a kubeconfig for kubectl and other clients, with the authority's certificate and a
     /// token of [`User::admin`], who may do everything.
-    #[must_use]
     pub fn kubeconfig(&self) -> String {
         kubeconfig::text(&self.url(), self.ca_pem(), &self.token)
     }
 
     /// Returns a kubeconfig for another user, with a token of that user.
-    #[must_use]
     pub fn kubeconfig_for(&self, user: User) -> String {
         let token = self.listening.server.add_user(user);
         kubeconfig::text(&self.url(), self.ca_pem(), &token)

@@ -110,7 +110,6 @@ impl WriteAheadLog {
     }
 
     /// Returns why the log cannot be written at the moment.
-    #[must_use]
     pub fn failure(&self) -> Option<Arc<str>> {
         self.shared.queue.lock().failure.clone()
     }

@@ -39,7 +39,6 @@ pub struct WalGroup {
 
 impl WalGroup {
     /// Returns the number of the first transaction.
-    #[must_use]
     pub fn first(&self) -> u64 {
         self.transactions
             .first()
@@ -47,7 +46,6 @@ impl WalGroup {
     }
 
     /// Returns the number of the last transaction.
-    #[must_use]
     pub fn last(&self) -> u64 {
         self.transactions
             .last()
@@ -56,7 +54,6 @@ impl WalGroup {
 
     /// Returns whether the group begins a new file of the log: the snapshot that was taken before it
     /// includes all earlier transactions.
-    #[must_use]
     pub fn starts_file(&self) -> bool {
         self.transactions.first().is_some_and(|one| one.starts_file)
     }

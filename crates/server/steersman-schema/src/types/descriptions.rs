@@ -54,7 +54,6 @@ impl Descriptions {
     }
 
     /// Returns the description of a field of a type.
-    #[must_use]
     pub fn of_field(&self, component: &str, field: &str) -> String {
         let mut lines = self.fields(component);
         let found = lines.find(|(name, ..)| *name == field);

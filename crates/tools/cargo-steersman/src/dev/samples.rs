@@ -97,7 +97,7 @@ async fn kind_and_key(
     let namespace = object["metadata"]["namespace"].as_str();
     let key = match kind.is_namespaced() {
         true => ObjectKey::namespaced(namespace.unwrap_or(default_namespace), name),
-        false => ObjectKey::cluster(name),
+        false => ObjectKey::cluster_scoped(name),
     };
     Ok((kind, key))
 }

@@ -59,7 +59,7 @@ impl Examination<'_> {
         let name = |definition: &'_ Value| json_text(&definition["metadata"]["name"]).to_owned();
         let mut present = Vec::new();
         for definition in &wanted {
-            let key = ObjectKey::cluster(name(definition));
+            let key = ObjectKey::cluster_scoped(name(definition));
             let kind = Kind::of::<CustomResourceDefinition>();
             present.push(self.cluster.get(kind, &key).await);
         }
@@ -210,7 +210,7 @@ impl Examination<'_> {
                 true => Kind::of::<MutatingWebhookConfiguration>(),
                 false => Kind::of::<ValidatingWebhookConfiguration>(),
             };
-            let key = ObjectKey::cluster(key.name());
+            let key = ObjectKey::cluster_scoped(key.name());
             configurations.push(self.cluster.get(kind, &key).await);
         }
         let definitions = definitions

@@ -136,7 +136,7 @@ async fn apply(server: &ApiServer, object: &Value) -> Result<(), steersman_api::
     let name = text(&object["metadata"]["name"]);
     let key = match kind.is_namespaced() {
         true => ObjectKey::namespaced("default", &name),
-        false => ObjectKey::cluster(&name),
+        false => ObjectKey::cluster_scoped(&name),
     };
     let api = Api::<DynamicObject>::new(client_config.client()?, kind);
     let options = WriteOptions::new().field_manager("test");

@@ -398,7 +398,7 @@ fn an_object_of_another_kind_is_malformed_under_its_own_key() {
     else {
         panic!("{event}");
     };
-    assert_eq!(kept.key, ObjectKey::cluster("p"));
+    assert_eq!(kept.key, ObjectKey::cluster_scoped("p"));
     // In any spelling.
     let escaped = br#"{"kind":"Deploy\u006dent","apiVersion":"apps\/v1","metadata":{"name":"a"}}"#;
     assert!(matches!(

@@ -90,7 +90,7 @@ fn the_identity_is_read_from_invalid_json() {
         assert_eq!((uid.as_str(), version.as_str()), ("u", "7"));
     }
     let cut = br#"{"metadata":{"namespace":5,"name":"b"},"spec":{"#;
-    assert_eq!(identity(cut).0, ObjectKey::cluster("b"));
+    assert_eq!(identity(cut).0, ObjectKey::cluster_scoped("b"));
 }
 
 #[test]
@@ -100,10 +100,10 @@ fn the_identity_is_read_from_an_object_that_does_not_decode() {
     let (key, uid, version) = identity(raw);
     assert_eq!(key, ObjectKey::namespaced("a", "b"));
     assert_eq!((uid.as_str(), version.as_str()), ("u", "7"));
-    assert_eq!(identity(b"{").0, ObjectKey::cluster(""));
+    assert_eq!(identity(b"{").0, ObjectKey::cluster_scoped(""));
     assert_eq!(
         identity(br#"{"metadata":{"name":7}}"#).0,
-        ObjectKey::cluster("")
+        ObjectKey::cluster_scoped("")
     );
 }
 

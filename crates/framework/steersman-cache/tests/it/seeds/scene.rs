@@ -178,7 +178,7 @@ impl<K: Subject> Scene<K> {
         let key = if namespaced {
             ObjectKey::namespaced(which.namespace, name)
         } else {
-            ObjectKey::cluster(name)
+            ObjectKey::cluster_scoped(name)
         };
         let outside = self.scope.place(key.namespace()).is_none();
         reading!(
@@ -390,7 +390,7 @@ impl<K: Subject> Scene<K> {
             let key = if self.kind.is_namespaced() {
                 ObjectKey::namespaced(namespace, "o1")
             } else {
-                ObjectKey::cluster("o1")
+                ObjectKey::cluster_scoped("o1")
             };
             let runs = self.cache.untyped_of(self.kind.gvk(), &key).is_some();
             assert_eq!(runs, self.is_lasting(), "{}", self.kind);
@@ -403,7 +403,7 @@ fn key_of(object: &Value) -> ObjectKey {
     let name = metadata["name"].as_str().unwrap();
     match metadata["namespace"].as_str() {
         Some(namespace) => ObjectKey::namespaced(namespace, name),
-        None => ObjectKey::cluster(name),
+        None => ObjectKey::cluster_scoped(name),
     }
 }
 

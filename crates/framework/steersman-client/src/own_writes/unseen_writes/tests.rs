@@ -366,12 +366,12 @@ fn unknown_writes_of_keys_that_never_read_again_are_swept_after_a_while() {
         let mut writes = UnseenWrites::default();
         let mut at = start;
         for number in 0..10_000_u64 {
-            let subject = UncertainObject::Object(ObjectKey::cluster(format!("o{number}")));
+            let subject = UncertainObject::Object(ObjectKey::cluster_scoped(format!("o{number}")));
             writes.handle_write(WriterHash(number), &gvk(), NotedWrite::Unknown(subject), at);
             writes.sweep(at, |_, _| true, |_, _| false, |_, _| follows);
             at += gap;
         }
-        let read = Read::Object(&ObjectKey::cluster("o9999"));
+        let read = Read::Object(&ObjectKey::cluster_scoped("o9999"));
         let questions = writes.questions(Some(WriterHash(9_999)), &gvk(), read);
         assert_eq!(questions.len(), 1, "the newest stays");
         writes.len()

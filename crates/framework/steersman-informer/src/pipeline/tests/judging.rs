@@ -60,7 +60,7 @@ fn view_6_objects_that_arrived_before_an_index_or_view_are_judged_by_it() {
         for index in ["value", "later"] {
             assert_agrees(&core.shared.indexer.read(), &handle, index);
         }
-        let key = ObjectKey::cluster("m1");
+        let key = ObjectKey::cluster_scoped("m1");
         assert!(core.store::<Metadata>(&other).get(&key).is_some());
         assert_eq!(asked.load(Ordering::Relaxed), 2);
     }
@@ -70,7 +70,7 @@ fn view_6_objects_that_arrived_before_an_index_or_view_are_judged_by_it() {
 #[test]
 fn ryow_2_events_bookmarks_and_lists_advance_the_observed_state() {
     let (core, _held) = core(8);
-    let key = ObjectKey::cluster("m1");
+    let key = ObjectKey::cluster_scoped("m1");
     let mut applied = core.applied.subscribe();
     let version = ResourceVersion::new("9");
     for (delta, has_come_to, stored) in [

@@ -93,7 +93,10 @@ fn store_7_reads_and_writes_do_not_wait_for_decoding() {
     let core = running(Budget::default());
     let (maps, slow) = (core.view::<Map>(), core.view::<SlowMap>());
     list_of(&core, &[true, true]);
-    let (one, other) = (ObjectKey::cluster("m1"), ObjectKey::cluster("m2"));
+    let (one, other) = (
+        ObjectKey::cluster_scoped("m1"),
+        ObjectKey::cluster_scoped("m2"),
+    );
     let stored = core.shared.indexer.read().get(&one).unwrap().clone();
     stored.raw_body().evict();
     let (begins, begun) = mpsc::channel();
@@ -123,7 +126,7 @@ fn view_7_a_new_view_blocks_neither_readers_nor_the_writer_and_misses_nothing() 
     let core = running(Budget::default());
     let maps = core.view::<Map>();
     list_of(&core, &[true, true, true, false, false]);
-    let key = |number: u64| ObjectKey::cluster(format!("m{number}"));
+    let key = |number: u64| ObjectKey::cluster_scoped(format!("m{number}"));
     let (begins, begun) = mpsc::channel();
     let (opens, open) = mpsc::channel();
     *GATES[1].lock() = Some((begins, open));
@@ -264,7 +267,7 @@ fn cache_4_a_list_reports_an_object_that_no_longer_decodes() {
     };
     assert_eq!(list(), (3, None));
     IS_FICKLE.store(true, Ordering::Relaxed);
-    let odd = ObjectKey::cluster("m2");
+    let odd = ObjectKey::cluster_scoped("m2");
     assert_eq!(list(), (2, Some(odd.clone())));
     // The decode error is cached from now on.
     assert!(store.get(&odd).is_none());

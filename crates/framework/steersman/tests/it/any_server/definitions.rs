@@ -58,7 +58,7 @@ async fn a_definition_is_migrated_to_its_next_version_and_never_narrowed() {
     install(&[("v1alpha1", fields)]).await.unwrap();
     let plural = world.namespace.replace('-', "");
     let name = format!("{plural}.{GROUP}");
-    let key = ObjectKey::cluster(&name);
+    let key = ObjectKey::cluster_scoped(&name);
     let mapper = world.client.mapper();
     let kind = definition(&plural, &[]).spec.names.kind;
     let gvk = steersman::object::Gvk::new(GROUP, "v1alpha1", &kind);
