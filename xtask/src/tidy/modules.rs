@@ -140,7 +140,7 @@ fn order(module: &Module<'_>, modules: &[Module<'_>]) -> Vec<Violation> {
             let violation = Violation::new(
                 &module.file.path,
                 line(&module.file.text, *at),
-                &format!(
+                format!(
                     "`{mine}` names `{sibling}`, which {} declares below it",
                     parent.file.path
                 ),

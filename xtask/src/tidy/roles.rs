@@ -70,7 +70,7 @@ fn waits(file: &File, tokens: &[Token<'_>]) -> Vec<Violation> {
         };
         found.push(file.violation(
             token.at,
-            &format!("a words or machine file contains `{forbidden}`"),
+            format!("a words or machine file contains `{forbidden}`"),
             "take `now` or the awaited value as an argument, or move the waiting code to a driver",
         ));
     }

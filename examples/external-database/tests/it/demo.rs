@@ -21,6 +21,6 @@ async fn the_demo_is_told_in_the_form_of_the_log() {
 async fn demo_with(arguments: &[&str]) -> String {
     let home = TempDir::new().unwrap();
     let program = env!("CARGO_BIN_EXE_external-database");
-    let said = told(program, home.path(), &[&["--once"], arguments].concat());
-    said.await.unwrap()
+    let arguments = [&["--once"], arguments].concat();
+    told(program, home.path(), &arguments).await.unwrap()
 }

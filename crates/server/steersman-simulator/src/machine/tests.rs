@@ -341,8 +341,10 @@ fn a_budget_counts_by_the_scale_of_custom_controllers() {
             json!({"apiVersion": version, "kind": kind, "metadata": {"name": "a"}, "spec": spec});
         create(&mut registry, (group, plural), owner);
         let resource = registry.resource(group, "v1", plural).unwrap();
-        let owner = registry.store().get(&resource.storage, "default", "a");
-        let owner = owner.unwrap();
+        let owner = registry
+            .store()
+            .get(&resource.storage, "default", "a")
+            .unwrap();
         let owner = json!({"apiVersion": version, "kind": kind, "name": "a",
             "uid": owner.meta("uid"), "controller": true});
         let name = kind.to_lowercase();
