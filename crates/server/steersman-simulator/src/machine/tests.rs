@@ -332,11 +332,8 @@ fn a_budget_counts_by_the_scale_of_custom_controllers() {
         ),
         ("coordination.k8s.io", "leases", "Lease", json!({})),
     ] {
-        let version = if group.is_empty() {
-            "v1".to_owned()
-        } else {
-            format!("{group}/v1")
-        };
+        let version = format!("{group}/v1");
+        let version = version.trim_start_matches('/');
         let owner =
             json!({"apiVersion": version, "kind": kind, "metadata": {"name": "a"}, "spec": spec});
         create(&mut registry, (group, plural), owner);
