@@ -1,4 +1,4 @@
-//! Machine: checks a CustomResourceDefinition, and objects of it, as their creation does, without a store.
+//! Machine: checks a CustomResourceDefinition, and custom resources of it, as a create does, without a store.
 
 use serde_json::Value;
 use steersman_apimachinery::status::FieldError;
@@ -17,7 +17,8 @@ pub struct ObjectCheck {
 ///
 /// # Errors
 ///
-/// All errors for which the creation of the definition would fail, and the fields that definitions do not have.
+/// All errors for which the creation of the definition would fail, and the fields that a CustomResourceDefinition does
+/// not have.
 pub fn check_definition(definition: &Value) -> Result<Vec<RuleCost>, Vec<FieldError>> {
     let mut crd = definition.clone();
     let mut unknown = Vec::new();
@@ -36,7 +37,7 @@ pub fn check_definition(definition: &Value) -> Result<Vec<RuleCost>, Vec<FieldEr
 }
 
 impl ObjectCheck {
-    /// Compiles the schema of a served version of a valid definition; `None` if the definition serves no such version.
+    /// Compiles the schema of one version of a valid definition; `None` if the definition does not serve this version.
     pub fn new(definition: &Value, version: &str) -> Option<Self> {
         let mut crd = definition.clone();
         crd::apply_defaults(&mut crd);
@@ -46,8 +47,9 @@ impl ObjectCheck {
         Some(Self { resource })
     }
 
-    /// Returns the problems of an object, after the defaults of the schema are applied, as a create would: its schema, its
-    /// lists, and its CEL rules. The metadata is not checked, and a field that the schema lacks is no problem.
+    /// Returns the problems that a create of an object would report, after the defaults of the schema are applied: of
+    /// its schema, its lists and its CEL rules. The metadata is not checked, and a field that the schema lacks is no
+    /// problem.
     pub fn problems(&self, object: &Value) -> Vec<FieldError> {
         let mut object = object.clone();
         if let Some(schema) = self.resource.structural() {

@@ -34,7 +34,7 @@
 //! - [`definition_check`] checks a definition without a store.
 //! - [`webhook`] has admission and conversion webhooks: selection, requests and responses. `steersman-apiserver` sends
 //!   the requests.
-//! - `policies` compiles admission policies.
+//! - `policies` compiles admission policies and webhooks.
 //! - `requests` reads the parts of a request: its resource, options, selectors, field manager and body.
 //! - `state` is the state of the server, [`Registry`]: `state::transaction` has all changes of one turn of the lock, as
 //!   text for the write-ahead log, and `state::recovery` replays them.

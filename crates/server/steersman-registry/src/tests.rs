@@ -48,7 +48,7 @@ impl Server {
         Self::with(RegistryOptions::default())
     }
 
-    /// Creates a server that plays no controllers.
+    /// Creates a server without controllers.
     fn alone() -> Self {
         Self::with(RegistryOptions {
             collect_garbage: false,
@@ -232,7 +232,7 @@ fn refused<T: std::fmt::Debug>(done: Done<T>) -> (u16, String) {
     (status.code, status.message)
 }
 
-/// Returns the causes of a refusal, as `field: message`.
+/// Returns the causes in the `Status` of a refusal, as `field: message`.
 fn causes<T: std::fmt::Debug>(done: Done<T>) -> Vec<String> {
     let details = done.unwrap_err().details.unwrap_or_default();
     let causes = details.causes.into_iter();

@@ -1,6 +1,6 @@
 //! Room: the requests to webhooks, and the meaning of their answers.
 //!
-//! This code does no input or output: a driver in `http` sends the requests.
+//! This code does no input or output: the driver of the verbs sends the requests.
 
 mod call;
 mod hook;

@@ -1,10 +1,9 @@
-//! Machine: runs a verb that may need webhooks. The verb stops with calls to make, and is run again
-//! with their answers.
+//! Machine: runs a verb that may need webhooks. The verb stops with the calls to make, and runs again with the answers.
 //!
-//! A verb never waits (SRV-1). If an answer is missing, the verb records the calls and refuses, so
-//! it changes nothing. The caller makes the calls without the lock and runs the verb again. Answers
-//! belong to exact calls: if the object changes in the meantime, the next run makes other calls
-//! (ADM-1). A create in an unchanged registry continues where it stopped (`verbs/waiting.rs`).
+//! A verb never waits (SRV-1). If an answer of a webhook is missing, the verb records the call and refuses, so it
+//! changes nothing. The caller makes the calls without the lock and runs the verb again. An answer belongs to one exact
+//! call: if the object changes meanwhile, the next run makes another call (ADM-1). A create in an unchanged registry
+//! continues where it stopped (`verbs/waiting.rs`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -17,34 +16,34 @@ use crate::state::registry::{MODIFIED, Registry};
 use crate::state::verb_state::VerbState;
 use crate::webhook::{CallResponse, PendingCalls, WebhookCall};
 
-/// Maximum number of repeated calls of one webhook because its input changed meanwhile.
+/// Maximum number of repeated calls of one webhook for one request, each because the reviewed object changed meanwhile.
 const MOST_CHANGES: usize = 5;
 
 /// The state that is kept between the runs of a verb.
 #[derive(Debug, Default)]
 pub struct Attempt {
     verb_state: VerbState,
-    /// The source of uids and generated names, so that every run generates the same ones.
+    /// The source of uids and generated names: every run of the verb generates the same ones.
     rng: Option<Rng>,
 }
 
 impl Attempt {
-    /// Stores the answer to a call that a run stopped with.
+    /// Stores the answer of a webhook to a call that a run stopped with.
     pub fn learn(&mut self, key: String, answer: CallResponse) {
         self.verb_state.answers.insert(key, answer);
     }
 
-    /// Takes the warnings of the last run.
+    /// Returns and clears the warnings of the last run.
     pub fn warnings(&mut self) -> Vec<String> {
         self.verb_state.warnings.take().1
     }
 }
 
 impl Registry {
-    /// Runs a verb with the answers that are known; without webhooks, that is to its end.
+    /// Runs a verb with the known answers of webhooks: to its end, or to a missing answer.
     ///
     /// # Errors
-    /// Returns the calls that the verb needs before it can continue; it has changed nothing.
+    /// Returns the calls of webhooks that the verb needs before it can continue; the verb has changed nothing.
     pub fn attempt<R>(
         &mut self,
         attempt: &mut Attempt,
@@ -63,8 +62,7 @@ impl Registry {
         attempt.verb_state.attended = true;
         attempt.verb_state.conversions = 0;
         std::mem::swap(&mut attempt.verb_state, self.verb_state.get_mut());
-        // The state that was put into the registry is taken out again even if the verb panics
-        // (SRV-4).
+        // The verb state, which was moved into the registry, is taken out again even if the verb panics (SRV-4).
         let result = catch_unwind(AssertUnwindSafe(|| verb(self)));
         std::mem::swap(&mut attempt.verb_state, self.verb_state.get_mut());
         self.rng = own;
@@ -77,41 +75,39 @@ impl Registry {
         Err(PendingCalls { calls })
     }
 
-    /// Returns whether a driver can make calls. The server's own writes and a test's direct access
-    /// call no webhooks.
+    /// Returns whether the caller of the verb can call webhooks. Writes of the server itself and the direct access of a
+    /// test call none.
     pub(crate) fn is_attended(&self) -> bool {
         self.verb_state.borrow().attended
     }
 
-    /// Returns whether the running verb has recorded a call.
     pub(crate) fn is_waiting(&self) -> bool {
         !self.verb_state.borrow().pending.is_empty()
     }
 
-    /// Returns the revision at which the request lists. A list that had to wait continues at its
-    /// first revision, so that the answers fit.
+    /// Returns the revision at which the request lists. A list that stopped for a webhook continues at the revision of
+    /// its first run, so that the answers fit the objects.
     pub(crate) fn newest(&self) -> u64 {
         let pinned = self.verb_state.borrow().pinned;
         pinned.unwrap_or_else(|| self.store.revision())
     }
 
-    /// Keeps the revision of a list that stops with a question.
+    /// Keeps the revision of a list that stops for a call of a webhook.
     pub(crate) fn pin(&self, revision: u64) {
         if self.is_waiting() {
             self.verb_state.borrow_mut().pinned = Some(revision);
         }
     }
 
-    /// Lets the list use the newest revision again.
     pub(crate) fn unpin(&self) {
         self.verb_state.borrow_mut().pinned = None;
     }
 
-    /// Returns the answers to calls, in the order of the calls.
+    /// Returns the answers of webhooks to these calls, in the order of the calls.
     ///
     /// # Errors
-    /// Fails if an answer is missing; the caller changes nothing and passes the error on. 409 if
-    /// the input of the calls changes faster than webhooks answer.
+    /// Fails if an answer is missing; the verb changes nothing and returns the error. 409 if the object changes faster
+    /// than the webhooks answer.
     pub(crate) fn answers(
         &self,
         (resource, name): (&Resource, &str),
@@ -144,10 +140,10 @@ impl Registry {
         ))
     }
 
-    /// Returns the address of a Service: its first ready endpoint, and the endpoint's port.
+    /// Returns the address of a Service: the address of its first ready endpoint, with the port of that endpoint.
     ///
     /// # Errors
-    /// Fails with the message of a real server's resolver.
+    /// Fails with the message of a kube-apiserver's resolver.
     pub fn service_address(
         &self,
         namespace: &str,
@@ -191,16 +187,16 @@ impl Registry {
         found.ok_or_else(|| format!("no endpoints available for service \"{name}\""))
     }
 
-    /// Returns the place of the next conversion of this run. A write converts its object several times, and only a
-    /// conversion that another run needed at the same place is a repeated one.
+    /// Returns the position of the next conversion in this run of the verb. A write converts its object several times;
+    /// only a conversion that another run needed at the same position is a repeated one.
     pub(crate) fn next_conversion(&self) -> String {
         let mut verb_state = self.verb_state.borrow_mut();
         verb_state.conversions += 1;
         format!("conversion {}", verb_state.conversions)
     }
 
-    /// Records warnings for the client, whatever the outcome of its request: the texts of `Warning`
-    /// headers, without code and quotes. Duplicates are dropped.
+    /// Records warnings for the client, whatever the outcome of its request: the texts of `Warning` headers, without
+    /// code and quotes. Drops duplicates.
     pub fn note_warnings(&self, texts: Vec<String>) {
         let warnings = &mut self.verb_state.borrow_mut().warnings;
         for text in texts {
@@ -212,7 +208,7 @@ impl Registry {
         self.verb_state.borrow_mut().warnings.note_unknown(fields);
     }
 
-    /// Takes the recorded warnings; `true` if a body was decoded.
+    /// Takes the recorded warnings; `true` if the body of the request was decoded.
     pub fn take_warnings(&self) -> (bool, Vec<String>) {
         self.verb_state.borrow_mut().warnings.take()
     }

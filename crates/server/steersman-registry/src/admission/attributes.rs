@@ -27,11 +27,11 @@ const UNJUDGED: [(&str, &str); 10] = [
 #[derive(Debug)]
 pub(crate) struct WriteAdmission<'a> {
     pub(crate) target: ObjectTarget<'a>,
-    /// The name in the request; empty if there is none.
+    /// The name in the path of the request; empty if the path has none.
     pub(crate) name: &'a str,
-    /// The subresource as rules name it; empty for the object itself.
+    /// The subresource as rules of webhooks name it; empty for the object itself.
     pub(crate) subresource: &'a str,
-    /// The group, version and kind of the objects, if not the resource's.
+    /// The group, version and kind of the objects, if they differ from those of the resource.
     pub(crate) kind: Option<(&'a str, &'a str, &'a str)>,
     pub(crate) operation: &'static str,
     pub(crate) user: &'a User,
@@ -66,7 +66,7 @@ impl<'a> WriteAdmission<'a> {
         }
     }
 
-    /// Describes a delete; without a name, of a collection.
+    /// Describes a delete of one object, or without a name the delete of a collection.
     pub(crate) fn of_delete(
         target: ObjectTarget<'a>,
         name: &'a str,
@@ -84,7 +84,7 @@ impl<'a> WriteAdmission<'a> {
         }
     }
 
-    /// Returns the namespace that a review names; for a Namespace object its own name.
+    /// Returns the namespace that the review of a write names; for a write of a Namespace the name of that Namespace.
     pub(crate) fn namespace(&self, object: Option<&Value>) -> String {
         let resource = self.target.resource;
         if !(resource.built_in && resource.kind == "Namespace") {
@@ -97,12 +97,12 @@ impl<'a> WriteAdmission<'a> {
         }
     }
 
-    /// Returns whether no webhook is called for it.
+    /// Returns whether no webhook is called for this write.
     pub(crate) fn is_exempt(&self) -> bool {
         self.target.resource.built_in && self.target.resource.group == GROUP
     }
 
-    /// Returns whether no policy is evaluated for it.
+    /// Returns whether no policy is evaluated for this write.
     pub(crate) fn is_unjudged(&self) -> bool {
         let resource = self.target.resource;
         UNJUDGED.contains(&(&resource.group, &resource.plural))
@@ -110,7 +110,8 @@ impl<'a> WriteAdmission<'a> {
 }
 
 fn shown_options(kind: &str, options: &impl Serialize) -> Value {
-    // Fails only for keys that are no strings, and for types that return errors; no field is of that kind.
+    // `to_value` fails only for map keys that are not strings and for types that return errors; the options have
+    // neither.
     let mut shown = serde_json::to_value(options).unwrap_or_default();
     shown["kind"] = kind.into();
     shown["apiVersion"] = "meta.k8s.io/v1".into();

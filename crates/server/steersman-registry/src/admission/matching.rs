@@ -1,5 +1,4 @@
-//! Machine: matches writes to webhooks and admission policies, and builds the request that they
-//! get.
+//! Machine: matches writes to webhooks and admission policies, and builds the requests of their reviews.
 //!
 //! Kubernetes source: `apiserver/pkg/admission/plugin/webhook/predicates` and `policy/matching`.
 
@@ -18,7 +17,7 @@ use crate::policies::policy::{ExpressionVariables, RequestAuthorizer};
 use crate::state::registry::Registry;
 use crate::webhook::{KindName, RegisteredWebhook, ResourceName, ReviewRequest};
 
-/// An object after and before a write.
+/// An object after and before a write; `None` if it does not exist.
 pub(crate) type States<'a> = (Option<&'a Value>, Option<&'a Value>);
 
 impl Registry {
@@ -54,8 +53,8 @@ impl Registry {
         Ok(selected.then_some(resource))
     }
 
-    /// Returns the resource in the version that a rule of the webhook names: the request's own, or
-    /// an equivalent one of another version.
+    /// Returns the resource in the version that a rule of the webhook names: the version of the request, or an
+    /// equivalent one.
     pub(crate) fn matched(
         &self,
         hook: &RegisteredWebhook,
@@ -142,7 +141,7 @@ impl Registry {
         })
     }
 
-    /// Returns the variables of the expressions of a policy.
+    /// Returns the variables of the expressions of a policy, such as `object` and `request`.
     pub(crate) fn variables<'a>(
         &'a self,
         resource: &Resource,
@@ -166,7 +165,7 @@ impl Registry {
         namespace.map_or(Value::Null, |found| (*found.value).clone())
     }
 
-    /// Returns the authorizer for expressions, which decides about the author of a write.
+    /// Returns the authorizer for the expressions of a policy: it decides about the user of the write.
     pub(crate) fn asker<'a>(
         &'a self,
         admission: &'a WriteAdmission<'_>,

@@ -1,7 +1,7 @@
-//! Machine: evaluates MutatingAdmissionPolicies for an object that is to be written.
+//! Machine: evaluates MutatingAdmissionPolicies for an object before it is written.
 //!
-//! Like validating policies they are evaluated in place, on every write. Fields that a policy
-//! changes are not owned by the author of the request unless it sent them.
+//! Like validating policies, they are evaluated on every write. A field that a policy changes has no owner unless the
+//! author of the request sent that field.
 //!
 //! Kubernetes source: `apiserver/pkg/admission/plugin/policy/mutating/dispatcher.go`.
 
@@ -21,19 +21,19 @@ use crate::requests::intake::{self, FieldValidation, ObjectOrigin};
 use crate::requests::metadata;
 use crate::state::registry::Registry;
 
-/// Tracks which policies or webhooks of the first round run again in the second.
+/// Tracks which policies or webhooks of the first round of admission run again in the second round.
 #[derive(Debug, Default)]
 pub(crate) struct Reinvocation {
-    /// The policies or webhooks that ran and ask for reinvocation.
+    /// The policies or webhooks that ran and have `reinvocationPolicy: IfNeeded`.
     asked: BTreeSet<String>,
-    /// The policies or webhooks that run again, because the object changed after them.
+    /// The policies or webhooks to run again, because the object changed after them.
     due: BTreeSet<String>,
 }
 
 /// The message of a policy's denial, and the reason if the policy names one.
 type Denial = (String, Option<&'static str>);
 
-/// A round of admission and the object to change.
+/// The number of the round of admission, and the object to change.
 pub(crate) type MutationRound<'a> = (usize, &'a mut Value);
 
 impl Reinvocation {
@@ -41,7 +41,7 @@ impl Reinvocation {
         self.asked.insert(one);
     }
 
-    /// Marks all policies and webhooks so far for reinvocation.
+    /// Marks all policies and webhooks that ran so far for the second round, because the object changed.
     pub(crate) fn require(&mut self) {
         self.due.append(&mut self.asked);
     }
@@ -56,11 +56,12 @@ impl Reinvocation {
 }
 
 impl Registry {
-    /// Lets the policies change an object. Returns whether one did; the object is then decoded and
+    /// Lets the mutating policies change an object. Returns whether a policy changed it; the object is then decoded
+    /// again and has its defaults.
     /// has its defaults.
     ///
     /// # Errors
-    /// 403 with every failure that is not ignored, in the words of the first.
+    /// 403 with every failure of a policy that is not ignored, and with the message of the first.
     pub(crate) fn admit_changes(
         &self,
         admission: &WriteAdmission<'_>,
@@ -147,11 +148,11 @@ impl Registry {
         Ok(values.and_then(|values| case.policy.policy.is_met(&values)))
     }
 
-    /// Evaluates one mutation. Returns whether the object changed.
+    /// Evaluates one mutation of a policy. Returns whether the object changed.
     ///
     /// # Errors
-    /// The inner error is the reason why the mutation failed. The outer error refuses the request
-    /// without regard to the failure policy.
+    /// The inner error is the reason why the mutation failed; the failure policy decides about it. The outer error
+    /// refuses the request in any case.
     fn evaluate(
         &self,
         case: &PolicyMatch<'_, Mutating>,
@@ -186,8 +187,8 @@ impl Registry {
                 FieldValidation::Ignore
             };
             if let Err(why) = decode(resource, &mut after, object, validation) {
-                // Upstream treats an invalid result of a JSON patch as an error of the server, and
-                // an invalid result of an apply configuration as an error of the policy.
+                // Upstream treats an invalid result of a JSON patch as an error of the server, and an invalid result of
+                // an apply configuration as an error of the policy.
                 return if made.strict {
                     Err(Status::internal(why))
                 } else {
@@ -234,11 +235,11 @@ fn refusal(admission: &WriteAdmission<'_>, object: &Value, denials: Vec<Denial>)
     refusal
 }
 
-/// Decodes an object that a webhook or a policy returned. Invalid managedFields are replaced by the
-/// old ones.
+/// Decodes an object that a webhook or a policy returned. Invalid managedFields are replaced by those before the
+/// change.
 ///
 /// # Errors
-/// Fails with the reason if it is not an object of the resource.
+/// Fails with the reason if the value is no object of the resource.
 pub(crate) fn decode(
     resource: &Resource,
     after: &mut Value,

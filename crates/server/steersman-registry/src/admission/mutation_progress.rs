@@ -6,15 +6,15 @@ use steersman_schema::resource::Resource;
 
 use super::mutating_policies::Reinvocation;
 
-/// The progress of the mutating policies and webhooks of one write. A run that stops for a call
-/// leaves the state from which the next run continues.
+/// The progress of the mutating policies and webhooks of one write. A run of the verb that stops for a call of a
+/// webhook leaves this state to the next run.
 #[derive(Debug, Default)]
 pub(crate) struct MutationProgress {
-    /// The current round: 0, then 1 for reinvocations.
+    /// The number of the current round: 0, then 1 for the policies and webhooks that run again.
     pub(crate) round: usize,
-    /// Whether the policies of this round have run.
+    /// Whether the mutating policies of this round have run.
     pub(crate) has_policies: bool,
-    /// The position of the next webhook of this round.
+    /// The position, among the mutating webhooks, of the next one to call in this round.
     pub(crate) next: usize,
     /// The call that the next webhook waits for.
     pub(crate) asked: Option<AskedHook>,
@@ -26,11 +26,10 @@ pub(crate) struct MutationProgress {
     by_hooks: bool,
 }
 
-/// A webhook that a run stopped for.
+/// A webhook for which a run of the verb stopped.
 #[derive(Debug)]
 pub(crate) struct AskedHook {
     pub(crate) key: String,
-    /// The resource that the webhook's rule matched.
     pub(crate) resource: Arc<Resource>,
 }
 
@@ -49,7 +48,7 @@ impl MutationProgress {
         self.hooks.require();
     }
 
-    /// Ends a round. Returns whether there is a second one, which it begins.
+    /// Ends a round. Returns whether a second round is needed, and begins it.
     pub(crate) fn begin_second_round(&mut self) -> bool {
         if self.by_hooks {
             self.policies.require();

@@ -1,5 +1,5 @@
-//! Machine: checks that the author of an admission policy, or of a binding, may read its
-//! parameters, because the policy's messages could reveal them.
+//! Machine: checks that the author of an admission policy or binding may read the parameters that it names, because the
+//! messages of the policy could reveal them.
 //!
 //! Upstream: `authz.go` of the four kinds in `pkg/registry/admissionregistration`.
 
@@ -17,7 +17,7 @@ use crate::state::registry::Registry;
 struct Parameters {
     group: String,
     resource: String,
-    /// Whether the named kind is not served.
+    /// Whether the kind of the parameters is not served.
     unknown: bool,
 }
 
@@ -28,7 +28,7 @@ impl Registry {
         user: &User,
         (new, old): (&Value, Option<&Value>),
     ) -> Option<FieldError> {
-        // Callers without a user name use the server directly.
+        // A caller without a user name is the program that embeds the server, and needs no permission.
         if !resource.built_in || resource.group != GROUP || user.name.is_empty() {
             return None;
         }
@@ -41,7 +41,7 @@ impl Registry {
                 }
                 self.check_kind(user, kind)
             }
-            // Upstream never notices an unchanged reference, because it compares pointers.
+            // Upstream compares pointers, so it authorizes an unchanged reference to parameters again.
             "ValidatingAdmissionPolicyBinding" => {
                 self.check_reference(user, new, Validating::PLURALS.0)
             }
@@ -105,7 +105,7 @@ impl Registry {
         Some(FieldError::forbidden("spec.paramRef", &why))
     }
 
-    /// Returns the objects of a `paramKind`; all objects if none is named.
+    /// Returns the objects of a `paramKind`; all objects if the policy has none.
     fn parameters(&self, kind: &Value) -> Parameters {
         let (Some(version), Some(name)) = (kind["apiVersion"].as_str(), kind["kind"].as_str())
         else {
@@ -125,7 +125,7 @@ impl Registry {
     }
 }
 
-/// Prints a user as Go does.
+/// Prints a user as Go's `%v` does.
 fn printed(user: &User) -> String {
     let extra = user.extra.iter();
     let extra: Vec<String> = extra

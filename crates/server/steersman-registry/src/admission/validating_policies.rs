@@ -1,7 +1,6 @@
-//! Machine: matches admission policies to a write, and evaluates the validating ones.
+//! Machine: matches admission policies to a write, and evaluates the validating policies.
 //!
-//! Policies are evaluated in place, so they apply to every write: of requests, of the simulator and of
-//! a test's direct access.
+//! Policies apply to every write: of a request, of the simulator and of a test with direct access.
 //!
 //! Kubernetes source: `apiserver/pkg/admission/plugin/policy`.
 
@@ -27,7 +26,7 @@ pub(crate) struct PolicyMatch<'p, R> {
     pub(crate) binding: &'p Binding,
     /// The resource in the version that a rule of the policy names.
     pub(crate) resource: Arc<Resource>,
-    /// Null without parameters.
+    /// The object of parameters; null if the policy has no parameters.
     pub(crate) params: Value,
 }
 
@@ -39,14 +38,13 @@ pub(crate) struct BrokenPolicy<'p> {
     pub(crate) why: String,
 }
 
-/// A policy to evaluate, or the reason why it cannot be.
 pub(crate) type FoundPolicy<'p, R> = Result<PolicyMatch<'p, R>, BrokenPolicy<'p>>;
 
 impl Registry {
     /// Evaluates the validating policies for a write.
     ///
     /// # Errors
-    /// The first objection of a policy with a binding that denies, with the code of its reason.
+    /// The first objection of a policy that has a binding with the action `Deny`, with the code of its reason.
     pub(crate) fn admit_policies(
         &self,
         admission: &WriteAdmission<'_>,
@@ -107,8 +105,8 @@ impl Registry {
         ))
     }
 
-    /// Returns the matching policies in order, once for each binding and parameter. A policy that
-    /// cannot be evaluated is replaced by the reason, unless its failures are ignored.
+    /// Returns the matching policies in order, once for each binding and parameter. A policy that cannot be evaluated
+    /// is replaced by the reason, unless its failures are ignored.
     pub(crate) fn cases<'p, R>(
         &self,
         policies: &'p [BoundPolicy<R>],
@@ -176,7 +174,7 @@ impl Registry {
         self.selected(&constraints.included, admission, states)
     }
 
-    /// Returns the parameters of a binding; null if there are none.
+    /// Returns the parameters that a binding names; null if it names none.
     fn params(
         &self,
         policy: &Policy,

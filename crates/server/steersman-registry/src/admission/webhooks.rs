@@ -23,7 +23,7 @@ use crate::state::registry::Registry;
 use crate::webhook;
 use crate::webhook::{CallResponse, RegisteredWebhook, WebhookCall, WebhookDecision};
 
-/// A webhook to call, and the resource that its rule matched.
+/// A webhook to call, and the resource that one of its rules matched.
 pub(crate) type Invocation<'a> = (&'a RegisteredWebhook, Arc<Resource>);
 
 impl Registry {
@@ -31,7 +31,7 @@ impl Registry {
         self.catalogue.converts() || self.presence.webhooks
     }
 
-    /// Returns the webhooks of all configurations, in the order of the configurations' names.
+    /// Returns the webhooks for a write from all configurations, in the order of the configurations' names.
     fn hooks(&self, mutating: bool, admission: &WriteAdmission<'_>) -> Arc<Vec<RegisteredWebhook>> {
         if !self.is_attended() || admission.is_exempt() {
             return Arc::default();
@@ -44,18 +44,18 @@ impl Registry {
         })
     }
 
-    /// Lets the mutating policies, and then the mutating webhooks, change an object that is to be
-    /// written. Returns whether one did; the object is then decoded and has its defaults.
+    /// Lets the mutating policies, and then the mutating webhooks, change an object before it is written. Returns
+    /// whether the object changed; it is then decoded again and has its defaults.
     ///
-    /// Policies and webhooks with `reinvocationPolicy: IfNeeded` run again if a later one changed
-    /// the object.
+    /// Policies and webhooks with `reinvocationPolicy: IfNeeded` run again if a later policy or webhook changed the
+    /// object.
     ///
-    /// A write begins with the default of `progress`. If a call is missing, `progress` and `object`
-    /// are the state from which another run continues, provided that the registry is still the same.
+    /// A write begins with the default of `progress`. If the answer of a webhook is missing, another run continues from
+    /// `progress` and `object`, provided that the registry is still the same.
     ///
     /// # Errors
-    /// The refusal of a webhook, and the failure to call it, or to evaluate a policy, unless
-    /// failures are ignored.
+    /// The refusal of a webhook, and the failure to call a webhook or to evaluate a policy, unless its failures are
+    /// ignored.
     pub(crate) fn admit_mutating(
         &self,
         admission: &WriteAdmission<'_>,
@@ -110,7 +110,7 @@ impl Registry {
         self.admit_validating(admission, (None, Some(old)))
     }
 
-    /// Lets policies and webhooks change and judge a body that is not stored.
+    /// Lets policies and webhooks change and validate the body of a request that is not stored, for instance a review.
     pub(crate) fn admit_request(
         &self,
         admission: &WriteAdmission<'_>,
@@ -122,10 +122,10 @@ impl Registry {
         self.admit_validating(admission, (Some(&body), None))
     }
 
-    /// Calls the validating webhooks, all at once.
+    /// Calls the validating webhooks for a write, all at the same time.
     ///
     /// # Errors
-    /// The first refusal, in the order of the configurations.
+    /// The first refusal, in the order of the webhooks' configurations.
     pub(crate) fn admit_validating(
         &self,
         admission: &WriteAdmission<'_>,
@@ -153,7 +153,7 @@ impl Registry {
         refusal.map_or(Ok(()), Err)
     }
 
-    /// Returns the call of a webhook if the webhook matches the write.
+    /// Returns the webhook with the resource that one of its rules matched, if the webhook matches the write.
     fn invocation<'a>(
         &self,
         hook: &'a RegisteredWebhook,
@@ -204,7 +204,7 @@ impl Registry {
         };
         let request = self.review_request(resource, admission, states)?.to_json();
         let key = [hook.call_prefix.as_str(), round, &request].join(" ");
-        // The uid is derived from the call, so that the next run generates the same uid.
+        // The uid of the review is derived from the call, so that the next run of the verb generates the same uid.
         let uid = Rng::of_text(&key).uid();
         let call = WebhookCall {
             body: webhook::body(version, &uid, &request),
@@ -280,11 +280,11 @@ impl Registry {
         Ok(())
     }
 
-    /// Returns the answer to the call of a mutating webhook; `None` if the call cannot be built and
-    /// failures are ignored.
+    /// Returns the answer of a mutating webhook to its call; `None` if the call cannot be built and failures are
+    /// ignored.
     ///
     /// # Errors
-    /// Fails if the answer is missing; `progress` then names the call.
+    /// Fails if the answer is missing; `progress` then holds the call.
     fn ask(
         &self,
         hook: &RegisteredWebhook,
@@ -310,8 +310,8 @@ impl Registry {
         Ok(answers?.pop())
     }
 
-    /// Returns the answer that an earlier run stopped for, with the resource that the webhook's rule
-    /// matched. The call is not built again: in an unchanged registry it is the same (ADM-1).
+    /// Returns the answer for which an earlier run of the verb stopped, with the resource that the webhook's rule
+    /// matched. The call is not built again: in an unchanged registry it would be equal (ADM-1).
     fn known_answer(
         &self,
         hook: &RegisteredWebhook,

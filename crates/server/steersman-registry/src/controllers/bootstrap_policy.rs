@@ -1,5 +1,5 @@
-//! Machine: stores what is absent when a server starts: the objects of every namespace, and with RBAC
-//! the bootstrap policy.
+//! Machine: creates the absent objects when a server starts: the objects of every namespace, and with RBAC the
+//! bootstrap policy.
 
 use jiff::Timestamp;
 use steersman_auth::{
@@ -26,7 +26,7 @@ impl Registry {
         }
         for object in bootstrap_objects() {
             self.ensure_policy(object);
-            // Most of these objects are never read.
+            // The memory of the decoded forms is freed, because most of these objects are never read.
             self.store.fold_all();
         }
         self.settle();
@@ -34,8 +34,8 @@ impl Registry {
         self.store.fold_all();
     }
 
-    /// Creates or completes a role or a binding. Upstream a client of the server does so after the
-    /// start; admission webhooks and policies do not see these writes.
+    /// Creates or completes a role or a binding of the bootstrap policy. Admission webhooks and policies do not see
+    /// this write: upstream a client makes it after the start.
     fn ensure_policy(&mut self, object: BootstrapObject) {
         let (namespace, name) = (object.namespace, object.name.as_str());
         let storage = StorageKey::new(GROUP, object.plural);

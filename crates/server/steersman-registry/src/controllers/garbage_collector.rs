@@ -1,5 +1,5 @@
-//! Machine: the garbage collector: deletes dependents with their owners, orphans them, or lets
-//! their owners wait.
+//! Machine: the garbage collector. It deletes the dependents of a deleted owner, orphans them, or lets the owner wait
+//! for their deletion.
 
 use std::sync::Arc;
 
@@ -16,18 +16,18 @@ use crate::verbs::deletion::may_go;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OwnerState {
-    /// The owner exists and keeps the object.
+    /// The owner exists, and so the collector keeps the dependent.
     Solid,
-    /// The owner does not exist, or has another uid.
+    /// The owner does not exist, or has another uid than the reference.
     Dangling,
-    /// The owner is being deleted in the foreground and waits for the object.
+    /// The owner is being deleted in the foreground and waits for the deletion of the dependent.
     Waiting,
-    /// The state is unknown, so the object stays.
+    /// The owner cannot be looked up, so the collector keeps the dependent.
     Unknown,
 }
 
 impl Registry {
-    /// Carries out `attemptToDeleteItem` and `attemptToOrphanWorker` of the garbage collector.
+    /// Collects an object, or orphans its dependents (upstream: `attemptToDeleteItem` and `attemptToOrphanWorker`).
     pub(crate) fn attempt_collection(&mut self, at: &Address) {
         let (storage, namespace, name) = at;
         let Some(found) = self.store.get(storage, namespace, name).cloned() else {
@@ -50,7 +50,7 @@ impl Registry {
         let (mut solid, mut waiting) = (false, false);
         for reference in references(&object) {
             match self.owner_state(&resource, &found, reference) {
-                // SRV-GC-1: an object that may have an owner is not collected.
+                // SRV-GC-1: an object is not collected if one of its owners cannot be looked up.
                 OwnerState::Unknown => return,
                 OwnerState::Solid => solid = true,
                 OwnerState::Dangling => lost.push(uid_of(reference)),
@@ -84,7 +84,7 @@ impl Registry {
 
     fn owner_state(&self, resource: &Resource, object: &Stored, reference: &Value) -> OwnerState {
         let text = |field: &str| reference[field].as_str().unwrap_or_default();
-        // Owners removed in this round are known to be absent, even if their kind was removed too.
+        // An owner that was removed in this round is known to be absent, even if its kind was removed too.
         let gone = self.pending.gone.get(text("uid"));
         if gone.is_some_and(|at| at.is_empty() || *at == object.namespace) {
             return OwnerState::Dangling;
@@ -159,8 +159,8 @@ impl Registry {
         }
     }
 
-    /// If a dependent waits in the foreground itself, the two may own each other: then its
-    /// references stop blocking.
+    /// If a dependent in the foreground deletion waits for its own dependents, it and its owner may own each other:
+    /// then the owner references of the dependent stop blocking.
     fn break_circle(&mut self, storage: &StorageKey, found: &Arc<Stored>) -> Arc<Stored> {
         let mut dependents = self.dependents_of(found.meta("uid")).into_iter();
         let circle = dependents.any(|(storage, namespace, name)| {
@@ -188,13 +188,13 @@ impl Registry {
         self.put_changed(storage, found, draft);
     }
 
-    /// Stores a changed object, in the storage version of its kind.
+    /// Stores an object that the collector changed, in the storage version of its kind.
     fn put_changed(&mut self, storage: &StorageKey, found: &Stored, draft: Draft) -> Arc<Stored> {
         let draft = self.in_storage_version(storage, draft);
         self.put(storage, &found.namespace, &found.name, draft)
     }
 
-    /// Removes a finalizer, and the object if nothing else holds it.
+    /// Removes a finalizer of an object, and the object if nothing else holds it.
     fn let_go(&mut self, storage: &StorageKey, found: &Arc<Stored>, finalizer: &str) {
         let mut draft = found.draft();
         metadata::retain_items(&mut draft.value, "finalizers", |one| one != finalizer);

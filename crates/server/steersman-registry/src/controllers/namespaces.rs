@@ -13,7 +13,7 @@ use crate::state::pending_work::PropagationPolicy;
 use crate::state::registry::Registry;
 use crate::verbs::deletion::may_go;
 
-/// The conditions of a terminating namespace, with their content while nothing is wrong.
+/// The conditions of a terminating namespace: type, reason and message while its deletion has no problem.
 const CONDITIONS: [(&str, &str, &str); 5] = [
     (
         "NamespaceDeletionDiscoveryFailure",
@@ -54,15 +54,15 @@ struct RemainingContent {
 }
 
 impl Registry {
-    /// Leaves a namespace, at the beginning of its deletion, to [`remove_marked`](Self::remove_marked), unless
-    /// namespaces are removed within the request, or by another program (SRV-NS-2).
+    /// Leaves a deleted namespace to [`remove_marked`](Self::remove_marked), unless namespaces are removed within the
+    /// request, or by another program (SRV-NS-2).
     pub(crate) fn put_removal_off(&mut self, name: &Arc<str>) {
         if self.options.end_namespaces && !self.options.remove_at_once {
             self.pending.marked_namespaces.insert(Arc::clone(name));
         }
     }
 
-    /// Continues the deletions of namespaces that a snapshot or a log holds.
+    /// Continues the deletions of the terminating namespaces that a snapshot or a write-ahead log holds.
     pub(crate) fn resume_removals(&mut self) {
         let all = self.store.list(&StorageKey::new("", "namespaces"), None);
         let is_terminating = |one: &&Arc<Stored>| one.is_terminating();
@@ -72,8 +72,8 @@ impl Registry {
         }
     }
 
-    /// Deletes the content of a terminating namespace, Pods first, reports what remains, and
-    /// removes the namespace if nothing does.
+    /// Deletes the content of a terminating namespace, Pods first. Reports the remaining objects in its conditions, or
+    /// removes the namespace if no object remains.
     pub(crate) fn empty_namespace(&mut self, name: &str) {
         let namespaces = StorageKey::new("", "namespaces");
         let Some(found) = self.store.get(&namespaces, "", name).cloned() else {
@@ -89,7 +89,7 @@ impl Registry {
         storages.sort();
         self.clear(&pods, Some(name), Some(PropagationPolicy::Background));
         let mut rest = self.rest(std::slice::from_ref(&pods), name);
-        // SRV-GC-3: Pods may need the other objects as long as they run.
+        // SRV-GC-3: other objects are deleted only when no Pod is left, because a Pod that still stops may need them.
         if rest.objects.is_empty() {
             for storage in &storages {
                 self.clear(storage, Some(name), Some(PropagationPolicy::Background));

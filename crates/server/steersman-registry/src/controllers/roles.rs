@@ -12,8 +12,8 @@ use steersman_store::Stored;
 use crate::requests::options::ObjectTarget;
 use crate::state::registry::{Registry, cluster_roles};
 
-/// Maximum number of rounds of aggregation: more than any sensible chain of aggregating roles
-/// needs.
+/// Maximum number of rounds of aggregation, which is more than the length of any sensible chain of aggregating
+/// ClusterRoles.
 const ROUNDS: usize = 16;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -41,8 +41,8 @@ impl Registry {
         write.check(&self.authorizer())
     }
 
-    /// Updates the rules of every ClusterRole with an aggregation rule. Does nothing if this
-    /// controller is switched off.
+    /// Updates the rules of every ClusterRole with an aggregation rule. Does nothing if the aggregation controller is
+    /// switched off.
     pub(crate) fn aggregate_roles(&mut self) {
         if !self.options.gather_roles {
             return;
@@ -73,8 +73,7 @@ impl Registry {
     }
 }
 
-/// Returns whether a ClusterRole may have an aggregation rule, without decoding it: nearly all roles
-/// have none.
+/// Returns whether a ClusterRole may have an aggregation rule, without decoding the role: nearly all roles have none.
 fn may_aggregate(role: &Stored) -> bool {
     if !role.is_serialised() {
         return role.lean().get("aggregationRule").is_some();
@@ -83,8 +82,8 @@ fn may_aggregate(role: &Stored) -> bool {
     text.is_ok_and(|text| text.contains("\"aggregationRule\":"))
 }
 
-/// Collects the rules of a ClusterRole with an aggregation rule from all others, without
-/// duplicates; `None` for a role without an aggregation rule (`clusterroleaggregation`).
+/// Collects the rules of the ClusterRoles that an aggregation rule selects, without duplicates; `None` for a role
+/// without an aggregation rule (upstream: `clusterroleaggregation`).
 fn aggregated(
     (role, value): (&Stored, &Value),
     all: &[Arc<Stored>],

@@ -32,7 +32,8 @@ impl Registry {
         }
     }
 
-    /// Schedules a look at an owner, which may have waited only for this reference.
+    /// Schedules a look of the garbage collector at an owner, which may have waited only for the dependent with this
+    /// reference.
     fn note_owner(&mut self, reference: &Value, namespace: &str) {
         if let Some((resource, found)) = self.owner(reference, namespace) {
             self.pending.object(address(&resource.storage, &found));
@@ -51,7 +52,7 @@ impl Registry {
         }
     }
 
-    /// Returns whether deleted definitions and namespaces are removed within the request.
+    /// Returns whether deleted definitions and namespaces are removed within the request that deletes them.
     pub fn removes_at_once(&self) -> bool {
         self.options.remove_at_once
     }
@@ -61,9 +62,9 @@ impl Registry {
         self.pending.has_marked()
     }
 
-    /// Deletes the objects of the definitions and namespaces that are marked as deleted, and removes the
-    /// definitions and namespaces without objects. One with an object that a finalizer holds is removed
-    /// after that object.
+    /// Deletes the objects of the definitions and namespaces that are marked as deleted, and removes the definitions
+    /// and namespaces without objects. An object with a finalizer keeps its definition or namespace until the object is
+    /// removed.
     pub fn remove_marked(&mut self, now: Timestamp) {
         self.now = now;
         self.clear_definitions();
@@ -76,8 +77,8 @@ impl Registry {
         self.settle();
     }
 
-    /// Does all recorded work, including work that this causes. A loop over a queue rather than
-    /// recursion, because a chain of owners can be arbitrarily long (SRV-GC-2).
+    /// Does all recorded work of the controllers, including the work that their writes cause. It loops over a queue and
+    /// does not recurse, because a chain of owners can be arbitrarily long (SRV-GC-2).
     pub(crate) fn settle(&mut self) {
         loop {
             if let Some((storage, gone)) = self.removed.pop_front() {
@@ -108,7 +109,7 @@ impl Registry {
         self.pending.gone.clear();
     }
 
-    /// Schedules looks at the owners that waited for a removed object, and at its dependents.
+    /// Schedules looks of the garbage collector at the owners that waited for a removed object, and at its dependents.
     fn note_removal(&mut self, gone: &Stored) {
         let uid = gone.meta("uid");
         let dependents = self.dependents_of(uid);

@@ -1,9 +1,9 @@
-//! Machine: gives every namespace its ServiceAccount `default` and the certificate of the server's
-//! authority, and gives Pods the token of their account.
+//! Machine: gives every namespace its ServiceAccount `default` and the certificate of the server's authority, and gives
+//! each Pod the token of its ServiceAccount.
 //!
-//! Upstream two controllers do the former (`pkg/controller/serviceaccount` and
-//! `rootcacertpublisher`), and the admission plugin ServiceAccount does the latter, refusing Pods
-//! without an account. They are played together or not at all.
+//! Upstream two controllers create the objects of a namespace (`pkg/controller/serviceaccount` and
+//! `rootcacertpublisher`), and the admission plugin ServiceAccount gives Pods their tokens and refuses Pods without an
+//! account. Here one option switches all three.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ const AUTHORITY: &str = "kube-root-ca.crt";
 const ABOUT: &str = "kubernetes.io/description";
 const DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters.";
 
-/// The field manager of both objects.
+/// The field manager of the ServiceAccount and of the ConfigMap of a namespace.
 const MANAGER: &str = "kube-controller-manager";
 
 /// The directory at which containers find the token of their Pod's ServiceAccount, and the volume's
@@ -36,7 +36,8 @@ const VOLUME: &str = "kube-api-access-";
 const MIRROR: &str = "kubernetes.io/config.mirror";
 
 impl Registry {
-    /// Records, after a write or a deletion, that a namespace may lack one of these objects.
+    /// Records, after a write or a deletion, that a namespace may lack its ServiceAccount or its ConfigMap with the
+    /// certificate.
     pub(crate) fn note_lack(&mut self, storage: &StorageKey, written: &Stored) {
         if !self.options.furnish_namespaces {
             return;
@@ -50,7 +51,8 @@ impl Registry {
         };
     }
 
-    /// Records that every namespace may lack these objects: the server starts, or its authority changed.
+    /// Records that every namespace may lack its ServiceAccount or certificate: the server starts, or its authority
+    /// changed.
     pub(crate) fn note_lacks(&mut self) {
         let namespaces = StorageKey::new("", "namespaces");
         let all: Vec<Arc<Stored>> = self.store.list(&namespaces, None).cloned().collect();
@@ -59,8 +61,8 @@ impl Registry {
         }
     }
 
-    /// Creates what a namespace lacks, unless it is terminating (SRV-NS-1). The certificate exists
-    /// once the server listens.
+    /// Creates the missing ServiceAccount and ConfigMap of a namespace, unless the namespace is terminating (SRV-NS-1).
+    /// The ConfigMap is created only once the server listens and has a certificate.
     pub(crate) fn furnish_namespace(&mut self, name: &str) {
         let found = self.object(("", "namespaces"), "", name);
         if found.is_none_or(|found| found.is_terminating()) {
@@ -94,7 +96,7 @@ impl Registry {
         }
     }
 
-    /// Gives a new Pod its ServiceAccount, a token, and the account's image pull secrets.
+    /// Sets the ServiceAccount of a new Pod, and adds a token and the image pull secrets of the account.
     ///
     /// # Errors
     /// 403 for a ServiceAccount that does not exist, and for a mirror Pod that names one.
@@ -148,7 +150,7 @@ impl Registry {
     }
 }
 
-/// Mounts a token into every container that has no other mount at this path.
+/// Mounts the token volume into every container that has no other mount at the directory of tokens.
 fn mount_token(spec: &mut Value, fresh: &str) {
     let volumes = spec["volumes"].as_array().into_iter().flatten();
     let mut names = volumes.filter_map(|volume| volume["name"].as_str());

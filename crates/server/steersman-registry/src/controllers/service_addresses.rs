@@ -23,7 +23,7 @@ const MANAGED_BY: &str = "ipaddress.kubernetes.io/managed-by";
 const ALLOCATOR: &str = "ipallocator.k8s.io";
 
 impl Registry {
-    /// Records, after a write or a deletion, that a Service has other addresses.
+    /// Records, after a write or a deletion of a Service, the addresses that the Service got or lost.
     pub(crate) fn note_addresses(
         &mut self,
         storage: &StorageKey,
@@ -43,7 +43,7 @@ impl Registry {
         }
     }
 
-    /// Creates or removes the IPAddress of an address of this network (SRV-IP-2).
+    /// Creates the IPAddress of an address that a Service has, or removes the IPAddress of a free address (SRV-IP-2).
     pub(crate) fn settle_address(&mut self, noted: &ServiceAddress) {
         let (address, namespace, name) = noted;
         let service = self.object(("", "services"), namespace, name);
@@ -68,8 +68,8 @@ impl Registry {
         }
     }
 
-    /// Creates the ServiceCIDR of the server, and the IPAddresses that Services lack: those of a
-    /// snapshot of an earlier release have none.
+    /// Creates the ServiceCIDR of the server, and the missing IPAddresses of Services: a snapshot of an earlier release
+    /// has no IPAddresses.
     pub(super) fn furnish_network(&mut self) {
         let kind = (GROUP, "servicecidrs");
         let body = json!({

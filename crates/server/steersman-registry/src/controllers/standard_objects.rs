@@ -5,10 +5,11 @@
 
 use serde_json::{Value, json};
 
-/// The number of queues, and the hand size of a flow.
+/// The number of queues of a priority level, and the number of queues among which a flow chooses (the hand size).
 type Queues = (u64, u64);
 
-/// Name, shares, lendable percent, and queues. A level without queues rejects instead of queuing.
+/// The name, shares, lendable percent and queues of a priority level. A level without queues rejects a request that
+/// exceeds its shares.
 type PriorityLevel = (&'static str, u64, u64, Option<Queues>);
 
 const LEVELS: [PriorityLevel; 7] = [
@@ -23,7 +24,7 @@ const LEVELS: [PriorityLevel; 7] = [
 
 const QUEUE_LENGTH: u64 = 50;
 
-/// Group, priority of the group, and the versions with their priorities.
+/// An API group, its priority among the groups, and its versions with their priorities.
 type Priority = (&'static str, u64, &'static [(&'static str, u64)]);
 
 const GROUPS: [Priority; 21] = [
@@ -183,8 +184,8 @@ pub(crate) fn found(schema: &Value, now: &str) -> Value {
     }]})
 }
 
-/// The label of APIServices that the server maintains: `onstart`, or `true` as long as the version
-/// is served.
+/// The label of an APIService that the server maintains, with the value `onstart`, or `true` as long as the version is
+/// served.
 pub(crate) const AUTOMANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
 
 pub(crate) fn api_service(group: &str, version: &str) -> (String, Value) {

@@ -32,15 +32,14 @@ const NAMESPACE: &str = "kube-system";
 const AUTHENTICATION: &str = "extension-apiserver-authentication";
 /// The ConfigMap with the day since which the server looks for used tokens of Secrets.
 const TRACKING: &str = "kube-apiserver-legacy-service-account-token-tracking";
-/// The name of the Lease: the hash of the name of the host, as upstream computes it.
+/// The name of the Lease of this server: the hash of a host name, as upstream computes it.
 const IDENTITY: &str = "apiserver-jgla3zmib2ggq5buc4hwi5talm";
 const HOST: &str = "localhost";
-/// Duration of the Lease, in seconds.
 const LEASE_SECONDS: u64 = 3600;
 
 impl Registry {
-    /// Creates the missing objects, and updates the server's address and authorities. Existing
-    /// objects stay unchanged except for these. `clients` are the authorities of client certificates.
+    /// Creates the missing objects of the server, and updates the address and the authorities in existing ones.
+    /// `clients` are the certificates, in PEM, of the authorities of client certificates.
     pub fn write_startup_objects(
         &mut self,
         (listens, authority, clients): (SocketAddr, &str, Option<&str>),
@@ -93,7 +92,7 @@ impl Registry {
         self.point_to(listens);
     }
 
-    /// Creates the flow control configurations. The server does not act on them.
+    /// Creates the flow schemas and priority levels. The server does not act on them.
     fn furnish_flows(&mut self) {
         let levels = (
             "flowcontrol.apiserver.k8s.io",
@@ -110,9 +109,8 @@ impl Registry {
         }
     }
 
-    /// Creates an APIService for each version of custom resources, and removes those of versions
-    /// that are not served any more (upstream: `crdregistration` and the controller
-    /// `autoregister`).
+    /// Creates an APIService for each version of custom resources, and removes that of a version that is no longer
+    /// served (upstream: `crdregistration` and the controller `autoregister`).
     pub(crate) fn register_versions(&mut self) {
         let services = ("apiregistration.k8s.io", "apiservices");
         let resource = self.resource(services.0, "v1", services.1);
@@ -144,8 +142,8 @@ impl Registry {
         }
     }
 
-    /// Stores a new object of a controller that acts within requests. Like writes of the garbage
-    /// collector it passes no webhooks.
+    /// Stores a new object of a controller that acts within requests. Like a write of the garbage collector, it passes
+    /// no webhooks.
     pub(crate) fn plant(
         &mut self,
         (group, plural): (&str, &str),
@@ -169,7 +167,7 @@ impl Registry {
         Some(self.put(&resource.storage, namespace, &name, draft))
     }
 
-    /// Creates an object unless it exists.
+    /// Creates an object of the server unless it exists.
     pub(super) fn supply(
         &mut self,
         (group, plural): (&str, &str),
@@ -184,13 +182,12 @@ impl Registry {
         }
         let place = Some(namespace).filter(|_| resource.namespaced);
         let target = ObjectTarget::collection(&resource, place);
-        // If a policy or a quota forbids the object, it stays missing, as in a cluster.
+        // If a policy or a quota forbids the object, the object stays missing, as in a cluster.
         let written = self.create(target, body, &by(manager), self.now).ok()?;
         Some(written.object.value().clone())
     }
 
-    /// Creates a cluster-scoped object unless it exists, and then writes its status. The managers are those of
-    /// the object and of its status.
+    /// Creates a cluster-scoped object unless it exists, and then writes its status, each under its own field manager.
     pub(super) fn supply_with_status(
         &mut self,
         kind: (&str, &str),
@@ -208,8 +205,8 @@ impl Registry {
         let _ = self.update(target, object, &by(status_manager), self.now);
     }
 
-    /// Writes the objects of the server in `kube-system`. The Lease is renewed at each start only, so that
-    /// an idle server writes nothing.
+    /// Writes the objects of the server in `kube-system`. The Lease is renewed only at a start, so that an idle server
+    /// writes nothing.
     fn furnish_system_namespace(&mut self, clients: Option<&str>) {
         self.publish_client_authorities(clients);
         if self
@@ -235,7 +232,7 @@ impl Registry {
         self.maintain(("coordination.k8s.io", "leases"), (NAMESPACE, lease));
     }
 
-    /// Adds the authorities of client certificates to those that other servers published.
+    /// Adds the authorities of client certificates to the authorities that other servers published in the ConfigMap.
     fn publish_client_authorities(&mut self, clients: Option<&str>) {
         const FIELD: &str = "client-ca-file";
         let stored = self.object(("", "configmaps"), NAMESPACE, AUTHENTICATION);
@@ -253,7 +250,7 @@ impl Registry {
         self.maintain(("", "configmaps"), (NAMESPACE, map));
     }
 
-    /// Points the Service at the listener. The address may be loopback, which clients cannot write.
+    /// Points the Service `kubernetes` at the listener. The address may be loopback, which clients cannot write.
     fn point_to(&mut self, listens: SocketAddr) {
         let (ip, port) = (listens.ip().to_string(), listens.port());
         let family = if listens.is_ipv4() { "IPv4" } else { "IPv6" };
@@ -276,8 +273,8 @@ impl Registry {
         self.settle();
     }
 
-    /// Creates an object, or updates the members that are given and differ. Like writes of the garbage
-    /// collector it passes no webhooks.
+    /// Creates an object, or updates the given members that differ. Like a write of the garbage collector, it passes no
+    /// webhooks.
     pub(super) fn maintain(&mut self, kind: (&str, &str), (namespace, body): (&str, Value)) {
         let Some(resource) = self.resource(kind.0, "v1", kind.1) else {
             return;

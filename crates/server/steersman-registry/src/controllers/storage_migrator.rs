@@ -1,5 +1,5 @@
-//! Machine: the storage version migrator: runs one StorageVersionMigration per resource, and stores
-//! the objects of the resource anew, one object per step.
+//! Machine: the storage version migrator. It runs one StorageVersionMigration per resource, and stores the objects of
+//! the resource anew, one object per step.
 //!
 //! Kubernetes source: `pkg/controller/storageversionmigrator` of 1.36.
 
@@ -20,38 +20,38 @@ use crate::state::registry::Registry;
 
 /// The time from the creation of a migration during which the migration waits for its resource to be served.
 const DISCOVERY: SignedDuration = SignedDuration::from_secs(60);
-/// The delay after the first of several failures in a row, which doubles with each, and its
-/// maximum: those of upstream's rate limiter.
+/// The delay after the first of several failures in a row, which doubles with each, and its maximum, as in upstream's
+/// rate limiter.
 const BACKOFF: Duration = Duration::from_millis(5);
 const MOST_BACKOFF: Duration = Duration::from_secs(1000);
 
-/// The storage version migrator of a server. The positions of the running migrations are only in
-/// memory: a new migrator begins them anew, and an object that was stored anew before is skipped.
+/// The storage version migrator of a server. The positions of running migrations are only in memory: a new migrator
+/// starts them from the beginning and skips objects that were already stored anew.
 ///
 /// A driver calls [`next_work`](Self::next_work), makes the write of the [`MigrationStep`] with
-/// [`Registry::store_anew`], and passes the outcome to the following call of `next_work`. A step
-/// stores one object, so that requests have access to the registry between two objects (SRV-SVM-2).
+/// [`Registry::store_anew`], and passes the outcome to the next call of `next_work`. A step stores one object, so that
+/// requests have access to the registry between two objects (SRV-SVM-2).
 #[derive(Debug, Default)]
 pub struct StorageMigrator {
-    /// The revision up to which changes of migrations were read.
+    /// The newest revision at which this migrator has read the migrations.
     seen: Option<u64>,
     running: VecDeque<RunningMigration>,
-    /// The number of refused admissions in a row, and the driver's clock at which the next is due.
+    /// The number of refused admissions of migrations in a row, and the time on the driver's clock of the next attempt.
     refused: Option<(u32, Duration)>,
 }
 
-/// A migration that has the condition `Running` and none that ends it.
+/// A migration with the condition `Running` and without a condition that ends it.
 #[derive(Debug)]
 struct RunningMigration {
     name: Arc<str>,
     uid: String,
-    /// The objects that are still to be stored anew; `None` before they were listed.
+    /// The objects that are still to be stored anew; `None` until they are listed.
     waiting: Option<VecDeque<MigrationCandidate>>,
-    /// The outcome of the migration, once it is known; a failure has a reason.
+    /// The outcome of the migration, once it is known; the error is the reason of the failure.
     outcome: Option<Result<(), String>>,
     /// The number of failed writes in a row.
     failures: u32,
-    /// The driver's clock at which the migration continues.
+    /// The time on the driver's clock at which the migration continues.
     due: Duration,
 }
 
@@ -64,10 +64,9 @@ struct MigrationCandidate {
     revision: u64,
 }
 
-/// The write that stores one object anew.
+/// The write that stores one object of a migration anew.
 #[derive(Debug)]
 pub struct MigrationStep {
-    /// The uid of the migration.
     migration: String,
     storage: StorageKey,
     candidate: MigrationCandidate,
@@ -94,7 +93,7 @@ pub struct MigratorTime {
 }
 
 impl StorageMigrator {
-    /// Returns the next work. `done` is the step of the call before, with the outcome of its write.
+    /// Returns the next work. `done` is the step that the previous call returned, with the outcome of its write.
     pub fn next_work(
         &mut self,
         registry: &mut Registry,
@@ -106,7 +105,7 @@ impl StorageMigrator {
             self.finish_step(registry, &step, outcome, now);
         }
         self.admit(registry, now);
-        // Each turn returns a step, ends a migration, or delays one, so that the loop ends.
+        // Each turn returns a step, ends a migration or delays one, so the loop ends.
         while let Some(at) = self.running.iter().position(|one| one.due <= now.tick)
             && let Some(mut next) = self.running.remove(at)
         {
@@ -149,8 +148,8 @@ impl StorageMigrator {
         };
         match outcome {
             Ok(()) => migration.failures = 0,
-            // The object was deleted or written meanwhile. A request has stored it anew; a write of
-            // the server itself has not if only a webhook can convert it (SRV-SVM-3).
+            // The object was deleted or written meanwhile. If a request wrote it, it is stored anew already; a write of
+            // the server itself keeps the old version of an object that only a webhook can convert (SRV-SVM-3).
             Err(status) if status.code == 409 => {
                 migration.failures = 0;
                 let again = registry.outdated(&step.storage, &step.candidate);
@@ -158,7 +157,7 @@ impl StorageMigrator {
                     waiting.extend(again);
                 }
             }
-            // The objects are listed again after a delay.
+            // The write can succeed later, so the objects are listed again after a delay.
             Err(status) if matches!(status.code, 429 | 500 | 503 | 504) => {
                 migration.waiting = None;
                 migration.delay(now);
@@ -167,7 +166,7 @@ impl StorageMigrator {
         }
     }
 
-    /// Lets the registry admit migrations, if any migration changed since the last time.
+    /// Lets the registry start migrations, if any migration changed since the previous call.
     fn admit(&mut self, registry: &mut Registry, now: MigratorTime) {
         let storage = records::storage();
         let is_unchanged = self.seen.is_some_and(|seen| {
@@ -179,7 +178,7 @@ impl StorageMigrator {
             None if is_unchanged => return,
             _ => {}
         }
-        // The own writes of this call count as changes, so that their effects are looked at.
+        // The writes of this call count as changes at the next call, so that their effects are looked at.
         self.seen = Some(registry.revision());
         let is_refused = registry.admit_migrations().is_err();
         let refusals = self.refused.map_or(0, |(count, _)| count) + 1;
@@ -207,14 +206,14 @@ impl StorageMigrator {
 }
 
 impl RunningMigration {
-    /// Looks up the resource, and lists the objects once. Returns the storage of the objects.
-    /// Without one the migration has an outcome or a delay.
+    /// Looks up the resource of a migration, and lists the objects once. Returns the storage of the objects, or `None`
+    /// after it set an outcome or a delay.
     fn prepare(&mut self, registry: &mut Registry, now: MigratorTime) -> Option<StorageKey> {
         if self.outcome.is_some() {
             return None;
         }
         let Some(found) = registry.migration(&self.name) else {
-            // Deleted since the migrations were admitted: the next admission forgets it.
+            // The migration was deleted since migrations were last admitted; the next admission forgets it.
             self.delay(now);
             return None;
         };
@@ -254,7 +253,7 @@ impl RunningMigration {
     }
 }
 
-/// Returns how much longer a new migration waits for its resource; `None` if it has waited.
+/// Returns how long a new migration still waits for its resource to be served; `None` after that time.
 fn left_until_discovery(migration: &Stored, now: Timestamp) -> Option<Duration> {
     let made: Timestamp = migration.meta("creationTimestamp").parse().ok()?;
     let end = made.saturating_add(DISCOVERY).ok()?;

@@ -4,20 +4,20 @@ use serde_json::{Value, json};
 
 use crate::requests::metadata;
 
-/// Returns the condition of this type.
+/// Returns the condition of this type in the status of an object.
 pub(crate) fn find<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
     let all = object["status"]["conditions"].as_array();
     all.into_iter().flatten().find(|one| one["type"] == kind)
 }
 
-/// Returns the condition of this type with the status `True`.
+/// Returns the condition of this type in the status of an object, if the status of the condition is `True`.
 pub(crate) fn find_true<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
     let all = object["status"]["conditions"].as_array();
     let mut all = all.into_iter().flatten();
     all.find(|one| one["type"] == kind && one["status"] == "True")
 }
 
-/// Replaces the condition of the same type, or appends the condition.
+/// Replaces the condition of the same type in the status of an object, or appends the new condition.
 pub(crate) fn set(object: &mut Value, condition: Value) {
     let status = metadata::members(object)
         .entry("status")

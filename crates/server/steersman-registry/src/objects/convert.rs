@@ -1,7 +1,7 @@
 //! Machine: converts objects between the versions of a resource.
 //!
-//! A webhook converts if the CRD names one. ADM-2: a write asks for all conversions that its answer
-//! needs before it changes anything.
+//! A webhook converts if the CRD names one. ADM-2: a write requests all conversions that its answer needs before it
+//! changes anything.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -23,9 +23,9 @@ use crate::webhook::{WebhookAddress, WebhookCall, conversion, review_version};
 const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
 
 impl Registry {
-    /// Returns the object in the resource's version. A custom resource is read through the schema of
-    /// the version in which it is stored (SRV-CRD-2), and then converted. An object that neither step
-    /// changes is shared with the store.
+    /// Returns a stored object in the version of the resource. A custom resource is read through the schema of the
+    /// version in which it is stored (SRV-CRD-2), and then converted. An object that neither step changes is shared
+    /// with the store.
     pub(crate) fn present(
         &self,
         resource: &Resource,
@@ -48,7 +48,7 @@ impl Registry {
         let own = if resource.built_in {
             resource.version == resource.storage_version
         } else {
-            // An object stored before the storage version changed keeps its own version.
+            // An object that was stored before the storage version changed keeps the version in which it was stored.
             is_of(stored.api_version(), &resource.version)
         };
         if own {
@@ -62,7 +62,7 @@ impl Registry {
         Ok(restamped(&stored, draft))
     }
 
-    /// Converts several objects of a list; a webhook gets them in one call.
+    /// Converts several objects of a list; a webhook gets all of them in one call.
     pub(crate) fn present_all(
         &self,
         resource: &Resource,
@@ -106,9 +106,8 @@ impl Registry {
         Ok(value)
     }
 
-    /// Returns a stored object in the storage version of its kind, for a write of the server itself.
-    /// An object that only a webhook can convert keeps its version, because such a write calls no
-    /// webhook.
+    /// Returns a stored object in the storage version of its kind, for a write of the server itself. Such a write calls
+    /// no webhook, so an object that only a webhook can convert keeps its version.
     pub(crate) fn in_storage_version(&self, storage: &StorageKey, mut draft: Draft) -> Draft {
         let Some(resource) = self.catalogue.of_storage(storage) else {
             return draft;
@@ -121,7 +120,7 @@ impl Registry {
         draft
     }
 
-    /// Requests, before a write, the conversion that its answer will need from a webhook.
+    /// Requests the conversion by a webhook that the answer of a write will need, before the write.
     pub(crate) fn foresee(
         &self,
         resource: &Resource,
@@ -140,7 +139,7 @@ impl Registry {
         Ok(values.into_iter().next())
     }
 
-    /// Returns the answer of a write: the converted object with the metadata after the write.
+    /// Returns the answer of a write: the converted object with the metadata that the write gave it.
     pub(crate) fn answered(
         &self,
         resource: &Resource,
@@ -192,7 +191,7 @@ impl Registry {
     fn to_named(&self, from: &Resource, version: &str, value: Value) -> Result<Value, Status> {
         let all = self.catalogue.all().iter();
         let mut same = all.filter(|other| other.storage == from.storage);
-        // A stored version need not be served; its schema is known even then.
+        // A version in which objects are stored need not be served; its schema is known even then.
         let named = same.find(|other| other.version == version);
         let mut to = named.map_or_else(|| from.clone(), |named| (**named).clone());
         if to.version != version {
@@ -210,7 +209,7 @@ impl Registry {
         Ok(value)
     }
 
-    /// Calls the webhook to convert objects; `suffix` says that they are items of a list.
+    /// Calls the webhook that converts objects; `suffix` tells in error messages that the objects are items of a list.
     fn convert(
         &self,
         from: &Resource,
@@ -220,7 +219,7 @@ impl Registry {
     ) -> Result<Vec<Value>, Status> {
         let version = to.api_version();
         let first = objects.first().map(|first| first["apiVersion"].clone());
-        // A list is of the requested version, an object of its own version.
+        // A list has the requested version in the review, and an object its own version.
         let (of, inner) = match &first {
             _ if !suffix.is_empty() => {
                 let of = format!("{version}, Kind={}", to.list_kind);
@@ -272,7 +271,7 @@ impl Registry {
         }
         let pairs = objects.iter().zip(values).enumerate();
         let restored = pairs.map(|(at, (original, converted))| {
-            // Positions count from one in messages about the wrong version.
+            // In messages about a wrong version, positions in the list count from one.
             let place = if suffix.is_empty() { 1 } else { at + 1 };
             conversion::restored(original, converted, &version, place).map_err(&failed)
         });
@@ -291,7 +290,7 @@ fn version_of(object: &Value) -> &str {
     object["apiVersion"].as_str().unwrap_or_default()
 }
 
-/// Sets the storage version of an object, and coerces its fields to the schema of that version.
+/// Sets the `apiVersion` of an object to the storage version, and coerces its fields to the schema of that version.
 fn set_storage_version(resource: &Resource, value: &mut Value) {
     let version = &resource.storage_version;
     value["apiVersion"] = Value::String(match resource.group.as_str() {
@@ -315,8 +314,8 @@ fn restamped(stored: &Arc<Stored>, object: impl Into<Draft>) -> VersionedObject 
     }
 }
 
-/// Returns a stored object as the schema of its version requires (SRV-CRD-2). The object in the
-/// store stays as it is.
+/// Returns a stored object without fields and nulls that the schema of its version does not allow, and with the
+/// defaults of that schema (SRV-CRD-2). The object in the store stays unchanged.
 fn read_through(resource: &Resource, stored: &Arc<Stored>) -> Arc<Stored> {
     let schemas = &resource.stored_schemas;
     let Some(schema) = schemas.for_read(stored.api_version(), stored.has_status()) else {

@@ -17,8 +17,8 @@ use crate::state::pending_work::PropagationPolicy;
 use crate::state::registry::Registry;
 
 impl Registry {
-    /// Creates a CustomResourceDefinition, or replaces the one of this name. Its resources are
-    /// served when this returns.
+    /// Creates a CustomResourceDefinition, or replaces the one of this name. The resources of the definition are served
+    /// when this returns.
     ///
     /// # Errors
     /// Returns the `Status` of the refused create or update.
@@ -43,8 +43,8 @@ impl Registry {
         )
     }
 
-    /// Accepts (or refuses) the names of a new definition, and serves its resources. The answer to
-    /// the request shows the state before, because accepting is a change of its own.
+    /// Accepts or refuses the names of a new definition, and serves its resources. The answer to the request shows the
+    /// definition before, because accepting is a change of its own.
     pub(crate) fn establish(&mut self, resource: &Resource, created: &Stored) {
         let mut crd = created.lean().clone();
         self.judge_names(&mut crd);
@@ -53,8 +53,8 @@ impl Registry {
         self.serve_definition(&stored, stored.revision, false);
     }
 
-    /// Decides about a definition's names and writes the conditions, including the condition of its approval. Free
-    /// names are accepted even if other names of the same definition are taken.
+    /// Decides which names of a definition are accepted, and writes its conditions, including that of its approval. A
+    /// free name is accepted even if other names of the definition are taken.
     pub(crate) fn judge_names(&self, crd: &mut Value) {
         let now = metadata::time(self.now);
         let group = crd["spec"]["group"].as_str().unwrap_or_default().to_owned();
@@ -97,9 +97,9 @@ impl Registry {
         crd::set_approval(crd, &now);
     }
 
-    /// Returns whether a new decision about a definition's names and its approval changes nothing.
+    /// Returns whether a new decision about the names and the approval of a definition would change nothing.
     pub(crate) fn keeps_names(&self, crd: &Value) -> bool {
-        // The decision needs no version, and the versions are most of a definition.
+        // The decision does not need the versions, which are most of the size of a definition.
         let head = json!({
             "metadata": crd["metadata"],
             "spec": {"group": crd["spec"]["group"], "names": crd["spec"]["names"]},
@@ -110,7 +110,7 @@ impl Registry {
         judged == head
     }
 
-    /// Serves the resources of an established definition, and none of any other.
+    /// Serves the resources of an established definition; stops serving those of any other definition.
     fn serve_definition(&mut self, definition: &Stored, edition: u64, revised: bool) {
         let crd = definition.lean();
         let storage = storage_of(crd);
@@ -132,9 +132,8 @@ impl Registry {
         self.touch(&storage);
     }
 
-    /// Serves a definition after a write. A change of its spec or of its accepted names begins a new
-    /// edition, which ends the open watches of all its versions (SRV-WATCH-4); a change of anything
-    /// else does not.
+    /// Serves a definition after a write. A change of its spec or of its accepted names begins a new edition of the
+    /// definition, which ends the open watches of all its versions (SRV-WATCH-4); any other change does not.
     ///
     /// Kubernetes source: `updateCustomResourceDefinition` of apiextensions-apiserver, which discards
     /// the storages of the definition with their caches.
@@ -147,13 +146,13 @@ impl Registry {
         self.serve_definition(written, edition.unwrap_or(written.revision), true);
     }
 
-    /// Serves a definition of a snapshot. Its edition begins with the history of the server.
+    /// Serves a definition of a snapshot. The edition of the definition begins with the history of the server.
     pub(crate) fn serve_restored(&mut self, definition: &Stored) {
         self.serve_definition(definition, self.forgotten, true);
     }
 
-    /// Marks a definition as terminating, and deletes its objects. Objects with finalizers keep the
-    /// definition; it is removed with the last one.
+    /// Marks a definition as terminating, so that its objects are deleted. Objects with finalizers keep the definition,
+    /// which is removed with the last of them.
     pub(crate) fn terminate_definition(crd: &mut Value, now: Timestamp) {
         let time = metadata::time(now);
         let fields = metadata::of(crd);
@@ -168,8 +167,8 @@ impl Registry {
         crd::set_condition(crd, "Terminating", true, why, &time);
     }
 
-    /// Deletes the objects of the definitions that are marked as deleted, and removes the definitions
-    /// without objects. `settle` draws the consequences.
+    /// Deletes the objects of the definitions that are marked as deleted, and removes the definitions without objects.
+    /// `settle` then runs the controllers.
     pub(crate) fn clear_definitions(&mut self) {
         let Some(resource) = self.definition_resource() else {
             return;
@@ -187,8 +186,8 @@ impl Registry {
         }
     }
 
-    /// Writes the first condition of the controller that deletes the objects. The answer to the
-    /// request shows the state before.
+    /// Writes the condition that the deletion of a definition's objects begins. The answer to the request shows the
+    /// definition before.
     fn begin_cleanup(&mut self, resource: &Resource, marked: &Stored) {
         let why = (crd::CLEANUP, "CustomResource deletion is in progress");
         let mut crd = marked.lean().clone();
@@ -204,7 +203,7 @@ impl Registry {
         self.serve_again(marked.lean(), &put);
     }
 
-    /// Deletes every object of a storage, as far as finalizers allow.
+    /// Deletes every object of a storage that no finalizer holds.
     pub(crate) fn clear(
         &mut self,
         storage: &StorageKey,
@@ -225,7 +224,7 @@ impl Registry {
         self.resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
     }
 
-    /// Returns the definition of the objects in a storage. A definition has the name of its storage.
+    /// Returns the definition of the objects in a storage, which has the name of the storage.
     fn definition_of(&self, storage: &StorageKey) -> Option<&Arc<Stored>> {
         self.store.get(&definitions(), "", storage.as_str())
     }
@@ -259,7 +258,7 @@ impl Registry {
         self.judge_waiting(&found.lean()["spec"]["group"]);
     }
 
-    /// Decides again about definitions of a group that wait for a name, which may be free now.
+    /// Decides again about the definitions of a group that wait for a name, because a name may be free now.
     pub(crate) fn judge_waiting(&mut self, group: &Value) {
         let refused = self
             .claimed_names

@@ -1,5 +1,5 @@
-//! Machine: computes the owners of fields after creates and updates, at once or when the object is
-//! serialised (SRV-STORE-10).
+//! Machine: computes the owners of fields after creates and updates, at once or when the object is serialised
+//! (SRV-STORE-10).
 
 use std::sync::Arc;
 
@@ -21,24 +21,24 @@ use crate::requests::options::{Subresource, WriteOptions};
 use crate::requests::{manager, metadata};
 use crate::state::registry::Registry;
 
-/// The field manager of most objects of the server.
+/// The field manager of most objects that the server itself writes.
 pub(crate) const SERVER: &str = "kube-apiserver";
 
 #[derive(Debug)]
 struct TrackedUpdate {
     subresource: Subresource,
     manager: String,
-    /// See [`Registry::versions_of`].
+    /// The `apiVersion`s that keep their entries, see [`Registry::versions_of`].
     versions: Vec<String>,
-    /// The metadata fields that the request sent without writing them, see `managed::named_beside`.
+    /// The metadata fields that the request sent to a subresource that does not write them, see
+    /// `managed::named_beside`.
     named: Option<Value>,
-    /// The managedFields in the request.
     sent: Option<Value>,
     now: Timestamp,
 }
 
 impl TrackedUpdate {
-    /// Computes the managedFields after the update, as JSON. `managed` are those before.
+    /// Computes the managedFields after an update, as JSON. `managed` are the managedFields before the update.
     fn managed(
         self,
         resource: &Resource,
@@ -72,7 +72,7 @@ impl TrackedUpdate {
             let manager = Manager::new(&self.manager, ManagerOperation::Update, &version, "scale");
             let path = replicas_path(resource);
             let changed = wanted(resource, before) != wanted(resource, after);
-            // An update takes over the field; only an apply can conflict.
+            // An update takes over fields of other managers and never fails; only an apply can conflict.
             let _ = update_field(entries, &manager, (&path, &version), changed, true);
         } else {
             let face = (resource, self.subresource);
@@ -83,7 +83,7 @@ impl TrackedUpdate {
     }
 }
 
-/// Makes a manager the owner of the fields that an update changes. `versions` are those of
+/// Makes a manager the owner of the fields that an update changes. `versions` are the result of
 /// [`Registry::versions_of`].
 pub(crate) fn own_changes(
     (resource, subresource): (&Resource, Subresource),
@@ -125,8 +125,8 @@ impl Registry {
         same.map(|other| other.api_version()).collect()
     }
 
-    /// Returns whether objects of a resource must contain their managedFields before they are
-    /// stored, because webhooks, policies and converters get whole objects.
+    /// Returns whether the objects of a resource must contain their managedFields before they are stored, because
+    /// webhooks, policies and converters receive whole objects.
     pub(crate) fn shows_managed(&self, resource: &Resource) -> bool {
         self.is_judged() || resource.conversion.is_some()
     }
@@ -143,7 +143,7 @@ impl Registry {
             Ownership::Track(options) => options,
         };
         let (manager, now) = (manager::name_of(options), self.now);
-        // Fields that plugins add from here on have no owner.
+        // The object is copied here, because fields that plugins add from here on have no owner.
         let mut object = object.clone();
         let mut compute = move |resource: &Resource| {
             let mut before = Value::Object(Map::new());
@@ -177,9 +177,8 @@ impl Registry {
         let face = (resource, subresource);
         let manager = manager::name_of(options);
         let tracked = self.tracked_update(face, manager, (named, sent));
-        // The later computation compares the stored objects. So the request must use the version in which
-        // they are stored, and until the new object is stored, the server may change only fields that
-        // no manager owns.
+        // The later computation compares stored objects. So the request must use the version in which they are stored,
+        // and until the new object is stored, the server may change only fields that no manager owns.
         let is_stored_version =
             std::ptr::eq(shown, &**stored) && resource.version == resource.storage_version;
         let is_changed_later = finish_status(face).is_some() || is_definition(resource);
@@ -198,7 +197,8 @@ impl Registry {
         }
     }
 
-    /// Returns a resource with objects that no webhook, policy or converter sees during a write.
+    /// Returns the resource if no webhook, policy or converter sees its objects during a write, so that their
+    /// managedFields can be computed later.
     fn resource_for_later(&self, resource: &Resource) -> Option<Arc<Resource>> {
         if self.shows_managed(resource) || self.is_changed() {
             return None;
@@ -222,7 +222,7 @@ impl Registry {
         }
     }
 
-    /// Sets the managedFields of a token's answer; the token itself is not stored.
+    /// Sets the managedFields of the answer to a token request; the token itself is not stored.
     pub(crate) fn track_token(&self, token: &mut Value, options: &WriteOptions) {
         if !self.options.track_managed_fields {
             return;
@@ -271,7 +271,7 @@ impl Registry {
         self.server_write(face, manager, (before, after))
     }
 
-    /// Returns a draft of an object that this manager, a part of the server, wrote.
+    /// Returns a draft of an object that a part of the server wrote, with this field manager.
     pub(crate) fn server_write(
         &self,
         face: (&Resource, Subresource),
@@ -287,7 +287,7 @@ impl Registry {
     }
 }
 
-/// Returns what a kind changes in a written status after the owners of its fields are computed.
+/// Returns a written status with the changes that its kind makes after the owners of its fields are computed.
 pub(crate) fn finish_status(
     (resource, subresource): (&Resource, Subresource),
 ) -> Option<steersman_builtins::FinishStatus> {

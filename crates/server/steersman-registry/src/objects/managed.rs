@@ -19,7 +19,7 @@ pub(crate) enum Ownership<'a> {
     Given(Option<String>),
 }
 
-/// Returns the name of a subresource in an entry; empty for the object itself.
+/// Returns the name of a subresource in an entry of managedFields; empty for the object itself.
 pub(crate) fn subresource_name(subresource: Subresource) -> &'static str {
     match subresource {
         Subresource::Main => "",
@@ -32,8 +32,8 @@ pub(crate) fn subresource_name(subresource: Subresource) -> &'static str {
     }
 }
 
-/// Returns the members of an object that a subresource does not write, so that no manager owns them
-/// through it.
+/// Returns the members of an object that a subresource does not write. A write to that subresource makes no manager
+/// their owner.
 pub(crate) fn ignored<'a>(
     resource: &Resource,
     subresource: Subresource,
@@ -58,8 +58,8 @@ pub(crate) fn ignored<'a>(
     }
 }
 
-/// Returns an applied configuration without the metadata that a status write does not take, so that
-/// its manager does not own these fields.
+/// Returns an applied configuration without the metadata that a status write ignores, so that the manager does not own
+/// these fields.
 pub(crate) fn without_kept<'a>(
     resource: &Resource,
     subresource: Subresource,
@@ -83,12 +83,12 @@ pub(crate) fn replicas_path(resource: &Resource) -> Vec<PathElement> {
     keys.map(|key| PathElement::field(key)).collect()
 }
 
-/// Facts about a new object as it was sent, which decide about owners after it is completed.
+/// The fields of a new object as the client sent it that decide about owners after the server has completed the object.
 #[derive(Debug, Default)]
 pub(crate) struct SentFields {
-    /// Fields of the spec that the server sets, which then have no owner.
+    /// Fields of the spec that the client left to the server, which then have no owner.
     left_out: Vec<&'static str>,
-    /// Lists that were sent empty: of the object (false) or of its spec (true).
+    /// Names of lists that the client sent empty: lists of the object (`false`) or of its spec (`true`).
     emptied: Vec<(bool, String)>,
 }
 
@@ -119,8 +119,8 @@ pub(crate) fn sent_fields(resource: &Resource, object: &Value) -> SentFields {
 }
 
 impl SentFields {
-    /// Prepares the comparison of a create: adds the unowned fields to the state before, and turns
-    /// lists that were sent empty but are stored as null into empty lists.
+    /// Prepares the comparison that finds the owners of a new object's fields: adds the fields without an owner to
+    /// `before`, and turns a list that the client sent empty and the server stored as null into an empty list.
     pub(super) fn adjust(&self, before: &mut Value, object: &mut Value) {
         for field in &self.left_out {
             if let Some(value) = object.get("spec").and_then(|spec| spec.get(*field)) {
@@ -145,13 +145,12 @@ impl SentFields {
     }
 }
 
-/// Returns the managedFields of an object.
 pub(crate) fn sent(object: &Value) -> Option<&Value> {
     object.get("metadata")?.get("managedFields")
 }
 
-/// Returns metadata fields that were sent to a subresource which keeps the stored ones, and which
-/// the writer owns nevertheless. Null stands for a field that the writer left out.
+/// Returns the metadata fields that a request sent to a subresource which does not write them, and which its manager
+/// owns nevertheless. Null stands for a field that the request left out.
 pub(crate) fn named_beside(
     resource: &Resource,
     subresource: Subresource,
@@ -176,7 +175,7 @@ pub(crate) fn named_beside(
     Some(Value::Object(named))
 }
 
-/// Takes the managedFields out of an object; decoded objects have none.
+/// Takes the managedFields out of an object: the server processes objects without them.
 pub(crate) fn take(object: &mut Value) -> Option<Value> {
     let metadata = object.get_mut("metadata")?.as_object_mut()?;
     metadata.remove("managedFields")
@@ -186,22 +185,22 @@ pub(crate) fn put(object: &mut Value, managed: Option<Value>) {
     metadata::assign(metadata::of(object), "managedFields", managed);
 }
 
-/// Moves managedFields into their object, for code that reads them there.
+/// Moves managedFields into an object, for code that reads them in the object.
 pub(crate) fn show(object: &mut Value, managed: &mut ManagedFields) {
     let mut managed = std::mem::take(managed);
-    // The text was serialised as JSON, so it parses.
+    // The text is JSON that the server serialised, so it parses.
     let managed = managed.compute(object);
     let managed = managed.and_then(|text| serde_json::from_str(text).ok());
     put(object, managed);
 }
 
-/// Returns whether storing this would change nothing, or only the times of managedFields, which also
-/// decide their order.
+/// Returns whether storing a draft would change nothing, or only the times of managedFields, which also decide the
+/// order of the entries.
 pub(crate) fn same_but_times(draft: &mut Draft, stored: &Stored) -> bool {
     draft.value == *stored.lean() && differ_in_times(draft.managed(), stored.managed())
 }
 
-/// Returns whether two managedFields differ in nothing but times and their order.
+/// Returns whether two managedFields differ only in the times and in the order of their entries.
 pub(crate) fn differ_in_times(new: Option<&str>, old: Option<&str>) -> bool {
     let timeless = |managed: Option<&str>| {
         let entries: Vec<Value> = serde_json::from_str(managed?).ok()?;
@@ -222,9 +221,9 @@ pub(crate) fn differ_in_times(new: Option<&str>, old: Option<&str>) -> bool {
     old.is_some() && old == timeless(new)
 }
 
-/// Returns the entries that a request starts from: those it sends, or the stored ones if it sends
-/// none that parse. A subresource cannot send any. An empty list, or a list of one empty entry,
-/// removes all.
+/// Returns the entries of managedFields that a write starts from: those that the request sends, or the stored ones if
+/// it sends none that parse. A subresource cannot send any. An empty list, or a list of one empty entry, removes all
+/// entries.
 pub(super) fn start(
     subresource: Subresource,
     sent: Option<&Value>,

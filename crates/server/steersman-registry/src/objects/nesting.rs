@@ -3,7 +3,8 @@
 use serde_json::Value;
 use steersman_apimachinery::status::Status;
 
-/// The number of levels of values that an object may have. Snapshots and the write-ahead log add a few levels, and their
+/// Maximum number of nested levels of an object. Snapshots and the write-ahead log add a few levels, and their parser
+/// accepts 128.
 /// readers take 128.
 const MOST_LEVELS: usize = 100;
 
@@ -21,8 +22,8 @@ pub(crate) fn check_nesting(object: &Value) -> Result<(), Status> {
     }
 }
 
-/// Returns whether a value has at most this number of levels. A request is parsed to 128 levels, and a stored object has
-/// at most [`MOST_LEVELS`], so the recursion is bounded.
+/// Returns whether a value has at most this number of levels. The recursion is bounded: a request is parsed to 128
+/// levels, and a stored object has at most [`MOST_LEVELS`].
 fn is_within(value: &Value, levels: usize) -> bool {
     let Some(below) = levels.checked_sub(1) else {
         return false;
@@ -40,7 +41,7 @@ mod tests {
 
     use super::*;
 
-    /// WAL-3
+    /// WAL-3: a server restores every stored object.
     #[test]
     fn an_object_that_could_not_be_read_back_is_refused() {
         let nested = |levels: usize| (1..levels).fold(json!(1), |inner, _| json!({"a": inner}));

@@ -25,7 +25,7 @@ pub(crate) fn scale_object(
     ))
 }
 
-/// Returns the replicas of an object's spec, if set.
+/// Returns the number of replicas in an object's spec, if it is set.
 pub(crate) fn wanted<'a>(resource: &Resource, object: &'a Value) -> Option<&'a Value> {
     let paths = resource.scale.as_ref()?;
     Some(at(object, &paths.spec_replicas)).filter(|wanted| !wanted.is_null())
@@ -74,7 +74,7 @@ pub(crate) fn scale_of(resource: &Resource, object: &Value) -> Result<Value, Sta
     }))
 }
 
-/// Decodes a Scale. Returns the ignored fields, as messages name them.
+/// Decodes a Scale. Returns the names of the ignored fields, as messages print them.
 ///
 /// # Errors
 /// 400 for a body that does not decode.
@@ -92,11 +92,11 @@ pub(crate) fn read(
     kind.read(catalogue, scale, validation)
 }
 
-/// Writes the replicas of a Scale into a copy of the object, and returns it with the Scale's own
-/// preconditions in its metadata.
+/// Writes the replicas of a Scale into a copy of the object. The metadata of the copy has the uid and the resource
+/// version of the Scale as preconditions.
 ///
 /// # Errors
-/// 422 for a negative number.
+/// 422 for a negative number of replicas.
 pub(crate) fn rescale(resource: &Resource, object: &Value, scale: &Value) -> Result<Value, Status> {
     let Some(paths) = &resource.scale else {
         return Err(Status::no_such_path());
@@ -141,7 +141,7 @@ fn at<'a>(object: &'a Value, path: &[String]) -> &'a Value {
     path.iter().fold(object, |value, key| &value[key.as_str()])
 }
 
-/// Formats a selector as text: a text as it is, a plain map, or a label selector.
+/// Formats a label selector, a plain map or a text as the text of a selector.
 pub fn selector_text(selector: &Value) -> String {
     if let Some(text) = selector.as_str() {
         return text.to_owned();

@@ -16,7 +16,7 @@ use crate::state::service_network::ServiceNetwork;
 const NODE_PORTS: (i64, i64) = (30_000, 32_767);
 
 impl Registry {
-    /// Sets the addresses and ports of a new Service, or with `old` of an updated one.
+    /// Sets the addresses and ports of a new Service, or, with `old`, of an updated Service.
     ///
     /// # Errors
     /// 422 for addresses or ports that the cluster cannot allocate.
@@ -90,7 +90,7 @@ impl Registry {
         addresses.collect()
     }
 
-    /// Returns the next free address; `None` if all are taken (SRV-IP-1).
+    /// Returns the next free address of the service network; `None` if all addresses are taken (SRV-IP-1).
     fn next_address(&mut self) -> Option<String> {
         let last = self.service_network.last_offset();
         let taken = self.taken_addresses();
@@ -175,7 +175,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Returns an unused node port; zero if all are used.
+    /// Returns an unused node port; zero if all node ports are used.
     fn next_port(&mut self, used: &[i64], asked: &[(i64, i64)]) -> i64 {
         let (first, last) = NODE_PORTS;
         for _ in first..=last {
@@ -224,7 +224,7 @@ fn copy(spec: &mut Value, before: &Value, field: &str) {
     }
 }
 
-/// Restores allocated values that an update leaves out (upstream: `patchAllocatedValues`).
+/// Restores allocated addresses and ports that an update of a Service leaves out (upstream: `patchAllocatedValues`).
 fn restore(spec: &mut Value, before: &Value) {
     if service::needs_address(before) && service::needs_address(spec) {
         if is_absent(spec, "clusterIP") {
@@ -268,8 +268,7 @@ fn restore(spec: &mut Value, before: &Value) {
     }
 }
 
-/// Makes `clusterIP` and `clusterIPs` agree if only one was written (upstream:
-/// `normalizeClusterIPs`).
+/// Makes `clusterIP` and `clusterIPs` agree if a request wrote only one of them (upstream: `normalizeClusterIPs`).
 fn agree(spec: &mut Value, before: Option<&Value>) {
     let one = spec["clusterIP"].clone();
     let list = |one: &Value| json!([one]);
@@ -338,8 +337,7 @@ fn refuse(errors: Vec<FieldError>) -> Result<(), Vec<FieldError>> {
     }
 }
 
-/// Removes the second address and family of a Service that is now single-stack, unless the request
-/// changed them.
+/// Removes the second address and IP family of a Service that became single-stack, unless the request changed them.
 fn keep_first_family(spec: &mut Value, before: &Value) {
     for field in ["clusterIPs", "ipFamilies"] {
         if spec[field] == before[field]
@@ -350,7 +348,7 @@ fn keep_first_family(spec: &mut Value, before: &Value) {
     }
 }
 
-/// Returns the families that a Service names, itself or by its addresses; at least one.
+/// Returns the IP families of a Service: those in its spec, those of its addresses, or that of the network.
 fn named_families(spec: &Value, network: &ServiceNetwork) -> Result<Vec<Value>, Vec<FieldError>> {
     let (own, other) = (network.family(), network.other_family());
     let mut families = spec["ipFamilies"].as_array().cloned().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Machine: fills in and checks what objects take from classes (upstream: the plugins Priority,
+//! Machine: sets the fields of objects that come from classes, and checks them (upstream: the plugins Priority,
 //! DefaultStorageClass, RuntimeClass, DefaultIngressClass and PersistentVolumeClaimResize).
 
 use std::cmp::Reverse;
@@ -15,21 +15,21 @@ use crate::requests::metadata;
 use crate::requests::options::Subresource;
 use crate::state::registry::Registry;
 
-/// The annotations of the default StorageClass; the second is the older name.
+/// The annotations that mark the default StorageClass: the current one and the older one.
 const DEFAULT_STORAGE: [&str; 2] = [
     "storageclass.kubernetes.io/is-default-class",
     "storageclass.beta.kubernetes.io/is-default-class",
 ];
 const DEFAULT_INGRESS: [&str; 1] = ["ingressclass.kubernetes.io/is-default-class"];
 
-/// The annotation that named a class before there was a field.
+/// The annotation with the name of a StorageClass from before the field `storageClassName`.
 const OLD_STORAGE: &str = "volume.beta.kubernetes.io/storage-class";
 const OLD_INGRESS: &str = "kubernetes.io/ingress.class";
 
-/// The priority of a Pod without a class.
+/// The priority and the preemption policy of a Pod without a PriorityClass.
 const USUAL: (i64, &str) = (0, "PreemptLowerPriority");
 
-/// The priority classes that every cluster has.
+/// The names and values of the PriorityClasses that every cluster has.
 pub(crate) const SYSTEM: [(&str, i64); 2] = [
     ("system-cluster-critical", 2_000_000_000),
     ("system-node-critical", 2_000_001_000),
@@ -43,7 +43,7 @@ impl WriteAdmission<'_> {
         target.subresource == Subresource::Main && target.resource.is(group, kind)
     }
 
-    /// Builds the refusal of a plugin. An object with a `generateName` is named by it.
+    /// Builds the refusal of a plugin, which names an object by its `generateName` if it has one.
     pub(crate) fn refusal(&self, object: &Value, why: &str) -> Status {
         let own = ["generateName", "name"].map(|field| metadata::text(object, field));
         let mut names = [self.name].into_iter().chain(own);
@@ -89,7 +89,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Checks a valid object against limit ranges and classes.
+    /// Checks an object, which is valid by its schema, against limit ranges and classes.
     ///
     /// # Errors
     /// 403 for an object beyond a limit, for a second default class, and for a claim that may not
@@ -157,7 +157,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Returns the default PriorityClass; of several the one with the lowest value.
+    /// Returns the default PriorityClass; if there are several, the one with the lowest value.
     fn default_priority(&self) -> Option<&Arc<Stored>> {
         let all = self.objects(("scheduling.k8s.io", "priorityclasses"), None);
         all.filter(|class| class.value["globalDefault"] == true)
@@ -183,7 +183,7 @@ impl Registry {
         }
     }
 
-    /// Sets the default class of an object that names none; of several default classes the newest.
+    /// Sets the class of an object that names none to the default class; if there are several, to the newest.
     fn take_default(
         &self,
         object: &mut Value,
@@ -282,7 +282,8 @@ impl Registry {
         }
     }
 
-    /// Checks that a claim grows only if it is bound and its class allows expansion.
+    /// Checks that an update increases the request of a PersistentVolumeClaim only if the claim is bound and its class
+    /// allows expansion.
     fn check_growth(&self, write: AdmittedWrite<'_>) -> Result<(), Status> {
         let (admission, claim, old) = write;
         let Some(old) = old else {

@@ -1,5 +1,5 @@
-//! Machine: applies LimitRanges: defaults for containers, limits of Pods and claims (upstream: the
-//! plugin LimitRanger).
+//! Machine: applies LimitRanges: sets the defaults of containers, and checks the limits of Pods and claims (upstream:
+//! the plugin LimitRanger).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::admission::attributes::{AdmittedWrite, WriteAdmission};
 use crate::requests::metadata;
 use crate::state::registry::Registry;
 
-/// The annotation of a Pod that lists the defaults it got.
+/// The annotation of a Pod that lists the defaults it got from LimitRanges.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 
 /// Quantities by resource name.
@@ -165,8 +165,8 @@ fn asked(holder: &Value) -> RequestsAndLimits {
     }
 }
 
-/// Sums up what the containers of a Pod need together: all that run at the same time, or the
-/// largest init container if that is more.
+/// Returns the requests and limits of a whole Pod: the sum over the containers that run at the same time, or those of
+/// the largest init container if that is more.
 pub(crate) fn asked_by_pod(spec: &Value) -> RequestsAndLimits {
     let total = |part: &str| {
         let mut sum = Amounts::new();
@@ -230,10 +230,10 @@ fn check(limit: &Value, asked: &RequestsAndLimits, wrong: &mut Vec<String>) {
     }
 }
 
-/// A request and a limit, if given.
+/// The request and the limit of one resource, if given.
 type ResourcePair<'a> = (Option<&'a Quantity>, Option<&'a Quantity>);
 
-/// Checks a request and a limit against a bound. Returns what is wrong.
+/// Checks a request and a limit against a bound of a LimitRange. Returns the violation.
 type BoundCheck = fn((&str, &str), Quantity, ResourcePair<'_>) -> Option<String>;
 
 fn too_little(
@@ -291,7 +291,7 @@ mod tests {
         Quantity::parse(amount).unwrap()
     }
 
-    /// Containers that run at the same time add up; an init container only has to fit.
+    /// The requests of containers that run at the same time add up; an init container only has to fit into the sum.
     #[test]
     fn a_pod_requests_the_sum_of_its_concurrent_containers() {
         let container = |amount: &str| json!({"resources": {"requests": {"cpu": amount}}});

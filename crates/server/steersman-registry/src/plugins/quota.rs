@@ -1,8 +1,8 @@
-//! Machine: quotas: which writes they refuse (upstream: the plugin ResourceQuota), and how usage is
-//! counted (upstream: the resource quota controller).
+//! Machine: decides which writes a ResourceQuota refuses (upstream: the plugin ResourceQuota), and counts the usage
+//! (upstream: the resource quota controller).
 //!
-//! Limits are read from the status, as upstream does. The controller writes them there; if it is
-//! not played, a quota limits nothing until a client writes its status.
+//! Limits are read from the status of the quota, as upstream. Only the quota controller copies them there from the
+//! spec: without it, a quota limits nothing until a client writes its status.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::requests::options::Subresource;
 use crate::state::pending_work::QuotaTally;
 use crate::state::registry::Registry;
 
-/// Per resource the amount that was added and the amount that was removed.
+/// For each resource name the amounts that changes added and removed.
 type QuotaDifference = BTreeMap<String, (Quantity, Quantity)>;
 
 fn quotas() -> StorageKey {
@@ -36,8 +36,8 @@ impl Registry {
             .collect()
     }
 
-    /// Refuses a write that would exceed a quota. Runs last, so that no usage is counted for a
-    /// write that another check refuses.
+    /// Refuses a write that would exceed a quota. Runs after all other checks, so that no usage is counted for a
+    /// refused write.
     ///
     /// # Errors
     /// 403 for a quota that is exceeded, that requires amounts which the object does not name, or
@@ -115,8 +115,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Records a stored write or a deletion that changes usage. Refused writes and dry runs do not
-    /// get here, so they are not counted (QUOTA-2).
+    /// Records a stored write or a deletion that changes the usage of quotas. Refused writes and dry runs are not
+    /// recorded, and so not counted (QUOTA-2).
     pub(crate) fn note_usage(
         &mut self,
         storage: &StorageKey,
@@ -143,8 +143,8 @@ impl Registry {
         }
     }
 
-    /// Counts the recorded changes (QUOTA-1). Each quota is written once, however many changes
-    /// there are.
+    /// Brings the usage in the status of each quota up to date with the recorded changes (QUOTA-1), in one write per
+    /// quota. If the quota itself changed, its usage is counted anew.
     pub(crate) fn settle_quotas(&mut self) {
         let mut by_namespace: BTreeMap<Arc<str>, Vec<QuotaTally>> = BTreeMap::new();
         for tally in std::mem::take(&mut self.pending.tallies) {
@@ -168,8 +168,8 @@ impl Registry {
         }
     }
 
-    /// Adjusts the usage of a quota by the recorded changes. Without the controller only admission
-    /// counts, which never subtracts.
+    /// Adds the recorded changes to the usage of a quota. Without the quota controller usage never decreases, because
+    /// only admission counts.
     fn adjust(&mut self, quota: &Arc<Stored>, tallies: &[QuotaTally]) {
         let hard = amounts(&quota.lean()["status"]["hard"]);
         if hard.is_empty() {
@@ -244,7 +244,7 @@ impl Registry {
         if quota.holds(&after) {
             return;
         }
-        // A recount is the controller's write, any other count is admission's.
+        // The quota controller counts a whole quota anew; admission counts the difference that a write makes.
         let manager = if hard.is_some() {
             "kube-controller-manager"
         } else {
@@ -269,14 +269,14 @@ fn is_counted(admission: &WriteAdmission<'_>, storage: &StorageKey) -> bool {
     }
 }
 
-/// Returns the amounts that a quota limits for an object; `None` if the quota does not apply to it.
+/// Returns the amounts of an object that a quota limits; `None` if the quota does not apply to the object.
 fn limited(quota: &Value, storage: &StorageKey, object: &Value) -> Option<Amounts> {
     let mut limited = amounts(&quota["status"]["hard"]);
     limited.retain(|name, _| covers(storage, name));
     (!limited.is_empty() && in_scopes(storage, &quota["spec"], object)).then_some(limited)
 }
 
-/// Returns the increase of an amount; zero for a decrease.
+/// Returns the increase of an amount; zero if it decreased.
 fn more(now: Quantity, before: Option<&Quantity>) -> Quantity {
     match before {
         None => now,

@@ -1,4 +1,4 @@
-//! Machine: pod security standards by the labels of namespaces (upstream: the plugin PodSecurity).
+//! Machine: enforces the pod security standards in the labels of namespaces (upstream: the plugin PodSecurity).
 
 mod policy;
 mod pod;
@@ -52,7 +52,8 @@ impl Registry {
 
     fn policy_of(&self, namespace: &str) -> Option<(NamespacePolicy, bool)> {
         let found = self.object(("", "namespaces"), "", namespace)?;
-        // Most namespaces have no such label, which is known without decoding them.
+        // Most namespaces have none of the labels of a standard; the metadata shows this without decoding the
+        // namespace.
         policy::LEVELS
             .iter()
             .find(|key| found.label(key).is_some())?;
@@ -162,7 +163,7 @@ fn template<'a>(kind: &str, object: &'a Value) -> &'a Value {
     }
 }
 
-/// Returns whether an update of a Pod may have changed a checked field; most fields are immutable.
+/// Returns whether an update of a Pod may have changed a field that a security check reads; most fields are immutable.
 fn is_significant(pod: &Value, old: &Value) -> bool {
     const PREFIX: &str = "container.seccomp.security.alpha.kubernetes.io/";
     let annotation = |pod: &'_ Value, key: &str| {

@@ -1,4 +1,4 @@
-//! Machine: CertificateSigningRequests: who created them, and who may approve and sign them
+//! Machine: records the author of a CertificateSigningRequest, and checks the permission to approve and sign it
 //! (upstream: `pkg/registry/certificates` and `plugin/pkg/admission/certificates`).
 
 use jiff::Timestamp;
@@ -21,8 +21,7 @@ pub(crate) fn is_request(resource: &Resource) -> bool {
     resource.is(GROUP, "CertificateSigningRequest")
 }
 
-/// Writes the user of the request into a new CertificateSigningRequest, replacing what the client
-/// sent.
+/// Writes the user of the request into a new CertificateSigningRequest, and drops the user fields that the client sent.
 pub(crate) fn sign_for(user: &User, request: &mut Value) {
     let spec = metadata::members(&mut request["spec"]);
     for field in ["username", "uid", "groups", "extra"] {
@@ -31,8 +30,8 @@ pub(crate) fn sign_for(user: &User, request: &mut Value) {
     spec.extend(user.info().as_object().cloned().unwrap_or_default());
 }
 
-/// Sets the times that the author of conditions left out. A condition keeps its transition time
-/// while its status is unchanged.
+/// Sets the times of conditions that the client left out. The transition time of a condition stays while its status is
+/// unchanged.
 pub(crate) fn time_conditions(request: &mut Value, old: &Value, now: Timestamp) {
     let now = Value::from(metadata::time(now));
     let before = old["status"]["conditions"].as_array();
@@ -97,7 +96,7 @@ impl Registry {
     }
 }
 
-/// Returns whether the certificate asked for would be in the group `system:masters`.
+/// Returns whether the requested certificate would be in the group `system:masters`.
 fn asks_for_all(request: &Value) -> bool {
     let text = request["spec"]["request"].as_str().unwrap_or_default();
     // A request that does not parse is refused by its validation, which uses the same parser.

@@ -7,14 +7,14 @@ use serde_json::{Map, Value, json};
 use crate::requests::metadata;
 use crate::state::registry::Registry;
 
-/// The labels that Pods have from their node.
+/// The labels of a node that are copied to its Pods.
 const LABELS: [&str; 2] = [
     "topology.kubernetes.io/zone",
     "topology.kubernetes.io/region",
 ];
 
 impl Registry {
-    /// Returns the labels of a node that its Pods get; none for a node that does not exist.
+    /// Returns the labels that a node gives to its Pods; none for a node that does not exist.
     pub(crate) fn topology_of(&self, node: &str) -> Map<String, Value> {
         let Some(node) = self.object(("", "nodes"), "", node) else {
             return Map::new();

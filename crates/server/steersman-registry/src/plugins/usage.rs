@@ -1,5 +1,4 @@
-//! Machine: computes what an object uses of the resources that quotas count (upstream:
-//! `pkg/quota/v1/evaluator/core`).
+//! Machine: computes the amounts of an object that quotas count (upstream: `pkg/quota/v1/evaluator/core`).
 
 use serde_json::Value;
 use steersman_apimachinery::quantity::Quantity;
@@ -14,7 +13,7 @@ const OF_SERVICES: &[&str] = &[
     "services.loadbalancers",
 ];
 
-/// Kinds with names in quotas from before every kind could be counted.
+/// Kinds that quotas also count under an old name: `secrets` beside `count/secrets`.
 const OLD_NAMES: &[&str] = &[
     "configmaps.",
     "resourcequotas.",
@@ -22,7 +21,7 @@ const OLD_NAMES: &[&str] = &[
     "secrets.",
 ];
 
-/// Resources that every container must name if a quota limits them.
+/// Resource names that every container of a Pod must have if a quota limits them.
 const NAMED_BY_ALL: &[&str] = &[
     "cpu",
     "limits.cpu",
@@ -105,7 +104,8 @@ pub(crate) fn usage(storage: &StorageKey, object: &Value) -> Amounts {
     used
 }
 
-/// Returns the usage of a Pod or a container, under all names that quotas have for it.
+/// Returns the usage of a Pod or a container under all names that a quota may use, for instance `cpu` and
+/// `requests.cpu`.
 fn computed(requests: Amounts, limits: Amounts) -> Amounts {
     let mut used = Amounts::from([("pods".to_owned(), Quantity::of(1))]);
     for (name, amount) in requests {
@@ -167,8 +167,8 @@ fn of_claim(claim: &Value) -> Amounts {
     used
 }
 
-/// Returns which of the limited amounts the containers of a Pod do not name, and which containers:
-/// `limits.cpu for: a,b; memory for: a`.
+/// Returns the limited resources for which containers of a Pod name no amount, with the containers: `limits.cpu for:
+/// a,b; memory for: a`.
 pub(crate) fn unnamed(pod: &Value, limited: &Amounts) -> Option<String> {
     let mut missing = Vec::new();
     for name in NAMED_BY_ALL
@@ -251,7 +251,7 @@ fn is_ending(spec: &Value) -> bool {
         .is_some_and(|seconds| seconds >= 0)
 }
 
-/// Returns whether one of the names is selected; empty names count as absent.
+/// Returns whether a scope selector of a quota selects one of the names; an empty name counts as absent.
 fn names(found: &[&str], operator: &str, values: &Value) -> bool {
     let listed = |name: &&&str| {
         let mut values = values.as_array().into_iter().flatten();

@@ -22,7 +22,7 @@ type Policies<R> = Arc<Vec<BoundPolicy<R>>>;
 /// configurations.
 #[derive(Debug, Default)]
 pub(crate) struct Compiled {
-    /// The editions of [`Presence`] that the policies and the webhooks were compiled from; 0 before the first
+    /// The editions of [`Presence`] from which the policies and the webhooks were compiled; 0 before the first
     /// compilation.
     policies_edition: u64,
     webhooks_edition: u64,
@@ -35,7 +35,7 @@ pub(crate) struct Compiled {
 }
 
 impl Compiled {
-    /// Compiles the policies and webhooks again that changed since the last call (ADM-4).
+    /// Compiles the policies and webhooks anew if their configurations changed since the last call (ADM-4).
     pub(crate) fn renewed(&mut self, store: &Store, presence: &Presence) -> &Self {
         if self.policies_edition != presence.policies_edition {
             self.validating = bound(store);

@@ -27,7 +27,7 @@ pub(crate) enum Mutation {
 #[derive(Debug)]
 pub(crate) struct Changed {
     pub(crate) object: Json,
-    /// Whether unknown fields are an error; a configuration was already checked against the type.
+    /// Whether an unknown field in the result is an error; an apply configuration was already checked against the type.
     pub(crate) strict: bool,
 }
 
@@ -68,8 +68,8 @@ impl Mutation {
         }
     }
 
-    /// Returns the object after the mutation; `None` if a `test` of the patch fails. The error is the reason
-    /// why there is no result.
+    /// Returns the object after the mutation; `None` if a `test` operation of the JSON patch fails. The error is the
+    /// reason of a failed mutation.
     pub(crate) fn change(
         &self,
         policy: &Policy,

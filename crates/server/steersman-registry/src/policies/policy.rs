@@ -23,7 +23,7 @@ pub(crate) struct Constraints {
     pub(crate) excluded: RegisteredWebhook,
 }
 
-/// A policy without its validations or mutations.
+/// The parts that validating and mutating policies share: constraints, match conditions and variables.
 #[derive(Debug)]
 pub(crate) struct Policy {
     pub(crate) name: String,
@@ -37,7 +37,7 @@ pub(crate) struct Policy {
     variables: Vec<(String, Expression)>,
 }
 
-/// A policy with its validations or mutations, and its bindings.
+/// An admission policy with its validations or mutations, and its bindings.
 #[derive(Debug)]
 pub(crate) struct BoundPolicy<R> {
     pub(crate) policy: Policy,
@@ -68,7 +68,7 @@ pub(crate) struct ExpressionVariables<'a> {
     /// The `request` of a review, including the objects.
     pub(crate) request: Json,
     pub(crate) params: &'a Json,
-    /// The Namespace of the request; null for expressions that do not get it.
+    /// The Namespace of the request; null for expressions that may not use it.
     pub(crate) namespace: Json,
     pub(crate) asker: RequestAuthorizer<'a>,
 }
@@ -117,8 +117,7 @@ impl<R: Rules> BoundPolicy<R> {
 }
 
 impl Policy {
-    /// Compiles what both kinds of policies have. Also returns the environment of the expressions
-    /// of the rules.
+    /// Compiles the shared parts of a policy. Also returns the environment of the expressions in its rules.
     fn compile<'a>(policy: &Json, bindings: impl Iterator<Item = &'a Json>) -> (Self, Environment) {
         let name = policy["metadata"]["name"].as_str().unwrap_or_default();
         let spec = &policy["spec"];
@@ -151,7 +150,7 @@ impl Policy {
         (policy, environment)
     }
 
-    /// Returns whether the match conditions hold.
+    /// Returns whether the match conditions of the policy hold.
     ///
     /// # Errors
     /// Fails if a condition cannot be evaluated, unless the policy ignores failures.
@@ -189,7 +188,7 @@ impl Binding {
                 let mut resources = resources.clone();
                 let rules = resources["resourceRules"].as_array();
                 if rules.is_none_or(Vec::is_empty) {
-                    // Without rules a binding matches all that its policy matches.
+                    // A binding without resource rules matches everything that its policy matches.
                     resources["resourceRules"] = json!([{"operations": ["*"], "apiGroups": ["*"],
                         "apiVersions": ["*"], "resources": ["*/*"]}]);
                 }
@@ -203,10 +202,10 @@ impl Binding {
 }
 
 impl ExpressionVariables<'_> {
-    /// Returns the variables of expressions.
+    /// Returns the names and values of the variables of expressions.
     ///
     /// # Errors
-    /// Fails for a value that is not of its type.
+    /// Fails for a value that does not have the type of its variable.
     pub(crate) fn values(&self) -> Result<Vec<(&'static str, Value<'_>)>, String> {
         let namespace = if self.namespace.is_null() {
             Value::Null

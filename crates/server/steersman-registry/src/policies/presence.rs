@@ -3,7 +3,7 @@
 use steersman_schema::resource::StorageKey;
 use steersman_store::Store;
 
-/// The kinds that apply to requests for other kinds, by the names of their storages.
+/// The kinds of objects that apply to requests for other kinds, as the names of their storages.
 const WEBHOOKS: [&str; 2] = [
     "mutatingwebhookconfigurations.admissionregistration.k8s.io",
     "validatingwebhookconfigurations.admissionregistration.k8s.io",
@@ -27,14 +27,13 @@ const QUOTAS: [&str; 1] = ["resourcequotas."];
 pub(crate) struct Presence {
     pub(crate) webhooks: bool,
     pub(crate) quotas: bool,
-    /// The number of writes of webhook configurations. A compilation from an earlier number is
-    /// outdated.
+    /// The number of writes of webhook configurations. Webhooks that were compiled at a lower number are outdated.
     pub(crate) webhooks_edition: u64,
     /// Whether a binding of a validating policy exists.
     pub(crate) validating_policies: bool,
     /// Whether a binding of a mutating policy exists.
     pub(crate) mutating_policies: bool,
-    /// Number of writes of policies or their bindings; earlier compilations are outdated.
+    /// The number of writes of policies or their bindings. Policies that were compiled at a lower number are outdated.
     pub(crate) policies_edition: u64,
 }
 

@@ -7,7 +7,7 @@ use steersman_cel::{Environment, Expression, Type, Value, VariableValues};
 
 use super::policy::{BUDGET, ExpressionVariables, Policy, Rules};
 
-/// Maximum length in bytes of a message that an expression returns.
+/// Maximum length in bytes of a message that the `messageExpression` of a policy returns.
 const LONGEST_MESSAGE: usize = 5 * 1024;
 
 #[derive(Debug)]
@@ -27,7 +27,7 @@ struct Validation {
 #[derive(Debug)]
 pub(crate) struct Objection {
     pub(crate) message: String,
-    /// The reason of the refusal; empty if the policy names no reason.
+    /// The reason of the refusal; empty if the validation names none.
     pub(crate) reason: String,
 }
 

@@ -6,21 +6,21 @@ use std::sync::Arc;
 use steersman_schema::builtin::{built_in, is_on_by_default};
 use steersman_schema::resource::{Resource, StorageKey};
 
-/// Every served resource. The version of the catalogue grows with every change.
+/// The served resources. The version of the catalogue grows with every change of them.
 #[derive(Debug, Default)]
 pub(crate) struct Catalogue {
     all: Vec<Arc<Resource>>,
     by_path: HashMap<(String, String, String), usize>,
     version: u64,
     converts: bool,
-    /// The ends of the earlier editions of definitions: the revisions of the changes. Holds only ends
-    /// that were not compacted when a definition changed last (SRV-WATCH-5).
+    /// The revision at which each earlier edition of a definition ended. Holds only revisions that were not compacted
+    /// when a definition last changed (SRV-WATCH-5).
     ended: HashMap<(StorageKey, u64), u64>,
 }
 
 impl Catalogue {
-    /// Creates the catalogue of the built-in kinds; `is_enabled` decides about those that Kubernetes
-    /// does not serve by default.
+    /// Creates the catalogue of the built-in kinds; `is_enabled` decides about kinds that Kubernetes does not serve by
+    /// default.
     pub(crate) fn new(is_enabled: impl Fn(&Resource) -> bool) -> Self {
         let served = |one: &Resource| is_on_by_default(one) || is_enabled(one);
         let all = built_in().into_iter().filter(served);
@@ -36,7 +36,6 @@ impl Catalogue {
         &self.all
     }
 
-    /// Returns whether any resource is converted by a webhook.
     pub(crate) fn converts(&self) -> bool {
         self.converts
     }
@@ -55,7 +54,7 @@ impl Catalogue {
         all.any(|one| one.group == group && one.version == version)
     }
 
-    /// Returns a resource stored there, the one of the preferred version first.
+    /// Returns a resource with objects in this storage; if there are several, the one of the preferred version.
     pub(crate) fn of_storage(&self, storage: &StorageKey) -> Option<&Arc<Resource>> {
         self.all
             .iter()
@@ -68,7 +67,6 @@ impl Catalogue {
             .find(|known| known.kind == kind && known.api_version() == api_version)
     }
 
-    /// Returns whether the group version has a kind of this name.
     pub(crate) fn knows_kind(&self, api_version: &str, kind: &str) -> bool {
         if (api_version, kind) == ("v1", "Status") {
             return true;
@@ -79,8 +77,7 @@ impl Catalogue {
         })
     }
 
-    /// Returns whether objects of a resource decode in another version that upstream still reads,
-    /// served or not.
+    /// Returns whether an `apiVersion` is another version of a resource that upstream still decodes, served or not.
     pub(crate) fn reads_version(&self, resource: &Resource, api_version: &str) -> bool {
         let (kind, plural) = (resource.kind.as_str(), resource.plural.as_str());
         let retired = match api_version {
@@ -111,8 +108,8 @@ impl Catalogue {
             })
     }
 
-    /// Replaces the resources that a CRD serves by those of the edition that began with this
-    /// revision, which may be the present one. Forgets the ends of editions up to `compacted`.
+    /// Replaces the resources that a CRD serves by those of the edition that began at this revision, which may be the
+    /// present edition. Forgets the ends of editions up to the revision `compacted`.
     pub(crate) fn install(
         &mut self,
         storage: &StorageKey,
@@ -131,11 +128,11 @@ impl Catalogue {
         self.index();
     }
 
-    /// Returns the revision of the change that ended the edition of a custom resource; `None` while
-    /// that edition is the present one, and for built-in kinds.
+    /// Returns the revision of the change that ended the edition of a custom resource; `None` for a present edition and
+    /// for built-in kinds.
     ///
-    /// SRV-WATCH-5: the end is 0 if it was forgotten. A watch of that edition has either seen the
-    /// changes before the end, or can read none of them any more.
+    /// SRV-WATCH-5: the revision is 0 if it was forgotten. A watch of that edition has either seen the changes before
+    /// the end of the edition, or can read none of them any more.
     pub(crate) fn end_of_edition(&self, resource: &Resource) -> Option<u64> {
         let served = self.of_storage(&resource.storage);
         if resource.built_in || served.is_some_and(|served| served.edition == resource.edition) {

@@ -1,5 +1,5 @@
-//! Machine: the accepted names of all definitions, so that a definition is judged without decoding
-//! the other ones.
+//! Machine: the accepted names of all definitions, so that the names of a definition are checked without decoding other
+//! definitions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,13 +9,12 @@ use steersman_schema::resource::StorageKey;
 #[derive(Debug, Default)]
 pub(crate) struct ClaimedNames(BTreeMap<StorageKey, Claim>);
 
-/// The names of one definition.
 #[derive(Debug)]
 struct Claim {
     group: String,
-    /// Plural, singular and short names.
+    /// The plural, singular and short names of the definition.
     resources: Vec<String>,
-    /// Kind and list kind.
+    /// The kind and the list kind of the definition.
     kinds: Vec<String>,
     /// Whether a name of the definition was refused because another definition has the name.
     is_refused: bool,
@@ -47,7 +46,7 @@ impl ClaimedNames {
         self.0.clear();
     }
 
-    /// Returns the names of resources and of kinds of the other definitions of a group.
+    /// Returns the names of resources and the names of kinds that the other definitions of a group have.
     pub(crate) fn of_others(
         &self,
         group: &str,
@@ -71,7 +70,7 @@ impl ClaimedNames {
     }
 }
 
-/// Returns the names in a field that holds one name or a list.
+/// Returns the names in a field that holds a name or a list of names.
 pub(crate) fn one_or_many(field: &Value) -> impl Iterator<Item = &str> {
     let listed = field
         .as_array()

@@ -15,7 +15,7 @@ use super::{manager, metadata};
 /// The scheme of the built-in kinds.
 pub(crate) const LEGACY_SCHEME: &str = "k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30";
 
-/// The handling of fields that the kind does not have.
+/// The handling of unknown fields in a written object: fields that its kind does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldValidation {
     /// Unknown fields are dropped.
@@ -26,7 +26,7 @@ pub enum FieldValidation {
     Strict,
 }
 
-/// The source of an object, which decides about the wording of some refusals.
+/// The source of a written object, which decides about the wording of some refusals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ObjectOrigin {
     /// The body of a POST or PUT.
@@ -36,8 +36,8 @@ pub(crate) enum ObjectOrigin {
         /// Whether the patch changed something below `metadata`.
         reached_metadata: bool,
     },
-    /// The result of an apply. The typed merge has checked the configuration, so a custom resource
-    /// gets its defaults and is not pruned: a null that the schema does not allow is refused later.
+    /// The result of an apply. The typed merge has checked the configuration, so a custom resource gets its defaults
+    /// and is not pruned: a null that the schema does not allow is refused later.
     Apply,
 }
 
@@ -53,7 +53,8 @@ pub(crate) fn dry_run(values: &[String], errors: &mut Vec<FieldError>) -> bool {
     !values.is_empty()
 }
 
-/// Checks the query of a write; `kind` is `CreateOptions` or its like. Returns whether the write is a dry run, and how
+/// Checks the query of a write; `kind` names the options, for instance `CreateOptions`. Returns whether the write is a
+/// dry run, and how unknown fields are treated.
 /// unknown fields are treated.
 ///
 /// # Errors
@@ -104,7 +105,7 @@ fn further_options(
     Ok((dry, validation))
 }
 
-/// Fails with 422 if there are errors of options; `kind` is `CreateOptions` or its like.
+/// Fails with 422 if options of a request have errors; `kind` names the options, for instance `CreateOptions`.
 pub(crate) fn refuse_options(kind: &str, errors: &[FieldError]) -> Result<(), Status> {
     match errors {
         [] => Ok(()),
@@ -112,7 +113,7 @@ pub(crate) fn refuse_options(kind: &str, errors: &[FieldError]) -> Result<(), St
     }
 }
 
-/// Refuses a body of another kind or version, and sets both if a built-in kind's are missing.
+/// Refuses a body of another kind or version. Sets the kind and the version of a built-in object if they are missing.
 pub(crate) fn check_kind(
     catalogue: &Catalogue,
     resource: &Resource,
@@ -200,8 +201,8 @@ pub(crate) fn go_type_of(resource: &Resource) -> (&str, &str, &str) {
     (package, &resource.kind, LEGACY_SCHEME)
 }
 
-/// Returns why an object of another kind or version is none of a Go type. A type without a package is
-/// the only one of its scheme.
+/// Returns the message that an object of another kind or version does not convert to a Go type. A type without a
+/// package is the only type of its scheme.
 pub(crate) fn unconvertible(
     catalogue: &Catalogue,
     (package, wanted, scheme): (&str, &str, &str),
@@ -216,8 +217,8 @@ pub(crate) fn unconvertible(
     format!("no kind {kind} is registered for version {version} in scheme \"{scheme}\"")
 }
 
-/// Decodes an object of the right kind: types of metadata, unknown fields, defaults. Returns the
-/// warnings.
+/// Decodes an object of the right kind: checks the types of its metadata, drops or refuses unknown fields, and adds
+/// defaults. Returns the warnings.
 pub(crate) fn decode(
     resource: &Resource,
     object: &mut Value,
@@ -249,7 +250,7 @@ pub(crate) fn decode(
         json::write_whole(object);
     } else {
         let definition = is_definition(resource);
-        // A CRD is decoded by a function of its own below, so only a copy is checked here.
+        // The next step decodes a CRD, so here only a copy of it is checked.
         let mut copy = definition.then(|| object.clone());
         let read = copy.as_mut().unwrap_or(object);
         let read = types::decode(&resource.api_version(), &resource.kind, read)
@@ -263,10 +264,10 @@ pub(crate) fn decode(
     judge_unknown(&unknown, validation).map_err(|why| refuse(metadata::undecodable(resource, &why)))
 }
 
-/// Returns the warnings about unknown fields.
+/// Returns the warnings about the unknown fields of an object.
 ///
 /// # Errors
-/// Fails under strict validation, with the reason to refuse the fields.
+/// Fails under strict validation, with a reason that names the fields.
 pub(crate) fn judge_unknown(
     unknown: &[String],
     validation: FieldValidation,
@@ -284,7 +285,7 @@ pub(crate) fn judge_unknown(
     }
 }
 
-/// Returns the unknown fields of an object, as messages name them.
+/// Returns the names of the unknown fields of an object, as messages print them.
 ///
 /// # Errors
 /// Fails for an object that does not decode.
@@ -292,8 +293,8 @@ pub fn unknown_fields(resource: &Resource, object: &mut Value) -> Result<Vec<Str
     decode(resource, object, ObjectOrigin::Body, FieldValidation::Warn)
 }
 
-/// Turns the decoder's bad request into 422 for the result of a patch; the decoder's message
-/// follows the kind in `status`.
+/// Turns the bad request of the decoder into a 422 for the result of a patch. The message of the decoder follows the
+/// kind in the message of `status`.
 pub(crate) fn undecodable_patch(kind: &str, sent: &str, status: Status) -> Status {
     let lead = format!("cannot be handled as a {kind}: ");
     let Some((_, why)) = status.message.split_once(&lead) else {
@@ -302,7 +303,7 @@ pub(crate) fn undecodable_patch(kind: &str, sent: &str, status: Status) -> Statu
     invalid_patch(sent, why)
 }
 
-/// Builds the refusal of a patch, 422; `sent` prints what is wrong.
+/// Builds the refusal of a patch, 422; `sent` prints the refused value.
 pub(crate) fn invalid_patch(sent: &str, why: &str) -> Status {
     let error = FieldError::invalid("patch", &go::quote(sent), why);
     Status::invalid(GroupResource::new("", ""), "", &[error])
@@ -349,7 +350,7 @@ pub(crate) fn complete(resource: &Resource, object: &mut Value) {
     }
 }
 
-/// Validates a whole object; `old` is the stored one on an update. Adds to `warnings`.
+/// Validates a whole object; `old` is the stored object of an update. Adds to `warnings`.
 pub(crate) fn check(
     resource: &Resource,
     object: &Value,
@@ -357,7 +358,7 @@ pub(crate) fn check(
     warnings: &mut Vec<String>,
 ) -> Vec<FieldError> {
     let mut errors = match old {
-        // The metadata of an update is checked against the old metadata elsewhere.
+        // The metadata of an update is checked by `metadata::validate_update`.
         Some(_) => Vec::new(),
         None => metadata::validate(resource, object, true),
     };

@@ -5,10 +5,10 @@ use steersman_apimachinery::status::FieldError;
 
 use super::options::WriteOptions;
 
-/// Maximum length of a manager's name, in bytes.
+/// Maximum length of a field manager's name, in bytes.
 const LONGEST_NAME: usize = 128;
 
-/// The manager of requests without a name.
+/// The field manager of a request with neither a `fieldManager` nor a User-Agent.
 const UNKNOWN: &str = "unknown";
 
 pub(crate) fn check(name: Option<&str>, errors: &mut Vec<FieldError>) {

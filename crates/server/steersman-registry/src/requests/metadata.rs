@@ -1,4 +1,4 @@
-//! Machine: an object's metadata: decoding, fields of the server, and immutable fields.
+//! Machine: the metadata of an object: decoding, the fields that only the server writes, and immutable fields.
 
 use serde_json::{Map, Value, json};
 pub use steersman_apimachinery::json::members;
@@ -12,13 +12,13 @@ pub(crate) fn text<'a>(object: &'a Value, field: &str) -> &'a str {
     object["metadata"][field].as_str().unwrap_or_default()
 }
 
-/// Returns the object's metadata, which is created if it is absent or no object.
+/// Returns the metadata of an object, and creates it if it is absent or no JSON object.
 pub fn of(object: &mut Value) -> &mut Map<String, Value> {
     members(members(object).entry("metadata").or_insert(Value::Null))
 }
 
-/// Decodes `metadata`: removes unknown fields (adding their names to `unknown`), nulls and empty
-/// values, and refuses values of the wrong type as the decoder does.
+/// Decodes `metadata`: removes unknown fields and adds their names to `unknown`, removes nulls and empty values, and
+/// refuses a value of the wrong type as the decoder does.
 pub(crate) fn decode(
     resource: &Resource,
     object: &mut Value,
@@ -36,7 +36,7 @@ pub(crate) fn decode(
     }
     let metadata = of(object);
     metadata.retain(|name, _| name != "selfLink" && name != "managedFields");
-    // The metadata of a custom resource is decoded separately.
+    // As upstream, the metadata of a custom resource is decoded separately from its other fields.
     unknown.extend(types::decode_metadata(metadata, resource.built_in).map_err(refuse)?);
     metadata.retain(|name, value| match value {
         Value::Object(members) => !members.is_empty(),
@@ -86,7 +86,7 @@ pub(crate) fn validate(resource: &Resource, object: &Value, new: bool) -> Vec<Fi
     errors
 }
 
-/// Copies the server's own fields from the stored object.
+/// Copies the metadata fields that only the server writes from the stored object.
 pub(crate) fn keep(new: &mut Value, old: &Value) {
     let metadata = of(new);
     for field in ["creationTimestamp", "generation", "namespace"] {
@@ -99,8 +99,8 @@ pub(crate) fn keep(new: &mut Value, old: &Value) {
     }
 }
 
-/// Validates the metadata of an update: for all kinds first as new metadata and then as changed
-/// metadata, and again by the strategy of the kind. Each check reports its causes again.
+/// Validates the metadata of an update: for all kinds first as new metadata and then as changed metadata, and again by
+/// the strategy of the kind. As upstream, each of these checks reports its own causes.
 pub(crate) fn validate_update(
     resource: &Resource,
     checks: &[MetadataCheck],
@@ -127,8 +127,8 @@ fn check_finalizers(resource: &Resource, object: &Value, errors: &mut Vec<FieldE
     }
 }
 
-/// Returns the errors of fields that may not change, followed by `attached`, the errors of labels,
-/// annotations and owners (upstream: `ValidateObjectMetaAccessorUpdate`).
+/// Returns the errors of immutable metadata fields, followed by `attached`, the errors of labels, annotations and
+/// owners (upstream: `ValidateObjectMetaAccessorUpdate`).
 fn check_change(new: &Value, old: &Value, attached: Vec<FieldError>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let (new, old) = (&new["metadata"], &old["metadata"]);
@@ -165,8 +165,8 @@ fn check_change(new: &Value, old: &Value, attached: Vec<FieldError>) -> Vec<Fiel
     errors
 }
 
-/// Kinds with strategies that compare with `reflect.DeepEqual`, which distinguishes an empty list from the absent list that
-/// is stored: a write with an empty list or map raises the generation. The other strategies compare with
+/// Kinds with strategies that compare with `reflect.DeepEqual`, for which an empty list differs from the absent list
+/// that is stored: a write with an empty list or map raises the generation. The other strategies compare with
 /// `Semantic.DeepEqual`.
 const COUNTING_EMPTY: [(&str, &str); 3] = [
     ("networking.k8s.io", "NetworkPolicy"),
@@ -180,7 +180,7 @@ const COUNTING_EMPTY: [(&str, &str); 3] = [
     ),
 ];
 
-/// Returns whether an update with this object, as it was sent, raises the generation because of an empty list or map.
+/// Returns whether an update with this sent object raises the generation because of an empty list or map.
 pub(crate) fn counts_empty(resource: &Resource, sent: &Value) -> bool {
     let is_counting = |(group, kind): &(&str, &str)| resource.built_in && resource.is(group, kind);
     COUNTING_EMPTY.iter().any(is_counting)
@@ -222,7 +222,7 @@ pub(crate) fn raise_generation(
     }
 }
 
-/// Sets a member, or removes it if there is no value.
+/// Sets a member, or removes the member if `value` is `None`.
 pub(crate) fn assign(members: &mut Map<String, Value>, field: &str, value: Option<Value>) {
     match value {
         Some(value) => members.insert(field.to_owned(), value),
@@ -230,7 +230,7 @@ pub(crate) fn assign(members: &mut Map<String, Value>, field: &str, value: Optio
     };
 }
 
-/// Removes the items of a list that are not to be kept, and a list without items.
+/// Removes the items for which `keep` returns false from a list, and the list if it is then empty.
 pub(crate) fn retain_items(object: &mut Value, field: &str, keep: impl FnMut(&Value) -> bool) {
     let fields = of(object);
     if let Some(list) = fields.get_mut(field).and_then(Value::as_array_mut) {

@@ -12,22 +12,22 @@ use steersman_auth::User;
 use steersman_schema::resource::Resource;
 use steersman_store::Stored;
 
-/// The part of an object that a verb works on.
+/// The part of an object that a verb reads or writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subresource {
     /// The object itself.
     Main,
-    /// `/status`: only the status changes.
+    /// `/status`: a write changes only the status.
     Status,
     /// `/scale`: an `autoscaling/v1` `Scale` derived from the object.
     Scale,
-    /// `/finalize` of a Namespace: only `spec.finalizers` changes.
+    /// `/finalize` of a Namespace: a write changes only `spec.finalizers`.
     Finalize,
-    /// `/ephemeralcontainers` of a Pod: only `spec.ephemeralContainers` changes.
+    /// `/ephemeralcontainers` of a Pod: a write changes only `spec.ephemeralContainers`.
     EphemeralContainers,
-    /// `/resize` of a Pod: only the resources of its containers change.
+    /// `/resize` of a Pod: a write changes only the resources of its containers.
     Resize,
-    /// `/approval` of a CertificateSigningRequest: only `status.conditions` changes.
+    /// `/approval` of a CertificateSigningRequest: a write changes only `status.conditions`.
     Approval,
 }
 
@@ -36,11 +36,11 @@ pub enum Subresource {
 pub struct ObjectTarget<'a> {
     /// The resource, in the version of the request.
     pub resource: &'a Resource,
-    /// The part of the object.
+    /// The part of the object that the verb reads or writes.
     pub subresource: Subresource,
-    /// The namespace; `None` for cluster-scoped resources, and for all namespaces.
+    /// The namespace of the request; `None` for cluster-scoped resources, and for all namespaces.
     pub namespace: Option<&'a str>,
-    /// The object; empty for verbs on collections.
+    /// The name of the object; empty for verbs on collections.
     pub name: &'a str,
 }
 
@@ -56,27 +56,27 @@ impl<'a> ObjectTarget<'a> {
         }
     }
 
-    /// Targets the objects of a resource in a namespace, or in all.
+    /// Targets the objects of a resource in one namespace, or with `None` in all namespaces.
     #[must_use]
     pub fn collection(resource: &'a Resource, namespace: Option<&'a str>) -> Self {
         Self::object(resource, namespace, "")
     }
 
-    /// Targets a part of the object.
+    /// Targets a part of the object instead of the whole object.
     #[must_use]
     pub fn part(mut self, subresource: Subresource) -> Self {
         self.subresource = subresource;
         self
     }
 
-    /// Returns the namespace under which the object is stored: empty for cluster-scoped ones.
+    /// Returns the namespace under which the target is stored: empty for a cluster-scoped object.
     pub(crate) fn scope(&self) -> &'a str {
         let namespace = self.namespace.filter(|_| self.resource.namespaced);
         namespace.unwrap_or_default()
     }
 }
 
-/// The type of a patch document, by its content type.
+/// The format of a patch document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PatchKind {
     /// A JSON patch (`application/json-patch+json`).
@@ -90,18 +90,18 @@ pub enum PatchKind {
 }
 
 impl PatchKind {
-    /// The accepted content types, in the order in which messages list them.
+    /// The content types that `from_content_type` accepts, in the order in which messages list them.
     pub const ACCEPTED: &'static [&'static str] = &[
         "application/json-patch+json",
         "application/merge-patch+json",
         "application/apply-patch+yaml",
     ];
 
-    /// Parses a `Content-Type`, ignoring its parameters. Custom resources have no strategic merge
-    /// patch, because their types have no merge keys.
+    /// Parses the `Content-Type` of a patch, ignoring its parameters. Custom resources have no strategic merge patch,
+    /// because their types have no merge keys.
     ///
     /// # Errors
-    /// 415 naming the accepted types.
+    /// 415 with the names of the accepted types.
     pub fn from_content_type(content_type: &str, resource: &Resource) -> Result<Self, Status> {
         let kind = content_type.split(';').next().unwrap_or_default().trim();
         match kind {
@@ -114,9 +114,8 @@ impl PatchKind {
     }
 }
 
-/// The query of a list or watch (and the selectors of a deletecollection).
-///
-/// Texts are as received, decoded from the URL; the registry parses and refuses them.
+/// The query of a list or a watch, and the selectors of a deletecollection. Texts are as received, decoded from the
+/// URL; the registry parses and checks them.
 #[derive(Debug, Clone, Default)]
 pub struct ListQuery {
     /// `labelSelector`: selects objects by their labels.
@@ -129,29 +128,30 @@ pub struct ListQuery {
     pub limit: i64,
     /// `continue`: the token of the previous page, which a watch refuses.
     pub continue_token: Option<String>,
-    /// `resourceVersion`. A watch from an absent or empty one, or from `0`, starts with an `ADDED` per object.
+    /// `resourceVersion`. A watch with an absent or empty version, or with `0`, starts with an `ADDED` event per
+    /// object.
     pub resource_version: Option<String>,
-    /// `resourceVersionMatch`: `Exact` or `NotOlderThan`; of a watch only `NotOlderThan`, with
+    /// `resourceVersionMatch`: `Exact` or `NotOlderThan`; for a watch only `NotOlderThan`, together with
     /// `sendInitialEvents`.
     pub resource_version_match: Option<String>,
-    /// `sendInitialEvents`: whether the client asks for an `ADDED` per existing object first. A list refuses it.
+    /// `sendInitialEvents`: whether a watch starts with an `ADDED` event per existing object. A list refuses it.
     pub send_initial_events: Option<bool>,
-    /// `allowWatchBookmarks`: whether the client accepts bookmarks. A list ignores it.
+    /// `allowWatchBookmarks`: whether the client of a watch accepts bookmarks. A list ignores it.
     pub allow_bookmarks: bool,
 }
 
-/// The query of a create, update or patch. Values are as received; the registry checks them. Serialised
-/// as webhooks see it.
+/// The query of a create, update or patch. Values are as received; the registry checks them. Serialised as webhooks
+/// receive the options.
 #[derive(Debug, Clone, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WriteOptions {
-    /// `dryRun`, every occurrence; `All` is the only valid value.
+    /// All values of `dryRun`; `All` is the only valid value.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dry_run: Vec<String>,
     /// `fieldManager`: the owner of the fields that the write changes.
     #[serde(skip_serializing_if = "is_blank")]
     pub field_manager: Option<String>,
-    /// The `User-Agent` header, which names the manager without a `fieldManager`.
+    /// The `User-Agent` header, which names the field manager of a request without a `fieldManager`.
     #[serde(skip)]
     pub user_agent: Option<String>,
     /// The user of the request.
@@ -170,14 +170,14 @@ fn is_blank(text: &Option<String>) -> bool {
     text.as_deref().is_none_or(str::is_empty)
 }
 
-/// The body (or query) of a delete: `DeleteOptions`. Serialised as webhooks see it.
+/// The body or the query of a delete: `DeleteOptions`. Serialised as webhooks receive the options.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DeleteOptions {
-    /// `dryRun`.
+    /// `dryRun`: whether the delete is not stored; `All` is the only valid value.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dry_run: Vec<String>,
-    /// `gracePeriodSeconds`.
+    /// `gracePeriodSeconds`: the time that the object has to shut down; `None` for the default of its kind.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grace_period_seconds: Option<i64>,
     /// `propagationPolicy`: `Foreground`, `Background` or `Orphan`.
@@ -186,7 +186,7 @@ pub struct DeleteOptions {
     /// `orphanDependents`, the deprecated form of `Orphan`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub orphan_dependents: Option<bool>,
-    /// Conditions for the delete.
+    /// The state that the stored object must have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preconditions: Option<Preconditions>,
     /// The user of the request.
@@ -209,8 +209,7 @@ pub struct Preconditions {
 /// An object in one version of its resource. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct VersionedObject {
-    /// The stored revision that the object was read from (for a dry run: a revision that was not
-    /// stored).
+    /// The stored revision of the object, or for a dry run a revision that is not stored.
     pub stored: Arc<Stored>,
 }
 
@@ -223,18 +222,18 @@ impl Deref for VersionedObject {
 }
 
 impl VersionedObject {
-    /// Returns the whole object, `kind` and `apiVersion` first.
+    /// Returns the JSON of the whole object, `kind` and `apiVersion` first.
     pub fn bytes(&self) -> Bytes {
         self.stored.bytes().clone()
     }
 
-    /// Returns the object without `kind` and `apiVersion`, as items of a built-in list are written.
-    /// The bytes lack the opening brace, so that `{` followed by them is the item.
+    /// Returns the JSON of the object without `kind` and `apiVersion`, as an item of a built-in list. The bytes lack
+    /// the opening brace, so that `{` followed by the bytes is the item.
     pub fn bytes_after_type(&self) -> Bytes {
         self.stored.bytes().slice(self.stored.after_type()..)
     }
 
-    /// Returns the whole object; does not keep a newly decoded form (SRV-STORE-7).
+    /// Returns the decoded object, without keeping a form that this call decodes (SRV-STORE-7).
     pub fn look(&self) -> Cow<'_, Value> {
         self.stored.look_whole()
     }
@@ -244,7 +243,7 @@ impl VersionedObject {
         &self.stored.name
     }
 
-    /// Returns the decoded object, and keeps it decoded for the lifetime of this value.
+    /// Returns the decoded object, and keeps its decoded form for the lifetime of this value.
     pub fn value(&self) -> &Value {
         &self.stored.value
     }
@@ -253,9 +252,9 @@ impl VersionedObject {
 /// The result of a create, update or patch.
 #[derive(Debug, Clone)]
 pub struct StoredWrite {
-    /// The object after the write (for a dry run: as it would be).
+    /// The object after the write, or for a dry run the object as the write would store it.
     pub object: VersionedObject,
-    /// Whether the object was created: HTTP 201 rather than 200.
+    /// Whether the write created the object, for which HTTP answers 201 instead of 200.
     pub created: bool,
 }
 
@@ -264,16 +263,16 @@ pub struct StoredWrite {
 pub enum Deleted {
     /// The object was removed; this `Status` (code 200) is the answer.
     Gone(Box<Status>),
-    /// The object was removed, and its kind answers with its last state.
+    /// The object was removed, and the answer is its last state, as for some kinds.
     Last(VersionedObject),
-    /// The object is marked for deletion and removed later; this is its current state.
+    /// The object is marked for deletion and is removed later; this is its current state.
     Held(VersionedObject),
 }
 
 /// One page of a list.
 #[derive(Debug, Clone, Default)]
 pub struct StoredPage {
-    /// The objects, by namespace and name.
+    /// The objects of the page, sorted by namespace and name.
     pub items: Vec<VersionedObject>,
     /// The list's `metadata.resourceVersion`; zero for objects that are not stored.
     pub revision: u64,
@@ -298,26 +297,26 @@ impl StoredPage {
 /// One event of a watch.
 #[derive(Debug, Clone)]
 pub enum WatchEvent {
-    /// The object was created or began to match.
+    /// The object was created or began to match the selectors of the watch.
     Added(VersionedObject),
     /// The object changed.
     Modified(VersionedObject),
-    /// The object was deleted or stopped matching: its last state, with the revision of that
+    /// The object was deleted or stopped matching the selectors: its last matching state, with the revision of that
     /// change.
     Deleted(VersionedObject),
-    /// Everything up to this revision was sent.
+    /// Every change up to this revision was sent.
     Bookmark {
         /// The bookmark's `resourceVersion`.
         revision: u64,
-        /// Whether it carries the `k8s.io/initial-events-end` annotation.
+        /// Whether the bookmark has the annotation `k8s.io/initial-events-end`.
         initial_events_end: bool,
     },
-    /// The watch ends for this reason; no event follows.
+    /// The watch ends with this error, and no event follows.
     Error(Box<Status>),
 }
 
 impl WatchEvent {
-    /// Returns `ADDED`, `MODIFIED`, `DELETED`, `BOOKMARK` or `ERROR`.
+    /// Returns the `type` of the event: `ADDED`, `MODIFIED`, `DELETED`, `BOOKMARK` or `ERROR`.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Added(_) => "ADDED",
@@ -328,7 +327,7 @@ impl WatchEvent {
         }
     }
 
-    /// Returns the object of `ADDED`, `MODIFIED` and `DELETED`.
+    /// Returns the object of an event `ADDED`, `MODIFIED` or `DELETED`.
     pub fn object(&self) -> Option<&VersionedObject> {
         match self {
             Self::Added(object) | Self::Modified(object) | Self::Deleted(object) => Some(object),

@@ -1,5 +1,5 @@
-//! Machine: decodes the kinds that requests contain and the store does not: scales, bindings,
-//! evictions and token requests.
+//! Machine: decodes kinds that requests contain and that are never stored: scales, bindings, evictions and token
+//! requests.
 
 use serde_json::{Map, Value};
 use steersman_apimachinery::go;
@@ -13,14 +13,14 @@ use super::intake::{FieldValidation, LEGACY_SCHEME, judge_unknown, unconvertible
 pub(crate) struct RequestKind {
     pub(crate) version: &'static str,
     pub(crate) kind: &'static str,
-    /// Another accepted version.
+    /// Another API version in which the kind is accepted.
     also: &'static str,
-    /// The package of its Go type, and the scheme that decodes it.
+    /// The package of the kind's Go type, and the Go scheme that decodes the kind.
     package: &'static str,
     scheme: &'static str,
 }
 
-/// Returns a kind of the scheme of the built-in kinds.
+/// Returns a kind that the Go scheme of the built-in kinds decodes.
 const fn built_in(version: &'static str, kind: &'static str, package: &'static str) -> RequestKind {
     RequestKind {
         version,
@@ -33,7 +33,7 @@ const fn built_in(version: &'static str, kind: &'static str, package: &'static s
 
 pub(crate) const SCALE: RequestKind = built_in("autoscaling/v1", "Scale", "autoscaling");
 
-/// The scale of a custom resource; its scheme has no other kinds.
+/// The scale of a custom resource; its Go scheme has no other kinds.
 pub(crate) const CUSTOM_SCALE: RequestKind = RequestKind {
     package: "",
     scheme: "k8s.io/client-go/scale/util.go:132",
@@ -51,7 +51,7 @@ pub(crate) const TOKEN_REQUEST: RequestKind =
     built_in("authentication.k8s.io/v1", "TokenRequest", "authentication");
 
 impl RequestKind {
-    /// Decodes a body. Returns the ignored fields, as messages name them.
+    /// Decodes a request body. Returns the names of the ignored fields, as messages print them.
     ///
     /// # Errors
     /// 400 for another kind or version, for a value of the wrong type, and under strict validation

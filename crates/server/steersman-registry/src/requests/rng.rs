@@ -1,19 +1,19 @@
-//! Machine: generates uids and names; the same seed generates the same ones.
+//! Machine: generates uids and names; two generators with the same seed generate the same values.
 
 use std::hash::BuildHasher as _;
 
 use foldhash::quality::FixedState;
 use uuid::Builder;
 
-/// A small generator of random numbers. Its state is a number, so that a snapshot can continue the sequence.
+/// A small generator of random numbers. Its state is one number, from which a restored snapshot continues the sequence.
 #[derive(Debug, Clone)]
 pub struct Rng(fastrand::Rng);
 
-/// The alphabet of generated names: no vowels, no look-alikes.
+/// The alphabet of generated names, without vowels and look-alikes, so that no words appear.
 const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
 impl Rng {
-    /// Returns the generator of a seed.
+    /// Returns a generator with this seed.
     pub fn new(seed: u64) -> Self {
         Self(fastrand::Rng::with_seed(seed))
     }
@@ -28,13 +28,13 @@ impl Rng {
         self.0.u64(..)
     }
 
-    /// Returns a generator with other numbers than this one.
+    /// Returns a new generator, which is seeded from this one and has another sequence.
     #[must_use]
     pub fn fork(&mut self) -> Self {
         Self(self.0.fork())
     }
 
-    /// Returns a generator seeded with a text.
+    /// Returns a generator that is seeded with a text: equal texts give equal sequences.
     pub fn of_text(text: &str) -> Self {
         Self::new(FixedState::default().hash_one(text))
     }
@@ -50,7 +50,7 @@ impl Rng {
         Builder::from_random_bytes(bytes).into_uuid().to_string()
     }
 
-    /// Returns the five characters that complete a `generateName`.
+    /// Returns five random characters, which the server appends to a `generateName`.
     pub fn suffix(&mut self) -> String {
         let mut letter = || char::from(LETTERS[self.0.usize(..LETTERS.len())]);
         (0..5).map(|_| letter()).collect()

@@ -1,4 +1,4 @@
-//! Machine: the selection of a list or watch: labels, the fields its resource supports, and a
+//! Machine: the selection of objects by a list or watch: by labels, by the fields that the resource supports, and by
 //! shard.
 
 use std::borrow::Cow;
@@ -14,7 +14,7 @@ use steersman_store::{Field, Stored};
 
 use super::options::ListQuery;
 
-/// The parsed selectors of one request, checked against its resource.
+/// The parsed selectors of one list or watch, checked against its resource.
 #[derive(Debug, Clone)]
 pub(crate) struct Selectors {
     labels: LabelSelector,
@@ -26,7 +26,7 @@ pub(crate) struct Selectors {
 }
 
 impl Selectors {
-    /// Parses both selectors. Field labels are checked later, after all other options.
+    /// Parses the label selector and the field selector. Field labels are checked later, after all other options.
     ///
     /// # Errors
     /// 400 for a selector that does not parse.
@@ -40,14 +40,14 @@ impl Selectors {
         })
     }
 
-    /// Checks the field labels against a resource.
+    /// Checks the field labels of the field selector against a resource.
     ///
     /// # Errors
     /// 400 for a field that the resource does not support.
     pub(crate) fn of(mut self, resource: &Resource) -> Result<Self, Status> {
         for term in self.fields.terms() {
             let label = term.label.as_str();
-            // The conversion functions of some cluster-scoped kinds do not check field labels.
+            // Upstream does not check the field labels of some cluster-scoped kinds.
             let strict = resource.field_refusal != FieldRefusal::OnlyMetadata;
             let no_namespace = strict && resource.built_in && !resource.namespaced;
             if label == "metadata.name" || (label == "metadata.namespace" && !no_namespace) {
@@ -76,9 +76,8 @@ impl Selectors {
         Ok(self)
     }
 
-    /// Returns whether upstream's storage would look at an object at all: it reads a single key if
-    /// one name is selected, or uses an index of its cache, which exists only for the nodes of
-    /// Pods.
+    /// Returns whether upstream's storage would look at an object at all: it reads a single key if the selector names
+    /// one object, and uses an index of its cache, which exists only for the nodes of Pods.
     pub(crate) fn reaches(&self, resource: &Resource, one_key: bool, stored: &Stored) -> bool {
         self.fields.terms().iter().all(|term| {
             let found = match term.label.as_str() {
@@ -107,8 +106,8 @@ impl Selectors {
         self.shard.as_ref().map(ShardSelector::text)
     }
 
-    /// Returns whether the label and field selectors are empty. The shard selector does not count,
-    /// as recorded.
+    /// Returns whether the label selector and the field selector are empty. As in a kube-apiserver, the shard selector
+    /// does not count.
     pub(crate) fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
@@ -121,7 +120,8 @@ impl Selectors {
             && self.fields.matches(|label| self.field(label, stored))
     }
 
-    /// Reads all selectable fields of an object at once, because further selectors are likely.
+    /// Reads all selectable fields of an object at once, because the other selectors of the resource are likely to need
+    /// them.
     fn pick(&self, value: &Value) -> Box<[Field]> {
         let read = |field: &SelectableField| (&*read(value, field)).into();
         let known = self.known.iter();
@@ -148,7 +148,8 @@ impl Selectors {
                     let mut picked = stored.fields(|value| self.pick(value)).iter();
                     match picked.find(|(known, _)| **known == *label) {
                         Some((_, value)) => Cow::Borrowed(&**value),
-                        // Another version of the CRD has more selectable fields.
+                        // The object is read as JSON, because this version of the CRD may select fields that the picked
+                        // fields lack.
                         None => Cow::Owned(read(&stored.look(), field).into_owned()),
                     }
                 })

@@ -1,4 +1,4 @@
-//! Machine: the parts of an object that each of its subresources writes.
+//! Machine: keeps the parts of an object that a subresource does not write.
 
 use serde_json::Value;
 use steersman_builtins::crd;
@@ -7,15 +7,15 @@ use steersman_schema::resource::Resource;
 use super::options::Subresource;
 use super::{intake, metadata};
 
-/// Normalises a decoded object to its stored form, with the parts of the old one that this
-/// subresource does not write.
+/// Normalises a decoded object to its stored form, with the parts of the old object that this subresource does not
+/// write.
 pub(crate) fn complete(
     resource: &Resource,
     subresource: Subresource,
     mut new: Value,
     old: &Value,
 ) -> Value {
-    // A status write takes only the status; the rest was normalised when it was stored.
+    // A status write changes only the status; the other parts were normalised when they were stored.
     let alone = subresource == Subresource::Status && !intake::is_definition(resource);
     if alone {
         intake::complete(resource, &mut new);
@@ -36,7 +36,7 @@ fn all_but(old: &Value, left_out: &[&str]) -> Value {
     Value::Object(kept.map(|(n, v)| (n.clone(), v.clone())).collect())
 }
 
-/// Returns the new object with the parts of the old one that this subresource does not write.
+/// Returns the new object with the parts of the old object that this subresource does not write.
 pub(crate) fn merge(
     resource: &Resource,
     subresource: Subresource,
@@ -101,10 +101,10 @@ fn with_metadata(mut object: Value, metadata: Option<Value>) -> Value {
     object
 }
 
-/// Returns the stored object with the new status, and with the part of the new metadata that the
-/// kind's status strategy accepts (SRV-KIND-2).
+/// Returns the stored object with the new status, and with the new metadata that the kind's status strategy accepts
+/// (SRV-KIND-2).
 fn write_status(resource: &Resource, mut new: Value, old: &Value) -> Value {
-    // The metadata of a built-in object is replaced below.
+    // The status is replaced below, and so is the metadata of a built-in object.
     let left_out: &[&str] = if resource.built_in {
         &["status", "metadata"]
     } else {
@@ -126,7 +126,7 @@ fn write_status(resource: &Resource, mut new: Value, old: &Value) -> Value {
     with_metadata(merged, Some(sent))
 }
 
-/// Copies the resources of containers into the containers of the same name.
+/// Copies the resources of containers in `new` into the containers of the same name.
 fn resize(spec: &mut Value, new: &Value, field: &str) {
     let Some(containers) = spec.get_mut(field).and_then(Value::as_array_mut) else {
         return;

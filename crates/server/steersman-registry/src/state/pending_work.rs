@@ -1,5 +1,5 @@
-//! Machine: the pending work of the garbage collector, the namespace controller and other
-//! controllers that act within requests.
+//! Machine: the pending work of the controllers that act within requests, such as the garbage collector and the
+//! namespace controller.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::net::IpAddr;
@@ -16,7 +16,7 @@ pub(crate) type Address = (StorageKey, Arc<str>, Arc<str>);
 /// The namespace and the name of a Secret.
 pub(crate) type SecretName = (Arc<str>, Arc<str>);
 
-/// An address, and the namespace and name of the Service that has or had it.
+/// An address of a Service, with the namespace and name of the Service that has or had it.
 pub(crate) type ServiceAddress = (IpAddr, Arc<str>, Arc<str>);
 
 /// The finalizer of an owner that is removed after its dependents were orphaned.
@@ -31,7 +31,7 @@ pub(crate) enum PropagationPolicy {
     Orphan,
 }
 
-/// A write or a deletion that changes what the objects of a namespace use of a quota.
+/// A write or a deletion of an object that changes the usage of a quota.
 #[derive(Debug)]
 pub(crate) struct QuotaTally {
     pub(crate) storage: StorageKey,
@@ -39,26 +39,26 @@ pub(crate) struct QuotaTally {
     pub(crate) new: Option<Arc<Stored>>,
 }
 
-/// The pending work, without duplicates.
+/// The pending work of the controllers that act within requests, without duplicates.
 #[derive(Debug, Default)]
 pub(crate) struct PendingWork {
     objects: VecDeque<Address>,
     known: HashSet<Address>,
     pub(crate) namespaces: BTreeSet<Arc<str>>,
-    /// Namespaces that may lack their ServiceAccount or certificate.
+    /// Namespaces that may lack their ServiceAccount or their ConfigMap with the certificate of the server.
     pub(crate) lacking: BTreeSet<Arc<str>>,
     /// The names of terminating definitions with objects that are still to be deleted.
     pub(crate) definitions: BTreeSet<Arc<str>>,
-    /// The names of namespaces at the beginning of their deletion: the namespace controller leaves them alone until
+    /// The names of deleted namespaces that the namespace controller does not touch before
     /// [`Registry::remove_marked`](crate::Registry::remove_marked).
     pub(crate) marked_namespaces: BTreeSet<Arc<str>>,
     /// Whether versions of custom resources may have been added or removed.
     pub(crate) versions: bool,
-    /// Changes of usage that the quotas of namespaces have not counted yet.
+    /// Changes of usage that are not yet in the status of quotas.
     pub(crate) tallies: Vec<QuotaTally>,
     /// Addresses that Services got or lost.
     pub(crate) addresses: Vec<ServiceAddress>,
-    /// Owners that are being removed, by uid, with their namespaces.
+    /// Owners that are being removed: the uid of each, with its namespace.
     pub(crate) gone: HashMap<String, Arc<str>>,
 }
 
@@ -70,14 +70,15 @@ impl PendingWork {
         }
     }
 
-    /// Schedules a look of the namespace controller at a namespace, unless that look comes later.
+    /// Schedules a look of the namespace controller at a namespace, unless
+    /// [`Registry::remove_marked`](crate::Registry::remove_marked) empties it later.
     pub(crate) fn namespace(&mut self, name: &Arc<str>) {
         if !self.marked_namespaces.contains(name) {
             self.namespaces.insert(Arc::clone(name));
         }
     }
 
-    /// Returns whether objects that were marked as deleted wait for their removal after the request.
+    /// Returns whether deleted definitions or namespaces wait for their removal after the request.
     pub(crate) fn has_marked(&self) -> bool {
         !self.definitions.is_empty() || !self.marked_namespaces.is_empty()
     }
@@ -89,16 +90,16 @@ impl PendingWork {
     }
 }
 
-/// The part of a write that the garbage collector acts on.
+/// The change of owner references and deletion state in a write, on which the garbage collector acts.
 #[derive(Debug, Default)]
 pub(crate) struct OwnershipChange {
     /// Whether the object has new or changed owner references.
     pub(crate) owners: bool,
-    /// Owner references that were removed or no longer block their owner.
+    /// Owner references that the write removed, or that no longer block the deletion of their owner.
     pub(crate) freed: Vec<Value>,
-    /// Whether a delete began that orphans dependents.
+    /// Whether the write began a delete that orphans the dependents of the object.
     pub(crate) orphans: bool,
-    /// Whether a delete began that waits for dependents.
+    /// Whether the write began a delete that waits for the dependents of the object.
     pub(crate) foreground: bool,
 }
 

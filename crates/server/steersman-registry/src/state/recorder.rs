@@ -1,8 +1,8 @@
-//! Words: the part of the state that a transaction is compared with.
+//! Words: the numbers and flags by which a turn of the lock is compared with the previous one.
 
 use serde::{Deserialize, Serialize};
 
-/// The numbers that a server continues after a restart.
+/// The counters that a server continues after a restart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Counters {
@@ -11,11 +11,11 @@ pub(super) struct Counters {
     pub(super) node_ports: i64,
 }
 
-/// The part of the state that is compared to find out whether a turn of the lock changed it.
+/// The state after the last transaction, by which a later turn of the lock finds out what it changed.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     pub(super) counters: Counters,
     pub(super) forgotten: u64,
-    /// Whether a kept token was registered since the last transaction.
+    /// Whether a token that snapshots include was registered since the last transaction.
     pub(crate) has_new_token: bool,
 }

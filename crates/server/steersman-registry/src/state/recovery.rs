@@ -1,4 +1,4 @@
-//! Machine: a snapshot and the logged transactions after it, from which a server starts.
+//! Machine: a recovery: a snapshot and the logged transactions after it, from which a server starts.
 
 use serde_json::Value;
 
@@ -8,8 +8,8 @@ use super::transaction::{LoggedTransaction, TransactionError};
 
 /// A snapshot and the transactions after it.
 ///
-/// A server that starts from it holds the state after the last transaction, and resumes watches from
-/// the revision of the snapshot on (WAL-3).
+/// A server that starts from a recovery holds the state after its last transaction, and resumes watches from the
+/// revision of the snapshot on (WAL-3).
 #[derive(Debug, Clone)]
 pub struct Recovery {
     snapshot: Snapshot,
@@ -24,7 +24,7 @@ impl From<Snapshot> for Recovery {
 }
 
 impl Recovery {
-    /// Adds the text of the next transaction. One that the snapshot includes is left out.
+    /// Adds the text of the next transaction. Ignores a transaction that the snapshot includes.
     ///
     /// # Errors
     /// The text is not the next transaction: a log from which transactions are missing is never
@@ -69,14 +69,14 @@ impl Recovery {
         last.map_or(self.snapshot.transactions(), |last| last.number)
     }
 
-    /// Returns the number of transactions after the snapshot.
+    /// Returns the number of transactions that follow the snapshot.
     pub fn replayed(&self) -> usize {
         self.later.len()
     }
 }
 
 impl Registry {
-    /// Replaces the whole state by that of the recovery. Its CRDs are served when this returns.
+    /// Replaces the whole state of the registry by that of the recovery. The CRDs in it are served when this returns.
     pub fn recover(&mut self, recovery: &Recovery) {
         self.restore_objects(&recovery.snapshot);
         for transaction in &recovery.later {
@@ -87,8 +87,8 @@ impl Registry {
         self.resume_removals();
     }
 
-    /// Makes the changes of a transaction once more. Their consequences are changes of their own in the
-    /// log, so no controller acts here.
+    /// Makes the changes of a transaction again. No controller acts, because the consequences of the changes are in the
+    /// log, too.
     fn replay(&mut self, transaction: &LoggedTransaction) {
         for change in &transaction.changes {
             let (storage, namespace, name) = (&change.storage, &change.namespace, &change.name);

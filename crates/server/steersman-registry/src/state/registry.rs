@@ -1,4 +1,4 @@
-//! Machine: the state of the server, and the functions that change it.
+//! Machine: `Registry`, the state of the server, and the functions that change it.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
@@ -27,7 +27,7 @@ use crate::requests::options::{ObjectTarget, VersionedObject};
 use crate::requests::rng::Rng;
 use crate::state::verb_state::VerbState;
 
-/// The message of every conflict of resource versions.
+/// The message of every 409 for an outdated resource version.
 pub(crate) const MODIFIED: &str =
     "the object has been modified; please apply your changes to the latest version and try again";
 
@@ -38,44 +38,43 @@ pub(crate) const MODIFIED: &str =
     reason = "independent parts of a server"
 )]
 pub struct RegistryOptions {
-    /// Seed of uids and generated names; the same seed generates the same ones. Default 0.
+    /// Seed of generated uids and names: registries with the same seed generate the same ones. Default 0.
     pub seed: u64,
-    /// Number of past revisions above which the older half is compacted. Default 10,000.
+    /// Maximum number of past revisions; beyond it the older half is compacted. Default 10,000.
     pub retained_revisions: usize,
-    /// Bytes of JSON in past revisions above which the older half is compacted. Default 128 MiB.
+    /// Maximum size of past revisions, in bytes of JSON; beyond it the older half is compacted. Default 128 MiB.
     pub retained_bytes: usize,
-    /// Whether the garbage collector acts within requests: dependents of a deleted owner are
-    /// collected or orphaned, or block the deletion. Default true. Without it such objects stay, as
-    /// on a server that runs alone.
+    /// Whether the garbage collector acts within requests: dependents of a deleted owner are collected or orphaned, or
+    /// block its deletion. Default true. Without the collector, dependents stay, as in a kube-apiserver that runs
+    /// alone.
     pub collect_garbage: bool,
     /// Whether a deleted namespace is emptied and removed. Default true.
     pub end_namespaces: bool,
-    /// Whether a deleted definition or namespace is removed within the request, with its objects. Default
-    /// true. Otherwise the request only marks it, and a driver calls [`Registry::remove_marked`] later.
+    /// Whether a deleted definition or namespace is removed within the request, with its objects. Default true.
+    /// Otherwise the request only marks the definition or namespace, and a driver calls [`Registry::remove_marked`]
+    /// later.
     pub remove_at_once: bool,
-    /// The components that this process plays, by the names of their ComponentStatuses. Default none.
+    /// The components that this process simulates, by the names of their ComponentStatuses. Default none.
     pub played_components: Vec<&'static str>,
-    /// Whether the rules of ClusterRoles with an `aggregationRule` are maintained. Default true.
+    /// Whether the rules of ClusterRoles with an `aggregationRule` are kept up to date. Default true.
     pub gather_roles: bool,
     /// Whether StorageVersionMigrations (`storagemigration.k8s.io/v1beta1`) are served. Default false,
     /// as in Kubernetes 1.36.
     pub serve_storage_migrations: bool,
-    /// Whether StorageVersionMigrations are carried out, if they are served. Default true. The
-    /// registry does so only while a driver asks for it: see
-    /// [`StorageMigrator`](crate::StorageMigrator).
+    /// Whether served StorageVersionMigrations are carried out, by a driver that runs a
+    /// [`StorageMigrator`](crate::StorageMigrator). Default true.
     pub migrate_storage: bool,
-    /// Whether the status of ResourceQuotas is maintained: limits and usage. Default true. Without
-    /// it a quota limits nothing until a client writes its status.
+    /// Whether the limits and the usage in the status of ResourceQuotas are kept up to date. Default true. Otherwise a
+    /// quota limits nothing until a client writes its status.
     pub count_quotas: bool,
-    /// Whether every namespace gets a ServiceAccount `default` and, once the server listens, the
-    /// ConfigMap `kube-root-ca.crt`; new Pods then need a ServiceAccount, and mount its token.
-    /// Default false.
+    /// Whether every namespace gets a ServiceAccount `default` and, once the server listens, the ConfigMap
+    /// `kube-root-ca.crt`. Then a new Pod needs a ServiceAccount, and mounts its token. Default false.
     pub furnish_namespaces: bool,
-    /// Whether field owners are recorded in `metadata.managedFields`. Default true. Without them an
-    /// apply finds no conflicts and removes no fields.
+    /// Whether field owners are recorded in `metadata.managedFields`. Default true. Otherwise an apply finds no
+    /// conflicts and removes no fields.
     pub track_managed_fields: bool,
-    /// The authorization mode. Default [`Authorization::AlwaysAllow`]. With [`Authorization::Rbac`]
-    /// the registry starts with the default ClusterRoles of a cluster.
+    /// The authorization mode. Default [`Authorization::AlwaysAllow`]. With [`Authorization::Rbac`] the registry starts
+    /// with the default ClusterRoles of a cluster.
     pub authorization: Authorization,
     /// The issuer, the audiences and the keys of the tokens of ServiceAccounts.
     pub tokens: TokenOptions,
@@ -106,23 +105,22 @@ impl Default for RegistryOptions {
     }
 }
 
-/// The server's state and its verbs. Synchronous; the caller locks it and passes the time.
+/// The state of the server, with its verbs. Synchronous; the caller locks the registry and passes the time.
 ///
 /// Every verb either refuses with a [`Status`](steersman_apimachinery::status::Status) and changes nothing, or
 /// commits before it returns (SRV-REG-1).
 #[derive(Debug)]
 pub struct Registry {
     pub(crate) options: RegistryOptions,
-    /// The time of the running verb, which its caller passes.
+    /// The time of the running verb, which the caller passes.
     pub(crate) now: Timestamp,
     pub(crate) rng: Rng,
     pub(crate) store: Store,
     pub(crate) catalogue: Catalogue,
     pub(crate) claimed_names: ClaimedNames,
-    /// Objects by the uids of their owners.
+    /// The addresses of dependents, by the uid of their owner.
     pub(crate) dependents: HashMap<String, BTreeSet<Address>>,
-    /// Removed objects that the controllers of this registry have not processed yet, for instance
-    /// the garbage collector.
+    /// Removed objects that controllers such as the garbage collector have not processed yet.
     pub(crate) removed: VecDeque<(StorageKey, Arc<Stored>)>,
     pub(crate) pending: PendingWork,
     pub(crate) service_network: ServiceNetwork,
@@ -132,21 +130,22 @@ pub struct Registry {
     changed: BTreeSet<StorageKey>,
     pub(crate) presence: Presence,
     pub(crate) compiled: RefCell<Compiled>,
-    /// The webhook calls and warnings of the running verb. In a cell because reads have them too.
+    /// The webhook calls and warnings of the running verb. In a cell, because reads change them too.
     pub(crate) verb_state: RefCell<VerbState>,
-    /// The Secrets with tokens that were used, and with labels that do not say so yet.
+    /// The Secrets with a token that was used, and with a label that does not show this use yet.
     pub(crate) used_secrets: RefCell<BTreeSet<SecretName>>,
-    /// A watch that starts before this revision expires.
+    /// The first revision from which a watch may start; a watch from an earlier revision expires.
     pub(crate) forgotten: u64,
-    /// The certificate of the listener's authority, in PEM; `None` before the server listens.
+    /// The certificate of the listener's authority, in PEM; `None` until the server listens.
     pub(crate) authority: Option<String>,
-    /// The address of the listener; `None` before the server listens.
+    /// The address of the listener; `None` until the server listens.
     pub(crate) listens: Option<SocketAddr>,
     pub(crate) tokens: Tokens,
     pub(crate) issuer: TokenIssuer,
     /// The number of the last transaction.
     pub(crate) transactions: u64,
-    /// Finds out what a transaction changed; `None` if transactions are not recorded.
+    /// The state after the last transaction, to find out the changes of the next; `None` if transactions are not
+    /// recorded.
     pub(crate) recorder: Option<Recorder>,
     /// The newest revision that watches may see (WAL-1).
     pub(crate) visible: u64,
@@ -154,8 +153,8 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Creates a server with the built-in kinds and the four initial namespaces. If an option cannot
-    /// be used, [`option_problem`](Self::option_problem) returns the error.
+    /// Creates a registry with the built-in kinds and the four initial namespaces. If an option is invalid,
+    /// [`option_problem`](Self::option_problem) returns the error.
     #[must_use]
     pub fn new(options: RegistryOptions, now: Timestamp) -> Self {
         let issuer = TokenIssuer::new(&options.tokens, token_secret(options.seed));
@@ -212,14 +211,13 @@ impl Registry {
         new
     }
 
-    /// Returns the option that cannot be used, if there is one. A server with such an option does
-    /// not listen.
+    /// Returns the error of an invalid option. A server with such an option does not listen.
     pub fn option_problem(&self) -> Option<&OptionError> {
         self.option_problem.as_ref()
     }
 
-    /// Returns the metadata of the issuer of ServiceAccounts' tokens (OpenID Connect Discovery), if
-    /// the issuer is a URL that may have such metadata.
+    /// Returns the discovery document (OpenID Connect) of the issuer of ServiceAccount tokens; `None` if the issuer is
+    /// no URL that may have such a document.
     pub fn issuer_metadata(&self) -> Option<Value> {
         let base = self.listens.map(|mut address| {
             if address.ip().is_unspecified() {
@@ -233,7 +231,7 @@ impl Registry {
         self.issuer.metadata(base.as_deref())
     }
 
-    /// Returns whether the issuer of ServiceAccounts' tokens has metadata.
+    /// Returns whether the issuer of ServiceAccount tokens has a discovery document.
     pub fn has_issuer(&self) -> bool {
         self.issuer.has_metadata()
     }
@@ -253,13 +251,13 @@ impl Registry {
         self.catalogue.all()
     }
 
-    /// Returns a number that grows whenever [`Registry::resources`] changes: discovery documents
-    /// may be cached until then.
+    /// Returns a number that grows whenever [`Registry::resources`] changes; until then discovery documents may be
+    /// cached.
     pub fn catalogue_version(&self) -> u64 {
         self.catalogue.version()
     }
 
-    /// Returns the resource of a path.
+    /// Returns the served resource with this group, version and plural name.
     pub fn resource(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {
         self.catalogue.find(group, version, plural).map(Arc::clone)
     }
@@ -267,7 +265,7 @@ impl Registry {
     /// Returns the number of stored objects per group and resource, without zeros.
     pub fn object_counts(&self) -> BTreeMap<(&str, &str), usize> {
         let mut counts = BTreeMap::new();
-        // A storage that several versions serve counts once.
+        // The objects of a storage count once, even if several versions serve them.
         let mut seen = HashSet::new();
         for resource in self.catalogue.all() {
             let count = self.store.count(&resource.storage);
@@ -278,12 +276,12 @@ impl Registry {
         counts
     }
 
-    /// Returns the store, for components inside the server such as the simulator.
+    /// Returns the store, for parts of the server such as the simulator.
     pub fn store(&self) -> &Store {
         &self.store
     }
 
-    /// Returns the objects of a storage with this owner uid, in the order of their names.
+    /// Returns the objects of a storage that have an owner with this uid, sorted by name.
     pub fn dependents_in(&self, storage: &StorageKey, uid: &str) -> Vec<Arc<Stored>> {
         let known = self.dependents.get(uid).into_iter().flatten();
         known
@@ -293,7 +291,7 @@ impl Registry {
             .collect()
     }
 
-    /// Returns the revision `ago` revisions before the newest, limited by what is retained.
+    /// Returns the revision that is `ago` revisions before the newest, but no older than the retained revisions.
     pub fn past_revision(&self, ago: u64) -> u64 {
         let past = self.store.revision().saturating_sub(ago);
         past.max(self.store.compacted()).max(1)
@@ -304,8 +302,8 @@ impl Registry {
         self.store.revision()
     }
 
-    /// Takes the storages that changed since the last call, so that the caller wakes their watches.
-    /// Call it after every mutating verb, under the lock; wake after unlocking.
+    /// Returns and clears the storages that changed since the last call, so that the caller wakes their watches. Call
+    /// this after every mutating verb, under the lock; wake the watches after unlocking.
     #[must_use = "watches of these storages wait to be woken"]
     pub fn take_changed(&mut self) -> Vec<StorageKey> {
         if self.changed.is_empty() {
@@ -317,20 +315,20 @@ impl Registry {
         std::mem::take(&mut self.changed).into_iter().collect()
     }
 
-    /// Takes the work that the writes since the last call left. Call it after every mutating verb,
-    /// under the lock; finish the work after unlocking.
+    /// Returns and clears the work that writes since the last call left. Call this after every mutating verb, under the
+    /// lock; finish the work after unlocking.
     pub fn take_after_writes(&mut self) -> AfterWrites {
         self.store.take_after_writes()
     }
 
-    /// Compacts every past revision: a watch or list that resumes from before gets 410, even if it
-    /// lost no change of its own. Open watches lose nothing (SRV-STORE-4).
+    /// Compacts every past revision: a watch or list that resumes from an earlier revision gets 410, even if no change
+    /// of its kind was lost. Open watches lose nothing (SRV-STORE-4).
     pub fn compact(&mut self) {
         self.store.compact(self.store.revision());
         self.forgotten = self.store.revision();
     }
 
-    /// Returns a stored object of a kind, which is given by its group and its plural name.
+    /// Returns a stored object of a kind with this group and plural name.
     pub(crate) fn object(
         &self,
         (group, plural): (&str, &str),
@@ -341,7 +339,7 @@ impl Registry {
             .get(&StorageKey::new(group, plural), namespace, name)
     }
 
-    /// Returns a stored object of a kind, or 404.
+    /// Returns a stored object of a kind, or fails with 404.
     pub(crate) fn existing(
         &self,
         (group, plural): (&str, &str),
@@ -352,14 +350,14 @@ impl Registry {
         found.ok_or_else(|| Status::not_found(GroupResource::new(group, plural), name))
     }
 
-    /// Returns the stored object that a request names, or 404.
+    /// Returns the stored object that a request names, or fails with 404.
     pub(crate) fn target(&self, target: ObjectTarget<'_>) -> Result<&Arc<Stored>, Status> {
         let ObjectTarget { resource, name, .. } = target;
         let found = self.store.get(&resource.storage, target.scope(), name);
         found.ok_or_else(|| Status::not_found(resource.group_resource(), name))
     }
 
-    /// Returns the stored objects of a kind, of one namespace or of all.
+    /// Returns the stored objects of a kind, in one namespace or in all.
     pub(crate) fn objects<'a>(
         &'a self,
         (group, plural): (&str, &str),
@@ -374,7 +372,7 @@ impl Registry {
         self.changed.insert(storage.clone());
     }
 
-    /// Stores an object as the next revision; `settle` draws the consequences.
+    /// Stores an object at the next revision; `settle` runs the controllers afterwards.
     pub(crate) fn put(
         &mut self,
         storage: &StorageKey,
@@ -417,8 +415,7 @@ impl Registry {
         }
     }
 
-    /// Removes an object as a new revision. `settle` later runs the controllers that react to the
-    /// removal.
+    /// Removes an object at the next revision; `settle` runs the controllers afterwards.
     pub(crate) fn remove(&mut self, storage: &StorageKey, old: &Stored) -> Option<Arc<Stored>> {
         self.unlink(storage, old);
         let gone = self.store.delete(storage, &old.namespace, &old.name)?;
@@ -455,7 +452,8 @@ impl Registry {
         self.last_node_port = counters.node_ports;
     }
 
-    /// Builds an answer that is not stored: a dry run's, or a derived object such as a Scale.
+    /// Builds an answer with an object that is not stored: the result of a dry run, or a derived object such as a
+    /// Scale.
     pub(crate) fn answer(
         namespace: &str,
         name: &str,
@@ -472,8 +470,8 @@ pub(crate) fn cluster_roles() -> StorageKey {
     StorageKey::new("rbac.authorization.k8s.io", "clusterroles")
 }
 
-/// Derives the secret of the key that signs tokens from the seed, so that a server restarted from
-/// its own save accepts its earlier tokens.
+/// Derives the secret of the key that signs tokens from the seed, so that a server with the same seed accepts the
+/// tokens of an earlier run.
 fn token_secret(seed: u64) -> TokenSecret {
     let mut rng = Rng::new(seed ^ 0x0074_6f6b_656e_7321);
     let mut bytes = [0; 32];

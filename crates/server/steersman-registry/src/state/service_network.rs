@@ -1,4 +1,4 @@
-//! Machine: `ServiceNetwork`, the network of the addresses of Services.
+//! Machine: the network from which Services get their addresses.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -9,15 +9,15 @@ const OPTION: &str = "service_cluster_ip_range";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ServiceNetwork {
-    /// The address of the network as a number; an IPv4 address has 32 bits.
+    /// The first address of the network as a number; an IPv4 address has 32 bits.
     base: u128,
-    /// The number of bits of the network's part of an address.
+    /// The number of bits of the network prefix.
     prefix: u32,
     is_v6: bool,
 }
 
 impl Default for ServiceNetwork {
-    /// Returns 10.96.0.0/16.
+    /// Returns the network `10.96.0.0/16`.
     fn default() -> Self {
         Self {
             base: u128::from(u32::from_be_bytes([10, 96, 0, 0])),
@@ -28,8 +28,8 @@ impl Default for ServiceNetwork {
 }
 
 impl ServiceNetwork {
-    /// Parses a CIDR, as kube-apiserver does for `--service-cluster-ip-range`: at least eight
-    /// addresses, and an IPv6 network of at most 64 bits.
+    /// Parses a CIDR as kube-apiserver does for `--service-cluster-ip-range`: the network has at least eight addresses,
+    /// and an IPv6 network at least 64 bits of prefix.
     pub(crate) fn parse(text: &str) -> Result<Self, OptionError> {
         let refuse = |why: String| OptionError::new(OPTION, format!("{text:?} {why}"));
         if text.contains(',') {
@@ -71,8 +71,8 @@ impl ServiceNetwork {
         if self.is_v6 { "IPv4" } else { "IPv6" }
     }
 
-    /// Returns the greatest offset of an address of a Service. The first address of a network, and
-    /// the last of an IPv4 network, are not used.
+    /// Returns the offset of the last address that a Service may have. The first address of a network, and the last
+    /// address of an IPv4 network, are not used.
     pub(crate) fn last_offset(&self) -> u32 {
         let bits = if self.is_v6 { 128 } else { 32 };
         let reserved = if self.is_v6 { 1 } else { 2 };

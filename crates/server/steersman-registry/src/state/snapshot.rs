@@ -1,4 +1,4 @@
-//! Machine: a snapshot of a server's whole state, which another server can start from.
+//! Machine: a snapshot of a server's whole state, from which another server can start.
 
 mod read;
 
@@ -15,22 +15,21 @@ use super::pending_work::PendingWork;
 use super::recorder::Counters;
 use super::registry::Registry;
 
-/// The first member of the text, which distinguishes it from later formats.
+/// The first member of the JSON, which distinguishes this format from later formats.
 const FORMAT: &str = "steersman-apiserver/1";
 
-/// All objects at one revision, as they are stored: with uid, resource version and managedFields.
-/// Taking a snapshot copies no object.
+/// All objects at one revision, as they are stored: with uid, resource version and managedFields. Taking a snapshot
+/// copies no object.
 ///
-/// Past revisions are not part of it. A server that starts from a snapshot resumes watches and
-/// lists from its revision on, and answers 410 for earlier ones (SRV-SNAP-2).
+/// Past revisions are not part of a snapshot. A server that starts from a snapshot resumes watches and lists from its
+/// revision on, and answers 410 for earlier revisions (SRV-SNAP-2).
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     revision: u64,
     counters: Counters,
-    /// The number of the last transaction that it includes.
+    /// The number of the last transaction that the snapshot includes.
     transactions: u64,
-    /// The secret of the key that signs tokens of ServiceAccounts; absent in texts of earlier
-    /// servers.
+    /// The secret of the key that signs tokens of ServiceAccounts; absent in snapshots of earlier releases.
     key: Option<TokenSecret>,
     tokens: Tokens,
     storages: Vec<(StorageKey, Vec<Arc<Stored>>)>,
@@ -40,13 +39,13 @@ pub struct Snapshot {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SnapshotError {
-    /// The text is not JSON of the right shape, for instance a truncated file.
+    /// The text is not JSON of the right shape, for instance because the file is truncated.
     #[error("the text is no snapshot, or only a part of one")]
     Text(#[from] serde_json::Error),
-    /// The text has another format.
+    /// The text has an unknown format.
     #[error("the snapshot has the format {found:?}, but this server reads {FORMAT:?}")]
     Format {
-        /// The format that the text names.
+        /// The format that the text declares.
         found: String,
     },
     /// A part of the text is not in the form that a server writes.
@@ -57,13 +56,13 @@ pub enum SnapshotError {
         /// A description of the problem.
         problem: String,
     },
-    /// An object in it cannot be stored, for instance because it has no name, or a resource version
-    /// above the snapshot's own.
+    /// An object of the snapshot cannot be stored, for instance because it has no name, or because its resource version
+    /// is above the revision of the snapshot.
     #[error("invalid snapshot: object {number} (from 0) of {storage}: {problem}")]
     Object {
-        /// The storage of the object: plural and group, separated by a dot.
+        /// The storage of the object: the plural name and the group, separated by a dot.
         storage: String,
-        /// The position of the object, from 0.
+        /// The position of the object in its storage, from 0.
         number: usize,
         /// A description of the problem.
         problem: &'static str,
@@ -73,28 +72,28 @@ pub enum SnapshotError {
 // === impl Snapshot ===
 
 impl Snapshot {
-    /// Returns the revision at which it was taken.
+    /// Returns the revision at which the snapshot was taken.
     pub fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// Returns the number of objects.
+    /// Returns the number of objects in the snapshot.
     pub fn len(&self) -> usize {
         self.storages.iter().map(|(_, objects)| objects.len()).sum()
     }
 
-    /// Returns the number of the last transaction that it includes.
+    /// Returns the number of the last transaction that the snapshot includes.
     pub fn transactions(&self) -> u64 {
         self.transactions
     }
 
-    /// Returns whether it holds no object.
+    /// Returns whether the snapshot holds no object.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Writes the snapshot as JSON, one object per line. Secrets are in plain text, and so are the
-    /// tokens of users and the key that signs those of ServiceAccounts.
+    /// Writes the snapshot as JSON, one object per line. Secrets, the tokens of users and the key that signs
+    /// ServiceAccount tokens are in plain text.
     ///
     /// # Errors
     /// Returns the errors of `out`.
@@ -127,8 +126,8 @@ impl Snapshot {
         out.write_all(b"}}\n")
     }
 
-    /// Parses the output of [`write`](Self::write). Content that cannot be stored is an error that
-    /// names its path (SRV-SNAP-4).
+    /// Parses the output of [`write`](Self::write). Content that cannot be stored is an error with the path of the
+    /// content (SRV-SNAP-4).
     ///
     /// # Errors
     /// [`SnapshotError`] if the text is not a complete snapshot.
@@ -140,7 +139,7 @@ impl Snapshot {
 // === impl Registry ===
 
 impl Registry {
-    /// Takes a snapshot of the current state.
+    /// Takes a snapshot of the current state of the registry.
     pub fn snapshot(&self) -> Snapshot {
         let mut storages: Vec<(StorageKey, Vec<Arc<Stored>>)> = self
             .store
@@ -161,18 +160,18 @@ impl Registry {
         }
     }
 
-    /// Replaces the whole state by the snapshot. Its CRDs are served when this returns.
+    /// Replaces the whole state of the registry by that of the snapshot. The CRDs in it are served when this returns.
     pub fn restore(&mut self, snapshot: &Snapshot) {
         self.restore_objects(snapshot);
         self.serve_definitions();
         self.resume_removals();
     }
 
-    /// Replaces the state by the snapshot, without serving its CRDs.
+    /// Replaces the state of the registry by that of the snapshot, without serving its CRDs.
     pub(super) fn restore_objects(&mut self, snapshot: &Snapshot) {
-        // SRV-SNAP-1: uids continue the sequence, or objects of two runs could share one.
+        // SRV-SNAP-1: generated uids continue the sequence, so that no uid is assigned twice.
         self.set_counters(snapshot.counters);
-        // SRV-SNAP-3: credentials stay valid.
+        // SRV-SNAP-3: tokens that the other server accepted stay valid.
         if let Some(key) = &snapshot.key {
             self.issuer.set_secret(key.clone());
         }
@@ -180,7 +179,7 @@ impl Registry {
         self.dependents.clear();
         self.removed.clear();
         self.pending = PendingWork::default();
-        // SRV-SNAP-2: earlier changes are unknown here, so no watch resumes from before.
+        // SRV-SNAP-2: changes before the snapshot are unknown, so no watch resumes from an earlier revision.
         self.forgotten = snapshot.revision;
         self.transactions = snapshot.transactions;
         self.store.restore(snapshot.revision, &snapshot.storages);

@@ -12,18 +12,18 @@ use steersman_store::Change;
 use super::recorder::{Counters, Recorder};
 use super::registry::Registry;
 
-/// All changes that one turn of the registry's lock made, with the counters after it.
+/// All changes of one turn of the registry's lock, with the counters after them.
 ///
-/// The number is the number of the previous transaction plus one, and the changes have the revisions after
-/// those of the previous transaction, without a gap (WAL-2).
+/// Its number is the number of the previous transaction plus one, and its changes have the revisions that follow those
+/// of the previous transaction, without a gap (WAL-2).
 #[derive(Debug)]
 pub struct Transaction {
     number: u64,
     revision: u64,
     counters: Counters,
-    /// The revision before which no watch may start, if this transaction compacted the log.
+    /// The revision before which no watch may start, if this transaction compacted the log of revisions.
     forgotten: Option<u64>,
-    /// All registered tokens that are part of snapshots, if a token changed.
+    /// All tokens that snapshots include, if this transaction changed one of them.
     tokens: Option<Tokens>,
     changes: Vec<(StorageKey, Change)>,
 }
@@ -45,7 +45,7 @@ pub(super) struct LoggedChange {
     pub(super) storage: StorageKey,
     pub(super) namespace: Arc<str>,
     pub(super) name: Arc<str>,
-    /// The stored object, which clones of a recovery share; `None` for a deletion.
+    /// The stored object, shared by clones of a recovery; `None` for a deletion.
     pub(super) object: Option<Arc<Value>>,
 }
 
@@ -60,7 +60,7 @@ struct TransactionText {
     changes: Vec<ChangeText>,
 }
 
-/// The members of a change: a stored object, or the namespace and name of a deleted one.
+/// The JSON members of a change: a stored object, or the namespace and name of a deleted object.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ChangeText {
@@ -77,15 +77,15 @@ pub enum TransactionError {
     /// The text is not JSON of the right shape.
     #[error("the text is no transaction")]
     Text(#[from] serde_json::Error),
-    /// Transactions before this transaction are missing.
+    /// Transactions between the previous transaction and this one are missing.
     #[error("transaction {found} follows, but the next one is {expected}")]
     Gap {
-        /// The number of the transaction.
+        /// The number of the transaction in the text.
         found: u64,
-        /// The number of the next transaction.
+        /// The number that follows the previous transaction.
         expected: u64,
     },
-    /// The changes of the transaction do not continue the revisions before the transaction.
+    /// The changes of the transaction do not follow the revision of the previous transaction.
     #[error(
         "transaction {number} ends at revision {found} after {changes} changes, but the revision before it \
          is {before}"
@@ -97,7 +97,7 @@ pub enum TransactionError {
         found: u64,
         /// The number of changes of the transaction.
         changes: usize,
-        /// The revision before the transaction.
+        /// The revision after the previous transaction.
         before: u64,
     },
     /// A part of the transaction cannot be stored.
@@ -125,7 +125,7 @@ impl Transaction {
         self.revision
     }
 
-    /// Writes the transaction as one line of JSON. Serialises its objects if nothing has (SRV-STORE-10).
+    /// Writes the transaction as one line of JSON. Serialises the objects that are not serialised yet (SRV-STORE-10).
     /// Secrets and tokens are in plain text.
     ///
     /// # Errors
@@ -230,7 +230,7 @@ impl LoggedChange {
 // === impl Registry ===
 
 impl Registry {
-    /// Begins to record transactions for [`take_transaction`](Self::take_transaction).
+    /// Starts the recording of transactions for [`take_transaction`](Self::take_transaction).
     pub fn record_transactions(&mut self) {
         self.recorder = Some(Recorder {
             counters: self.counters(),
@@ -240,8 +240,8 @@ impl Registry {
         self.store.record_changes();
     }
 
-    /// Takes the changes since the last call, if transactions are recorded and there are any. Call it
-    /// at the end of every turn of the lock.
+    /// Returns a transaction with the changes since the last call, if transactions are recorded and there are changes.
+    /// Call this at the end of every turn of the lock.
     pub fn take_transaction(&mut self) -> Option<Transaction> {
         let counters = self.counters();
         let recorder = self.recorder.as_mut()?;
@@ -265,8 +265,8 @@ impl Registry {
         })
     }
 
-    /// Shows watches no revision above this one, until the next call (WAL-1). Without a call they see
-    /// all revisions.
+    /// Hides revisions above this one from watches, until the next call (WAL-1). Before the first call, watches see all
+    /// revisions.
     pub fn show_until(&mut self, revision: u64) {
         self.visible = revision;
     }

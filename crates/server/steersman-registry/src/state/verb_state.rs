@@ -5,37 +5,38 @@ use std::collections::BTreeMap;
 
 use crate::webhook::{CallResponse, WebhookCall};
 
-/// Maximum number of characters of all warnings of a request, and of each warning if they have
-/// more: see upstream's `apiserver/pkg/endpoints/filters/warning.go`.
+/// Maximum number of characters of all warnings of a request together; with more, each warning is shortened (upstream:
+/// `apiserver/pkg/endpoints/filters/warning.go`).
 const MOST_OF_ALL: usize = 4 * 1024;
 const MOST_OF_ONE: usize = 256;
 
 #[derive(Debug, Default)]
 pub(crate) struct VerbState {
-    /// Whether a driver can make calls.
+    /// Whether the caller of the verb can call webhooks.
     pub(crate) attended: bool,
-    /// The known answers by the key of their call. Keys are as long as reviews, so they are compared and not hashed.
+    /// The known answers of webhooks, by the key of the call. A key is as long as a review, so keys are compared and
+    /// not hashed.
     pub(crate) answers: BTreeMap<String, CallResponse>,
-    /// The number of calls of each webhook, by its position in the request.
+    /// The number of calls of each webhook in this request, by the position of the webhook.
     pub(crate) asked: BTreeMap<String, usize>,
     /// The number of conversions that this run has needed so far.
     pub(crate) conversions: usize,
     pub(crate) pending: Vec<WebhookCall>,
-    /// The state from which the next run of the verb continues; only the verb knows its type.
+    /// The state from which the next run of the verb continues; only that verb knows the type of the state.
     pub(crate) waiting: Option<Box<dyn Any + Send + Sync>>,
-    /// The revision at which a list that had to wait continues.
+    /// The revision at which a list that stopped for a webhook continues.
     pub(crate) pinned: Option<u64>,
     /// The warnings for the client, whatever the outcome of its request.
     pub(crate) warnings: Warnings,
 }
 
-/// Texts of `Warning` headers, without duplicates and limited in length.
+/// Texts for `Warning` headers, without duplicates and limited in length.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Warnings {
     texts: Vec<String>,
-    /// Whether a body was decoded, so that its unknown fields are reported.
+    /// Whether the body of the request was decoded, so that its unknown fields are reported.
     decoded: bool,
-    /// Whether the texts are shortened so that more of them fit.
+    /// Whether texts are shortened, so that more texts fit.
     short: bool,
 }
 
@@ -70,7 +71,7 @@ impl Warnings {
         }
     }
 
-    /// Takes all texts; `true` if a body was decoded.
+    /// Returns and clears all texts; `true` if the body of the request was decoded.
     pub(crate) fn take(&mut self) -> (bool, Vec<String>) {
         let all = std::mem::take(self);
         (all.decoded, all.texts)

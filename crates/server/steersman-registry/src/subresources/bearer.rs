@@ -12,21 +12,20 @@ use crate::state::registry::Registry;
 const UNKNOWN: &str = "invalid bearer token";
 /// The message about a token of a deleted Pod, Secret or Node.
 pub(super) const INVALIDATED: &str = "service account token has been invalidated";
-/// Tolerance for clock differences: a token is valid this much longer than it says.
+/// Tolerance for clock differences: a token stays valid for this duration after its expiration.
 const LEEWAY: SignedDuration = SignedDuration::from_secs(60);
 
-/// A valid token.
+/// The result of the authentication of a valid token.
 #[derive(Debug)]
 pub struct ValidToken {
-    /// The user of the token.
+    /// The user that the token identifies.
     pub user: Arc<User>,
-    /// The audiences of the token among those that were asked for.
+    /// The audiences of the token that the caller asked for.
     pub audiences: Vec<String>,
 }
 
 impl Registry {
-    /// Registers a token for a user, who counts as authenticated. A token that is `kept` is part of
-    /// snapshots.
+    /// Registers a token for an authenticated user. Snapshots include a token that is `kept`.
     pub fn add_token(&mut self, token: String, user: User, kept: bool) {
         self.tokens.add(token, Arc::new(user.authenticated()), kept);
         if let Some(recorder) = &mut self.recorder {
@@ -34,7 +33,7 @@ impl Registry {
         }
     }
 
-    /// Authenticates a token for `audiences`; none means the server itself.
+    /// Authenticates a token for `audiences`; an empty list means the server itself.
     ///
     /// # Errors
     /// Fails with the message that a TokenReview contains.
@@ -47,7 +46,7 @@ impl Registry {
         let own = self.issuer.audiences();
         let wanted = if audiences.is_empty() { own } else { audiences };
         if let Some(user) = self.tokens.get(token) {
-            // A registered token is one for the server, with all of its audiences.
+            // A registered token is meant for the server, and has all of the server's audiences.
             let audiences = common(own, wanted);
             if audiences.is_empty() {
                 return Err(UNKNOWN.to_owned());
@@ -90,7 +89,7 @@ impl Registry {
         Ok(audiences)
     }
 
-    /// AUTH-2: checks that the objects the token is bound to still exist.
+    /// AUTH-2: checks that the objects to which the token is bound still exist.
     fn judge(
         &self,
         claims: &Value,
@@ -139,7 +138,7 @@ impl Registry {
             ("node", "nodes", ""),
         ] {
             let bound = &private[kind];
-            // The node of a bound Pod is reported but not checked.
+            // The Node of a token that is bound to a Pod is reported but not checked.
             let checked = kind != "node" || private["pod"].is_null();
             if bound.is_null() {
                 continue;
@@ -198,7 +197,7 @@ pub(super) fn text<'a>(value: &'a Value, field: &str) -> &'a str {
     value[field].as_str().unwrap_or_default()
 }
 
-/// Returns a text, or the texts of a list.
+/// Returns the texts of a value that is a text or a list of texts.
 pub(super) fn texts(value: &Value) -> Vec<String> {
     match value {
         Value::String(one) => vec![one.clone()],

@@ -1,4 +1,4 @@
-//! Machine: evictions of Pods, counted against their disruption budgets.
+//! Machine: evictions of Pods, limited by the disruption budgets of the Pods.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::requests::metadata;
 use crate::requests::options::{DeleteOptions, ObjectTarget, WriteOptions};
 use crate::state::registry::Registry;
 
-/// Maximum number of evictions that a budget remembers; beyond it no eviction is allowed.
+/// Maximum number of evicted Pods in the status of a budget; beyond it no eviction is allowed.
 const REMEMBERED: usize = 2000;
 
 const BLOCKED: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
@@ -55,7 +55,7 @@ impl Registry {
             return Err(Status::no_such_path());
         };
         let pod = self.pod(namespace, name)?;
-        // A delete that would be refused must not use up a disruption.
+        // A dry run comes first, because a delete that is refused must not use up a disruption of the budget.
         let rehearsal = DeleteOptions {
             dry_run: vec!["All".to_owned()],
             ..options.clone()
@@ -74,8 +74,8 @@ impl Registry {
         }
         if options.dry_run.is_empty() {
             let marked = self.mark_disrupted(&pod);
-            // A client that named a resource version named the one before this condition was
-            // written.
+            // The condition raised the resource version of the Pod, so a precondition on the earlier version is
+            // replaced.
             let wanted = options.preconditions.as_mut();
             if let Some(version) = wanted.and_then(|wanted| wanted.resource_version.as_mut()) {
                 *version = marked.revision.to_string();
@@ -85,9 +85,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Sets the condition that the Pod was evicted. The condition has no field owner, because
-    /// upstream's storage of evictions bypasses the tracking of owners
-    /// (`addConditionAndDeletePod`).
+    /// Sets the condition that the Pod was evicted. The condition has no field owner, because upstream's
+    /// `addConditionAndDeletePod` bypasses the tracking of owners.
     fn mark_disrupted(&mut self, pod: &Arc<Stored>) -> Arc<Stored> {
         let mut draft = pod.draft();
         let known = conditions::find_true(&draft.value, "DisruptionTarget");
@@ -139,7 +138,7 @@ impl Registry {
     }
 }
 
-/// Returns whether a budget's selector matches a Pod: an empty one matches all, an absent one none.
+/// Returns whether a budget's selector matches a Pod: an empty selector matches all Pods, an absent one matches none.
 fn selects(budget: &Value, pod: &Value) -> bool {
     let selector = &budget["spec"]["selector"];
     if !selector.is_object() {
@@ -154,7 +153,7 @@ fn count(status: &Value, field: &str) -> i64 {
     status[field].as_i64().unwrap_or_default()
 }
 
-/// Returns the budget with one disruption less and the Pod listed as disrupted.
+/// Returns a budget with one allowed disruption less, and with the Pod in its list of disrupted Pods.
 fn take_disruption(budget: &Value, pod: &str, now: Timestamp) -> Result<Value, Status> {
     let name = metadata::text(budget, "name");
     let status = &budget["status"];

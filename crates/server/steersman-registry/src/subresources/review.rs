@@ -190,7 +190,7 @@ fn check(kind: &str, review: &Value) -> Result<(), Status> {
     let spec = &review["spec"];
     let (resource, path) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
     let local = kind == "LocalSubjectAccessReview";
-    // The messages print a Go type of the server without JSON names.
+    // Upstream's message prints a Go type that has no JSON names.
     let shown = format!(
         "{{\"Path\":{},\"Verb\":{}}}",
         Value::from(text(path, "path")),
@@ -238,7 +238,7 @@ fn check(kind: &str, review: &Value) -> Result<(), Status> {
     if errors.is_empty() {
         return Ok(());
     }
-    // At this point upstream's error has no kind any more.
+    // As in upstream, the message has no kind at this point.
     let group_kind = GroupResource::new(GROUPS[1], "");
     Err(Status::invalid(group_kind, "", &errors))
 }
@@ -286,7 +286,7 @@ fn check_selectors(resource: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Validates one requirement. Unknown operators are accepted, because a newer client may know them.
+/// Validates one requirement of a selector. Unknown operators are accepted, because a newer client may know them.
 fn check_requirement(at: &str, requirement: &Value, label: bool, errors: &mut Vec<FieldError>) {
     let key = text(requirement, "key");
     if !label && key.is_empty() {
@@ -322,7 +322,7 @@ fn check_requirement(at: &str, requirement: &Value, label: bool, errors: &mut Ve
     }
 }
 
-/// Returns the message about selectors of a review that do not parse and are ignored.
+/// Returns the message that the selectors of a review do not parse and are ignored.
 fn ignored(resource: &Value) -> String {
     let mut problems = Vec::new();
     for field in ["fieldSelector", "labelSelector"] {

@@ -1,4 +1,4 @@
-//! Machine: permissions that a request needs beyond the verb that was authorized before.
+//! Machine: permissions that a request needs in addition to the verb for which it was authorized.
 
 use serde_json::Value;
 use steersman_apimachinery::status::{FieldError, Status};
@@ -9,14 +9,14 @@ use crate::state::registry::Registry;
 
 const DEVICES: &str = "resource.k8s.io";
 
-/// The label of a Namespace in which claims may have devices with administrator access.
+/// The label of a Namespace that allows devices with administrator access.
 const ADMIN: &str = "resource.kubernetes.io/admin-access";
 
-/// The subresources of a Pod with streams. A GET opens a stream too, and was authorized as `get`.
+/// The subresources of a Pod that open a stream. A GET of one was authorized only for the verb `get`.
 const STREAMS: [&str; 3] = ["attach", "exec", "portforward"];
 
 impl Registry {
-    /// Checks the permission to create an object that a PUT or an apply found absent (AUTH-5).
+    /// Checks the permission `create` of a PUT or an apply that found no object (AUTH-5).
     ///
     /// Upstream: `withAuthorization` in `endpoints/handlers/update.go`.
     ///
@@ -34,12 +34,12 @@ impl Registry {
         refusal.map_or(Ok(()), |reason| Err(asked.forbidden(user, &reason)))
     }
 
-    /// Checks the permission to create a stream to a Pod, whatever the method (AUTH-5).
+    /// Checks the permission `create` of a request that opens a stream to a Pod, whatever its method (AUTH-5).
     ///
     /// Upstream: `ensureAuthorizedForVerb` in `pkg/registry/core/pod/rest/authorization.go`.
     ///
     /// # Errors
-    /// 403 for a user who may only get the subresource.
+    /// 403 for a user with only the permission to get the subresource.
     pub(crate) fn authorize_stream(
         &self,
         target: ObjectTarget<'_>,
@@ -52,14 +52,14 @@ impl Registry {
         }
         let mut asked = Attributes::of("create", "", "pods", name).within(target.scope());
         part.clone_into(&mut asked.subresource);
-        // This refusal contains only the reason of the authorizer, which is often empty.
+        // As upstream, this refusal contains only the reason of the authorizer, which is often empty.
         let refusal = self.refusal_besides(user, &asked);
         refusal.map_or(Ok(()), |reason| {
             Err(Status::forbidden(resource.group_resource(), name, &reason))
         })
     }
 
-    /// Returns the authorizer's reason to refuse what a request does besides its own verb.
+    /// Returns the authorizer's reason to refuse an additional verb of a request; `None` if it is allowed.
     fn refusal_besides(&self, user: &User, asked: &Attributes) -> Option<String> {
         // A user without a name is the program that embeds the server.
         if user.name.is_empty() {
@@ -69,9 +69,9 @@ impl Registry {
         (!decision.allowed).then_some(decision.reason)
     }
 
-    /// Checks the permissions for the parts of a ResourceClaim's status (AUTH-6): allocations and
-    /// reservations (a scheduler's), and the status of devices (each driver's). `verb` is that of
-    /// the request, `update` or `patch`.
+    /// Checks the permissions for the parts of a ResourceClaim's status (AUTH-6): for allocations and reservations,
+    /// which a scheduler writes, and for the status of devices, which each driver writes. `verb` is the verb of the
+    /// request, `update` or `patch`.
     ///
     /// Upstream: `AuthorizedForBinding` and `AuthorizedForDeviceStatus` in
     /// `pkg/registry/resource/utils.go`.
@@ -129,8 +129,8 @@ impl Registry {
         errors
     }
 
-    /// Refuses devices for an administrator in a Namespace that does not allow them (AUTH-7): of a
-    /// new claim or template, and of an allocation that a status brings.
+    /// Refuses devices with administrator access in a Namespace that does not allow them (AUTH-7): in a new claim or
+    /// template, and in an allocation that a status write adds.
     ///
     /// Upstream: `AuthorizedForAdmin` and `AuthorizedForAdminStatus` in
     /// `pkg/registry/resource/utils.go`.
@@ -183,13 +183,13 @@ impl Registry {
     }
 }
 
-/// Returns whether two values are equal, counting an empty list as absent.
+/// Returns whether two values are equal, where an empty list equals an absent one.
 fn is_same(left: &Value, right: &Value) -> bool {
     let is_empty = |value: &Value| value.as_array().is_none_or(Vec::is_empty);
     left == right || (is_empty(left) && is_empty(right) && !left.is_object() && !right.is_object())
 }
 
-/// Returns the node of an allocation that is meant for a single node.
+/// Returns the node of an allocation that is usable on a single node only.
 fn allocated_node(allocation: &Value) -> Option<&str> {
     let [term] = allocation["nodeSelector"]["nodeSelectorTerms"]
         .as_array()?

@@ -1,5 +1,5 @@
-//! Machine: authenticates the tokens of ServiceAccounts that kube-controller-manager keeps in Secrets, and
-//! writes the day of their last use.
+//! Machine: authenticates ServiceAccount tokens that kube-controller-manager keeps in Secrets, and records the day of
+//! their last use.
 //!
 //! Kubernetes source: `pkg/serviceaccount/legacy.go`.
 
@@ -18,14 +18,14 @@ use crate::requests::metadata;
 use crate::requests::options::Subresource;
 use crate::state::registry::Registry;
 
-/// The label by which kube-controller-manager forbids a token that was not used for long.
+/// The label of a Secret by which kube-controller-manager forbids a token that was not used for a long time.
 const INVALID_SINCE: &str = "kubernetes.io/legacy-token-invalid-since";
-/// The label with the day of the last use, which kube-controller-manager reads.
+/// The label of a Secret with the day on which its token was last used, which kube-controller-manager reads.
 const LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
 
 impl Registry {
-    /// AUTH-2: checks that the Secret exists and holds the token, and that its ServiceAccount exists.
-    /// Such a token has no expiration.
+    /// AUTH-2: checks that the Secret of a token exists and holds the token, and that its ServiceAccount exists. A
+    /// token in a Secret has no expiration.
     pub(super) fn judge_secret_token(
         &self,
         claims: &Value,
@@ -89,7 +89,7 @@ impl Registry {
     }
 
     /// Writes the day of the last use into the Secrets with tokens that were used since the last call
-    /// (`patchSecretWithLastUsedDate`). Like writes of the garbage collector it passes no webhooks.
+    /// (`patchSecretWithLastUsedDate`). Like a write of the garbage collector, it passes no webhooks.
     pub fn mark_used_secrets(&mut self, now: Timestamp) {
         self.now = now;
         let used = std::mem::take(self.used_secrets.get_mut());
@@ -115,8 +115,8 @@ impl Registry {
         }
     }
 
-    /// Notes the use of the token in a Secret, unless the label says so already. Another server may be a
-    /// day ahead.
+    /// Records the use of the token in a Secret, unless the label of the Secret has that day or a later one: the clock
+    /// of another server may be ahead.
     fn note_secret_use(&self, secret: &Stored, now: Timestamp) {
         let tomorrow = now.saturating_add(SignedDuration::from_hours(24));
         let days = [day(now), day(tomorrow.unwrap_or(now))];
@@ -128,7 +128,7 @@ impl Registry {
     }
 }
 
-/// Returns the day of a time, in UTC.
+/// Returns the UTC day of a time, as labels of Secrets hold it.
 fn day(at: Timestamp) -> String {
     at.strftime("%Y-%m-%d").to_string()
 }

@@ -8,10 +8,10 @@ use steersman_apimachinery::status::{FieldError, GroupResource, Status};
 use crate::requests::metadata;
 use crate::state::registry::Registry;
 
-/// The duration of tokens in seconds that kubelets request for Pods, and for which a kube-apiserver
-/// issues tokens that last longer, with a time after which their use is worth a warning.
+/// The duration, in seconds, that kubelets request for the tokens of Pods. A kube-apiserver issues a longer token for
+/// this duration, and warns about its use after the requested time.
 const PROJECTED: i64 = 3607;
-/// The duration in seconds of such a token: one year.
+/// The duration, in seconds, of the longer token for a Pod: one year.
 const EXTENDED: i64 = 365 * 24 * 60 * 60;
 
 impl Registry {
@@ -94,9 +94,8 @@ impl Registry {
         }))
     }
 
-    /// Returns the duration in seconds of a token that was requested for `lasts` seconds. As by
-    /// kube-apiserver, a token that a kubelet projects into a Pod lasts longer than requested, unless
-    /// an option says otherwise.
+    /// Returns the duration, in seconds, of a token that was requested for `lasts` seconds. As in kube-apiserver, a
+    /// token that a kubelet projects into a Pod lasts longer than requested, unless an option disables this.
     fn lifetime(&self, lasts: i64, audiences: &Value, claims: &Value) -> i64 {
         let is_own = |audience: &Value| {
             let mut all = self.issuer.audiences().iter();
@@ -111,8 +110,7 @@ impl Registry {
         }
     }
 
-    /// Returns the claim about the object that a token is bound to, and for a Pod on a node the
-    /// claim about the node.
+    /// Returns the claim about the object to which a token is bound, and for a Pod on a node the claim about the node.
     fn bound(
         &self,
         namespace: &str,

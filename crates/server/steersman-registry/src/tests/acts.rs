@@ -138,7 +138,7 @@ fn an_evicted_pod_gets_a_condition() {
         leaving["metadata"]["managedFields"],
         before["metadata"]["managedFields"]
     );
-    // A second eviction does not renew the condition's time.
+    // A second eviction does not change the transition time of the condition.
     server.now += jiff::SignedDuration::from_secs(1);
     let body = json!({"metadata": {"name": "p"}});
     server.act(Act::Evict, "p", &body).unwrap();
@@ -166,7 +166,7 @@ fn a_log_needs_the_name_of_one_container() {
         refused.message,
         "a container name must be specified for pod p, choose one of: [a b]"
     );
-    // An exec and an attach choose their container in the same way.
+    // An exec and an attach choose their container as a log does.
     let exec = |name: &str, container: &str| {
         let registry = &server.registry;
         registry.no_connection("pods", "default", name, Some(container))

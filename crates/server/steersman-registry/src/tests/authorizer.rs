@@ -8,7 +8,7 @@ use steersman_auth::{Authorization, User};
 use super::{Server, config_map};
 use crate::{ObjectTarget, RegistryOptions, WriteOptions};
 
-/// Returns the value of an expression that a policy's message reports to the user ann.
+/// Returns the value of an expression, which a policy reports in its message to the user ann.
 fn decision(authorization: Authorization, expression: &str) -> String {
     let mut server = Server::with(RegistryOptions {
         authorization,
@@ -136,7 +136,7 @@ fn authorizer_calls_with_invalid_arguments_fail() {
         "authorizer.serviceAccount('a', 'B').path('/').check('get').allowed()",
         "[1, 2, 3].all(i, authorizer.path('/healthz').check('get').allowed())",
     ] {
-        // The message expression fails, so the default message is used.
+        // The message expression of the policy fails, so the default message is used.
         let decision = decision(Authorization::Rbac, expression);
         assert_eq!(decision, "failed expression: false", "{expression}");
     }

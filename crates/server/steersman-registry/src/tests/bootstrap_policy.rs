@@ -44,7 +44,7 @@ fn a_start_writes_the_policy_of_the_cluster_and_of_its_namespaces() {
     );
 }
 
-/// AUTH-11
+/// AUTH-11: a start takes nothing away from a role.
 #[test]
 fn a_later_start_adds_what_the_policy_lacks_and_changes_nothing_else() {
     let mut server = server();
@@ -129,7 +129,7 @@ fn view_aggregates_the_roles_with_its_label_and_edit_aggregates_view() {
     assert!(!has_all(&edit, &admin) && !has_all(&view, &edit));
 }
 
-/// SRV-STORE-7: the objects of the policy take only the memory of their JSON.
+/// SRV-STORE-7: the objects of the bootstrap policy are not kept decoded.
 #[test]
 fn the_policy_is_not_kept_decoded() {
     let server = server();

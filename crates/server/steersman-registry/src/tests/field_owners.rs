@@ -1,4 +1,4 @@
-//! Tests of managedFields that are computed after the write that they follow from.
+//! Tests of managedFields that are computed later than the write.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ fn by(manager: &str) -> WriteOptions {
 }
 
 impl Server {
-    /// Writes the newest state of an object after this change to it, and returns what is stored.
+    /// Writes the newest state of an object after this change, and returns the stored object.
     fn rewrite(
         &mut self,
         (plural, part, manager): (&str, Subresource, &str),
@@ -50,7 +50,7 @@ impl Server {
     }
 }
 
-/// Creates a Deployment and writes it; each write is by another manager.
+/// Creates a Deployment and writes it several times, each time by another manager.
 fn write_a_deployment(server: &mut Server) {
     server.create_by("creator", "deployments", deployment("a"));
     server.rewrite(("deployments", Subresource::Status, "status"), |new| {
@@ -68,7 +68,7 @@ fn write_a_deployment(server: &mut Server) {
         new["spec"]["replicas"] = json!(3);
         new["status"] = json!({"replicas": 9});
     });
-    // Fields of the server cannot be owned, whatever a client says.
+    // No client can own a field that only the server writes.
     server.rewrite(("deployments", Subresource::Main, "sender"), |new| {
         new["metadata"]["managedFields"] = json!([
             {"manager": "m", "operation": "Update", "apiVersion": "apps/v1",
@@ -92,7 +92,7 @@ fn write_a_deployment(server: &mut Server) {
     });
 }
 
-/// Patches the Deployment in many ways.
+/// Patches the Deployment with every type of patch.
 fn patch_a_deployment(server: &mut Server) {
     let resource = server.resource("deployments");
     let now = server.now;
@@ -124,7 +124,7 @@ fn patch_a_deployment(server: &mut Server) {
             PatchKind::Merge,
             json!({"status": {"replicas": 2}}),
         ),
-        // Changes nothing.
+        // A patch that changes nothing.
         (
             Subresource::Status,
             PatchKind::Merge,
@@ -176,8 +176,8 @@ fn write_other_kinds(server: &mut Server) {
     );
 }
 
-/// SRV-STORE-10: a policy makes the server compute the managedFields during the write, because the
-/// policy sees them.
+/// SRV-STORE-10: a policy sees managedFields, so with a policy the server computes them during the write, with the same
+/// result as later.
 #[test]
 fn managed_fields_are_the_same_whenever_they_are_computed() {
     let (mut at_once, mut later) = (Server::new(), Server::new());
@@ -214,8 +214,8 @@ fn managed_fields_are_the_same_whenever_they_are_computed() {
     }
 }
 
-/// SRV-STORE-10: neither a write nor the next one of the same object makes the text of a revision, and
-/// the managedFields of each revision follow from those of the revision before.
+/// SRV-STORE-10: no write serialises a revision, and the managedFields of each revision follow from those of the
+/// revision before.
 #[test]
 fn the_newest_of_many_unread_revisions_has_its_managed_fields() {
     let mut server = Server::new();
@@ -236,7 +236,7 @@ fn the_newest_of_many_unread_revisions_has_its_managed_fields() {
     assert_eq!(own[0]["fieldsV1"], json!({"f:status": {"f:replicas": {}}}));
 }
 
-/// SRV-STORE-10: a watch can be polled without making the text of what it sees.
+/// SRV-STORE-10: a poll of a watch serialises no revision.
 #[test]
 fn a_poll_serialises_nothing() {
     let mut server = Server::new();

@@ -148,7 +148,7 @@ fn a_foreground_delete_waits_for_blocking_dependents() {
     server
         .delete_with("deployments", "f", policy("Foreground"))
         .unwrap();
-    // Dependents with dependents are deleted in the foreground themselves, the others are not.
+    // A dependent with dependents is deleted in the foreground itself, any other dependent is not.
     let finalizers = |server: &Server, name: &str| {
         let object = server.get("configmaps", name).unwrap();
         assert!(
@@ -233,15 +233,15 @@ fn dangling_references_are_removed_if_another_owner_stays() {
         names.by_ref().collect::<Vec<_>>()
     };
     assert_eq!(left(&server), ["solid", "waits"]);
-    // A reference to an owner that waits is removed too, or the two would wait for each other for
-    // ever.
+    // A reference to an owner that waits for its dependents is removed as well, because otherwise the owner and the
+    // dependent would wait for each other for ever.
     server
         .delete_with("configmaps", "waits", policy("Foreground"))
         .unwrap();
     assert_eq!(left(&server), ["solid"]);
 }
 
-// SRV-GC-1
+// SRV-GC-1: an object with an owner that cannot be looked up is not collected.
 #[test]
 fn objects_with_an_unknown_owner_stay() {
     let mut server = Server::new();
@@ -290,7 +290,7 @@ fn owners_in_other_namespaces_do_not_count() {
     assert!(!exists(&server, "configmaps", "near"));
 }
 
-// SRV-GC-2
+// SRV-GC-2: the collector terminates for circles of owners.
 #[test]
 fn objects_that_own_each_other_are_collected() {
     for many in [2, 3, 500] {
@@ -344,7 +344,7 @@ const CLEAR: [(&str, &str); 2] = [
     ),
 ];
 
-// SRV-GC-3
+// SRV-GC-3: the Pods are deleted first.
 #[test]
 fn a_terminating_namespace_reports_its_remaining_objects() {
     let mut server = Server::new();
@@ -377,7 +377,7 @@ fn a_terminating_namespace_reports_its_remaining_objects() {
         page.unwrap().items.len()
     };
     server.delete("namespaces", "m").unwrap();
-    // The other objects stay while there are Pods.
+    // Other objects stay while the namespace has Pods.
     assert_eq!(count(&server), 2);
     let said = |one: (&str, &str)| (one.0.to_owned(), one.1.to_owned());
     let expect = |server: &Server, last: [(&str, &str); 2]| {
@@ -402,7 +402,7 @@ fn a_terminating_namespace_reports_its_remaining_objects() {
     );
     free(&mut server, &maps, "held");
     expect(&server, CLEAR);
-    // The controller's own finalizer is removed; a client's is not.
+    // The finalizer of the namespace controller is removed, and the finalizer of a client stays.
     let mut namespace = server.get("namespaces", "m").unwrap();
     assert_eq!(
         namespace["spec"]["finalizers"],

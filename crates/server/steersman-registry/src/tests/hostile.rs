@@ -1,10 +1,10 @@
-//! Tests that every input of a client gets an answer.
+//! Tests that the server answers every input of a client.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// Generates arbitrary JSON made of names that the server looks for.
+/// Generates arbitrary JSON with the names of fields that the server reads.
 pub(super) fn anything() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),

@@ -1,4 +1,4 @@
-//! Tests of the rules of single kinds.
+//! Tests of rules of single built-in kinds.
 
 use super::*;
 
@@ -160,7 +160,7 @@ fn nodes_begin_tainted_and_volumes_protected() {
     );
     server.delete("persistentvolumeclaims", "c").unwrap();
     assert!(server.get("persistentvolumeclaims", "c").is_ok());
-    // If controllers are played, a deleted claim loses the finalizer.
+    // With controllers, a deleted claim loses its protection finalizer.
     let mut server = Server::new();
     let made = server.create("persistentvolumeclaims", claim).unwrap();
     assert!(made["metadata"]["finalizers"].is_array());

@@ -26,11 +26,11 @@ fn a_verb_that_panics_leaves_the_registry_as_it_was() {
     assert!(broken.is_err());
     assert_eq!(server.registry.rng.state(), expected.state());
     assert!(!server.registry.is_attended());
-    // The server's own writes call no webhooks, before and after.
+    // Writes of the server itself call no webhooks before the panic and after it.
     server.create("configmaps", config_map("next")).unwrap();
 }
 
-/// SRV-3: clients set the generation of a kind without a generation rule.
+/// SRV-3: a client can set the generation of a kind without a generation rule, even to the maximum.
 #[test]
 fn the_maximum_generation_is_not_raised() {
     let mut server = Server::new();

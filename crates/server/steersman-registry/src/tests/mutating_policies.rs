@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Server, causes, config_map, deployment, refused};
 use crate::{ObjectTarget, Subresource, WriteOptions};
 
-/// Writes a policy for these resources, and a binding of the same name.
+/// Writes a policy for these resources, and a binding with the name of the policy.
 fn policy(server: &mut Server, name: &str, resource: &str, with: &Value) {
     let (group, resource) = resource.split_once(':').unwrap_or(("", resource));
     let mut body = json!({"metadata": {"name": name}, "spec": {"reinvocationPolicy": "Never",
@@ -31,7 +31,7 @@ fn patch(expression: &str) -> Value {
     json!({"patchType": "JSONPatch", "jsonPatch": {"expression": expression}})
 }
 
-/// Returns the mutations of a policy that puts a label on ConfigMaps.
+/// Returns a mutation of a policy that adds a label to ConfigMaps.
 fn label(name: &str, value: &str) -> Value {
     json!({"mutations": [apply(&format!(
         "Object{{metadata: Object.metadata{{labels: {{'{name}': {value}}}}}}}"
@@ -59,7 +59,7 @@ fn a_binding_puts_a_policy_into_force() {
     server.delete("configmaps", "one").unwrap();
 }
 
-/// ADM-4: policies are compiled again only when one was written.
+/// ADM-4: policies are compiled again only after one of them was written.
 #[test]
 fn a_policy_is_compiled_once() {
     let mut server = Server::new();
@@ -121,8 +121,7 @@ fn an_apply_configuration_is_merged_into_the_object() {
         (&json!("own"), &json!("mesh"))
     );
     assert_eq!(inits[1]["image"], "mesh:1");
-    // The container that the policy added gets defaults, as the author's containers do, and its
-    // fields have no owner.
+    // A container that the policy added gets defaults like the containers of the author, and its fields have no owner.
     assert_eq!(inits[1]["imagePullPolicy"], "IfNotPresent");
     assert!(
         !made["metadata"]["managedFields"]
@@ -198,8 +197,8 @@ fn failures_of_a_policy_deny_or_are_ignored() {
         assert_eq!(status.details.unwrap().causes[0].message, message);
         assert!(why(expression.clone(), true).is_ok(), "{expression}");
     }
-    // In upstream a result that is no object of its kind is an error of the server, whatever the
-    // failure policy.
+    // In upstream, a mutation result that is no object of the kind is an error of the server, whatever the failure
+    // policy.
     let odd = patch("[JSONPatch{op: 'add', path: '/odd', value: 1}]");
     assert_eq!(
         refused(why(odd, true)),
@@ -210,7 +209,7 @@ fn failures_of_a_policy_deny_or_are_ignored() {
     );
 }
 
-/// An apply would drop the content of a list or map that its type declares atomic.
+/// An apply configuration would drop the rest of a list or map that its type declares atomic.
 #[test]
 fn an_apply_configuration_cannot_replace_an_atomic_value() {
     let mut server = Server::new();
@@ -304,8 +303,7 @@ fn nesting_of_expression_values_is_bounded() {
     assert!(message.contains("nested too deep"), "{}", &message[..200]);
 }
 
-/// A policy for everything matches neither policies nor reviews, because otherwise it could not be
-/// removed.
+/// A policy for all resources matches neither policies nor reviews, because otherwise it could not be removed.
 #[test]
 fn policies_do_not_match_policies_and_reviews() {
     let mut server = Server::new();

@@ -8,8 +8,8 @@ use super::*;
 /// One operation of a client on the objects `n0` to `n5`.
 #[derive(Debug, Clone)]
 enum Op {
-    /// Creates an object or changes its owners: which ones, and whether they are blocked. An index
-    /// past the last object names an owner that does not exist.
+    /// Creates an object or changes its owners: the index of each, and whether the reference blocks it. An index past
+    /// the last object names an owner that does not exist.
     Own(usize, Vec<(usize, bool)>, bool),
     Delete(usize, &'static str),
     Free(usize),
@@ -53,7 +53,7 @@ fn has(object: &Value, finalizer: &str) -> bool {
     all.is_some_and(|all| all.iter().any(|one| one == finalizer))
 }
 
-/// Returns the uids that no delete of `target` may reach: roots, and the objects they own.
+/// Returns the uids of the objects that a delete of `target` must keep: objects without owners, and those they own.
 fn anchored(objects: &[Value], target: &str, orphan: bool) -> Vec<String> {
     let uid = |object: &Value| object["metadata"]["uid"].as_str().unwrap().to_owned();
     let mut kept: Vec<String> = Vec::new();
@@ -76,7 +76,7 @@ fn anchored(objects: &[Value], target: &str, orphan: bool) -> Vec<String> {
     }
 }
 
-/// Checks the state once the collector has no work left.
+/// Checks the objects once the garbage collector has no work left.
 fn check_settled(objects: &[Value]) -> Result<(), TestCaseError> {
     let find = |uid: &str| objects.iter().find(|one| one["metadata"]["uid"] == *uid);
     let waits = |one: &Value| is_deleted(one) && has(one, "foregroundDeletion");
@@ -112,8 +112,8 @@ fn check_settled(objects: &[Value]) -> Result<(), TestCaseError> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    // SRV-GC-1, SRV-GC-2: for arbitrary references the collector terminates, deletes no object that
-    // a live owner owns, and leaves no object without an owner.
+    // SRV-GC-1, SRV-GC-2: for arbitrary references the collector terminates, deletes no object with a live owner, and
+    // keeps no object without one.
     #[test]
     fn exactly_the_objects_without_a_live_owner_are_collected(ops in prop::collection::vec(op(), 1..40)) {
         let mut server = Server::new();

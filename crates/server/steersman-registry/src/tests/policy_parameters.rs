@@ -1,4 +1,4 @@
-//! Tests of the permission to name the parameters of admission policies.
+//! Tests of the permission to read the parameters that admission policies name.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use steersman_auth::{Authorization, User};
 use super::{Done, Server, causes};
 use crate::{ObjectTarget, RegistryOptions, WriteOptions};
 
-/// Creates a server where ann may write policies and bindings, and read what the rules allow.
+/// Creates a server where ann may write policies and bindings, and may read what the rules allow.
 fn server(rules: &Value) -> Server {
     let mut server = Server::with(RegistryOptions {
         authorization: Authorization::Rbac,
@@ -78,9 +78,9 @@ fn a_policys_author_must_be_able_to_read_its_parameters() {
     let mut made = write(&mut server, ann(), policies, policy("p", "ConfigMap")).unwrap();
     made["spec"]["paramKind"]["kind"] = json!("Secret");
     assert!(write(&mut server, ann(), policies, made.clone()).is_err());
-    // So may the program that embeds the server.
+    // The program that embeds the server may name any parameters.
     assert!(server.create(policies, policy("direct", "Secret")).is_ok());
-    // An unchanged reference was authorized for another user.
+    // The unchanged reference was authorized for another user, so the update is refused.
     let mut secret = write(&mut server, User::admin(), policies, made).unwrap();
     secret["metadata"]["labels"] = json!({"a": "b"});
     write(&mut server, ann(), policies, secret).unwrap();

@@ -22,8 +22,7 @@ fn pod(name: &str, resources: Value) -> Value {
     pod
 }
 
-/// QUOTA-1: usage follows creates, deletes and Pods that finish. QUOTA-2: refused writes are not
-/// counted.
+/// QUOTA-1: usage follows creates, deletes and Pods that finish. QUOTA-2: refused writes are not counted.
 #[test]
 fn quotas_count_objects() {
     let mut server = Server::new();
@@ -127,7 +126,7 @@ fn services_are_counted_by_their_type() {
     assert_eq!(used(&server)["services.loadbalancers"], "0");
 }
 
-/// Without the controller a quota limits nothing until its status is written, and usage only grows.
+/// Without the quota controller, a quota limits nothing until its status is written, and its usage only grows.
 #[test]
 fn a_quota_without_its_controller_limits_nothing_until_its_status_is_written() {
     let mut server = Server::with(RegistryOptions {
@@ -185,7 +184,7 @@ fn webhooks_policies_and_quotas_apply_exactly_while_they_exist() {
     assert!(!again.registry.has_webhooks());
 }
 
-/// QUOTA-2.
+/// QUOTA-2: the usage stays.
 #[test]
 fn a_dry_run_is_not_counted() {
     let mut server = Server::new();
@@ -204,7 +203,7 @@ fn a_dry_run_is_not_counted() {
     assert_eq!(used(&server)["configmaps"], "0");
 }
 
-/// An update counts only what it adds, also if the quota has become too small for the old usage.
+/// An update counts only the increase of an amount, even if the quota has become too small for the old amount.
 #[test]
 fn an_update_counts_only_its_increase() {
     let mut server = Server::new();
@@ -219,7 +218,7 @@ fn an_update_counts_only_its_increase() {
     label(&mut server, "1").unwrap();
     let less = json!({"spec": {"hard": {"services.nodeports": "1"}}});
     server.merge("resourcequotas", "q", less).unwrap();
-    // The limit is now what the changed spec says.
+    // The limit in the status follows a change of the spec.
     let status = server.get("resourcequotas", "q").unwrap()["status"].clone();
     assert_eq!(
         status,

@@ -222,7 +222,7 @@ fn a_selected_page_has_no_remaining_count_and_zero_ignores_the_limit() {
 #[test]
 fn exact_revisions_list_the_past() {
     let mut server = Server::new();
-    // Later changes of another namespace do not matter.
+    // Changes in another namespace do not expire the list.
     let resource = server.resource("configmaps");
     let elsewhere = |server: &mut Server| {
         let (namespace, body) = ("kube-system", config_map("s"));

@@ -3,7 +3,7 @@
 use super::*;
 use crate::webhook::CallResponse;
 
-/// Runs a create up to its call of a webhook, and answers the call.
+/// Runs a create until it stops for a call of a webhook, and answers the call.
 fn stopped(server: &mut Server) -> Attempt {
     let hook = json!({
         "name": "h.example.com",
@@ -58,11 +58,11 @@ fn a_create_continues_in_an_unchanged_registry() {
         .unwrap_err();
     assert!(resumes(&mut server, &mut attempt));
     assert!(server.get("configmaps", "a").is_ok());
-    // The create is over.
+    // A completed create has nothing to continue.
     assert!(!resumes(&mut server, &mut attempt));
 }
 
-/// ADM-1
+/// ADM-1: a webhook reviews the state that is stored.
 #[test]
 fn a_create_begins_anew_after_any_other_write() {
     let mut server = Server::new();

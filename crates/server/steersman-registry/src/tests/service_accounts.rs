@@ -1,4 +1,4 @@
-//! Tests of the ServiceAccount and certificate of each namespace, and of the accounts of Pods.
+//! Tests of the ServiceAccount and the certificate of each namespace, and of the ServiceAccounts of Pods.
 
 use serde_json::{Value, json};
 
@@ -40,7 +40,7 @@ fn names_in(server: &Server, plural: &str, namespace: &str) -> Vec<String> {
         .collect()
 }
 
-/// SRV-NS-1
+/// SRV-NS-1: the account is there after every request.
 #[test]
 fn each_namespace_has_an_account_until_it_terminates() {
     let mut server = furnishing();
@@ -58,7 +58,7 @@ fn each_namespace_has_an_account_until_it_terminates() {
     server.registry.delete(target, &options, now).unwrap();
     let second = get_in(&server, "serviceaccounts", "team", "default").unwrap();
     assert_ne!(second["metadata"]["uid"], first["metadata"]["uid"]);
-    // A terminating namespace gets nothing any more, however long it takes.
+    // A terminating namespace gets no ServiceAccount, however long its deletion takes.
     let maps = server.resource("configmaps");
     let mut held = config_map("held");
     held["metadata"]["finalizers"] = json!(["example.com/hold"]);
@@ -68,7 +68,7 @@ fn each_namespace_has_an_account_until_it_terminates() {
     server.delete("namespaces", "team").unwrap();
     assert!(server.get("namespaces", "team").is_ok());
     assert!(names_in(&server, "serviceaccounts", "team").is_empty());
-    // Without the controller of accounts a namespace has none of the objects.
+    // Without the controller of accounts, a namespace has neither the ServiceAccount nor the ConfigMap.
     let alone = Server::new();
     assert!(names_in(&alone, "serviceaccounts", "default").is_empty());
 }
@@ -128,15 +128,15 @@ fn a_pod_takes_the_account_of_its_namespace_and_mounts_its_token() {
         spec["initContainers"][0]["volumeMounts"],
         json!([{"name": name, "readOnly": true, "mountPath": mount}])
     );
-    // A container's own mount at this path stays.
+    // A mount of the container at the directory of tokens stays.
     assert_eq!(
         spec["containers"][0]["volumeMounts"],
         json!([{"name": "own", "mountPath": mount}])
     );
-    // The fields that the server added have no owner.
+    // Fields that the server added to the Pod have no owner.
     let owned = made["metadata"]["managedFields"].to_string();
     assert!(!owned.contains("serviceAccount"), "{owned}");
-    // A Pod that has such a volume gets no second one.
+    // A Pod that already has a token volume gets no second one.
     let mut copy = pod("copy", None);
     copy["spec"]["volumes"] = json!([{"name": "kube-api-access-abcde", "emptyDir": {}}]);
     let made = server.create("pods", copy).unwrap();
@@ -180,7 +180,7 @@ fn a_pod_gets_its_accounts_settings_unless_it_has_its_own() {
             "pods \"c\" is forbidden: error looking up service account default/missing: serviceaccount \"missing\" not found".to_owned()
         )
     );
-    // Without the controller of accounts, a Pod may name any account, and gets no token.
+    // Without the controller of accounts, a Pod may name any account and gets no token.
     let mut alone = Server::new();
     let made = alone.create("pods", lost).unwrap();
     assert_eq!(made["spec"].get("volumes"), None);

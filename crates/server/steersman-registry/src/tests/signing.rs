@@ -43,7 +43,7 @@ fn a_request_is_approved_and_then_signed() {
     let mut made = made.unwrap().object.value().clone();
     assert_eq!(made["spec"]["username"], "ann");
     assert_eq!(made["spec"]["groups"], json!(["team"]));
-    // Signers write the status, approvers the approval.
+    // A signer writes the status, and an approver the approval.
     made["status"] = json!({"conditions": [condition("Approved")]});
     let (code, message) = refused(server.put(PLURAL, Subresource::Status, made.clone()));
     assert_eq!(code, 422);
@@ -135,8 +135,7 @@ fn client_certificates_for_masters_are_refused_and_approval_needs_permission() {
     approve(&mut server, User::new("ann")).unwrap();
 }
 
-/// Signers also write conditions, a signer may sign for any user, and no client sets its own
-/// identity.
+/// A signer also writes conditions and may sign for any user, and no client sets its own identity.
 #[test]
 fn signers_write_the_status() {
     let mut server = Server::with(RegistryOptions {

@@ -21,7 +21,7 @@ fn a_server_creates_its_own_service() {
             .unwrap()["value"],
         2_000_001_000
     );
-    // Another listener changes only the endpoints of the Service.
+    // A start with another listener changes only the endpoints of the Service.
     server
         .registry
         .write_startup_objects(("127.0.0.1:7443".parse().unwrap(), "other PEM", None), now);
@@ -46,7 +46,7 @@ fn a_server_creates_its_own_service() {
             .1,
         7443
     );
-    // The next Service gets another address.
+    // The next Service gets another address than the Service `kubernetes`.
     let other = json!({"metadata": {"name": "a"}, "spec": {"ports": [{"port": 80}]}});
     let other = server.create("services", other).unwrap();
     assert_ne!(other["spec"]["clusterIP"], "10.96.0.1");
@@ -82,7 +82,7 @@ fn a_server_creates_api_services_and_flow_control_configurations() {
             "{name}"
         );
     }
-    // The server itself serves every group version of a cluster without CRDs.
+    // The server itself serves every group version that a cluster without CRDs has.
     let mut served: Vec<String> = server
         .registry
         .resources()
@@ -96,7 +96,7 @@ fn a_server_creates_api_services_and_flow_control_configurations() {
     let apps = server.get("apiservices", "v1.apps").unwrap();
     assert_eq!(apps["spec"]["groupPriorityMinimum"], 17800);
     assert_eq!(apps["status"]["conditions"][0]["reason"], "Local");
-    // Changes and deletions by clients survive the next start.
+    // Changes and deletions that clients made survive the next start.
     server
         .merge(
             "flowschemas",
@@ -158,7 +158,7 @@ fn services_have_addresses_of_the_configured_network() {
     );
 }
 
-/// SRV-IP-1
+/// SRV-IP-1: no two Services share an address.
 #[test]
 fn a_service_without_a_free_address_is_refused() {
     let mut server = with_network("10.0.0.0/29");
@@ -216,7 +216,7 @@ fn a_server_publishes_its_authorities_and_its_lease() {
     assert_eq!(*manager, "kube-apiserver");
     let label = "apiserver.kubernetes.io/identity";
     assert_eq!(lease["metadata"]["labels"][label], "kube-apiserver");
-    // The objects about the server's Service have owners of their fields, and keep their revision.
+    // Objects about the Service `kubernetes` have field owners, and keep their revision at a start.
     for (plural, field) in [
         ("endpoints", "f:subsets"),
         ("endpointslices", "f:endpoints"),
@@ -230,7 +230,7 @@ fn a_server_publishes_its_authorities_and_its_lease() {
     }
 }
 
-/// SRV-IP-2
+/// SRV-IP-2: creating and deleting a Service creates and deletes IPAddresses.
 #[test]
 fn each_address_of_a_service_has_an_ip_address() {
     let mut server = with_network("10.0.0.0/28");
@@ -264,7 +264,7 @@ fn each_address_of_a_service_has_an_ip_address() {
         let made = server.create("services", service(&name)).unwrap();
         assert_eq!(made["spec"]["clusterIP"], expected);
     }
-    // A Service without an address gives its own back; one that is not stored takes none.
+    // A Service that loses its address frees it, and a Service that is not stored takes none.
     let external = json!({"spec": {"type": "ExternalName", "externalName": "example.com",
         "clusterIP": null, "clusterIPs": null}});
     server.merge("services", "s10-0-0-2", external).unwrap();

@@ -19,7 +19,7 @@ struct Migrating {
 }
 
 impl Migrating {
-    /// Creates a server with Websites that are stored as `v1`; their storage version is `v1beta1`.
+    /// Creates a server with Websites that are stored as `v1`, after the storage version became `v1beta1`.
     fn with_websites(names: &[&str]) -> Self {
         let mut server = Server::with(RegistryOptions {
             serve_storage_migrations: true,
@@ -54,19 +54,19 @@ impl Migrating {
         self.migrator.next_work(registry, done, now)
     }
 
-    /// Makes the write of a step, and returns the next work.
+    /// Makes the write of a step, and returns the migrator's next work.
     fn store(&mut self, step: MigrationStep) -> MigratorWork {
         let outcome = self.server.registry.store_anew(&step, self.server.now);
         self.next(Some((step, outcome)))
     }
 
-    /// Makes at most this many writes. Returns how many were made, and the next work.
+    /// Makes at most `most` writes. Returns the number of writes, and the migrator's next work.
     fn run(&mut self, most: usize) -> (usize, MigratorWork) {
         let work = self.next(None);
         self.go_on(work, most)
     }
 
-    /// Like [`run`](Self::run), with work that was returned before.
+    /// Like [`run`](Self::run), starting with work that the migrator has returned.
     fn go_on(&mut self, mut work: MigratorWork, most: usize) -> (usize, MigratorWork) {
         for writes in 0..most {
             let MigratorWork::Store(step) = work else {
@@ -88,7 +88,7 @@ impl Migrating {
         crd.unwrap()
     }
 
-    /// Returns the condition `StorageMigrating` of the definition.
+    /// Returns the condition `StorageMigrating` of the definition, as text.
     fn migrating(&self) -> String {
         let all = said(&self.definition()).into_iter();
         let mut all = all.filter(|one| one.starts_with("StorageMigrating"));
@@ -113,7 +113,7 @@ const STARTED: &str = "Running=True MigrationRunning The migration is running";
 const ENDED: &str = "Running=False MigrationCompleted Migration completed";
 const SUCCEEDED: &str = "Succeeded=True StorageVersionMigrationSucceeded";
 
-/// SRV-SVM-3
+/// SRV-SVM-3: after a migration every object is stored in the storage version.
 #[test]
 fn a_migration_stores_every_object_anew_and_prunes_the_stored_versions() {
     let mut it = Migrating::with_websites(&["a", "b", "c"]);
@@ -175,7 +175,7 @@ fn a_migration_stores_every_object_anew_and_prunes_the_stored_versions() {
     );
 }
 
-/// SRV-SVM-1
+/// SRV-SVM-1: a resource has at most one running migration.
 #[test]
 fn one_migration_per_resource_runs_the_oldest_first() {
     let mut it = Migrating::with_websites(&["a", "b"]);
@@ -214,7 +214,7 @@ fn an_older_migration_does_not_replace_the_running_one() {
     assert_eq!(it.conditions("an-older-one"), [ENDED, SUCCEEDED]);
 }
 
-/// Each migrator begins anew, as after a restart of the server.
+/// A new migrator starts a migration from the beginning, as after a restart of the server.
 #[test]
 fn an_interrupted_migration_continues_and_stores_no_object_twice() {
     let names: Vec<String> = (0..20).map(|number| format!("w{number:02}")).collect();
@@ -296,8 +296,7 @@ fn an_object_that_changes_or_goes_meanwhile_is_no_failure() {
     assert!(it.server.get("websites", "gone").is_err());
 }
 
-/// SRV-SVM-3: a write of the server itself keeps the old version of an object that only a webhook can
-/// convert.
+/// SRV-SVM-3: a write of the server itself keeps the old version of an object that only a webhook can convert.
 #[test]
 fn an_object_that_is_still_of_the_old_version_after_a_conflict_is_stored_anew() {
     let mut it = Migrating::with_websites(&["a", "b"]);

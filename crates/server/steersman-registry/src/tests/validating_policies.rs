@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{Server, causes, config_map, refused};
 use crate::{RegistryOptions, Subresource};
 
-/// Writes a policy for ConfigMaps with these members of its spec.
+/// Writes a policy for ConfigMaps with these members in its spec.
 fn policy(server: &mut Server, name: &str, with: &Value) {
     let mut body = json!({"metadata": {"name": name}, "spec": {"matchConstraints": {
         "resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"],
@@ -93,7 +93,7 @@ fn policies_evaluate_variables_conditions_and_parameters() {
     );
     let mut limits = config_map("limits");
     limits["data"] = json!({"most": "1"});
-    // The write of the parameters themselves finds no parameters yet.
+    // When the parameters themselves are written, the policy finds no parameters yet.
     assert_eq!(refused(server.create("configmaps", limits.clone())).0, 422);
     server
         .delete("validatingadmissionpolicybindings", "limit-here")
@@ -241,7 +241,7 @@ fn parameters_may_be_in_another_namespace() {
     assert_eq!(refused(server.create("configmaps", config_map("a"))).0, 422);
 }
 
-/// CEL-1: all conditions share one budget, and two calls of the authorizer cost much of it.
+/// CEL-1: all conditions of a policy share one budget, of which two calls of the authorizer cost much.
 #[test]
 fn conditions_share_a_budget() {
     let mut server = Server::new();

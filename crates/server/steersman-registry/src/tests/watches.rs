@@ -18,7 +18,7 @@ fn streaming() -> ListQuery {
     }
 }
 
-/// SRV-WATCH-1
+/// SRV-WATCH-1: events are in the order of the revisions.
 #[test]
 fn a_watch_sees_each_change_once_in_order() {
     let mut server = Server::new();
@@ -145,7 +145,7 @@ fn a_compacted_start_is_an_error_event() {
     assert!(server.poll(&mut cursor).is_empty());
 }
 
-/// A server without its history cannot know that no change happened in it.
+/// A server cannot know that the history it compacted had no change of the watched kind.
 #[test]
 fn a_start_before_a_compaction_expires_even_if_no_change_was_lost() {
     let mut server = Server::new();
@@ -202,12 +202,12 @@ fn a_future_start_waits() {
     let mut cursor = server.watch("configmaps", &from(999_999)).unwrap();
     server.create("configmaps", config_map("a")).unwrap();
     assert!(server.poll(&mut cursor).is_empty());
-    // A bookmark would say that the server has reached the revision.
+    // A bookmark would claim that the server has reached the revision.
     assert!(server.registry.bookmark(&mut cursor).is_none());
     assert_eq!(cursor.position(), 999_999);
 }
 
-/// A future state cannot be listed: the watch opens, and its only event is the error.
+/// A future state cannot be listed: the watch opens, and its only event is an error.
 #[test]
 fn the_objects_of_a_future_start_are_refused_in_an_event() {
     let mut server = Server::new();
@@ -229,7 +229,7 @@ fn the_objects_of_a_future_start_are_refused_in_an_event() {
     assert!(server.poll(&mut cursor).is_empty());
 }
 
-/// An expired watch reports that before any other event, although it missed no change of its own.
+/// An expired watch reports its error before any other event, even if it missed no change of its kind.
 #[test]
 fn an_expired_watch_gets_no_bookmark_before_its_error() {
     let mut server = Server::new();

@@ -1,4 +1,4 @@
-//! Machine: the subresources that perform an act: bindings, evictions, tokens, logs, connections.
+//! Machine: the subresources that perform an act: bindings, evictions, tokens, logs and connections.
 
 use std::sync::Arc;
 
@@ -21,15 +21,15 @@ pub struct ActRequest<'a> {
     pub act: Act,
     /// The namespace of the object.
     pub namespace: &'a str,
-    /// The object; empty if the body names it.
+    /// The name of the object; empty if the body has the name.
     pub name: &'a str,
     /// The body of the request.
     pub body: &'a Value,
 }
 
 impl Registry {
-    /// Performs an act on a Pod or a ServiceAccount. Returns an object, or `None` if the answer is
-    /// just a success.
+    /// Performs an act on a Pod or a ServiceAccount. Returns the object of the answer, or `None` if the answer is a
+    /// plain success.
     ///
     /// # Errors
     /// Returns the `Status` of the refusal; the act has changed nothing then.
@@ -77,12 +77,12 @@ impl Registry {
         }
     }
 
-    /// Returns the log of a Pod's container, or of the container's previous run. It is always
-    /// empty, because no containers run; `None` for a Pod without a node.
+    /// Returns the log of a Pod's container, or of the container's previous run; `None` for a Pod without a node. The
+    /// log is always empty, because no containers run.
     ///
     /// # Errors
-    /// 404 for an absent Pod; 400 for a container that the Pod does not have or that must be named,
-    /// and for a missing previous run.
+    /// 404 for an absent Pod; 400 for a container that the Pod does not have, for a missing container name if the Pod
+    /// has several, and for a missing previous run.
     pub fn pod_log(
         &self,
         namespace: &str,
@@ -95,7 +95,7 @@ impl Registry {
             return Ok(None);
         }
         if previous && !has_ended_before(&pod.lean()["status"], container) {
-            // The message of the kubelet (`validateContainerLogStatus`).
+            // As in the kubelet's `validateContainerLogStatus`.
             let message = format!(
                 "previous terminated container \"{container}\" in pod \"{name}\" not found"
             );
@@ -104,8 +104,8 @@ impl Registry {
         Ok(Some(String::new()))
     }
 
-    /// Builds the refusal of a connection: there are no kubelets and no endpoints to connect to. `container` is the
-    /// container that an exec or attach names, empty for the only one; `None` for other connections.
+    /// Builds the refusal of a connection, because there are no kubelets and no endpoints. `container` is the container
+    /// that an exec or attach names, empty for the only container of the Pod; `None` for other connections.
     pub fn no_connection(
         &self,
         plural: &str,
@@ -113,7 +113,7 @@ impl Registry {
         name: &str,
         container: Option<&str>,
     ) -> Status {
-        // The scheme stands before the name and the port after it: `https:name:443`.
+        // The scheme is before the name of the Service, and the port after it: `https:name:443`.
         let mut parts = name.split(':');
         let (first, second) = (parts.next().unwrap_or_default(), parts.next());
         let bare = match (second, parts.next()) {
@@ -145,7 +145,7 @@ impl Registry {
         Status::internal(why)
     }
 
-    /// Returns a Pod, or 404.
+    /// Returns a Pod, or fails with 404.
     pub(crate) fn pod(&self, namespace: &str, name: &str) -> Result<Arc<Stored>, Status> {
         self.existing(("", "pods"), namespace, name).cloned()
     }
@@ -246,10 +246,10 @@ fn add_members(object: &mut Value, field: &str, more: Map<String, Value>) {
     known.extend(more);
 }
 
-/// Returns the container of a Pod that a request names, or the only one.
+/// Returns the container of a Pod that a request names, or the only container.
 ///
 /// # Errors
-/// 400 for a container that the Pod does not have, or that must be named.
+/// 400 for a container that the Pod does not have, and for a missing name if the Pod has several containers.
 fn chosen_container<'a>(pod: &'a Value, name: &str, container: &'a str) -> Result<&'a str, Status> {
     let names = |field: &str| -> Vec<&'a str> {
         let containers = pod["spec"][field].as_array().into_iter().flatten();

@@ -1,7 +1,6 @@
-//! Machine: the points at which each verb lets policies and webhooks mutate and validate its
-//! change.
+//! Machine: the points at which a verb lets policies and webhooks change and validate its object.
 //!
-//! ADM-2: all of them come before the verb's first change.
+//! ADM-2: all of these points come before the first change of the verb.
 
 use serde_json::Value;
 use steersman_apimachinery::status::Status;
@@ -21,7 +20,7 @@ use crate::requests::{metadata, subresource_fields};
 use crate::state::registry::Registry;
 
 impl Registry {
-    /// Lets policies and webhooks mutate a new object, without the fields that the server sets.
+    /// Lets policies and webhooks change a new object, which does not have the fields of the server yet.
     pub(crate) fn admit_new(
         &self,
         admission: &WriteAdmission<'_>,
@@ -56,8 +55,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Lets policies and webhooks mutate an object before an update. Fields that the subresource
-    /// does not write stay as they were.
+    /// Lets policies and webhooks change an object before an update. Fields that the subresource does not write stay
+    /// unchanged.
     pub(crate) fn admit_change(
         &self,
         write: &ObjectWrite<'_>,
@@ -129,14 +128,14 @@ impl Registry {
         self.calls_webhooks() || self.presence.validating_policies
     }
 
-    /// Returns whether the verb calls admission webhooks. A verb is also attended because a definition
-    /// has a conversion webhook, which sees no write of other kinds.
+    /// Returns whether the verb calls admission webhooks. A caller also answers calls if a definition has only a
+    /// conversion webhook, which sees no write of other kinds.
     fn calls_webhooks(&self) -> bool {
         self.is_attended() && self.presence.webhooks
     }
 
-    /// Calls the webhooks for every object of a collection before the first is deleted, so one
-    /// refusal keeps them all.
+    /// Calls the webhooks for every object of a collection before the first object is deleted, so that one refusal
+    /// keeps all objects.
     pub(crate) fn admit_removals(
         &self,
         target: ObjectTarget<'_>,
@@ -150,7 +149,7 @@ impl Registry {
         let mut waiting = Ok(());
         for object in &page.items {
             let admitted = self.admit_removal(&admission, object.value());
-            // Collects all calls before waiting, so that they are made at once.
+            // All calls of webhooks are collected before the verb stops, so that they are made at once.
             if admitted.is_err() && !self.is_waiting() {
                 return admitted;
             }
@@ -159,7 +158,7 @@ impl Registry {
         waiting
     }
 
-    /// Calls the webhooks for an act. They cannot change it.
+    /// Calls the webhooks for an act, which they cannot change.
     pub(crate) fn admit_act(
         &self,
         request: &ActRequest<'_>,

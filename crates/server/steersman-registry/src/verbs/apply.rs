@@ -22,7 +22,7 @@ use crate::requests::metadata;
 use crate::requests::options::{ObjectTarget, StoredWrite, Subresource, WriteOptions};
 use crate::state::registry::Registry;
 
-/// The manager of fields that an object held before its first apply.
+/// The field manager of fields that an object had before its first apply.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
 struct ApplyBody<'a> {
@@ -48,8 +48,8 @@ impl Registry {
     /// Applies a configuration (YAML or JSON) to an object, and creates the object if it is absent.
     ///
     /// # Errors
-    /// 409 naming each manager and field in conflict, 400 for a body that is no configuration of
-    /// the resource, 500 for one that does not fit its type, and the errors of create and update.
+    /// 409 with each manager and field in conflict, 400 for a body that is no configuration of the resource, 500 for a
+    /// body that does not fit the type of the resource, and the errors of create and update.
     pub(crate) fn apply(
         &mut self,
         target: ObjectTarget<'_>,
@@ -120,8 +120,8 @@ impl Registry {
         })
     }
 
-    /// Returns whether the write of an apply that leaves a definition as it is would change and refuse
-    /// nothing. Such a write copies the whole definition several times, and programs apply all
+    /// Returns whether the write of an apply that leaves a definition unchanged can be left out, because it would
+    /// change and refuse nothing. Such a write copies the whole definition several times, and programs apply all
     /// definitions at each start. `managed` are the managedFields after the apply.
     fn is_unwritten(&self, write: &ObjectWrite<'_>, live: &Value, managed: Option<&str>) -> bool {
         is_definition(write.resource)
@@ -141,7 +141,7 @@ impl Registry {
         let empty = Value::Object(Map::new());
         let applied = self.applied(request, &mut entries, &empty)?;
         let mut new = applied.unwrap_or_else(|| request.configuration.clone());
-        // Before the name, as upstream's `applyPatch`: a configuration without a name and with the
+        // As in upstream's `applyPatch`, this check comes before the name: a configuration without a name and with the
         // uid of a removed object is a conflict.
         let uid = metadata::text(&new, "uid").to_owned();
         if !uid.is_empty() {
@@ -168,7 +168,7 @@ impl Registry {
         })
     }
 
-    /// Returns the object with the configuration applied, or `None` if nothing changes.
+    /// Returns the object after the configuration is applied; `None` if nothing changes.
     fn applied(
         &self,
         request: &ApplyBody<'_>,
@@ -220,7 +220,7 @@ impl Registry {
         Ok(applied)
     }
 
-    /// Assigns the fields of an object without entries to the manager [`BEFORE_FIRST_APPLY`].
+    /// Assigns the fields of an object without managedFields to the manager [`BEFORE_FIRST_APPLY`].
     fn note_before_first(
         &self,
         request: &ApplyBody<'_>,
@@ -235,7 +235,7 @@ impl Registry {
     }
 }
 
-/// Applies a Scale. Its only field is a field of the scaled object.
+/// Applies a Scale to an object. The only field of a Scale is a field of the scaled object.
 fn apply_scale(
     request: &ApplyBody<'_>,
     entries: &mut ManagerEntries,
@@ -320,8 +320,8 @@ fn place_of(configuration: &Value) -> String {
     format!("{}/{}", text("namespace"), text("name"))
 }
 
-/// Builds the refusal of an apply if its result does not decode although it passed the schema of
-/// apply: fractions for integers, malformed quantities.
+/// Builds the refusal of an apply with a result that passes the schema of the typed merge and does not decode, for
+/// instance because of a fraction for an integer or a malformed quantity.
 fn unrestorable(resource: &Resource, place: &str, why: &str) -> Status {
     let named = format!("{}, Kind={}", resource.api_version(), resource.kind);
     Status::internal_plain(format!(
@@ -330,13 +330,13 @@ fn unrestorable(resource: &Resource, place: &str, why: &str) -> Status {
     ))
 }
 
-/// Rewords a refusal of the decoder for an apply.
+/// Rewords the decoder's refusal of an object for an apply.
 fn refuse_undecodable(resource: &Resource, place: &str, status: Status) -> Status {
     let handled = format!("cannot be handled as a {}: ", resource.kind);
     let why = match status.message.split_once(&handled) {
         Some((_, why)) => why,
         None if status.message.starts_with(" \"\" is invalid: patch: ") => {
-            // The quoted object ends with its last brace.
+            // The last brace in the message ends the quoted object.
             match status.message.rsplit_once("}\": ") {
                 Some((_, why)) => why,
                 None => return status,

@@ -9,8 +9,8 @@ use crate::requests::options::{ListQuery, StoredPage, VersionedObject};
 use crate::requests::select::Selectors;
 use crate::state::registry::Registry;
 
-/// The components, by name, with the Lease in `kube-system` that a running one renews. The server is
-/// its own etcd.
+/// The components by name, each with the Lease in `kube-system` that a running component renews. The server is its own
+/// etcd, which has no Lease.
 const COMPONENTS: [(&str, Option<&str>); 3] = [
     ("controller-manager", Some("kube-controller-manager")),
     ("etcd-0", None),
@@ -21,7 +21,7 @@ impl Registry {
     /// Reads the status of one component.
     ///
     /// # Errors
-    /// 500 without a reason for another name, as upstream.
+    /// 500 without a reason for an unknown name, as upstream.
     pub fn component_status(&self, name: &str, now: Timestamp) -> Result<VersionedObject, Status> {
         let all = self.component_statuses(&ListQuery::default(), now)?;
         let mut all = all.items.into_iter();
@@ -29,7 +29,7 @@ impl Registry {
             .ok_or_else(|| Status::internal_plain(format!("Component not found: {name}")))
     }
 
-    /// Lists the statuses of all components that are selected. The list has no revision.
+    /// Lists the statuses of the selected components. The list has no revision.
     ///
     /// # Errors
     /// 400 for a selector that does not parse.
@@ -55,8 +55,8 @@ impl Registry {
         })
     }
 
-    /// Returns why a component counts as unhealthy. Upstream sends a request to its port on this machine;
-    /// here it counts as healthy if it is played, or renews its Lease.
+    /// Returns why a component is unhealthy. Upstream sends a request to the port of the component on this machine;
+    /// here a component is healthy if the server simulates it, or if its Lease is renewed.
     fn problem_of(&self, component: &str, lease: &str, now: Timestamp) -> Option<String> {
         if self.options.played_components.contains(&component) {
             return None;
@@ -73,7 +73,7 @@ impl Registry {
     }
 }
 
-/// Returns whether this resource is read with [`Registry::component_statuses`].
+/// Returns whether a resource is read with [`Registry::component_statuses`].
 pub fn is_component_status(resource: &Resource) -> bool {
     resource.is("", "ComponentStatus")
 }

@@ -1,5 +1,4 @@
-//! Machine: admission and authorization of a connection to a Pod, a Service or a Node, before the
-//! server refuses it.
+//! Machine: admission and authorization of a connection to a Pod, a Service or a Node, which the server then refuses.
 
 use serde_json::{Map, Value, json};
 use steersman_apimachinery::status::Status;
@@ -12,12 +11,11 @@ use crate::state::registry::Registry;
 const FLAGS: &[&str] = &["stdin", "stdout", "stderr", "tty"];
 
 impl Registry {
-    /// Runs policies and webhooks for a connection, and then checks the user's permission to create
-    /// it. `part` is the subresource with the path after it, `query` holds the options of the
-    /// connection.
+    /// Runs policies and webhooks for a connection, and then checks the user's permission to create the connection.
+    /// `part` is the subresource with the path after it, `query` holds the options of the connection.
     ///
     /// # Errors
-    /// The refusal of a webhook, the failure to call one that is not ignored, or 403.
+    /// The refusal of a webhook, the failure to call a webhook unless failures are ignored, or 403.
     pub fn admit_connection(
         &self,
         target: ObjectTarget<'_>,
@@ -57,7 +55,7 @@ impl Registry {
     }
 }
 
-/// Returns the options as an object, without unset ones.
+/// Returns the options of a connection as an object, without unset ones.
 fn connection(query: &[(String, String)]) -> Map<String, Value> {
     let mut options = Map::new();
     for (name, value) in query {

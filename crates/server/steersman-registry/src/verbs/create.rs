@@ -35,19 +35,19 @@ pub(crate) enum CreateRequest {
 pub(crate) struct NewObject {
     pub(crate) object: Value,
     managed: ManagedFields,
-    /// The name in the request; empty if the server generates it.
+    /// The name in the path of the request; empty if the server generates the name.
     asked_name: String,
     dry: bool,
     stage: CreateStage,
     pub(crate) mutation: MutationProgress,
-    /// The server's own fields, which mutating webhooks do not see.
+    /// The fields that only the server sets, which mutating webhooks do not see.
     pub(crate) hidden: Vec<(&'static str, Option<Value>)>,
 }
 
 /// The last completed step of a create.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 enum CreateStage {
-    /// The body is decoded, and the server's fields are set.
+    /// The body is decoded, and the fields of the server are set.
     Decoded,
     /// The plugins have set their defaults.
     Defaulted,
@@ -79,8 +79,8 @@ impl Registry {
         self.create_owned(target, body, request, (checked, options, ownership))
     }
 
-    /// Continues a create that stopped for webhooks in its last run. Returns `None` if it begins anew:
-    /// there was no such run, or the registry has changed since (ADM-1).
+    /// Continues a create that stopped for webhooks in its last run. Returns `None` if the create has to begin anew,
+    /// because there was no such run or the registry has changed since (ADM-1).
     ///
     /// # Errors
     /// Returns the `Status` of the refusal; the verb has changed nothing then.
@@ -95,8 +95,7 @@ impl Registry {
         Some(self.create_decoded(target, new, CreateRequest::Post, options))
     }
 
-    /// Decodes the body of a create or of a review: refuses another kind, and records unknown
-    /// fields.
+    /// Decodes the body of a create or of a review: refuses another kind, and records unknown fields.
     pub(crate) fn decode_body(
         &self,
         resource: &Resource,
@@ -109,7 +108,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Creates an object with this ownership of fields.
+    /// Creates an object; `ownership` decides about the owners of its fields.
     pub(crate) fn create_owned(
         &mut self,
         target: ObjectTarget<'_>,
@@ -162,7 +161,7 @@ impl Registry {
         options: &WriteOptions,
     ) -> Result<StoredWrite, Status> {
         if let Err(status) = self.admit_created(target, &mut new, request, options) {
-            // The other requests do more than a create before they get here.
+            // A PUT or an apply that creates has done these checks before.
             if request == CreateRequest::Post {
                 self.keep_waiting(new);
             }
@@ -246,8 +245,8 @@ impl Registry {
             ..
         } = new;
         let name = metadata::text(&object, "name").to_owned();
-        // Upstream: etcd's store refuses the version after all other checks. A dry run does not reach
-        // that store, so it accepts a version.
+        // Upstream: the store in etcd refuses a resource version after all other checks. A dry run does not reach that
+        // store, so it accepts a version.
         let version = metadata::text(&object, "resourceVersion").parse();
         let version: u64 = version.unwrap_or_default();
         if version != 0 && !dry {
@@ -328,7 +327,7 @@ impl Registry {
         Err(refusal)
     }
 
-    /// Sets the fields that only the server sets, and removes those that a client may not set.
+    /// Sets the metadata that only the server sets, and removes metadata that a client may not set.
     pub(crate) fn stamp(&mut self, resource: &Resource, object: &mut Value) {
         let uid = self.rng.uid();
         let fields = metadata::of(object);
@@ -354,7 +353,7 @@ impl Registry {
     /// Sets the fields that admission and the kind's strategy add to a new built-in object.
     ///
     /// # Errors
-    /// 422 for a Service that asks for addresses the cluster does not have.
+    /// 422 for a Service with addresses that the cluster does not have.
     fn complete_new(&mut self, resource: &Resource, object: &mut Value) -> Result<(), Status> {
         if let Some(strategy) = steersman_builtins::of(resource) {
             (strategy.prepare)(object, None);

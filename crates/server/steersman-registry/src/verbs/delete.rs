@@ -20,7 +20,7 @@ use crate::state::registry::Registry;
 
 #[derive(Debug)]
 pub(crate) enum DeleteOutcome {
-    /// The object was removed; this was its last state.
+    /// The object was removed; this is its last state.
     Gone(Arc<Stored>),
     /// The object waits for a finalizer or its grace period.
     Marked(Arc<Stored>),
@@ -41,8 +41,7 @@ impl Registry {
         self.delete_asked(target, options, true)
     }
 
-    /// Deletes one object. Calls webhooks if told so, which is always except within a request that
-    /// has called them.
+    /// Deletes one object. Calls the webhooks, unless `admitted` says that the request has called them already.
     pub(crate) fn delete_asked(
         &mut self,
         target: ObjectTarget<'_>,
@@ -66,7 +65,7 @@ impl Registry {
         }
         let grace = options.grace_period_seconds;
         let policy = policy.or_else(|| default_policy(resource, &stored));
-        // A conversion that the answer needs is requested before any change.
+        // The conversion that the answer needs is requested before the object changes.
         let foreseen = match resource.conversion {
             Some(_) => self.foresee(resource, &stored.look_whole())?,
             None => None,
@@ -91,10 +90,10 @@ impl Registry {
         }
     }
 
-    /// Deletes every selected object. Returns a list of their last states.
+    /// Deletes every selected object. Returns a list with the last states of the objects.
     ///
     /// # Errors
-    /// 400 for a selector, 422 for options. Objects that another request deletes meanwhile are no
+    /// 400 for an invalid selector, 422 for invalid options. An object that another request deletes meanwhile is no
     /// error.
     pub fn delete_collection(
         &mut self,
@@ -107,7 +106,8 @@ impl Registry {
         let (dry, policy) = check_options(options)?;
         let resource = target.resource;
         self.warn_of_orphans(resource, options);
-        // The current objects are deleted, so webhooks must see these.
+        // A deletecollection deletes the current objects, so webhooks must see the current ones and not those of an
+        // earlier revision.
         self.unpin();
         let page = self.list(resource, target.namespace, selection)?;
         for object in &page.items {
@@ -161,7 +161,7 @@ impl Registry {
         let beginning = begun(resource, &mut value, (grace, policy), self.now);
         let changed = |value| Self::answer(&stored.namespace, &stored.name, value, stored.revision);
         match beginning {
-            // Upstream runs an update here that ends before it fills in its answer.
+            // Upstream runs an update here, and the update ends before it sets the fields of its answer.
             DeletionStart::Goes if value != *shown.value() || has_finalizers(shown.value()) => {
                 let answer = Self::answer("", "", empty(resource), 0);
                 Ok(Deleted::Last(answer))
@@ -190,9 +190,8 @@ impl Registry {
             unprotect(resource, &mut draft.value);
         }
         let beginning = begun(resource, &mut draft.value, (grace, policy), self.now);
-        // A grace period is written, and seen by watches, even if the object is removed right
-        // after. The removal of a finalizer by the policy is not: see
-        // `updateForGracefulDeletionAndFinalizers` of upstream's generic store, where
+        // A grace period is stored, and watches see it, even if the object is removed right afterwards. A removal of
+        // finalizers by the propagation policy is not stored: in upstream's `updateForGracefulDeletionAndFinalizers`,
         // `errDeleteNow` ends the update.
         let marked = if beginning == DeletionStart::Goes || stored.holds(&draft) {
             Arc::clone(stored)
@@ -225,9 +224,8 @@ impl Registry {
     }
 }
 
-/// Returns the propagation policy of a delete without one, for kinds with a default of their own,
-/// unless the object's finalizers decide: see `DefaultGarbageCollectionPolicy` of the kinds'
-/// strategies.
+/// Returns the propagation policy of a delete without a policy, for kinds that have a default, unless the finalizers of
+/// the object decide (upstream: `DefaultGarbageCollectionPolicy` of the strategies).
 fn default_policy(resource: &Resource, stored: &Stored) -> Option<PropagationPolicy> {
     if resource.is("", "Event") || resource.is("events.k8s.io", "Event") {
         return Some(PropagationPolicy::Background);
@@ -242,7 +240,7 @@ fn default_policy(resource: &Resource, stored: &Stored) -> Option<PropagationPol
     (!said).then_some(PropagationPolicy::Orphan)
 }
 
-/// Returns whether an object only waits for its grace period, which the delete does not shorten.
+/// Returns whether an object only waits for the end of its grace period, which this delete does not shorten.
 fn is_pending(stored: &Stored, grace: Option<i64>) -> bool {
     let left = stored.lean()["metadata"]["deletionGracePeriodSeconds"].as_i64();
     let left = left.unwrap_or_default();
@@ -300,7 +298,8 @@ fn check_preconditions(
         let wanted = wanted.clone();
         wanted.filter(|wanted| wanted != found)
     };
-    // Kinds with a deletion of their own check before the generic store does, with another message.
+    // Namespaces and definitions have their own deletion in upstream, which checks before the generic store, with
+    // another message.
     let own = is_namespace(resource) || is_definition(resource);
     let what = |part: &str, wanted: &str, found: &str, end: &str| {
         if own {

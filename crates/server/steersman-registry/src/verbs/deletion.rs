@@ -13,31 +13,28 @@ use crate::state::registry::Registry;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DeletionStart {
-    /// The object stays, with the fields of its deletion, until its finalizers and its grace period
-    /// let it go.
+    /// The object stays, with the fields of its deletion, as long as its finalizers or its grace period hold it.
     Waits,
     /// The object is removed, after a revision with its grace period was written.
     GoesMarked,
-    /// The object is removed as it is stored. Changes by the propagation policy are not written.
+    /// The object is removed as it is stored. Changes of its finalizers by the propagation policy are not stored.
     Goes,
 }
 
-/// Returns an object without any set field, as Go encodes it.
+/// Returns an object of the resource in which no field is set, as Go encodes it.
 pub(crate) fn empty(resource: &Resource) -> Value {
     let (version, kind) = (resource.api_version(), &resource.kind);
     if !resource.built_in {
         return json!({ "apiVersion": version, "kind": kind });
     }
     let mut empty = json!({ "apiVersion": version, "kind": kind, "metadata": {} });
-    // Adds the fields that Go writes even if they are not set. An object without fields has none of
-    // a wrong type.
+    // Adds the fields that Go writes even if they are not set. Decoding an object without fields cannot fail.
     let _ = types::decode(&version, kind, &mut empty);
     empty
 }
 
-/// Sets the fields of an object's deletion, and returns how the deletion begins: see upstream's
-/// `rest.BeforeDelete`, the strategy of Pods (the only kind with a grace period), and the special
-/// rules of namespaces and definitions.
+/// Sets the fields of an object's deletion, and returns how the deletion begins. Upstream: `rest.BeforeDelete`, the
+/// strategy of Pods (the only kind with a grace period), and the rules of namespaces and definitions.
 pub(crate) fn begun(
     resource: &Resource,
     value: &mut Value,
@@ -54,9 +51,9 @@ pub(crate) fn begun(
         return DeletionStart::Waits;
     }
     let left = fields["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);
-    // A negative period means one second.
+    // A negative grace period means one second.
     let grace = grace.map(|asked| if asked < 0 { 1 } else { asked });
-    // The grace period that this delete gives, in seconds.
+    // The grace period that this delete sets, in seconds.
     let mut given = None;
     match grace {
         Some(asked) if terminating && asked < left => {
@@ -71,7 +68,7 @@ pub(crate) fn begun(
             fields.insert("deletionTimestamp".to_owned(), json!(due));
             fields.insert("deletionGracePeriodSeconds".to_owned(), json!(asked));
         }
-        // While the grace period runs nothing changes, not even the finalizers.
+        // While the grace period runs, a delete changes nothing, not even the finalizers.
         _ if terminating && left > 0 => return DeletionStart::Waits,
         _ if !terminating && has_grace(resource) => {
             let seconds = grace_of(value, grace);
@@ -98,8 +95,8 @@ pub(crate) fn begun(
     DeletionStart::Waits
 }
 
-/// Begins the deletion of a namespace, and returns whether it stays; if not, it is removed like any
-/// other object.
+/// Begins the deletion of a namespace. Returns whether the namespace stays; otherwise it is removed like any other
+/// object.
 fn begun_namespace(
     namespace: &mut Value,
     policy: Option<PropagationPolicy>,
@@ -117,7 +114,7 @@ fn begun_namespace(
     true
 }
 
-/// Writes the finalizers of a propagation policy. Existing ones keep their order.
+/// Sets the finalizers of a propagation policy. Existing finalizers keep their order.
 fn set_policy(value: &mut Value, policy: Option<PropagationPolicy>) {
     let Some(policy) = policy else { return };
     let wanted = match policy {
@@ -159,7 +156,8 @@ pub(crate) fn protection(resource: &Resource) -> Option<&'static str> {
     }
 }
 
-/// Removes that finalizer from a deleted object, as the controllers do that are played with the garbage collector.
+/// Removes the protection finalizer from a deleted object, as upstream's controllers do. They are simulated with the
+/// garbage collector.
 pub(crate) fn unprotect(resource: &Resource, object: &mut Value) {
     let finalizer = protection(resource).unwrap_or_default();
     metadata::retain_items(object, "finalizers", |one| one != finalizer);
@@ -171,8 +169,8 @@ pub(crate) fn has_finalizers(object: &Value) -> bool {
         .is_some_and(|list| !list.is_empty())
 }
 
-/// Returns whether neither a finalizer nor a grace period holds a terminating object. A write with this result is not
-/// stored: it deletes the object as it is stored (SRV-REG-5).
+/// Returns whether neither a finalizer nor a grace period holds a terminating object. A write with such an object is
+/// not stored: it deletes the object in its stored form (SRV-REG-5).
 ///
 /// Kubernetes source: `ShouldDeleteDuringUpdate` of `apiserver/pkg/registry/generic/registry/store.go`, and
 /// `ShouldDeleteNamespaceDuringUpdate`.
@@ -187,7 +185,7 @@ pub(crate) fn may_go(object: &Value) -> bool {
         && (!is_namespace || in_spec.is_none_or(Vec::is_empty))
 }
 
-/// Sets the deletion fields, and raises the generation if there is one.
+/// Sets the deletion fields of an object, and raises its generation if it has one.
 fn mark(object: &mut Value, grace: i64, now: Timestamp) {
     let due = now
         .saturating_add(SignedDuration::from_secs(grace))
@@ -210,7 +208,7 @@ fn has_grace(resource: &Resource) -> bool {
     resource.built_in && resource.kind == "Pod"
 }
 
-/// Returns the grace period of a Pod in seconds: zero for a Pod that does not run.
+/// Returns the grace period of a Pod in seconds; zero for a Pod that is not running.
 fn grace_of(pod: &Value, asked: Option<i64>) -> i64 {
     let placed = pod["spec"]["nodeName"]
         .as_str()
@@ -225,7 +223,7 @@ fn grace_of(pod: &Value, asked: Option<i64>) -> i64 {
     let own = pod["spec"]["terminationGracePeriodSeconds"].as_i64();
     match asked.or(own).unwrap_or(30) {
         seconds if seconds < 0 => 1,
-        // Limited so that the date can be computed for any number.
+        // The period is limited, so that its end can be computed as a date.
         seconds => seconds.min(1_000_000_000),
     }
 }

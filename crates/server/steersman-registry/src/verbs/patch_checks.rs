@@ -13,8 +13,8 @@ use crate::requests::intake::{self, FieldValidation};
 use crate::requests::metadata;
 use crate::requests::options::PatchKind;
 
-/// Returns the duplicate keys of a patch document, and the unknown members of its operations. Empty
-/// if such fields are ignored.
+/// Returns the duplicate keys of a patch document, and the unknown members of its operations; nothing if validation
+/// ignores unknown fields.
 pub(crate) fn oddities(
     kind: PatchKind,
     body: &[u8],
@@ -36,7 +36,7 @@ pub(crate) fn oddities(
     unknown.chain(twice).collect()
 }
 
-/// Refuses a patch with such fields under strict validation; `sent` prints the refused document.
+/// Refuses a patch with duplicate keys or unknown members under strict validation; `sent` prints the document.
 pub(crate) fn refuse_oddities(
     oddities: &[String],
     validation: FieldValidation,
@@ -59,7 +59,7 @@ pub(crate) fn reaches_metadata(document: &Value) -> bool {
         || operations.any(|one| below(&one["path"]) || below(&one["from"]))
 }
 
-/// Checks the kind in a patch, which must be the object's. A kind that does not decode fails first.
+/// Checks that the kind in a patch is the kind of the object. A kind that does not decode is refused first.
 pub(crate) fn check_kind(
     catalogue: &Catalogue,
     resource: &Resource,

@@ -20,17 +20,17 @@ use crate::state::registry::Registry;
 /// The content of a continue token: the revision, and the key at which the next page starts.
 #[derive(Debug, PartialEq, Eq)]
 struct Token {
-    /// `None` for a token that continues without its revision.
+    /// The revision of the list; `None` for a token that continues at the newest revision.
     revision: Option<u64>,
-    /// `namespace/name` or `name`, followed by a zero byte.
+    /// The key at which the next page starts: `namespace/name` or `name`, followed by a zero byte.
     start: String,
 }
 
 const EXPIRED: &str = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
 
 impl Registry {
-    /// Reads one object, or its `Scale`. `minimum` is the `resourceVersion` of the request: empty or absent
-    /// for the newest state, otherwise a minimum.
+    /// Reads one object, or its `Scale`. `minimum` is the `resourceVersion` of the request, which the server must have
+    /// reached; empty or absent, there is no minimum.
     ///
     /// # Errors
     /// 404; 504 for a revision that was not reached; 500 for a scale without replicas.
@@ -53,10 +53,10 @@ impl Registry {
         }
     }
 
-    /// Lists one namespace, or all of them if `namespace` is `None`.
+    /// Lists one namespace, or all namespaces if `namespace` is `None`.
     ///
     /// # Errors
-    /// 400 and 422 for options, 410 for a compacted revision, 504 for a future revision.
+    /// 400 and 422 for invalid options, 410 for a compacted revision, 504 for a future revision.
     pub fn list(
         &self,
         resource: &Resource,
@@ -106,7 +106,8 @@ impl Registry {
         };
         let one_key = start.is_none() && (namespace.is_some() || !resource.namespaced);
         let from = start.map_or(0, |start| {
-            // SRV-STORE-5: the list is in the order of the keys, or this would skip objects.
+            // SRV-STORE-5: the list is sorted by the key of the continue token, because the search would skip objects
+            // otherwise.
             all.partition_point(|stored| key(stored, namespace.is_some()) < start)
         });
         let place = (revision, namespace.is_some());
@@ -140,8 +141,8 @@ impl Registry {
                 found.push(Arc::clone(stored));
             }
             if limit > 0 && found.len() == limit {
-                // A full page has a continue token if any object follows, even if none of them is
-                // selected: see `GetList` of upstream's cacher.
+                // As in `GetList` of upstream's cacher, a full page has a continue token if any object follows, even if
+                // the selector matches none of those.
                 let left = rest.len() - at - 1;
                 if left > 0 {
                     let start = format!("{}\0", key(stored, in_namespace));
@@ -181,7 +182,7 @@ fn unreadable(why: Unreadable, revision: u64, start: Option<&str>) -> Status {
     }
 }
 
-/// Parses a resource version; empty counts as zero.
+/// Parses a resource version; an empty text is zero.
 pub(crate) fn parse_version(text: &str) -> Result<u64, String> {
     if text.is_empty() {
         return Ok(0);
@@ -260,7 +261,7 @@ fn decode_token(token: &str) -> Result<Token, Status> {
         })?;
     let parsed = match std::str::from_utf8(&bytes) {
         Ok(_) => parse_json(&bytes).map_err(refuse)?,
-        // Go treats bytes as Latin-1 characters here.
+        // Go prints the bytes of invalid UTF-8 as Latin-1 characters here.
         Err(_) => {
             let first = char::from(bytes.first().copied().unwrap_or_default());
             return Err(refuse(format!(

@@ -60,7 +60,7 @@ impl Registry {
     /// Replaces an object, its status, or its scale.
     ///
     /// # Errors
-    /// 404, 409 for a version or uid that is not the stored one, 400 and 422 for a bad body.
+    /// 404, 409 for a version or uid that differs from the stored one, 400 and 422 for an invalid body.
     pub fn update(
         &mut self,
         target: ObjectTarget<'_>,
@@ -111,7 +111,7 @@ impl Registry {
         self.write(&write, (body, sent))
     }
 
-    /// Decodes the sent object and records ignored fields. Returns the managedFields it contains.
+    /// Decodes the sent object and records ignored fields. Returns the managedFields that the request sent.
     pub(crate) fn read(
         &self,
         resource: &Resource,
@@ -121,18 +121,18 @@ impl Registry {
     ) -> Result<Option<Value>, Status> {
         let sent = match origin {
             ObjectOrigin::Body => managed::take(new),
-            // The result of a patch that does not decode is refused as a whole.
+            // The result of a patch is refused as a whole if its managedFields do not decode.
             ObjectOrigin::Patch { .. } | ObjectOrigin::Apply => managed::sent(new).cloned(),
         };
         self.note_unknown(intake::decode(resource, new, origin, validation)?);
         Ok(sent)
     }
 
-    /// Applies a patch document (its raw bytes) to an object, its status, or its scale.
+    /// Applies a patch document, given as raw bytes, to an object, its status or its scale.
     ///
     /// # Errors
-    /// The errors of [`Registry::update`], 400 for a document that does not parse, 422 for one that
-    /// does not apply.
+    /// The errors of [`Registry::update`], 400 for a document that does not parse, 422 for a document that does not
+    /// apply.
     pub fn patch(
         &mut self,
         target: ObjectTarget<'_>,
@@ -257,8 +257,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Writes `new`, which is decoded, over the stored object; `sent` are the managedFields in the
-    /// request.
+    /// Writes the decoded object `new` over the stored object; `sent` are the managedFields in the request.
     pub(crate) fn write(
         &mut self,
         write: &ObjectWrite<'_>,
@@ -317,7 +316,7 @@ impl Registry {
         let version = stored.lean()["metadata"]["resourceVersion"].clone();
         metadata::of(&mut merged).insert("resourceVersion".to_owned(), version);
         if write.subresource == Subresource::Scale {
-            // SRV-REG-1: a scale that could not be answered is refused before the write.
+            // SRV-REG-1: a write is refused before it changes anything if its answer, a Scale, cannot be built.
             scale::scale_of(resource, &merged)?;
         }
         let value = self.to_storage(resource, merged)?;
@@ -337,13 +336,13 @@ impl Registry {
         })
     }
 
-    /// Stores the result of an update, unless nothing changes.
+    /// Stores the result of an update, unless the update changes nothing.
     fn commit(&mut self, write: &ObjectWrite<'_>, mut draft: Draft) -> Arc<Stored> {
         let ObjectWrite {
             resource, stored, ..
         } = write;
-        // SRV-REG-4: the comparison includes the `apiVersion`, which `to_storage` has set to the
-        // storage version, so an object of an old storage version is stored anew.
+        // SRV-REG-4: the comparison includes the `apiVersion`, which `to_storage` has set to the storage version, so an
+        // object in an old storage version is stored anew.
         if managed::same_but_times(&mut draft, stored) {
             Arc::clone(stored)
         } else if write.admission.dry || may_go(&draft.value) {
@@ -351,8 +350,8 @@ impl Registry {
                 self.remove(&resource.storage, stored);
                 self.settle();
             }
-            // SRV-REG-5: an object that is removed instead of stored is answered at the version
-            // before the write.
+            // SRV-REG-5: the answer for an object that is removed and not stored has the resource version before the
+            // write.
             let (namespace, name) = (Arc::clone(&stored.namespace), Arc::clone(&stored.name));
             Arc::new(Stored::new(namespace, name, draft, stored.revision))
         } else {
@@ -413,7 +412,7 @@ impl Registry {
     }
 }
 
-/// Builds the refusal of another uid than the stored one, in the words of a real server's store.
+/// Builds the refusal of a uid that differs from the stored one, with the message of upstream's store.
 fn precondition(resource: &Resource, stored: &Stored, uid: &str, record: &str) -> Status {
     let mut path = format!("/registry/{}", resource.plural);
     if !resource.built_in {
@@ -429,7 +428,7 @@ fn precondition(resource: &Resource, stored: &Stored, uid: &str, record: &str) -
     Status::conflict(resource.group_resource(), name, &why)
 }
 
-/// Checks the resource version (SRV-REG-2): if given, it must be the stored one.
+/// Checks the resource version of a write (SRV-REG-2): if the request has one, it must be the stored one.
 fn check_version(write: &ObjectWrite<'_>, new: &Value) -> Result<(), Status> {
     let ObjectWrite {
         resource, stored, ..

@@ -1,9 +1,8 @@
 //! Machine: keeps a create that waits for webhooks, and continues it if the registry is unchanged.
 //!
-//! A verb that needs an answer is run again (see `admission/attempt.rs`). If nothing was stored in the
-//! meantime, the next run would compute the same object again, so it continues with the kept one
-//! instead. After any other write it begins anew, and its calls show whether the webhooks have to be
-//! called again (ADM-1).
+//! A verb that stops for a webhook is run again (see `admission/attempt.rs`). If nothing was stored meanwhile, the next
+//! run would compute the same object, so it continues with the kept object. After any other write the create begins
+//! anew, and its calls show whether the webhooks have to be called again (ADM-1).
 
 use super::create::NewObject;
 use crate::policies::presence::Presence;
@@ -11,11 +10,11 @@ use crate::requests::rng::Rng;
 use crate::state::registry::Registry;
 use crate::state::verb_state::Warnings;
 
-/// Identifies the content of a registry by the revision of the store, the version of the catalogue, and the
-/// editions of webhooks and policies: equal editions are equal contents.
+/// Identifies the content of a registry by the revision of the store, the version of the catalogue, and the editions of
+/// webhooks and policies: registries with equal numbers have equal content.
 type RegistryEdition = [u64; 4];
 
-/// A create that waits for webhooks, and everything that a run of a verb changes on its way there.
+/// A create that waits for webhooks, with everything that its run has changed so far.
 #[derive(Debug)]
 struct WaitingCreate {
     edition: RegistryEdition,
@@ -37,7 +36,7 @@ impl Registry {
         [store, catalogue, webhooks_edition, policies_edition]
     }
 
-    /// Keeps a create that cannot continue, if the reason is a call that its driver makes.
+    /// Keeps a create that cannot continue, if it waits for the answer of a webhook.
     pub(crate) fn keep_waiting(&mut self, new: NewObject) {
         if !self.is_waiting() {
             return;
@@ -54,8 +53,8 @@ impl Registry {
         }));
     }
 
-    /// Takes the create that the last run of the verb kept; `None` if there is none, or if the
-    /// registry has changed since.
+    /// Returns and clears the create that the last run of the verb kept; `None` if there is none, or if the registry
+    /// has changed since.
     pub(crate) fn take_waiting(&mut self) -> Option<NewObject> {
         let waiting = self.verb_state.get_mut().waiting.take()?;
         let waiting = waiting.downcast::<WaitingCreate>().ok()?;

@@ -1,4 +1,4 @@
-//! Machine: a watch as a position in the log, and the events it makes of each change.
+//! Machine: a watch as a position in the log of revisions, and the events of each change.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,17 +21,16 @@ pub struct WatchCursor {
     resource: Arc<Resource>,
     namespace: Option<String>,
     selection: Selectors,
-    /// All changes up to this revision were returned.
+    /// Every change up to this revision was returned.
     position: u64,
     /// The initial objects that were not returned yet.
     initial: VecDeque<Arc<Stored>>,
-    /// Whether the bookmark after the initial objects was not returned yet.
+    /// Whether the bookmark after the initial objects is still to be returned.
     end_of_initial: bool,
     over: bool,
-    /// The version of the catalogue in which the edition of the resource was last found to be
-    /// served.
+    /// The version of the catalogue in which the edition of the watched resource was last found to be served.
     catalogue: u64,
-    /// The error of a start that was compacted or lies in the future.
+    /// The error of a watch that starts before the last compaction or in the future.
     misplaced: Option<Box<Status>>,
 }
 
@@ -41,14 +40,14 @@ impl WatchCursor {
         &self.resource.storage
     }
 
-    /// Returns whether no event will follow: an `ERROR` was returned, or the definition that the
-    /// watch began with has changed.
+    /// Returns whether no event will follow, because an `ERROR` was returned or the definition of the watched resource
+    /// has changed.
     pub fn is_over(&self) -> bool {
         self.over
     }
 
-    /// Returns whether the watch begins with the objects of a revision that the store has not
-    /// reached. Its only event will be an `ERROR`.
+    /// Returns whether the watch begins with the objects of a revision that the store has not reached. Its only event
+    /// will be an `ERROR`.
     pub fn is_ahead(&self) -> bool {
         let misplaced = self.misplaced.as_ref();
         misplaced.is_some_and(|status| status.is_too_large_resource_version())
@@ -59,21 +58,21 @@ impl WatchCursor {
         &self.resource
     }
 
-    /// Returns the revision up to which all changes were returned.
+    /// Returns the revision up to which every change was returned.
     pub fn position(&self) -> u64 {
         self.position
     }
 }
 
 impl Registry {
-    /// Opens a watch of one namespace, or of all if `namespace` is `None`.
+    /// Opens a watch of one namespace, or of all namespaces if `namespace` is `None`.
     ///
-    /// A compacted start is no error here, nor is a future start with initial objects: the first
-    /// poll returns it as an `ERROR` event, as kube-apiserver does after its 200 (`cacher.go`:
-    /// `newErrWatcher`). A watch of changes alone may wait for a future start.
+    /// A start that was compacted, and a future start with initial objects, are no errors here: the first poll returns
+    /// an `ERROR` event, as kube-apiserver does after its 200 (`cacher.go`: `newErrWatcher`). A watch without initial
+    /// objects may wait for a future start.
     ///
     /// # Errors
-    /// 400, 422 or 500 for parameters.
+    /// 400, 422 or 500 for invalid parameters.
     pub fn watch(
         &self,
         resource: &Resource,
@@ -91,7 +90,7 @@ impl Registry {
         let misplaced = if with_initial {
             (from > now).then(|| Status::too_large_resource_version(from, now))
         } else {
-            // Upstream's cache of a kind begins anew with each edition of its definition.
+            // Upstream's cache of a kind starts anew with each edition of the kind's definition.
             let begins = self.forgotten.max(resource.edition);
             let forgotten = from > 0 && from < begins;
             forgotten.then(|| Status::too_old(from, begins.max(self.store.compacted())))
@@ -120,8 +119,8 @@ impl Registry {
         })
     }
 
-    /// Returns the events since the last poll, at most `max`. Call it again until it is empty, then
-    /// wait until the cursor's storage changes. After an `ERROR` it is always empty.
+    /// Returns the events since the last poll, at most `max`. Call it until the result is empty, then wait until the
+    /// storage of the cursor changes. After an `ERROR` the result is always empty.
     ///
     /// Events come in the order of their revisions, each change once (SRV-WATCH-1).
     pub fn poll(&self, cursor: &mut WatchCursor, max: usize) -> Vec<WatchEvent> {
@@ -129,7 +128,7 @@ impl Registry {
         if cursor.over {
             return events;
         }
-        // A poll that has to call a webhook must not move the cursor.
+        // A poll that stops for a webhook must not move the cursor.
         let before = cursor.resource.conversion.is_some().then(|| cursor.clone());
         let end = self.end_of_edition(cursor);
         if let Err(status) = self.look(cursor, end, max, &mut events) {
@@ -138,7 +137,8 @@ impl Registry {
                 return Vec::new();
             }
             cursor.over = true;
-            // An earlier edition may have no working conversion any more; its client lists again.
+            // The objects of an earlier edition may have no working conversion any more, and the client of the watch
+            // lists again anyway.
             if end.is_none() {
                 events.push(WatchEvent::Error(Box::new(status)));
             }
@@ -146,7 +146,7 @@ impl Registry {
         events
     }
 
-    /// Returns the end of the cursor's edition of its definition; `None` while it has not ended.
+    /// Returns the revision at which the watched edition of a definition ended; `None` if it is served.
     fn end_of_edition(&self, cursor: &mut WatchCursor) -> Option<u64> {
         if cursor.catalogue == self.catalogue_version() {
             return None;
@@ -158,8 +158,8 @@ impl Registry {
         end
     }
 
-    /// Collects events: all that are ready, at most `max`. A watch of an edition that has ended gets
-    /// the events up to that end and is over then (SRV-WATCH-4).
+    /// Collects the events that are ready, at most `max`. A watch of an edition that has ended gets the events up to
+    /// the end of the edition, and is over then (SRV-WATCH-4).
     fn look(
         &self,
         cursor: &mut WatchCursor,
@@ -190,7 +190,7 @@ impl Registry {
             if change.revision > end {
                 break;
             }
-            // WAL-1: the watch is woken again once the change is in the log.
+            // WAL-1: the change is not in the write-ahead log yet; the watch is woken again once it is.
             if change.revision > self.visible {
                 return Ok(());
             }
@@ -201,15 +201,14 @@ impl Registry {
             cursor.position = change.revision;
             events.extend(seen);
         }
-        // WAL-1: the change that ended the edition is in the log, too.
+        // WAL-1: the watch is over only once the log holds the change that ended the edition.
         cursor.over = end <= self.visible_revision();
         cursor.position = cursor.position.max(self.visible_revision());
         Ok(())
     }
 
-    /// Returns a bookmark at the newest revision, if all changes up to it were returned, and if the
-    /// watch does not wait for a later one. The driver's timer calls it for clients that allow
-    /// bookmarks.
+    /// Returns a bookmark at the newest revision, if every change up to that revision was returned, and if the watch
+    /// does not wait for a later start. The driver's timer calls this for clients that allow bookmarks.
     pub fn bookmark(&self, cursor: &mut WatchCursor) -> Option<WatchEvent> {
         let pending = !cursor.initial.is_empty()
             || cursor.end_of_initial
@@ -239,9 +238,8 @@ impl Registry {
         changes.map_err(|_| Status::too_old(cursor.position, self.store.compacted()))
     }
 
-    /// Filters one change by the cursor's selectors. An object that begins to match is an addition;
-    /// one that stops matching is a deletion with the last matching state and the revision of the
-    /// change.
+    /// Filters one change by the cursor's selectors. An object that begins to match is an addition; one that stops
+    /// matching is a deletion with its last matching state and the revision of the change.
     fn see(&self, cursor: &WatchCursor, change: &Change) -> Result<Option<WatchEvent>, Status> {
         if !concerns(cursor, change) {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! Words: a call of a webhook before it is sent, and its answer.
+//! Words: a call of a webhook before it is sent, and the answer of the webhook.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ const ESCAPED: &AsciiSet = &go::QUERY
 /// The address of a webhook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WebhookAddress {
-    /// A URL, as configured.
+    /// The URL in the configuration of the webhook.
     Url(String),
     /// A Service of the cluster.
     Service {
@@ -34,7 +34,7 @@ pub enum WebhookAddress {
         name: String,
         /// The port of the Service.
         port: u16,
-        /// The path, as configured.
+        /// The path in the configuration of the webhook.
         path: String,
     },
 }
@@ -42,16 +42,16 @@ pub enum WebhookAddress {
 /// One call of a webhook.
 #[derive(Debug, Clone)]
 pub struct WebhookCall {
-    /// Identifies the call: the webhook and all of its body except the uid of the review. Equal
-    /// keys are equal calls (ADM-1).
+    /// Identifies the call by the webhook and the body, without the uid of the review. Calls with equal keys are equal
+    /// (ADM-1).
     pub key: String,
     /// The uid of the review.
     pub uid: String,
     /// The address of the webhook.
     pub endpoint: WebhookAddress,
-    /// The URL, which error messages name.
+    /// The URL of the webhook, for error messages.
     pub url: String,
-    /// Authorities of the webhook's certificate, in PEM; may be empty.
+    /// The certificates of authorities that the webhook's certificate is checked with, in PEM; may be empty.
     pub ca: Bytes,
     /// The timeout of the call.
     pub timeout: Duration,
@@ -59,24 +59,24 @@ pub struct WebhookCall {
     pub body: Bytes,
 }
 
-/// The calls that a verb needs the answers of before it can go on. Their order does not matter.
+/// The calls of webhooks that a verb needs the answers of before it can continue.
 #[derive(Debug)]
 pub struct PendingCalls {
     /// The calls without an answer, in any order.
     pub calls: Vec<WebhookCall>,
 }
 
-/// The answer to a call.
+/// The answer of a webhook to a call.
 #[derive(Debug, Clone)]
 pub struct CallResponse {
-    /// The uid of the review that was sent.
+    /// The uid of the review that the call sent.
     pub uid: String,
-    /// The body of a successful response, or the reason why there is none.
+    /// The body of a successful response, or the reason why the call failed.
     pub body: Result<Bytes, String>,
 }
 
 impl WebhookAddress {
-    /// Reads a `clientConfig`. Without a URL and a Service the URL is empty, and every call fails.
+    /// Reads a `clientConfig`. If it has neither a URL nor a Service, the URL is empty and every call fails.
     pub fn of(config: &Value) -> Self {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let service = &config["service"];
@@ -92,14 +92,14 @@ impl WebhookAddress {
         }
     }
 
-    /// Returns the certificates of a `clientConfig`.
+    /// Returns the certificates of authorities in a `clientConfig`.
     pub fn ca(config: &Value) -> Bytes {
         let bundle = config["caBundle"].as_str().unwrap_or_default();
         STANDARD.decode(bundle).unwrap_or_default().into()
     }
 
-    /// Returns the URL of the call, which error messages name. As in a kube-apiserver its path is
-    /// cleaned, so that Go's router does not redirect the call.
+    /// Returns the URL of the call, for error messages. As in a kube-apiserver, its path is cleaned, so that Go's
+    /// router does not redirect the call.
     pub fn url(&self, timeout: Duration) -> String {
         let (host, path) = match self {
             Self::Url(url) => {
@@ -108,7 +108,7 @@ impl WebhookAddress {
                 let (host, rest) = url.split_at(end.map_or(url.len(), |at| start + at));
                 let path = rest.split(['?', '#']).next().unwrap_or_default();
                 let (scheme, host) = host.split_at(start);
-                // As Go's parser.
+                // Go's parser lowercases the scheme, too.
                 (scheme.to_lowercase() + host, path)
             }
             Self::Service {
@@ -121,7 +121,7 @@ impl WebhookAddress {
                 path.as_str(),
             ),
         };
-        // A percent sign without two digits, which no stored URL has, stays as it is.
+        // A percent sign without two digits stays unchanged; no stored URL has one.
         let path: Vec<u8> = percent_decode_str(path).collect();
         let path = clean(&path);
         let path = percent_encode(&path, ESCAPED);
@@ -129,8 +129,7 @@ impl WebhookAddress {
     }
 }
 
-/// Cleans an absolute path as Go's `path.Clean`: no empty segments, no `.` and `..`, and no slash at
-/// the end.
+/// Cleans an absolute path as Go's `path.Clean` does: removes empty segments, `.`, `..` and the slash at the end.
 fn clean(path: &[u8]) -> Vec<u8> {
     let mut segments: Vec<&[u8]> = Vec::new();
     for segment in path.split(|byte| *byte == b'/') {

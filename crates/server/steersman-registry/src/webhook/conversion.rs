@@ -1,4 +1,4 @@
-//! Machine: writes a ConversionReview, and reads the answer.
+//! Machine: writes a ConversionReview, and reads the answer of the webhook.
 //!
 //! Kubernetes source: `apiextensions-apiserver/pkg/apiserver/conversion`.
 
@@ -17,10 +17,10 @@ pub(crate) fn review(version: &str, uid: &str, to: &str, objects: &[&Value]) -> 
     })
 }
 
-/// Reads the converted objects.
+/// Reads the converted objects in the answer of a webhook.
 ///
 /// # Errors
-/// Fails with the reason why there are none.
+/// Fails with the reason why the conversion failed.
 pub(crate) fn converted(version: &str, answer: &CallResponse) -> Result<Vec<Value>, String> {
     let bytes = answer.body.as_ref().map_err(Clone::clone)?;
     let mut review = parse_json(bytes)
@@ -61,7 +61,7 @@ pub(crate) fn converted(version: &str, answer: &CallResponse) -> Result<Vec<Valu
 /// change only labels and annotations.
 ///
 /// # Errors
-/// Fails with a description of the problem, which names the position in the answer.
+/// Fails with a description of the problem, which has the position of the object in the answer.
 pub(crate) fn restored(
     original: &Value,
     mut converted: Value,
@@ -142,7 +142,7 @@ fn restored_metadata(before: &Value, after: &Value) -> Result<Value, String> {
 mod tests {
     use super::*;
 
-    /// A JSON answer that is no review is refused in both versions, without a panic.
+    /// A JSON answer that is no review is refused in both review versions, without a panic.
     #[test]
     fn an_answer_that_is_no_review_is_refused() {
         for body in ["[]", "[{}]", "7", "\"text\"", "null", "{\"response\": []}"] {

@@ -1,4 +1,4 @@
-//! Machine: one webhook of a configuration, and whether its rules match a request.
+//! Machine: one webhook of a configuration, and the requests that its rules match.
 
 use std::time::Duration;
 
@@ -16,26 +16,25 @@ use super::call::WebhookAddress;
 )]
 pub(crate) struct RegisteredWebhook {
     pub(crate) name: String,
-    /// Identifies the webhook: configuration, name and position.
+    /// Identifies the webhook by the name of its configuration, its own name and its position.
     pub(crate) id: String,
     pub(crate) endpoint: WebhookAddress,
-    /// The URL of calls, which error messages name.
+    /// The URL of the webhook, for error messages.
     pub(crate) url: String,
-    /// The beginning of the keys of its calls: its id and its address.
+    /// The beginning of the keys of the webhook's calls: its id and its address.
     pub(crate) call_prefix: String,
     pub(crate) ca: Bytes,
     pub(crate) timeout: Duration,
     /// Whether a failed call lets the request pass (`failurePolicy: Ignore`).
     pub(crate) ignores_failure: bool,
-    /// Whether its rules also match other versions of the resources they name (`matchPolicy:
-    /// Equivalent`).
+    /// Whether the rules also match other versions of the resources they name (`matchPolicy: Equivalent`).
     pub(crate) equivalent: bool,
-    /// Whether a dry run may call it.
+    /// Whether the webhook may be called for a dry run.
     pub(crate) dry_run: bool,
     /// Whether the webhook is called again after a later webhook changed the object (`reinvocationPolicy:
     /// IfNeeded`).
     pub(crate) again: bool,
-    /// The first review version that both sides support; `None` if there is none.
+    /// The first version of AdmissionReview that the server and the webhook support; `None` if there is none.
     pub(crate) review: Option<&'static str>,
     /// The selector of the namespace's labels (`namespaceSelector`).
     pub(crate) namespaces: Value,
@@ -47,7 +46,7 @@ pub(crate) struct RegisteredWebhook {
 }
 
 impl RegisteredWebhook {
-    /// Returns the webhooks of a configuration, in its order.
+    /// Returns the webhooks of a configuration, in the order of the configuration.
     pub(crate) fn all_of(configuration: &Value) -> Vec<Self> {
         let own = configuration["metadata"]["name"]
             .as_str()
@@ -87,8 +86,8 @@ impl RegisteredWebhook {
         }
     }
 
-    /// Returns the match constraints of a policy or a binding in the form of a webhook that is
-    /// never called; `rules` is the name of the member with the rules.
+    /// Returns the match constraints of a policy or a binding as a webhook that is never called; `rules` is the name of
+    /// the member with the rules.
     pub(crate) fn of_policy(name: &str, constraints: &Value, rules: &str) -> Self {
         let members = json!({
             "name": name,
@@ -100,7 +99,7 @@ impl RegisteredWebhook {
         Self::of(name, 0, &members)
     }
 
-    /// Returns whether one of its rules matches a request for a resource.
+    /// Returns whether a rule of the webhook matches a request for a resource.
     pub(crate) fn is_about(
         &self,
         resource: &Resource,
@@ -127,7 +126,7 @@ impl RegisteredWebhook {
     }
 }
 
-/// Returns the first version of reviews that both sides support.
+/// Returns the first version of reviews in a list that the server supports.
 pub(crate) fn review_version(versions: &Value) -> Option<&'static str> {
     let known = ["v1", "v1beta1"];
     texts(versions).find_map(|version| known.into_iter().find(|known| *known == version))

@@ -1,4 +1,4 @@
-//! Machine: writes an AdmissionReview, and reads the answer.
+//! Machine: writes an AdmissionReview, and reads the answer of the webhook.
 
 use std::borrow::Cow;
 
@@ -18,7 +18,7 @@ use super::call::CallResponse;
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ReviewRequest<'a> {
-    /// The kind in which the objects are sent.
+    /// The kind of the objects in the review.
     pub(crate) kind: KindName<'a>,
     /// The resource that the webhook's rule matched.
     pub(crate) resource: ResourceName<'a>,
@@ -30,7 +30,7 @@ pub(crate) struct ReviewRequest<'a> {
     pub(crate) request_sub_resource: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
     pub(crate) name: &'a str,
-    /// The namespace; for a Namespace object its own name.
+    /// The namespace of the request; for a Namespace object the name of the Namespace.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) namespace: String,
     pub(crate) operation: &'static str,
@@ -59,7 +59,7 @@ pub(crate) struct ResourceName<'a> {
 pub(crate) struct WebhookDecision {
     /// The refusal, if the webhook does not allow the request.
     pub(crate) refusal: Option<Box<Status>>,
-    /// The operations of a JSON patch; empty for none.
+    /// The operations of the webhook's JSON patch; empty without a patch.
     pub(crate) patch: Vec<Value>,
     pub(crate) warnings: Vec<String>,
 }
@@ -86,17 +86,19 @@ impl<'a> ResourceName<'a> {
 
 impl ReviewRequest<'_> {
     pub(crate) fn to_json(&self) -> String {
-        // Fails only for keys that are no strings, and for types that return errors; no field is of that kind.
+        // Serialising fails only for map keys that are not strings and for types that return errors; a review has
+        // neither.
         serde_json::to_string(self).unwrap_or_default()
     }
 
     pub(crate) fn to_value(&self) -> Value {
-        // Fails only for keys that are no strings, and for types that return errors; no field is of that kind.
+        // Serialising fails only for map keys that are not strings and for types that return errors; a review has
+        // neither.
         serde_json::to_value(self).unwrap_or_default()
     }
 }
 
-/// Returns a review: the JSON of its request, with the uid added.
+/// Returns an AdmissionReview as JSON: the JSON of its request, with the uid added.
 pub(crate) fn body(version: &str, uid: &str, request: &str) -> Bytes {
     let fields = request.trim_start_matches('{');
     let review = format!(
@@ -105,10 +107,10 @@ pub(crate) fn body(version: &str, uid: &str, request: &str) -> Bytes {
     review.into()
 }
 
-/// Reads the answer of the webhook with this name.
+/// Reads the answer of a webhook; `name` is the name of the webhook.
 ///
 /// # Errors
-/// Fails with the reason why the answer counts as a failed call.
+/// Fails with the reason why the call counts as failed.
 pub(crate) fn read(
     name: &str,
     version: &str,
@@ -151,7 +153,7 @@ fn check(review: &Value, version: &str, mutating: bool, uid: &str) -> Result<(),
     if !response.is_object() {
         return Err("webhook response was absent".to_owned());
     }
-    // In v1beta1 neither uid nor kind nor patchType is checked.
+    // The version v1beta1 checks neither uid nor kind nor patchType.
     if version != "v1" {
         return Ok(());
     }
@@ -220,7 +222,7 @@ fn denied(name: &str, status: &Value) -> Status {
         ("", reason) => format!("{by}: {reason}"),
         (message, _) => format!("{by}: {message}"),
     };
-    // A refusal must not have the code of a success.
+    // A refusal must not have the status code of a success.
     let code = status["code"].as_u64().unwrap_or_default();
     let code = u16::try_from(code).unwrap_or_default().max(400);
     let mut refusal = Status::failure(code, text("reason"), message);

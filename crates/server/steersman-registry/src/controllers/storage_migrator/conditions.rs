@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 
 use crate::objects::conditions;
 
-/// The objects are being stored anew.
+/// The condition of a migration that stores the objects anew.
 pub(super) const RUNNING: &str = "Running";
-/// Every object was stored anew.
+/// The condition of a migration that stored every object anew.
 pub(super) const SUCCEEDED: &str = "Succeeded";
-/// An object could not be stored anew, or the resource is not served.
+/// The condition of a migration that could not store an object anew, or with a resource that is not served.
 pub(super) const FAILED: &str = "Failed";
 
 pub(super) fn holds(migration: &Value, kind: &str) -> bool {
@@ -23,7 +23,7 @@ pub(super) fn is_active(migration: &Value) -> bool {
     holds(migration, RUNNING) && !is_ended(migration)
 }
 
-/// Sets a condition. Its transition time stays if its status stays.
+/// Sets a condition of a migration. The transition time stays if the status of the condition stays.
 pub(super) fn set(
     migration: &mut Value,
     (kind, status): (&str, &str),

@@ -1,5 +1,4 @@
-//! Machine: the condition `StorageMigrating` of a definition, and its stored versions after a
-//! migration.
+//! Machine: the condition `StorageMigrating` of a definition, and its `status.storedVersions` after a migration.
 //!
 //! Kubernetes source: `migrationrunner.go` of `pkg/controller/storageversionmigrator`.
 
@@ -22,8 +21,8 @@ const CONDITION: &str = "StorageMigrating";
 const MANAGER: &str = "migration-runner-controller";
 
 impl Registry {
-    /// Writes into the definition of a migration's resource, if it has one, that the migration
-    /// runs, and for which generation.
+    /// Writes a condition into the definition of a migration's resource, if it has a definition: a migration runs, and
+    /// for which generation of the definition.
     pub(super) fn mark_migrating(&mut self, migration: &Stored) -> Result<(), Status> {
         let Some(definition) = self.migrated_definition(migration) else {
             return Ok(());
@@ -33,9 +32,8 @@ impl Registry {
         self.write_definition(&definition, why, None)
     }
 
-    /// Writes into the definition that the migration ended. If the definition is still of the
-    /// generation in which the migration began, only its storage version stays a stored version:
-    /// as upstream, after a failure, too.
+    /// Writes into the definition that the migration ended. If the generation of the definition is the one at which the
+    /// migration began, its storage version becomes the only stored version: as upstream, also after a failure.
     pub(super) fn unmark_migrating(
         &mut self,
         migration: &Stored,
@@ -73,7 +71,7 @@ impl Registry {
         self.object((GROUP, PLURAL), "", &name).cloned()
     }
 
-    /// Applies the condition, and if a version is given the stored versions.
+    /// Applies the condition to the definition, and, if a version is given, the stored versions.
     fn write_definition(
         &mut self,
         definition: &Stored,

@@ -19,7 +19,7 @@ use crate::requests::options::{ObjectTarget, PatchKind, Subresource, WriteOption
 use crate::state::registry::Registry;
 
 const PLURAL: &str = "storageversionmigrations";
-/// The ServiceAccount of the migrator, which is also the field manager of its applies.
+/// The name of the migrator's ServiceAccount, and the field manager of its applies.
 const CONTROLLER: &str = "storage-version-migrator-controller";
 /// The field manager of the status of migrations.
 const STATUS_MANAGER: &str = "kube-controller-manager";
@@ -58,15 +58,15 @@ impl Registry {
         self.options.serve_storage_migrations && self.options.migrate_storage
     }
 
-    /// Stores an object anew by an apply that names its version only, as upstream. A webhook that
-    /// converts the object is called as for a request.
+    /// Stores an object anew by an apply that names only the object's version, as upstream. A webhook that converts the
+    /// object is called as for a request.
     ///
     /// # Errors
     /// 409 if the object was changed or deleted since it was listed, 404 if its kind is not served,
     /// and the errors of [`Registry::patch`].
     pub fn store_anew(&mut self, step: &MigrationStep, now: Timestamp) -> Result<(), Status> {
         self.now = now;
-        // The definition may have changed since the object was listed.
+        // The definition may have changed since the object was listed, so its resource is looked up again.
         let resource = self.catalogue.of_storage(&step.storage).cloned();
         let resource = resource.ok_or_else(Status::no_such_path)?;
         let candidate = &step.candidate;
@@ -82,11 +82,11 @@ impl Registry {
         Ok(())
     }
 
-    /// Ends the bookkeeping of migrations that succeeded or failed, and lets the oldest migration
-    /// of each resource run that has no running one (SRV-SVM-1).
+    /// Tells the definitions about migrations that have ended, and starts the oldest migration of each resource without
+    /// a running one (SRV-SVM-1).
     pub(super) fn admit_migrations(&mut self) -> Result<(), Status> {
         let all: Vec<Arc<Stored>> = self.store.list(&storage(), None).cloned().collect();
-        // By resource, the oldest migration that waits; `None` if another one runs.
+        // For each resource the oldest migration that waits; `None` if a migration of the resource runs.
         let mut next: BTreeMap<String, Option<&Arc<Stored>>> = BTreeMap::new();
         let age = |one: &Stored| {
             (
@@ -164,9 +164,8 @@ impl Registry {
         found.cloned()
     }
 
-    /// Returns the objects that a migration has to store anew: those that were written before the
-    /// resource version in its status, which is set by the first call, and others that are not
-    /// stored in the storage version.
+    /// Returns the objects that a migration has to store anew: those written before the resource version in its status,
+    /// which the first call sets, and all others that are not stored in the storage version.
     pub(super) fn list_candidates(
         &mut self,
         migration: &Stored,
@@ -188,7 +187,7 @@ impl Registry {
         Ok(candidates.map(|one| candidate(one)).collect())
     }
 
-    /// Returns the present state of an object that is still stored in an old storage version.
+    /// Returns the present state of an object if it is still stored in an old storage version.
     pub(super) fn outdated(
         &self,
         storage: &StorageKey,

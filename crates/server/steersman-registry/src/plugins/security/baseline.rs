@@ -22,7 +22,7 @@ const DEFAULT_CAPABILITIES: &[&str] = &[
     "SYS_CHROOT",
 ];
 
-/// Safe sysctls, and the first version that allows each.
+/// Sysctls that a Pod may set, with the first minor version of the standard that allows each.
 const SYSCTLS: &[(u32, &str)] = &[
     (0, "kernel.shm_rmid_forced"),
     (0, "net.ipv4.ip_local_port_range"),
@@ -79,8 +79,8 @@ fn added(container: &Value) -> impl Iterator<Item = &str> {
     added.into_iter().flatten().filter_map(Value::as_str)
 }
 
-/// Returns a message such as `containers "a", "b" must not include "X" in
-/// securityContext.capabilities.add`.
+/// Returns the message about containers that add other capabilities than `allowed`, such as `containers "a", "b" must
+/// not include "X" in securityContext.capabilities.add`.
 pub(super) fn adding(pod: &Pod<'_>, allowed: &[&str]) -> Option<String> {
     let containers = pod.list(|container| added(container).any(|one| !allowed.contains(&one)))?;
     let capabilities: BTreeSet<&str> = pod

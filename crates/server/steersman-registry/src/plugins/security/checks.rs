@@ -16,15 +16,15 @@ use super::policy::Standard;
 use super::policy::StandardLevel::{self, Baseline, Restricted};
 use super::restricted::{dropped_capabilities, escalation, non_root, user, volumes};
 
-/// The minor version that `latest` stands for.
+/// The minor version of a standard that the label value `latest` stands for.
 const LATEST: u32 = 36;
 
 /// The violations of a standard by a Pod: short reasons, and the details of each.
 #[derive(Debug, Default)]
 pub(super) struct Violations(Vec<Violation>);
 
-/// The level of a check, the first version in which it applies, the first one in which a check of the
-/// stricter level replaces it, and the check.
+/// One check: its level, the first minor version in which it applies, the first minor version in which a check of the
+/// stricter level replaces it, and the function.
 type SecurityCheck = (StandardLevel, u32, u32, fn(&Pod<'_>) -> Option<Violation>);
 
 const NEVER: u32 = u32::MAX;

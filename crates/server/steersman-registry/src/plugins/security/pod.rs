@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// A short reason, and the details.
+/// The short reason and the details of a violation of a security standard.
 pub(super) type Violation = (&'static str, String);
 
 pub(super) struct Pod<'a> {
     pub(super) annotations: &'a Value,
     pub(super) spec: &'a Value,
-    /// The minor version of the standard.
+    /// The minor version of the standard that the Pod is checked against.
     pub(super) version: u32,
 }
 
@@ -42,19 +42,19 @@ impl<'a> Pod<'a> {
         self.version >= 35 && self.spec["hostUsers"] == false
     }
 
-    /// Lists the containers that meet a condition, for instance `containers "a", "b"`.
+    /// Lists the containers that meet a condition, as in `containers "a", "b"`.
     pub(super) fn list(&self, is_so: impl Fn(&Value) -> bool) -> Option<String> {
         list("container", &self.named(is_so))
     }
 
-    /// Returns the parts of the Pod that meet a condition, for instance `pod and container "a"`.
+    /// Lists the Pod and the containers that meet a condition, as in `pod and container "a"`.
     pub(super) fn setters(&self, is_so: impl Fn(&Value) -> bool) -> Option<String> {
         let mut setters = Vec::from_iter(is_so(self.spec).then(|| "pod".to_owned()));
         setters.extend(self.list(is_so));
         (!setters.is_empty()).then(|| setters.join(" and "))
     }
 
-    /// Collects findings of the Pod and its containers, without duplicates and in order.
+    /// Collects what `find` returns for the Pod and its containers, sorted and without duplicates.
     pub(super) fn all(&self, find: impl Fn(&'a Value) -> Option<&'a str>) -> BTreeSet<&'a str> {
         let each = std::iter::once(self.spec).chain(self.containers());
         each.filter_map(find).collect()
@@ -66,7 +66,7 @@ pub(super) fn quoted<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     format!("\"{}\"", names.join("\", \""))
 }
 
-/// Formats names as `container "a"` or `containers "a", "b"`; `None` without names.
+/// Formats the names of containers, as in `container "a"` or `containers "a", "b"`; `None` without names.
 pub(super) fn list(word: &str, names: &[&str]) -> Option<String> {
     let words = counted(word, names.len());
     (!names.is_empty()).then(|| format!("{words} {}", quoted(names.iter().copied())))

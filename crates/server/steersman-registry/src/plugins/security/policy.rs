@@ -5,7 +5,7 @@ use std::fmt;
 use serde_json::Value;
 use steersman_apimachinery::status::FieldError;
 
-/// The labels that set a standard; a namespace without them allows everything.
+/// The labels of a namespace that set its standards; a namespace without them allows everything.
 pub(super) const LEVELS: [&str; 3] = [
     "pod-security.kubernetes.io/enforce",
     "pod-security.kubernetes.io/audit",
@@ -20,25 +20,25 @@ pub(super) enum StandardLevel {
     Restricted,
 }
 
-/// The names of the levels, in their order.
+/// The names of the levels in labels, in the order of `StandardLevel`.
 const NAMES: [(&str, StandardLevel); 3] = [
     ("privileged", StandardLevel::Privileged),
     ("baseline", StandardLevel::Baseline),
     ("restricted", StandardLevel::Restricted),
 ];
 
-/// A level in one version of Kubernetes.
+/// A level of the pod security standards in one version of Kubernetes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Standard {
     pub(super) level: StandardLevel,
-    /// The minor version; `None` for the latest.
+    /// The minor version of Kubernetes; `None` for the latest.
     pub(super) version: Option<u32>,
 }
 
-/// The standards of a namespace, by the consequence of violations.
+/// The standards of a namespace, by the consequence of a violation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct NamespacePolicy {
-    /// Violating Pods are refused.
+    /// The standard that a write must meet: a violating Pod is refused.
     pub(super) enforce: Standard,
     /// Violations go to the audit log, which this server does not have.
     pub(super) audit: Standard,

@@ -19,7 +19,7 @@ const VOLUMES: &[&str] = &[
     "secret",
 ];
 
-/// Volume types that violations name; all others are reported as `unknown`.
+/// Volume types that a violation names; any other volume type is reported as `unknown`.
 const OLD_VOLUMES: &[&str] = &[
     "hostPath",
     "gcePersistentDisk",

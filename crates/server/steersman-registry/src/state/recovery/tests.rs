@@ -51,7 +51,7 @@ impl Recorded {
         }
     }
 
-    /// Runs one turn of the lock.
+    /// Runs one turn of the registry's lock, and records its transaction.
     fn turn<R>(&mut self, work: impl FnOnce(&mut Registry) -> R) -> R {
         let result = work(&mut self.registry);
         let _ = self.registry.take_changed();
@@ -95,7 +95,7 @@ impl Recorded {
     }
 }
 
-/// Returns the snapshot of a registry as another process reads it.
+/// Returns the snapshot of a registry after it was written and parsed, as another process reads it.
 fn read_again(registry: &Registry) -> Snapshot {
     Snapshot::read(&text(registry)).unwrap()
 }
@@ -114,7 +114,7 @@ fn recovered(recovery: &Recovery) -> Registry {
 
 const MAPS: (&str, &str, &str) = ("", "v1", "configmaps");
 
-/// Makes a change of each sort that a snapshot keeps.
+/// Makes one change of each part of the state that a snapshot keeps.
 fn live(server: &mut Recorded) {
     for name in ["a", "b", "c"] {
         server.create(MAPS, config(name, "1"));
@@ -133,14 +133,14 @@ fn live(server: &mut Recorded) {
         "spec": {"type": "NodePort", "ports": [{"port": 80}]}});
     server.create(("", "v1", "services"), service);
     server.turn(|registry| registry.add_token("anns".to_owned(), User::new("ann"), true));
-    // An aggregated role is a change that the end of the turn makes.
+    // The end of this turn updates the rules of the aggregated role.
     let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
         "metadata": {"name": "r", "labels": {"rbac.authorization.k8s.io/aggregate-to-view": "true"}},
         "rules": [{"apiGroups": ["example.com"], "resources": ["boats"], "verbs": ["get"]}]});
     server.create(("rbac.authorization.k8s.io", "v1", "clusterroles"), role);
 }
 
-// WAL-2.
+// WAL-2: all transactions of the log are replayed.
 #[test]
 fn a_recovered_server_holds_all_that_the_other_one_held() {
     let mut server = Recorded::new();
@@ -171,7 +171,7 @@ fn transactions_that_the_snapshot_includes_are_left_out() {
     assert_eq!(text(&recovered(&recovery)), text(&server.registry));
 }
 
-// WAL-2.
+// WAL-2: a log without one of its transactions is not replayed.
 #[test]
 fn a_missing_transaction_is_an_error() {
     let mut server = Recorded::new();
@@ -187,7 +187,7 @@ fn a_missing_transaction_is_an_error() {
             "{missing}: {problem}"
         );
     }
-    // With the right number, but after a write that another run did not log.
+    // The transaction has the right number, but follows a write that the log does not hold.
     let mut recovery = Recovery::from(server.base.clone());
     let first = String::from_utf8(server.log[0].clone()).unwrap();
     let second = String::from_utf8(server.log[1].clone()).unwrap();
@@ -256,7 +256,7 @@ fn watch_from(registry: &Registry, revision: u64) -> crate::WatchCursor {
     registry.watch(&maps, None, &options).unwrap()
 }
 
-// WAL-3.
+// WAL-3: a recovered server keeps the history after the snapshot.
 #[test]
 fn watches_resume_from_the_revision_of_the_snapshot_on() {
     let mut server = Recorded::new();
@@ -269,7 +269,7 @@ fn watches_resume_from_the_revision_of_the_snapshot_on() {
     let mut cursor = watch_from(&registry, base - 1);
     assert_eq!(names(&registry.poll(&mut cursor, 9)), ["Expired"]);
 
-    // A compaction is in the log as well.
+    // The log also records a compaction.
     server.turn(Registry::compact);
     server.create(MAPS, config("b", "1"));
     registry = recovered(&server.recovery());
@@ -279,7 +279,7 @@ fn watches_resume_from_the_revision_of_the_snapshot_on() {
     assert_eq!(names(&registry.poll(&mut cursor, 9)), ["+b"]);
 }
 
-// WAL-1.
+// WAL-1: a watch shows a revision only after the log holds it.
 #[test]
 fn a_watch_sees_no_revision_that_is_not_in_the_log() {
     let mut registry = Registry::new(Default::default(), NOW);

@@ -17,7 +17,7 @@ const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 
 type Storages = Vec<(StorageKey, Vec<Arc<Stored>>)>;
 
-/// A JSON object for parsing: members are taken out one by one, and none may be left.
+/// A JSON object of a snapshot's text. Its members are taken out one by one, and a member that is left is an error.
 struct SnapshotPart {
     place: &'static str,
     members: Map<String, Value>,
@@ -42,7 +42,7 @@ pub(super) fn read(text: &[u8]) -> Result<Snapshot, SnapshotError> {
     let revision = whole.number("revision", &revision)?;
     let objects = whole.take("objects");
     let objects = objects.ok_or_else(|| whole.problem("objects", "the member is missing"))?;
-    // The first servers wrote neither counters nor credentials.
+    // Snapshots of the first releases have neither counters nor credentials.
     let mut counters = whole.part("counters")?;
     let mut credentials = whole.part("credentials")?;
     let (key, tokens) = read_credentials(&mut credentials)?;
@@ -96,7 +96,7 @@ fn read_objects(objects: SnapshotPart, newest: u64) -> Result<Storages, Snapshot
             return Err(problem(place(), "the value is no list"));
         };
         let scope = scopes.get(&storage).copied();
-        // A deleted CRD leaves an empty storage behind.
+        // A deleted CRD leaves an empty storage in the snapshot, and its scope is not needed.
         if scope.is_none() && !list.is_empty() {
             let why = "neither the server nor a definition in the snapshot has this kind";
             return Err(problem(place(), why));
@@ -125,8 +125,8 @@ fn read_objects(objects: SnapshotPart, newest: u64) -> Result<Storages, Snapshot
     Ok(storages)
 }
 
-/// Returns the storages of built-in kinds and of the CRDs in the snapshot, and whether their
-/// objects are namespaced.
+/// Returns the storages of built-in kinds and of the CRDs in the snapshot, with `true` for storages of namespaced
+/// objects.
 fn scopes(objects: &Map<String, Value>) -> HashMap<String, bool> {
     let built_in = built_in();
     let own = built_in
@@ -163,7 +163,7 @@ fn stored(object: Value, newest: u64, namespaced: bool) -> Result<Stored, &'stat
     }
     let (namespace, name) = (namespace.into(), name.into());
     let read = Stored::new(namespace, name, object, revision);
-    // Otherwise it would stay decoded until its first reader (SRV-STORE-7).
+    // The object is serialised here, because a new revision stays decoded until it is first read (SRV-STORE-7).
     read.serialise();
     Ok(read.folded())
 }
@@ -188,13 +188,13 @@ impl SnapshotPart {
         self.members.remove(member)
     }
 
-    /// Takes a member that is an object; an empty one if absent.
+    /// Takes a member that is a JSON object; returns an empty object if the member is absent.
     fn part(&mut self, member: &'static str) -> Result<Self, SnapshotError> {
         let value = self.take(member);
         Self::of(member, value.unwrap_or_else(|| Value::Object(Map::new())))
     }
 
-    /// Takes a member that is a number; 0 if absent.
+    /// Takes a member that is a number; returns 0 if the member is absent.
     fn counter<N: TryFrom<u64> + Default>(&mut self, member: &str) -> Result<N, SnapshotError> {
         match self.take(member) {
             None => Ok(N::default()),
@@ -215,7 +215,7 @@ impl SnapshotPart {
         problem(place, why)
     }
 
-    /// Refuses the first member that was not taken.
+    /// Refuses a member of the JSON object that was not taken.
     fn finish(self) -> Result<(), SnapshotError> {
         match self.members.keys().next() {
             None => Ok(()),

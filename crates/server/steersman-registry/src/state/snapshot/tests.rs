@@ -10,7 +10,7 @@ fn config(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}})
 }
 
-// SRV-SNAP-3.
+// SRV-SNAP-3: a token is valid on the server that starts from the snapshot.
 #[test]
 fn srv_snap_3_credentials_stay_valid() {
     let now = jiff::Timestamp::UNIX_EPOCH;
@@ -21,7 +21,7 @@ fn srv_snap_3_credentials_stay_valid() {
     let mut text = Vec::new();
     before.snapshot().write(&mut text).unwrap();
 
-    // A server with another seed would sign with another key.
+    // A server with another seed would sign tokens with another key.
     let options = RegistryOptions {
         seed: 7,
         ..Default::default()
@@ -38,7 +38,7 @@ fn srv_snap_3_credentials_stay_valid() {
     assert!(after.tokens.get("listeners").is_none());
 }
 
-// SRV-SNAP-2.
+// SRV-SNAP-2: no watch and no list starts before the snapshot.
 #[test]
 fn srv_snap_2_revisions_before_the_snapshot_are_too_old() {
     let now = jiff::Timestamp::UNIX_EPOCH;
@@ -93,7 +93,7 @@ fn a_truncated_or_foreign_text_is_no_snapshot() {
     );
 }
 
-/// Returns a valid snapshot.
+/// Returns a valid snapshot as JSON.
 fn readable() -> Value {
     let now = jiff::Timestamp::UNIX_EPOCH;
     let mut server = Registry::new(Default::default(), now);
@@ -105,13 +105,13 @@ fn readable() -> Value {
     good
 }
 
-/// Returns the refusal of a snapshot.
+/// Returns the message with which a snapshot is refused.
 fn refused(snapshot: &Value) -> String {
     let read = Snapshot::read(snapshot.to_string().as_bytes());
     read.unwrap_err().to_string()
 }
 
-/// Returns the refusal of a valid snapshot after one part was replaced.
+/// Returns the message with which a valid snapshot is refused after one part of it was replaced.
 fn refused_with(place: &str, value: Value) -> String {
     let mut snapshot = readable();
     *snapshot.pointer_mut(place).unwrap() = value;
@@ -194,7 +194,7 @@ fn srv_snap_4_unknown_members_are_refused() {
         let why = format!("invalid snapshot: {missing}: the member is missing");
         assert_eq!(refused(&less), why);
     }
-    // Snapshots of the first servers have no credentials, and a storage may have no objects.
+    // Snapshots of the first releases have no credentials, and a storage may have no objects.
     let mut old = readable();
     old.as_object_mut().unwrap().remove("credentials");
     old["objects"]["sites.example.com"] = json!([]);

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Returns a definition of objects with this schema of the spec.
+/// Returns a definition in which the objects' spec has this schema.
 fn definition(spec: &Value) -> Value {
     json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "shapes.example.com"},
@@ -12,7 +12,7 @@ fn definition(spec: &Value) -> Value {
                 {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}}]}})
 }
 
-/// Returns a server with such a definition.
+/// Returns a server with a definition in which the objects' spec has this schema.
 fn serving(spec: &Value) -> Server {
     let mut server = Server::new();
     let crd = definition(spec);
@@ -41,9 +41,8 @@ fn owned(object: &Value) -> &Value {
     &object["metadata"]["managedFields"][0]["fieldsV1"]["f:spec"]
 }
 
-/// An object for which a schema declares no field is free-form in a typed merge, and so is
-/// everything below a node that preserves unknown fields. What pruning removes is absent from the
-/// answer.
+/// A typed merge accepts any fields in an object without declared fields, and below a node that preserves unknown
+/// fields. Fields that pruning removes are absent from the answer.
 #[test]
 fn an_apply_may_set_fields_where_a_schema_stops() {
     let text = json!({"type": "string"});
@@ -51,7 +50,7 @@ fn an_apply_may_set_fields_where_a_schema_stops() {
     let object = json!({"type": "object"});
     let list = |items: &Value| json!({"type": "array", "items": items});
     for (schema, spec, answer) in [
-        // An object, alone and as an item, without and with preserved fields.
+        // An object without declared fields: alone and as a list item, without and with preserved fields.
         (
             json!({"o": object}),
             json!({"o": {"a": {"b": 1}}}),
@@ -83,14 +82,14 @@ fn an_apply_may_set_fields_where_a_schema_stops() {
             json!({"m": {"k": {"a": 1}}}),
             json!({"m": {"k": {}}}),
         ),
-        // Declared fields below a node that preserves unknown fields.
+        // Declared fields below a node that preserves unknown fields: these are checked.
         (
             json!({"p": {"type": "object", open: true, "properties": {
                 "o": {"type": "object", "properties": {"n": text}}}}}),
             json!({"p": {"o": {"n": "x", "z": 1}, "y": 2}}),
             json!({"p": {"o": {"n": "x"}, "y": 2}}),
         ),
-        // An embedded object preserves nothing by itself.
+        // An embedded object, which preserves no unknown fields by itself.
         (
             json!({"e": {"type": "object", "x-kubernetes-embedded-resource": true, open: true}}),
             json!({"e": {"apiVersion": "v1", "kind": "K", "data": {"a": "b"}}}),
@@ -118,7 +117,7 @@ fn an_apply_may_set_fields_where_a_schema_stops() {
     );
 }
 
-/// The typed merge accepts what it takes for a scalar of any type; the schema refuses the value.
+/// The typed merge accepts a scalar of any type where it expects one; then the schema refuses the value.
 #[test]
 fn a_scalar_of_another_type_is_refused_by_the_schema() {
     let mut server = serving(&json!({"type": "object", "properties": {
@@ -172,10 +171,10 @@ fn an_apply_of_a_null_that_the_schema_does_not_allow_is_refused() {
         refused(apply(&mut server, &json!({"m": {"k": null}}))).0,
         422
     );
-    // A default replaces the null. A create and an update prune a null without one.
+    // A default replaces the null. Without a default, a create and an update prune the null.
     let made = apply(&mut server, &json!({"d": null, "n": {"x": "1"}})).unwrap();
     assert_eq!(made["spec"], json!({"d": "d", "n": {"x": "1"}}));
-    // Kubernetes 1.36.2 keeps an empty object here, and later releases the null.
+    // Kubernetes 1.36.2 keeps an empty object here; later releases keep the null.
     let made = apply(&mut server, &json!({"n": null})).unwrap();
     assert_eq!(made["spec"], json!({"d": "d", "n": {}}));
     let body = json!({"spec": {"o": null, "n": null}});
@@ -189,7 +188,7 @@ fn an_apply_of_a_null_that_the_schema_does_not_allow_is_refused() {
     assert_eq!(again["spec"], json!({"d": "d", "n": {"x": "2"}}));
 }
 
-/// Go writes a float without a fraction as an integer, in a configuration as in a definition.
+/// Go encodes a float without a fraction as an integer, both in a configuration and in a definition.
 #[test]
 fn whole_floats_equal_integers() {
     let number = json!({"type": "number"});

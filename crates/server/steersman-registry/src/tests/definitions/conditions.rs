@@ -65,8 +65,8 @@ fn a_released_name_is_accepted_for_the_definition_that_waits() {
     server.list("sites", &ListQuery::default()).unwrap();
 }
 
-/// A definition in a group of the Kubernetes project shows how it was approved, and follows a change
-/// of the annotation.
+/// A definition in a group of the Kubernetes project shows in a condition how it was approved, and a change of the
+/// annotation changes the condition.
 #[test]
 fn a_definition_in_a_protected_group_shows_its_approval() {
     let mut server = installed();

@@ -1,14 +1,14 @@
-//! Tests of what open watches and continue tokens remember of a definition that changes.
+//! Tests of open watches and continue tokens of a definition that changes.
 
 use super::*;
 
 const DEFINITIONS: &str = "customresourcedefinitions";
 const DEFINITION: &str = "websites.example.com";
 
-/// A change of a definition, by name.
+/// A change of a definition's spec, with a name for messages.
 type Change = (&'static str, fn(&mut Value));
 
-/// The changes of a spec that the server reads in some way.
+/// Changes of the parts of a definition's spec that the server reads.
 const CHANGES: [Change; 9] = [
     ("a schema", |spec| {
         spec["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["more"] =
@@ -56,7 +56,7 @@ fn change(server: &mut Server, change: fn(&mut Value)) {
     server.put(DEFINITIONS, Subresource::Main, crd).unwrap();
 }
 
-/// Opens a watch of one version, from its newest revision.
+/// Opens a watch of one version of the resource, from the newest revision.
 fn watch_from_now(server: &Server, version: &str) -> WatchCursor {
     let of = server.registry.resource("example.com", version, "websites");
     let from = ListQuery {
@@ -68,7 +68,7 @@ fn watch_from_now(server: &Server, version: &str) -> WatchCursor {
     watch.unwrap()
 }
 
-/// SRV-WATCH-4
+/// SRV-WATCH-4: a change of the spec ends the watches.
 #[test]
 fn a_changed_definition_ends_the_watches_of_all_its_versions() {
     for (what, by) in CHANGES {
@@ -85,7 +85,7 @@ fn a_changed_definition_ends_the_watches_of_all_its_versions() {
             assert!(cursor.is_over(), "{what}");
             assert!(server.registry.bookmark(cursor).is_none(), "{what}");
         }
-        // The client has to list again, because its objects have the form of the earlier edition.
+        // The client has to list again, because objects that it has seen are in the form of the earlier edition.
         let options = ListQuery {
             resource_version: Some(seen.to_string()),
             ..ListQuery::default()
@@ -103,7 +103,7 @@ fn a_changed_definition_ends_the_watches_of_all_its_versions() {
     }
 }
 
-/// SRV-WATCH-4
+/// SRV-WATCH-4: a watch receives the changes before the first change of the definition, and none after it.
 #[test]
 fn a_watch_ends_at_the_first_of_several_changes() {
     let mut server = installed();
@@ -121,7 +121,7 @@ fn a_watch_ends_at_the_first_of_several_changes() {
     assert!(cursor.is_over());
 }
 
-/// SRV-WATCH-5
+/// SRV-WATCH-5: the end of an edition is forgotten only after its change was compacted.
 #[test]
 fn the_ends_of_editions_are_forgotten_with_the_changes_that_made_them() {
     let mut server = installed();
@@ -159,7 +159,7 @@ fn the_ends_of_editions_are_forgotten_with_the_changes_that_made_them() {
     }
 }
 
-/// SRV-WATCH-4
+/// SRV-WATCH-4: only changes of the spec and of the accepted names end watches.
 #[test]
 fn a_change_beside_the_spec_of_a_definition_ends_no_watch() {
     let mut server = installed();
@@ -173,7 +173,7 @@ fn a_change_beside_the_spec_of_a_definition_ends_no_watch() {
             "lastTransitionTime": "2026-01-02T03:04:05Z"}),
     );
     server.put(DEFINITIONS, Subresource::Status, crd).unwrap();
-    // A definition that is being deleted serves its objects until the last one is gone.
+    // A definition that is being deleted serves its objects until the last of them is removed.
     let held = json!({"metadata": {"finalizers": ["g.example.com/hold"]}});
     server.merge("websites", "seen", held).unwrap();
     server.delete(DEFINITIONS, DEFINITION).unwrap();
@@ -182,7 +182,7 @@ fn a_change_beside_the_spec_of_a_definition_ends_no_watch() {
     assert!(server.registry.bookmark(&mut cursor).is_some());
 }
 
-/// The names of a definition are accepted later if another definition had them.
+/// The names of a definition are accepted later if another definition had them at first.
 #[test]
 fn names_that_are_accepted_later_end_the_watches() {
     let mut server = Server::new();
@@ -193,7 +193,7 @@ fn names_that_are_accepted_later_end_the_watches() {
     let mut crd = websites();
     crd["spec"]["names"]["shortNames"] = json!([]);
     server.registry.install_crd(crd, server.now).unwrap();
-    // An established definition stays served with a name that is taken.
+    // An established definition stays served, even with a new name that another definition has.
     change(&mut server, |spec| {
         spec["names"]["shortNames"] = json!(["web"])
     });
@@ -203,7 +203,7 @@ fn names_that_are_accepted_later_end_the_watches() {
     assert!(cursor.is_over());
 }
 
-/// A conversion that needs a webhook cannot be made any more once the definition has none.
+/// Objects of an earlier edition cannot be converted any more once the definition has no conversion webhook.
 #[test]
 fn an_earlier_edition_that_cannot_convert_ends_without_an_error() {
     let mut server = installed();
@@ -217,7 +217,7 @@ fn an_earlier_edition_that_cannot_convert_ends_without_an_error() {
     assert!(cursor.is_over());
 }
 
-/// The initial objects of a watch that are left are those of a new list.
+/// The remaining initial objects of a watch are those of a new list.
 #[test]
 fn a_change_amid_the_initial_objects_ends_the_watch_after_them() {
     let mut server = installed();
@@ -239,7 +239,7 @@ fn a_change_amid_the_initial_objects_ends_the_watch_after_them() {
     assert!(cursor.is_over());
 }
 
-/// A list that continues has the objects of its first page's revision in their present form.
+/// The next page of a list has the objects at the revision of the first page, in the form of the present definition.
 #[test]
 fn a_list_continues_with_the_present_conversion() {
     let mut server = installed();
@@ -277,7 +277,7 @@ fn a_restored_definition_begins_a_new_edition() {
     assert!(cursor.is_over());
 }
 
-/// As on a real server, a watch depends on its definition only.
+/// As on a kube-apiserver, only the definition of a watched resource can end the watch, not the namespace.
 #[test]
 fn a_deleted_namespace_ends_no_watch() {
     let mut server = Server::new();

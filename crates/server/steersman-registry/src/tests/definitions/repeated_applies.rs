@@ -28,7 +28,7 @@ fn stored(server: &Server) -> Value {
     found.unwrap()
 }
 
-/// SRV-REG-4: the answer is the stored definition, and no revision is made.
+/// SRV-REG-4: the answer to the second apply is the stored definition, and no revision is made.
 #[test]
 fn a_repeated_apply_of_a_definition_answers_what_is_stored() {
     let mut server = Server::new();
@@ -41,7 +41,7 @@ fn a_repeated_apply_of_a_definition_answers_what_is_stored() {
     }
     crd["metadata"]["creationTimestamp"] = Value::Null;
     assert_eq!(apply(&mut server, &crd, "m", false).unwrap(), first);
-    // Members that are not stored take the long way to the same answer.
+    // A configuration with members that are not stored is compared in full, with the same answer.
     crd["spec"]["preserveUnknownFields"] = json!(false);
     apply(&mut server, &crd, "m", false).unwrap();
     let second = stored(&server);
@@ -67,7 +67,7 @@ fn an_apply_by_another_manager_or_of_fewer_fields_is_written() {
         let all = all.iter().filter(|one| one["operation"] == "Apply");
         all.map(|one| one["manager"].clone()).collect::<Vec<_>>()
     };
-    // An apply that changes no field has no time, and comes first.
+    // The entry of an apply that changed no field has no time, and so comes first.
     assert_eq!(managers(&second), ["n", "m"]);
     crd["spec"]["names"]
         .as_object_mut()

@@ -4,8 +4,7 @@ use crate::requests::options::WatchEvent;
 
 use super::*;
 
-/// Returns a definition with these versions; the first one is the storage version. Each has a
-/// status subresource.
+/// Returns a definition with these versions, each with a status subresource; the first one is the storage version.
 fn definition(versions: &[(&str, Value)]) -> Value {
     let versions = versions.iter().enumerate().map(|(at, (name, schema))| {
         json!({"name": name, "served": true, "storage": at == 0, "subresources": {"status": {}},
@@ -19,7 +18,7 @@ fn definition(versions: &[(&str, Value)]) -> Value {
             "versions": versions.collect::<Vec<_>>()}})
 }
 
-/// Returns a schema with these fields of the spec, and with a default of the status.
+/// Returns a schema with these fields of the spec, and with this schema of the status.
 fn schema(spec: &Value, status: &Value) -> Value {
     let text = json!({"type": "string"});
     json!({"type": "object", "properties": {
@@ -37,7 +36,7 @@ fn wait(version: &str, name: &str) -> Value {
         "metadata": {"name": name}, "spec": {"a": "1"}})
 }
 
-/// The verbs in one version of the definition.
+/// A server, with the version of the definition that its requests name.
 struct Versioned<'a>(&'a mut Server, &'static str);
 
 impl Versioned<'_> {
@@ -86,7 +85,7 @@ impl Versioned<'_> {
     }
 }
 
-/// A create drops the status, and its default with it, so that only a read can add the default.
+/// A create drops the status, and with it the default of the status, so that only a read can add the default.
 #[test]
 fn every_answer_has_the_default_of_the_status() {
     let mut server = Server::new();
@@ -101,18 +100,18 @@ fn every_answer_has_the_default_of_the_status() {
     assert_eq!(v1.list("status.phase=Pending")[0]["status"], pending);
     assert!(v1.list("status.phase!=Pending").is_empty());
     assert_eq!(v1.watched()[0]["status"], pending);
-    // SRV-REG-4: a write without a change stores the default that it read, once.
+    // SRV-REG-4: a write without a change stores the default that a read added, once.
     let merge = json!({});
     let before = version(&v1.get("unchanged"));
     let mut write = || version(&server.merge("waits", "unchanged", merge.clone()).unwrap());
     let first = write();
     assert!(first > before);
     assert_eq!(write(), first);
-    // The default is not stored: it is that of the present schema.
+    // A read adds the default of the present schema, because the default is not stored.
     let later = json!({"phase": "Later"});
     install(&mut server, &[("v1", schema(&text, &later))]);
     assert_eq!(server.get("waits", "one").unwrap()["status"], later);
-    // An update stores what was read, and a status that was written stays.
+    // An update stores the default that it read, and a written status stays.
     let body = json!({"spec": {"a": "2"}});
     let merged = server.merge("waits", "one", body).unwrap();
     assert_eq!(merged["status"], later);
@@ -150,7 +149,7 @@ fn an_object_has_the_defaults_of_the_version_in_which_it_is_stored() {
     }
     assert_eq!(v2.get("one")["spec"]["policy"], "Background");
     assert_eq!(v2.list("status.phase=Stored").len(), 1);
-    // After a change of the storage version, the object still has the defaults of its own.
+    // After a change of the storage version, an object still has the defaults of the version in which it is stored.
     install(&mut server, &[("v2", plain), ("v1", filled)]);
     for version in ["v1", "v2"] {
         let read = Versioned(&mut server, version).get("one");
@@ -171,7 +170,7 @@ fn fields_that_a_definition_lost_are_pruned_from_reads() {
     let v1 = Versioned(&mut server, "v1");
     assert_eq!(v1.watched()[0]["spec"], json!({}));
     assert_eq!(v1.list("")[0]["spec"], json!({}));
-    // The stored object keeps the field until it is written.
+    // The store keeps a field that the schema has lost until the object is written.
     install(&mut server, &[("v1", schema(&wide, &none))]);
     let read = server.get("waits", "one").unwrap();
     assert_eq!(read["spec"], json!({"a": "1"}));

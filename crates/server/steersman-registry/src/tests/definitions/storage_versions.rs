@@ -6,7 +6,7 @@ use super::*;
 
 pub(crate) const DEFINITION: &str = "websites.example.com";
 
-/// Returns the definition with `v1beta1` as its storage version.
+/// Returns the definition of Websites with `v1beta1` as its storage version.
 pub(crate) fn websites_stored_as_beta() -> Value {
     let mut crd = websites();
     crd["spec"]["versions"][0]["storage"] = json!(false);
@@ -25,7 +25,7 @@ pub(crate) fn stored_version(server: &Server, name: &str) -> String {
     stored.api_version().to_owned()
 }
 
-/// Writes a Website, which is named after the way, without a change.
+/// Writes a Website without a change. The name of the Website is the way of writing.
 fn write_unchanged(server: &mut Server, way: &str) -> Value {
     let shown = server.get("websites", way).unwrap();
     let merge = (PatchKind::Merge, json!({}));
@@ -76,8 +76,8 @@ fn apply(server: &mut Server, name: &str, body: &Value) -> Done<Value> {
     Ok(written.object.value().clone())
 }
 
-/// SRV-REG-4: the encoded objects are compared, as a kube-apiserver does, and these contain the
-/// version.
+/// SRV-REG-4: encoded objects are compared, as in a kube-apiserver, and they contain the version in which they are
+/// stored.
 #[test]
 fn a_write_without_a_change_stores_an_object_of_an_old_storage_version_anew() {
     let ways = [

@@ -1,5 +1,5 @@
-//! Tests of the way from client-side to server-side apply: `kubectl` takes its fields over, and the
-//! annotation with the last configuration follows.
+//! Tests of the change from client-side to server-side apply: `kubectl` takes over the fields of the client-side apply,
+//! and the annotation with the last configuration is updated.
 
 use serde_json::{Value, json};
 
@@ -70,7 +70,7 @@ fn kubectl_takes_over_what_client_side_apply_wrote() {
         managers[0]["fieldsV1"],
         json!({"f:data": {"f:k": {}, "f:l": {}}})
     );
-    // The other manager keeps what the apply did not change.
+    // The manager of the client-side apply keeps the fields that the server-side apply did not change.
     assert_eq!(managers[1]["manager"], "kubectl-client-side-apply");
     assert_eq!(
         managers[1]["fieldsV1"]["f:data"],
@@ -82,8 +82,7 @@ fn kubectl_takes_over_what_client_side_apply_wrote() {
     );
 }
 
-/// A field that someone changed since the last client-side apply is a conflict, and the only one
-/// that is reported.
+/// A field that another manager changed since the last client-side apply is a conflict, and the only reported one.
 #[test]
 fn a_field_that_was_changed_since_is_a_conflict() {
     let mut server = Server::new();
@@ -107,7 +106,7 @@ fn a_field_that_was_changed_since_is_a_conflict() {
         message,
         "Apply failed with 1 conflict: conflict with \"kubectl-edit\" using v1: .data.l"
     );
-    // Nothing was written, and another manager takes nothing over.
+    // The refused apply wrote nothing, and an apply by another manager takes no fields over.
     let kept = server.get("configmaps", "a").unwrap();
     assert_eq!(kept["data"]["k"], "1");
     let (_, message) = refused(server.apply_by("other", &changed));
@@ -150,14 +149,14 @@ fn the_annotation_follows_each_apply_by_kubectl_and_no_other() {
     let mut server = Server::new();
     server.create_on_the_client(&json!({"k": "1"}));
     let before = noted(&server.get("configmaps", "a").unwrap()).to_owned();
-    // An apply without a change of its own writes the annotation all the same.
+    // An apply that changes no field still writes the annotation.
     let same = configuration(&json!({"k": "1"}));
     let other = server.apply_by("other", &same).unwrap();
     assert_eq!(noted(&other), before);
     let done = server.apply_by("kubectl", &same).unwrap();
     assert_eq!(noted(&done), format!("{same}\n"));
     assert_eq!(server.apply_by("kubectl", &same).unwrap(), done);
-    // The annotation holds the configuration without itself, and with Go's escapes.
+    // The annotation holds the configuration without the annotation itself, and with the escapes of Go.
     let mut more = same.clone();
     more["metadata"]["annotations"] = json!({ANNOTATION: noted(&done), "a": "<b>"});
     let done = server.apply_by("kubectl", &more).unwrap();
@@ -165,11 +164,11 @@ fn the_annotation_follows_each_apply_by_kubectl_and_no_other() {
         noted(&done),
         "{\"apiVersion\":\"v1\",\"data\":{\"k\":\"1\"},\"kind\":\"ConfigMap\",\"metadata\":{\"annotations\":{\"a\":\"\\u003cb\\u003e\"},\"name\":\"a\",\"namespace\":\"default\"}}\n"
     );
-    // An object without the annotation gets none.
+    // An object without the annotation does not get one.
     let mut server = Server::new();
     let made = server.apply_by("kubectl", &same).unwrap();
     assert_eq!(noted(&made), "");
-    // Nor does an annotation stay that would make the annotations too large.
+    // An annotation that would exceed the size limit of annotations is removed.
     let mut server = Server::new();
     server.create_on_the_client(&json!({"k": "1"}));
     let large = configuration(&json!({"k": "1", "large": "x".repeat(256 * 1024)}));

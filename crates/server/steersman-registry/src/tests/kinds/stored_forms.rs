@@ -21,7 +21,7 @@ fn members(value: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// SRV-KIND-3
+/// SRV-KIND-3: Go writes some members even if they are not set.
 #[test]
 fn members_that_go_always_writes_are_there() {
     let workload = json!({"metadata": {"name": "w"}, "spec": {"selector": {"matchLabels": {"a": "b"}},
@@ -29,7 +29,7 @@ fn members_that_go_always_writes_are_there() {
         "spec": {"containers": [{"name": "c", "image": "i"}]}}}});
     let set = made("statefulsets", workload);
     assert_eq!(set["spec"]["serviceName"], "");
-    // A strategy with a type gets no struct of the type.
+    // A strategy that has a type and no parameters gets no empty struct of parameters.
     assert_eq!(
         set["spec"]["updateStrategy"],
         json!({"type": "RollingUpdate"})
@@ -59,7 +59,7 @@ fn members_that_go_always_writes_are_there() {
     assert_eq!(claim["metadata"], json!({}));
 }
 
-/// SRV-KIND-3
+/// SRV-KIND-3: Go leaves out members with empty values.
 #[test]
 fn members_that_go_never_writes_are_not_there() {
     let secret = made(
@@ -85,7 +85,7 @@ fn members_that_go_never_writes_are_not_there() {
                 "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"}}}),
     );
     assert_eq!(scaler["metadata"]["annotations"], json!({"k": "v"}));
-    // Raw JSON stays as it was sent.
+    // Raw JSON in an object stays as the client sent it.
     let revision = made(
         "controllerrevisions",
         json!({"metadata": {"name": "r"}, "revision": 1, "data": {"list": [], "none": null}}),
@@ -122,7 +122,7 @@ fn a_job_without_labels_has_those_of_its_pods() {
     assert_eq!(given["metadata"]["labels"], json!({"app": "x"}));
 }
 
-/// SRV-REG-3
+/// SRV-REG-3: the strategy of the kind decides whether an empty list is a change.
 #[test]
 fn generations_grow_as_upstream_compares() {
     let mut server = Server::alone();
@@ -136,7 +136,7 @@ fn generations_grow_as_upstream_compares() {
     let slice = server.merge("endpointslices", "es", annotations).unwrap();
     assert_eq!(slice["metadata"]["generation"], 2);
 
-    // An empty list differs from the absent list that is stored.
+    // An empty list in the request differs from the absent list that is stored.
     let policy = |has_ingress: bool| {
         let mut spec = json!({"policyTypes": ["Ingress"], "podSelector": {}});
         if has_ingress {

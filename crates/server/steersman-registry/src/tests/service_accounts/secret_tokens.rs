@@ -18,7 +18,7 @@ fn claims(server: &Server) -> Value {
     })
 }
 
-/// Creates the account and a Secret with its token, as kube-controller-manager writes it.
+/// Creates a ServiceAccount and a Secret with its token, as kube-controller-manager writes it.
 fn with_token() -> (Server, String) {
     let mut server = Server::new();
     let bot = json!({"metadata": {"name": "bot"}});
@@ -58,7 +58,7 @@ fn a_token_in_a_secret_is_that_of_its_account() {
     );
 }
 
-/// AUTH-2, AUTH-8
+/// AUTH-2, AUTH-8: a token is valid as long as its Secret and its account exist.
 #[test]
 fn a_token_in_a_secret_ends_with_the_secret_and_with_the_account() {
     let (mut server, token) = with_token();
@@ -127,7 +127,7 @@ fn a_token_in_a_secret_ends_with_the_secret_and_with_the_account() {
     );
 }
 
-/// The label that kube-controller-manager reads says the day, and is written once a day.
+/// The label of a Secret with the day of the last use is written at most once a day.
 #[test]
 fn the_use_of_a_token_is_noted_in_its_secret_once_a_day() {
     let (mut server, token) = with_token();
@@ -146,12 +146,12 @@ fn the_use_of_a_token_is_noted_in_its_secret_once_a_day() {
     let labels = &mine.unwrap()["fieldsV1"]["f:metadata"]["f:labels"];
     let name = "f:kubernetes.io/legacy-token-last-used";
     assert_eq!(labels[name], json!({}));
-    // Another use on that day writes nothing.
+    // Another use on the same day writes nothing.
     assert_eq!(used(&mut server).1, first);
     server.now += jiff::SignedDuration::from_hours(24);
     let (_, second) = used(&mut server);
     assert_eq!(second.pointer(last), Some(&json!("2026-01-03")));
-    // The use of a token that counts as unused is noted, too, and the token stays refused.
+    // The use of a token that is marked as unused is recorded as well, and the token stays refused.
     let label = json!({"metadata": {"labels":
         {"kubernetes.io/legacy-token-invalid-since": "2026-01-03"}}});
     server.merge("secrets", "bot-token", label).unwrap();
