@@ -1,4 +1,4 @@
-//! Machine: the environment of admission expressions: their variables and result types.
+//! Machine: the environment of admission expressions: the variables of expressions, and the types of their values.
 //!
 //! Kubernetes source: `apiserver/pkg/admission/plugin/cel`.
 
@@ -8,25 +8,25 @@ use crate::authorizer;
 use crate::program::Program;
 use crate::types::{Decl, Type};
 
-/// The variable with the authorization check of the request's own resource.
+/// The name of the variable with an authorization check of the resource in the request.
 pub const REQUEST_RESOURCE: &str = "authorizer.requestResource";
 
-/// The fields of `request` in expressions: a subset of the fields that a webhook receives.
+/// The fields of the variable `request`: a subset of the fields that a webhook receives.
 pub static REQUEST: LazyLock<Decl> = LazyLock::new(request);
-/// The fields of `namespaceObject`.
+/// The fields of the variable `namespaceObject`.
 pub static NAMESPACE: LazyLock<Decl> = LazyLock::new(namespace);
 
-/// The variables that an expression may use.
+/// The variables that an admission expression may use.
 #[derive(Debug, Clone)]
 pub struct Environment {
     known: Vec<(&'static str, Type)>,
-    /// The variables that the policy declares, as `variables.name`.
+    /// The variables `variables.name` that the policy declares, with their types.
     made: Vec<(String, Decl)>,
 }
 
 impl Environment {
-    /// Creates an environment with the variables of every policy, and with the parameters and the
-    /// authorizer if they are available.
+    /// Creates an environment with the variables of every policy, and, if they are available, with the variables for
+    /// the parameters and the authorizer.
     pub fn new(params: bool, authorizer: bool) -> Self {
         let mut known = vec![
             ("object", Type::Dyn),
@@ -56,7 +56,8 @@ impl Environment {
         less
     }
 
-    /// Returns a copy of the environment with the types of a mutating policy's changes.
+    /// Returns a copy of the environment with the types of the objects that mutating policies return, such as
+    /// `JSONPatch`.
     #[must_use]
     pub fn with_changes(&self) -> Self {
         let mut more = self.clone();
@@ -67,15 +68,15 @@ impl Environment {
         more
     }
 
-    /// Declares a variable of the policy.
+    /// Declares a variable `variables.name` of the policy.
     pub fn declare(&mut self, name: &str, kind: Type) {
         self.made.push((name.to_owned(), Decl::of_type(kind)));
     }
 
-    /// Compiles an expression. If `results` is not empty, the value must have one of these types.
+    /// Compiles an expression. If `results` is not empty, the value of the expression must have one of these types.
     ///
     /// # Errors
-    /// Fails with the errors in upstream's form.
+    /// Fails with the errors of the expression in upstream's form.
     pub fn compile(&self, expression: &str, results: &[Type]) -> Result<Program, String> {
         let mut variables = self.known.clone();
         if !self.made.is_empty() {

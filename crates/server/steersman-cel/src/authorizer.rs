@@ -1,4 +1,4 @@
-//! Words: the authorizer of admission expressions, and the checks that expressions build for it.
+//! Words: the authorizer of admission expressions, and the authorization checks that expressions build.
 //!
 //! Kubernetes source: `apiserver/pkg/cel/library/authz.go`.
 
@@ -12,47 +12,46 @@ pub(crate) const DECISION: &str = "kubernetes.authorization.Decision";
 
 /// Decides which operations a user may perform.
 pub trait AccessDecider: fmt::Debug + Send + Sync {
-    /// Returns the decision about the author of the request, or about the ServiceAccount that the
-    /// check names.
+    /// Returns the decision about the author of the request, or about the ServiceAccount in `asked`.
     fn decide(&self, verb: &str, asked: &AccessAttributes) -> AccessDecision;
 }
 
-/// The attributes of a check, as far as the expression has set them.
+/// The attributes of an authorization check that the expression has set.
 #[derive(Debug, Clone, Default)]
 pub struct AccessAttributes {
-    /// Namespace and name of a ServiceAccount; absent for the author of the request.
+    /// Namespace and name of the ServiceAccount to check; absent for the author of the request.
     pub account: Option<(String, String)>,
     /// The non-resource path, such as `/healthz`; `None` for a check of a resource.
     pub path: Option<String>,
-    /// The API group.
+    /// The API group of the resource.
     pub group: String,
-    /// The resource, in plural.
+    /// The plural name of the resource.
     pub resource: String,
     /// The subresource; empty for the resource itself.
     pub subresource: String,
-    /// The namespace; empty for all.
+    /// The namespace of the object; empty for all namespaces.
     pub namespace: String,
-    /// The object's name; empty for all.
+    /// The name of the object; empty for all objects.
     pub name: String,
 }
 
 /// An authorization check that an expression builds step by step.
 #[derive(Debug, Clone)]
 pub struct Query<'a> {
-    /// The authorizer to ask.
+    /// The authorizer that decides.
     pub authority: &'a dyn AccessDecider,
-    /// The name of the type of the check so far.
+    /// The name of the CEL type of the check, which changes with each step.
     pub kind: &'static str,
-    /// The attributes so far.
+    /// The attributes that earlier steps have set.
     pub asked: AccessAttributes,
 }
 
-/// The authorizer's decision.
+/// The decision of the authorizer.
 #[derive(Debug, Clone, Default)]
 pub struct AccessDecision {
-    /// Whether the request is allowed.
+    /// Whether the checked operation is allowed.
     pub allowed: bool,
-    /// The reason for the decision. Often empty.
+    /// The reason for the decision, which is often empty.
     pub reason: String,
 }
 

@@ -10,8 +10,8 @@ use crate::types::Type;
 use crate::value::Value;
 use type_variables::replaced;
 
-/// Types with at least this number of parts become `dyn`, because a type can double in size with
-/// each operation of a rule.
+/// An inferred type with this number of parts or more becomes `dyn`, because a type can double in size with each
+/// operation.
 const MOST_TYPES: usize = 512;
 
 /// The types with a dot in their name.
@@ -22,13 +22,13 @@ const DOTTED_TYPES: [&str; 4] = [
     "net.CIDR",
 ];
 
-/// The results of the checker. The vectors are indexed by [`ExprNode::id`].
+/// The results of the type checker. The vectors are indexed by [`ExprNode::id`].
 #[derive(Debug)]
 pub(crate) struct Checked {
     pub types: Vec<Type>,
-    /// The function that a call resolves to; `None` for other nodes.
+    /// The function that a call node resolves to; `None` for other nodes.
     pub functions: Vec<Option<&'static Function>>,
-    /// The overloads that a call may resolve to; empty for other nodes.
+    /// The overloads that a call node may resolve to; empty for other nodes.
     pub overloads: Vec<Vec<&'static Overload>>,
     /// The declared variables that the expression uses.
     pub used: Vec<String>,
@@ -73,10 +73,10 @@ pub(crate) fn check(
 struct Checker<'a> {
     variables: &'a [(&'a str, Type)],
     scopes: Vec<(String, Type)>,
-    /// The type that is bound to each type variable, by number.
+    /// The type that each type variable is bound to, by the number of the variable.
     bound: Vec<Option<Type>>,
-    /// The type variables in the order in which they were bound, each with its earlier type, so that
-    /// bindings can be undone.
+    /// The type variables in the order in which they were bound, each with its earlier type, so that bindings can be
+    /// undone.
     trail: Vec<(usize, Option<Type>)>,
     found: Checked,
     mistakes: Vec<ParseError>,
@@ -144,7 +144,8 @@ impl Checker<'_> {
         self.variables.iter().any(|(name, _)| *name == variable)
     }
 
-    /// Returns the name of a variable such as `authorizer.requestResource`, if the node spells one.
+    /// Returns the name of a declared variable with a dot, such as `authorizer.requestResource`, if the node spells
+    /// one.
     fn dotted(&self, node: &ExprNode) -> Option<String> {
         let NodeKind::Select {
             field, test: false, ..
@@ -164,8 +165,8 @@ impl Checker<'_> {
         (!hidden).then(|| name.to_owned())
     }
 
-    /// Returns the type of a message literal, such as `Object.spec{…}`. The first part of its name
-    /// must be declared as a type.
+    /// Returns the type of a message literal, such as `Object.spec{…}`. The first part of the name, here `Object`, must
+    /// be declared as a type.
     fn message(&mut self, at: usize, name: &str, fields: &mut [MessageField]) -> Type {
         let root = name.split('.').next().unwrap_or_default();
         let declared = self
@@ -259,7 +260,7 @@ impl Checker<'_> {
         let mut types: Vec<Type> = args.iter_mut().map(|arg| self.node(arg)).collect();
         let joined = target.as_ref().and_then(|target| {
             let joined = format!("{}.{name}", target.qualified()?);
-            // Only mutating policies have the types of JSON Patch and their function.
+            // Only mutating policies declare the type `JSONPatch` and the function that escapes its paths.
             let is_declared = !joined.starts_with("jsonpatch.") || self.is_declared("JSONPatch");
             library::function(&joined, false).filter(|_| is_declared)?;
             Some(joined)
@@ -319,7 +320,7 @@ impl Checker<'_> {
         self.mistake(at, what)
     }
 
-    /// `a.?b`: an optional value that holds the field if it exists.
+    /// Returns the type of `a.?b`: an optional value that holds the field `b` if it exists.
     fn optional_field(&mut self, id: usize, at: usize, args: &mut [ExprNode]) -> Type {
         self.found.functions[id] = library::function("_?._", false);
         self.found.overloads[id] = library::function("optional.of", false)
@@ -383,8 +384,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Returns the common type of the items of a literal, given the type of the earlier items. The
-    /// common type of items of several types is `dyn`.
+    /// Returns the common type of the items of a list literal, given the common type of the earlier items. Items of
+    /// different types have the common type `dyn`.
     fn joined(&mut self, all: Option<Type>, found: Type) -> Type {
         let Some(all) = all else { return found };
         if !self.fits(&all, &found) {

@@ -13,7 +13,7 @@ use crate::syntax::ast::{ExprNode, Fold, NodeKind, TARGET};
 use crate::types::{Decl, Type};
 use crate::value::Value;
 
-/// The sizes of the keys and of the values of a list or map.
+/// The sizes of the keys and of the values of a list or map; the keys of a list are its indexes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EntrySizes {
     is_list: bool,
@@ -23,19 +23,19 @@ pub(super) struct EntrySizes {
 
 #[derive(Debug, Clone)]
 pub(super) enum SchemaPosition {
-    /// The expression computes the value. Upstream looks up a part of such a value as if the value
-    /// were the part, and the part were the root of the schema.
+    /// The expression computes the value. As upstream, a part of such a value is looked up as if it were the root of
+    /// the schema.
     Computed,
     /// A node of the schema declares the value.
     Declared(Arc<Decl>),
-    /// The value is below the schema, but the schema does not declare the value's size.
+    /// The value is a part of a declared value, but the schema does not declare its size.
     Undeclared,
 }
 
 /// A step from a value to one of its parts.
 enum PathStep<'a> {
     Field(&'a str),
-    /// An item of a list, or a value of a map.
+    /// The step to an item of a list, or to a value of a map.
     Element,
     Key,
     Index,
@@ -46,7 +46,7 @@ struct Local {
     position: SchemaPosition,
     size: Option<Range>,
     entries: Option<EntrySizes>,
-    /// The cost of each use.
+    /// The cost of each use of the variable.
     cost: Range,
 }
 
@@ -59,7 +59,7 @@ pub(super) struct Coster<'a> {
     pub(super) entries: Vec<Option<EntrySizes>>,
 }
 
-/// A call that resolved to one overload, and the estimated costs of its arguments.
+/// A call of one overload, with the estimated costs of its arguments.
 pub(super) struct ResolvedCall<'a> {
     pub(super) node: &'a ExprNode,
     pub(super) function: &'a Function,
@@ -156,7 +156,7 @@ impl Coster<'_> {
             SchemaPosition::Declared(decl) => decl,
         };
         let part = match (step, &decl.kind) {
-            // Upstream finds no size for a reserved word that is not escaped.
+            // Upstream finds no size for a field with a reserved word as its unescaped name.
             (PathStep::Field(name), Type::Object(object)) => {
                 let field = object.fields.get(*name);
                 field.map(|field| Arc::clone(&field.decl))
@@ -177,7 +177,7 @@ impl Coster<'_> {
         position.clone()
     }
 
-    /// Returns the size of the items of a list, from the schema.
+    /// Returns the size of the items of a list, as the schema declares it.
     pub(super) fn item_size(&self, list: &ExprNode) -> Range {
         match self.position(list) {
             SchemaPosition::Declared(decl) => {
@@ -379,8 +379,8 @@ pub(super) fn joined(a: Option<EntrySizes>, b: Option<EntrySizes>) -> Option<Ent
     Some(a?.or(b?))
 }
 
-/// Returns whether a loop is the expansion of `cel.bind`, which has no iterations and only binds a
-/// value to a name.
+/// Returns whether a loop is the expansion of `cel.bind`: such a loop has no iterations and only binds a value to a
+/// name.
 fn is_bind(fold: &Fold) -> bool {
     matches!(&fold.range.kind, NodeKind::List { items, .. } if items.is_empty())
         && matches!(fold.cond.kind, NodeKind::Literal(Value::Bool(false)))

@@ -6,7 +6,7 @@ pub(crate) const PER_CHARACTER: f64 = 0.1;
 /// The cost of matching one character against a regular expression.
 pub(crate) const PER_PATTERN_CHARACTER: f64 = 0.25;
 
-/// A range of a size or a cost. Sums and products saturate.
+/// A lower and an upper bound of a size or a cost. Sums and products saturate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Range {
     pub min: u64,

@@ -1,4 +1,4 @@
-//! Machine: evaluates the nodes of an expression.
+//! Machine: evaluates the nodes of an expression and charges their cost.
 //!
 //! Costs are counted as in cel-go's `interpreter/runtimecost.go`.
 
@@ -11,28 +11,27 @@ use crate::run::{EvalFailure, EvalOutcome, Patterns, Run, has, maybe, select};
 use crate::syntax::ast::{ExprNode, Fold, MapEntry, MessageField, NodeKind, TARGET};
 use crate::value::{MapKey, Value};
 
-/// The parts of an expression that do not depend on its variables.
+/// The constant parts of an expression, which do not depend on its variables.
 #[derive(Debug, Default)]
 pub(crate) struct Constants {
-    /// The patterns of literals.
+    /// The compiled regular expressions of string literals.
     pub(crate) patterns: Patterns,
-    /// The values of lists, maps and conversions with literals as their parts, by the number of the
-    /// node. Their evaluation is free.
+    /// The values of lists, maps and conversions of literals, by the id of the node. Evaluating them is free.
     pub(crate) values: BTreeMap<usize, EvalOutcome<'static>>,
 }
 
 #[derive(Debug)]
 pub(crate) struct Evaluator<'a, 'n> {
-    /// The functions that the checker resolved, by the number of the call's node.
+    /// The function that the checker resolved for each call, by the id of the call's node.
     functions: &'n [Option<&'static Function>],
     constants: &'n Constants,
-    /// The values of `variables.name` in policies. A failed variable fails the evaluation only when
-    /// it is used.
+    /// The outcomes of `variables.name` in policies. A failed variable fails the evaluation only when the expression
+    /// uses it.
     composed: &'n [(String, EvalOutcome<'a>)],
-    /// The variables in scope, innermost last. The accumulator of a loop may hold a failure that a
-    /// later iteration replaces, for instance in `exists`.
+    /// The variables in scope, the innermost last. The accumulator of a loop may hold a failure that a later iteration
+    /// replaces, for instance in `exists`.
     scopes: Vec<(&'n str, EvalOutcome<'a>)>,
-    /// Variables with the cost of their value, which upstream evaluates again at each use.
+    /// Variables that upstream evaluates again at each use, with the cost of each use.
     repeated: Vec<(&'n str, u64)>,
     run: Run<'n>,
 }
@@ -59,7 +58,7 @@ impl<'a, 'n> Evaluator<'a, 'n> {
         }
     }
 
-    /// Returns the cost so far, or the number of steps without a cost if that is higher.
+    /// Returns the cost so far, or the number of uncharged steps (as a cost) if that is higher.
     pub(crate) fn cost(&self) -> u64 {
         self.run.cost()
     }
@@ -68,7 +67,7 @@ impl<'a, 'n> Evaluator<'a, 'n> {
         self.constants.values.get(&id).cloned()
     }
 
-    /// Returns how a call is evaluated, or `None` for other nodes.
+    /// Returns how the call in a node is evaluated, or `None` for other nodes.
     fn form(&self, node: &ExprNode) -> Option<Form> {
         self.functions[node.id].map(|function| function.form)
     }
@@ -76,7 +75,7 @@ impl<'a, 'n> Evaluator<'a, 'n> {
     /// Evaluates a node.
     ///
     /// # Errors
-    /// Fails if the node has no value.
+    /// Fails with the reason why the node has no value.
     pub(crate) fn eval(&mut self, node: &'n ExprNode) -> EvalOutcome<'a> {
         if let Some(outcome) = self.constant(node.id) {
             return outcome;
@@ -150,7 +149,7 @@ impl<'a, 'n> Evaluator<'a, 'n> {
             let Some(value) = unwrapped(value, entry.optional) else {
                 continue;
             };
-            // Upstream keeps the last value of a repeated key.
+            // As upstream, the last of several entries with the same key stays.
             made.insert(key, value);
         }
         self.run.charge(30)?;
@@ -212,7 +211,7 @@ impl<'a, 'n> Evaluator<'a, 'n> {
                 }
             }
             (Form::OptionalOr | Form::OptionalOrValue, [other]) => {
-                // The alternative is evaluated only if the optional has no value.
+                // The alternative of `orValue` is evaluated only if the optional has no value.
                 let Some(target) = target else {
                     return Err(EvalFailure::overload());
                 };
@@ -235,8 +234,8 @@ impl<'a, 'n> Evaluator<'a, 'n> {
         }
     }
 
-    /// Evaluates the operand of a selection or an index. Upstream charges a chain of them once, at
-    /// its variable, and one that does not start at a variable here.
+    /// Evaluates the operand of a selection or an index. As upstream, a chain of selections is charged once: at its
+    /// variable, or here if it starts with another expression.
     fn qualified(&mut self, operand: &'n ExprNode) -> EvalOutcome<'a> {
         if !self.is_attribute(operand) {
             self.run.charge(1)?;
@@ -244,8 +243,8 @@ impl<'a, 'n> Evaluator<'a, 'n> {
         self.eval(operand)
     }
 
-    /// Evaluates a branch of a conditional or an index. Upstream does not charge the start of a chain
-    /// of selections there.
+    /// Evaluates a branch of a conditional, or an index expression. As upstream, the start of a chain of selections is
+    /// free there.
     fn inner(&mut self, node: &'n ExprNode) -> EvalOutcome<'a> {
         let mut start = node;
         loop {
@@ -274,7 +273,7 @@ impl<'a, 'n> Evaluator<'a, 'n> {
         outcome
     }
 
-    /// Evaluates `in`. Upstream looks a value up in a constant list of literals at no cost.
+    /// Evaluates `in`. As upstream, a search in a constant list of literals is free.
     fn membership(&mut self, one: &'n ExprNode, of: &'n ExprNode) -> EvalOutcome<'a> {
         let literals = match self.constant(of.id) {
             Some(Ok(Value::List(items))) if items.iter().all(is_primitive) => Some(items),
@@ -291,8 +290,8 @@ impl<'a, 'n> Evaluator<'a, 'n> {
         equality::among_them(&mut self.run, &one, &items).map(Value::Bool)
     }
 
-    /// Evaluates `&&` and `||`. A side with the value `decides` determines the result even if the
-    /// other side fails.
+    /// Evaluates `&&` and `
+    /// `. If one side has the value `decides`, the result is this value, even if the other side fails.
     fn logical(
         &mut self,
         left: &'n ExprNode,
@@ -345,8 +344,8 @@ impl<'a, 'n> Evaluator<'a, 'n> {
         outcome
     }
 
-    /// Evaluates the result of a loop that binds a value to [`TARGET`]. Upstream evaluates the value
-    /// again at each use, so each use has the cost of the value.
+    /// Evaluates the result of a loop that binds a value to [`TARGET`]. Upstream evaluates the bound value again at
+    /// each use, so each use has the cost of the value.
     fn repeat(&mut self, fold: &'n Fold, value: Value<'a>, before: u64) -> EvalOutcome<'a> {
         let cost = self.run.spent() - before;
         self.run.refund(cost);
@@ -400,8 +399,8 @@ impl<'a, 'n> Evaluator<'a, 'n> {
         Ok(true)
     }
 
-    /// Evaluates the next value of the accumulator of a loop. A list or map is moved out of its
-    /// variable during the step, so that it grows in place.
+    /// Evaluates the next value of a loop's accumulator. A list or map is moved out of the accumulator during the step,
+    /// so that it grows in place.
     fn step(&mut self, node: &'n ExprNode, name: &str, accu: usize) -> Result<(), EvalFailure> {
         if let NodeKind::Call { args, .. } = &node.kind {
             match (self.form(node), args.as_slice()) {
@@ -422,7 +421,7 @@ impl<'a, 'n> Evaluator<'a, 'n> {
                 (Some(form @ (Form::Add | Form::MapInsert)), [first, rest @ ..])
                     if first.is_ident(name) =>
                 {
-                    // The addition charges itself.
+                    // The operator `+` is not charged here, because its implementation charges itself.
                     self.run.charge(if form == Form::Add { 1 } else { 2 })?;
                     let mut values = vec![Value::Null];
                     for one in rest {
@@ -443,7 +442,7 @@ impl<'a, 'n> Evaluator<'a, 'n> {
         Ok(())
     }
 
-    /// Returns whether upstream resolves a node as a chain of selections and indexes.
+    /// Returns whether upstream resolves a node as an attribute: a chain of selections and indexes.
     fn is_attribute(&self, node: &ExprNode) -> bool {
         match &node.kind {
             NodeKind::Ident(_) => true,
@@ -452,7 +451,6 @@ impl<'a, 'n> Evaluator<'a, 'n> {
         }
     }
 
-    /// Returns whether a node is an operator that selects a part of its first argument.
     fn is_step(&self, node: &ExprNode) -> bool {
         let form = self.form(node);
         matches!(
@@ -462,7 +460,7 @@ impl<'a, 'n> Evaluator<'a, 'n> {
     }
 }
 
-/// Returns the cost of a selection or index. An optional without a value ends a chain at no cost.
+/// Returns the cost of a selection or an index in a chain. An optional without a value ends the chain at no cost.
 fn step_cost(of: &Value<'_>, found: &EvalOutcome<'_>) -> u64 {
     let ended = matches!((of, found), (Value::Optional(_), Ok(Value::Optional(None))));
     u64::from(!ended)
@@ -475,7 +473,7 @@ fn is_primitive(value: &Value<'_>) -> bool {
     )
 }
 
-/// Returns the value of an optional entry, or `None` if the optional has no value.
+/// Returns the value of an entry of a literal; `None` if the entry is optional and has no value.
 fn unwrapped(value: Value<'_>, optional: bool) -> Option<Value<'_>> {
     match value {
         Value::Optional(held) if optional => held.map(|held| (*held).clone()),

@@ -1,5 +1,5 @@
-//! Machine: an admission expression with its source. It is compiled when its policy or webhook is
-//! written, and each run is paid from a cost budget.
+//! Machine: an admission expression with its source. It is compiled when its policy or webhook is written, and each run
+//! is charged to a cost budget.
 
 use serde_json::Value as Json;
 
@@ -9,25 +9,25 @@ use crate::run::{EvalFailure, EvalOutcome};
 use crate::types::Type;
 use crate::value::Value;
 
-/// The cost budget of all conditions of one webhook or policy.
+/// The cost budget of all match conditions of one webhook or policy.
 const CONDITIONS_BUDGET: u64 = 2_500_000;
 
-/// The maximum depth of a value that an expression creates, equal to the maximum depth of an
-/// expression. Without it, variables that contain each other could overflow the stack (SRV-3).
+/// The maximum depth of a value that an expression creates, which is also the maximum depth of an expression. Without
+/// this limit, variables that contain each other could overflow the stack (SRV-3).
 const MOST_NESTED: usize = 250;
 
-/// An expression with its source, or with its errors if it does not compile.
+/// An admission expression with its source, or with its errors if it does not compile.
 #[derive(Debug)]
 pub struct Expression {
     text: String,
     program: Result<Program, String>,
 }
 
-/// The values of the variables that a policy declares.
+/// The outcomes of the variables that a policy declares, by name.
 pub type VariableValues<'a> = Vec<(String, EvalOutcome<'a>)>;
 
 impl Expression {
-    /// Compiles an expression. If `types` is not empty, the value must have one of these types.
+    /// Compiles an expression. If `results` is not empty, the value of the expression must have one of these types.
     pub fn of(environment: &Environment, text: &Json, results: &[Type]) -> Self {
         let text = text.as_str().unwrap_or_default().trim().to_owned();
         let program = environment.compile(&text, results);
@@ -46,7 +46,7 @@ impl Expression {
         &self.text
     }
 
-    /// Returns the type of the value, or `dyn` if the expression does not compile.
+    /// Returns the type of the expression's value, or `dyn` if the expression does not compile.
     pub fn result(&self) -> Type {
         let result = self.program.as_ref().map(Program::result);
         result.cloned().unwrap_or(Type::Dyn)
@@ -88,7 +88,7 @@ impl Expression {
         })
     }
 
-    /// Evaluates the expression as the policy's variable `name`, and adds the outcome to `made`.
+    /// Evaluates the expression as the policy's variable `name`, and adds the outcome of the variable to `made`.
     pub fn run_variable<'a>(
         &self,
         name: &str,
@@ -107,7 +107,7 @@ impl Expression {
     }
 }
 
-/// Returns whether all conditions are true. One false condition decides, even if others fail.
+/// Returns whether all match conditions are true. One false condition decides, even if other conditions fail.
 ///
 /// # Errors
 /// Fails with the errors of the failed conditions.

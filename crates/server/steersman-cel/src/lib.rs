@@ -38,7 +38,7 @@
 //!   three steps.
 //! - An expression passes `check`, which infers types, `cost`, which estimates the worst case, and `eval`, which
 //!   evaluates within a limit. `program` joins them.
-//! - `admission` has the variables of admission expressions, and `expression` compiles one at its first use.
+//! - `admission` has the variables of admission expressions, and `expression` runs one within a cost budget.
 //! - `rules` compiles the validation rules of CRDs, and `rules::evaluate` evaluates them on an object.
 //! - `shard_selector` reads the shard selector of a list, which is an expression, too.
 

@@ -1,6 +1,6 @@
-//! Machine: the table of all functions and operators.
+//! Machine: the table of all functions and operators of expressions.
 //!
-//! The checker, the cost estimate and the evaluation use the same rows.
+//! The type checker, the cost estimate and the evaluation use the rows of the table.
 //! Sources: cel-go's standard library and its extensions for strings, lists, sets, optional values
 //! and two-variable comprehensions; `apiserver/pkg/cel/library`.
 
@@ -25,39 +25,37 @@ use crate::run::{EvalFailure, EvalOutcome, Run};
 use crate::value::Value;
 use signatures::{Overload, overloads};
 
-/// A row of the table: the name, the overloads as [`overloads`] reads them, the cost, and the
-/// implementation. A function that is also a method has a row for each. The tables are not
-/// formatted, so that a row takes one line or two.
+/// A row of the table: the name, the overloads as [`overloads`] reads them, the cost, and the implementation. A
+/// function that is also a method has a row for each. The tables are not formatted, so that a row takes one line or
+/// two.
 type Row = (&'static str, &'static str, Cost, Implementation);
 
-/// Evaluates a call. The target of a method is the first value. Returns `None` if no overload accepts
-/// the values.
+/// Evaluates a call. The first value is the target of a method. Returns `None` if no overload accepts the values.
 type Implementation = for<'a> fn(&mut Run<'_>, &[Value<'a>]) -> Option<EvalOutcome<'a>>;
 
-/// A cost as a function of the sizes of the arguments, by index. The target of a method has the
-/// index 0.
+/// The cost of a call as a function of the sizes of its arguments, by index. The target of a method has the index 0.
 type SizeRule = fn(&mut dyn FnMut(usize) -> Range) -> Range;
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Cost {
-    /// 1 per call.
+    /// The cost is 1 per call.
     PerCall,
-    /// The rule holds for the sizes of values and for estimated sizes.
+    /// The rule computes the cost from the sizes of values, and the estimate from estimated sizes.
     Sizes(SizeRule),
-    /// The cost depends on the values; the estimate has rules for each overload.
+    /// The function computes the cost from the values; `cost::call_cost` has the estimate for each overload.
     Values(fn(&[Value<'_>]) -> u64),
-    /// The implementation charges the cost; the estimate has rules for each overload.
+    /// The implementation charges the cost; `cost::call_cost` has the estimate for each overload.
     Own,
 }
 
-/// The cost of reading the first argument once.
+/// The cost of a call that reads the first argument once.
 const CHARACTERS: Cost = Cost::Sizes(|size| size(0).scaled(PER_CHARACTER));
-/// The cost of reading the first argument twice.
+/// The cost of a call that reads the first argument twice.
 const CHARACTERS_TWICE: Cost = Cost::Sizes(|size| size(0).scaled(2.0 * PER_CHARACTER));
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// All arguments are evaluated first.
+    /// All arguments are evaluated before the call.
     Values,
     Add,
     And,
@@ -73,7 +71,7 @@ pub(crate) enum Form {
     Or,
 }
 
-/// The functions that the evaluation treats in a special way.
+/// The functions and operators that `eval` evaluates in a special way, with this way.
 const FORMS: &[(&str, Form)] = &[
     ("_+_", Form::Add),
     ("_&&_", Form::And),
@@ -116,7 +114,7 @@ fn rows() -> impl Iterator<Item = &'static Row> {
     .flatten()
 }
 
-/// The functions by name: a function, a method, or both.
+/// The functions by name; a name can belong to a function, a method, or both.
 static FUNCTIONS: LazyLock<HashMap<&'static str, Vec<Function>>> = LazyLock::new(|| {
     let mut functions: HashMap<_, Vec<Function>> = HashMap::new();
     for &(name, signatures, cost, implementation) in rows() {
@@ -133,7 +131,7 @@ static FUNCTIONS: LazyLock<HashMap<&'static str, Vec<Function>>> = LazyLock::new
     functions
 });
 
-/// Returns the function with a name, or the method with this name.
+/// Returns the function, or with `is_method` the method, with this name.
 pub(crate) fn function(name: &str, is_method: bool) -> Option<&'static Function> {
     let mut known = FUNCTIONS.get(name)?.iter();
     known.find(|function| function.is_method == is_method)
@@ -163,7 +161,7 @@ impl Function {
     }
 }
 
-/// Evaluates a function of one string.
+/// Evaluates a function of one string: returns the result of `read` for the string.
 fn of_text<'a>(
     values: &[Value<'a>],
     evaluate: impl FnOnce(&str) -> EvalOutcome<'a>,

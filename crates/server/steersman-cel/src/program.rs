@@ -15,7 +15,7 @@ use crate::syntax::parse;
 use crate::types::{Decl, Type};
 use crate::value::Value;
 
-/// The cost limit of one run, which takes about a tenth of a second.
+/// The cost limit of one run of an expression, which takes about a tenth of a second.
 pub(crate) const CALL_LIMIT: u64 = 1_000_000;
 
 /// A compiled expression.
@@ -31,7 +31,7 @@ pub struct Program {
 pub enum CompileError {
     /// Errors of syntax, types or literals, as upstream's compiler prints them.
     Invalid(String),
-    /// The error of a constant part of the expression, which upstream evaluates early.
+    /// The failure of a constant part of the expression, which upstream evaluates before the expression runs.
     Constant(String),
 }
 
@@ -48,7 +48,7 @@ impl Program {
     /// Compiles an expression. `variables` declares the types of its variables.
     ///
     /// # Errors
-    /// Fails with the errors as upstream's compiler prints them.
+    /// Fails with the errors of the expression as upstream's compiler prints them.
     pub fn compile(source: &str, variables: &[(&str, Type)]) -> Result<Self, CompileError> {
         let mut parsed = parse::parse(source).map_err(CompileError::Invalid)?;
         let refused = |mistakes: Vec<parse::ParseError>| {
@@ -67,22 +67,22 @@ impl Program {
         })
     }
 
-    /// Returns the type of the value.
+    /// Returns the type of the expression's value.
     pub fn result(&self) -> &Type {
         &self.checked.types[self.root.id]
     }
 
-    /// Returns whether the expression uses a variable.
+    /// Returns whether the expression uses this variable.
     pub fn uses(&self, variable: &str) -> bool {
         self.checked.used.iter().any(|used| used == variable)
     }
 
-    /// Returns the worst-case cost with the variables that `root` declares.
+    /// Returns the worst-case cost of the expression with the variables that `root` declares.
     pub fn worst_cost(&self, root: &Arc<Decl>) -> u64 {
         cost::estimate(&self.root, &self.checked, root)
     }
 
-    /// Runs the expression. Returns its value and its cost.
+    /// Runs the expression. Returns its value and the cost of the run.
     pub fn run<'a>(
         &self,
         variables: &[(&str, Value<'a>)],
@@ -91,7 +91,7 @@ impl Program {
         self.run_composed(variables, &[], limit)
     }
 
-    /// Runs the expression with the values of a policy's variables.
+    /// Runs the expression with the outcomes of a policy's variables.
     pub fn run_composed<'a>(
         &self,
         variables: &[(&str, Value<'a>)],

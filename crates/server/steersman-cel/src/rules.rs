@@ -21,42 +21,42 @@ pub struct ValidationRule {
     text: String,
     message: String,
     reason: String,
-    /// The path of the error below the value of the rule.
+    /// The path of the error (`fieldPath`), below the path of the checked value.
     field: Option<String>,
     /// Whether `oldSelf` is optional (`optionalOldSelf`), so that the rule also runs on creation.
     pub optional_old: bool,
-    /// `None` for an empty rule.
+    /// The compiled `rule`; `None` for an empty rule.
     pub program: Option<Result<Program, String>>,
     /// The compiled `messageExpression`.
     pub made_message: Option<Result<Program, String>>,
 }
 
-/// The rules of a schema node and of the nodes below it.
+/// The rules of a schema node and of its child nodes.
 #[derive(Debug)]
 pub struct Rules {
     here: Vec<ValidationRule>,
     decl: Arc<Decl>,
-    /// The JSON type of the value, for messages.
+    /// The JSON type of the checked value, for messages.
     kind: String,
     properties: BTreeMap<String, Self>,
     values: Option<Box<Self>>,
     items: Option<Box<Self>>,
     all_of: Vec<Self>,
-    /// The keys of a list of type `map`, which identify an item in the old list.
+    /// The key fields of a list of type `map`, which identify an item in the old list.
     keys: Vec<String>,
 }
 
 /// The result of evaluating the rules on one object.
 #[derive(Debug, Default)]
 pub struct RuleVerdict {
-    /// Errors that reject the object.
+    /// Errors for which the object is rejected.
     pub errors: Vec<FieldError>,
-    /// Errors in values that the update did not change. They become warnings.
+    /// Errors in values that an update did not change, which become warnings.
     pub warnings: Vec<String>,
 }
 
 impl ValidationRule {
-    /// Compiles a rule for values of the declared type.
+    /// Compiles a rule for values with the declaration `decl`.
     pub fn compile(rule_json: &Json, decl: &Decl, schema: &Structural) -> Self {
         let text = |name: &str| rule_json[name].as_str().unwrap_or_default().to_owned();
         let optional_old = rule_json["optionalOldSelf"] == true;
@@ -103,7 +103,7 @@ impl ValidationRule {
         }
     }
 
-    /// Returns whether the rule compares the object with its old state.
+    /// Returns whether the rule uses `oldSelf`, the old value.
     pub fn uses_old(&self) -> bool {
         matches!(&self.program, Some(Ok(program)) if program.uses("oldSelf"))
     }
@@ -132,7 +132,7 @@ impl ValidationRule {
         Ok([("self", this), ("oldSelf", before)])
     }
 
-    /// Returns the message for a rule that failed instead of returning a value.
+    /// Returns the error message for a rule that failed and so returned no value.
     fn failure_message(&self, failure: &EvalFailure) -> String {
         let rule = self.source();
         match failure {
@@ -181,7 +181,7 @@ impl Rules {
         Self::node(schema, schema, Arc::new(decl))
     }
 
-    /// Evaluates the rules of a schema on its default. `root` marks the schema of a whole object.
+    /// Evaluates the rules of a schema on the default value in the schema. `root` marks the schema of a whole object.
     pub fn of_default(
         schema: &Structural,
         root: bool,
@@ -194,8 +194,8 @@ impl Rules {
         rules.map_or_else(Vec::new, |rules| evaluate::default(&rules, default, field))
     }
 
-    /// Compiles the rules of `ruled` with the types of `schema`. Both are the same schema, except
-    /// below `allOf`: there `ruled` is a branch, and `schema` contains the branch.
+    /// Compiles the rules of the schema `ruled` with the types of `schema`. The two schemas are the same, except below
+    /// `allOf`: there `ruled` is a branch of `schema`.
     fn node(ruled: &Structural, schema: &Structural, decl: Arc<Decl>) -> Option<Self> {
         let rules = &ruled.rules;
         let here: Vec<ValidationRule> = rules
@@ -257,8 +257,7 @@ fn child(decl: &Decl, name: &str, schema: &Structural) -> Option<Arc<Decl>> {
             .fields
             .get(&name)
             .map(|field| Arc::clone(&field.decl)),
-        // Expressions cannot name this field, so rules of the parent cannot access it; its own
-        // rules can.
+        // Expressions cannot name this field, so only rules of the field itself can use its value.
         (_, None) => Decl::of(schema, schema.embedded, "selfType").map(Arc::new),
         _ => None,
     }

@@ -1,4 +1,4 @@
-//! Machine: one run of an expression: its cost so far, its limits, and its compiled patterns.
+//! Machine: one run of an expression: its cost so far, its limits, and the regular expressions that it compiled.
 
 use regex::Regex;
 use std::collections::BTreeMap;
@@ -7,11 +7,11 @@ use steersman_apimachinery::patterns;
 
 use crate::value::{MapKey, Value};
 
-/// The limit of steps without a cost upstream, such as copying a list. Above it, the expression
-/// fails as if it had exceeded its cost limit (CEL-1).
+/// Maximum number of steps, such as copying an item, that have no cost upstream. Above it, the run fails as if it had
+/// exceeded its cost limit (CEL-1).
 const MOST_WORK: u64 = 5_000_000;
 
-/// The largest pattern that is compiled while an expression runs, in bytes.
+/// Maximum size, in bytes, of a regular expression that is compiled during a run.
 const MOST_COMPILED: usize = 1 << 20;
 
 /// The reason why an expression has no value.
@@ -19,7 +19,7 @@ const MOST_COMPILED: usize = 1 << 20;
 pub enum EvalFailure {
     /// A failure with upstream's message.
     Error(String),
-    /// The cost limit was exceeded.
+    /// The run exceeded its cost limit.
     Limit,
 }
 
@@ -46,16 +46,16 @@ impl From<String> for EvalFailure {
     }
 }
 
-/// Compiled patterns by their text.
+/// Compiled regular expressions, by their text.
 pub(crate) type Patterns = BTreeMap<String, Regex>;
 
 pub(crate) type EvalOutcome<'a> = Result<Value<'a>, EvalFailure>;
 
 #[derive(Debug)]
 pub(crate) struct Run<'n> {
-    /// The compiled patterns of the expression's literals.
+    /// The regular expressions of string literals, which were compiled with the expression.
     literals: &'n Patterns,
-    /// The patterns that the run compiled.
+    /// The regular expressions that this run compiled.
     met: Patterns,
     cost: u64,
     limit: u64,
@@ -74,20 +74,20 @@ impl<'n> Run<'n> {
         }
     }
 
-    /// Returns the cost so far, or the number of steps without a cost if that is higher.
+    /// Returns the cost so far, or the number of uncharged steps (as a cost) if that is higher.
     pub(crate) fn cost(&self) -> u64 {
         self.cost.max(self.work / 8)
     }
 
-    /// Returns the charged cost so far.
+    /// Returns the charged cost so far, without uncharged steps.
     pub(crate) fn spent(&self) -> u64 {
         self.cost
     }
 
-    /// Charges a cost.
+    /// Adds a cost to the run.
     ///
     /// # Errors
-    /// Fails if the limit is exceeded.
+    /// Fails if the cost limit is exceeded.
     pub(crate) fn charge(&mut self, cost: u64) -> Result<(), EvalFailure> {
         self.cost = self.cost.saturating_add(cost);
         if self.cost > self.limit {
@@ -96,15 +96,15 @@ impl<'n> Run<'n> {
         Ok(())
     }
 
-    /// Returns a cost that was charged.
+    /// Subtracts a cost that was charged before.
     pub(crate) fn refund(&mut self, cost: u64) {
         self.cost = self.cost.saturating_sub(cost);
     }
 
-    /// Charges steps that have no cost upstream.
+    /// Counts steps that have no cost upstream.
     ///
     /// # Errors
-    /// Fails above [`MOST_WORK`].
+    /// Fails if the run has taken more than [`MOST_WORK`] steps.
     pub(crate) fn work(&mut self, steps: usize) -> Result<(), EvalFailure> {
         self.work = self.work.saturating_add(steps as u64);
         if self.work > MOST_WORK {
@@ -113,10 +113,10 @@ impl<'n> Run<'n> {
         Ok(())
     }
 
-    /// Returns the compiled pattern. Compiling a pattern that is not a literal charges steps.
+    /// Returns a compiled regular expression. Compiling one that is not a string literal counts as steps.
     ///
     /// # Errors
-    /// Fails for an invalid pattern.
+    /// Fails for an invalid regular expression.
     pub(crate) fn pattern(&mut self, text: &str) -> Result<Regex, EvalFailure> {
         if let Some(known) = self.literals.get(text).or_else(|| self.met.get(text)) {
             return Ok(known.clone());
@@ -128,15 +128,15 @@ impl<'n> Run<'n> {
     }
 }
 
-/// Compiles a pattern into at most `limit` bytes.
+/// Compiles a regular expression into at most `limit` bytes.
 ///
 /// # Errors
-/// Fails with the reason if the pattern is invalid or too large.
+/// Fails with the reason why the regular expression is invalid or too large.
 pub(crate) fn compile(text: &str, limit: usize) -> Result<Regex, String> {
     patterns::compile(text, limit).map_err(|why| format!("error parsing regexp: {why}"))
 }
 
-/// Returns whether a field exists. Values without fields have none.
+/// Returns whether a value has this field. A value that cannot have fields has none.
 pub(crate) fn has(of: &Value<'_>, key: &MapKey) -> Result<bool, EvalFailure> {
     match of {
         Value::Optional(None) => Ok(false),
@@ -146,7 +146,7 @@ pub(crate) fn has(of: &Value<'_>, key: &MapKey) -> Result<bool, EvalFailure> {
     }
 }
 
-/// Returns the value of a field. Fails if the field does not exist.
+/// Returns a field of a value. Fails if the field does not exist.
 pub(crate) fn select<'a>(of: &Value<'a>, key: &MapKey) -> EvalOutcome<'a> {
     match of {
         Value::Optional(_) => maybe(of, key),
@@ -159,7 +159,7 @@ pub(crate) fn select<'a>(of: &Value<'a>, key: &MapKey) -> EvalOutcome<'a> {
     }
 }
 
-/// Returns a field as an optional, which has no value if the field does not exist.
+/// Returns a field of a value as an optional, which has no value if the field does not exist.
 pub(crate) fn maybe<'a>(of: &Value<'a>, key: &MapKey) -> EvalOutcome<'a> {
     match of {
         Value::Optional(None) => Ok(Value::NONE),
@@ -176,7 +176,7 @@ pub(crate) fn maybe<'a>(of: &Value<'a>, key: &MapKey) -> EvalOutcome<'a> {
     }
 }
 
-/// Returns an item of a list, or `None` beyond its end.
+/// Returns the item of a list at an index, or `None` beyond the end of the list.
 fn item<'a>(list: &Value<'a>, key: &MapKey) -> Result<Option<Value<'a>>, EvalFailure> {
     let index = match key {
         MapKey::Int(index) => usize::try_from(*index).ok(),

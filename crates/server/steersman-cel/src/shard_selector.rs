@@ -1,5 +1,4 @@
-//! Machine: parses the `shardSelector` of KEP-5866 with kube-apiserver's messages, and matches
-//! objects.
+//! Machine: parses the `shardSelector` of KEP-5866 with kube-apiserver's messages, and matches objects.
 
 use std::hash::Hasher as _;
 
@@ -11,7 +10,7 @@ use crate::syntax::ast::{ExprNode, NodeKind};
 use crate::syntax::parse::parse_core;
 use crate::value::Value;
 
-/// A parsed `shardSelector`: the hash of one field must lie in one of several ranges.
+/// A parsed `shardSelector`, which selects objects with the hash of one field in one of several ranges.
 ///
 /// The hash is 64-bit FNV-1a, as in the `k8s.io/apimachinery/pkg/sharding` of Kubernetes 1.36.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,34 +23,34 @@ pub struct ShardSelector {
 const UID: &str = "object.metadata.uid";
 const NAMESPACE: &str = "object.metadata.namespace";
 
-/// A range of hashes: start inclusive, end exclusive. No end means 2^64.
+/// A range of hashes, from `start` to before `end`; `None` as the end means 2^64.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct HashRange {
     start: u64,
     end: Option<u64>,
 }
 
-/// The text of 2^64, the only bound with more than sixteen digits.
+/// The text of 2^64, which is the only bound with more than sixteen hexadecimal digits.
 const BEYOND: &str = "0x10000000000000000";
 
 impl ShardSelector {
-    /// Parses the text of a query parameter: `shardRange(object.metadata.uid, '0x…', '0x…')`, or
-    /// several of them joined by `||`.
+    /// Parses a selector: `shardRange(object.metadata.uid, '0x…', '0x…')`, or several of these calls joined by `
+    /// `.
     ///
     /// # Errors
-    /// 500 without a reason, with the parser's message, as kube-apiserver 1.36 answers.
+    /// 500 without a reason, with the message of the parser, as kube-apiserver 1.36.
     pub fn parse(text: &str) -> Result<Self, Status> {
         read(text).map_err(|why| Status::internal_plain(format!("invalid shard selector: {why}")))
     }
 
-    /// Returns whether an object with this uid and namespace matches.
+    /// Returns whether the selector matches an object with this uid and namespace.
     pub fn matches(&self, uid: &str, namespace: &str) -> bool {
         let hash = fnv1a(if self.field == UID { uid } else { namespace });
         let mut ranges = self.ranges.iter();
         ranges.any(|range| range.start <= hash && range.end.is_none_or(|end| hash < end))
     }
 
-    /// Returns the normalised text that a list repeats in `metadata.shardInfo`.
+    /// Returns the normalised text of the selector, which a list repeats in `metadata.shardInfo`.
     pub fn text(&self) -> String {
         let ranges = self.ranges.iter().map(|range| {
             let end = range.end.map(|end| format!("0x{end:016x}"));
@@ -76,7 +75,8 @@ fn read(text: &str) -> Result<ShardSelector, String> {
     }
     let whole = parse_core(text).map_err(|why| format!("CEL parse error: {why}"))?;
     let mut parts = Vec::new();
-    // Visits the operands in order: the left side of an `||` before the right one.
+    // The stack visits the left side of each `
+    // ` before the right side.
     let mut waiting = vec![&whole];
     while let Some(node) = waiting.pop() {
         match &node.kind {
@@ -100,7 +100,7 @@ fn read(text: &str) -> Result<ShardSelector, String> {
             }
         }
     }
-    // An expression has at least one range.
+    // A parsed expression has at least one range.
     let field = parts.first().map_or(UID, |(field, _)| *field);
     if let Some((other, _)) = parts.iter().find(|(other, _)| *other != field) {
         return Err(format!(
@@ -139,7 +139,7 @@ fn shard_range(arguments: &[ExprNode]) -> Result<(&'static str, HashRange), Stri
     }
 }
 
-/// Joins the names of a chain of field selections by dots.
+/// Returns the path that a chain of field selections spells, joined by dots.
 fn field_path(node: &ExprNode) -> Result<String, String> {
     if let Some(path) = node.qualified() {
         return Ok(path);
@@ -154,7 +154,7 @@ fn field_path(node: &ExprNode) -> Result<String, String> {
     ))
 }
 
-/// Returns a bound as written and as a number; `None` stands for 2^64.
+/// Returns a bound of a range as written and as a number; `None` as the number is 2^64.
 fn bound<'a>(node: &'a ExprNode, name: &str) -> Result<(&'a str, Option<u64>), String> {
     let NodeKind::Literal(literal) = &node.kind else {
         return Err(format!(
@@ -194,7 +194,7 @@ fn bound<'a>(node: &'a ExprNode, name: &str) -> Result<(&'a str, Option<u64>), S
     Err(format!("{name}{why}"))
 }
 
-/// Returns the number of a node's kind in cel-go's `ast.ExprKind`.
+/// Returns the number of a node's kind in cel-go's `ast.ExprKind`, which messages print.
 fn kind_number(kind: &NodeKind) -> u8 {
     match kind {
         NodeKind::Call { .. } => 1,

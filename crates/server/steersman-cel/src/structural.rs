@@ -25,13 +25,13 @@ pub struct Structural {
     pub kind: Box<str>,
     /// The format of strings or numbers (`format`); empty if the schema has none.
     pub format: Box<str>,
-    /// The declared fields (`properties`).
+    /// The schemas of the declared fields (`properties`).
     pub properties: Properties,
-    /// The treatment of undeclared fields (`additionalProperties`).
+    /// The schema of undeclared fields (`additionalProperties`).
     pub additional: Additional,
     /// The schema of the items of a list (`items`).
     pub items: Option<SchemaNode>,
-    /// The value for an absent field (`default`).
+    /// The default for an absent value (`default`).
     pub default: Option<Value>,
     /// Whether the value may be null (`nullable`).
     pub nullable: bool,
@@ -41,30 +41,30 @@ pub struct Structural {
     pub int_or_string: bool,
     /// Whether the value is an object with a kind and metadata (`x-kubernetes-embedded-resource`).
     pub embedded: bool,
-    /// The keywords that restrict values.
+    /// The keywords that restrict values, such as `maximum`.
     pub rules: Restrictions,
 }
 
-/// The content of `additionalProperties`.
+/// The keyword `additionalProperties` of a schema.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub enum Additional {
-    /// Absent or `false`: unknown fields are pruned.
+    /// The keyword is absent or `false`: undeclared fields are pruned.
     #[default]
     None,
-    /// `true`: any value.
+    /// The keyword is `true`: undeclared fields may have any value.
     Any,
-    /// A schema for the values.
+    /// The keyword is a schema for the values of undeclared fields.
     Schema(SchemaNode),
 }
 
 impl Structural {
-    /// Compiles an `openAPIV3Schema`. Unknown keywords are ignored. For a schema that is kept,
-    /// [`SchemaNode::kept`] takes less memory.
+    /// Compiles an `openAPIV3Schema`. Ignores unknown keywords. A schema that stays in memory takes less of it with
+    /// [`SchemaNode::kept`].
     pub fn compile(schema: &Value) -> Self {
         Self::build(schema, &mut SchemaNode::alone)
     }
 
-    /// Compiles a schema. `share` makes the nodes below it.
+    /// Compiles a schema; `share` turns the compiled child schemas into nodes.
     fn build(schema: &Value, share: &mut dyn FnMut(Self) -> SchemaNode) -> Self {
         let flag = |name: &str| schema[name].as_bool().unwrap_or_default();
         let text = |name: &str| schema[name].as_str().unwrap_or_default().into();
@@ -94,8 +94,7 @@ impl Structural {
         }
     }
 
-    /// Removes fields that the schema does not declare, and adds their paths to `unknown` in
-    /// alphabetical order.
+    /// Removes undeclared fields from a value, and adds their paths to `unknown` in alphabetical order.
     ///
     /// At the root of an object, `apiVersion`, `kind` and `metadata` are always kept.
     pub fn prune(&self, value: &mut Value, path: &str, root: bool, unknown: &mut Vec<String>) {
@@ -113,9 +112,8 @@ impl Structural {
         }
     }
 
-    /// Removes from a whole object what the schema does not declare, and the nulls that the schema
-    /// neither allows nor replaces by a default. Upstream does this to each object that it decodes
-    /// or converts, in a request and in the storage.
+    /// Removes undeclared fields from a whole object, and nulls that the schema neither allows nor replaces by a
+    /// default. Upstream does this to each object that it decodes or converts, in a request and in the storage.
     pub fn coerce(&self, object: &mut Value) {
         prune(
             Some(self),
@@ -177,7 +175,7 @@ impl Structural {
     }
 
     /// Removes the nulls that the schema does not allow, unless a default replaces them
-    /// ([`apply_defaults`](Self::apply_defaults)). Items of a list stay.
+    /// ([`apply_defaults`](Self::apply_defaults)). Nulls in lists stay.
     pub fn drop_nulls(&self, value: &mut Value) {
         match value {
             Value::Object(members) => members.retain(|name, member| {
@@ -201,8 +199,7 @@ impl Structural {
         }
     }
 
-    /// Applies defaults to every existing object in a value. A null that the schema does not allow
-    /// counts as absent.
+    /// Applies defaults to a value and to every object in it. A null that the schema does not allow counts as absent.
     pub fn apply_defaults(&self, value: &mut Value) {
         match value {
             Value::Object(members) => {
@@ -237,13 +234,13 @@ impl Structural {
         }
     }
 
-    /// Returns the schema of a member: the one in `properties`, else the one of `additionalProperties`.
+    /// Returns the schema of a member: that in `properties`, or else that of `additionalProperties`.
     fn member(&self, name: &str) -> Option<&Self> {
         let named = self.properties.get(name);
         named.or_else(|| self.additional.schema())
     }
 
-    /// Replaces a null that the schema does not allow by the default.
+    /// Replaces a value by the default of the schema, if the value is a null that the schema does not allow.
     fn replace_null(&self, value: &mut Value) {
         if value.is_null()
             && !self.nullable
@@ -255,7 +252,7 @@ impl Structural {
 }
 
 impl Additional {
-    /// Returns the schema of the values, if there is one.
+    /// Returns the schema of the values of undeclared fields, if there is one.
     pub fn schema(&self) -> Option<&Structural> {
         match self {
             Self::Schema(schema) => Some(schema),
@@ -264,9 +261,9 @@ impl Additional {
     }
 }
 
-/// Removes fields that the schema does not declare. Without a schema, all fields are removed, as
-/// below `additionalProperties: true`. `keep` keeps the undeclared fields of this value, or of the
-/// items of a list. The paths of removed fields are added to `unknown`, if it is given.
+/// Removes undeclared fields from a value. Without a schema, all fields are removed, as below `additionalProperties:
+/// true`. `keep` keeps the undeclared fields of this value, or of the items of a list. If `unknown` is given, adds the
+/// paths of removed fields to it.
 fn prune(
     schema: Option<&Structural>,
     keep: bool,
@@ -287,7 +284,7 @@ fn prune(
             if own_type && matches!(name.as_str(), "apiVersion" | "kind" | "metadata") {
                 return true;
             }
-            // Most values are pruned without a list of paths, and then no path is built.
+            // Most calls need no paths, and then no path is built.
             let at = match unknown {
                 Some(_) => child(path, name),
                 None => String::new(),

@@ -1,4 +1,4 @@
-//! Words: the types of CEL expressions, and the declarations of values that a schema makes.
+//! Words: the types of CEL expressions, and the declarations of values by a schema.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,18 +6,17 @@ use std::sync::Arc;
 
 use crate::structural::{Additional, Structural};
 
-/// The maximum request size that cost estimates assume, in bytes.
+/// The request size, in bytes, that cost estimates assume as the maximum.
 pub const MAX_REQUEST: u64 = 3 * 1024 * 1024;
 
-/// The assumed size of a value without a declared maximum.
+/// The size that estimates assume for a value without a declared maximum.
 const UNBOUNDED: u64 = i64::MAX as u64;
 
-/// The keywords of the grammar. A field with such a name, or with the name of a reserved word, is
-/// written between double underscores.
+/// The keywords of the grammar. Expressions write a field with the name of a keyword or a reserved word between double
+/// underscores.
 const KEYWORDS: [&str; 4] = ["true", "false", "null", "in"];
 
-/// The words that the grammar of CEL reserves beside its keywords (`true`, `false`, `null`, `in`). They
-/// are no identifiers.
+/// The words that CEL reserves beside its keywords (`true`, `false`, `null`, `in`). They are no identifiers.
 const RESERVED_WORDS: [&str; 17] = [
     "as",
     "break",
@@ -38,13 +37,12 @@ const RESERVED_WORDS: [&str; 17] = [
     "while",
 ];
 
-/// A type in the checker.
+/// A type in the type checker.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Type {
-    /// Any value. Its type is known only at run time.
+    /// Any value: the type is known only at run time.
     Dyn,
-    /// The type of an expression with an error. It is accepted everywhere, so that one error is
-    /// reported once.
+    /// The type of an expression with an error. It is accepted everywhere, so that an error is reported once.
     Error,
     /// The type of `null`.
     Null,
@@ -68,32 +66,32 @@ pub enum Type {
     List(Arc<Self>),
     /// A map: the types of its keys and of its values.
     Map(Arc<(Self, Self)>),
-    /// `optional_type` of a type.
+    /// An optional value of this type (`optional_type`).
     Optional(Arc<Self>),
-    /// The type of types.
+    /// The type of a type as a value, such as `int`.
     Of(Arc<Self>),
-    /// An object of a schema.
+    /// An object with the fields that a schema declares.
     Object(Arc<ObjectType>),
-    /// A type with contents that only functions can access, such as a quantity.
+    /// A type with content that only functions can read, such as a quantity.
     Opaque(&'static str),
-    /// A type variable of the checker, by number.
+    /// A type variable of the type checker, by number.
     Param(usize),
 }
 
-/// The fields of an object, by their names in expressions.
+/// An object type: the fields of an object, by their names in expressions.
 #[derive(Debug)]
 pub struct ObjectType {
     name: String,
     /// The declared fields.
     pub fields: BTreeMap<String, ObjectField>,
-    /// Whether it accepts undeclared fields, of any type.
+    /// Whether the object may have undeclared fields, of any type.
     open: bool,
 }
 
 /// A field of an object.
 #[derive(Debug, Clone)]
 pub struct ObjectField {
-    /// The name in JSON.
+    /// The name of the field in JSON.
     pub json: String,
     /// The declaration of the field's value.
     pub decl: Arc<Decl>,
@@ -104,16 +102,16 @@ pub struct ObjectField {
 pub struct Decl {
     /// The type of the value.
     pub kind: Type,
-    /// The maximum number of characters, items or members. 0 for an object with declared fields,
+    /// The maximum number of characters, items or members of the value. It is 0 for an object with declared fields,
     /// because estimates ignore the size of objects.
     pub most: u64,
     /// The minimum size of the value as JSON, in bytes.
     pub least_bytes: u64,
-    /// The declaration of a list's items, or of a map's values.
+    /// The declaration of the items of a list, or of the values of a map.
     pub items: Option<Arc<Self>>,
-    /// `x-kubernetes-list-type`.
+    /// The type of a list: `x-kubernetes-list-type`.
     pub list_type: String,
-    /// `x-kubernetes-list-map-keys`.
+    /// The key fields of a list of type `map`: `x-kubernetes-list-map-keys`.
     pub keys: Vec<String>,
     /// Whether the value may be `null`.
     pub nullable: bool,
@@ -133,13 +131,13 @@ impl PartialEq for ObjectType {
 }
 
 impl ObjectType {
-    /// Returns the type of a field, or `None` for an unknown field.
+    /// Returns the type of a field by its name in expressions, or `None` for an unknown field.
     pub fn field(&self, name: &str) -> Option<Type> {
         let declared = self.field_of(name).map(|field| field.decl.kind.clone());
         declared.or(self.open.then_some(Type::Dyn))
     }
 
-    /// Returns a declared field. Its name may be a reserved word that is not escaped.
+    /// Returns a declared field by its name in expressions, which may also be an unescaped reserved word.
     pub fn field_of(&self, name: &str) -> Option<&ObjectField> {
         let escaped = || {
             let reserved = RESERVED_WORDS.contains(&name);
@@ -148,13 +146,13 @@ impl ObjectType {
         self.fields.get(name).or_else(escaped)
     }
 
-    /// Returns the field that a value has for a name, which may also be the name in JSON.
+    /// Returns a declared field by its name in expressions or by its name in JSON.
     pub fn find(&self, name: &str) -> Option<&ObjectField> {
         let escaped = || self.fields.get(&escape(name)?);
         self.fields.get(name).or_else(escaped)
     }
 
-    /// Returns the field with a name in JSON.
+    /// Returns a declared field by its name in JSON.
     pub fn json_field(&self, json: &str) -> Option<&ObjectField> {
         let field = self.fields.get(&escape(json)?);
         field.filter(|field| field.json == json)
@@ -162,7 +160,7 @@ impl ObjectType {
 }
 
 impl Type {
-    /// Returns the type of a list of `items`.
+    /// Returns the type of a list with items of the type `items`.
     pub fn list(items: Self) -> Self {
         Self::List(Arc::new(items))
     }
@@ -177,19 +175,19 @@ impl Type {
         Self::Object(Arc::new(ObjectType { name, fields, open }))
     }
 
-    /// Returns the type of a map.
+    /// Returns the type of a map with these types of keys and values.
     pub fn map(key: Self, value: Self) -> Self {
         Self::Map(Arc::new((key, value)))
     }
 
-    /// Returns the type of an optional value.
+    /// Returns the type of an optional value of the type `of`.
     pub fn optional(of: Self) -> Self {
         Self::Optional(Arc::new(of))
     }
 
-    /// Returns the type of an object with which an expression of a mutating policy describes its
-    /// change (upstream: `apiserver/pkg/cel/mutation`): `JSONPatch`, `ObjectType`, or a part such as
-    /// `Object.spec`. Returns `None` for other names.
+    /// Returns the type of an object in the value of a mutating policy's expression (upstream:
+    /// `apiserver/pkg/cel/mutation`): `JSONPatch`, `ObjectType`, or a part such as `Object.spec`. Returns `None` for
+    /// other names.
     pub fn message(name: &str) -> Option<Self> {
         if name == "JSONPatch" {
             let text = || Decl::of_type(Self::String);
@@ -205,8 +203,7 @@ impl Type {
         object.then(|| Self::open(name))
     }
 
-    /// Returns the name of the type without the types of its parts, as messages about values have
-    /// it.
+    /// Returns the name of the type without the types of its parts, as messages about values print it.
     pub fn name(&self) -> &str {
         match self {
             Self::Dyn => "dyn",
@@ -230,7 +227,7 @@ impl Type {
         }
     }
 
-    /// Returns whether the type accepts at least the values that `other` accepts.
+    /// Returns whether the type accepts all values that `other` accepts.
     pub fn is_as_general_as(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Dyn | Self::Param(_), _) => true,
@@ -260,7 +257,7 @@ impl Type {
         }
     }
 
-    /// Returns whether the type has fewer than `left` parts, and subtracts them from `left`.
+    /// Returns whether the type has fewer than `left` parts, and subtracts their number from `left`.
     pub fn is_below(&self, left: &mut usize) -> bool {
         *left = left.saturating_sub(1);
         *left > 0
@@ -271,7 +268,7 @@ impl Type {
             }
     }
 
-    /// Returns whether `null` is accepted as a value of the type.
+    /// Returns whether the type accepts `null`.
     pub fn takes_null(&self) -> bool {
         matches!(
             self,
@@ -300,7 +297,7 @@ impl fmt::Display for Type {
     }
 }
 
-/// Returns the name of a field in expressions, or `None` if expressions cannot name the field.
+/// Returns the name of a JSON field in expressions, or `None` if expressions cannot name the field.
 pub fn escape(name: &str) -> Option<String> {
     if KEYWORDS.contains(&name) || RESERVED_WORDS.contains(&name) {
         return Some(format!("__{name}__"));
@@ -340,20 +337,19 @@ impl Decl {
         }
     }
 
-    /// Returns the declaration of a value that has a type and no further bounds.
+    /// Returns the declaration of a value with a type and without further bounds.
     pub fn of_type(kind: Type) -> Self {
         Self::simple(kind, UNBOUNDED, 1)
     }
 
-    /// Returns the declaration of an object that the server creates. Its field names are not
-    /// escaped.
+    /// Returns the declaration of an object that the server itself creates, with field names that are not escaped.
     pub fn of_fields<'f>(name: &str, fields: impl IntoIterator<Item = (&'f str, Self)>) -> Self {
         let field = |(json, decl): (&str, Self)| (json.to_owned(), ObjectField::of(json, decl));
         let fields = fields.into_iter().map(field).collect();
         Self::simple(Type::object(name, fields, false), 0, 2)
     }
 
-    /// Returns the declaration of a list or map of the type `kind` with these items or values.
+    /// Returns the declaration of a list or map of the type `kind`; `items` declares its items or values.
     pub fn of_items(kind: Type, items: Self) -> Self {
         Self {
             items: Some(Arc::new(items)),
@@ -361,15 +357,15 @@ impl Decl {
         }
     }
 
-    /// Returns the declaration of a key of a map. Estimates ignore the length of keys.
+    /// Returns the declaration of a map's key. Estimates ignore the length of keys.
     pub fn key() -> Self {
         Self::simple(Type::String, 0, 2)
     }
 
-    /// Returns the declaration of a value by its schema, or `None` if rules cannot access the
-    /// value. `root` marks a whole resource, which always has a declared type and name.
+    /// Returns the declaration of a value by its schema, or `None` if rules cannot use the value. `root` marks a whole
+    /// resource, which always has a type and a declared name.
     ///
-    /// The sizes follow upstream's `apiserver/pkg/cel/common/schemas.go`.
+    /// The sizes are those of upstream's `apiserver/pkg/cel/common/schemas.go`.
     pub fn of(schema: &Structural, root: bool, name: &str) -> Option<Self> {
         let mut decl = Self::bare(schema, root, name)?;
         decl.nullable = schema.nullable;

@@ -1,5 +1,4 @@
-//! Words: the values of expressions. Values from an object borrow its JSON until an expression
-//! reads them.
+//! Words: the values of expressions. A value from an object borrows the JSON of the object.
 
 pub(crate) mod times;
 mod address_errors;
@@ -25,7 +24,7 @@ use addresses::{Cidr, Url};
 use named_formats::NamedFormat;
 use semver::Semver;
 
-/// A value of an expression: a part of an object, or a result that the expression created.
+/// A value in an expression: a part of an object, or a value that the expression created.
 #[derive(Debug, Clone)]
 pub enum Value<'a> {
     /// The value `null`.
@@ -50,13 +49,13 @@ pub enum Value<'a> {
     List(Arc<Vec<Self>>),
     /// A map that the expression created.
     Map(Arc<BTreeMap<MapKey, Self>>),
-    /// A list in an object, with its declaration.
+    /// A list from an object, with its declaration.
     JsonList(&'a [Json], Option<&'a Decl>),
-    /// A map or object in an object, with its declaration.
+    /// A map or object from an object, with its declaration.
     JsonMap(&'a Map<String, Json>, Option<&'a Decl>),
-    /// An optional value.
+    /// An optional, with its value if it has one.
     Optional(Option<Arc<Self>>),
-    /// A type, by its name.
+    /// A type as a value, by its name.
     Type(Arc<str>),
     /// A quantity, such as `500m`.
     Quantity(Quantity),
@@ -103,7 +102,7 @@ pub enum MapKey {
     Bool(bool),
     /// A signed integer key (`int`).
     Int(i64),
-    /// An unsigned number that does not fit into `Int`.
+    /// An unsigned integer that does not fit into `Int`.
     Uint(u64),
     /// A text key (`string`).
     Text(Arc<str>),
@@ -137,7 +136,7 @@ impl<'a> Value<'a> {
         Self::Text(Text::Made(text.into()))
     }
 
-    /// Returns an optional with a value.
+    /// Returns an optional with this value.
     pub fn some(value: Self) -> Self {
         Self::Optional(Some(Arc::new(value)))
     }
@@ -145,7 +144,7 @@ impl<'a> Value<'a> {
     /// The optional without a value.
     pub const NONE: Self = Self::Optional(None);
 
-    /// Returns the value that JSON of an object represents under its declaration.
+    /// Returns the value of a part of an object's JSON, as its declaration says.
     ///
     /// # Errors
     /// Fails with the reason if the JSON does not fit the declaration.
@@ -188,7 +187,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// Returns the name of the value's type, as `type(x)` does.
+    /// Returns the name of the value's type, as `type(x)` prints it.
     pub fn type_name(&self) -> &str {
         match self {
             Self::Null => "null_type",
@@ -216,7 +215,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns the name of the value's type in upstream's code, for messages.
+    /// Returns the name of the value's type in the Go code of upstream, for messages.
     pub(crate) fn go_type(&self) -> &'static str {
         match self {
             Self::Null => "types.Null",
@@ -234,8 +233,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns the number of characters, bytes, items or members, and 1 for all other values. Costs
-    /// count this size.
+    /// Returns the number of characters, bytes, items or members of the value, and 1 for a value without parts. Costs
+    /// depend on this size.
     pub fn size(&self) -> u64 {
         let size = match self {
             Self::Text(text) => text.chars().count(),
@@ -253,8 +252,8 @@ impl<'a> Value<'a> {
         size as u64
     }
 
-    /// Returns whether the parts that the expression created nest no deeper than `depth`. Parts
-    /// from an object are not counted, because the body of a request limits their depth.
+    /// Returns whether the parts that the expression created nest at most `depth` levels. Parts from an object do not
+    /// count, because the parser of request bodies limits their depth.
     pub fn is_below(&self, depth: usize) -> bool {
         let Some(depth) = depth.checked_sub(1) else {
             return false;
@@ -268,17 +267,17 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns whether the value has items.
+    /// Returns whether the value is a list.
     pub fn is_list(&self) -> bool {
         matches!(self, Self::List(_) | Self::JsonList(..))
     }
 
-    /// Returns whether the value has members.
+    /// Returns whether the value is a map or an object.
     pub fn is_map(&self) -> bool {
         matches!(self, Self::Map(_) | Self::JsonMap(..))
     }
 
-    /// Returns one item of a list, or `None` beyond its end.
+    /// Returns one item of a list, or `None` beyond the end of the list.
     pub fn item(&self, index: usize) -> Option<Result<Self, String>> {
         match self {
             Self::List(items) => items.get(index).cloned().map(Ok),
@@ -302,7 +301,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns the value for a key of a map, or `None` if the map does not have the key.
+    /// Returns the value of a map for a key, or `None` if the map does not have the key.
     pub fn member(&self, key: &MapKey) -> Option<Result<Self, String>> {
         match self {
             Self::Map(entries) => entries.get(key).cloned().map(Ok),
@@ -311,7 +310,7 @@ impl<'a> Value<'a> {
                 match decl.map(|decl| &decl.kind) {
                     Some(Type::Object(object)) => {
                         let field = object.find(name)?;
-                        // A null of an object with declared fields counts as absent.
+                        // A null in a declared field of an object counts as absent.
                         let found = members.get(&field.json).filter(|one| !one.is_null())?;
                         Some(Self::of(found, Some(&field.decl)))
                     }
@@ -346,8 +345,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns the value as a key, or `None` if a value of this type cannot be a key. Equal numbers
-    /// of different types are the same key.
+    /// Returns the value as a key of a map, or `None` if a value of this type cannot be a key. Equal numbers of
+    /// different types are one key.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_precision_loss,
@@ -371,8 +370,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// Returns the values that a loop over one variable visits: the keys of a map, or the items of
-    /// a list.
+    /// Returns the values that a loop with one variable visits: the keys of a map, or the items of a list.
     ///
     /// # Errors
     /// Fails if an item does not fit its schema.

@@ -1,4 +1,4 @@
-//! Machine: decides which types accept each other, and binds type variables.
+//! Machine: decides which types accept values of other types, and binds type variables.
 
 use super::Checker;
 use crate::types::Type;
@@ -23,8 +23,8 @@ impl Checker<'_> {
         self.bound.truncate(variables);
     }
 
-    /// Returns whether a value of type `found` is accepted as `wanted`. Binds type variables to
-    /// make the types equal.
+    /// Returns whether a value of type `found` is accepted as `wanted`. Binds type variables so that both types become
+    /// equal.
     pub(super) fn fits(&mut self, wanted: &Type, found: &Type) -> bool {
         for (variable, other) in [(wanted, found), (found, wanted)] {
             if let Type::Param(number) = variable
@@ -48,15 +48,15 @@ impl Checker<'_> {
             (Type::List(a), Type::List(b)) | (Type::Optional(a), Type::Optional(b)) => {
                 self.fits(a, b)
             }
-            // The type of every type is `type`.
+            // A type as a value, such as `int`, has the type `type`, whatever type it is.
             (Type::Of(_), Type::Of(_)) => true,
             (Type::Map(a), Type::Map(b)) => self.fits(&a.0, &b.0) && self.fits(&a.1, &b.1),
             (a, b) => a == b,
         }
     }
 
-    /// Returns whether a value of type `other` is accepted where a type variable is bound to `bound`.
-    /// The variable keeps the more general type.
+    /// Returns whether a value of type `other` is accepted where a type variable is bound to `bound`. The type variable
+    /// keeps the more general type.
     fn fits_bound(&mut self, number: usize, bound: &Type, other: &Type) -> bool {
         if !self.fits(bound, other) {
             return false;
@@ -88,8 +88,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Returns a type with all bound type variables replaced. With `end`, unbound variables become
-    /// `dyn`.
+    /// Returns a type in which all bound type variables are replaced. With `end`, unbound variables become `dyn`.
     pub(super) fn settled(&self, of: &Type, end: bool) -> Type {
         match self.head(of) {
             Type::Param(_) if end => Type::Dyn,
@@ -102,7 +101,7 @@ impl Checker<'_> {
     }
 }
 
-/// Returns a type of an overload with the type parameters replaced by `params`.
+/// Returns a type of an overload in which `params` replace the type parameters.
 pub(super) fn replaced(of: &Type, params: &[Type; 2]) -> Type {
     match of {
         Type::Param(number) => params.get(*number).cloned().unwrap_or(Type::Dyn),

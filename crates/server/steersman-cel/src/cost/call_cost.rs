@@ -1,4 +1,4 @@
-//! Machine: estimates the cost of one call and the size of its result.
+//! Machine: estimates the cost of a function call and the size of its result.
 
 use super::{Coster, ResolvedCall, joined};
 use crate::cost_range::{PER_CHARACTER, PER_PATTERN_CHARACTER, Range};
@@ -7,15 +7,14 @@ use crate::syntax::ast::{ExprNode, NodeKind};
 use crate::types::Type;
 use crate::value::Value;
 
-/// The length of the longest pattern among the named formats, in characters.
+/// The length of the longest regular expression of a named format, in characters.
 const LONGEST_FORMAT: f64 = 128.0;
 
-/// The assumed size of a named format.
+/// The size that estimates assume for the name of a format.
 const MOST_FORMAT: u64 = 64;
 
 impl Coster<'_> {
-    /// Returns the cost of a call including its arguments, and the size of its result if it is
-    /// known.
+    /// Returns the cost of a call with its arguments, and the size of its result if the size is known.
     pub(super) fn function(&mut self, call: &ResolvedCall<'_>) -> (Range, Option<Range>) {
         let costs = call.costs;
         let given = costs.iter().copied().fold(Range::exactly(0), Range::plus);
@@ -41,7 +40,7 @@ impl Coster<'_> {
         (own.plus(given), size)
     }
 
-    /// Returns the cost by the function's row in the library.
+    /// Returns the cost of a call by the cost rule in the function's row of the library.
     fn of_row(&mut self, call: &ResolvedCall<'_>) -> Range {
         match call.function.cost {
             Cost::Sizes(rule) => rule(&mut |index| self.value(call, index)),
@@ -49,7 +48,7 @@ impl Coster<'_> {
         }
     }
 
-    /// Returns the cost of an overload that has a rule of its own for estimates.
+    /// Returns the cost of a call if its overload has its own estimate here.
     fn of_overload(&mut self, call: &ResolvedCall<'_>) -> Option<Range> {
         let one = Range::exactly(1);
         let name = call.function.name;
@@ -88,7 +87,7 @@ impl Coster<'_> {
         })
     }
 
-    /// Returns the cost of visiting all parts of a list or a string.
+    /// Returns the cost of a call that visits all parts of a list or a string.
     fn traversal(&mut self, call: &ResolvedCall<'_>) -> Option<Range> {
         let target = call.target?;
         let size = self.size_or_unknown(target);
@@ -118,7 +117,7 @@ impl Coster<'_> {
                 after_replace(text(self), from, to)
             }
             "split" => {
-                // A negative limit is no limit.
+                // A negative limit of `split` and `replace` means no limit.
                 let max = match call.args.get(1).map(|limit| &limit.kind) {
                     Some(NodeKind::Literal(Value::Int(limit))) => limit.cast_unsigned(),
                     _ => text(self).max,
@@ -136,7 +135,7 @@ impl Coster<'_> {
         })
     }
 
-    /// Returns the cost of a comparison, which ends with the shorter of both values.
+    /// Returns the cost of comparing two values, which is that of the shorter value.
     fn comparison(&mut self, args: &[ExprNode]) -> Range {
         let sizes = args.iter().map(|arg| self.size_or_unknown(arg).max);
         let max = sizes.min().unwrap_or_default();
@@ -144,7 +143,7 @@ impl Coster<'_> {
         Range { min, max }.scaled(PER_CHARACTER)
     }
 
-    /// Returns the common opaque type of two values, or `None` if they have different types.
+    /// Returns the opaque type of two values, or `None` if they have different types.
     fn library_type(&self, args: &[ExprNode]) -> Option<&'static str> {
         let of = |arg: &ExprNode| match self.checked.types[arg.id] {
             Type::Opaque(name) => Some(name),
@@ -156,8 +155,8 @@ impl Coster<'_> {
         }
     }
 
-    /// Returns the cost of `==` on values of an opaque type, which have no size. Upstream assumes the
-    /// largest size for `==`, but not for `!=`.
+    /// Returns the cost of `==` for values of an opaque type, which have no size. Upstream assumes the largest size for
+    /// `==`, but not for `!=`.
     fn library_equality(&self, name: &str, args: &[ExprNode]) -> Range {
         let up_to = |max: u64| Range { min: 1, max }.scaled(PER_CHARACTER);
         match name {
@@ -170,7 +169,7 @@ impl Coster<'_> {
         }
     }
 
-    /// Returns the cost of a function that creates a list from a list. Returns `None` for other
+    /// Returns the cost and the size of the result of a function that creates a list from a list; `None` for other
     /// functions.
     ///
     /// Source: cel-go's `ext/lists.go`.
@@ -205,8 +204,8 @@ impl Coster<'_> {
         Some((cost, size))
     }
 
-    /// Returns the cost of a function of strings with a cost that depends on the size of the result.
-    /// Returns `None` for other functions.
+    /// Returns the cost and the size of the result of a string function, if the cost depends on that size; `None` for
+    /// other functions.
     fn of_texts(&mut self, call: &ResolvedCall<'_>) -> Option<(Range, Range)> {
         let (read, result) = match call.overload {
             "list_join" | "list_join_string" => {
@@ -237,13 +236,13 @@ impl Coster<'_> {
         Some((read.scaled(PER_CHARACTER), result))
     }
 
-    /// Returns the size of the target or of an argument; the target of a method has the index 0.
+    /// Returns the size of an argument; index 0 is the target of a method.
     fn value(&mut self, call: &ResolvedCall<'_>, index: usize) -> Range {
         let value = call.target.into_iter().chain(call.args).nth(index);
         value.map_or(Range::UNKNOWN, |value| self.size_or_unknown(value))
     }
 
-    /// Returns the cost of `a ? b : c`, which is that of the more expensive branch.
+    /// Returns the cost of `a ? b : c` with the more expensive branch, and the size of its value.
     fn choice(&mut self, call: &ResolvedCall<'_>) -> (Range, Option<Range>) {
         let (args, costs) = (call.args, call.costs);
         let size = self.value(call, 1).or(self.value(call, 2));
@@ -270,7 +269,7 @@ impl Coster<'_> {
     }
 }
 
-/// Returns the cost of one comparison of a sort, by the overload's name.
+/// Returns the cost of one comparison of a sort; `overload` names the type of the keys.
 fn sorting(overload: &str) -> f64 {
     let texts = ["list_string_", "list_bytes_"];
     if texts.iter().any(|texts| overload.starts_with(texts)) {
@@ -280,7 +279,7 @@ fn sorting(overload: &str) -> f64 {
     }
 }
 
-/// Returns the length of a string after replacements.
+/// Returns the length of `text` after replacements of `from` by `to`.
 fn after_replace(text: Range, from: Range, to: Range) -> Range {
     let ceiling = |size: u64, by: u64| size.div_ceil(by.max(1));
     let (most, kept_most) = if from.min == 0 {

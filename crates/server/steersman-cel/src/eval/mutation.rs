@@ -1,4 +1,4 @@
-//! Machine: the objects that expressions of mutating policies return.
+//! Machine: converts the objects that expressions of mutating policies return.
 //!
 //! Kubernetes source: `apiserver/pkg/cel/mutation`.
 
@@ -31,19 +31,19 @@ pub(crate) fn made<'a>(name: &str, fields: BTreeMap<String, Value<'a>>) -> EvalO
     Ok(Value::Message(Arc::new(Message { name, fields })))
 }
 
-/// Converts a value of the type `ObjectType` to an apply configuration.
+/// Converts the value of an expression to an apply configuration.
 ///
 /// # Errors
-/// Fails if an object has a different type than its field, and for a value without a JSON form.
+/// Fails if an object has another type than the field that contains it, and for a value without a JSON form.
 pub fn configuration(value: &Value<'_>) -> Result<Json, String> {
     fits(value, "Object").map_err(|why| format!("type mismatch: {why}"))?;
     json(value)
 }
 
-/// Converts a value to the operations of a JSON patch.
+/// Converts the value of an expression to the operations of a JSON patch.
 ///
 /// # Errors
-/// Fails for a value of a wrong type or without a JSON form.
+/// Fails for a value of a wrong type, and for a value without a JSON form.
 pub fn operations(value: &Value<'_>) -> Result<Vec<Json>, String> {
     let mut operations = Vec::new();
     for one in value.items()? {
@@ -76,7 +76,7 @@ pub fn operations(value: &Value<'_>) -> Result<Vec<Json>, String> {
     Ok(operations)
 }
 
-/// Checks that every object has the type of the field that contains it.
+/// Checks that every object in a value has the type of the field that contains it.
 fn fits(value: &Value<'_>, place: &str) -> Result<(), String> {
     match value {
         Value::Message(message) => {

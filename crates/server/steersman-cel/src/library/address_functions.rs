@@ -89,7 +89,7 @@ fn parse_url<'a>(text: &str) -> EvalOutcome<'a> {
     }
 }
 
-/// Returns the parameters of a URL: a list of values for each name.
+/// Returns the query parameters of a URL: a list of values for each name.
 fn query<'a>(url: &Url) -> Value<'a> {
     let parameters = url.parameters().into_iter().map(|(name, values)| {
         let values: Vec<_> = values.into_iter().map(Value::text).collect();
@@ -107,7 +107,7 @@ fn network_size(values: &[Value<'_>]) -> u64 {
     values.first().map_or(0, Value::size)
 }
 
-/// Returns the cost of `containsIP` and `containsCIDR`: of the comparison, of `more`, and of
+/// Returns the cost of `containsIP` and `containsCIDR`: the cost of the comparison, the cost `more`, and the cost of
 /// parsing the second value if it is a string.
 fn containment(values: &[Value<'_>], more: u64) -> u64 {
     let compared = scaled(network_size(values).saturating_mul(2), PER_CHARACTER);
@@ -124,7 +124,7 @@ fn contains_ip<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<
         [Value::Cidr(cidr), Value::Text(text)] => (cidr, addresses::ip(text)),
         _ => return None,
     };
-    // Upstream reports an unreadable address in this way.
+    // As upstream, an invalid address is reported as a missing overload.
     let address = address.map_err(|_| EvalFailure::overload());
     Some(address.map(|address| Value::Bool(cidr.contains(address))))
 }

@@ -1,4 +1,4 @@
-//! Machine: the functions that build authorization checks, run them, and read the decisions.
+//! Machine: the functions that build authorization checks, run them, and read their decisions.
 //!
 //! Kubernetes source: `apiserver/pkg/cel/library/authz.go`.
 
@@ -17,8 +17,8 @@ use crate::value::Value;
 /// The cost of one authorization check, which permits two checks per expression.
 const ACCESS_CHECK: u64 = 350_000;
 
-/// The cost of parsing a selector of fields or labels: at least two characters per requirement, and
-/// a list and a struct for each.
+/// The cost of parsing a selector of fields or labels: a requirement has at least two characters, and makes a list and
+/// a struct.
 const SELECTOR: Cost = Cost::Sizes(|size| {
     let length = size(1);
     let requirements = length.scaled(0.5).scaled(50.0);
@@ -48,14 +48,14 @@ pub(super) const FUNCTIONS: &[Row] = &[
         Cost::PerCall, |_, values| of_decision(values, |decision| Value::Bool(decision.allowed))),
     ("reason", "decision_reason (X.)s",
         Cost::PerCall, |_, values| of_decision(values, |decision| Value::text(decision.reason.as_str()))),
-    // The authorizers of this server always decide.
+    // The value is always false, because the authorizers of this server always decide.
     ("errored", "decision_errored (X.)b",
         Cost::PerCall, |_, values| of_decision(values, |_| Value::Bool(false))),
     ("error", "decision_error (X.)s",
         Cost::PerCall, |_, values| of_decision(values, |_| Value::text(""))),
 ];
 
-/// Adds an attribute to a check of the type `from`, which then has the type `to`.
+/// Adds an attribute to an authorization check of the type `from`, which then has the type `to`.
 fn next<'a>(
     values: &[Value<'a>],
     from: &str,
@@ -100,7 +100,7 @@ fn not_empty(values: &[Value<'_>], attribute: &str) -> Result<(), EvalFailure> {
     }
 }
 
-/// Roles ignore fields and labels of objects, so selectors do not change the decision.
+/// Accepts a selector and ignores it: roles have no selectors, so a selector does not change the decision.
 fn selected<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     next(values, RESOURCE_CHECK, RESOURCE_CHECK, |_, _| {})
 }

@@ -1,4 +1,4 @@
-//! Machine: the conversions between types.
+//! Machine: the functions that convert a value to another type, such as `int(…)`.
 
 use jiff::Timestamp;
 use steersman_apimachinery::go;
@@ -34,8 +34,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     ("dyn", "to_dyn (A)*", Cost::PerCall, |_, values| Some(Ok(values.first()?.clone()))),
 ];
 
-/// Returns the cost of a conversion: 1, or that of reading the characters if the conversion reads
-/// them.
+/// Returns the cost of a conversion: 1, or with `reads` the cost of reading the characters of the value.
 fn per_character(values: &[Value<'_>], reads: bool) -> u64 {
     match values.first() {
         Some(value) if reads => scaled(value.size(), PER_CHARACTER),
@@ -57,7 +56,7 @@ fn convert<'a>(
     }))
 }
 
-/// Returns the failure of a conversion of a value that does not have a value of the other type.
+/// Returns the failure of a conversion of a value that has no equivalent in the type `to`.
 fn unfit(value: &Value<'_>, to: &str) -> EvalFailure {
     let from = value.type_name();
     EvalFailure::of(format!("type conversion error from '{from}' to '{to}'"))
@@ -116,7 +115,7 @@ fn to_duration<'a>(value: &Value<'a>) -> EvalOutcome<'a> {
     }
 }
 
-/// The largest `double` below 2^63.
+/// The largest `double` below 2^63, the first number that is too large for an `int`.
 const BELOW_INT: f64 = 9_223_372_036_854_774_784.0;
 const BELOW_UINT: f64 = 18_446_744_073_709_549_568.0;
 

@@ -9,7 +9,7 @@ use crate::value::{MapKey, Value};
 
 type JsonObject = serde_json::Map<String, Json>;
 
-/// Evaluates `==`, and charges the cost of comparing `size` characters.
+/// Evaluates `==` of two values, and charges the cost of comparing `size` characters.
 pub(super) fn equality(
     run: &mut Run<'_>,
     a: &Value<'_>,
@@ -17,7 +17,7 @@ pub(super) fn equality(
     size: u64,
 ) -> Result<bool, EvalFailure> {
     run.charge(scaled(size, PER_CHARACTER))?;
-    // Upstream does not compare a declared list or map with a value of another type.
+    // As upstream, a declared list or map is not equal to a value of another type.
     let unlike = match a {
         Value::JsonList(_, Some(_)) => !b.is_list(),
         Value::JsonMap(_, Some(_)) => !b.is_map(),
@@ -29,7 +29,7 @@ pub(super) fn equality(
     equal(run, a, b)
 }
 
-/// Returns whether two values are equal. Charges one step per compared part.
+/// Returns whether two values are equal. Charges one step per compared part of a value.
 pub(super) fn equal(run: &mut Run<'_>, a: &Value<'_>, b: &Value<'_>) -> Result<bool, EvalFailure> {
     run.work(1)?;
     if a.is_list() && b.is_list() {
@@ -37,7 +37,7 @@ pub(super) fn equal(run: &mut Run<'_>, a: &Value<'_>, b: &Value<'_>) -> Result<b
             return Ok(false);
         }
         let (left, right) = (a.items()?, b.items()?);
-        // A list of type `set` or `map` has no order.
+        // The items of a list of type `set` or `map` have no order.
         match identity(a) {
             Some(keys) if keys.is_empty() => return covers(run, &right, &left),
             Some(keys) => return equal_by_keys(run, &left, &right, &keys),
@@ -115,8 +115,8 @@ fn equal_by_keys(
     Ok(true)
 }
 
-/// Returns whether two objects are equal. Upstream compares undeclared fields only if both objects
-/// have them.
+/// Returns whether two objects with declared fields are equal. As upstream, an undeclared field is compared only if
+/// both objects have the field.
 fn equal_objects(
     run: &mut Run<'_>,
     (a, members): (&Value<'_>, &JsonObject),
@@ -199,8 +199,8 @@ pub(crate) fn among_them(
     Ok(false)
 }
 
-/// Returns the key fields of a list's items: `None` if items are identified by index, and an empty
-/// list if the whole item is the key.
+/// Returns the fields that identify an item of a list: `None` if the index identifies it, and no fields if the whole
+/// item does.
 pub(super) fn identity(list: &Value<'_>) -> Option<Vec<MapKey>> {
     let Value::JsonList(_, Some(decl)) = list else {
         return None;
@@ -218,7 +218,7 @@ pub(super) fn identity(list: &Value<'_>) -> Option<Vec<MapKey>> {
     }
 }
 
-/// Returns whether two items have the same identity.
+/// Returns whether two items of a list have the same identity.
 pub(super) fn same(
     run: &mut Run<'_>,
     a: &Value<'_>,

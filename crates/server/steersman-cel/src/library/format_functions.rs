@@ -41,7 +41,7 @@ fn find<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     })
 }
 
-/// Returns the cost of `validate`: that of matching the text against the longest pattern.
+/// Returns the cost of `validate`: the cost of matching the text against the format's longest regular expression.
 fn validation(values: &[Value<'_>]) -> u64 {
     let pattern = match values.first() {
         Some(Value::Named(format)) => format.longest_pattern(),
@@ -52,7 +52,7 @@ fn validation(values: &[Value<'_>]) -> u64 {
     text.saturating_mul(scaled(pattern, PER_PATTERN_CHARACTER))
 }
 
-/// Returns the problems of a text; none for a valid text.
+/// Returns the problems of a text in a named format, as an optional without a value for a valid text.
 fn validate<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     let [Value::Named(format), Value::Text(text)] = values else {
         return None;

@@ -9,12 +9,12 @@ use crate::cost_range::{PER_CHARACTER, Range, floored, scaled};
 use crate::run::{EvalFailure, EvalOutcome, Run};
 use crate::value::{MapKey, Value};
 
-/// The cost of visiting all parts of the first argument.
+/// The cost of a call that visits all parts of its first argument.
 const TRAVERSAL: Cost = Cost::Values(|values| values.first().map_or(0, traversal));
 
-/// The cost of comparing the items of two lists.
+/// The cost of a call that compares each item of a list with each item of another list.
 const PAIRS: Cost = Cost::Sizes(|size| size(0).times(size(1)).plus(Range::exactly(1)));
-/// The cost of comparing the items of two lists in both directions.
+/// The cost of a call that compares the items of two lists in both directions.
 const PAIRS_TWICE: Cost =
     Cost::Sizes(|size| size(0).times(size(1)).scaled(2.0).plus(Range::exactly(1)));
 
@@ -64,7 +64,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
         PAIRS, |run, values| of_sets(values, |a, b| intersects(run, a, b))),
 ];
 
-/// Evaluates a function on the items of the first value, if the value is a list.
+/// Evaluates a function of a list: returns the result for the items, if the first value is a list.
 fn of_items<'a>(
     values: &[Value<'a>],
     evaluate: impl FnOnce(Vec<Value<'a>>) -> EvalOutcome<'a>,
@@ -73,7 +73,7 @@ fn of_items<'a>(
     Some(list.items().map_err(EvalFailure::Error).and_then(evaluate))
 }
 
-/// Evaluates a function of two sets, which are lists.
+/// Evaluates a function of two sets, which are lists in expressions.
 fn of_sets<'a>(
     values: &[Value<'a>],
     holds: impl FnOnce(&[Value<'a>], &[Value<'a>]) -> Result<bool, EvalFailure>,
@@ -93,7 +93,7 @@ fn intersects(run: &mut Run<'_>, a: &[Value<'_>], b: &[Value<'_>]) -> Result<boo
     Ok(false)
 }
 
-/// The number of items, entries, characters or bytes.
+/// Returns the number of items, entries, characters or bytes of a value.
 fn size<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     let [of] = values else { return None };
     let sized = of.is_list() || of.is_map() || matches!(of, Value::Text(_) | Value::Bytes(_));
@@ -143,7 +143,7 @@ fn sum<'a>(run: &mut Run<'_>, items: &[Value<'a>]) -> EvalOutcome<'a> {
     let mut total = first.clone();
     for one in rest {
         total = operators::add(run, total, one)?;
-        // The sum has a cost of its own.
+        // The cost of the addition is refunded, because the call of `sum` is charged.
         run.refund(1);
         run.work(1)?;
     }
@@ -164,7 +164,7 @@ fn extreme<'a>(name: &str, items: &[Value<'a>], replaces: fn(Ordering) -> bool) 
     Ok(found.clone())
 }
 
-/// Returns the index of the first or last occurrence in a string or list, or -1.
+/// Returns the index of the first or the last occurrence of a value in a string or list, or -1.
 fn index_of<'a>(run: &mut Run<'_>, values: &[Value<'a>], first: bool) -> Option<EvalOutcome<'a>> {
     let [list, one] = values else {
         return string_functions::index_of(values, first);
@@ -186,13 +186,13 @@ fn index_of<'a>(run: &mut Run<'_>, values: &[Value<'a>], first: bool) -> Option<
     })
 }
 
-/// Returns the cost of creating a list: of its call, of the list, and `each` per item.
+/// Returns the cost of a call that creates a list: the cost of the call, of the list, and `each` per item.
 fn listing(count: usize, each: f64) -> u64 {
     let items = count as u64;
     11_u64.saturating_add(floored(items, each))
 }
 
-/// Returns the cost of comparing all pairs of a list's items.
+/// Returns the cost of comparing all pairs of items of one list.
 fn comparing(items: &[Value<'_>]) -> u64 {
     let count = items.len();
     let each = match items.first() {
@@ -202,7 +202,7 @@ fn comparing(items: &[Value<'_>]) -> u64 {
     listing(count.saturating_mul(count), each)
 }
 
-/// Returns the integers from 0 up to `end`.
+/// Returns a list of the integers from 0 to `end` - 1.
 fn range<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     let [Value::Int(end)] = values else {
         return None;
@@ -314,7 +314,7 @@ fn sort_by_keys<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutco
     of_items(values, |items| sort(run, keys.items()?, items))
 }
 
-/// Returns `items` in the order of `keys`, which are the sort keys of the items.
+/// Returns `items` sorted by `keys`, which has the sort key of each item.
 fn sort<'a>(run: &mut Run<'_>, keys: Vec<Value<'a>>, items: Vec<Value<'a>>) -> EvalOutcome<'a> {
     run.charge(comparing(&keys))?;
     if keys.len() != items.len() {

@@ -50,8 +50,8 @@ pub(super) const FUNCTIONS: &[Row] = &[
         Cost::PerCall, |run, values| Some(grown(run, values.to_vec()))),
 ];
 
-/// Stands for the implementation of an operator that the evaluation treats in a special way, for
-/// instance because the operator does not evaluate all of its arguments.
+/// Stands for the implementation of an operator that `eval` evaluates itself, for instance because the operator does
+/// not evaluate all of its arguments.
 fn special<'a>(_: &mut Run<'_>, _: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     None
 }
@@ -100,7 +100,7 @@ fn sum<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     Some(add(run, a.clone(), b))
 }
 
-/// Appends to a list or map. The first value grows in place if it has no other reference.
+/// Appends values to a list or an entry to a map. The first value grows in place if nothing else refers to it.
 pub(crate) fn grown<'a>(run: &mut Run<'_>, mut values: Vec<Value<'a>>) -> EvalOutcome<'a> {
     let rest = values.split_off(1);
     let of = values.pop().unwrap_or(Value::Null);
@@ -177,7 +177,7 @@ pub(super) fn add<'a>(run: &mut Run<'_>, a: Value<'a>, b: &Value<'a>) -> EvalOut
     })
 }
 
-/// Concatenates two lists of an object. Lists of type `set` or `map` are merged.
+/// Concatenates two declared lists. Lists of type `set` or `map` are merged by the identity of their items.
 fn merged<'a>(run: &mut Run<'_>, a: &Value<'a>, b: &Value<'a>) -> EvalOutcome<'a> {
     let mut items = a.items()?;
     let more = b.items()?;
@@ -209,7 +209,7 @@ fn moved<'a>(time: jiff::Timestamp, by: i64) -> EvalOutcome<'a> {
     Ok(Value::Timestamp(moved))
 }
 
-/// Returns a number, or the failure of a computation beyond the range of the type.
+/// Returns the integer result of a computation; `None` is a failure, because the result exceeds the range of the type.
 pub(super) fn int<'a>(number: Option<i64>) -> EvalOutcome<'a> {
     let number = number.map(Value::Int);
     number.ok_or_else(|| EvalFailure::of("integer overflow"))
@@ -288,7 +288,7 @@ fn compare<'a>(
     };
     let order = run.charge(cost).and_then(|()| match a.compare(b) {
         Some(order) => Ok(holds(order)),
-        // NaN has no order.
+        // A comparison with NaN is false, because NaN has no order.
         None if matches!((a, b), (Value::Double(_), _) | (_, Value::Double(_))) => Ok(false),
         None => Err(EvalFailure::overload()),
     });
@@ -309,7 +309,7 @@ pub(crate) fn contained<'a>(run: &mut Run<'_>, one: &Value<'a>, of: &Value<'a>) 
     Err(EvalFailure::overload())
 }
 
-/// Returns an item of a list or a value of a map.
+/// Returns the item of a list at an index, or the value of a map for a key.
 pub(crate) fn index<'a>(of: &Value<'a>, index: &Value<'a>) -> EvalOutcome<'a> {
     let Some(key) = index.key() else {
         let index = printing::print(index).unwrap_or_default();

@@ -52,7 +52,7 @@ fn of_quantity<'a>(
     Some(read(*quantity))
 }
 
-/// Returns a quantity as an integer. The largest quantity stands for all that are too large.
+/// Returns a quantity as an integer. A quantity that is too large becomes the largest integer.
 fn whole(quantity: Quantity) -> Option<i64> {
     let whole = quantity.whole();
     whole.filter(|whole| whole.unsigned_abs() < i64::MAX.unsigned_abs())
@@ -63,7 +63,7 @@ fn as_integer<'a>(quantity: Quantity) -> EvalOutcome<'a> {
     whole.ok_or_else(|| EvalFailure::of("cannot convert value to integer"))
 }
 
-/// Adds the second value, after `sign`, to a quantity.
+/// Adds the second value to a quantity, or subtracts it; `sign` returns the value to add.
 fn plus<'a>(values: &[Value<'a>], sign: fn(Quantity) -> Quantity) -> Option<EvalOutcome<'a>> {
     let (quantity, other) = match values {
         [Value::Quantity(quantity), Value::Quantity(other)] => (quantity, *other),
@@ -73,7 +73,7 @@ fn plus<'a>(values: &[Value<'a>], sign: fn(Quantity) -> Quantity) -> Option<Eval
     Some(Ok(Value::Quantity(quantity.plus(sign(other)))))
 }
 
-/// Compares two quantities or two versions.
+/// Compares two quantities or two semantic versions; `read` turns the order into the result.
 fn order<'a>(values: &[Value<'a>], read: fn(Ordering) -> Value<'a>) -> Option<EvalOutcome<'a>> {
     let order = match values {
         [Value::Quantity(a), Value::Quantity(b)] => a.partial_cmp(b)?,
@@ -83,7 +83,7 @@ fn order<'a>(values: &[Value<'a>], read: fn(Ordering) -> Value<'a>) -> Option<Ev
     Some(Ok(read(order)))
 }
 
-/// Parses a version. The optional second value permits incomplete versions.
+/// Parses a semantic version. The optional second value permits incomplete versions.
 fn of_version_text<'a>(
     values: &[Value<'a>],
     read: fn(Result<Semver, String>) -> EvalOutcome<'a>,

@@ -1,17 +1,17 @@
-//! Words: the signatures of functions, and their compact notation in the table of the library.
+//! Words: the signatures of functions, and the compact notation of signatures in the table of the library.
 
 use crate::authorizer;
 use crate::types::Type;
 
 #[derive(Debug)]
 pub(crate) struct Overload {
-    /// The name of the overload, for instance `add_string`.
+    /// The name of the overload in cel-go, for instance `add_string`.
     pub id: &'static str,
     pub args: Vec<Type>,
     pub result: Type,
 }
 
-/// The types without parts, and their letters in signatures.
+/// The types without type parameters, and their letters in signatures.
 const TYPES: &[(char, Type)] = &[
     ('*', Type::Dyn),
     ('n', Type::Null),
@@ -36,7 +36,7 @@ const TYPES: &[(char, Type)] = &[
     ('X', Type::Opaque(authorizer::DECISION)),
 ];
 
-/// Returns the type with this name, or `None` if there is no such type.
+/// Returns the type with this name in an expression, or `None` if there is no such type.
 pub(crate) fn named_type(name: &str) -> Option<Type> {
     Some(match name {
         "list" => Type::list(Type::Dyn),
@@ -50,11 +50,11 @@ pub(crate) fn named_type(name: &str) -> Option<Type> {
     })
 }
 
-/// Reads the overloads of a function: the name of each overload, then its arguments and its result.
-/// A dot stands between the target of a method and the other arguments.
+/// Reads the overloads of a function: for each overload its name, then its arguments and its result. A dot is between
+/// the target of a method and its other arguments.
 ///
-/// Types are letters: those of [`TYPES`], `A` and `B` anything, `l` list of, `m` map of, `o` optional of,
-/// and `t` type of.
+/// Types are letters: those of [`TYPES`], `A` and `B` for any type, `l` for a list of the next type, `m` for a map, `o`
+/// for an optional, and `t` for a type as a value.
 pub(super) fn overloads(signatures: &'static str) -> Vec<Overload> {
     let words: Vec<&'static str> = signatures.split(' ').collect();
     let pairs = words.chunks_exact(2);

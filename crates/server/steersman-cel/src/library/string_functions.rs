@@ -10,13 +10,13 @@ use crate::run::{EvalFailure, EvalOutcome, Run};
 use crate::value::Value;
 use crate::value::printing;
 
-/// The cost of searching a string for another one.
+/// The cost of a call that searches a string for another string.
 const PRODUCT: Cost = Cost::Sizes(|size| {
     let part = size(1).scaled(PER_CHARACTER);
     size(0).scaled(PER_CHARACTER).times(part)
 });
 
-/// The cost of searching a string for a pattern.
+/// The cost of a call that searches a string for a regular expression.
 const SEARCH: Cost = Cost::Sizes(|size| {
     let text = size(0).plus(Range::exactly(1)).scaled(PER_CHARACTER);
     text.times(size(1).scaled(PER_PATTERN_CHARACTER))
@@ -74,7 +74,7 @@ fn format<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> 
     Some(formatted.map(Value::text).map_err(EvalFailure::Error))
 }
 
-/// `matches(text, pattern)`. Its cost does not depend on its arguments upstream.
+/// Evaluates the function `matches(text, pattern)`. As upstream, its cost does not depend on its arguments.
 fn matches_function<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     if let [Value::Text(text), _] = values
         && let Err(limit) = run.work(text.len())
@@ -110,7 +110,7 @@ fn char_at<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>>
     })
 }
 
-/// Returns the index of the first or last occurrence of a string in another one, or -1.
+/// Returns the index of the first or the last occurrence of a string in another string, or -1.
 pub(super) fn index_of<'a>(values: &[Value<'a>], first: bool) -> Option<EvalOutcome<'a>> {
     let (text, part, from) = match values {
         [Value::Text(text), Value::Text(part)] => (text, part, None),
@@ -125,7 +125,7 @@ fn find_from<'a>(text: &str, part: &str, from: Option<i64>, first: bool) -> Eval
     let from = match from {
         Some(from) => from,
         None if first => 0,
-        // The search for the last occurrence starts at the last character.
+        // By default, the search for the last occurrence starts at the last character.
         None if part.is_empty() || text.len() < part.len() => {
             let end = i64::try_from(count).unwrap_or(i64::MAX);
             return Ok(Value::Int(if part.is_empty() { end } else { -1 }));
@@ -141,7 +141,7 @@ fn find_from<'a>(text: &str, part: &str, from: Option<i64>, first: bool) -> Eval
     if from_character >= count {
         return Ok(Value::Int(-1));
     }
-    // Converts a number of characters to a number of bytes.
+    // Converts an index in characters to an index in bytes.
     let offset = |count: usize| {
         text.char_indices()
             .nth(count)
@@ -190,7 +190,7 @@ fn part_of<'a>(text: &str, from: i64, to: Option<i64>) -> EvalOutcome<'a> {
     Ok(Value::text(part))
 }
 
-/// Returns the maximum number of repetitions, or `None` if the argument is absent or negative.
+/// Returns the maximum number of parts or replacements, or `None` if the argument is absent or negative.
 fn limit(most: &[Value<'_>]) -> Option<usize> {
     match most {
         [Value::Int(most)] => usize::try_from(*most).ok(),
@@ -214,7 +214,7 @@ fn replace<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a
         text.len() / from.len()
     };
     let places = limit(most).map_or(places, |most| most.min(places));
-    // The result may be much longer than the inputs.
+    // The work is charged by the length of the result, which may be much longer than the arguments.
     let work = run.work(places.saturating_mul(to.len()) / 8);
     let replaced = work.map(|()| match limit(most) {
         Some(most) => text.replacen(&**from, to, most),

@@ -1,4 +1,4 @@
-//! Machine: the parts of times and durations, with Go's numbering.
+//! Machine: the functions that return parts of times and durations, such as `getHours`.
 
 use jiff::Zoned;
 
@@ -30,7 +30,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
         Cost::PerCall, |_, values| duration_in(values, 1_000_000) .or_else(|| time_part(values, |at| i64::from(at.millisecond())))),
 ];
 
-/// Returns a part of a time, in UTC or in the time zone of the second value.
+/// Returns a part of a time, in UTC or in the time zone that the second value names.
 fn time_part<'a>(values: &[Value<'a>], part: fn(&Zoned) -> i64) -> Option<EvalOutcome<'a>> {
     let (time, zone) = match values {
         [Value::Timestamp(time)] => (*time, None),

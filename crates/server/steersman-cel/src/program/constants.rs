@@ -1,7 +1,7 @@
 //! Machine: evaluates the constant parts of an expression when it is compiled.
 //!
-//! Upstream plans an expression in the same way (cel-go's `interpreter/decorators.go`), and refuses
-//! an expression if a constant conversion or a pattern in it fails.
+//! Upstream plans an expression in the same way (cel-go's `interpreter/decorators.go`): an expression is refused if a
+//! constant conversion or a regular expression in it fails.
 
 use steersman_apimachinery::patterns;
 
@@ -28,7 +28,7 @@ const CONVERSIONS: &[&str] = &[
 /// Evaluates the constant parts of an expression.
 ///
 /// # Errors
-/// Fails with the first error of a constant conversion, or of a pattern.
+/// Fails with the first failure of a constant conversion or of a regular expression.
 pub(super) fn fold(root: &ExprNode, checked: &Checked) -> Result<Constants, String> {
     let mut constants = Constants::default();
     visit(&mut constants, root, checked)?;

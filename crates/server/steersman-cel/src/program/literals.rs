@@ -1,4 +1,4 @@
-//! Machine: checks the literals of a typed expression, as upstream does after its type checker.
+//! Machine: checks the literals in an expression after its type check, as upstream.
 //!
 //! Source: cel-go's `cel/validator.go`, and the validator of `format` in `ext/formatting.go`.
 
@@ -27,7 +27,7 @@ struct LiteralChecker<'a> {
 }
 
 impl LiteralChecker<'_> {
-    /// `mixed` permits lists and maps with items of several types, as below `format`.
+    /// Checks a node. `mixed` permits lists and maps with items of several types, as in the arguments of `format`.
     fn node(&mut self, node: &ExprNode, mixed: bool) {
         match &node.kind {
             NodeKind::Call { name, target, args } => {
@@ -62,7 +62,7 @@ impl LiteralChecker<'_> {
         node.children().for_each(|child| self.node(child, mixed));
     }
 
-    /// Checks a literal that is converted to a time or duration, or that is a pattern.
+    /// Checks a literal argument that the call `name` converts to a time or duration, or uses as a regular expression.
     fn call(&mut self, name: &str, args: &[ExprNode]) {
         let Some((first, NodeKind::Literal(literal))) = args.first().map(|arg| (arg, &arg.kind))
         else {
@@ -81,7 +81,7 @@ impl LiteralChecker<'_> {
         }
     }
 
-    /// Checks the arguments of `format` if both the pattern and the list are literals.
+    /// Checks the arguments of `format` if the pattern and the argument list are literals.
     fn format(&mut self, node: &ExprNode, target: Option<&ExprNode>, args: &[ExprNode]) {
         let (Some(NodeKind::Literal(Value::Text(pattern))), [list]) =
             (target.map(|target| &target.kind), args)
@@ -115,7 +115,7 @@ impl LiteralChecker<'_> {
         }
     }
 
-    /// Returns the position and the type of an argument that does not fit its clause.
+    /// Returns the position and the type of an argument of `format` that does not fit its clause.
     fn misfit<'n>(&'n self, clause: Clause, argument: &'n ExprNode) -> Option<(usize, &'n Type)> {
         let found = &self.checked.types[argument.id];
         if !clause.accepts(found) {
@@ -140,7 +140,7 @@ fn unwrapped(of: &Type, optional: bool) -> &Type {
     }
 }
 
-/// Returns the error for the first item with another type than the items before.
+/// Returns the error for the first item that has another type than the items before it.
 fn mismatch<'a>(mut types: impl Iterator<Item = (usize, &'a Type)>) -> Option<ParseError> {
     let (_, first) = types.next()?;
     let (at, other) = types.find(|(_, other)| *other != first)?;

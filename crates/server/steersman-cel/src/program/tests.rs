@@ -244,7 +244,7 @@ fn type_errors_are_reported_at_compile_time() {
     assert_eq!(two.matches("undefined field").count(), 2);
 }
 
-/// CEL-1: a run ends at its cost limit, for every expression.
+/// CEL-1: a run ends at its cost limit, whatever the expression is.
 #[test]
 fn no_run_goes_beyond_its_limit() {
     let schema = Structural::compile(&json!({"type": "array", "items": {"type": "string"}}));
@@ -269,7 +269,7 @@ fn no_run_goes_beyond_its_limit() {
     }
 }
 
-/// The checker does not follow a type that doubles with each step.
+/// A type that doubles with each step becomes `dyn`.
 #[test]
 fn types_do_not_grow_without_bound() {
     let steps = ".map(x, {x: x})".repeat(60);

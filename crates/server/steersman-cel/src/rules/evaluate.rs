@@ -8,13 +8,13 @@ use crate::program::CALL_LIMIT;
 use crate::run::EvalFailure;
 use crate::value::Value;
 
-/// The cost budget of all rules on one object, which takes about a second.
+/// The cost budget of all rules on one object, which take about a second at this cost.
 const BUDGET: u64 = 10_000_000;
 
 const SPENT: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
-/// The maximum size of a message expression's result, in bytes.
+/// The maximum size of the text that a `messageExpression` returns, in bytes.
 const LONGEST_MESSAGE: usize = 5 * 1024;
 
 /// A value and its old value.
@@ -30,17 +30,17 @@ struct CheckedValue<'p, 'a> {
     past: OldState<'a>,
 }
 
-/// The old state at a value, which tells whether an update changed the value.
+/// The old state at a value, which shows whether an update changed the value.
 #[derive(Debug, Clone, Copy, Default)]
 struct OldState<'a> {
     /// The value and its old value, if the old value is known.
     current: Option<ValuePair<'a>>,
-    /// The nearest ancestor with a known old value, and that old value.
+    /// The nearest ancestor with a known old value, with that old value.
     parent: Option<ValuePair<'a>>,
 }
 
 impl<'a> OldState<'a> {
-    /// Returns whether the value or one of its ancestors is unchanged.
+    /// Returns whether an update left the value, or the nearest ancestor with a known old value, unchanged.
     fn is_unchanged(self) -> bool {
         self.current
             .or(self.parent)
@@ -58,8 +58,7 @@ impl<'a> OldState<'a> {
     }
 }
 
-/// Evaluates the rules on an object; `old` is the stored object on an update. CEL-1: the evaluation
-/// never costs more than its budget.
+/// Evaluates the rules on an object; `old` is the stored object on an update. CEL-1: the cost never exceeds the budget.
 pub(super) fn object(rules: &Rules, object: &Json, old: Option<&Json>) -> RuleVerdict {
     let mut check = RuleCheck::default();
     let past = OldState {
@@ -72,12 +71,12 @@ pub(super) fn object(rules: &Rules, object: &Json, old: Option<&Json>) -> RuleVe
         old,
         past,
     };
-    // The evaluation stops when the budget is spent; the verdict already contains that error.
+    // The node fails only if the budget is spent, and then the verdict already contains that error.
     let _ = check.node(rules, place);
     check.verdict
 }
 
-/// Evaluates the rules on a default. Transition rules compare the default with itself.
+/// Evaluates the rules of a schema on its default. Transition rules compare the default with itself.
 pub(super) fn default(rules: &Rules, default: &Json, field: &str) -> Vec<FieldError> {
     let run = |old| {
         let mut check = RuleCheck::default();
@@ -98,10 +97,10 @@ pub(super) fn default(rules: &Rules, default: &Json, field: &str) -> Vec<FieldEr
     }
 }
 
-/// The error of a spent budget, which ends the evaluation.
+/// Ends the evaluation, because the budget is spent.
 struct Spent;
 
-/// The state of evaluating all rules on one object: the remaining budget, and the verdict so far.
+/// The evaluation of all rules on one object: the remaining budget, and the verdict so far.
 struct RuleCheck {
     left: u64,
     verdict: RuleVerdict,
@@ -157,8 +156,8 @@ impl RuleCheck {
                         (None, None) => continue,
                     };
                     let before = place.old.and_then(|old| old.get(name));
-                    // Both objects were converted to the same version, so `apiVersion` and `kind`
-                    // are always equal and do not show whether the object changed.
+                    // Both objects were converted to one version, so `apiVersion` and `kind` are always equal and do
+                    // not show whether the object changed.
                     let typed =
                         past.parent.is_none() && matches!(name.as_str(), "apiVersion" | "kind");
                     let past = if typed {
@@ -254,7 +253,7 @@ impl RuleCheck {
         Ok(())
     }
 
-    /// Evaluates the message expression of a rule. Returns `None` if its result is unusable.
+    /// Returns the message that a rule's `messageExpression` computes; `None` if it is unusable.
     fn message(
         &mut self,
         rule: &ValidationRule,
@@ -291,7 +290,7 @@ fn joined(path: &str, name: &str) -> String {
     }
 }
 
-/// Returns the item of a list of type `map` that has the same keys.
+/// Returns the item of an old list of type `map` that has the keys of `item`.
 fn found_again<'a>(item: &Json, old: &'a Json, keys: &[String]) -> Option<&'a Json> {
     if keys.is_empty() {
         return None;

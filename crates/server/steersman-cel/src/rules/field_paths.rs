@@ -1,9 +1,9 @@
-//! Words: paths to fields in rules and selectable fields.
+//! Words: paths to fields, in rules and in selectable fields of definitions.
 
 use crate::structural::{Additional, Structural};
 
-/// Parses a path such as `.spec['a.b']` that starts at `schema`. Returns the path in the form of
-/// error messages, or `None` if the path is invalid or the schema does not have the field.
+/// Parses a path such as `.spec['a.b']`, which starts at `schema`. Returns the path as error messages print it, or
+/// `None` if the path is invalid or the schema does not have the field.
 pub fn field_path(path: &str, schema: &Structural) -> Option<String> {
     let mut at = schema;
     let mut out = String::new();

@@ -89,7 +89,7 @@ fn transition_rules_run_only_on_values_with_an_old_value() {
         report(&rules, json!({"s": "b"}), Some(json!({"s": "a"}))),
         ["FieldValueInvalid spec.s: Invalid value: \"b\": fixed"]
     );
-    // Members of an atomic object are compared with their old values, too.
+    // The members of an atomic object are also compared with their old values.
     assert_eq!(
         report(
             &rules,
@@ -178,7 +178,7 @@ fn errors_in_unchanged_values_are_warnings() {
         report(&rules, json!({"o": {"a": 5, "b": 1}}), Some(old.clone())),
         ["FieldValueInvalid spec.o: Invalid value: below 3"]
     );
-    // Items of a list without keys are unchanged only if the whole list is unchanged.
+    // Items of a list without keys count as unchanged only if the whole list is unchanged.
     assert_eq!(
         report(&rules, json!({"l": [5], "t": "x"}), Some(old.clone())),
         ["warning spec.l[0]: Invalid value: 5: failed rule: self < 3"]

@@ -156,7 +156,7 @@ fn syntax_errors_are_worded_as_cel_go() {
     }
 }
 
-// SRV-3: nesting is bounded.
+// SRV-3: a nested expression overflows no stack.
 #[test]
 fn the_depth_of_expressions_is_bounded() {
     for deep in [

@@ -10,16 +10,16 @@ use steersman_apimachinery::patterns;
 
 use super::SchemaNode;
 
-/// The validating keywords of one node.
+/// The keywords of one schema node that restrict values.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Keywords {
     /// The names of the fields that must be present (`required`).
     pub required: Vec<String>,
     /// The values that are allowed (`enum`).
     pub allowed: Vec<Value>,
-    /// `minimum` and whether it is exclusive.
+    /// `minimum`, with `true` if the bound is exclusive.
     pub minimum: Option<(Bound, bool)>,
-    /// `maximum` and whether it is exclusive.
+    /// `maximum`, with `true` if the bound is exclusive.
     pub maximum: Option<(Bound, bool)>,
     /// The number that divides every valid value (`multipleOf`).
     pub multiple_of: Option<Bound>,
@@ -37,27 +37,27 @@ pub struct Keywords {
     pub list_map_keys: Vec<String>,
     /// `x-kubernetes-map-type`: `granular` or `atomic`; empty if the schema has none.
     pub map_type: String,
-    /// The schemas all of which a value must match (`allOf`).
+    /// The schemas that a value must all match (`allOf`).
     pub all_of: Vec<SchemaNode>,
-    /// The schemas at least one of which a value must match (`anyOf`).
+    /// The schemas of which a value must match at least one (`anyOf`).
     pub any_of: Vec<SchemaNode>,
-    /// The schemas exactly one of which a value must match (`oneOf`).
+    /// The schemas of which a value must match exactly one (`oneOf`).
     pub one_of: Vec<SchemaNode>,
     /// The schema that a value must not match (`not`).
     pub not: Option<SchemaNode>,
-    /// `x-kubernetes-validations`, not compiled.
+    /// The entries of `x-kubernetes-validations`, not compiled.
     pub validations: Vec<Value>,
 }
 
-/// The keywords of a node. Most nodes have none and take no memory for them.
+/// The restricting keywords of a schema node. Most nodes have none, and take no memory for them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Restrictions(Option<Box<Keywords>>);
 
-/// A number in a schema, compared bit by bit.
+/// A number in a schema, compared by its bits.
 #[derive(Debug, Clone, Copy)]
 pub struct Bound(pub f64);
 
-/// A `pattern`, compiled at its first use.
+/// The regular expression of the keyword `pattern`, compiled at its first use.
 #[derive(Debug, Clone)]
 pub struct Pattern {
     source: Box<str>,
@@ -144,13 +144,13 @@ impl Pattern {
         }
     }
 
-    /// Returns the pattern as the schema has it.
+    /// Returns the text of the regular expression in the schema.
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// Returns whether the pattern matches a text; true for a pattern that does not compile, with
-    /// which a definition is refused (CEL-3).
+    /// Returns whether the regular expression matches a text. It is true if the expression does not compile; a
+    /// definition with such a pattern is refused (CEL-3).
     pub fn matches(&self, text: &str) -> bool {
         let compiled = self.compiled.get_or_init(|| {
             let compiled = patterns::compile(&self.source, patterns::MOST_COMPILED);

@@ -1,4 +1,4 @@
-//! Words: `SchemaNode`, a node of a compiled schema, which schemas with equal parts share.
+//! Words: `SchemaNode`, a node of a compiled schema, which schemas with an equal part share.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -10,50 +10,50 @@ use serde_json::Value;
 
 use super::Structural;
 
-/// A compiled schema, or a part of one. A clone is the same node.
+/// A compiled schema, or a part of one. A clone refers to the same node.
 ///
-/// Two nodes are equal if they are one node. Nodes of one pool with equal content are.
+/// Two nodes are equal only if they are the same node. A pool has one node for equal content.
 #[derive(Debug, Clone)]
 pub struct SchemaNode(Arc<Structural>);
 
-/// The nodes that are in use, by the hash of their content.
+/// The nodes in use, by the hash of their content.
 ///
-/// Definitions repeat themselves: versions differ in few fields, and the schema of a Pod's spec is a
-/// part of many kinds. The schemas of 430 definitions have 183,000 nodes, of which 7,500 differ.
+/// Definitions repeat content: versions differ in few fields, and the schema of a Pod's spec is a part of many kinds.
+/// The schemas of 430 definitions have 183,000 nodes with 7,500 different contents.
 #[derive(Debug, Default)]
 struct NodePool {
     nodes: HashMap<u64, Weak<Structural>>,
-    /// The number of entries from which on unused ones are removed.
+    /// The number of nodes at which unused nodes are removed next.
     sweep_at: usize,
 }
 
-/// The nodes of all schemas that this process keeps (SRV-CRD-1).
+/// The nodes of all schemas that this process keeps in memory (SRV-CRD-1).
 static KEPT: LazyLock<Mutex<NodePool>> = LazyLock::new(Mutex::default);
 
-/// Minimum number of entries of a pool that is searched for unused ones.
+/// Minimum number of nodes at which a pool is searched for unused nodes.
 const FEW: usize = 1024;
 
 impl SchemaNode {
-    /// Creates a node that is in no pool.
+    /// Creates a node that is not in a pool.
     pub(super) fn alone(content: Structural) -> Self {
         Self(Arc::new(content))
     }
 
-    /// Compiles a schema that is kept. Its nodes are shared with all kept schemas.
+    /// Compiles a schema that stays in memory. Its nodes are shared with all other schemas in memory.
     pub fn kept(schema: &Value) -> Self {
         let mut pool = KEPT.lock();
         let content = Structural::build(schema, &mut |content| pool.share(content));
         pool.share(content)
     }
 
-    /// Returns whether both are one node.
+    /// Returns whether `self` and `other` are the same node.
     pub fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
 impl NodePool {
-    /// Returns the node with this content, and adds the content if it is new.
+    /// Returns the node of the pool with this content, and adds a new node if there is none.
     fn share(&mut self, content: Structural) -> SchemaNode {
         let mut hasher = DefaultHasher::new();
         content.hash(&mut hasher);
@@ -67,7 +67,7 @@ impl NodePool {
             self.sweep_at = 2 * self.nodes.len();
         }
         let node = Arc::new(content);
-        // Of two contents with one hash the newer is shared from now on.
+        // If two contents have the same hash, the pool shares the newer one from now on.
         self.nodes.insert(hash, Arc::downgrade(&node));
         SchemaNode(node)
     }

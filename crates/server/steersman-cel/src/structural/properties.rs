@@ -2,28 +2,28 @@
 
 use super::{SchemaNode, Structural};
 
-/// The schemas of named members, in the order of the names.
+/// The schemas of the fields in `properties`, sorted by field name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Properties(Box<[(Box<str>, SchemaNode)]>);
 
 impl Properties {
-    /// Returns the schema of a member.
+    /// Returns the schema of a field.
     pub fn get(&self, name: &str) -> Option<&Structural> {
         let at = self.0.binary_search_by(|(known, _)| (**known).cmp(name));
         at.ok().map(|at| &*self.0[at].1)
     }
 
-    /// Returns whether a member has a schema.
+    /// Returns whether a field has a schema.
     pub fn contains(&self, name: &str) -> bool {
         self.get(name).is_some()
     }
 
-    /// Returns whether no member has a schema.
+    /// Returns whether no field has a schema.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns the names with the schemas.
+    /// Returns the field names with their schemas.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Structural)> {
         self.0.iter().map(|(name, schema)| (&**name, &**schema))
     }

@@ -1,12 +1,12 @@
-//! Words: a parsed expression.
+//! Words: `ExprNode`, the nodes of a parsed expression.
 
 use crate::value::Value;
 
 #[derive(Debug, Clone)]
 pub(crate) struct ExprNode {
-    /// The number of the node, which is its index in the tables of other modules.
+    /// The number of the node, by which the tables of other modules are indexed.
     pub id: usize,
-    /// The position in the source, in characters.
+    /// The position of the node in the source, in characters.
     pub at: usize,
     pub kind: NodeKind,
 }
@@ -28,7 +28,7 @@ pub(crate) enum NodeKind {
     },
     List {
         items: Vec<ExprNode>,
-        /// The indexes of the optional items, which are omitted if they have no value.
+        /// The indexes of the optional items, which are left out if they have no value.
         optional: Vec<usize>,
     },
     Map(Vec<MapEntry>),
@@ -44,7 +44,7 @@ pub(crate) enum NodeKind {
 pub(crate) struct MessageField {
     pub name: String,
     pub value: ExprNode,
-    /// Whether the field is optional, so that it is omitted if it has no value.
+    /// Whether the field is optional: it is left out if it has no value.
     pub optional: bool,
 }
 
@@ -55,13 +55,13 @@ pub(crate) struct MapEntry {
     pub optional: bool,
 }
 
-/// The loop that macros such as `all` expand to. It iterates over `range`, accumulates in `accu`
-/// and returns `result`.
+/// The loop that a macro such as `all` expands to: it iterates over `range`, accumulates in `accu` and returns
+/// `result`.
 #[derive(Debug, Clone)]
 pub(crate) struct Fold {
     pub range: ExprNode,
     pub var: String,
-    /// The second variable of a loop over index and item, or key and value.
+    /// The second variable of a loop: its variables are an index and an item, or a key and a value.
     pub var2: Option<String>,
     pub accu: String,
     pub init: ExprNode,
@@ -71,7 +71,7 @@ pub(crate) struct Fold {
 }
 
 impl ExprNode {
-    /// Returns the dotted name that a chain of an identifier and fields spells, such as `a.b.c`.
+    /// Returns the dotted name that the node spells if it is a chain of an identifier and fields, such as `a.b.c`.
     pub(crate) fn qualified(&self) -> Option<String> {
         match &self.kind {
             NodeKind::Ident(name) => Some(name.clone()),
@@ -89,11 +89,11 @@ impl ExprNode {
     }
 }
 
-/// The variable that holds the target of `optMap` and `optFlatMap`.
+/// The variable to which `optMap` and `optFlatMap` bind their target.
 pub(crate) const TARGET: &str = "@target";
 
 impl ExprNode {
-    /// Returns the direct parts of the node, in the order of upstream's planner.
+    /// Returns the child nodes, in the order of upstream's planner.
     pub(crate) fn children(&self) -> impl Iterator<Item = &Self> {
         let mut parts: Vec<&Self> = Vec::new();
         match &self.kind {

@@ -1,4 +1,4 @@
-//! Machine: parses expressions. Syntax errors come from the same grammar as upstream's.
+//! Machine: parses expressions. The grammar, and so the syntax errors, are those of upstream.
 
 mod macros;
 
@@ -18,20 +18,20 @@ const MAX_LENGTH: usize = 100_000;
 /// The maximum depth of an expression.
 const MAX_DEPTH: u16 = 250;
 
-/// The stack size of the parser's thread, in bytes. The recursive parser uses up to several dozen
-/// kilobytes per level of nesting, so this stack fits an expression of [`MAX_DEPTH`].
+/// The stack size of the parser's thread, in bytes. The recursive parser uses several dozen kilobytes per level of
+/// nesting, so the stack suffices for an expression of [`MAX_DEPTH`].
 const PARSER_STACK: usize = 64 << 20;
 
-/// The maximum length of expressions that are parsed on the current thread, in characters. They cannot
-/// nest deeply.
+/// The maximum length, in characters, of an expression that is parsed on the current thread, because it cannot nest
+/// deeply.
 const SHORT: usize = 16;
 
-/// The parser's error for a variable of a macro that is not a name.
+/// The parser's message if the variable of a macro is not a name.
 const NO_NAME: &str = "argument must be a simple name";
 
 const EXISTS_ONE: [char; 9] = ['e', 'x', 'i', 's', 't', 's', 'O', 'n', 'e'];
 
-/// An error: its position in characters from the start, and its message.
+/// The position of an error, in characters from the start of the source, and its message.
 pub(crate) type ParseError = (usize, String);
 
 #[derive(Debug)]
@@ -50,7 +50,7 @@ pub(crate) fn parse(source: &str) -> Result<Parsed, String> {
     })
 }
 
-/// Parses an expression without optional syntax.
+/// Parses an expression without the optional syntax, such as `a.?b`.
 ///
 /// # Errors
 /// Returns the message of the first syntax error, without its position.
@@ -59,7 +59,7 @@ pub(crate) fn parse_core(source: &str) -> Result<ExprNode, String> {
         read(source, false).map_err(|mistakes| {
             let first = mistakes.into_iter().min_by_key(|(at, _)| *at);
             let what = first.map(|(_, what)| what).unwrap_or_default();
-            // Where the text may end, upstream expects nothing but the end.
+            // At a position where the expression may end, upstream's message expects nothing but the end.
             match what.split_once("expecting {<EOF>,") {
                 Some((found, _)) => format!("{found}expecting <EOF>"),
                 None => what,
@@ -131,8 +131,8 @@ fn read(source: &str, optional_syntax: bool) -> Result<Parsed, Vec<ParseError>> 
     }
 }
 
-/// Returns whether the argument at a position is the first of `map` or `filter`. Upstream reports
-/// another error for them than for other macros.
+/// Returns whether the argument at `at` is the first argument of `map` or `filter`, for which upstream reports another
+/// error than for other macros.
 fn is_first_of_map(source: &str, at: usize) -> bool {
     let before: String = source.chars().take(at).collect();
     let before = before.trim_end();
@@ -140,7 +140,7 @@ fn is_first_of_map(source: &str, at: usize) -> bool {
     call.ends_with(".map") || call.ends_with(".filter")
 }
 
-/// Returns the position in the source, in characters. `line` and `column` start at 1.
+/// Returns the position in the source, in characters, of a line and a column, which both start at 1.
 fn offset(source: &str, line: isize, column: isize) -> usize {
     let line = usize::try_from(line - 1).unwrap_or_default();
     let before: usize = source
@@ -151,7 +151,7 @@ fn offset(source: &str, line: isize, column: isize) -> usize {
     before + usize::try_from(column - 1).unwrap_or_default()
 }
 
-/// Formats errors as upstream does: each with its source line and a mark below the column.
+/// Formats errors as upstream does: each with its source line and a mark below its column.
 pub(crate) fn describe(source: &str, mistakes: &[ParseError]) -> String {
     let mut sorted = mistakes.to_vec();
     sorted.sort_by_key(|(at, _)| *at);
@@ -189,7 +189,7 @@ pub(crate) fn describe(source: &str, mistakes: &[ParseError]) -> String {
 struct TreeReader<'a> {
     info: &'a SourceInfo,
     source: Vec<char>,
-    /// The number of nodes so far.
+    /// The number of nodes that were made so far.
     parts: Cell<usize>,
     mistakes: Vec<ParseError>,
 }
@@ -240,7 +240,8 @@ impl TreeReader<'_> {
                 }
                 NodeKind::Map(entries)
             }
-            // The parser expands this macro of two variables with one variable, too.
+            // The parser also expands `existsOne`, a macro of two variables, with one variable; upstream does not know
+            // it.
             Expr::Comprehension(_)
                 if self
                     .source
@@ -275,7 +276,7 @@ impl TreeReader<'_> {
         self.made(at, kind)
     }
 
-    /// Returns the position of the sign of a negative number, which starts at `at`.
+    /// Returns the position of the minus sign of a negative number literal; `at` is the position of its first digit.
     fn sign_of(&self, value: &Value<'_>, at: usize) -> usize {
         let negative = match value {
             Value::Int(number) => *number < 0,
@@ -350,7 +351,7 @@ mod tests {
         assert_eq!(wrong, expected);
     }
 
-    /// SRV-3: deep and long expressions are refused and overflow no stack.
+    /// SRV-3: deep and long expressions are refused, and overflow no stack.
     #[test]
     fn hostile_expressions_are_refused() {
         for (open, close, count) in [

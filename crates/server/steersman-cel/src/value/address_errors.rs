@@ -1,4 +1,4 @@
-//! Words: the errors of Go's `netip.ParseAddr` for texts that are no IP addresses.
+//! Words: the error messages of Go's `netip.ParseAddr` for texts that are no IP addresses.
 
 pub(crate) fn describe(text: &str) -> String {
     let kind = text.find(['.', ':', '%']);
@@ -16,7 +16,7 @@ pub(crate) fn describe(text: &str) -> String {
     format!("ParseAddr({text:?}): {what}{at}")
 }
 
-/// A message, and the rest of the text from the error on.
+/// An error message, and the rest of the text from the position of the error on.
 type FoundProblem<'a> = (&'static str, &'a str);
 
 fn four(text: &str) -> Option<FoundProblem<'_>> {

@@ -13,9 +13,9 @@ pub struct Url {
     pub scheme: String,
     /// The host name with the port.
     pub host: String,
-    /// The path, with escapes.
+    /// The path of the URL, with escapes.
     pub path: String,
-    /// The raw query, without the question mark.
+    /// The query of the URL with escapes, without the question mark.
     pub query: String,
 }
 
@@ -28,14 +28,14 @@ pub struct Cidr {
     pub length: u8,
 }
 
-/// The characters of a user's name and password that are no letters or digits.
+/// The characters, beside letters and digits, that a user's name and password in a URL may contain.
 const USER: &[u8] = b"-._:~!$&'()*+,;=%@";
 
 impl Url {
     /// Parses an absolute URL or an absolute path, as Go's `ParseRequestURI` does.
     ///
     /// # Errors
-    /// Fails with Go's message for other texts.
+    /// Fails with Go's message if the text is neither.
     pub fn parse(text: &str) -> Result<Self, String> {
         let refused = |why: &str| Err(format!("parse {}: {why}", go::quote(text)));
         if text.is_empty() {
@@ -62,7 +62,7 @@ impl Url {
             if scheme.is_empty() {
                 return refused("invalid URI for request");
             }
-            // A URL such as `mailto:a@b` is opaque after the scheme.
+            // A URL such as `mailto:a@b` has no path: the text after the scheme is opaque.
             return Ok(Self {
                 scheme: scheme.to_lowercase(),
                 host: String::new(),
@@ -101,10 +101,10 @@ impl Url {
         })
     }
 
-    /// Parses a URL that may have a fragment, which is not part of the result.
+    /// Parses a URL as [`parse`](Self::parse), after a fragment of the text is removed.
     ///
     /// # Errors
-    /// Fails with Go's message for other texts.
+    /// Fails with Go's message if the text is neither a URL nor a path.
     pub fn without_fragment(text: &str) -> Result<Self, String> {
         let whole = Self::parse(text)?;
         match text.split_once('#') {
@@ -130,7 +130,7 @@ impl Url {
         after.rsplit_once(':').map_or("", |(_, port)| port)
     }
 
-    /// Returns the parameters of the query with their values.
+    /// Returns the names of the query parameters, each with its values.
     pub fn parameters(&self) -> Vec<(String, Vec<String>)> {
         let mut found: Vec<(String, Vec<String>)> = Vec::new();
         let parts = self.query.split('&');
@@ -180,11 +180,11 @@ fn wrong_host(host: &str) -> Option<String> {
     })
 }
 
-/// Decodes the escapes of a host. Only bytes that are not ASCII may be escaped, and the percent sign
-/// before the zone of an address.
+/// Decodes the escapes in the host of a URL. Only bytes beyond ASCII, and the percent sign before the zone of an IP
+/// address, may be escaped.
 ///
 /// # Errors
-/// Fails with the first other escape.
+/// Fails with the first escape of another byte.
 fn unescaped_host(host: &str) -> Result<String, &str> {
     if let Some(escape) = wrong_escape(host) {
         return Err(escape);
@@ -206,7 +206,7 @@ fn unescaped_host(host: &str) -> Result<String, &str> {
     Ok(String::from_utf8_lossy(&out).into_owned())
 }
 
-/// Returns the text from the first percent sign without two hexadecimal digits after it.
+/// Returns the rest of the text from the first percent sign that is not followed by two hexadecimal digits.
 fn wrong_escape(text: &str) -> Option<&str> {
     text.match_indices('%').find_map(|(at, _)| {
         let digits = text.get(at + 1..at + 3);
@@ -215,7 +215,7 @@ fn wrong_escape(text: &str) -> Option<&str> {
     })
 }
 
-/// Percent-encodes the bytes that the path of a URL cannot contain. A `%` is not encoded.
+/// Percent-encodes the bytes that the path of a URL cannot contain. A percent sign stays.
 fn escaped(path: &str) -> String {
     use std::fmt::Write as _;
 
@@ -230,7 +230,7 @@ fn escaped(path: &str) -> String {
     out
 }
 
-/// Decodes a name or value of a query.
+/// Decodes the escapes in a name or value of a query.
 fn unescaped(text: &str) -> Option<String> {
     go::unescape(&text.replace('+', " "))
 }

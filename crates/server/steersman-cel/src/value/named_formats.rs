@@ -32,13 +32,13 @@ const NAMES: &[&str] = &[
 ];
 
 impl NamedFormat {
-    /// Returns the format with this name.
+    /// Returns the named format with this name.
     pub fn find(name: &str) -> Option<Self> {
         let known = NAMES.iter().find(|known| **known == name);
         known.map(|name| Self(name))
     }
 
-    /// Returns the length of the longest pattern of the format, in characters.
+    /// Returns the length of the format's longest regular expression, in characters.
     pub fn longest_pattern(self) -> u64 {
         match self.0 {
             "uuid" => 70,
@@ -47,12 +47,12 @@ impl NamedFormat {
             "labelValue" => 40,
             "uri" => 1103,
             "byte" => 84,
-            // Dates count as times.
+            // The format `date` has the length of `datetime`.
             _ => 71,
         }
     }
 
-    /// Returns the problems of a string in this format; empty for a valid string.
+    /// Returns the problems of a string in this format; empty if the string is valid.
     pub fn check(self, text: &str) -> Vec<String> {
         let unless = |fine: bool, why: &str| {
             if fine {
@@ -65,7 +65,7 @@ impl NamedFormat {
             Some(name) => (name, true),
             None => (self.0, false),
         };
-        // The prefix of a generated name may end with a dash.
+        // A prefix for generated names may end with a dash, so a letter replaces the dash for the check.
         let padded;
         let text = if prefix && text.ends_with('-') {
             padded = format!("{}a", &text[..text.len() - 1]);
@@ -91,7 +91,7 @@ impl NamedFormat {
     }
 }
 
-/// A UUID. Each dash may be absent.
+/// The regular expression of a UUID, in which each dash may be absent.
 static UUID: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new("^[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}$").ok());
 
@@ -99,7 +99,7 @@ fn is_uuid(text: &str) -> bool {
     UUID.as_ref().is_some_and(|regex| regex.is_match(text))
 }
 
-/// Returns whether a text is a time. The letters may be in lower case.
+/// Returns whether a text is an RFC 3339 time, in which the letters may be in lower case.
 fn is_date_time(text: &str) -> bool {
     times::rfc3339(&text.to_ascii_uppercase()).is_ok()
 }

@@ -1,4 +1,4 @@
-//! Words: formats values as text: with a `%` pattern, and numbers as Go does.
+//! Words: formats values as text: by a pattern with `%` clauses, and numbers as Go does.
 
 use steersman_apimachinery::go;
 
@@ -6,40 +6,40 @@ use super::Value;
 use super::times;
 use crate::types::Type;
 
-/// A clause of a pattern, such as `%d`.
+/// A clause of a `format` pattern, such as `%d`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Clause {
     /// Any value as text (`%s`).
     Text,
     /// A decimal number (`%d`).
     Decimal,
-    /// `%f` with the number of decimals.
+    /// A number with this number of decimals (`%f`).
     Fixed(usize),
-    /// `%e` with the number of decimals.
+    /// A number as a power of ten with this number of decimals (`%e`).
     Scientific(usize),
     /// A binary number (`%b`).
     Binary,
     /// An octal number (`%o`).
     Octal,
-    /// `%x`, or `%X` for upper case.
+    /// A hexadecimal number or text (`%x`), in upper case for `%X`.
     Hex { upper: bool },
 }
 
-/// A part of a pattern: a text, or a clause with the index of its argument.
+/// A part of a `format` pattern: a text, or a clause with the index of its argument.
 pub(crate) enum Piece<'a> {
     Text(&'a str),
     Clause(usize, Clause),
 }
 
-/// The number of decimals of `%f` and `%e` without a precision.
+/// The number of decimals of `%f` and `%e` in a clause without a precision.
 const DECIMALS: usize = 6;
 
-/// The largest precision.
+/// The largest number of decimals in a clause.
 const MOST_DECIMALS: usize = 1000;
 
-/// Reads a pattern for `given` arguments, and calls `each` with its parts. Returns the number of
-/// arguments that the pattern uses. `early` is the check before the expression runs, which counts
-/// the arguments last.
+/// Reads a `format` pattern for `given` arguments, and calls `each` with its parts. Returns the number of arguments
+/// that the pattern uses. `early` marks the check of literals before a run, which compares the number of arguments
+/// last.
 ///
 /// # Errors
 /// Fails for an invalid clause, for a missing argument, and with the error of `each`.
@@ -80,7 +80,7 @@ pub(crate) fn read<'a>(
     Ok(used)
 }
 
-/// Reads a clause after its percent sign. Returns the clause and its length.
+/// Reads the clause after a percent sign. Returns the clause and its length.
 fn clause(text: &str) -> Result<(Clause, usize), String> {
     let mut at = 0;
     let mut precision = DECIMALS;
@@ -136,7 +136,7 @@ impl Clause {
         }
     }
 
-    /// Returns the error for a value of the type `found` that the clause does not accept.
+    /// Returns the message that the clause does not accept a value of the type `found`.
     pub(crate) fn misfit(self, found: &str) -> String {
         let accepts = match self {
             Self::Text => {
@@ -214,7 +214,7 @@ fn hex(bytes: &[u8]) -> String {
         .collect()
 }
 
-/// Returns a number that has no digits, in the form of the locale `en-US`.
+/// Returns infinity or NaN as text in the locale `en-US`; `None` for other numbers.
 fn without_digits(number: f64) -> Option<String> {
     if number.is_nan() {
         return Some("NaN".to_owned());
@@ -223,7 +223,7 @@ fn without_digits(number: f64) -> Option<String> {
     number.is_infinite().then(|| std::format!("{sign}∞"))
 }
 
-/// Returns a number with a fixed number of decimals, and its thousands in groups.
+/// Returns a number with this number of decimals, and with commas between groups of three digits.
 fn fixed(number: f64, decimals: usize) -> String {
     if let Some(text) = without_digits(number) {
         return text;
@@ -244,7 +244,7 @@ fn fixed(number: f64, decimals: usize) -> String {
     out
 }
 
-/// Returns a number as a power of ten.
+/// Returns a number as a power of ten with this number of decimals.
 fn scientific(number: f64, decimals: usize) -> String {
     if let Some(text) = without_digits(number) {
         return text;
@@ -264,10 +264,10 @@ fn scientific(number: f64, decimals: usize) -> String {
     std::format!("{digits}×10{sign}{exponent}")
 }
 
-/// Returns a value in the form of `%s`.
+/// Returns a value as `%s` prints it.
 ///
 /// # Errors
-/// Fails for a value without such a form.
+/// Fails for a value that `%s` does not accept.
 pub(crate) fn print(value: &Value<'_>) -> Result<String, String> {
     Ok(match value {
         Value::Null => "null".to_owned(),
@@ -302,7 +302,7 @@ pub(crate) fn print(value: &Value<'_>) -> Result<String, String> {
     })
 }
 
-/// Returns a value within a list or map as a literal of an expression.
+/// Returns a value within a list or map as `%s` prints it: as a literal.
 fn literal(value: &Value<'_>) -> Result<String, String> {
     Ok(match value {
         Value::Text(text) => go::quote(text),

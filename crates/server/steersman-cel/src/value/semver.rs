@@ -2,20 +2,19 @@
 
 use semver::Prerelease;
 
-/// A semantic version. A pre-release comes before its release.
+/// A semantic version. A pre-release is lower than its release.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Semver {
-    /// Major, minor and patch.
+    /// The major, minor and patch version.
     pub numbers: [u64; 3],
     pre: Prerelease,
 }
 
 impl Semver {
-    /// Parses a version. With `lenient`, a leading `v`, leading zeros and missing numbers are
-    /// accepted.
+    /// Parses a semantic version. With `lenient`, it may have a leading `v`, leading zeros, and missing numbers.
     ///
     /// # Errors
-    /// Fails with the reason if the text is not a version.
+    /// Fails with the reason if the text is no semantic version.
     pub fn parse(text: &str, lenient: bool) -> Result<Self, String> {
         let rest = match text.strip_prefix('v') {
             Some(rest) if lenient => rest,

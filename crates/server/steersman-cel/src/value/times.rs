@@ -4,7 +4,7 @@ use jiff::tz::{Offset, TimeZone};
 use jiff::{Timestamp, Zoned};
 use steersman_apimachinery::zones;
 
-/// Parses a time: RFC 3339, or a date, which means midnight.
+/// Parses an RFC 3339 time, or a date, which means midnight in UTC.
 ///
 /// # Errors
 /// Fails with Go's message for an invalid time.
@@ -32,7 +32,7 @@ pub(crate) fn rfc3339(text: &str) -> Result<Timestamp, String> {
         && matches!(bytes[10], b'T')
         && bytes[13] == b':'
         && bytes[16] == b':';
-    // The first year is 1.
+    // The year 0000 is refused, because years start at 1.
     let shaped = shaped && !text.starts_with("0000");
     let parsed = text.parse::<Timestamp>().ok().filter(|_| shaped);
     parsed.ok_or_else(|| {
@@ -41,7 +41,7 @@ pub(crate) fn rfc3339(text: &str) -> Result<Timestamp, String> {
     })
 }
 
-/// Returns a duration in the form of `string(…)`.
+/// Returns a duration as `string(…)` prints it.
 #[expect(
     clippy::cast_precision_loss,
     reason = "written as a float, as upstream does"
@@ -50,7 +50,7 @@ pub(crate) fn print_duration(nanos: i64) -> String {
     format!("{}s", nanos as f64 / 1e9)
 }
 
-/// Returns a time in a time zone; `None` is UTC.
+/// Returns a time in a time zone; `None` means UTC.
 ///
 /// # Errors
 /// Fails for an unknown time zone.
@@ -59,7 +59,7 @@ pub(crate) fn zoned(time: Timestamp, zone: Option<&str>) -> Result<Zoned, String
     Ok(time.to_zoned(zone))
 }
 
-/// Parses a time zone: `UTC`, an offset such as `+01:30`, or a name.
+/// Parses a time zone: `UTC`, an offset such as `+01:30`, or the name of a zone.
 fn offset(zone: &str) -> Result<TimeZone, String> {
     if matches!(zone, "UTC" | "" | "Z") {
         return Ok(TimeZone::UTC);

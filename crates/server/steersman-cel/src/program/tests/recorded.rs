@@ -1,4 +1,4 @@
-//! Tests of the types, estimates, costs and values that Kubernetes has for the same expressions.
+//! Tests of types, estimates, costs and values, against those recorded from Kubernetes for the same expressions.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::value::Value;
 
 const RECORDED: &str = include_str!("recorded.txt");
 
-/// The functions that only policies can call, with variables that definitions do not have.
+/// The functions that only expressions of policies can call, because definitions do not have the variables for them.
 const OF_POLICIES: &[&str] = &[
     "path",
     "group",

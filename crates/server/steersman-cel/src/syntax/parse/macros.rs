@@ -1,4 +1,4 @@
-//! Machine: expands the macros that the grammar does not know.
+//! Machine: expands the macros that the `cel` parser does not expand.
 
 use super::TreeReader;
 use crate::syntax::ast::{ExprNode, Fold, NodeKind, TARGET};
@@ -7,11 +7,11 @@ use crate::value::Value;
 /// The variable that accumulates the result of a loop.
 const ACCU: &str = "@result";
 
-/// The variable that upstream's macros of one variable use, so that no loop may use it.
+/// The accumulator of upstream's macros with one variable, so that no loop may have a variable of this name.
 const OVERWRITTEN: &str = "__result__";
 
 impl TreeReader<'_> {
-    /// Converts a method call, or expands a macro that the parser does not know.
+    /// Converts a method call, or expands a macro that the `cel` parser does not expand.
     pub(super) fn member(
         &mut self,
         at: usize,
@@ -98,8 +98,7 @@ impl TreeReader<'_> {
         self.made(at, NodeKind::Call { name, target, args })
     }
 
-    /// Expands `o.optMap(v, e)`: evaluates `e` with the value of `o` bound to `v`, if `o` has a
-    /// value.
+    /// Expands `o.optMap(v, e)`: if `o` has a value, evaluates `e` with the value bound to `v`.
     fn opt_map(
         &self,
         at: usize,
@@ -108,7 +107,7 @@ impl TreeReader<'_> {
         var: String,
         made: ExprNode,
     ) -> ExprNode {
-        // The target is bound to a variable, so that it is evaluated only once.
+        // The target of the call is bound to a variable, so that it is evaluated only once.
         let held = || self.ident(at, TARGET);
         let test = self.method(at, "hasValue", held(), Vec::new());
         let value = self.method(at, "value", held(), Vec::new());
@@ -123,7 +122,7 @@ impl TreeReader<'_> {
         self.bind(at, TARGET.to_owned(), target, choice)
     }
 
-    /// Expands `l.sortBy(v, key)`: evaluates the keys of all items, and orders the items by them.
+    /// Expands `l.sortBy(v, key)`: evaluates `key` for each item, and sorts the items by these keys.
     fn sort_by(&self, at: usize, target: ExprNode, var: String, key: ExprNode) -> ExprNode {
         let held = "@__sortBy_input__";
         let item = self.list(at, vec![key]);
@@ -143,8 +142,7 @@ impl TreeReader<'_> {
         self.bind(at, held.to_owned(), target, sorted)
     }
 
-    /// Returns a node that evaluates `result` with `value` bound to `var`: a loop without
-    /// iterations.
+    /// Returns a node that evaluates `result` with `value` bound to `var`, as a loop without iterations.
     fn bind(&self, at: usize, var: String, value: ExprNode, result: ExprNode) -> ExprNode {
         let fold = Fold {
             range: self.list(at, Vec::new()),
@@ -159,7 +157,7 @@ impl TreeReader<'_> {
         self.made(at, NodeKind::Fold(Box::new(fold)))
     }
 
-    /// Expands the macros over index and item, or key and value.
+    /// Expands a macro with two variables: over index and item, or over key and value.
     fn two_variables(
         &self,
         at: usize,
@@ -177,8 +175,7 @@ impl TreeReader<'_> {
         let always = || self.literal(at, Value::Bool(true));
         let number = |number| self.literal(at, Value::Int(number));
         let call = |name: &str, args| self.function(at, name, args);
-        // A transformation adds to the result what `more` evaluates to, for the items that pass the
-        // filter.
+        // A transformation adds the value of `more` to the result, for each item that passes the filter.
         let filtered = |more| match filter {
             Some(filter) => call("_?_:_", vec![filter, more, accu()]),
             None => more,
