@@ -1,4 +1,4 @@
-//! Room: the simulator's writes: calls of verbs, and Events.
+//! Room: the writes of the simulator: calls of the registry's verbs, and Events.
 
 pub(crate) mod event_correlator;
 pub(crate) mod turn_context;

@@ -1,5 +1,4 @@
-//! Driver: the task that runs the simulator's turns: after each change of the store, and when a timer
-//! is due.
+//! Driver: the task that runs the turns of the simulator, after a change of the store or when a timer is due.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
@@ -18,36 +17,33 @@ use super::actions::turn_context::TurnTime;
 use super::handle::{SharedSimulator, Simulator};
 use super::machine::NextTurn;
 
-/// Approximate maximum of the simulator's writes per turn, after which other tasks get access to the
-/// store (PLAY-7).
+/// Approximate maximum number of writes per turn; between turns, other tasks get access to the store (PLAY-7).
 const WRITES_PER_TURN: usize = 64;
 
-/// Minimum number of objects that are serialised and dropped on a blocking thread.
+/// Minimum number of objects for which a blocking thread is used to serialise and drop them.
 const BACKGROUND_MIN: usize = 16;
 
-/// Maximum number of objects that wait while a blocking thread serialises and drops earlier ones
-/// (SRV-STORE-7).
+/// Maximum number of objects that wait while a blocking thread serialises and drops earlier objects (SRV-STORE-7).
 const UNFINISHED_MAX: usize = 512;
 
-/// After this many turns in a row that panicked, the next turn waits for a change.
+/// Maximum number of turns in a row that panic before the next turn waits for a change.
 const MAX_PANICS: u32 = 16;
 
-/// The server in which the simulator runs, as far as the simulator uses the server.
+/// The functions of the server that the simulator needs.
 pub trait PlayedServer: Send + Sync + 'static {
-    /// Returns the wall time.
+    /// Returns the server's wall time.
     fn now(&self) -> Timestamp;
-    /// Returns a receiver that is marked changed at every write to the store.
+    /// Returns a receiver that every write to the store marks as changed.
     fn changes(&self) -> watch::Receiver<u64>;
-    /// Waits until the writes of earlier turns are in the write-ahead log of the server, if it has one.
+    /// Waits until the server's write-ahead log, if there is one, holds the writes of earlier turns.
     fn caught_up(&self) -> impl Future<Output = ()> + Send;
-    /// Calls `work` with the registry locked, then wakes the watches of what changed. A request that waits
-    /// for the registry gets it next.
+    /// Calls `work` with the registry locked, then wakes the watches of changed objects. A request that waits for the
+    /// registry gets the lock next.
     fn locked<R>(&self, work: impl FnOnce(&mut Registry) -> R) -> R;
 }
 
-/// Spawns a task on the current runtime that drives the simulator, unless no part is simulated or another
-/// task drives the simulator already. Does nothing outside a runtime; the next call inside a runtime
-/// starts the task.
+/// Spawns a task on the current runtime that drives the simulator. Does nothing if no part of the cluster is simulated,
+/// if another task drives the simulator, or outside a runtime; a later call inside a runtime starts the task.
 pub fn start<S: PlayedServer>(simulator: &Simulator, server: &Arc<S>, stop: &CancellationToken) {
     let shared = &simulator.shared;
     if !shared.needs_task || shared.is_driven.load(Ordering::Acquire) {
@@ -59,7 +55,7 @@ pub fn start<S: PlayedServer>(simulator: &Simulator, server: &Arc<S>, stop: &Can
     if shared.is_driven.swap(true, Ordering::AcqRel) {
         return;
     }
-    // A task of another runtime may have driven the simulator before; the clock continues from there.
+    // A task of another runtime may have driven the simulator before, so its clock continues from the last turn.
     let driver = DriverGuard {
         shared: Arc::clone(shared),
         base: shared.machine.lock().tick(),
@@ -68,8 +64,8 @@ pub fn start<S: PlayedServer>(simulator: &Simulator, server: &Arc<S>, stop: &Can
     runtime.spawn(run(driver, Arc::downgrade(server), stop.clone()));
 }
 
-/// A task's exclusive right to drive the simulator. When the task's runtime ends, a task of another
-/// runtime may take over.
+/// The exclusive right of a task to drive the simulator. When the task's runtime ends, a task of another runtime may
+/// take over.
 struct DriverGuard {
     shared: Arc<SharedSimulator>,
     /// The simulator's clock when this task took over.
@@ -103,13 +99,13 @@ async fn run<S: PlayedServer>(driver: DriverGuard, server: Weak<S>, stop: Cancel
         let Some(now) = server.upgrade() else {
             return;
         };
-        // A log that is slower than the simulator bounds the number of transactions that wait (WAL-5).
+        // This wait bounds the number of transactions that wait for a slow write-ahead log (WAL-5).
         tokio::select! {
             () = stop.cancelled() => return,
             () = now.caught_up() => {}
         }
-        // The object that was looked at when a turn panicked (the panic message names it) is
-        // ignored until it changes; the simulator continues with all other objects (PLAY-6).
+        // If a turn panics, the object that it reconciled (the panic message names it) is ignored until it changes; the
+        // simulator continues with all other objects (PLAY-6).
         let played = catch_unwind(AssertUnwindSafe(|| turn(shared, &*now, driver.tick())));
         drop(now);
         panics = if played.is_ok() { 0 } else { panics + 1 };
@@ -133,14 +129,14 @@ async fn run<S: PlayedServer>(driver: DriverGuard, server: Weak<S>, stop: Cancel
         tokio::select! {
             () = stop.cancelled() => return,
             () = shared.wake_up.notified() => {}
-            // No sender is left: the server was dropped.
+            // The channel is closed, because the server was dropped.
             seen = changed.changed() => if seen.is_err() { return },
             () = sleep_until(due.unwrap_or(driver.started)), if due.is_some() => {}
         }
     }
 }
 
-/// Plays one turn. Returns when the next turn is due, and the work that its writes left.
+/// Runs one turn. Returns when the next turn is due, and the work that the writes of this turn left.
 fn turn<S: PlayedServer>(
     shared: &SharedSimulator,
     server: &S,
@@ -161,17 +157,18 @@ fn turn<S: PlayedServer>(
     })
 }
 
-/// The work that the simulator's writes left. A blocking thread does it while the simulator continues.
+/// The work that the simulator's writes left, which a blocking thread does while the simulator continues.
 #[derive(Default)]
 struct Unfinished {
     left: AfterWrites,
-    /// The task that does earlier work. There is one at a time, because later work needs the results of
-    /// earlier work, and because each thread has memory of its own.
+    /// The task that does earlier work. There is at most one, because later work needs the results of earlier work, and
+    /// because each thread uses memory of its own.
     task: Option<JoinHandle<()>>,
 }
 
 impl Unfinished {
-    /// Adds the work of a turn. It waits while a task does earlier work, within a bound.
+    /// Adds the work of a turn. While a task does earlier work, the added work stays pending, up to `UNFINISHED_MAX`
+    /// objects.
     fn add(&mut self, left: AfterWrites) {
         self.left.append(left);
         if !self.is_busy() || self.left.len() > UNFINISHED_MAX {
@@ -179,8 +176,8 @@ impl Unfinished {
         }
     }
 
-    /// Does the work: much work in a task, unless the task is busy. A paused clock does not advance
-    /// before a task is done.
+    /// Does the pending work: a large amount in a task, unless the task is busy. A paused clock of tokio does not
+    /// advance before the task is done.
     fn finish(&mut self) {
         let left = std::mem::take(&mut self.left);
         if left.len() < BACKGROUND_MIN || self.is_busy() {

@@ -1,4 +1,4 @@
-//! Handle: the simulator of a server, through which tests let Pods fail.
+//! Handle: the simulator of a server, through which tests make Pods fail.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,20 +21,20 @@ pub struct Simulator {
 }
 
 pub(super) struct SharedSimulator {
-    /// The state machine of the simulator. Its clock stops while no task drives it.
+    /// The state machine of the simulator. Its clock stands still while no task drives it.
     pub(super) machine: Mutex<Machine>,
     pub(super) settings: Mutex<PlayerSettings>,
-    /// Wakes the task without a change in the store.
+    /// Wakes the driving task without a change of the store.
     pub(super) wake_up: Notify,
-    /// Whether a task drives the machine.
+    /// Whether a task drives the simulator.
     pub(super) is_driven: AtomicBool,
-    /// Whether any simulated part of the cluster needs a task.
+    /// Whether a simulated part of the cluster needs a driving task.
     pub(super) needs_task: bool,
-    /// Whether every Pod must be looked at again.
+    /// Whether the next turn must process every Pod again.
     pub(super) reconsider: AtomicBool,
 }
 
-/// A requested failure of Pods. Dropping the guard ends the failure, and the Pods recover.
+/// The guard of a requested Pod failure. When it is dropped, the failure ends and the Pods recover.
 #[derive(Debug)]
 #[must_use = "dropping the guard ends the failure"]
 pub struct PodFailureGuard {
@@ -44,7 +44,7 @@ pub struct PodFailureGuard {
 }
 
 impl Simulator {
-    /// Returns a simulator that acts once a task [drives](crate::start) it.
+    /// Returns a simulator that acts as soon as a task [drives](crate::start) it.
     #[must_use]
     pub fn new(played: &Played, seed: u64) -> Self {
         let settings = PlayerSettings {
@@ -65,12 +65,12 @@ impl Simulator {
         }
     }
 
-    /// Lets the Pods fail that a label selector matches, existing ones and future ones. An
-    /// empty selector matches all Pods; an empty namespace means all namespaces. The last of
-    /// several matching calls wins over earlier ones and over the Pod's own annotation.
+    /// Makes the existing and future Pods fail that a label selector matches. An empty selector matches all Pods; an
+    /// empty namespace means all namespaces. If several calls match a Pod, the last one wins; all calls win over the
+    /// annotation of the Pod.
     ///
     /// # Errors
-    /// 400 for a selector that does not parse.
+    /// 400 for a label selector that does not parse.
     pub fn fail_pods(
         &self,
         namespace: &str,
@@ -95,7 +95,7 @@ impl Simulator {
         })
     }
 
-    /// Changes how long the steps of Pods take, including steps that have begun.
+    /// Changes how long the steps in the life of Pods take, including steps that have begun.
     pub fn set_speed(&self, speed: Speed) {
         self.shared.settings.lock().speed = speed;
         self.reconsider();
@@ -108,7 +108,7 @@ impl Simulator {
 }
 
 impl PodFailureGuard {
-    /// Keeps the failure for the lifetime of the server.
+    /// Keeps the Pod failure for the lifetime of the server.
     pub fn keep(mut self) {
         self.kept = true;
     }

@@ -50,7 +50,7 @@
 //! # Reading order
 //!
 //! - `options` has the simulated parts of a cluster, their speed, and simulated failures of Pods.
-//! - `state` remembers the objects of the store: `state::cluster_facts` decides which objects a change concerns,
+//! - `state` remembers the objects of the store: `state::cluster_facts` decides which objects a change affects,
 //!   `state::work_queue` holds them, and `state::nodes` chooses nodes for Pods.
 //! - `actions` has the writes; `actions::turn_context` is what the functions of a turn read and write.
 //! - `pods` has the scheduler (`pods::pod`), the kubelets and the binder of volumes.

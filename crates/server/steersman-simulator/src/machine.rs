@@ -1,5 +1,5 @@
-//! Machine: the simulator: reads the changes of the store, processes the objects that they concern,
-//! and returns when its next turn is due.
+//! Machine: one turn of the simulator: reads the changes of the store, reconciles the objects that they affect, and
+//! returns when the next turn is due.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -46,8 +46,8 @@ impl Machine {
         }
     }
 
-    /// Returns the simulator's clock at its last turn. The clock continues from there when another
-    /// task takes over, so that a pause makes no wait longer.
+    /// Returns the simulator's clock at its last turn. When another task takes over, the clock continues from there, so
+    /// that a pause makes no delay longer.
     pub(super) fn tick(&self) -> Duration {
         self.tick
     }
@@ -56,7 +56,7 @@ impl Machine {
         self.tick = self.tick.max(tick);
     }
 
-    /// Queues every Pod, because failures or the speed changed.
+    /// Queues every Pod, because requested failures or the speed changed.
     pub(super) fn reconsider_pods(&mut self) {
         for (namespace, name) in self.cluster.pods.keys() {
             self.work_queue
@@ -64,7 +64,7 @@ impl Machine {
         }
     }
 
-    /// Does what is due, with about `budget` writes at most (PLAY-7).
+    /// Processes the objects that are due, with about `budget` writes (PLAY-7).
     pub(super) fn turn(
         &mut self,
         registry: &mut Registry,
@@ -83,8 +83,7 @@ impl Machine {
         let mut writes = 0;
         let mut seen = None;
         while writes < budget {
-            // PLAY-2: the facts take in the simulator's own writes before the simulator looks at anything
-            // else.
+            // PLAY-2: the facts must include the simulator's own writes before an object is reconciled.
             if seen != Some(registry.revision()) {
                 seen = Some(registry.revision());
                 let mut update = FactsUpdate {
@@ -152,8 +151,8 @@ impl Machine {
     }
 }
 
-/// Reconciles the object of the turn with the function of its kind. The controllers of Services and
-/// claims have work to do for a deleted object, too.
+/// Reconciles the object of the turn with the controller of its kind. The controllers of Services and of claims also
+/// act for a deleted object.
 fn reconcile(context: &mut TurnContext<'_>, played: &Played) {
     let object = context.object();
     match (context.key.kind, &object) {

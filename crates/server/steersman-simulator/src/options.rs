@@ -1,5 +1,4 @@
-//! Words: options of the simulator: which parts of a cluster it plays, how fast, and what goes wrong
-//! with Pods.
+//! Words: options of the simulator: the simulated parts of a cluster, their speed, and failures of Pods.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,14 +8,13 @@ use steersman_registry::RegistryOptions;
 /// The annotation of a Pod (or of a Pod template) that names its [`PodFailure`].
 pub const POD_FAILURE: &str = "play.steersman/pod-failure";
 
-/// The annotation of a Pod (or of a Pod template) with the exit code of its containers, for Pods
-/// that are meant to complete, for [`PodFailure::Failed`] and for crashes. With a code other than 0
-/// the Pod fails. Default: 0, and 1 for a failure.
+/// The annotation of a Pod (or of a Pod template) with the exit code of its containers: of Pods that complete, of
+/// [`PodFailure::Failed`] and of crashes. A Pod with another code than 0 fails. Default: 0, and 1 for a failure.
 pub const EXIT_CODE: &str = "play.steersman/exit-code";
 
-/// The parts of a cluster that the server plays. The default plays the parts without which the API
-/// behaves differently than in any cluster: the garbage collector, the namespace controller, the
-/// controllers of aggregated ClusterRoles and of ResourceQuotas, and the storage version migrator.
+/// The parts of a cluster that the server simulates. The default is the parts without which the API behaves differently
+/// from any cluster: the garbage collector, the namespace controller, the controllers of aggregated ClusterRoles and of
+/// ResourceQuotas, and the storage version migrator.
 #[derive(Debug, Clone, PartialEq)]
 #[must_use = "this does nothing until a server is built with it"]
 #[expect(
@@ -39,7 +37,7 @@ pub struct Played {
     pub(crate) speed: Speed,
 }
 
-/// The durations of the steps in the life of a played Pod, measured by tokio's clock.
+/// The durations of the steps in the life of a simulated Pod, measured by tokio's clock.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 #[must_use = "this does nothing until a server is built with it"]
 pub struct Speed {
@@ -55,8 +53,8 @@ pub struct Speed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PodFailure {
-    /// `CrashLoopBackOff`: containers exit with [`EXIT_CODE`] as soon as they start, and are
-    /// restarted after 10 s, 20 s and so on up to 5 min.
+    /// `CrashLoopBackOff`: containers exit with [`EXIT_CODE`] as soon as they start, and restart after 10 s, 20 s and
+    /// so on, up to 5 min.
     CrashLoop,
     /// `ImagePullBackOff`: the images cannot be pulled.
     ImagePull,
@@ -66,8 +64,7 @@ pub enum PodFailure {
     NeverReady,
     /// `Unschedulable`: no node fits the Pod.
     Unschedulable,
-    /// `Unstoppable`: containers ignore the signal to stop, so a delete takes the whole grace
-    /// period.
+    /// `Unstoppable`: containers ignore the signal to stop, so a delete lasts for the whole grace period.
     Unstoppable,
 }
 
@@ -85,7 +82,7 @@ impl Default for Played {
 }
 
 impl Played {
-    /// Plays no part, as behind a kube-apiserver that runs alone.
+    /// Simulates no part of a cluster, like a kube-apiserver that runs alone.
     pub fn nothing() -> Self {
         Self {
             garbage_collection: false,
@@ -104,7 +101,7 @@ impl Played {
         }
     }
 
-    /// Plays every part, with one node, and Pods that run at once.
+    /// Simulates every part of a cluster, with one node, and Pods that run at once.
     pub fn everything() -> Self {
         Self {
             accounts: true,
@@ -117,7 +114,7 @@ impl Played {
         }
     }
 
-    /// Tells the registry which of the played controllers it runs itself, within the requests that give them work.
+    /// Sets the options of the controllers that the registry runs within the requests that cause their work.
     pub fn set_controllers(&self, options: &mut RegistryOptions) {
         options.collect_garbage = self.garbage_collection;
         options.end_namespaces = self.namespaces;
@@ -133,96 +130,93 @@ impl Played {
         options.played_components = played.map(|(name, _)| name).collect();
     }
 
-    /// Plays the garbage collector, within the request that makes an object garbage: dependents of
-    /// a deleted owner are deleted or orphaned, or block the deletion.
+    /// Simulates the garbage collector, within the request that deletes an owner: its dependents are deleted or
+    /// orphaned, or block the deletion.
     pub fn garbage_collection(mut self, on: bool) -> Self {
         self.garbage_collection = on;
         self
     }
 
-    /// Plays the namespace controller, within the request that deletes a namespace or, in a server that
-    /// does not [remove at once](RegistryOptions::remove_at_once), after that request: empties and
-    /// removes the namespace.
+    /// Simulates the namespace controller, which empties and removes a deleted namespace: within the request that
+    /// deletes it, or after that request in a server that does not [remove at once](RegistryOptions::remove_at_once).
     pub fn namespaces(mut self, on: bool) -> Self {
         self.namespaces = on;
         self
     }
 
-    /// Plays the controller of ClusterRoles with an `aggregationRule`, after the request that
-    /// changes a role: copies the rules of the selected roles.
+    /// Simulates the controller of ClusterRoles with an `aggregationRule`: after a request that changes a role, it
+    /// copies the rules of the selected roles.
     pub fn roles(mut self, on: bool) -> Self {
         self.roles = on;
         self
     }
 
-    /// Plays the controller of ResourceQuotas, within the request that changes the usage: writes
-    /// the limits and the usage into the status. Admission reads the limits from the status, so
-    /// without this controller a quota limits nothing until a client writes its status, as on a
-    /// kube-apiserver that runs alone.
+    /// Simulates the controller of ResourceQuotas, which writes the limits and the usage into their status within the
+    /// request that changes them. Admission reads the limits from the status: without this controller, as on a
+    /// kube-apiserver that runs alone, a quota limits nothing until a client writes its status.
     pub fn quotas(mut self, on: bool) -> Self {
         self.quotas = on;
         self
     }
 
-    /// Plays the storage version migrator, if the server serves StorageVersionMigrations: it stores the
+    /// Simulates the storage version migrator, if the server serves StorageVersionMigrations. The migrator stores the
     /// objects of a resource anew, one at a time.
     pub fn storage_migrations(mut self, on: bool) -> Self {
         self.storage_migrations = on;
         self
     }
 
-    /// Plays the controllers that give each namespace a ServiceAccount `default` and, once the
-    /// server listens, the ConfigMap `kube-root-ca.crt`, within the request that creates the
-    /// namespace. New Pods then need a ServiceAccount, as in a cluster: its default is `default`,
-    /// and their containers mount its token.
+    /// Simulates the controllers that create a ServiceAccount `default` and, once the server listens, the ConfigMap
+    /// `kube-root-ca.crt` in each namespace, within the request that creates the namespace. As in a cluster, a new Pod
+    /// then needs a ServiceAccount, by default `default`, and its containers mount the token of that account.
     pub fn accounts(mut self, on: bool) -> Self {
         self.accounts = on;
         self
     }
 
-    /// Plays the controllers of Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs, CronJobs
-    /// and PodDisruptionBudgets.
+    /// Simulates the controllers of Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs, CronJobs and
+    /// PodDisruptionBudgets.
     pub fn workloads(mut self, on: bool) -> Self {
         self.workloads = on;
         self
     }
 
-    /// Plays the scheduler and the kubelets: Pods are bound to a node, run, complete, and terminate
-    /// when they are deleted.
+    /// Simulates the scheduler and the kubelets: Pods are bound to a node, run, complete, and terminate when they are
+    /// deleted.
     pub fn pods(mut self, on: bool) -> Self {
         self.pods = on;
         self
     }
 
-    /// Writes the EndpointSlices and Endpoints of Services with a selector.
+    /// Simulates the controllers that write EndpointSlices and Endpoints of Services with a selector.
     pub fn endpoints(mut self, on: bool) -> Self {
         self.endpoints = on;
         self
     }
 
-    /// Plays the volume binder: a PersistentVolumeClaim is bound to a matching PersistentVolume, or
-    /// to one created for it, and Pods wait for that.
+    /// Simulates the volume binder: a PersistentVolumeClaim is bound to a matching PersistentVolume, or to a new one,
+    /// and Pods wait until their claims are bound.
     pub fn volumes(mut self, on: bool) -> Self {
         self.volumes = on;
         self
     }
 
-    /// Writes the Events of controllers, scheduler and kubelets, which `kubectl describe` shows.
-    /// Events are deleted after an hour, and cost four more writes per Pod. On by default in
-    /// [`Played::everything`], else off.
+    /// Writes the Events of the simulated controllers, scheduler and kubelets, which `kubectl describe` shows. An Event
+    /// is deleted after an hour. Events cost four more writes per Pod. On in [`Played::everything`], otherwise off by
+    /// default.
     pub fn events(mut self, on: bool) -> Self {
         self.events = on;
         self
     }
 
-    /// Sets the number of nodes that the server creates for Pods, named `node-1` and so on. Nodes
-    /// that clients create are used too. Default 1.
+    /// Sets the number of nodes that the simulator creates for Pods, named `node-1` and so on. Nodes that clients
+    /// create are used, too. Default 1.
     pub fn nodes(mut self, nodes: u32) -> Self {
         self.nodes = nodes;
         self
     }
 
-    /// Sets how long the steps of a Pod take. Default [`Speed::instant`].
+    /// Sets the duration of the steps in the life of a Pod. Default [`Speed::instant`].
     pub fn speed(mut self, speed: Speed) -> Self {
         self.speed = speed;
         self
@@ -247,38 +241,38 @@ impl Speed {
         }
     }
 
-    /// Sets how long a Pod waits for its node.
+    /// Sets the time between the creation of a Pod and its binding to a node.
     pub fn schedule(mut self, time: Duration) -> Self {
         self.schedule = time;
         self
     }
 
-    /// Sets how long a Pod takes from its node to ready.
+    /// Sets the time between the binding of a Pod and its readiness.
     pub fn start(mut self, time: Duration) -> Self {
         self.start = time;
         self
     }
 
-    /// Sets how long a Pod runs that is meant to complete, such as a Job's.
+    /// Sets how long a Pod that is meant to complete runs, such as a Pod of a Job.
     pub fn complete(mut self, time: Duration) -> Self {
         self.complete = time;
         self
     }
 
-    /// Sets how long a deleted Pod takes to terminate, limited by its grace period.
+    /// Sets how long a deleted Pod takes to terminate, at most its grace period.
     pub fn stop(mut self, time: Duration) -> Self {
         self.stop = time;
         self
     }
 
-    /// Sets the fraction, from 0 to 1, by which each time varies: with 0.1 a second takes between
-    /// 0.9 s and 1.1 s. The time of each Pod follows from the server's seed. Default 0.
+    /// Sets the fraction, from 0 to 1, by which durations vary: with 0.1, a duration of a second is between 0.9 s and
+    /// 1.1 s. The variation of each Pod follows from the seed of the server. Default 0.
     pub fn jitter(mut self, part: f64) -> Self {
         self.jitter = part.clamp(0.0, 1.0);
         self
     }
 
-    /// Returns a time varied by the jitter; `random` is a pseudo-random number.
+    /// Returns a duration varied by the jitter; `random` is a pseudo-random number.
     pub(super) fn vary(&self, time: Duration, random: u64) -> Duration {
         if self.jitter == 0.0 || time.is_zero() {
             return time;
@@ -302,7 +296,7 @@ impl PodFailure {
         Self::Unstoppable,
     ];
 
-    /// Returns the value of the annotation, for instance `CrashLoopBackOff`.
+    /// Returns the value of the annotation for this failure, for instance `CrashLoopBackOff`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

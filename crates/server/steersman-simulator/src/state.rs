@@ -1,4 +1,4 @@
-//! Room: what the simulator remembers of the objects in the store, and which of them it must process.
+//! Room: the facts that the simulator remembers of the objects in the store, and the queue of objects to process.
 
 pub(crate) mod facts;
 pub(crate) mod kinds;

@@ -1,4 +1,4 @@
-//! Machine: correlates the Events of the simulated components, so that repeated ones are counted
+//! Machine: correlates the Events of the simulated components, so that repeated Events are counted in one object
 //! (client-go's `EventCorrelator`).
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -8,54 +8,55 @@ use std::time::Duration;
 
 use crate::state::facts::{Component, NamespacedName};
 
-/// Number of different messages of one reason that get Events of their own.
+/// Maximum number of different messages with one reason that get an Event each; further messages share one Event.
 const MAX_SIMILAR: usize = 10;
-/// Time during which similar messages are aggregated.
+/// The interval in which similar messages are counted for the aggregation.
 const AGGREGATION_INTERVAL: Duration = Duration::from_secs(600);
-/// Number of Events that a component may write about one object at once, and the interval after which
-/// it may write one more.
+/// The number of Events that a component may write about one object at once, and the interval after which it may write
+/// another Event.
 const BURST: u32 = 25;
 const REFILL: Duration = Duration::from_secs(300);
-/// Maximum number of entries that a recorder remembers in each map.
+/// Maximum number of entries in each map of the recorder.
 const MAX_ENTRIES: usize = 4096;
 /// Time after which an Event is deleted.
 pub(crate) const EVENT_TTL: Duration = Duration::from_secs(3600);
 
 #[derive(Debug, Clone)]
 pub(crate) struct EventContent {
-    /// The component that reports the Event.
+    /// The simulated component that reports the Event.
     pub(crate) by: Component,
     pub(crate) warning: bool,
     pub(crate) reason: &'static str,
     pub(crate) message: String,
-    /// The field path of the container concerned.
+    /// The field path of the container that the Event is about; empty for other Events.
     pub(crate) field: String,
 }
 
-/// The recorded Events: client-go's `EventCorrelator`.
+/// The Events that the simulator has written, as client-go's `EventCorrelator` remembers them.
 #[derive(Debug, Default)]
 pub(crate) struct Recorder {
     similar: BoundedMap<AggregationKey, SimilarMessages>,
     counted: BoundedMap<CountKey, Arc<str>>,
     allowed: BoundedMap<(Arc<str>, &'static str), TokenBucket>,
-    /// When to check the age of each Event, the earliest first.
+    /// The times at which the age of each Event is checked, the earliest first.
     kept: VecDeque<(Duration, NamespacedName)>,
-    /// Makes Event names unique even if the clock stands still.
+    /// A number in the names of Events, which makes the names unique even if the clock stands still.
     serial: u64,
 }
 
-/// The aggregation key: uid of the object, component, whether it is a warning, reason, and container.
+/// The key by which similar Events are aggregated: uid of the object, component, whether it is a warning, reason, and
+/// container.
 pub(crate) type AggregationKey = (Arc<str>, &'static str, bool, &'static str, String);
 
-/// A token bucket: the number of Events that a component may still write about an object, and since
-/// when it is below the maximum.
+/// A token bucket: the number of Events that a component may still write about an object, and the time since which this
+/// number is below the maximum.
 #[derive(Debug, Default)]
 struct TokenBucket {
     since: Duration,
     left: u32,
 }
 
-/// The key of the messages that one Event counts.
+/// The key of the Event that counts a message: the aggregation key, and the message.
 pub(crate) type CountKey = (AggregationKey, String);
 
 #[derive(Debug, Default)]
@@ -64,7 +65,7 @@ struct SimilarMessages {
     messages: HashSet<String>,
 }
 
-/// A map of bounded size that drops its oldest entry.
+/// A map of bounded size, which drops its oldest entry when it is full.
 #[derive(Debug, Default)]
 struct BoundedMap<K, V> {
     known: HashMap<K, V>,
@@ -108,7 +109,7 @@ impl EventContent {
         Self { by, ..self }
     }
 
-    /// Makes a kubelet report the Event about a container.
+    /// Makes the kubelet report this Event about a container.
     pub(crate) fn of_container(self, container: &str) -> Self {
         let field = format!("spec.containers{{{container}}}");
         let by = Component::Kubelet;
@@ -117,8 +118,8 @@ impl EventContent {
 }
 
 impl Recorder {
-    /// Returns the message of an Event and the key under which it is counted; `None` if the
-    /// component exceeds its rate.
+    /// Returns the message to write, and the key of the Event that counts the message; `None` if the component exceeds
+    /// its rate of Events.
     pub(crate) fn correlate(
         &mut self,
         uid: &Arc<str>,
@@ -158,7 +159,7 @@ impl Recorder {
         Some((message, (group, key)))
     }
 
-    /// Returns the name of the Event that counts this key so far.
+    /// Returns the name of the existing Event that counts messages with this key.
     pub(crate) fn name_of(&self, counted: &CountKey) -> Option<Arc<str>> {
         self.counted.known.get(counted).cloned()
     }
@@ -169,13 +170,13 @@ impl Recorder {
         self.kept.push_back((tick.saturating_add(EVENT_TTL), event));
     }
 
-    /// Returns a number that no Event has yet.
+    /// Returns a number that is in no name of an Event yet.
     pub(crate) fn next_serial(&mut self) -> u64 {
         self.serial += 1;
         self.serial
     }
 
-    /// Returns an Event that is due for a check of its age.
+    /// Returns the next Event with an age that is to be checked at this time of the simulator's clock.
     pub(crate) fn next_old(&mut self, tick: Duration) -> Option<NamespacedName> {
         self.kept.front().filter(|(at, _)| *at <= tick)?;
         self.kept.pop_front().map(|(_, name)| name)
@@ -211,7 +212,7 @@ mod tests {
         assert_eq!(correlate("pod 1", 0), None);
         assert!(correlate("pod 1", 300).is_some());
         assert_eq!(correlate("pod 1", 301), None);
-        // After ten minutes messages get Events of their own again.
+        // After ten minutes, different messages get Events of their own again.
         assert_eq!(correlate("pod 20", 3_000), Some("pod 20".to_owned()));
     }
 }

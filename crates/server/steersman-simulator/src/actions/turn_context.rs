@@ -1,5 +1,4 @@
-//! Machine: the simulator's actions: calls of the registry's verbs, as the users of the simulated
-//! components.
+//! Machine: the writes of the simulator: calls of the registry's verbs, as the users of the simulated components.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -31,60 +30,60 @@ const CONTROLLERS: &str = "kube-controller-manager";
 const SCHEDULER: &str = "kube-scheduler";
 const KUBELET: &str = "kubelet";
 
-/// A controller's write of an object itself, not of a subresource.
+/// A write by a controller to an object itself, not to a subresource.
 pub(crate) const MAIN: (Component, Subresource) = (Component::Controllers, Subresource::Main);
 
 #[derive(Debug, Clone)]
 pub(crate) struct PlayerSettings {
     pub(crate) speed: Speed,
     pub(crate) seed: u64,
-    /// The requested failures beside those in annotations, the newest last.
+    /// The failures that tests requested in addition to annotations, the newest last.
     pub(crate) failures: Vec<PodFailureRequest>,
 }
 
 #[derive(Debug, Clone)]
 pub(crate) struct PodFailureRequest {
     pub(crate) id: u64,
-    /// The namespace of the Pods; empty for all namespaces.
+    /// The namespace of the Pods that fail; empty for all namespaces.
     pub(crate) namespace: String,
     pub(crate) selector: LabelSelector,
     pub(crate) failure: PodFailure,
 }
 
-/// The time of a turn.
+/// The wall time and the simulator's clock in a turn.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TurnTime {
     /// The server's wall time, which is written into objects.
     pub(crate) wall: Timestamp,
-    /// The simulator's own clock, which its waits are measured by.
+    /// The simulator's own clock, by which its delays are measured.
     pub(crate) tick: Duration,
 }
 
-/// What the simulator remembers beyond the content of the store.
+/// The state of the simulator that is not in the store.
 #[derive(Debug, Default)]
 pub(crate) struct PlayerMemory {
-    /// The Pods that the simulator keeps from becoming ready.
+    /// The Pods that the simulator made unready because of a requested failure.
     pub(crate) made_unready: HashSet<SimulatedKey>,
-    /// The Pods with containers that were asked to stop.
+    /// The Pods with containers that the kubelet has asked to stop.
     pub(crate) stopping: HashSet<SimulatedKey>,
-    /// The number of Pod addresses given so far.
+    /// The number of Pod addresses that were assigned so far.
     pub(crate) addresses: u32,
     /// The recent failures of Jobs, by uid.
     pub(crate) backoffs: HashMap<Arc<str>, JobBackoff>,
     pub(crate) recorder: Recorder,
-    /// The volumes of bound claims.
+    /// The names of the volumes that claims are bound to.
     pub(crate) bound: HashMap<NamespacedName, Arc<str>>,
 }
 
-/// The number of Pod failures of a Job since its last success, and the simulator's clock at the last
-/// failure.
+/// The number of Pod failures of a Job since its last success, and the time of the last failure on the simulator's
+/// clock.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct JobBackoff {
     pub(crate) failures: u32,
     pub(crate) last: Duration,
 }
 
-/// Everything that the code of one kind reads and writes during a turn.
+/// The data that the controllers read and write during a turn.
 pub(crate) struct TurnContext<'a> {
     pub(crate) registry: &'a mut Registry,
     pub(crate) cluster: &'a ClusterFacts,
@@ -98,12 +97,11 @@ pub(crate) struct TurnContext<'a> {
     /// Whether the simulator binds volumes, so that Pods wait for their volumes.
     pub(crate) binds_volumes: bool,
     pub(crate) now: TurnTime,
-    /// The object that this turn reconciles. The controller of its kind acts.
+    /// The object that this turn reconciles with the controller of its kind.
     pub(crate) key: &'a SimulatedKey,
-    /// The number of writes in this turn.
+    /// The number of writes that this turn has made.
     pub(crate) writes: usize,
-    /// The approximate maximum of writes in this turn. An object that needs more is requeued
-    /// (PLAY-7).
+    /// The approximate maximum number of writes in this turn. An object that needs more writes is requeued (PLAY-7).
     pub(crate) write_limit: usize,
 }
 
@@ -116,14 +114,13 @@ impl TurnContext<'_> {
     ) -> Option<Arc<Stored>> {
         let stored = self.stored(self.kinds.of(kind), namespace, name)?;
         Some(match kind {
-            // There are many Pods, and most were written long ago, so they are not kept decoded
-            // (SRV-STORE-7).
+            // Pods are read without keeping their decoded form (SRV-STORE-7), because there are many, and most of them
+            // were written long ago.
             SimulatedKind::Pod => stored.borrowed(),
             _ => stored,
         })
     }
 
-    /// Returns the object that this turn reconciles.
     pub(crate) fn object(&self) -> Option<Arc<Stored>> {
         self.get(self.key.kind, &self.key.namespace, &self.key.name)
     }
@@ -157,7 +154,7 @@ impl TurnContext<'_> {
         self.create_as(Component::Controllers, resource, namespace, body)
     }
 
-    /// Like [`create`](Self::create), as another component.
+    /// Like [`create`](Self::create), as the user of another component.
     pub(crate) fn create_as(
         &mut self,
         component: Component,
@@ -173,8 +170,8 @@ impl TurnContext<'_> {
         Ok(written.object.stored)
     }
 
-    /// Replaces an object or its status. A refusal is ignored: the simulator writes what the server's
-    /// own controllers would have written, and looks again at the next change.
+    /// Replaces an object or its status. A refusal is ignored: the simulator looks at the object again at its next
+    /// change.
     pub(crate) fn update(
         &mut self,
         resource: &Resource,
@@ -190,14 +187,14 @@ impl TurnContext<'_> {
         written.ok().map(|written| written.object.stored)
     }
 
-    /// Writes a status of the reconciled object if it differs from the stored one. Returns whether the
-    /// status is stored now.
+    /// Writes a status of the reconciled object if it differs from the stored one. Returns whether the status is stored
+    /// afterwards.
     pub(crate) fn write_status(&mut self, stored: &Stored, status: impl Into<Value>) -> bool {
         self.write_status_as(Component::Controllers, stored, status.into(), None)
     }
 
-    /// Like [`write_status`](Self::write_status), as another component, and with an annotation of a
-    /// kind that takes annotations from a write of its status.
+    /// Like [`write_status`](Self::write_status), as the user of another component. Also writes an annotation, for a
+    /// kind that accepts annotations with its status.
     pub(crate) fn write_status_as(
         &mut self,
         component: Component,
@@ -210,8 +207,7 @@ impl TurnContext<'_> {
         if annotation.is_none() && lean["status"] == status {
             return true;
         }
-        // The whole metadata is sent: the status strategies of most kinds remove fields that are
-        // absent.
+        // The whole metadata is sent, because most status strategies remove metadata fields that are absent.
         let mut object = json!({
             "apiVersion": lean["apiVersion"],
             "kind": lean["kind"],
@@ -239,8 +235,8 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Deletes exactly this object, with its uid as a precondition. `grace` of `None` leaves the
-    /// grace period to the server. Returns whether the server allowed it.
+    /// Deletes an object, with its uid as a precondition, so that a later object of the same name stays. A `grace` of
+    /// `None` leaves the grace period to the server. Returns whether the server accepted the delete.
     pub(crate) fn delete(
         &mut self,
         resource: &Resource,
@@ -260,7 +256,7 @@ impl TurnContext<'_> {
         };
         let namespace = Some(&*stored.namespace).filter(|_| resource.namespaced);
         let target = ObjectTarget::object(resource, namespace, &stored.name);
-        // An object that was deleted meanwhile is no error.
+        // An error is not reported, because the object may have been deleted meanwhile.
         let deleted = self.registry.delete(target, &options, self.now.wall);
         deleted.is_ok()
     }
@@ -281,12 +277,12 @@ impl TurnContext<'_> {
             body: &body,
         };
         let options = self.options(Component::Scheduler);
-        // A Pod that was bound meanwhile needs no further binding.
+        // The binding fails if the Pod was bound meanwhile, which is no error.
         let bound = self.registry.act(request, &options, self.now.wall);
         bound.is_ok()
     }
 
-    /// Makes `owner` the controller of an object without one.
+    /// Makes `owner` the controller of an object that has no controller.
     pub(crate) fn adopt(&mut self, kind: SimulatedKind, object: &Stored, owner: &Stored) {
         let tracked = owner.lean()["kind"] == "Job";
         let owner = controller_reference(owner);
@@ -304,7 +300,7 @@ impl TurnContext<'_> {
         });
     }
 
-    /// Removes the owner reference of `owner` from an object, and the finalizer of its controller.
+    /// Removes the owner reference to `owner` from an object, and the finalizer of that owner's controller.
     pub(crate) fn disown(&mut self, kind: SimulatedKind, object: &Stored, owner: &Stored) {
         let uid = owner.meta("uid").to_owned();
         let tracked = owner.lean()["kind"] == "Job";
@@ -325,13 +321,13 @@ impl TurnContext<'_> {
         });
     }
 
-    /// Returns whether the turn's writes are used up, so that an object that needs more of them must be
+    /// Returns whether this turn has reached its maximum number of writes. An object that needs more writes must be
     /// requeued.
     pub(crate) fn is_at_write_limit(&self) -> bool {
         self.writes >= self.write_limit
     }
 
-    /// Returns whether the turn's writes are used up. Then the reconciled object is queued again.
+    /// Returns whether this turn has reached its maximum number of writes, and then requeues the reconciled object.
     pub(crate) fn is_interrupted(&mut self) -> bool {
         let is_interrupted = self.is_at_write_limit();
         if is_interrupted {
@@ -340,12 +336,12 @@ impl TurnContext<'_> {
         is_interrupted
     }
 
-    /// Queues the reconciled object again, behind the objects that already wait.
+    /// Queues the reconciled object again, behind all waiting objects.
     pub(crate) fn requeue(&mut self) {
         self.work_queue.add(self.key.clone());
     }
 
-    /// Queues the reconciled object when the simulator's clock reaches `at`.
+    /// Queues the reconciled object again when the simulator's clock reaches `at`.
     pub(crate) fn requeue_at(&mut self, at: Duration) {
         self.timers.insert((at, self.key.clone()));
     }

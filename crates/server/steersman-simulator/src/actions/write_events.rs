@@ -1,4 +1,4 @@
-//! Machine: writes Events about the simulator's work, through the registry's verbs.
+//! Machine: writes Events about the work of the simulated components, through the registry's verbs.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::turn_context::TurnContext;
 use crate::state::facts::{Component, name_of, text, time};
 
 impl TurnContext<'_> {
-    /// Writes a normal Event of the controller that acts.
+    /// Writes a normal Event from the controller of the reconciled object.
     pub(crate) fn report(
         &mut self,
         about: &Stored,
@@ -21,7 +21,7 @@ impl TurnContext<'_> {
         self.event(about, &EventContent::normal(reason, message));
     }
 
-    /// Writes a warning of the controller that acts.
+    /// Writes a warning from the controller of the reconciled object.
     pub(crate) fn warn(
         &mut self,
         about: &Stored,
@@ -31,7 +31,7 @@ impl TurnContext<'_> {
         self.event(about, &EventContent::warning(reason, message));
     }
 
-    /// Records an Event about an object: creates one, or counts it in an existing one.
+    /// Records an Event about an object: creates it, or increases the count of an existing one.
     pub(crate) fn event(&mut self, about: &Stored, content: &EventContent) {
         if !self.writes_events {
             return;
@@ -128,7 +128,7 @@ impl TurnContext<'_> {
         event
     }
 
-    /// Deletes old Events, as many as the turn's writes allow.
+    /// Deletes the Events that are too old, as long as the turn has writes left.
     pub(crate) fn delete_old_events(&mut self) {
         let kind = &self.kinds.events;
         while !self.is_at_write_limit() {
@@ -141,7 +141,7 @@ impl TurnContext<'_> {
             let last = time(&event.lean()["lastTimestamp"]);
             let last = last.or_else(|| time(&event.lean()["eventTime"]));
             let age = last.map_or(i64::MAX, |last| self.seconds_since(last));
-            // An Event that was counted again has a later entry in the queue.
+            // An Event that was counted again is younger, and has a later entry in the queue.
             if age.unsigned_abs() >= EVENT_TTL.as_secs() {
                 self.delete(kind, &event, None);
             }

@@ -1,4 +1,4 @@
-//! Tests of the amount of work per turn, and of what the simulator counts.
+//! Tests of the number of writes per turn, and of the writes of single workloads.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ fn now() -> TurnTime {
     }
 }
 
-/// PLAY-7
+/// PLAY-7: a turn ends at about its maximum number of writes.
 #[test]
 fn a_turn_writes_no_more_than_its_budget() {
     let mut registry = Registry::new(RegistryOptions::default(), NOW.parse().unwrap());
@@ -79,7 +79,7 @@ fn a_turn_writes_no_more_than_its_budget() {
     assert_eq!(registry.store().list(&pods.storage, None).count(), 600);
 }
 
-/// Plays a Deployment of one Pod at the speed of a fast cluster for a second.
+/// Simulates a Deployment with one Pod at the speed of a fast cluster, for a second.
 fn played_deployment(template_labels: &serde_json::Value) -> Registry {
     let mut registry = Registry::new(RegistryOptions::default(), NOW.parse().unwrap());
     let mut machine = Machine::new(Played::everything());
@@ -111,15 +111,15 @@ fn played_deployment(template_labels: &serde_json::Value) -> Registry {
     panic!("the simulator still writes after 100 turns");
 }
 
-/// Returns all states of the only object of a kind.
+/// Returns all stored states of the only object of a kind.
 fn states(registry: &Registry, group: &str, plural: &str) -> Vec<serde_json::Value> {
     let resource = registry.resource(group, "v1", plural).unwrap();
     let changes = registry.store().changes(&resource.storage, 0).ok().unwrap();
     changes.map(|change| change.new.value.clone()).collect()
 }
 
-/// A watch shows the writes of a real kube-controller-manager, except one: the first status of the
-/// ReplicaSet, which counts no Pods.
+/// A watch sees the writes of a real kube-controller-manager except one: the first status of the ReplicaSet, which
+/// counts no Pods.
 #[test]
 fn a_deployment_becomes_ready_in_the_writes_of_a_real_controller() {
     let registry = played_deployment(&json!({"app": "web"}));
@@ -152,7 +152,7 @@ fn a_deployment_becomes_ready_in_the_writes_of_a_real_controller() {
             [json!(1), json!(1), json!(1)]
         ]
     );
-    // Created, bound, with its containers waiting, and with its containers running.
+    // The states of the Pod: created, bound, with waiting containers, and with running containers.
     assert_eq!(states(&registry, "", "pods").len(), 4);
 }
 
@@ -174,7 +174,7 @@ fn the_revision_of_a_deployment_is_written_and_owned_with_its_status() {
     assert_eq!(fields[format!("f:{annotation}")], json!({}));
 }
 
-/// A template that was copied from a ReplicaSet has the label of its hash.
+/// A template with a `pod-template-hash` label, copied from a ReplicaSet, makes one ReplicaSet.
 #[test]
 fn a_template_with_the_hash_of_another_set_gets_one_replica_set() {
     let registry = played_deployment(&json!({"app": "web", "pod-template-hash": "abc"}));
@@ -182,13 +182,13 @@ fn a_template_with_the_hash_of_another_set_gets_one_replica_set() {
     assert_eq!(registry.store().list(&sets.storage, None).count(), 1);
 }
 
-/// SRV-STORE-7
+/// SRV-STORE-7: old Pods are not kept decoded.
 #[test]
 fn the_player_leaves_old_pods_undecoded() {
     let mut registry = Registry::new(RegistryOptions::default(), NOW.parse().unwrap());
     let mut machine = Machine::new(Played::everything());
     let labels = json!({"app": "web"});
-    // So large that only a few of them fit into the memory for decoded objects.
+    // Annotations of this size leave room for only a few Pods in the memory for decoded objects.
     let annotations = json!({"note": "x".repeat(100_000)});
     create(
         &mut registry,
@@ -220,8 +220,8 @@ fn the_player_leaves_old_pods_undecoded() {
     assert!(decoded < 50, "{decoded} of 200 Pods are decoded");
 }
 
-/// Covers every kind that creates Pods. A message that named the refused Pod or the time would
-/// change the status on every refusal, and each such write would ask for another turn.
+/// Each case is a kind that creates Pods. A status with the name of the refused Pod or with the time would change on
+/// every refusal, and each such write would cause another turn.
 #[test]
 fn a_workload_stops_writing_when_a_quota_refuses_its_pods() {
     let mut registry = Registry::new(RegistryOptions::default(), NOW.parse().unwrap());

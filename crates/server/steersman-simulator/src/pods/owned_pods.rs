@@ -1,5 +1,4 @@
-//! Machine: functions that the controllers of Pods share: creating and adopting Pods, and choosing
-//! which to delete.
+//! Machine: functions that the controllers of Pods share: create and adopt Pods, and choose the Pods to delete.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -16,11 +15,11 @@ use crate::state::facts::{
     count, name_of, stage_of,
 };
 
-/// How long a controller waits after the server refused one of its Pods.
+/// The time that a controller waits after the server refused to create a Pod.
 const RETRY_AFTER_REFUSAL: Duration = Duration::from_secs(1);
 
 impl<'a> TurnContext<'a> {
-    /// Builds a Pod from a template, owned by `owner`; its name starts with the owner's name.
+    /// Builds a Pod from a template, owned by `owner`. The name of the Pod starts with the name of the owner.
     pub(crate) fn pod_of(owner: &Stored, template: &Value) -> Value {
         let mut metadata = json!({
             "generateName": format!("{}-", owner.name),
@@ -35,7 +34,7 @@ impl<'a> TurnContext<'a> {
         json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
     }
 
-    /// Creates a Pod for an owner. After a refusal requeues the owner.
+    /// Creates a Pod for an owner. If the server refuses the Pod, requeues the owner.
     ///
     /// # Errors
     /// Returns the server's refusal.
@@ -83,9 +82,9 @@ impl<'a> TurnContext<'a> {
         }
     }
 
-    /// Removes the owner reference of Pods that the owner's selector no longer matches, and adopts
-    /// matching Pods without a controller. Returns whether a Pod changed: then the owner is looked
-    /// at again once the change is counted (PLAY-2).
+    /// Adopts the Pods without a controller that the owner's selector matches, and removes the owner reference of Pods
+    /// that the selector no longer matches. Returns whether a Pod changed: the owner is then processed again once the
+    /// facts include the change (PLAY-2).
     ///
     /// Upstream: `PodControllerRefManager.ClaimPods`.
     pub(crate) fn claim_pods(&mut self, owner: &Stored) -> bool {
@@ -106,7 +105,7 @@ impl<'a> TurnContext<'a> {
             });
             named && selector.matches_labels(|key| pod.label(key))
         };
-        // A ReplicaSet ignores finished Pods.
+        // A ReplicaSet neither adopts nor releases finished Pods.
         let concerns = |pod: &Stored| match stage_of(pod.lean()) {
             PodStage::Terminating => false,
             PodStage::Finished => kind != SimulatedKind::ReplicaSet,
@@ -117,7 +116,7 @@ impl<'a> TurnContext<'a> {
             let Some(pod) = self.get(SimulatedKind::Pod, &name.0, &name.1) else {
                 continue;
             };
-            // Nearly all Pods match, and this check does not decode them.
+            // Most Pods match, which this check finds out without decoding them.
             if fits(&pod) {
                 continue;
             }
@@ -151,8 +150,8 @@ impl<'a> TurnContext<'a> {
         self.cluster.pods.get(&name_of(pod))
     }
 
-    /// Returns whether a Pod has been ready for this many seconds. If not, requeues the owner
-    /// at that time.
+    /// Returns whether a Pod has been ready for this number of seconds. If not, requeues the owner for the time when it
+    /// will be.
     pub(crate) fn is_available(&mut self, pod: &PodFacts, seconds: i64) -> bool {
         if !pod.ready {
             return false;
@@ -165,8 +164,8 @@ impl<'a> TurnContext<'a> {
         at <= self.now.tick
     }
 
-    /// Returns `many` active Pods of an owner in the order of deletion: Pods without a node, not
-    /// running or not ready first, then by deletion cost, then the youngest.
+    /// Returns `many` active Pods of an owner in the order of deletion: first Pods without a node, not running or not
+    /// ready, then by deletion cost, then the youngest.
     pub(crate) fn pods_to_delete(&self, owner: &Stored, many: usize) -> Vec<Arc<Stored>> {
         let cluster = self.cluster;
         let active = cluster.own(owner.meta("uid")).filter_map(|(name, facts)| {
@@ -180,7 +179,7 @@ impl<'a> TurnContext<'a> {
         });
         let stored = |name: &NamespacedName| self.get(SimulatedKind::Pod, &name.0, &name.1);
         if self.cluster.tally(owner.meta("uid")).active <= count(many) {
-            // All active Pods are deleted, so the order does not matter.
+            // If all active Pods are to be deleted, their order does not matter.
             let some = active.take(self.write_limit.max(1));
             return some.filter_map(|(_, name)| stored(name)).collect();
         }
@@ -196,7 +195,7 @@ impl<'a> TurnContext<'a> {
     }
 }
 
-/// Returns the selector of a controller; `None` if it has none.
+/// Returns the label selector of a controller; `None` if the controller has none.
 pub(crate) fn selector_of(object: &Value) -> Option<LabelSelector> {
     let selector = &object["spec"]["selector"];
     if !selector.is_object() {
@@ -206,7 +205,7 @@ pub(crate) fn selector_of(object: &Value) -> Option<LabelSelector> {
     (!parsed.is_empty()).then_some(parsed)
 }
 
-/// Replaces the condition of the same type in a list, or appends the condition.
+/// Replaces the condition with the same type in a list, or appends the condition.
 pub(crate) fn set_condition(conditions: &mut Vec<Value>, condition: Value) {
     let mut known = conditions.iter_mut();
     match known.find(|one| one["type"] == condition["type"]) {

@@ -1,4 +1,4 @@
-//! Machine: the scheduler and the kubelets: binds, starts, completes and terminates Pods.
+//! Machine: the scheduler and the kubelets: they bind, start, complete and terminate Pods.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::state::facts::{
 use crate::state::nodes;
 
 impl TurnContext<'_> {
-    /// Takes the step that is due for a Pod, or requeues the Pod for the time when one will be.
+    /// Takes the next step in the life of a Pod if the step is due, or else requeues the Pod for that time.
     pub(crate) fn reconcile_pod(&mut self) {
         let Some(pod) = self.object() else { return };
         let Some(facts) = self.facts(&pod) else {
@@ -39,8 +39,7 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Returns whether `duration` has passed since the Pod reached its stage. If not, requeues the Pod
-    /// at that time.
+    /// Returns whether `duration` has passed since the Pod reached its stage. If not, requeues the Pod for that time.
     fn is_due(&mut self, facts: &PodFacts, duration: Duration) -> bool {
         let at = facts.since.saturating_add(duration);
         let due = at <= self.now.tick;
@@ -146,7 +145,7 @@ impl TurnContext<'_> {
     }
 
     fn run(&mut self, pod: &Stored, facts: &PodFacts, failure: Option<PodFailure>) {
-        // The simulator only undoes its own changes to a Pod; statuses that a client reports stay.
+        // The simulator undoes only its own changes of a Pod's status; a status that a client reports stays.
         let made_unready = self.memory.made_unready.contains(self.key);
         match failure {
             Some(PodFailure::Failed) => {
@@ -183,7 +182,7 @@ impl TurnContext<'_> {
             self.report_containers(pod, ContainersState::CrashLoop(count));
             return self.record_back_off(pod);
         }
-        // The next failure happens when all delays up to now are over.
+        // The next failure is due after the sum of all restart delays up to this one.
         let over = (0..=count.min(1_000)).map(wait);
         let at = over.fold(facts.since, Duration::saturating_add);
         if at > self.now.tick {
@@ -197,7 +196,7 @@ impl TurnContext<'_> {
     fn end(&mut self, pod: &Stored, facts: &PodFacts, failure: Option<PodFailure>) {
         let grace = number(&pod.lean()["metadata"]["deletionGracePeriodSeconds"], 0);
         if grace == 0 {
-            // Finalizers hold the Pod; a kubelet does not touch them.
+            // Only finalizers hold the Pod now, and a kubelet does not remove finalizers.
             return;
         }
         let runs = facts.ready || !text(&pod.lean()["status"], "podIP").is_empty();
@@ -213,14 +212,14 @@ impl TurnContext<'_> {
         if self.is_due(facts, duration) {
             let pods = self.kinds.of(SimulatedKind::Pod);
             if !matches!(text(&pod.lean()["status"], "phase"), "Succeeded" | "Failed") {
-                // A kubelet reports how a Pod ended before it deletes the Pod (PLAY-9).
+                // A kubelet reports how the containers ended before it deletes the Pod (PLAY-9).
                 self.report_containers(pod, ContainersState::Killed);
             }
             self.delete(pods, pod, Some(0));
         }
     }
 
-    /// Writes the status that a kubelet reports for the Pod's containers.
+    /// Writes the status that a kubelet reports for a Pod with containers in this state.
     fn report_containers(&mut self, pod: &Stored, containers_state: ContainersState) {
         let known = text(&pod.lean()["status"], "podIP");
         let own = if known.is_empty() {
@@ -245,7 +244,7 @@ impl TurnContext<'_> {
         self.write_status_as(Component::Kubelet, pod, status, None);
     }
 
-    /// Returns the wall time as objects write it.
+    /// Returns the wall time in the format of object fields.
     pub(crate) fn wall(&self) -> String {
         steersman_registry::time_text(self.now.wall)
     }
@@ -266,7 +265,7 @@ impl TurnContext<'_> {
             else {
                 continue;
             };
-            // The node is ready, so its not-ready taint is removed.
+            // A new Node has a not-ready taint, which is removed because the node is ready.
             self.edit(SimulatedKind::Node, &node, |node| {
                 if let Some(spec) = node["spec"].as_object_mut() {
                     spec.remove("taints");

@@ -8,26 +8,26 @@ use crate::state::facts::{
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ContainersState {
-    /// About to start.
+    /// The containers are about to start.
     Creating,
-    /// Running and ready.
+    /// The containers run and are ready.
     Running,
-    /// Running and not ready.
+    /// The containers run and are not ready.
     Unready,
-    /// Exited with 0.
+    /// The containers exited with code 0.
     Succeeded,
-    /// Exited with this code, which is not 0.
+    /// The containers exited with this code, which is not 0.
     Failed(i64),
-    /// Stopped on request.
+    /// The containers were stopped on request.
     Killed,
-    /// Exited, and waiting before this restart.
+    /// The containers exited, and wait before their restart with this number.
     CrashLoop(i64),
-    /// Images cannot be pulled.
+    /// The images of the containers cannot be pulled.
     ImagePull,
 }
 
 impl ContainersState {
-    /// Returns the end state with the exit code of the Pod's annotation, or else with this one.
+    /// Returns the end state for the exit code in the Pod's annotation, or else for `code`.
     pub(crate) fn ended(pod: &Value, code: i64) -> Self {
         match exit_code(pod).unwrap_or(code) {
             0 => Self::Succeeded,
@@ -35,7 +35,7 @@ impl ContainersState {
         }
     }
 
-    /// Returns whether the containers are stopped for good.
+    /// Returns whether the containers have stopped and will not restart.
     fn is_over(self) -> bool {
         matches!(self, Self::Succeeded | Self::Failed(_) | Self::Killed)
     }
@@ -46,9 +46,9 @@ fn exit_code(pod: &Value) -> Option<i64> {
     code.ok().filter(|code| (0..=255).contains(code))
 }
 
-/// Returns the address of the Pod with this number.
+/// Returns the IP address of the Pod with this number.
 pub(crate) fn pod_address(number: u32) -> String {
-    // Addresses from 10.244.0.0 to 10.255.255.255: room for 786,000 Pods.
+    // The addresses are from 10.244.0.0 to 10.255.255.255, which is room for 786,000 Pods.
     let [_, b, c, d] = (number % 0x000c_0000).to_be_bytes();
     format!("10.{}.{c}.{d}", 244 + b)
 }
@@ -103,8 +103,8 @@ pub(crate) fn status(
     status
 }
 
-/// Builds the conditions of a Pod. Conditions of other writers stay, and an unchanged condition
-/// keeps its transition time.
+/// Builds the conditions of a Pod. Conditions that other components wrote stay, and a condition with an unchanged
+/// status keeps its transition time.
 fn conditions(pod: &Value, containers_state: ContainersState, ready: bool, now: &str) -> Value {
     let names: Vec<&str> = items(&pod["spec"]["containers"])
         .map(|container| text(container, "name"))
@@ -141,7 +141,7 @@ fn conditions(pod: &Value, containers_state: ContainersState, ready: bool, now: 
     Value::Array(list)
 }
 
-/// Builds one condition. Its time is kept if the status is as before. A true condition needs no reason.
+/// Builds one condition of a Pod. Its transition time stays if its status is unchanged. A true condition has no reason.
 fn condition(
     pod: &Value,
     kind: &str,
@@ -290,13 +290,13 @@ pub(crate) fn restarts(pod: &Value) -> i64 {
     number(&pod["status"]["containerStatuses"][0]["restartCount"], 0)
 }
 
-/// Returns a fake image digest, always the same for the same image.
+/// Returns an invented digest of an image; equal images have equal digests.
 fn digest(image: &str) -> String {
     let parts = ["a", "b", "c", "d"].map(|salt| pseudo_random(&[salt, image]));
     parts.iter().map(|part| format!("{part:016x}")).collect()
 }
 
-/// Returns the reason for which the containers of a Pod wait; empty if they do not wait.
+/// Returns the reason in the Pod's status for which its containers wait; empty if they do not wait.
 pub(crate) fn waiting_reason(pod: &Value) -> &str {
     text(
         &pod["status"]["containerStatuses"][0]["state"]["waiting"],

@@ -1,4 +1,4 @@
-//! Machine: the volume binder: binds a claim to a matching volume, or to one created for it.
+//! Machine: the volume binder: binds a PersistentVolumeClaim to a matching PersistentVolume, or to a new one.
 
 use std::sync::Arc;
 
@@ -14,20 +14,19 @@ use crate::state::facts::{
     Component, SimulatedKey, SimulatedKind, annotation, cloned_items, is_terminating, items, text,
 };
 
-/// The provisioner of volumes of a class that names none.
+/// The provisioner in the volumes of a StorageClass that names none.
 const PROVISIONER: &str = "play.steersman";
 const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
 
-/// The settings of a StorageClass that the simulator uses.
 struct ClassSettings {
     provisioner: String,
     reclaim: String,
-    /// Whether a volume is provisioned only when a Pod uses the claim (`WaitForFirstConsumer`).
+    /// Whether a volume is created only when a Pod uses the claim (`WaitForFirstConsumer`).
     waits: bool,
 }
 
 impl TurnContext<'_> {
-    /// Binds an unbound claim, or reclaims the volume of a deleted claim.
+    /// Binds an unbound claim, or applies the reclaim policy to the volume of a deleted claim.
     pub(crate) fn reconcile_volume_claim(&mut self, claim: Option<&Stored>) {
         let name = self.key.namespaced_name();
         let Some(claim) = claim else {
@@ -55,7 +54,7 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Marks an unclaimed volume as available, and reclaims the volume of a deleted claim.
+    /// Marks a volume without a claim as available, or applies the reclaim policy to the volume of a deleted claim.
     pub(crate) fn reconcile_volume(&mut self, volume: &Stored) {
         let of = &volume.lean()["spec"]["claimRef"];
         let phase = text(&volume.lean()["status"], "phase");
@@ -70,7 +69,7 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Returns the scheduler's message if a Pod must wait for its claims.
+    /// Returns the scheduler's message if a Pod must wait until its claims are bound.
     pub(crate) fn claim_wait_message(&mut self, pod: &Stored) -> Option<String> {
         let mut waits = None;
         for volume in items(&pod.lean()["spec"]["volumes"]) {
@@ -80,7 +79,7 @@ impl TurnContext<'_> {
             match self.get(SimulatedKind::Claim, &pod.namespace, name) {
                 None => waits = Some(format!("persistentvolumeclaim \"{name}\" not found")),
                 Some(claim) if text(&claim.lean()["status"], "phase") != "Bound" => {
-                    // The claim waits for its first Pod, and this is it.
+                    // The claim waits for the first Pod that uses it, which is this Pod.
                     let claim = SimulatedKey::of(SimulatedKind::Claim, &claim);
                     self.work_queue.add(claim);
                     let why = "pod has unbound immediate PersistentVolumeClaims";
@@ -126,7 +125,7 @@ impl TurnContext<'_> {
         .cloned()
     }
 
-    /// Creates a volume for a claim, if its class provisions one now.
+    /// Creates a volume for a claim, if the claim's StorageClass provisions volumes and does not wait for a Pod.
     fn provision(&mut self, claim: &Stored) -> Option<Arc<Stored>> {
         let spec = &claim.lean()["spec"];
         let class = match self.class_of(claim) {
@@ -173,11 +172,11 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Returns the class of a claim; `None` if its volumes are created by hand. A claim that names
-    /// no class gets a default class.
+    /// Returns the settings of a claim's StorageClass; `None` if volumes for the claim are created by hand. A claim
+    /// without a class gets the default class.
     ///
     /// # Errors
-    /// Returns the Event about a class that does not exist.
+    /// Returns the Event that the StorageClass does not exist.
     fn class_of(&self, claim: &Stored) -> Result<Option<ClassSettings>, EventContent> {
         let Some(name) = claim.lean()["spec"]["storageClassName"].as_str() else {
             return Ok(Some(ClassSettings {
@@ -253,7 +252,7 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Carries out the reclaim policy of the volume of a deleted claim.
+    /// Applies the reclaim policy of a volume after its claim was deleted.
     fn reclaim(&mut self, name: &str) {
         let kind = self.kinds.of(SimulatedKind::Volume);
         let Some(volume) = self.get(SimulatedKind::Volume, "", name) else {
@@ -276,7 +275,7 @@ impl TurnContext<'_> {
     }
 }
 
-/// Returns whether a volume is bound to no other claim.
+/// Returns whether a volume is bound to no other claim than `claim`.
 fn is_free_for(volume: &Value, claim: &Stored) -> bool {
     let of = &volume["spec"]["claimRef"];
     let own = of["namespace"] == *claim.namespace && of["name"] == *claim.name;

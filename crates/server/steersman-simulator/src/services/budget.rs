@@ -18,21 +18,21 @@ use crate::state::facts::{
     is_condition_true, is_terminating, name_of, number, scaled_value, text, time,
 };
 
-/// Seconds after which an evicted Pod that still exists counts as available again.
+/// The time, in seconds, after which an evicted Pod that still exists counts as available again.
 const EVICTION_TIMEOUT_SECONDS: i64 = 120;
 
-/// The number of Pods that a budget expects, and the number of Pods that must be healthy.
+/// The number of Pods that a budget expects, and the number of them that must be healthy.
 #[derive(Debug, Clone, Copy)]
 struct BudgetTarget {
     expected: i64,
     healthy: i64,
 }
 
-/// The uid of a controller of Pods, and its number of replicas.
+/// The uid of a controller of Pods, and the number of replicas that the controller wants.
 type Scale = (Arc<str>, i64);
 
 impl TurnContext<'_> {
-    /// Writes the status of a budget: how many Pods are healthy and how many may be evicted.
+    /// Writes the status of a budget: the number of healthy Pods, and the number of Pods that may be evicted.
     pub(crate) fn reconcile_budget(&mut self, budget: &Stored) {
         let Some(selector) = self.cluster.budgets.get(&name_of(budget)) else {
             return;
@@ -113,10 +113,10 @@ impl TurnContext<'_> {
         Value::Array(conditions)
     }
 
-    /// Computes what the budget's spec asks for.
+    /// Computes the target of a budget's spec for these Pods.
     ///
     /// # Errors
-    /// Fails with the reason why the number cannot be computed.
+    /// Fails with the reason why the target cannot be computed.
     fn wanted(&self, budget: &Value, pods: &[Arc<Stored>]) -> Result<BudgetTarget, String> {
         let spec = &budget["spec"];
         let (most, least) = (&spec["maxUnavailable"], &spec["minAvailable"]);
@@ -135,8 +135,7 @@ impl TurnContext<'_> {
         Ok(BudgetTarget { expected, healthy })
     }
 
-    /// Sums up the replicas of all controllers of these Pods. Pods without a controller do not
-    /// count.
+    /// Sums up the replicas of the controllers of these Pods. Pods without a controller do not count.
     fn expected(&self, pods: &[Arc<Stored>]) -> Result<i64, String> {
         let mut scales: HashMap<Arc<str>, i64> = HashMap::new();
         for pod in pods {
@@ -160,7 +159,7 @@ impl TurnContext<'_> {
         Ok(scales.values().sum())
     }
 
-    /// Returns the uid and the replicas of a controller, or of the Deployment that owns it.
+    /// Returns the uid and the replicas of a Pod's controller, or of the Deployment that owns that controller.
     fn replicas_of(
         &self,
         kind: SimulatedKind,
@@ -177,8 +176,8 @@ impl TurnContext<'_> {
         Some((top.meta("uid").into(), replicas))
     }
 
-    /// Returns the uid of a custom controller and the replicas of its scale; `None` if the
-    /// controller does not exist any more.
+    /// Returns the uid of a controller that is a custom resource, and the replicas in its scale; `None` if the
+    /// controller no longer exists.
     ///
     /// # Errors
     /// Fails with the reason why the controller has no scale.
@@ -211,8 +210,8 @@ impl TurnContext<'_> {
         Ok(Some((Arc::clone(&controller.uid), replicas)))
     }
 
-    /// Returns the Pods that were evicted within the last [`EVICTION_TIMEOUT_SECONDS`] and still
-    /// exist.
+    /// Returns the Pods that were evicted within the last [`EVICTION_TIMEOUT_SECONDS`] and still exist, with the time
+    /// of each eviction.
     fn disrupted(&mut self, old: &Value, pods: &[Arc<Stored>]) -> Map<String, Value> {
         let mut kept = Map::new();
         for (name, since) in old["disruptedPods"].as_object().into_iter().flatten() {

@@ -22,10 +22,10 @@ const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 const CONTROLLER: &str = "endpointslice-controller.k8s.io";
 
 impl TurnContext<'_> {
-    /// Writes the EndpointSlices and the Endpoints of a Service.
     pub(crate) fn reconcile_service(&mut self, service: Option<&Stored>) {
         let Some(service) = service else {
-            // The garbage collector removes the slices with their owner; Endpoints have no owner.
+            // The garbage collector removes the EndpointSlices of a deleted Service; Endpoints have no owner, so they
+            // are deleted here.
             let kind = &self.kinds.endpoints;
             if let Some(left) = self.stored(kind, &self.key.namespace, &self.key.name) {
                 self.delete(kind, &left, None);
@@ -126,7 +126,7 @@ impl TurnContext<'_> {
         self.create_or_update(kind, known, endpoints, &["subsets"]);
     }
 
-    /// Creates an object, or updates these members of the existing one.
+    /// Creates an object, or updates the given members of an existing one.
     fn create_or_update(
         &mut self,
         kind: &Resource,
@@ -136,7 +136,7 @@ impl TurnContext<'_> {
     ) {
         let Some(known) = known else {
             let namespace = text(&wanted["metadata"], "namespace").to_owned();
-            // An object that a client created under this name is left alone.
+            // The create fails if a client created an object with this name, and that object stays unchanged.
             let _ = self.create(kind, &namespace, wanted);
             return;
         };
@@ -177,8 +177,7 @@ fn target_reference(pod: &Stored) -> Value {
     })
 }
 
-/// Returns the ports of a Service as a Pod has them: named ports are looked up in the Pod's
-/// containers.
+/// Returns the ports of a Service as endpoints have them: a named port is looked up in the containers of the Pod.
 fn ports_of(service: &Stored, pod: Option<&Value>) -> Value {
     let ports = items(&service.lean()["spec"]["ports"]);
     let named = |name: &str| {

@@ -1,5 +1,5 @@
-//! Machine: the facts about the cluster that the simulator keeps, updated from the changes of the store, and the
-//! rules that decide which objects a change concerns.
+//! Machine: the facts that the simulator remembers of a cluster, updated from the changes of the store, and the
+//! decision which objects a change affects.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -18,36 +18,35 @@ use super::kinds::Kinds;
 use super::nodes::NodeFacts;
 use super::work_queue::WorkQueue;
 
-/// The facts about the Pods, nodes and Services of a cluster, as of the last read change of the store.
+/// The facts about the Pods, nodes and Services of a cluster, as of the last change that was read.
 #[derive(Debug, Default)]
 pub(crate) struct ClusterFacts {
     pub(crate) pods: HashMap<NamespacedName, PodFacts>,
     pub(crate) nodes: BTreeMap<Arc<str>, NodeFacts>,
-    /// The number of Pods per node, including nodes that do not exist.
+    /// The number of Pods per node name, including names of nodes that do not exist.
     pub(crate) pods_per_node: HashMap<Arc<str>, i64>,
-    /// The numbers of Pods by the uid of their controller.
+    /// The numbers of Pods per state, by the uid of the Pods' controller.
     tallies: HashMap<Arc<str>, PodTally>,
-    /// The Pods of each controller, by the controller's uid, that the controller still has to
-    /// handle: unfinished Pods, and finished Pods that a Job has not counted.
+    /// The Pods that a controller still has to process, by the uid of the controller: unfinished Pods, and finished
+    /// Pods that a Job has not counted yet.
     own: HashMap<Arc<str>, BTreeSet<NamespacedName>>,
-    /// The controllers of ReplicaSets.
+    /// The controller of each ReplicaSet.
     set_controllers: HashMap<NamespacedName, Controller>,
-    /// The Services, by key, for matching their selectors.
+    /// The Services by key, to find those that select a Pod.
     services: BTreeMap<NamespacedName, Arc<Stored>>,
-    /// The selectors of PodDisruptionBudgets; `None` matches nothing.
+    /// The selectors of PodDisruptionBudgets; `None` is a selector that matches nothing.
     pub(crate) budgets: BTreeMap<NamespacedName, Option<LabelSelector>>,
     /// Pods without a node.
     unscheduled: BTreeSet<NamespacedName>,
     /// Pods and ReplicaSets without a controller.
     orphans: BTreeSet<SimulatedKey>,
-    /// All other objects that the simulator has seen.
+    /// All objects of other kinds that the simulator has seen.
     seen: BTreeSet<SimulatedKey>,
-    /// The revision up to which the changes of each kind were read; `None` before the first read.
+    /// The revision up to which the changes of each kind were read; `None` if they were never read.
     positions: [Option<u64>; SimulatedKind::ALL.len()],
 }
 
-/// One reading of the store's changes: updates the facts, and queues the objects that the changes
-/// concern.
+/// Reads the changes of the store once: updates the facts, and queues the objects that the changes affect.
 pub(crate) struct FactsUpdate<'a> {
     pub(crate) facts: &'a mut ClusterFacts,
     pub(crate) work_queue: &'a mut WorkQueue,
@@ -62,7 +61,7 @@ impl ClusterFacts {
         self.tallies.get(uid).copied().unwrap_or_default()
     }
 
-    /// Returns the Pods that a controller still has to handle, in the order of their names.
+    /// Returns the Pods that the controller with this uid still has to process, in the order of their names.
     pub(crate) fn own(&self, uid: &str) -> impl Iterator<Item = (&NamespacedName, &PodFacts)> {
         let all = self.own.get(uid).into_iter().flatten();
         all.filter_map(|name| Some((name, self.pods.get(name)?)))
@@ -75,7 +74,7 @@ impl ClusterFacts {
             .collect()
     }
 
-    /// Adds a Pod to the counts (`is_added`), or removes it.
+    /// Adds a Pod to the numbers of Pods, or removes it if `is_added` is false.
     fn count_pod(&mut self, name: &NamespacedName, facts: &PodFacts, is_added: bool) {
         let times = if is_added { 1 } else { -1 };
         if let Some(controller) = &facts.controller {
@@ -98,7 +97,7 @@ impl ClusterFacts {
         }
     }
 
-    /// Adds a Pod to the Pods of its controller (`is_added`), or removes it.
+    /// Adds a Pod to the Pods of its controller, or removes it if `is_added` is false.
     fn index_owned_pod(
         &mut self,
         name: &NamespacedName,
@@ -117,8 +116,7 @@ impl ClusterFacts {
 }
 
 impl FactsUpdate<'_> {
-    /// Reads the changes since the last call, or every object if the store has compacted those
-    /// changes (PLAY-3).
+    /// Reads the changes since the last call, or every object if the store has compacted some of the changes (PLAY-3).
     pub(crate) fn read_changes(&mut self) {
         for (at, kind) in SimulatedKind::ALL.into_iter().enumerate() {
             let (registry, storage) = (self.registry, &self.kinds.of(kind).storage);
@@ -133,14 +131,13 @@ impl FactsUpdate<'_> {
                     if let Some(old) = &change.old {
                         self.observe_old(kind, &change.new, old);
                     }
-                    // A later change of the same object follows and is processed instead, so no
-                    // other code reads this state.
+                    // The object was changed again; that later change is read instead.
                     let (namespace, name) = (&change.new.namespace, &change.new.name);
                     let newest = registry.store().get(storage, namespace, name);
                     if let Some(new) = newest.filter(|new| new.revision == change.revision) {
                         self.observe(kind, new);
                     } else if kind == SimulatedKind::ReplicaSet {
-                        // A controller that the object no longer has may adopt the object again.
+                        // The former controller may adopt the object again.
                         let controller = controller_of(&change.new.look());
                         self.queue_controller(controller.as_ref(), namespace);
                     }
@@ -152,7 +149,7 @@ impl FactsUpdate<'_> {
         }
     }
 
-    /// Queues every object of a kind, and every known object that no longer exists.
+    /// Queues every object of a kind, and every known object of the kind that no longer exists.
     fn relist(&mut self, kind: SimulatedKind) {
         let (registry, storage) = (self.registry, &self.kinds.of(kind).storage);
         let known = keys_of(&self.facts.seen, kind, None);
@@ -168,7 +165,8 @@ impl FactsUpdate<'_> {
         for stored in registry.store().list(storage, None) {
             self.observe(kind, stored);
             if kind == SimulatedKind::Pod {
-                // The labels of the object may have changed in a missed change.
+                // A missed change may have changed the labels of the object, so its controller checks the selector
+                // again.
                 let controller = controller_of(&stored.look());
                 self.add_release_candidate(controller.as_ref(), stored);
             }
@@ -177,7 +175,7 @@ impl FactsUpdate<'_> {
 
     fn observe(&mut self, kind: SimulatedKind, new: &Arc<Stored>) {
         let key = SimulatedKey::of(kind, new);
-        // The difference of a known Pod is determined below.
+        // For a Pod that is already known, the difference is determined by `observe_pod`.
         if kind != SimulatedKind::Pod {
             self.facts.seen.insert(key.clone());
         }
@@ -223,7 +221,7 @@ impl FactsUpdate<'_> {
                 }
             }
             SimulatedKind::Volume => {
-                // A claim may be waiting for an unbound volume.
+                // A claim may wait for this volume, which has no claim.
                 if text(&new.lean()["spec"]["claimRef"], "uid").is_empty() {
                     self.queue_kind(SimulatedKind::Claim, None);
                 }
@@ -244,7 +242,7 @@ impl FactsUpdate<'_> {
         self.work_queue.add(key);
     }
 
-    /// Queues the objects that only the earlier state of an object concerns.
+    /// Queues the objects that the earlier state of an object affects, and its present state does not.
     fn observe_old(&mut self, kind: SimulatedKind, new: &Stored, old: &Stored) {
         if kind == SimulatedKind::Pod && !old.labelled_as(new) {
             self.queue_selecting(old);
@@ -268,7 +266,8 @@ impl FactsUpdate<'_> {
             }
             SimulatedKind::ReplicaSet => {
                 let known = self.facts.set_controllers.remove(&name);
-                // The controller differs from the known one if its change was not observed.
+                // The controller of the last state differs from the known one if the change of the controller was
+                // missed.
                 for controller in [known, controller_of(&gone.look())] {
                     self.queue_controller(controller.as_ref(), &gone.namespace);
                 }
@@ -340,7 +339,7 @@ impl FactsUpdate<'_> {
         self.facts.count_pod(&name, &facts, true);
         set_member(&mut self.facts.orphans, &key, controller.is_none());
         if controller.is_none() {
-            // The selector of an object of these kinds may match the Pod.
+            // An object of one of these kinds may have a selector that matches the Pod.
             for kind in [
                 SimulatedKind::ReplicaSet,
                 SimulatedKind::StatefulSet,
@@ -362,7 +361,7 @@ impl FactsUpdate<'_> {
         }
     }
 
-    /// Queues the Services and the budgets that select a Pod.
+    /// Queues the Services and the PodDisruptionBudgets that select a Pod.
     fn queue_selecting(&mut self, pod: &Stored) {
         let first = (Arc::clone(&pod.namespace), Arc::from(""));
         let is_near = |key: &NamespacedName| key.0 == pod.namespace;
@@ -382,8 +381,8 @@ impl FactsUpdate<'_> {
         }
     }
 
-    /// Queues objects after a change of nodes: unscheduled Pods may fit now, and DaemonSets may
-    /// need other nodes.
+    /// Queues objects after a change of nodes: an unscheduled Pod may now fit a node, and a DaemonSet may need a Pod on
+    /// another node.
     fn queue_after_node_change(&mut self) {
         for (namespace, name) in &self.facts.unscheduled {
             let key = SimulatedKey::new(SimulatedKind::Pod, namespace, name);
@@ -398,7 +397,7 @@ impl FactsUpdate<'_> {
         }
     }
 
-    /// Makes a controller check whether its selector still matches a Pod.
+    /// Queues a controller to check whether its selector still matches a Pod.
     fn add_release_candidate(&mut self, controller: Option<&Controller>, pod: &Stored) {
         if let Some(key) = controller.and_then(|controller| controller.key(&pod.namespace)) {
             self.work_queue.add_release_candidate(key, name_of(pod));
@@ -406,7 +405,7 @@ impl FactsUpdate<'_> {
     }
 }
 
-/// Adds a value to a set (`is_member`), or removes it.
+/// Adds a value to a set, or removes it if `is_member` is false.
 fn set_member<T: Ord + Clone>(set: &mut BTreeSet<T>, value: &T, is_member: bool) {
     if is_member {
         set.insert(value.clone());
@@ -415,7 +414,7 @@ fn set_member<T: Ord + Clone>(set: &mut BTreeSet<T>, value: &T, is_member: bool)
     }
 }
 
-/// Returns the keys of a kind, in one namespace or in all.
+/// Returns the keys in a set that are of one kind, in one namespace or in all.
 fn keys_of<'a>(
     keys: &'a BTreeSet<SimulatedKey>,
     kind: SimulatedKind,
@@ -428,7 +427,7 @@ fn keys_of<'a>(
     keys.range(first..).take_while(is_near)
 }
 
-/// Returns whether the equality selector of a Service matches a Pod; an empty one matches nothing.
+/// Returns whether the selector of a Service matches a Pod; an empty selector matches nothing.
 pub(crate) fn selects(selector: &Value, pod: &Stored) -> bool {
     selector.as_object().is_some_and(|wanted| {
         let fits = |(label, value): (&String, &Value)| pod.label(label) == value.as_str();

@@ -1,4 +1,4 @@
-//! Words: the facts that the simulator remembers of an object, and functions that read objects.
+//! Words: the facts that the simulator remembers of an object, and functions that read fields of objects.
 
 use std::hash::Hasher as _;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ pub(crate) type NamespacedName = (Arc<str>, Arc<str>);
 /// The finalizer that holds a Pod of a Job until the Job has counted it.
 pub(crate) const TRACKING: &str = "batch.kubernetes.io/job-tracking";
 
-/// The kinds that the simulator controls or reads. `WorkQueue` has the order in which they are processed.
+/// The kinds that the simulator reconciles or reads. `WorkQueue` decides about the order of processing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum SimulatedKind {
     Node,
@@ -32,7 +32,7 @@ pub(crate) enum SimulatedKind {
     Budget,
 }
 
-/// The component that writes.
+/// The simulated component that makes a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Component {
     Controllers,
@@ -40,7 +40,7 @@ pub(crate) enum Component {
     Kubelet,
 }
 
-/// An object that the simulator has to process.
+/// The key of an object that the simulator has to process.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct SimulatedKey {
     pub(crate) kind: SimulatedKind,
@@ -48,7 +48,7 @@ pub(crate) struct SimulatedKey {
     pub(crate) name: Arc<str>,
 }
 
-/// The controller that an owner reference names.
+/// The controller in the owner references of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Controller {
     /// The kind of the controller; `None` for a kind that the simulator does not handle.
@@ -77,19 +77,19 @@ pub(crate) enum PodStage {
 pub(crate) struct PodFacts {
     pub(crate) controller: Option<Controller>,
     pub(crate) stage: PodStage,
-    /// The simulator's clock when it first saw the Pod at this stage.
+    /// The time on the simulator's clock at which it first saw the Pod at this stage.
     pub(crate) since: Duration,
     pub(crate) ready: bool,
-    /// The simulator's clock when it first saw the Pod ready.
+    /// The time on the simulator's clock at which it first saw the Pod ready.
     pub(crate) ready_at: Duration,
     pub(crate) node: Arc<str>,
-    /// Whether the Pod belongs to a Job that has not counted it yet.
+    /// Whether the Pod is owned by a Job that has not counted the Pod yet.
     pub(crate) tracked: bool,
     /// The value of the Pod's annotation `pod-deletion-cost`.
     pub(crate) cost: i32,
 }
 
-/// The number of Pods of one controller in each state.
+/// The numbers of Pods of one controller, by state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct PodTally {
     /// The number of Pods that are neither finished nor terminating.
@@ -135,7 +135,7 @@ impl SimulatedKind {
         }
     }
 
-    /// Returns the name of the user that acts for the kind.
+    /// Returns the name of the user that writes for the controller of the kind.
     pub(super) fn user(self) -> &'static str {
         match self {
             Self::Node => "node-controller",
@@ -187,7 +187,7 @@ impl SimulatedKey {
         Self::new(kind, &stored.namespace, &stored.name)
     }
 
-    /// Returns the key before all others of a kind in a namespace.
+    /// Returns the smallest key of a kind in a namespace, for searches in sorted sets.
     pub(crate) fn first(kind: SimulatedKind, namespace: &str) -> Self {
         Self::new(kind, &namespace.into(), &"".into())
     }
@@ -198,14 +198,14 @@ impl SimulatedKey {
 }
 
 impl Controller {
-    /// Returns the key of the controller of an object in a namespace, if the simulator handles it.
+    /// Returns the key of the controller in a namespace; `None` if the simulator does not handle its kind.
     pub(super) fn key(&self, namespace: &Arc<str>) -> Option<SimulatedKey> {
         Some(SimulatedKey::new(self.kind?, namespace, &self.name))
     }
 }
 
 impl PodFacts {
-    /// Returns the contribution of the Pod to the counts of its controller.
+    /// Returns the amounts that the Pod adds to the numbers of its controller.
     pub(crate) fn tally(&self) -> PodTally {
         let active = !matches!(self.stage, PodStage::Finished | PodStage::Terminating);
         PodTally {
@@ -215,7 +215,7 @@ impl PodFacts {
         }
     }
 
-    /// Returns the uid of the controller that still has to handle the Pod.
+    /// Returns the uid of the controller that still has to process the Pod.
     pub(crate) fn belongs(&self) -> Option<&Arc<str>> {
         let open = self.tracked || self.stage != PodStage::Finished;
         let controller = self.controller.as_ref().filter(|_| open);
@@ -224,7 +224,7 @@ impl PodFacts {
 }
 
 impl PodTally {
-    /// Adds another tally `times` times.
+    /// Adds the numbers of another tally, multiplied by `times`.
     pub(crate) fn add(&mut self, other: Self, times: i64) {
         self.active += times * other.active;
         self.ready += times * other.ready;
@@ -270,7 +270,7 @@ pub(crate) fn is_tracked(pod: &Value) -> bool {
     items(&pod["metadata"]["finalizers"]).any(|one| one == TRACKING)
 }
 
-/// Adds the finalizer [`TRACKING`] to a list that does not have it.
+/// Adds the finalizer [`TRACKING`] to a list of finalizers.
 pub(crate) fn track(finalizers: &mut Value) {
     if let Some(list) = finalizers.as_array_mut()
         && !list.iter().any(|one| one == TRACKING)
@@ -298,7 +298,7 @@ pub(crate) fn cloned_items(list: &Value) -> Vec<Value> {
     list.as_array().cloned().unwrap_or_default()
 }
 
-/// Writes the counts above zero into a status.
+/// Writes the counts that are above zero into a status, each under its field name.
 pub(crate) fn put_counts(status: &mut Value, counts: &[(&str, i64)]) {
     for (field, count) in counts.iter().filter(|(_, count)| *count > 0) {
         status[*field] = json!(count);
@@ -313,12 +313,12 @@ pub(crate) fn name_of(stored: &Stored) -> NamespacedName {
     (Arc::clone(&stored.namespace), Arc::clone(&stored.name))
 }
 
-/// Converts a length to the type of the numbers in objects.
+/// Converts a length to `i64`, the type of numbers in objects.
 pub(crate) fn count(length: usize) -> i64 {
     i64::try_from(length).unwrap_or(i64::MAX)
 }
 
-/// Returns a member as text; empty if it is absent or no text.
+/// Returns a member of an object as text; empty if it is absent or no text.
 pub(crate) fn text<'a>(value: &'a Value, field: &str) -> &'a str {
     value[field].as_str().unwrap_or_default()
 }
@@ -328,12 +328,12 @@ pub(crate) fn label<'a>(object: &'a Value, label: &str) -> &'a str {
     text(&object["metadata"]["labels"], label)
 }
 
-/// Returns an annotation; empty if it is absent.
+/// Returns an annotation of an object; empty if it is absent.
 pub(crate) fn annotation<'a>(object: &'a Value, name: &str) -> &'a str {
     text(&object["metadata"]["annotations"], name)
 }
 
-/// Returns the annotations of an object for changing.
+/// Returns the annotations of an object, mutable; adds them if they are absent.
 pub(crate) fn annotations_of(object: &mut Value) -> &mut Map<String, Value> {
     let fields = steersman_registry::metadata_of(object);
     let annotations = fields.entry("annotations").or_insert_with(|| json!({}));
@@ -345,7 +345,7 @@ pub(crate) fn number(value: &Value, default: i64) -> i64 {
     value.as_i64().unwrap_or(default)
 }
 
-/// Parses a time; `None` if it is absent.
+/// Parses a time in an object; `None` if it is absent or does not parse.
 pub(crate) fn time(value: &Value) -> Option<Timestamp> {
     value.as_str()?.parse().ok()
 }
@@ -362,7 +362,7 @@ pub(crate) fn controller_reference(owner: &Stored) -> Value {
     })
 }
 
-/// Returns a number, or a percentage of `total` rounded up or down; at least zero.
+/// Returns a number, or a percentage of `total`, rounded up or down; at least zero.
 pub(crate) fn scaled_value(value: &Value, total: i64, up: bool) -> i64 {
     if let Some(number) = value.as_i64() {
         return number.max(0);
@@ -377,26 +377,26 @@ pub(crate) fn scaled_value(value: &Value, total: i64, up: bool) -> i64 {
     }
 }
 
-/// Returns the `maxUnavailable` of a rolling update of `total` Pods; at least 1, which is the default.
+/// Returns the `maxUnavailable` of a rolling update for `total` Pods; at least 1, which is the default.
 pub(crate) fn max_unavailable(rolling_update: &Value, total: i64) -> i64 {
     scaled_value(&rolling_update["maxUnavailable"], total, true).max(1)
 }
 
-/// Derives a pseudo-random number from texts (FNV-1a with a final mix).
+/// Returns a pseudo-random number for these texts (FNV-1a with a final mix).
 pub(crate) fn pseudo_random(texts: &[&str]) -> u64 {
     let mut hasher = FnvHasher::default();
     for text in texts {
         hasher.write(text.as_bytes());
         hasher.write_u8(0);
     }
-    // The low bits of FNV depend little on the last letters, hence the extra mixing.
+    // The low bits of FNV depend little on the last characters, so all bits are mixed again.
     let mut mixed = hasher.finish();
     mixed = (mixed ^ (mixed >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
     mixed ^ (mixed >> 33)
 }
 
-/// Returns the hash of a template in the alphabet of generated names. It differs from the hash of a
-/// real controller, which hashes Go structs in memory, but is as stable.
+/// Returns the hash of a Pod template in the alphabet of generated names. It is stable, but differs from the hash of a
+/// real controller, which hashes Go structs in memory.
 pub(crate) fn template_hash(template: &Value, collisions: i64) -> String {
     const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
     let number = pseudo_random(&[&template.to_string(), &collisions.to_string()]) & 0xffff_ffff;

@@ -1,4 +1,4 @@
-//! Words: the resources that the simulator handles, and the user that acts for each.
+//! Words: the resources that the simulator handles, and the user that writes for each of them.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use steersman_schema::resource::Resource;
 
 use super::facts::SimulatedKind;
 
-/// The resources that the simulator handles, looked up once because built-in resources never change.
+/// The resources that the simulator handles. They are looked up once, because built-in resources never change.
 #[derive(Debug)]
 pub(crate) struct Kinds {
     known: Vec<Arc<Resource>>,
@@ -16,12 +16,12 @@ pub(crate) struct Kinds {
     pub(crate) slices: Arc<Resource>,
     pub(crate) endpoints: Arc<Resource>,
     pub(crate) events: Arc<Resource>,
-    /// The user of the controller of each kind.
+    /// The user that writes for the controller of each kind.
     users: Vec<Arc<User>>,
 }
 
 impl Kinds {
-    /// Looks up the resources; `None` if the registry lacks one of them, which no registry does.
+    /// Looks up the resources of the simulator; `None` if the registry lacks one of them, which never happens.
     pub(crate) fn of_registry(registry: &Registry) -> Option<Self> {
         let known = SimulatedKind::ALL.map(|kind| {
             let (group, plural) = kind.path();
@@ -39,14 +39,14 @@ impl Kinds {
         })
     }
 
-    /// Returns the user that acts for this kind.
+    /// Returns the user that writes for the controller of this kind.
     pub(crate) fn user(&self, kind: SimulatedKind) -> &Arc<User> {
-        // The list was built from `SimulatedKind::ALL`, which has the order of the enum.
+        // `users` was built from `SimulatedKind::ALL`, which has the order of the enum.
         &self.users[kind as usize]
     }
 
     pub(crate) fn of(&self, kind: SimulatedKind) -> &Arc<Resource> {
-        // The list was built from `SimulatedKind::ALL`, which has the order of the enum.
+        // `known` was built from `SimulatedKind::ALL`, which has the order of the enum.
         &self.known[kind as usize]
     }
 }

@@ -1,4 +1,4 @@
-//! Machine: the scheduler's choice of a node for a Pod.
+//! Machine: the choice of a node for a Pod by the scheduler.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ pub(crate) struct NodeFacts {
     closed: bool,
 }
 
-/// The scheduler's message about a Pod that fits no node.
+/// The scheduler's message that a Pod fits no node.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Unschedulable(pub(crate) String);
 
@@ -37,7 +37,7 @@ impl NodeFacts {
         }
     }
 
-    /// Returns the reason why this node does not fit a Pod of this spec.
+    /// Returns the reason why this node does not fit a Pod with this spec; `None` if it fits.
     pub(crate) fn refuses(&self, spec: &Value) -> Option<String> {
         if !self.is_selected(spec) {
             return Some("node(s) didn't match Pod's node affinity/selector".to_owned());
@@ -86,7 +86,7 @@ impl NodeFacts {
     }
 }
 
-/// Returns whether a value meets one requirement of a node selector.
+/// Returns whether the value of a node's label meets one requirement of a node selector.
 fn matches(requirement: &Value, found: Option<&str>) -> bool {
     let mut values = items(&requirement["values"]).filter_map(Value::as_str);
     let number = |text: &str| text.parse::<i64>().ok();
@@ -151,7 +151,7 @@ pub(crate) fn choose(
     Err(Unschedulable::of(nodes.len(), &reasons.join(", ")))
 }
 
-/// The architecture of all nodes, as Go names it.
+/// The architecture of all simulated nodes, as Go names it.
 const ARCHITECTURE: &str = "amd64";
 
 pub(crate) fn new_node(name: &str) -> Value {
@@ -170,7 +170,7 @@ pub(crate) fn new_node(name: &str) -> Value {
     })
 }
 
-/// Builds the status of a ready node; `now` is formatted as in objects.
+/// Builds the status of a ready node; `now` is formatted as a field of an object.
 pub(crate) fn node_status(number: u32, now: &str) -> Value {
     let condition = |kind: &str, status: &str, reason: &str, message: &str| {
         json!({

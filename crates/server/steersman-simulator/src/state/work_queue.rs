@@ -4,26 +4,25 @@ use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 use super::facts::{NamespacedName, SimulatedKey, SimulatedKind};
 
-/// The number of objects of earlier classes that are processed before the first object of a later
-/// class: about the number of Pods that a controller creates in one turn.
+/// Maximum number of objects of earlier classes that are processed before the first object of a later class: about the
+/// number of Pods that a controller creates in one turn.
 const EARLIER_IN_A_ROW: usize = 256;
 
-/// The number of classes, see [`class_of`].
+/// The number of classes of [`class_of`].
 const CLASSES: usize = 3;
 
-/// The objects to process, without duplicates, by class and in the order in which they were added.
-/// An object that is added again goes to the end, so it never delays other objects of its class.
-/// While earlier classes have objects, the first object of a class is processed after at most 257 of
-/// them (PLAY-5).
+/// The objects to process, without duplicates, by class and in the order in which they were added. An object that is
+/// added again goes to the end, so it never delays other objects of its class. While earlier classes have objects, at
+/// most 257 of them are processed before the first object of a later class (PLAY-5).
 ///
-/// Pods come before the sets that count them, and sets before the Deployments that sum them up. So
-/// an object is processed once for many changes, a Pod is processed while its decoded form is
-/// still in memory, and a new Deployment has its Pods started before the next one is processed.
+/// Pods come before the workloads that count them, and ReplicaSets before Deployments. So a workload is processed once
+/// for many changes, a Pod is processed while its decoded form is still in memory, and the Pods of a new Deployment
+/// start before the next Deployment is processed.
 #[derive(Debug, Default)]
 pub(crate) struct WorkQueue {
     classes: [Class; CLASSES],
     known: HashSet<SimulatedKey>,
-    /// For each controller, the Pods that were added to it or changed their labels since it was
+    /// For each controller the Pods that got this controller, or that changed their labels, since the controller was
     /// last processed. Its selector may no longer match them.
     release_candidates: HashMap<SimulatedKey, BTreeSet<NamespacedName>>,
 }
@@ -31,11 +30,11 @@ pub(crate) struct WorkQueue {
 #[derive(Debug, Default)]
 struct Class {
     waiting: VecDeque<SimulatedKey>,
-    /// The number of objects of earlier classes that were taken while the first one waits.
+    /// The number of objects of earlier classes that were processed while the first object of this class waits.
     passed_by: usize,
 }
 
-/// Returns the class of a kind; the lower classes are processed first.
+/// Returns the class of a kind; lower classes are processed first.
 fn class_of(kind: SimulatedKind) -> usize {
     match kind {
         SimulatedKind::Pod => 0,
@@ -97,7 +96,7 @@ mod tests {
         SimulatedKey::new(kind, &"default".into(), &format!("{number}").into())
     }
 
-    // PLAY-5
+    // PLAY-5: each class is processed in the end.
     #[test]
     fn earlier_classes_come_first_and_delay_later_ones_by_a_bound() {
         let mut work_queue = WorkQueue::default();
@@ -110,7 +109,7 @@ mod tests {
                 work_queue.add(key(kind, number));
             }
         }
-        // The first Pod is added again each time it is processed.
+        // The first Pod is added again each time it is processed, and still does not delay other Pods.
         let mut looked = Vec::new();
         while looked.len() < 2 * EARLIER_IN_A_ROW + 4 {
             let next = work_queue.pop().unwrap();

@@ -20,45 +20,44 @@ use crate::state::facts::{
     time,
 };
 
-/// The annotation of a Job with the time it was scheduled for.
+/// The annotation of a Job with the time of the schedule for which it was created.
 const SCHEDULED_AT: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
-/// An Event reports missed times only beyond this number.
+/// Number of missed times beyond which an Event reports them.
 const MANY_MISSED: i64 = 100;
-/// How long a CronJob waits after the server refused its Job.
+/// The time that a CronJob waits after the server refused to create a Job.
 const RETRY_AFTER_REFUSAL: Duration = Duration::from_secs(10);
 
-/// The times at which a CronJob was or will be due.
+/// The past and the next times at which the schedule makes a CronJob due.
 #[derive(Debug, PartialEq, Eq)]
 struct DueTimes {
-    /// The latest past time without a Job.
+    /// The latest time of the schedule for which no Job was started.
     missed: Option<Timestamp>,
-    /// Whether many times were missed.
+    /// Whether more than [`MANY_MISSED`] times were missed.
     many: bool,
-    /// The time from which missed times were counted.
+    /// The time from which missed times are counted.
     since: Timestamp,
 }
 
-/// The status of a CronJob, and the references to its active Jobs, which become a part of the status.
+/// The status of a CronJob, with the references to its active Jobs, which are written into it.
 struct CronStatus {
     status: Value,
     active: Vec<Value>,
 }
 
-/// The parsed `schedule` and `timeZone`.
+/// The parsed fields `schedule` and `timeZone` of a CronJob.
 struct CronSchedule {
     schedule: Schedule,
     zone: TimeZone,
 }
 
 impl TurnContext<'_> {
-    /// Starts the Job that is due, records which Jobs ended, and requeues the CronJob for the next
-    /// time.
+    /// Starts the Job that is due, records the Jobs that ended, and requeues the CronJob for its next time.
     pub(crate) fn reconcile_cron_job(&mut self, cron: &Stored) {
         let kind = self.kinds.of(SimulatedKind::Job);
         let jobs = self.controlled(kind, cron.meta("uid"));
         let mut status = cron.lean()["status"].clone();
         let active = cloned_items(&status["active"]);
-        // A status without active Jobs has no list of them.
+        // A status without active Jobs has no field `active`.
         steersman_registry::members_of(&mut status).remove("active");
         let mut now = CronStatus { status, active };
         self.record_finished_jobs(cron, &jobs, &mut now);
@@ -72,7 +71,7 @@ impl TurnContext<'_> {
         self.write_status(cron, now.status);
     }
 
-    /// Removes the Jobs that ended or were deleted from the list of active Jobs.
+    /// Removes Jobs that ended or were deleted from the active Jobs in the status.
     fn record_finished_jobs(
         &mut self,
         cron: &Stored,
@@ -140,7 +139,7 @@ impl TurnContext<'_> {
         if let Some(at) = missed {
             self.start_job(cron, &terms, at, status);
         }
-        // The deadline is ignored here, so the next time counts from the last one.
+        // Without the starting deadline, the next time follows from the last time of the schedule.
         let next = terms.due(cron, now, None).ok();
         let from = next.map_or(now, |due| due.missed.unwrap_or(due.since));
         if let Some(next) = terms.schedule.next(from.max(now), &terms.zone) {
@@ -149,8 +148,8 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Starts the Job for one time, unless the time is too long ago, the Job was started before, or
-    /// the concurrency policy forbids it.
+    /// Starts the Job for one time of the schedule, unless the starting deadline has passed, the Job was started
+    /// before, or the concurrency policy forbids it.
     fn start_job(
         &mut self,
         cron: &Stored,
@@ -251,10 +250,10 @@ impl TurnContext<'_> {
 }
 
 impl CronSchedule {
-    /// Parses a spec.
+    /// Parses the schedule and the time zone in a spec.
     ///
     /// # Errors
-    /// Returns the Event about a spec that does not parse.
+    /// Returns the Event that the spec does not parse.
     fn of(spec: &Value) -> Result<Self, EventContent> {
         let text = text(spec, "schedule");
         let name = spec["timeZone"].as_str();
@@ -273,12 +272,12 @@ impl CronSchedule {
         Ok(Self { schedule, zone })
     }
 
-    /// Computes when a CronJob was due.
+    /// Computes the times at which a CronJob was or will be due.
     ///
     /// Upstream: `mostRecentScheduleTime`.
     ///
     /// # Errors
-    /// Fails for a schedule without times.
+    /// Fails for a schedule that is never due.
     fn due(&self, cron: &Stored, now: Timestamp, deadline: Option<i64>) -> Result<DueTimes, ()> {
         let created = cron.meta("creationTimestamp").parse().unwrap_or(now);
         let last = time(&cron.lean()["status"]["lastScheduleTime"]);
@@ -304,7 +303,7 @@ impl CronSchedule {
         let between = second.as_second() - first.as_second();
         let passed = now.as_second() - first.as_second();
         let missed = passed / between.max(1) + 1;
-        // Skips all missed times but the last two; intervals may differ, so one is left as a margin.
+        // Skips all missed times but the last two: one is a margin, because the intervals of a schedule may differ.
         let skipped = SignedDuration::from_secs((missed - 2).max(0).saturating_mul(between));
         let mut at = first.checked_add(skipped).unwrap_or(first);
         let mut recent = first;

@@ -13,7 +13,7 @@ use crate::state::facts::{
     put_counts, stage_of, text,
 };
 
-/// Taints that daemon Pods tolerate, with their effects.
+/// The taints that every Pod of a DaemonSet tolerates, with their effects.
 const TOLERATED: &[(&str, &str)] = &[
     ("node.kubernetes.io/not-ready", "NoExecute"),
     ("node.kubernetes.io/unreachable", "NoExecute"),
@@ -32,7 +32,7 @@ struct DaemonCounts {
     misscheduled: i64,
 }
 
-/// The Pods of a set by node, and the template of new ones.
+/// The Pods of a DaemonSet by node, and the template for new Pods.
 struct Daemons {
     hash: String,
     spec: Value,
@@ -40,8 +40,8 @@ struct Daemons {
 }
 
 impl TurnContext<'_> {
-    /// Creates the Pod of each node, replaces outdated Pods within the rollout's bounds, and writes
-    /// the status.
+    /// Creates a Pod on each eligible node, replaces outdated Pods within the bounds of the rollout, and writes the
+    /// status.
     pub(crate) fn reconcile_daemon_set(&mut self, set: &Stored) {
         let terminating = is_terminating(set);
         if !terminating && self.claim_pods(set) {
@@ -115,8 +115,8 @@ impl TurnContext<'_> {
         self.write_status(set, status);
     }
 
-    /// Returns the active Pod of a node. If the node has none, and none is terminating, creates
-    /// one, which counts from the next sync on.
+    /// Returns the active Pod of a node. If the node has neither an active nor a terminating Pod, creates one, which
+    /// counts from the next sync on.
     fn daemon(&mut self, set: &Stored, node: &str, daemons: &mut Daemons) -> Option<Arc<Stored>> {
         let deleted = is_terminating(set);
         let (mut live, mut terminating) = (None, deleted);
@@ -146,14 +146,13 @@ impl TurnContext<'_> {
             pod["spec"] = daemons.spec.clone();
             label_pod(&mut pod, &daemons.hash, set);
             pin(&mut pod["spec"], node);
-            // If the server refuses the Pod, the DaemonSet is processed again.
+            // After a refusal of the Pod, `create_pod` has requeued the DaemonSet.
             let _ = self.create_pod(set, pod);
         }
         live
     }
 
-    /// Deletes Pods of older templates: all that are unavailable, and available ones up to
-    /// `maxUnavailable`.
+    /// Deletes Pods with an outdated template: all unavailable Pods, and available Pods up to `maxUnavailable`.
     fn replace(
         &mut self,
         set: &Stored,
@@ -201,7 +200,7 @@ fn tolerate(spec: &mut Value) {
     spec["tolerations"] = Value::Array(list);
 }
 
-/// Adds a node affinity that lets the scheduler choose only this node.
+/// Adds a node affinity to a Pod's spec by which the scheduler can choose only this node.
 fn pin(spec: &mut Value, node: &str) {
     let term = json!({"matchFields": [
         {"key": "metadata.name", "operator": "In", "values": [node]},
@@ -216,7 +215,7 @@ fn pin(spec: &mut Value, node: &str) {
         json!({"nodeSelectorTerms": [term]});
 }
 
-/// Returns the node that a daemon Pod is bound to or meant for.
+/// Returns the node that a Pod of a DaemonSet is bound to or was created for.
 fn node_of(pod: &Value) -> &str {
     let placed = text(&pod["spec"], "nodeName");
     if !placed.is_empty() {

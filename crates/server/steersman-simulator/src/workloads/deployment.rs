@@ -19,7 +19,7 @@ use crate::state::facts::{
     number, put_counts, time,
 };
 
-/// The sums over the ReplicaSets of a Deployment that its status reports.
+/// The sums over the ReplicaSets of a Deployment, for its status.
 #[derive(Debug, Clone, Copy)]
 struct ReplicaCounts {
     total: i64,
@@ -40,17 +40,17 @@ impl ReplicaCounts {
     }
 }
 
-/// The result of a turn for the ReplicaSet of the current template.
+/// The result of a turn for the ReplicaSet of the Deployment's current template.
 #[derive(Debug, Default)]
 struct Rollout {
-    /// The revision of the Deployment; empty if this turn did not determine it.
+    /// The revision of the Deployment; empty if this turn did not determine a revision.
     revision: String,
-    /// The reason and message of the Progressing condition, if they are new.
+    /// The reason and the message of the Progressing condition, if they change in this turn.
     progress: Option<(&'static str, String)>,
 }
 
 impl TurnContext<'_> {
-    /// Takes the next step of a Deployment's rollout and writes its status.
+    /// Takes the next step of a Deployment's rollout, and writes its status.
     pub(crate) fn reconcile_deployment(&mut self, deployment: &Stored) {
         let mut rollout = Rollout::default();
         let deletes = is_terminating(deployment);
@@ -72,7 +72,7 @@ impl TurnContext<'_> {
         self.report_deployment(deployment, &sets, rollout);
     }
 
-    /// Reads the ReplicaSets again if anything was written since they were read.
+    /// Reads the ReplicaSets of a Deployment again if anything was written since they were read.
     fn refresh_sets(&self, deployment: &Stored, sets: &mut DeploymentSets) {
         if sets.read_at != self.registry.revision() {
             *sets = self.sets_of(deployment);
@@ -115,8 +115,7 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Creates the ReplicaSet of the current template, or gives the existing one the newest
-    /// revision.
+    /// Creates the ReplicaSet of the current template, or gives the existing one the newest revision number.
     fn ensure_new_set(&mut self, deployment: &Stored, sets: &DeploymentSets) -> Rollout {
         let newest = sets.old.iter().map(|set| revision_of(set.lean())).max();
         let newest = newest.unwrap_or(0);
@@ -231,7 +230,7 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Sets the size of a ReplicaSet, and what it copies from its Deployment if that is given.
+    /// Scales a ReplicaSet, and sets the annotations that it copies from its Deployment, if given.
     fn scale(
         &mut self,
         set: &Stored,
@@ -336,13 +335,12 @@ impl TurnContext<'_> {
         put_counts(&mut status, &positive);
         status["terminatingReplicas"] = json!(sets.sum("status", "terminatingReplicas"));
         status["conditions"] = Value::Array(conditions);
-        // The revision is written with the status, as upstream.
+        // As upstream, the annotation with the revision is written together with the status.
         let revision = Some((REVISION, revision.as_str())).filter(|_| !revision.is_empty());
         self.write_status_as(Component::Controllers, deployment, status, revision);
     }
 
-    /// Computes the status, reason and message of the Progressing condition; `None` if they do not
-    /// change.
+    /// Computes the status, reason and message of the Progressing condition; `None` if the condition does not change.
     fn progress(
         &mut self,
         deployment: &Stored,
@@ -379,8 +377,8 @@ impl TurnContext<'_> {
         Some((holds, why, message))
     }
 
-    /// Returns whether the rollout made no progress for the Deployment's progress deadline. If not,
-    /// requeues the Deployment for that time.
+    /// Returns whether the rollout has made no progress for longer than the progress deadline. If not, requeues the
+    /// Deployment for the end of the deadline.
     fn is_late(&mut self, deployment: &Stored, moved: bool) -> bool {
         let Some(seconds) = deployment.lean()["spec"]["progressDeadlineSeconds"].as_i64() else {
             return false;

@@ -1,4 +1,4 @@
-//! Words: the ReplicaSets of a Deployment: how they are told apart, and the shape of a new one.
+//! Words: the ReplicaSets of a Deployment: the current one, the old ones, and the body of a new one.
 
 use std::sync::Arc;
 
@@ -27,9 +27,9 @@ const NOT_COPIED: &[&str] = &[
 
 pub(crate) struct DeploymentSets {
     pub(crate) new: Option<Arc<Stored>>,
-    /// Sets of earlier templates, the oldest first.
+    /// The ReplicaSets of earlier templates, the oldest first.
     pub(crate) old: Vec<Arc<Stored>>,
-    /// The revision of the store at which they were read.
+    /// The revision of the store at which the ReplicaSets were read.
     pub(crate) read_at: u64,
 }
 
@@ -38,7 +38,7 @@ impl DeploymentSets {
         self.old.iter().chain(&self.new)
     }
 
-    /// Sums up a number in the `spec` or `status` of the sets.
+    /// Sums up a number in the `spec` or `status` of the ReplicaSets.
     pub(crate) fn sum(&self, part: &str, field: &str) -> i64 {
         let numbers = self.all().map(|set| number(&set.lean()[part][field], 0));
         numbers.sum()
@@ -53,7 +53,7 @@ pub(crate) fn copied_annotations(deployment: &Value) -> Map<String, Value> {
     own
 }
 
-/// Returns the annotations with the numbers that the Deployment asks for.
+/// Returns the annotations of a ReplicaSet with the replicas of its Deployment, without and with surge.
 pub(crate) fn size_annotations(terms: RolloutTerms) -> [(String, Value); 2] {
     [
         (DESIRED_REPLICAS, terms.replicas),
@@ -126,7 +126,7 @@ pub(crate) fn same_template(set: &Value, deployment: &Value) -> bool {
     }
     let (own, wanted) = (&set["metadata"], &deployment["metadata"]);
     let fields = |metadata| members(metadata, &["creationTimestamp", "labels"]);
-    // A Deployment's template may have the label, too (upstream: `EqualIgnoreHash`).
+    // The template of a Deployment may have this label, too (upstream: `EqualIgnoreHash`).
     let labels = |labels| members(labels, &["pod-template-hash"]);
     set["spec"] == deployment["spec"]
         && fields(own).eq(fields(wanted))
@@ -143,8 +143,8 @@ pub(crate) fn is_complete(deployment: &Value) -> bool {
         && deployment["status"]["observedGeneration"] == deployment["metadata"]["generation"]
 }
 
-/// Sets the condition that Pods of a ReplicaSet were refused, with the message of the first set
-/// that reports one, and keeps it until no set does (upstream: `getReplicaFailures`).
+/// Sets the condition ReplicaFailure of a Deployment, with the message of the first ReplicaSet that reports refused
+/// Pods, and removes the condition if none does (upstream: `getReplicaFailures`).
 pub(crate) fn set_replica_failure<'a>(
     conditions: &mut Vec<Value>,
     mut sets: impl Iterator<Item = &'a Arc<Stored>>,
@@ -166,8 +166,8 @@ pub(crate) fn set_replica_failure<'a>(
     }
 }
 
-/// Writes a condition and its two times: the transition time changes with the status, the update
-/// time with the reason or the status.
+/// Writes a condition and its two times: the transition time changes with the status, and the update time with the
+/// reason or the status.
 pub(crate) fn put_condition(
     conditions: &mut Vec<Value>,
     (kind, status, reason, message): (&str, &str, &str, &str),

@@ -1,4 +1,4 @@
-//! Machine: the Job controller, which runs Pods until enough of them succeeded.
+//! Machine: the Job controller, which runs Pods until enough of them have succeeded.
 //!
 //! Upstream: `pkg/controller/job`.
 
@@ -24,11 +24,10 @@ use track::put_condition;
 use crate::actions::turn_context::TurnContext;
 use crate::state::facts::{SimulatedKind, is_condition_true, is_terminating, number, text, time};
 
-/// Default of `backoffLimit`.
+/// The default of the field `backoffLimit` of a Job.
 const BACKOFF_LIMIT: i64 = 6;
 impl TurnContext<'_> {
-    /// Counts finished Pods, starts missing ones, ends the Job if it is complete or failed, and
-    /// writes the status.
+    /// Counts finished Pods, starts missing Pods, ends the Job if it is complete or failed, and writes the status.
     pub(crate) fn reconcile_job(&mut self, job: &Arc<Stored>) {
         let manager = text(&job.lean()["spec"], "managedBy");
         if !matches!(manager, "" | "kubernetes.io/job-controller") {
@@ -53,7 +52,7 @@ impl TurnContext<'_> {
         let mut end = self.job_end(&sync);
         if end.is_some() {
             if !self.stop_active(&mut sync) {
-                // The Job cannot end while Pods of it remain to be deleted.
+                // The Job cannot end while some of its Pods remain to be deleted.
                 end = None;
             }
         } else {
@@ -71,7 +70,7 @@ impl TurnContext<'_> {
         self.write_job_status(&sync, (status, counted), end);
     }
 
-    /// Returns how the Job ends, if it is over or about to be.
+    /// Returns the end of the Job, if the Job is over or about to end.
     fn job_end(&mut self, sync: &JobSync) -> Option<JobEnd> {
         let (job, spec) = (sync.job.lean(), sync.spec());
         if let Some(end) = JobEnd::announced(job) {
@@ -97,7 +96,7 @@ impl TurnContext<'_> {
         if let Some(seconds) = spec["activeDeadlineSeconds"].as_i64()
             && let Some(since) = time(&job["status"]["startTime"])
             && !sync.suspended()
-            // The start time of a Job that resumes is set anew.
+            // A Job that resumes after a suspension gets a new start time.
             && !is_condition_true(job, "Suspended")
         {
             let left = seconds.saturating_sub(self.seconds_since(since));
@@ -134,13 +133,13 @@ impl TurnContext<'_> {
         let why = format!("Job{reason}");
         put_condition(status, ("Suspended", holds), (&why, message), &self.wall());
         if !sync.suspended() {
-            // The Job's time starts anew.
+            // A Job that resumes gets a new start time.
             status["startTime"] = json!(self.wall());
         }
         self.report(&sync.job, reason, message);
     }
 
-    /// Deletes a finished Job when its time to live is over.
+    /// Deletes a finished Job after its time to live (`ttlSecondsAfterFinished`).
     fn after_finish(&mut self, job: &Stored) {
         self.memory.backoffs.remove(job.meta("uid"));
         let cluster = self.cluster;

@@ -7,8 +7,7 @@ use crate::actions::turn_context::TurnContext;
 use crate::state::facts::{cloned_items, count, is_terminating, number, put_counts};
 
 impl TurnContext<'_> {
-    /// Creates or deletes Pods until a ReplicaSet has its number of replicas, and writes its
-    /// status.
+    /// Creates or deletes Pods until a ReplicaSet has its number of replicas, and writes its status.
     pub(crate) fn reconcile_replica_set(&mut self, set: &Stored) {
         let terminating = is_terminating(set);
         if !terminating && self.claim_pods(set) {
@@ -51,8 +50,8 @@ impl TurnContext<'_> {
             tally.ready
         };
         let conditions = self.replica_failures(set, refused);
-        // The Pods of this turn count, so that the next turn, which finds them in the facts, has
-        // nothing to write. Upstream writes a status without these Pods first.
+        // The Pods that this turn created count already, so that the next turn has nothing to write. Upstream first
+        // writes a status without these Pods.
         let active = tally.active + created;
         let mut status = json!({
             "replicas": active,
@@ -71,12 +70,12 @@ impl TurnContext<'_> {
         self.write_status(set, status);
     }
 
-    /// Returns the conditions of a ReplicaSet: `ReplicaFailure` if a Pod was refused in this turn.
+    /// Returns the conditions of a ReplicaSet, with `ReplicaFailure` if the server refused a Pod in this turn.
     fn replica_failures(&self, set: &Stored, refused: Option<String>) -> Vec<Value> {
         let old = &set.lean()["status"];
         let mut conditions = cloned_items(&old["conditions"]);
-        // The message of the first refusal stays, as upstream: the message of the next one names
-        // another Pod, and writing it would be a change that asks for another turn at once.
+        // As upstream, the message of the first refusal stays: the message of the next refusal names another Pod, and a
+        // write of it would cause another turn at once.
         let is_reported = conditions.iter().any(|one| one["type"] == "ReplicaFailure");
         match refused {
             Some(message) if !is_reported => conditions.push(json!({

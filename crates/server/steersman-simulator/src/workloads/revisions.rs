@@ -8,23 +8,23 @@ use steersman_store::Stored;
 use crate::actions::turn_context::{MAIN, TurnContext};
 use crate::state::facts::{controller_reference, label, number, template_hash};
 
-/// The label of Pods and revisions with the hash of the template.
+/// The label of Pods and ControllerRevisions with the hash of the Pod template.
 pub(crate) const HASH: &str = "controller-revision-hash";
 
-/// Default of `revisionHistoryLimit`.
+/// The default of the field `revisionHistoryLimit`.
 const HISTORY: i64 = 10;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Revision {
     /// The name of the ControllerRevision, `<owner>-<hash>`.
     pub(crate) name: String,
-    /// The hash alone.
+    /// The hash of the Pod template, without the owner's name.
     pub(crate) hash: String,
 }
 
 impl TurnContext<'_> {
-    /// Returns the revision of an owner's template. Creates it if there is none, and makes it the
-    /// newest.
+    /// Returns the ControllerRevision of an owner's template. Creates the ControllerRevision if there is none, and
+    /// makes it the newest.
     pub(crate) fn revision(&mut self, owner: &Stored) -> Revision {
         let template = &owner.lean()["spec"]["template"];
         let data = json!({"spec": {"template": template}});
@@ -57,7 +57,8 @@ impl TurnContext<'_> {
                     "data": data,
                     "revision": next,
                 });
-                // A revision of that name that a former owner left holds the same template.
+                // The create fails if a former owner left a ControllerRevision of this name, which has the same
+                // template.
                 let _ = self.create(kind, &owner.namespace, body);
             }
         }

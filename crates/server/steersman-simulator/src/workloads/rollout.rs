@@ -1,14 +1,14 @@
-//! Machine: the arithmetic of a rollout: the size of each ReplicaSet of a Deployment.
+//! Machine: the arithmetic of a rollout: computes the size of each ReplicaSet of a Deployment.
 
 use serde_json::Value;
 
 use crate::state::facts::{number, scaled_value};
 
-/// The numbers that a Deployment's spec asks for.
+/// The numbers in a Deployment's spec that limit its rollout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RolloutTerms {
     pub(crate) replicas: i64,
-    /// The maximum number of Pods beyond the replicas (`maxSurge`).
+    /// The maximum number of Pods in addition to the replicas (`maxSurge`).
     pub(crate) surge: i64,
     /// The maximum number of unavailable replicas (`maxUnavailable`).
     pub(crate) unavailable: i64,
@@ -22,12 +22,12 @@ pub(crate) struct SetSize {
     pub(crate) available: i64,
 }
 
-/// The numbers of one ReplicaSet of a Deployment that is scaled.
+/// The numbers of one ReplicaSet of a Deployment that changes its replicas.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ScaledSet {
     pub(crate) size: SetSize,
-    /// The numbers that its Deployment asked for when the set was last sized, from its annotations:
-    /// the replicas, and the replicas with the surge.
+    /// The replicas of the Deployment, without and with surge, when the ReplicaSet was last scaled, from its
+    /// annotations.
     pub(crate) desired: Option<i64>,
     pub(crate) max_replicas: Option<i64>,
 }
@@ -47,7 +47,7 @@ impl RolloutTerms {
         let surge = scaled_value(&rolling["maxSurge"], replicas, true);
         let mut unavailable = scaled_value(&rolling["maxUnavailable"], replicas, false);
         if surge == 0 && unavailable == 0 {
-            // With both at zero the rollout could never progress.
+            // With a surge of zero and no unavailable Pods, a rollout could not progress.
             unavailable = 1;
         }
         Self {
@@ -57,7 +57,7 @@ impl RolloutTerms {
         }
     }
 
-    /// Returns the new size of the new set; `total` is the size of all sets.
+    /// Returns the size of the ReplicaSet of the current template after a step; `total` is the size of all ReplicaSets.
     pub(crate) fn grow(&self, new: SetSize, total: i64) -> i64 {
         if new.wanted >= self.replicas {
             return self.replicas;
@@ -66,8 +66,8 @@ impl RolloutTerms {
         new.wanted + room.min(self.replicas - new.wanted)
     }
 
-    /// Returns the new sizes of the old sets, the oldest first. Unavailable Pods are removed first,
-    /// then as many others as leaves enough Pods available.
+    /// Returns the sizes of the old ReplicaSets after a step, the oldest first. Unavailable Pods are removed first,
+    /// then other Pods as long as enough Pods stay available.
     pub(crate) fn shrink(&self, old: &[SetSize], new: SetSize) -> Vec<i64> {
         let mut sizes: Vec<i64> = old.iter().map(|size| size.wanted).collect();
         let total = sizes.iter().sum::<i64>() + new.wanted;
@@ -91,10 +91,9 @@ impl RolloutTerms {
         sizes
     }
 
-    /// Returns the sizes of the sets, the oldest first, when the Deployment is scaled or paused. A
-    /// single active set follows at once; several share the difference in proportion to their
-    /// sizes, so that a rollout in progress keeps its proportions. `new` is the index of the
-    /// current template's set.
+    /// Returns the sizes of the ReplicaSets, the oldest first, after the Deployment was scaled or paused. A single
+    /// active ReplicaSet gets the new replicas at once; several share the difference in proportion to their sizes, so
+    /// that a rollout in progress keeps its proportions. `new` is the index of the current template's ReplicaSet.
     ///
     /// Upstream: `DeploymentController.scale`.
     pub(crate) fn rescale(
@@ -132,7 +131,7 @@ impl RolloutTerms {
             0
         };
         let change = allowed - sizes.iter().sum::<i64>();
-        // Larger sets first; among sets of equal size the newer grow first and the older shrink
+        // Larger ReplicaSets come first; among equal sizes, the newer ReplicaSets grow first and the older ones shrink
         // first.
         active.sort_by_key(|at| {
             let age = i64::try_from(*at).unwrap_or(i64::MAX);
@@ -158,7 +157,7 @@ impl RolloutTerms {
         sizes
     }
 
-    /// Returns by how much a set grows if all sets grow by the same factor.
+    /// Returns by how many Pods a ReplicaSet grows if all ReplicaSets grow by the same factor.
     fn proportion(&self, set: ScaledSet) -> i64 {
         let wanted = set.size.wanted;
         if self.replicas == 0 {
@@ -169,7 +168,7 @@ impl RolloutTerms {
             .filter(|max_replicas| *max_replicas > 0)
             .unwrap_or(wanted)
             .max(1);
-        // Rounded to the nearest; `i128` because annotations may hold any number.
+        // The result is rounded to the nearest number, and is an `i128` because annotations may hold any number.
         let (before, total) = (i128::from(before), i128::from(self.replicas + self.surge));
         let doubled = 2 * i128::from(wanted) * total + before;
         let size = i64::try_from(doubled.div_euclid(2 * before)).unwrap_or(i64::MAX);
@@ -187,7 +186,7 @@ mod tests {
         SetSize { wanted, available }
     }
 
-    /// PLAY-4
+    /// PLAY-4: the number of Pods stays within surge and unavailability.
     #[test]
     fn a_rollout_keeps_its_bounds_at_every_step() {
         for (replicas, surge, unavailable) in [(10, "25%", "25%"), (3, "1", "0"), (4, "0", "2")] {
@@ -203,7 +202,7 @@ mod tests {
                 old.wanted = terms.shrink(&[old], new)[0];
                 old.available = old.available.min(old.wanted);
                 assert!(old.available + new.available >= replicas - terms.unavailable);
-                // One Pod becomes ready at a time.
+                // One Pod becomes ready per step.
                 new.available = (new.available + 1).min(new.wanted);
             }
             assert_eq!((old.wanted, new.wanted), (0, replicas));
@@ -232,19 +231,19 @@ mod tests {
             desired: Some(10),
             max_replicas: Some(13),
         };
-        // The example of the Kubernetes documentation: scaled from 10 to 15 in the middle of a
+        // The example in the Kubernetes documentation: a Deployment is scaled from 10 to 15 replicas in the middle of a
         // rollout.
         let both = [set(8), set(5)];
         assert_eq!(terms(15).rescale(&both, Some(1), true), [11, 7]);
         assert_eq!(terms(5).rescale(&both, Some(1), true), [5, 3]);
         assert_eq!(terms(0).rescale(&both, Some(1), true), [0, 0]);
         assert_eq!(terms(15).rescale(&both, Some(1), false), [8, 5]);
-        // A single active set follows at once.
+        // A single active ReplicaSet gets all replicas at once.
         assert_eq!(terms(7).rescale(&[set(0), set(5)], Some(1), true), [0, 7]);
         assert_eq!(terms(7).rescale(&[set(4), set(0)], Some(1), true), [7, 0]);
         assert_eq!(terms(7).rescale(&[set(0), set(0)], Some(1), true), [0, 7]);
         assert!(terms(7).rescale(&[], None, true).is_empty());
-        // The new set has all replicas, so the old sets are scaled to zero.
+        // The ReplicaSet of the current template has all replicas, so the old ones are scaled to zero.
         let done = ScaledSet {
             size: size(8, 8),
             desired: Some(8),

@@ -1,5 +1,4 @@
-//! Machine: the StatefulSet controller: Pods with ordinals, created one after the other or all at
-//! once.
+//! Machine: the StatefulSet controller, which creates Pods with ordinals, one after the other or all at once.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -22,27 +21,27 @@ struct SetMember {
     available: bool,
 }
 
-/// The state of a set during one turn, and the settings that decide its next step.
+/// The state of a StatefulSet during one turn, and the settings that decide its next step.
 struct SetSync<'a> {
     set: &'a Stored,
     members: BTreeMap<i64, SetMember>,
-    /// The name of the current revision.
+    /// The name of the ControllerRevision before the update, which Pods below the partition keep.
     current: String,
     update: Revision,
-    /// The ordinals that the set has.
+    /// The ordinals that the Pods of the StatefulSet shall have.
     ordinals: Range<i64>,
-    /// Whether the Pods are changed one after the other.
+    /// Whether Pods are changed one after the other (`podManagementPolicy: OrderedReady`).
     in_order: bool,
-    /// Whether Pods of the old revision stay until they are deleted by hand.
+    /// Whether Pods of the old revision stay until a client deletes them (`OnDelete`).
     by_hand: bool,
-    /// The first ordinal that gets the new revision.
+    /// The first ordinal that a rolling update changes.
     partition: i64,
     /// The number of Pods that may be unavailable during an update.
     most_unavailable: i64,
 }
 
 impl TurnContext<'_> {
-    /// Takes the next step of a StatefulSet and writes its status.
+    /// Takes the next step of a StatefulSet, and writes its status.
     pub(crate) fn reconcile_stateful_set(&mut self, set: &Stored) {
         let terminating = is_terminating(set);
         if !terminating && self.claim_pods(set) {
@@ -97,8 +96,8 @@ impl TurnContext<'_> {
         members
     }
 
-    /// Creates missing Pods, deletes Pods of other ordinals, and then updates Pods of the old
-    /// revision. In order, each step changes one Pod.
+    /// Creates missing Pods, deletes Pods with surplus ordinals, and then updates Pods of the old revision. If the Pods
+    /// are changed in order, a step changes one Pod.
     fn step(&mut self, sync: &SetSync<'_>) {
         let Some(created) = self.fill(sync) else {
             return;
@@ -108,8 +107,8 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Creates the missing Pods and replaces the finished Pods. Returns whether Pods were created, or
-    /// `None` if the step ends here.
+    /// Creates missing Pods and replaces finished Pods. Returns whether Pods were created, or `None` if the step ends
+    /// here.
     fn fill(&mut self, sync: &SetSync<'_>) -> Option<bool> {
         let (set, current) = (sync.set, sync.update.hash.as_str());
         let previous = sync.current.strip_prefix(&format!("{}-", set.name));
@@ -120,7 +119,7 @@ impl TurnContext<'_> {
             }
             let waits = match sync.members.get(&ordinal) {
                 None => {
-                    // Below the partition a Pod is recreated from the old revision.
+                    // A Pod below the partition is recreated from the old revision.
                     let is_old = ordinal < sync.partition && !sync.by_hand;
                     let hash = previous.filter(|_| is_old).unwrap_or(current);
                     if !self.create_member(set, ordinal, hash) {
@@ -142,7 +141,7 @@ impl TurnContext<'_> {
         Some(created)
     }
 
-    /// Deletes the Pods of ordinals that the set does not have. Returns whether the step goes on.
+    /// Deletes the Pods with surplus ordinals. Returns whether the step goes on.
     fn delete_surplus(&mut self, sync: &SetSync<'_>) -> bool {
         let above = sync.members.range(sync.ordinals.end..).rev();
         let below = sync.members.range(..sync.ordinals.start).rev();
@@ -160,7 +159,7 @@ impl TurnContext<'_> {
         true
     }
 
-    /// Deletes Pods of the old revision, as many as may be unavailable at once.
+    /// Deletes Pods of the old revision, at most as many as may be unavailable at the same time.
     fn update_members(&mut self, sync: &SetSync<'_>) {
         let mut unavailable = 0;
         for (ordinal, member) in sync.members.range(sync.ordinals.clone()).rev() {
@@ -178,7 +177,7 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Creates the Pod of an ordinal and its claims. Returns whether that succeeded.
+    /// Creates the Pod of an ordinal and its claims. Returns whether the server accepted them.
     fn create_member(&mut self, set: &Stored, ordinal: i64, hash: &str) -> bool {
         let name = format!("{}-{ordinal}", set.name);
         let template = self.template_of(set, hash);
@@ -252,8 +251,7 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Returns the Pod template with this hash: the current template, or the template of a
-    /// revision.
+    /// Returns the Pod template with this hash: the current template, or the one in a ControllerRevision.
     fn template_of(&self, set: &Stored, hash: &str) -> Value {
         let name = format!("{}-{hash}", set.name);
         let revision = self.stored(&self.kinds.revisions, &set.namespace, &name);

@@ -1,16 +1,16 @@
-//! Words: sets of indexes of a Job in the form of its status: `0,2-4`.
+//! Words: sets of indexes of a Job, which its status has as text: `0,2-4`.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
 use steersman_apimachinery::indexes::parse_interval;
 
-/// A set of indexes, stored as ordered runs: a Job of a million Pods has few runs.
+/// A set of indexes, stored as sorted ranges: even a Job of a million Pods has few ranges.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Indexes(Vec<(i64, i64)>);
 
 impl Indexes {
-    /// Parses a text. Ignores parts that do not parse and indexes not below `completions`.
+    /// Parses a text such as `0,2-4`. Ignores parts that do not parse, and indexes from `completions` on.
     pub(super) fn parse(text: &str, completions: i64) -> Self {
         let mut runs = Vec::new();
         for part in text.split(',') {
@@ -40,7 +40,7 @@ impl Indexes {
         Self(merged)
     }
 
-    /// Returns the union of both sets.
+    /// Returns the union of this set and another set.
     pub(super) fn and(&self, other: &Self) -> Self {
         Self::of_runs(self.0.iter().chain(&other.0).copied().collect())
     }
@@ -58,7 +58,7 @@ impl Indexes {
         self.0.iter().map(|(first, last)| last - first + 1).sum()
     }
 
-    /// Returns the size of the intersection.
+    /// Returns the number of indexes that are in this set and in another set.
     pub(super) fn common(&self, other: &Self) -> i64 {
         let (mut own, mut others) = (self.0.iter().peekable(), other.0.iter().peekable());
         let mut count = 0;

@@ -1,5 +1,4 @@
-//! Machine: the Pods of a Job: how many run, which indexes they get, and when their finalizer is
-//! removed.
+//! Machine: the Pods of a Job: their number, their indexes, and the removal of their finalizer.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,16 +19,16 @@ use crate::state::facts::{
     stage_of, track,
 };
 
-/// The delay after the first failure, and the maximum delay.
+/// The delay after the first Pod failure of a Job, and the maximum delay.
 const BACKOFF: Duration = Duration::from_secs(10);
 const MAX_BACKOFF: Duration = Duration::from_secs(600);
-/// The environment variable that tells containers their index.
+/// The environment variable with the index of a Pod, for its containers.
 const INDEX_VARIABLE: &str = "JOB_COMPLETION_INDEX";
-/// Maximum length of the part of a Pod's name before its random letters.
+/// Maximum length of the part of a Pod's name before the random characters.
 const PREFIX: usize = 58;
 
 impl TurnContext<'_> {
-    /// Deletes the running Pods. Returns whether all of them are deleted.
+    /// Deletes the active Pods of a Job. Returns whether all of them are deleted.
     pub(super) fn stop_active(&mut self, sync: &mut JobSync) -> bool {
         let mut all = true;
         let mut left = Vec::new();
@@ -47,7 +46,7 @@ impl TurnContext<'_> {
         all
     }
 
-    /// Creates or deletes Pods until as many run as the Job asks for.
+    /// Creates or deletes Pods until the Job has as many active Pods as it wants.
     ///
     /// Upstream: `manageJob`.
     pub(super) fn manage(&mut self, sync: &mut JobSync) {
@@ -111,8 +110,7 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Returns the Pods to delete: Pods with a duplicate or invalid index first, then as many
-    /// others as needed.
+    /// Returns `many` Pods to delete: first Pods with a duplicate or invalid index, then other active Pods.
     fn surplus(&self, sync: &JobSync, many: i64) -> Vec<Arc<Stored>> {
         let mut surplus: Vec<Arc<Stored>> = Vec::new();
         if sync.indexed {
@@ -171,7 +169,7 @@ impl TurnContext<'_> {
         now
     }
 
-    /// Returns the rest of the backoff after this many failures, the last at `since`.
+    /// Returns the rest of the delay after this number of failures, the last of which was at `since`.
     fn remaining_backoff(&self, failures: u32, since: Duration) -> Duration {
         if failures == 0 {
             return Duration::ZERO;
@@ -190,7 +188,7 @@ impl TurnContext<'_> {
         });
     }
 
-    /// Removes the finalizer of a Pod of a deleted Job, because no Job will.
+    /// Removes the finalizer of a Pod if its Job was deleted, because no Job will count the Pod.
     pub(crate) fn remove_finalizer_of_lost_job(&mut self, pod: &Stored) {
         if !self.facts(pod).is_some_and(|facts| facts.tracked) {
             return;

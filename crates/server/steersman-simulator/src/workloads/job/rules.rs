@@ -1,5 +1,5 @@
-//! Words: how a Job judges its Pods: its failure policy, its success policy, and which Pods count
-//! as failed.
+//! Words: the policies of a Job about its Pods: the failure policy, the success policy, and the backoff limit per
+//! index.
 
 use serde_json::Value;
 use steersman_store::Stored;
@@ -9,26 +9,25 @@ use crate::state::facts::{annotation, items, number, text};
 
 /// The annotation with the index of a Pod of an indexed Job.
 pub(super) const INDEX: &str = "batch.kubernetes.io/job-completion-index";
-/// The annotation with the number of counted failures of the Pod's index.
+/// The annotation of a Pod with the number of counted failures of the Pod's index.
 pub(super) const FAILURES: &str = "batch.kubernetes.io/job-index-failure-count";
-/// The annotation with the number of ignored failures of the Pod's index.
+/// The annotation of a Pod with the number of ignored failures of the Pod's index.
 pub(super) const IGNORED: &str = "batch.kubernetes.io/job-index-ignored-failure-count";
 
-/// The effect of a failure policy on a failed Pod.
+/// The effect that a failure policy gives to the failure of a Pod.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum FailureEffect {
-    /// The failure counts.
+    /// The failure counts towards the backoff limit.
     Counts,
-    /// The failure does not count.
+    /// The failure does not count towards the backoff limit.
     Ignored,
-    /// The failure ends the index of the Pod.
+    /// The failure makes the index of the Pod fail.
     EndsIndex,
-    /// The failure ends the Job with this message.
+    /// The failure makes the Job fail, with this message.
     EndsJob(String),
 }
 
-/// Returns whether only finished Pods are replaced, not terminating ones (`podReplacementPolicy:
-/// Failed`).
+/// Returns whether a Job replaces only finished Pods, not terminating ones (`podReplacementPolicy: Failed`).
 pub(super) fn replaces_failed_only(job: &Value) -> bool {
     let spec = &job["spec"];
     spec["podReplacementPolicy"] == "Failed" || spec["podFailurePolicy"].is_object()
@@ -76,7 +75,7 @@ pub(super) fn failure_effect(job: &Value, pod: &Stored) -> FailureEffect {
     FailureEffect::Counts
 }
 
-/// Returns the first container with an exit code that a rule matches, and the code.
+/// Returns the first container with an exit code that a rule of the failure policy matches, and the code.
 fn matching_exit_code<'a>(statuses: &'a Value, rule: &Value) -> Option<(&'a str, i64)> {
     let mut failed = items(statuses).filter_map(|one| {
         let code = one["state"]["terminated"]["exitCode"].as_i64()?;
@@ -105,7 +104,7 @@ fn has_condition<'a>(pod: &'a Value, patterns: &Value) -> Option<&'a str> {
     found.map(|one| text(one, "type"))
 }
 
-/// Returns the message about the first rule of its success policy that an indexed Job meets.
+/// Returns the message about the first rule of the success policy that an indexed Job meets.
 ///
 /// Upstream: `matchSuccessPolicy`.
 pub(super) fn success_message(
@@ -137,7 +136,7 @@ pub(super) fn index_of(pod: &Value) -> Option<i64> {
     index.filter(|index| *index >= 0)
 }
 
-/// Returns how often the index of a Pod failed before: counted failures and ignored failures.
+/// Returns how often the index of a Pod failed before: the number of counted failures and of ignored failures.
 pub(super) fn failures_of(pod: &Value) -> (i64, i64) {
     let read = |name: &str| -> i64 {
         let count = annotation(pod, name).parse().ok();
@@ -162,7 +161,7 @@ pub(super) fn ends_index(job: &Value, pod: &Stored) -> bool {
         }
 }
 
-/// Returns the number of container restarts of a Pod that restarts its containers in place.
+/// Returns the sum of the restart counts of a Pod's containers.
 pub(super) fn restarts(pod: &Value) -> i64 {
     let lists = ["initContainerStatuses", "containerStatuses"];
     let all = lists

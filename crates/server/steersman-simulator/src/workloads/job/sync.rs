@@ -1,4 +1,4 @@
-//! Machine: the state of a Job during one sync, and how the Job ends.
+//! Machine: the state of a Job during one sync, and the end of the Job.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,24 +16,24 @@ use crate::state::facts::{
 
 pub(super) struct JobSync {
     pub(super) job: Arc<Stored>,
-    /// The Job's Pods that still have to be dealt with.
+    /// The Pods of the Job that are unfinished or not counted yet.
     pub(super) pods: Vec<Arc<Stored>>,
-    /// Pods that are neither finished nor terminating.
+    /// The Pods of the Job that are neither finished nor terminating.
     pub(super) active: Vec<Arc<Stored>>,
-    /// Number of Pods created in this sync.
+    /// Number of Pods that this sync created.
     pub(super) started: i64,
     pub(super) ready: i64,
-    /// Number of Pods that are terminating and not finished.
+    /// Number of Pods of the Job that are terminating and not finished.
     pub(super) terminating: i64,
     pub(super) succeeded: i64,
     pub(super) failed: i64,
     pub(super) indexed: bool,
-    /// The succeeded indexes of the status, without Pods counted in this sync.
+    /// The succeeded indexes in the status, without the Pods that this sync counts.
     pub(super) completed_before: Indexes,
     pub(super) completed_indexes: Indexes,
-    /// The failed indexes; `None` without a backoff limit per index.
+    /// The failed indexes; `None` if the Job has no backoff limit per index.
     pub(super) failed_indexes: Option<Indexes>,
-    /// For each index, the failed Pod that is kept until its replacement is created.
+    /// For each index, the failed Pod that stays until its replacement is created.
     pub(super) kept: BTreeMap<i64, Arc<Stored>>,
 }
 
@@ -57,7 +57,7 @@ impl JobEnd {
         Self::new(false, reason, message)
     }
 
-    /// Returns the end that an earlier sync announced in the conditions.
+    /// Returns the end of the Job that an earlier sync announced in the conditions.
     pub(super) fn announced(job: &Value) -> Option<Self> {
         let found = |kind: &str| {
             items(&job["status"]["conditions"])
@@ -83,7 +83,7 @@ impl JobSync {
         self.spec()["suspend"] == true
     }
 
-    /// Returns whether a Pod finished and is neither counted nor listed as uncounted.
+    /// Returns whether a Pod is finished, and neither counted nor in the status's list of uncounted Pods.
     fn is_new(&self, pod: &Stored, counted: &UncountedPods) -> bool {
         is_tracked(pod.lean())
             && !counted.has(pod.meta("uid"))
@@ -92,7 +92,7 @@ impl JobSync {
     }
 }
 
-/// The uids of finished Pods that the status lists as not counted yet (`uncountedTerminatedPods`).
+/// The uids of the finished Pods in the status's list of uncounted Pods (`uncountedTerminatedPods`).
 #[derive(Debug, Clone, Default)]
 pub(super) struct UncountedPods {
     pub(super) succeeded: Vec<String>,

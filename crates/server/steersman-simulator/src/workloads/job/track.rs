@@ -1,8 +1,7 @@
-//! Machine: counts the Pods of a Job into its status, each exactly once.
+//! Machine: counts each Pod of a Job exactly once in the status of the Job.
 //!
-//! Upstream: `trackJobStatusAndRemoveFinalizers`. A finished Pod is first listed in the status,
-//! then loses its finalizer, and then is counted, so that a crash in between neither loses it nor
-//! counts it twice (PLAY-8).
+//! Upstream: `trackJobStatusAndRemoveFinalizers`. A finished Pod is first listed in the status, then loses its
+//! finalizer, and then is counted, so that a crash in between neither loses the Pod nor counts it twice (PLAY-8).
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -20,12 +19,12 @@ use crate::state::facts::{
     SimulatedKind, cloned_items, count, is_condition_true, is_terminating, is_tracked, number, text,
 };
 
-/// How long a Job waits after the server refused its status.
+/// The time that a Job waits after the server refused its status.
 const RETRY_AFTER_REFUSAL: Duration = Duration::from_secs(1);
 
 impl TurnContext<'_> {
-    /// Counts finished Pods, removes their finalizers, and writes the status, including the end of
-    /// the Job if it is reached.
+    /// Counts finished Pods, removes their finalizers, and writes the status of the Job, with its end if the Job has
+    /// ended.
     pub(super) fn write_job_status(
         &mut self,
         sync: &JobSync,
@@ -59,7 +58,7 @@ impl TurnContext<'_> {
             return self.requeue_after(RETRY_AFTER_REFUSAL);
         }
         for pod in &released {
-            // Deleting the Pod may have changed it.
+            // The Pod is read again, because its deletion may have changed it.
             if let Some(pod) = self.get(SimulatedKind::Pod, &pod.namespace, &pod.name) {
                 self.remove_finalizer(&pod);
             }
@@ -91,8 +90,8 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Lists finished Pods in the status. Returns the Pods that may lose their finalizer, up to the
-    /// limit of the list, and whether these are all.
+    /// Lists finished Pods as uncounted in the status. Returns the Pods that may lose their finalizer, up to the limit
+    /// of the list, and whether these are all.
     fn list_finished(
         &self,
         sync: &JobSync,
@@ -137,7 +136,7 @@ impl TurnContext<'_> {
                 && (!sync.indexed || valid(pod).is_some())
                 && failure_effect(job, pod) != FailureEffect::Ignored
             {
-                // Once the Job failed, Pods that did not succeed count as failed.
+                // Once the Job has failed, Pods that did not succeed count as failed.
                 counted.failed.push(uid.to_owned());
             }
         }
@@ -160,7 +159,7 @@ impl JobEnd {
         (&self.reason, &self.message)
     }
 
-    /// Returns the reason, as one of the known constants.
+    /// Returns the reason of the Job's end as one of the known constants.
     fn known_reason(&self) -> &'static str {
         const ALL: [&str; 6] = [
             "BackoffLimitExceeded",
@@ -175,7 +174,7 @@ impl JobEnd {
     }
 }
 
-/// Moves the listed Pods without a finalizer into the numbers of the status.
+/// Moves the listed Pods that have lost their finalizer from the list to the numbers in the status.
 fn count_released(status: &mut Value, counted: &mut UncountedPods, held: &HashSet<String>) {
     for (field, uids) in [
         ("succeeded", &mut counted.succeeded),
@@ -191,7 +190,7 @@ fn count_released(status: &mut Value, counted: &mut UncountedPods, held: &HashSe
     }
 }
 
-/// Writes a number, or removes the field if the number is 0.
+/// Writes a number into a field of a status, or removes the field if the number is 0.
 fn put_count(status: &mut Value, field: &str, count: i64) {
     if count > 0 {
         status[field] = json!(count);
