@@ -4,8 +4,8 @@
 //! - APPLY-2: a field that its last owner no longer applies is removed; a field that another
 //!   manager also owns stays.
 //! - APPLY-3: an update owns the fields it changed and no others.
-//! - APPLY-4: a managedFields entry that a write does not touch keeps its stored text and is
-//!   neither parsed nor written anew. The result is the same as parsing and writing all entries.
+//! - APPLY-4: a managedFields entry that a write does not touch keeps its stored text and is neither parsed nor written
+//!   anew. The result is the same as after parsing and writing all entries.
 
 mod path_element;
 mod field_set;

@@ -1,8 +1,7 @@
 //! Machine: JSON patch (RFC 6902) with the deviations of kube-apiserver.
 //!
-//! The deviations, which common crates do not have: `replace` of an absent member adds it, `copy`
-//! of an absent member copies null, an operation without `value` means null, and negative array
-//! indices count from the end.
+//! The deviations, which common crates do not have: `replace` of an absent member adds it, `copy` of an absent member
+//! copies null, an operation without `value` has the value null, and negative array indexes count from the end.
 
 use serde_json::Value;
 use steersman_apimachinery::status::{Details, Status};
@@ -10,19 +9,19 @@ use steersman_schema::types::type_word;
 
 const MOST_OPERATIONS: usize = 10_000;
 
-/// Maximum size in bytes of JSON that all copies of one patch may add, as upstream. Without it a
-/// chain of copies doubles the document at each step (SRV-3).
+/// Maximum size, in bytes of JSON, of all values that one patch copies, as upstream. Without this limit, a chain of
+/// copies could double the document at each step (SRV-3).
 const MOST_COPIED: usize = 3 * 1024 * 1024;
 
-/// Maximum nesting of a patched document, the same as of a request body. Without it operations
-/// could build a document too deep to walk or drop on a thread's stack (SRV-3).
+/// Maximum nesting of a patched document, the same as of a request body. Without this limit, operations could build a
+/// document that overflows the stack when it is walked or dropped (SRV-3).
 const MOST_NESTED: usize = 127;
 
-/// Applies a patch document to `object`.
+/// Applies a JSON patch document to `object`.
 ///
 /// # Errors
-/// 400 for a document that is no list of operations; 422 for an operation that does not apply, with
-/// the single message a kube-apiserver has for all of them.
+/// 400 for a document that is no list of operations; 422 for an operation that does not apply, with the one message
+/// that kube-apiserver has for all such operations.
 pub fn apply(object: &Value, document: Result<Value, String>) -> Result<Value, Status> {
     let undecodable =
         |message: String| Status::bad_request(format!("error decoding patch: {message}"));
@@ -59,11 +58,11 @@ pub fn apply(object: &Value, document: Result<Value, String>) -> Result<Value, S
 pub struct Inapplicable {
     /// Whether the operation is a `test`.
     pub is_test: bool,
-    /// The message of the library behind a real server (evanphx/json-patch).
+    /// The message of evanphx/json-patch, the library of kube-apiserver.
     pub message: String,
 }
 
-/// Applies the operations that a webhook or a policy returned.
+/// Applies the operations of a JSON patch that a webhook or a policy returned.
 ///
 /// # Errors
 /// Returns the first operation that does not apply.
@@ -152,7 +151,7 @@ fn refused() -> Status {
     Status::failure(422, "Invalid", message).with_details(Details::default())
 }
 
-/// Applies one operation. `copied` counts the bytes that copies added so far.
+/// Applies one operation. `copied` is the number of bytes that earlier copies added.
 fn one(document: &mut Value, operation: &Value, copied: &mut usize) -> Option<()> {
     let path = operation["path"].as_str()?;
     let from = || operation["from"].as_str();
@@ -163,7 +162,7 @@ fn one(document: &mut Value, operation: &Value, copied: &mut usize) -> Option<()
         "remove" => remove(document, path).map(|_| ()),
         "move" => {
             let moved = remove(document, from()?)?;
-            // A value that does not move deeper still fits, so its depth is not measured again.
+            // A `move` to a path that is not deeper cannot exceed the maximum nesting.
             let same = depth(path) <= depth(from()?);
             (same || fits(&moved, depth(path))).then(|| add(document, path, moved))?
         }
@@ -191,7 +190,7 @@ fn one(document: &mut Value, operation: &Value, copied: &mut usize) -> Option<()
     }
 }
 
-/// Returns the length of a value as JSON, or `None` if it exceeds `room` bytes.
+/// Returns the length of a value as JSON, or `None` if it is more than `room` bytes.
 fn written(value: &Value, room: usize) -> Option<usize> {
     struct Room(usize);
     impl std::io::Write for Room {
@@ -214,7 +213,7 @@ fn depth(path: &str) -> usize {
     path.matches('/').count()
 }
 
-/// Returns whether a value fits at a depth of `above` containers.
+/// Returns whether a value below `above` containers is within the maximum nesting.
 fn fits(value: &Value, above: usize) -> bool {
     let inside = |one: &Value| fits(one, above + 1);
     match value {
@@ -224,16 +223,15 @@ fn fits(value: &Value, above: usize) -> bool {
     }
 }
 
-/// Splits a path into its tokens, or returns `None` for a path without a slash. Text before the
-/// first slash is ignored, as in `findObject` of the library that upstream uses
-/// (evanphx/json-patch, v4).
+/// Splits a path into its tokens; `None` for a path without a slash. As in `findObject` of upstream's library
+/// (evanphx/json-patch, v4), the text before the first slash is ignored.
 fn tokens(path: &str) -> Option<Vec<String>> {
     let (_, rest) = path.split_once('/')?;
     let token = |token: &str| token.replace("~1", "/").replace("~0", "~");
     Some(rest.split('/').map(token).collect())
 }
 
-/// Parses a token as the index of an existing element.
+/// Parses a token as the index of an existing element of a list; `length` is the length of the list.
 fn index(token: &str, length: usize) -> Option<usize> {
     let wanted: i64 = token.parse().ok()?;
     let length = i64::try_from(length).ok()?;
@@ -254,7 +252,7 @@ fn step<'a>(value: &'a mut Value, token: &str) -> Option<&'a mut Value> {
     }
 }
 
-/// Returns the container that a path's last token addresses, and the token.
+/// Returns the container that the last token of a path is a member of, and this token.
 fn split<'a>(document: &'a mut Value, path: &str) -> Option<(&'a mut Value, String)> {
     let mut tokens = tokens(path)?;
     let last = tokens.pop()?;
@@ -281,7 +279,7 @@ fn add(document: &mut Value, path: &str, value: Value) -> Option<()> {
     Some(())
 }
 
-/// Replaces a value. Besides `test` only this operation accepts the path of the whole document.
+/// Replaces a value. Only this operation and `test` accept the path of the whole document.
 fn replace(document: &mut Value, path: &str, value: Value) -> Option<()> {
     if path.is_empty() {
         let whole = matches!(value, Value::Object(_) | Value::Array(_));
@@ -388,7 +386,7 @@ mod tests {
         assert_eq!(unknown_members(&odd), ["[0].extra"]);
     }
 
-    /// SRV-3: a copy of a container that holds the earlier copies doubles the document.
+    /// SRV-3: a copy of a container that holds earlier copies doubles the document.
     #[test]
     fn copies_do_not_grow_without_bound() {
         let doubling = |copies: usize| {
@@ -404,7 +402,7 @@ mod tests {
         assert!((1 << 21..1 << 22).contains(&doubled), "{doubled}");
         assert_eq!(patched(doubling(18)), Err(422));
         assert_eq!(patched(doubling(60)), Err(422));
-        // Many small copies count together.
+        // The sizes of many small copies are added up.
         let value = "x".repeat(1 << 20);
         let some = |copies: usize| {
             let copy = json!({"op": "copy", "from": "/data/a", "path": "/data/b"});

@@ -4,7 +4,7 @@ use serde_json::Value;
 use steersman_apimachinery::status::Status;
 use steersman_schema::types::type_word;
 
-/// Applies a merge patch document to `object`.
+/// Applies a JSON merge patch document to `object`.
 ///
 /// # Errors
 /// 400 for a document that is no JSON object.
@@ -48,8 +48,8 @@ fn merge(target: &mut Value, patch: Value) {
     }
 }
 
-/// Removes the null members of objects at every depth, because there is nothing for them to delete.
-/// Null elements of lists stay.
+/// Removes the null members of a new object at every depth, because they have nothing to delete. Null elements of lists
+/// stay.
 pub(super) fn drop_nulls(value: &mut Value) {
     match value {
         Value::Object(members) => {

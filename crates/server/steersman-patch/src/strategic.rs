@@ -1,8 +1,8 @@
 //! Machine: strategic merge patch, which merges lists by the merge keys of their types.
 //!
-//! Objects merge field by field and null removes a field, as in a merge patch. Lists merge by the
-//! merge key of their type, or are replaced if the type has none. Directives in the patch express
-//! everything else: `$patch`, `$retainKeys`, `$deleteFromPrimitiveList/…` and `$setElementOrder/…`.
+//! Objects merge field by field, and null removes a field, as in a merge patch. Lists merge by the merge key of their
+//! type, or are replaced if the type has none. Directives in the patch express other changes: `$patch`, `$retainKeys`,
+//! `$deleteFromPrimitiveList/…` and `$setElementOrder/…`.
 
 mod print;
 mod directives;
@@ -21,7 +21,7 @@ use print::go;
 
 use crate::merge::drop_nulls;
 
-/// Whether a list of the patch adds elements to the object's list or lists the elements to delete.
+/// Whether a list in the patch has elements to add to the object's list, or elements to delete from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Intent {
     Merge,
@@ -33,8 +33,8 @@ type ListMembers = Map<String, Value>;
 /// Applies a strategic merge patch to `object`, which is of type `kind`.
 ///
 /// # Errors
-/// 400 for a document that is no object and for malformed directives, 500 for unknown directives
-/// and elements without their merge key, 422 for a result that does not fit the type.
+/// 400 for a document that is no object and for a malformed directive, 500 for an unknown directive and for an element
+/// without its merge key, 422 for a result that does not fit the type.
 pub fn apply(
     object: &Value,
     document: Result<Value, String>,
@@ -115,7 +115,7 @@ fn merge(
     Ok(old)
 }
 
-/// Merges two lists of one type, or replaces the old list.
+/// Merges two lists of one type, or replaces the old list if its type has no merge key.
 fn list(
     old: Vec<Value>,
     patch: Vec<Value>,
@@ -163,7 +163,7 @@ fn list(
     order::enforce(merged, &patch, &old, Some(key))
 }
 
-/// Applies the elements with a `$patch` directive. Returns the rest of the patch, still to be
+/// Applies the elements with a `$patch` directive. Returns the other elements of the patch, which are still to be
 /// merged.
 fn special_elements(
     mut old: Vec<Value>,
@@ -192,7 +192,7 @@ fn special_elements(
     })
 }
 
-/// Merges the lists that have a `$setElementOrder` and sorts them by it.
+/// Merges each list that has a `$setElementOrder`, and sorts the result by that order.
 fn order_lists(
     old: &mut ListMembers,
     patch: &mut ListMembers,
@@ -229,7 +229,7 @@ fn order_lists(
     Ok(())
 }
 
-/// Returns the type of a member that both sides have.
+/// Returns the type of a member that both the object and the patch have.
 fn member<'a>(kind: TypeRef<'a>, name: &str) -> Result<TypeRef<'a>, Status> {
     kind.field(name).ok_or_else(|| {
         let kind = kind.name().unwrap_or_default();
@@ -239,7 +239,7 @@ fn member<'a>(kind: TypeRef<'a>, name: &str) -> Result<TypeRef<'a>, Status> {
     })
 }
 
-/// Returns whether a list holds objects. Refuses mixed lists and lists of lists.
+/// Returns whether a list holds objects. Refuses a list of mixed elements and a list of lists.
 fn of_objects<'v>(elements: impl Iterator<Item = &'v Value>) -> Result<bool, Status> {
     let mut objects = None;
     for element in elements {

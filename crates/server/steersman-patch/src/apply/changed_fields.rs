@@ -12,15 +12,15 @@ use super::typed_value::{SharedForm, form, held, identified, is_hollow, items, m
 /// The fields in which a later state of an object differs from an earlier one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ChangedFields {
-    /// Fields of the later state only.
+    /// Fields that only the later state has.
     pub added: FieldSet,
-    /// Fields of both states with different values.
+    /// Fields that both states have, with different values.
     pub modified: FieldSet,
-    /// Fields of the earlier state only.
+    /// Fields that only the earlier state has.
     pub removed: FieldSet,
 }
 
-/// The change of a value itself, regardless of the fields below the value.
+/// The change of a value itself, without the changes of the fields below the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ValueChange {
     Same,
@@ -58,7 +58,7 @@ impl ChangedFields {
     }
 }
 
-/// Compares two states of an object, leaving out top-level members with one of the `ignored` names.
+/// Compares two states of an object, without the top-level members with `ignored` names.
 pub(super) fn compare(
     ty: TypeRef<'_>,
     before: &Value,
@@ -97,8 +97,8 @@ fn place(
     let alike = match forms {
         [Some(left), Some(right)] if left == right => left,
         [Some(one), None] | [None, Some(one)] => one,
-        // The kind of value changed: everything below the old value is removed, everything below
-        // the new one is added.
+        // The kind of the value changed, so everything below the old value is removed, and everything below the new
+        // value is added.
         _ => {
             let gone = place(ty, left, None).1;
             let come = place(ty, None, right).1;
@@ -117,7 +117,7 @@ fn place(
     } else {
         elements(ty, left, right)
     };
-    // A container counts only as modified, never as added or removed.
+    // A container of fields counts as added or removed, and never as modified: only the fields in it are modified.
     let fate = if fate == ValueChange::Modified {
         ValueChange::Same
     } else {
@@ -126,9 +126,9 @@ fn place(
     (fate, below)
 }
 
-/// Returns the value if it counts as present. In built-in types a null counts as absent, with two
-/// exceptions: a list that was null before it had elements (so the list itself is not new), and a
-/// time that is written although it is not set.
+/// Returns the value if it counts as present. A null in a built-in type counts as absent, with two exceptions: a list
+/// that was null before it had elements (so that the list itself is not new), and a time that Go writes although it is
+/// not set.
 fn present<'a>(ty: TypeRef<'_>, value: Option<&'a Value>) -> Option<&'a Value> {
     let shown = || {
         matches!(
@@ -156,7 +156,7 @@ fn members<'a>(
             continue;
         }
         let new = new.or_else(|| held(ty, name).filter(|_| right.is_some()));
-        // Old clients write `null` to leave this field out.
+        // Old clients write `null` for the creation time, which counts as absent.
         if name == "creationTimestamp" && new.is_none_or(Value::is_null) {
             continue;
         }
@@ -171,7 +171,7 @@ fn object(value: Option<&Value>) -> impl Iterator<Item = (&String, &Value)> {
     value.and_then(Value::as_object).into_iter().flatten()
 }
 
-/// The elements of two lists that have the same identity.
+/// The elements with one identity in two lists.
 #[derive(Default)]
 struct ElementPair<'a> {
     olds: Vec<&'a Value>,
@@ -191,7 +191,7 @@ fn elements(ty: TypeRef<'_>, left: Option<&Value>, right: Option<&Value>) -> Cha
         let (fate, below) = if olds.len() <= 1 && news.len() <= 1 {
             place(ty.items(), olds.first().copied(), news.first().copied())
         } else {
-            // Elements with equal identities are owned together, as one field.
+            // Elements with equal identities are one field, with one owner.
             let fate = match (olds.is_empty(), news.is_empty()) {
                 _ if olds == news => ValueChange::Same,
                 (true, _) => ValueChange::Added,

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use steersman_apimachinery::yaml;
 use steersman_schema::types::type_word;
 
-/// Parses a configuration. The second value holds the warnings for its author.
+/// Parses an applied configuration. The second value holds the warnings for the author of the request.
 ///
 /// # Errors
 /// Fails with the message of a real kube-apiserver.

@@ -1,5 +1,4 @@
-//! Machine: finds the fields of other managers that a write would change, and writes the 409 status
-//! that names them.
+//! Machine: finds the fields of other managers that a write would change, and builds the 409 status with their names.
 
 use steersman_apimachinery::go;
 use steersman_apimachinery::status::{Cause, Details, Status};
@@ -16,7 +15,7 @@ pub struct Conflict {
     pub fields: FieldSet,
 }
 
-/// Returns the fields of `written` that these managers own, as one conflict per manager.
+/// Returns the fields in `written` that these managers own, as one conflict per manager.
 pub(super) fn find<'a>(
     entries: impl Iterator<Item = (&'a Manager, &'a ManagerEntry)>,
     written: &FieldSet,

@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 
 use super::path_element::PathElement;
 
-/// A set of field paths. A path may be in the set without the paths below it, and the other way
-/// round.
+/// A set of field paths. A path may be in the set without the paths below it, and a path below it without the path
+/// itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FieldSet {
     nodes: BTreeMap<PathElement, FieldNode>,
 }
 
-/// The part of a set at or below one path element.
+/// The part of a set that is at or below one path element.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FieldNode {
-    /// Whether the path that ends here is in the set.
+    /// Whether the path up to this node is in the set.
     pub member: bool,
-    /// The paths of the set that go on below.
+    /// The paths of the set that continue below this node.
     pub below: FieldSet,
 }
 
@@ -46,17 +46,17 @@ impl FieldSet {
         self.nodes.is_empty()
     }
 
-    /// Iterates over the first path elements and their nodes, in order.
+    /// Iterates over the first elements of the paths, with their nodes, in order.
     pub fn nodes(&self) -> impl Iterator<Item = (&PathElement, &FieldNode)> {
         self.nodes.iter()
     }
 
-    /// Returns the node of a first path element.
+    /// Returns the node of a first element of the paths.
     pub fn node(&self, element: &PathElement) -> Option<&FieldNode> {
         self.nodes.get(element)
     }
 
-    /// Sets the node of a first path element; an empty node removes the element.
+    /// Sets the node of a first element of the paths; an empty node removes the element.
     pub fn put(&mut self, element: PathElement, node: FieldNode) {
         if node.is_empty() {
             self.nodes.remove(&element);
@@ -65,12 +65,12 @@ impl FieldSet {
         }
     }
 
-    /// Adds the path of one element.
+    /// Adds the path that consists of this element.
     pub fn insert(&mut self, element: PathElement) {
         self.nodes.entry(element).or_default().member = true;
     }
 
-    /// Returns the union of both sets.
+    /// Returns the union of this set and another set.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         let mut all = self.clone();
@@ -78,7 +78,7 @@ impl FieldSet {
         all
     }
 
-    /// Adds all paths of the other set.
+    /// Adds all paths of another set.
     pub fn extend(&mut self, other: Self) {
         if self.nodes.is_empty() {
             *self = other;
@@ -91,7 +91,7 @@ impl FieldSet {
         }
     }
 
-    /// Removes all paths of the other set. Leaves the [`difference`](Self::difference).
+    /// Removes all paths of another set, which leaves the [`difference`](Self::difference).
     pub fn subtract(&mut self, other: &Self) {
         for (element, theirs) in &other.nodes {
             let Some(own) = self.nodes.get_mut(element) else {
@@ -105,20 +105,18 @@ impl FieldSet {
         }
     }
 
-    /// Returns the node of a first path element for changing. The caller must not leave the node
-    /// empty.
+    /// Returns the node of a first element of the paths, mutable. The caller must not leave the node empty.
     pub fn node_mut(&mut self, element: &PathElement) -> Option<&mut FieldNode> {
         self.nodes.get_mut(element)
     }
 
-    /// Returns the intersection of both sets.
+    /// Returns the intersection of this set and another set.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
         self.combine(other, |mine, theirs| mine && theirs)
     }
 
-    /// Returns the paths of this set that are not in the other one. Paths below a member of the
-    /// other set stay.
+    /// Returns the paths of this set that are not in the other set. Paths below a member of the other set stay.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {
         self.combine(other, |mine, theirs| mine && !theirs)
@@ -138,8 +136,8 @@ impl FieldSet {
         kept
     }
 
-    /// Returns the paths as texts, the members of each level before the paths below them. Conflicts
-    /// are listed in this order.
+    /// Returns the paths as texts, the members of each level before the paths below them. A 409 status lists conflicts
+    /// in this order.
     pub fn paths(&self) -> Vec<String> {
         let mut found = Vec::new();
         self.collect("", &mut found);

@@ -57,28 +57,27 @@ fn write_prefixed(out: &mut String, prefix: &str, text: &str) {
     }
 }
 
-/// Returns whether a set in the form of [`write()`] shares a field with `set`. The text is scanned
-/// without building a set.
+/// Returns whether `written`, a set in the form of [`write()`], shares a field with `set`. Scans the text without
+/// building a set.
 pub(super) fn touches(written: &str, set: &FieldSet) -> bool {
     let mut reader = serde_json::Deserializer::from_str(written);
-    // A text that does not parse counts as touched, so that the caller parses it and reports the
-    // error.
+    // A text that does not parse counts as touched, so that the caller parses it and reports the error.
     TouchScan(set)
         .deserialize(&mut reader)
         .map_or(true, |seen| seen.touched)
 }
 
-/// Scans a written set for members of this set.
+/// Scans the text of a set for members of this set.
 struct TouchScan<'a>(&'a FieldSet);
 
-/// What the scan found for one field.
+/// The result of the scan for one field of the text.
 #[derive(Default)]
 struct ScannedField {
-    /// Whether the written set names fields below this one.
+    /// Whether the text names fields below this field.
     below: bool,
-    /// Whether the written set names the field itself beside fields below it.
+    /// Whether the text names the field itself, in addition to fields below it.
     itself: bool,
-    /// Whether a field below this one is a member of both sets.
+    /// Whether a field below this field is a member of both sets.
     touched: bool,
 }
 
@@ -118,7 +117,7 @@ impl<'de> Visitor<'de> for TouchScan<'_> {
     }
 }
 
-/// Returns the name of an element: the prefix of its form, and the rest.
+/// Returns the name of a path element in `fieldsV1`: the prefix of its form, and the rest.
 fn name(element: &PathElement) -> (&'static str, Cow<'_, str>) {
     match element {
         PathElement::Field(name) => ("f:", Cow::Borrowed(name)),
@@ -142,8 +141,8 @@ fn name(element: &PathElement) -> (&'static str, Cow<'_, str>) {
     }
 }
 
-/// Appends a value in a path element with the escapes of upstream's writer. They become a part of the
-/// name of the field, so that another escape would be another name.
+/// Appends a value in a path element with the escapes of upstream's writer. The escapes are a part of the field's name,
+/// so another escape would be another name.
 ///
 /// Source: `writeStringSlowPathWithHTMLEscaped` of json-iterator.
 fn write_atom(out: &mut String, value: &Atom) {
@@ -171,7 +170,7 @@ fn write_atom(out: &mut String, value: &Atom) {
 /// Parses a set. Path elements of an unknown form are left out, with all fields below them.
 ///
 /// # Errors
-/// Fails with a description of what is wrong with the set.
+/// Fails with a description of the problem in the set.
 pub(super) fn read(value: &Value) -> Result<FieldSet, String> {
     let mut set = FieldSet::default();
     let members = match value {
@@ -193,7 +192,7 @@ pub(super) fn read(value: &Value) -> Result<FieldSet, String> {
     Ok(set)
 }
 
-/// Parses one path element. `Ok(None)` stands for the field itself (`.`) and for unknown forms.
+/// Parses one path element. Returns `Ok(None)` for the field itself (`.`) and for an unknown form.
 fn element(name: &str) -> Result<Option<PathElement>, String> {
     if name == "." {
         return Ok(None);

@@ -1,6 +1,6 @@
-//! Machine: takes fields over from client-side apply, and keeps its annotation up to date.
+//! Machine: takes over the fields of client-side apply, and updates the annotation of client-side apply.
 //!
-//! Only for the manager `kubectl`, which applied on the client's side before.
+//! Only the manager `kubectl` takes over fields, because it applied on the client before.
 //!
 //! Source: `lastAppliedManager` and `lastAppliedUpdater` of apimachinery's `managedfields`.
 
@@ -21,11 +21,11 @@ const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// The manager that takes over from client-side apply.
 const KUBECTL: &str = "kubectl";
 
-/// Applies a configuration like `apply`. The manager `kubectl` takes over a field in conflict that
-/// has the value of the configuration in the annotation, because client-side apply wrote that value.
+/// Applies a configuration like `apply`. In addition, the manager `kubectl` takes over a field in conflict if the field
+/// has the value in the annotation, because client-side apply wrote that value.
 ///
 /// # Errors
-/// Returns the conflicts about other fields.
+/// Returns the remaining conflicts.
 pub fn apply_over_client_side(
     reach: &OwnershipContext<'_>,
     entries: &mut ManagerEntries,
@@ -57,8 +57,8 @@ pub fn apply_over_client_side(
     apply(reach, entries, manager, states, true, time)
 }
 
-/// Returns the fields with the value of the configuration in the annotation. `None` if there is no
-/// annotation, or one that is no configuration of this version.
+/// Returns the fields that have the value in the annotation; `None` if the object has no annotation, or if the
+/// annotation is no configuration of this version.
 fn fields_of_client_side(reach: &OwnershipContext<'_>, live: &Value) -> Option<FieldSet> {
     let configuration: Value = serde_json::from_str(annotation(live)?).ok()?;
     let is_fitting = configuration["apiVersion"] == reach.version
@@ -71,9 +71,9 @@ fn fields_of_client_side(reach: &OwnershipContext<'_>, live: &Value) -> Option<F
     Some(fields)
 }
 
-/// Writes a configuration that `kubectl` applied into the annotation of the object, if the object has
-/// the annotation. `applied` is the result of the apply, `None` if it left `live` unchanged; the same
-/// holds for the answer.
+/// Writes a configuration that `kubectl` applied into the annotation of an object that has the annotation. `applied` is
+/// the result of the apply, or `None` if the apply left `live` unchanged. Returns the object to store, or `None` if
+/// `live` stays unchanged.
 pub fn follow(
     manager: &Manager,
     live: &Value,
@@ -102,7 +102,7 @@ pub fn follow(
     Some(object)
 }
 
-/// Returns the value of the annotation, unless it is empty.
+/// Returns the value of the annotation of client-side apply, unless it is empty.
 fn annotation(object: &Value) -> Option<&str> {
     let annotations = object.get("metadata")?.get("annotations")?;
     let found = annotations.get(ANNOTATION)?.as_str()?;

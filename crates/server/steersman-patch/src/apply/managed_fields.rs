@@ -10,23 +10,23 @@ use serde_json::value::RawValue;
 use super::field_set::FieldSet;
 use super::fields_v1::{self, write_text};
 
-/// The kind of write by which a manager owns fields.
+/// The kind of write by which a manager came to own fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ManagerOperation {
     /// Server-side apply.
     Apply,
-    /// Any other write.
+    /// Any write other than server-side apply.
     Update,
 }
 
-/// The identity of an owner of fields. An applier is the same manager in every version of the kind.
+/// The identity of an owner of fields. For applies, a manager is the same in every version of the kind.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Manager {
     /// The manager's name, for instance `kubectl`.
     pub name: String,
     /// Whether the manager applies or updates.
     pub operation: ManagerOperation,
-    /// The API version in which the manager writes; empty for an applier.
+    /// The API version of the manager's writes; empty for applies.
     pub version: String,
     /// The subresource that the manager writes; empty for the object itself.
     pub subresource: String,
@@ -35,24 +35,24 @@ pub struct Manager {
 /// The managedFields entry of one manager.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ManagerEntry {
-    /// The owned fields, named as in `version`.
+    /// The fields of the manager, with their names in `version`.
     fields: EntryFields,
-    /// The API version in which the fields are named.
+    /// The API version that the names of the fields belong to.
     pub version: String,
-    /// When the manager last changed a field, RFC 3339.
+    /// The time at which the manager last changed a field, in the form of RFC 3339.
     pub time: Option<String>,
 }
 
 /// The fields of an entry, parsed or still as JSON text.
 #[derive(Debug, Clone)]
 enum EntryFields {
-    /// The JSON text that the server wrote earlier. Most writes leave most entries unchanged, and
-    /// unchanged entries are neither parsed nor written anew (APPLY-4).
+    /// The JSON text that the server wrote earlier. Most writes leave most entries unchanged, and such entries are
+    /// neither parsed nor written anew (APPLY-4).
     Written(Box<str>),
     Known(FieldSet),
 }
 
-/// An entry in its JSON form, borrowed from an object.
+/// The JSON of an entry, borrowed from an object.
 #[derive(Debug, Deserialize)]
 struct WrittenEntry<'a> {
     #[serde(borrow, default)]
@@ -71,19 +71,19 @@ struct WrittenEntry<'a> {
     fields: Option<&'a RawValue>,
 }
 
-/// Usual length of an entry's head (everything but its fields), in bytes.
+/// Usual length, in bytes, of an entry without its fields.
 const USUAL_HEAD: usize = 192;
 /// Usual length of an entry, in bytes.
 const USUAL_ENTRY: usize = 1024;
 
-/// The managers of an object and the fields that each owns.
+/// The managers of an object, with the fields of each.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ManagerEntries {
     all: BTreeMap<Manager, ManagerEntry>,
 }
 
 impl Manager {
-    /// Returns the manager under which a request in `version` owns fields.
+    /// Returns the manager that owns the fields which a request in `version` writes.
     pub fn new(name: &str, operation: ManagerOperation, version: &str, subresource: &str) -> Self {
         let version = match operation {
             ManagerOperation::Apply => "",
@@ -101,7 +101,7 @@ impl Manager {
 impl EntryFields {
     fn known(&self) -> Cow<'_, FieldSet> {
         match self {
-            // A text that does not parse was not written by this server and names no fields.
+            // A text that does not parse was not written by this server, and counts as a text without fields.
             Self::Written(text) => {
                 let value = serde_json::from_str(text).unwrap_or_default();
                 Cow::Owned(fields_v1::read(&value).unwrap_or_default())
@@ -120,10 +120,10 @@ impl PartialEq for EntryFields {
 impl Eq for EntryFields {}
 
 impl ManagerEntries {
-    /// Parses managedFields that a client sent. Absent managedFields are empty entries.
+    /// Parses managedFields that a client sent. Absent managedFields have no entries.
     ///
     /// # Errors
-    /// Fails with a description of the first bad entry.
+    /// Fails with a description of the first invalid entry.
     pub fn read(managed: Option<&Value>) -> Result<Self, String> {
         let mut entries = Self::default();
         for one in managed.and_then(Value::as_array).into_iter().flatten() {
@@ -145,11 +145,11 @@ impl ManagerEntries {
         Ok(entries)
     }
 
-    /// Reads the managedFields of a stored object. Fields stay text until a write touches them
+    /// Reads the managedFields of a stored object. The fields of an entry stay text until a write touches them
     /// (APPLY-4).
     ///
     /// # Errors
-    /// Fails with a description of the first bad entry.
+    /// Fails with a description of the first invalid entry.
     pub fn stored(managed: Option<&str>) -> Result<Self, String> {
         let mut entries = Self::default();
         let Some(managed) = managed else {
@@ -171,8 +171,8 @@ impl ManagerEntries {
         Ok(entries)
     }
 
-    /// Writes managedFields as JSON, or `None` if no manager owns a field. Appliers come first,
-    /// then updaters, those with the oldest time first.
+    /// Writes managedFields as JSON; `None` if no manager owns a field. Entries of applies come first, then entries of
+    /// updates, the oldest time first.
     pub fn write(self) -> Option<String> {
         let all = self.all.into_iter();
         let mut sorted: Vec<_> = all
@@ -213,7 +213,7 @@ impl ManagerEntries {
         self.all.iter()
     }
 
-    /// Sets the fields of a manager, and removes a manager without fields.
+    /// Sets the fields of a manager, or removes the manager if the entry has no fields.
     pub fn set(&mut self, manager: Manager, entry: ManagerEntry) {
         if entry.is_empty() {
             self.all.remove(&manager);
@@ -227,7 +227,7 @@ impl ManagerEntries {
         self.all.remove(manager)
     }
 
-    /// Changes the entry of each manager and removes managers that own no field afterwards.
+    /// Calls `change` for the entry of each manager, and removes the managers that own no field afterwards.
     pub fn change(&mut self, mut change: impl FnMut(&Manager, &mut ManagerEntry)) {
         self.all.retain(|manager, entry| {
             change(manager, entry);
@@ -237,7 +237,7 @@ impl ManagerEntries {
 }
 
 impl ManagerEntry {
-    /// Creates an entry of fields in `version`, last changed at `time`.
+    /// Creates an entry of fields with their names in `version`, last changed at `time`.
     pub fn new(fields: FieldSet, version: &str, time: Option<String>) -> Self {
         Self {
             fields: EntryFields::Known(fields),
@@ -246,12 +246,12 @@ impl ManagerEntry {
         }
     }
 
-    /// Returns the fields, named as in the entry's version.
+    /// Returns the fields of the entry, with their names in the entry's version.
     pub fn fields(&self) -> Cow<'_, FieldSet> {
         self.fields.known()
     }
 
-    /// Returns the fields and drops the rest of the entry.
+    /// Returns the fields of the entry.
     pub fn into_fields(self) -> FieldSet {
         match self.fields {
             EntryFields::Known(set) => set,
@@ -274,12 +274,12 @@ impl ManagerEntry {
         self
     }
 
-    /// Removes all fields.
+    /// Removes all fields of the entry.
     pub fn clear(&mut self) {
         self.fields = EntryFields::Known(FieldSet::default());
     }
 
-    /// Removes these fields.
+    /// Removes these fields from the entry.
     pub fn subtract(&mut self, fields: &FieldSet) {
         if let EntryFields::Written(text) = &self.fields
             && !fields_v1::touches(text, fields)
@@ -298,7 +298,7 @@ impl ManagerEntry {
         self.fields = EntryFields::Known(set);
     }
 
-    /// Returns when the manager last changed a field, in seconds since 1970; 0 if unknown.
+    /// Returns the time of the manager's last change, in seconds since 1970; 0 if it is unknown.
     pub fn seconds(&self) -> i64 {
         let time = self.time.as_deref().and_then(|time| time.parse().ok());
         time.map_or(0, jiff::Timestamp::as_second)
@@ -306,10 +306,10 @@ impl ManagerEntry {
 }
 
 impl WrittenEntry<'_> {
-    /// Splits a JSON entry into its manager, the version of its fields, and its time.
+    /// Splits a JSON entry into its manager, the version of its fields' names, and its time.
     ///
     /// # Errors
-    /// Fails with a description of what is wrong with the entry.
+    /// Fails with a description of the problem in the entry.
     fn read(self) -> Result<(Manager, String, Option<String>), String> {
         let operation = match &*self.operation {
             "Apply" => ManagerOperation::Apply,
@@ -330,7 +330,7 @@ impl WrittenEntry<'_> {
     }
 }
 
-/// Returns a time that a client sent as the server writes times: in whole seconds, and in UTC.
+/// Returns a time that a client sent in the form that the server writes: in whole seconds, and in UTC.
 fn in_whole_seconds(time: &str) -> Cow<'_, str> {
     match time.parse::<jiff::Timestamp>() {
         Ok(parsed) => Cow::Owned(parsed.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()),

@@ -11,11 +11,11 @@ use super::typed_value::{
     SharedForm, complete, form, identified, identify, is_hollow, items, member_type, validate,
 };
 
-/// Merges a configuration into an object without recording an owner. Mutating admission policies
-/// use this (upstream: `apiserver/pkg/admission/plugin/policy/mutating/patch/smd.go`).
+/// Merges a configuration into an object without recording owners, for mutating admission policies (upstream:
+/// `apiserver/pkg/admission/plugin/policy/mutating/patch/smd.go`).
 ///
 /// # Errors
-/// Fails if the configuration does not fit the type, or would replace an atomic value as a whole.
+/// Fails if the configuration does not fit the type, or would replace a whole atomic value.
 pub fn merge_configuration(
     ty: TypeRef<'_>,
     live: &Value,
@@ -47,7 +47,7 @@ pub fn merge_configuration(
     Ok(merged)
 }
 
-/// Collects the paths of maps and lists that their type declares atomic.
+/// Adds the paths of the maps and lists that their type declares atomic to `found`.
 fn find_pieces(ty: TypeRef<'_>, value: &Value, path: &str, found: &mut Vec<String>) {
     match value {
         Value::Object(members) => {
@@ -84,7 +84,7 @@ fn place(ty: TypeRef<'_>, left: Option<&Value>, right: Option<&Value>) -> Option
     let whole = || right.or(left).cloned();
     let alike = match (left.map(|v| form(ty, v)), right.map(|v| form(ty, v))) {
         (Some(left), Some(right)) if left == right => left,
-        // A null takes the other side's form: members, elements or a leaf.
+        // If one side is null, the value of the other side decides about the form.
         (Some(form), Some(_)) if right.is_some_and(Value::is_null) => form,
         (Some(one), None) | (None, Some(one)) => one,
         _ => SharedForm::Leaf,
@@ -101,15 +101,15 @@ fn place(ty: TypeRef<'_>, left: Option<&Value>, right: Option<&Value>) -> Option
     }
 }
 
-/// Returns whether an object holds a configuration with each of its values, so that a merge leaves
-/// the object as it is. `false` does not mean that a merge changes the object.
+/// Returns whether an object already has each value of a configuration, so that a merge leaves the object unchanged.
+/// `false` does not mean that a merge changes the object.
 ///
-/// A null creation time, which Go's encoder writes, counts as absent: no request sets this time.
+/// A null creation time, which Go writes in each object, counts as absent: no request sets this time.
 pub(super) fn holds(ty: TypeRef<'_>, live: &Value, configuration: &Value) -> bool {
     hold(ty, live, configuration, &["metadata", "creationTimestamp"])
 }
 
-/// Compares like [`holds`]. A null at the path `unset` counts as absent.
+/// Compares as [`holds`] does. A null at the path `unset` counts as absent.
 fn hold(ty: TypeRef<'_>, live: &Value, configuration: &Value, unset: &[&str]) -> bool {
     let alike = form(ty, live);
     let is_leaf = alike == SharedForm::Leaf || live.is_null() || configuration.is_null();
@@ -137,7 +137,7 @@ fn hold(ty: TypeRef<'_>, live: &Value, configuration: &Value, unset: &[&str]) ->
     }
 }
 
-/// Compares lists like [`holds`]. The elements of the configuration must have the order of the object.
+/// Compares two lists as [`holds`] does. The elements of the configuration must have the order of the object.
 fn hold_elements(ty: TypeRef<'_>, live: &[Value], configuration: &[Value]) -> bool {
     let mut seen = BTreeSet::new();
     let mut configured = identified(ty, configuration).into_iter().peekable();
@@ -152,12 +152,11 @@ fn hold_elements(ty: TypeRef<'_>, live: &[Value], configuration: &[Value]) -> bo
         };
         fits && seen.insert(element)
     });
-    // An element without an identity of its own is missing in `identified`.
+    // `identified` leaves out an element without an identity of its own.
     all && configured.peek().is_none() && identified(ty, configuration).len() == configuration.len()
 }
 
-/// Returns whether a merge without a configuration keeps a value: every element of its lists has an
-/// identity.
+/// Returns whether a merge with nothing keeps a value: every element of the lists in the value has an identity.
 fn is_mergeable(ty: TypeRef<'_>, value: &Value) -> bool {
     match (form(ty, value), value) {
         (SharedForm::Members, Value::Object(members)) => members
@@ -185,13 +184,14 @@ fn members(ty: TypeRef<'_>, left: Option<&Value>, right: Option<&Value>) -> Map<
     merged
 }
 
-/// Merges two lists. Elements keep the order of the object, except that elements which the
-/// configuration names take its order.
+/// Merges two lists. Elements keep their order in the object, but the elements that the configuration has are in the
+/// order of the configuration.
 fn elements(ty: TypeRef<'_>, left: &[Value], right: &[Value]) -> Vec<Value> {
     let (left, right) = (identified(ty, left), identified(ty, right));
     let mut lefts: BTreeMap<&PathElement, Option<&Value>> = BTreeMap::new();
     for (element, item) in &left {
-        // The object holds this element more than once, so no single one can be merged with.
+        // If the object has several elements with this identity, the configuration's element cannot be merged with one
+        // of them.
         let known = lefts.entry(element).or_insert(Some(item));
         if !known.is_some_and(|known| std::ptr::eq(known, *item)) {
             *known = None;
@@ -220,7 +220,7 @@ fn elements(ty: TypeRef<'_>, left: &[Value], right: &[Value]) -> Vec<Value> {
                 next = shared.next();
                 continue;
             }
-            // An element of both lists is added when the configuration's order reaches it.
+            // An element of both lists is added when its position in the configuration is reached.
             if rights.contains_key(ours) && next.is_some_and(|next| next != ours) {
                 l += 1;
                 continue;
@@ -250,11 +250,11 @@ fn elements(ty: TypeRef<'_>, left: &[Value], right: &[Value]) -> Vec<Value> {
     merged
 }
 
-/// Returns the value without these fields, or `None` if nothing is left of it. A container that
-/// loses its last content to fields below it stays, empty.
+/// Returns the value without these fields, or `None` if the value is removed. A container from which the last field is
+/// removed stays, empty.
 ///
-/// Source: `removeItemsWithSchema` of structured-merge-diff 6.3.2, which Kubernetes 1.36.2 uses. Its
-/// next version leaves a null instead of the empty container.
+/// Source: `removeItemsWithSchema` of structured-merge-diff 6.3.2, which Kubernetes 1.36.2 uses. The next version of
+/// structured-merge-diff leaves a null instead of the empty container.
 pub(super) fn remove(ty: TypeRef<'_>, value: &Value, fields: &FieldSet) -> Option<Value> {
     let mut reached_below = false;
     let mut rest = |node: Option<&FieldNode>, ty: TypeRef<'_>, value: &Value| match node {
@@ -282,14 +282,14 @@ pub(super) fn remove(ty: TypeRef<'_>, value: &Value, fields: &FieldSet) -> Optio
             });
             Value::Array(kept.collect())
         }
-        // An atomic value is removed with everything below it; a scalar has nothing below.
+        // An atomic value is removed with everything below it; a scalar has nothing below it.
         (_, Value::Object(_) | Value::Array(_)) => return None,
         (_, single) => return Some(single.clone()),
     };
     (reached_below || !is_hollow(Some(&kept))).then_some(kept)
 }
 
-/// Returns a member or an element without these fields, which are below it.
+/// Returns a member or an element of a list without these fields below it.
 fn remove_below(ty: TypeRef<'_>, value: &Value, fields: &FieldSet) -> Value {
     remove(ty, value, fields).unwrap_or_else(|| match value {
         Value::Array(_) => Value::Array(Vec::new()),

@@ -1,5 +1,5 @@
-//! Machine: decides which manager owns which field after a write, and refuses an apply with
-//! conflicts. `conflict.rs` finds the conflicts.
+//! Machine: decides about the owners of fields after a write, and refuses an apply with conflicts. `conflict.rs` finds
+//! the conflicts.
 
 use std::collections::BTreeMap;
 
@@ -14,14 +14,13 @@ use super::merge_values::{holds, merge, remove};
 use super::path_element::PathElement;
 use super::typed_value::{complete, fields_of, with_parents};
 
-/// Maximum number of updaters of an object; beyond it the oldest share one entry.
+/// Maximum number of managers with updates of an object; beyond it, the oldest updates share one entry.
 const MOST_UPDATERS: usize = 10;
 
-/// The manager name of the shared entry of the oldest updates.
+/// The manager name in the shared entry of the oldest updates.
 const ANCIENT: &str = "ancient-changes";
 
-/// Fields of metadata that no manager owns, because they identify the object or the server sets
-/// them.
+/// Fields of metadata without an owner, because they identify the object or the server sets them.
 const UNOWNED: &[&str] = &[
     "name",
     "namespace",
@@ -34,21 +33,21 @@ const UNOWNED: &[&str] = &[
     "resourceVersion",
 ];
 
-/// The context of a request that decides which fields it can own.
+/// The context of a request, which decides about the fields that the request can own.
 #[derive(Debug, Clone, Copy)]
 pub struct OwnershipContext<'a> {
     /// The type of the object.
     pub ty: TypeRef<'a>,
     /// The API version of the request.
     pub version: &'a str,
-    /// The versions that the kind has. Entries of other versions are dropped.
+    /// The versions of the kind. Entries of other versions are dropped.
     pub versions: &'a [String],
     /// Top-level members of the object that this request does not write.
     pub ignored: &'a [&'a str],
 }
 
 impl OwnershipContext<'_> {
-    /// Removes from a set the fields that this request cannot own.
+    /// Removes the fields that this request cannot own from a set.
     fn limit(&self, mut fields: FieldSet) -> FieldSet {
         for name in self.ignored {
             fields.put(PathElement::field(name), FieldNode::default());
@@ -57,8 +56,8 @@ impl OwnershipContext<'_> {
     }
 }
 
-/// Updates the owners after an update. The manager owns the fields it changed; other managers lose
-/// these, and every manager loses the fields that were removed (APPLY-3).
+/// Computes the owners after an update. The manager of the request owns the fields that the update changed, the other
+/// managers lose them, and every manager loses removed fields (APPLY-3).
 pub fn update(
     reach: &OwnershipContext<'_>,
     entries: &mut ManagerEntries,
@@ -81,7 +80,7 @@ pub fn update(
     entries.set(manager.clone(), entry);
 }
 
-/// Removes the written and the removed fields from every manager.
+/// Takes written and removed fields from every manager.
 fn take(
     reach: &OwnershipContext<'_>,
     entries: &mut ManagerEntries,
@@ -98,11 +97,10 @@ fn take(
     });
 }
 
-/// Applies a manager's configuration to an object. Returns the new object, or `None` if it equals the
-/// live one.
+/// Applies a manager's configuration to an object. Returns the new object, or `None` if it equals the live object.
 ///
 /// # Errors
-/// Returns the conflicts with fields of other managers, unless the apply is forced.
+/// Returns the conflicts with fields of other managers, unless the apply has `force`.
 pub(super) fn apply(
     reach: &OwnershipContext<'_>,
     entries: &mut ManagerEntries,
@@ -115,8 +113,8 @@ pub(super) fn apply(
     let fields = reach.limit(fields_of(reach.ty, configuration));
     let states = (live, configuration);
     let is_known = |last: &&ManagerEntry| reach.versions.contains(&last.version);
-    // APPLY-1: most applies repeat the last one, and to compare all fields copies the object several
-    // times.
+    // APPLY-1: most applies repeat the last one of their manager, and a comparison of all fields would copy the object
+    // several times.
     match last.as_ref().filter(is_known) {
         Some(last) if is_repeated(reach.ty, &last.fields(), &fields, states) => {
             take(reach, entries, &FieldSet::default(), &FieldSet::default());
@@ -135,7 +133,7 @@ pub(super) fn apply(
     }
 }
 
-/// Applies a configuration that names these `fields`. `last` is the manager's entry of its last apply.
+/// Applies a configuration that names these `fields`. `last` is the entry of the manager's last apply.
 pub(super) fn apply_fields(
     reach: &OwnershipContext<'_>,
     entries: &mut ManagerEntries,
@@ -150,7 +148,7 @@ pub(super) fn apply_fields(
     for (_, other) in entries.iter().filter(|(_, entry)| known(entry)) {
         kept.extend(other.fields().into_owned());
     }
-    // Fields named in a version that the kind no longer has cannot be found in the object.
+    // An entry with fields of a version that the kind no longer has cannot be compared with the object.
     let mut pruned = match last.as_ref().filter(|last| known(last)) {
         Some(last) => prune(reach.ty, merged, &last.fields(), &kept),
         None => merged,
@@ -166,9 +164,9 @@ pub(super) fn apply_fields(
         return Err(conflicts);
     }
     take(reach, entries, &written, &changes.removed);
-    // A new order of a list's elements is a change, although no manager owns the order.
+    // No manager owns the order of a list, but a new order of its elements is a change of the object.
     let is_unchanged = changes.is_empty() && is_same(reach.ty, live, &pruned);
-    // APPLY-1: an apply without changes keeps the time of the last change.
+    // APPLY-1: an apply that changes nothing keeps the time of the last change.
     let time = if is_unchanged {
         last.and_then(|last| last.time)
     } else {
@@ -179,15 +177,15 @@ pub(super) fn apply_fields(
     Ok((!is_unchanged).then_some(pruned))
 }
 
-/// Returns whether an apply names the fields that its manager owns already, with their values. `false`
-/// does not mean that the apply changes the object.
+/// Returns whether an apply names exactly the fields that its manager owns, with their present values. `false` does not
+/// mean that the apply changes the object.
 fn is_repeated(
     ty: TypeRef<'_>,
     last: &FieldSet,
     fields: &FieldSet,
     (live, configuration): (&Value, &Value),
 ) -> bool {
-    // A null of a built-in kind may stand for a value that the merge completes.
+    // In a built-in kind, a null of the live object may stand for a value that the merge completes.
     *last == owned(fields.clone())
         && (ty.is_custom() || !has_null(live))
         && holds(ty, live, configuration)
@@ -202,7 +200,7 @@ fn has_null(value: &Value) -> bool {
     }
 }
 
-/// Returns whether the result of an apply equals the live object, apart from nulls of a built-in kind.
+/// Returns whether the result of an apply equals the live object. Nulls of a built-in kind are completed first.
 fn is_same(ty: TypeRef<'_>, live: &Value, applied: &Value) -> bool {
     live == applied
         || !ty.is_custom() && {
@@ -212,8 +210,8 @@ fn is_same(ty: TypeRef<'_>, live: &Value, applied: &Value) -> bool {
         }
 }
 
-/// Removes the fields that the manager applied before and does not apply now, unless another
-/// manager still owns them (APPLY-2).
+/// Removes the fields that the manager applied last time and does not apply now, unless another manager owns them
+/// (APPLY-2).
 fn prune(ty: TypeRef<'_>, merged: Value, last: &FieldSet, kept: &FieldSet) -> Value {
     let full = |fields: &FieldSet| with_parents(ty, fields);
     let without = |fields: &FieldSet| {
@@ -221,13 +219,13 @@ fn prune(ty: TypeRef<'_>, merged: Value, last: &FieldSet, kept: &FieldSet) -> Va
         remove(ty, &merged, fields).unwrap_or_else(object)
     };
     let all = full(&fields_of(ty, &merged));
-    // Removing all fields applied before also removes the fields of other managers inside them.
+    // The removal of all fields of the last apply also removes the fields of other managers below them.
     let bare = full(&fields_of(ty, &without(&full(last))));
     let unowned = all.difference(&bare.union(&full(kept)));
     if unowned.is_empty() {
         return merged;
     }
-    // Fields that were removed without having been applied before are put back.
+    // Only fields of the last apply are removed; other fields that vanish with unowned fields are put back.
     let left = full(&fields_of(ty, &without(&unowned)));
     let removed = all.difference(&left).intersection(&full(last));
     if removed.is_empty() {
@@ -236,7 +234,7 @@ fn prune(ty: TypeRef<'_>, merged: Value, last: &FieldSet, kept: &FieldSet) -> Va
     without(&removed)
 }
 
-/// Removes from a set the fields that no manager can own.
+/// Removes the fields that no manager can own from a set.
 fn owned(mut fields: FieldSet) -> FieldSet {
     for name in ["apiVersion", "kind"] {
         fields.put(PathElement::field(name), FieldNode::default());
@@ -256,7 +254,7 @@ fn owned(mut fields: FieldSet) -> FieldSet {
     fields
 }
 
-/// Joins the oldest updates of each version into one entry until at most ten remain.
+/// Joins the oldest updates of each version into one entry, until at most ten updates remain.
 pub fn cap(entries: &mut ManagerEntries) {
     let updaters = entries.iter();
     let updaters = updaters.filter(|(manager, _)| manager.operation == ManagerOperation::Update);
@@ -288,11 +286,11 @@ pub fn cap(entries: &mut ManagerEntries) {
     }
 }
 
-/// Records that one field changed through a subresource that exposes only this field, such as
-/// `/scale`. The entry has no time.
+/// Records a change of one field through a subresource that has only this field, such as `/scale`. The entry of the
+/// manager has no time.
 ///
 /// # Errors
-/// Returns the conflict with the field's owner, for an apply that is not forced.
+/// Returns the conflict with the owner of the field, if the write is an apply without `force`.
 pub fn update_field(
     entries: &mut ManagerEntries,
     manager: &Manager,

@@ -6,14 +6,14 @@ use std::fmt;
 use serde_json::Value;
 use steersman_apimachinery::go;
 
-/// One step from a value to a value inside it.
+/// One step from a value to a value in it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PathElement {
     /// The member of an object with this name.
     Field(String),
-    /// The element of a keyed list with these values of its key fields, sorted by field name.
+    /// The element of a list of type `map` with these values of the key fields, which are sorted by name.
     Key(Vec<(String, Atom)>),
-    /// The element of a set list with this value.
+    /// The element of a list of type `set` with this value.
     Value(Atom),
     /// The element of a list at this index.
     Index(u64),

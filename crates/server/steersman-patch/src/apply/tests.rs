@@ -94,11 +94,10 @@ fn written(set: &FieldSet) -> String {
     out
 }
 
-// APPLY-4
+// APPLY-4: an entry keeps its text.
 #[test]
 fn an_entry_that_a_write_does_not_touch_is_not_parsed() {
-    // No server writes the unknown form `x:odd`; parsing the entry and writing it anew would drop
-    // it.
+    // The path element `x:odd` has an unknown form, which a parsed and rewritten entry would lose.
     let kept = json!({"manager": "m", "operation": "Update", "apiVersion": "v1",
         "fieldsType": "FieldsV1", "fieldsV1": {"f:data": {"f:a": {}, "x:odd": {}}}});
     let mut world = World::new(config_map());
@@ -162,7 +161,7 @@ proptest! {
         prop_assert_eq!(fields_v1::touches(&written(&a), &b), common);
     }
 
-    // APPLY-4
+    // APPLY-4: entries that stay text, and the same entries parsed, give one result.
     #[test]
     fn unparsed_entries_give_the_same_result(
         first in configuration(),
@@ -193,7 +192,7 @@ proptest! {
         prop_assert_eq!(fields_v1::read(&written), Ok(a));
     }
 
-    // APPLY-1
+    // APPLY-1: the second apply changes nothing.
     #[test]
     fn applying_twice_is_applying_once(first in configuration(), other in configuration()) {
         let mut world = World::new(config_map());
@@ -204,7 +203,7 @@ proptest! {
         prop_assert_eq!(before, (world.object, world.entries));
     }
 
-    // APPLY-2
+    // APPLY-2: only a field with another owner stays.
     #[test]
     fn a_field_that_no_manager_applies_any_more_is_removed(first in configuration(), other in configuration()) {
         let mut world = World::new(config_map());
@@ -218,7 +217,7 @@ proptest! {
         prop_assert_eq!(world.fields("m"), Value::Null);
     }
 
-    // APPLY-3
+    // APPLY-3: an update owns no other fields.
     #[test]
     fn an_update_owns_what_it_changed(first in configuration(), second in configuration()) {
         let mut world = World::new(config_map());
@@ -330,7 +329,7 @@ fn the_oldest_updates_share_an_entry() {
     assert!(ancient["f:data"].get("f:k12").is_none());
 }
 
-/// The name of a field in managedFields contains the value of a key as upstream writes it.
+/// The name of a field in managedFields contains the key values of a list element with upstream's escapes.
 #[test]
 fn values_in_path_elements_have_the_escapes_of_upstream() {
     let text = "a<b>&\"\\\u{8}\n\u{2028}é";
@@ -395,7 +394,7 @@ fn a_sent_time_is_written_in_whole_seconds_and_utc() {
     );
 }
 
-/// No manager owns the order of a list, so that only the comparison of the objects shows the change.
+/// No manager owns the order of a list, so only a comparison of the objects finds the change.
 #[test]
 fn an_apply_of_another_order_is_a_change() {
     let mut world = World::new(pod());

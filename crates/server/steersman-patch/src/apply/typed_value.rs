@@ -1,5 +1,5 @@
-//! Machine: reads values by their types: the form of a value, the identity of a list element,
-//! whether a configuration fits, and which fields it names.
+//! Machine: reads values by their types: how managers share a value, the identity of a list element, the mistakes in a
+//! configuration, and the fields that it names.
 
 use std::sync::LazyLock;
 
@@ -11,7 +11,7 @@ use super::field_set::{FieldNode, FieldSet};
 use super::path_element::{Atom, PathElement};
 use crate::strategic::print_as_go as go;
 
-/// The way in which managers share a value.
+/// The way in which managers share the ownership of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SharedForm {
     /// An atomic value: one manager owns it as a whole.
@@ -22,7 +22,7 @@ pub(super) enum SharedForm {
     Elements,
 }
 
-/// Returns the form of a value of this type. Null fits every type.
+/// Returns the way in which managers share a value of this type. Null fits every type.
 pub(super) fn form(ty: TypeRef<'_>, value: &Value) -> SharedForm {
     let granular = ty.map_kind() == MapKind::Granular;
     match (ty.shape(), value) {
@@ -47,7 +47,7 @@ pub(super) fn is_hollow(value: Option<&Value>) -> bool {
     }
 }
 
-/// Returns the type of a member, or the untyped one if the type has no member of this name.
+/// Returns the type of a member, or the untyped one if the type does not declare the member.
 pub(super) fn member_type<'a>(ty: TypeRef<'a>, name: &str) -> TypeRef<'a> {
     ty.field(name).unwrap_or(TypeRef::untyped())
 }
@@ -55,7 +55,7 @@ pub(super) fn member_type<'a>(ty: TypeRef<'a>, name: &str) -> TypeRef<'a> {
 /// Returns the identity of a list element.
 ///
 /// # Errors
-/// Fails with the reason why the element has no identity of its own.
+/// Fails with the reason why the element has no identity.
 pub(super) fn identify(ty: TypeRef<'_>, item: &Value) -> Result<PathElement, String> {
     match ty.list() {
         ListKind::Map(keys) => {
@@ -68,8 +68,7 @@ pub(super) fn identify(ty: TypeRef<'_>, item: &Value) -> Result<PathElement, Str
                 let why = format!("associative list with keys may not have {what}");
                 return Err(why);
             };
-            // A key field without a value and a default is left out of the identity, unless no key
-            // field is left then.
+            // A key field with neither a value nor a default is left out of the identity, unless all key fields are.
             let fields = keys.iter().filter_map(|key| {
                 let value = members.get(key).cloned().or_else(|| key_default(ty, key));
                 Some((key.clone(), Atom(value?)))
@@ -101,7 +100,7 @@ pub(super) fn identify(ty: TypeRef<'_>, item: &Value) -> Result<PathElement, Str
     }
 }
 
-/// Returns the elements of a list that have an identity, with it.
+/// Returns the elements of a list that have an identity, each with its identity.
 pub(super) fn identified<'a>(ty: TypeRef<'_>, list: &'a [Value]) -> Vec<(PathElement, &'a Value)> {
     let items = list.iter();
     items
@@ -109,12 +108,12 @@ pub(super) fn identified<'a>(ty: TypeRef<'_>, list: &'a [Value]) -> Vec<(PathEle
         .collect()
 }
 
-/// Returns the elements of a list; none for another value.
+/// Returns the elements of a list; none for a value that is no list.
 pub(super) fn items(list: Option<&Value>) -> &[Value] {
     list.and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// Returns the value of an absent key field: its default, or in a built-in type the empty value.
+/// Returns the value that stands for an absent key field: its default, or in a built-in type the empty value.
 fn key_default(ty: TypeRef<'_>, key: &str) -> Option<Value> {
     if let Some(default) = ty.key_default(key) {
         return Some(default.into_owned());
@@ -128,7 +127,7 @@ fn key_default(ty: TypeRef<'_>, key: &str) -> Option<Value> {
     }
 }
 
-/// Checks that a configuration fits its type. Returns one text per mistake, each with its path.
+/// Checks that a configuration fits its type. Returns one message per mistake, each with the path.
 pub fn validate(ty: TypeRef<'_>, value: &Value) -> Vec<String> {
     let mut wrong = Vec::new();
     check(ty, value, "", &mut wrong);
@@ -159,7 +158,8 @@ fn check(ty: TypeRef<'_>, value: &Value, path: &str, wrong: &mut Vec<String>) {
             for (name, member) in members {
                 let below = format!("{path}.{name}");
                 let Some(field) = ty.field(name) else {
-                    // Upstream names one unknown field of each object, and goes no further in it.
+                    // As upstream, only one unknown field of each object is reported, and the object is not checked
+                    // further.
                     wrong.push(format!("{below}: field not declared in schema"));
                     return;
                 };
@@ -245,8 +245,8 @@ fn go_type(value: &Value) -> &'static str {
     }
 }
 
-/// Returns the fields that a value names: each scalar, each element of a granular list, and each
-/// null or empty object. An object with members does not name itself.
+/// Returns the fields that a value names: each scalar, each element of a granular list, and each null or empty object.
+/// An object with members does not name the field of the object itself.
 pub(super) fn fields_of(ty: TypeRef<'_>, value: &Value) -> FieldSet {
     let mut set = FieldSet::default();
     match (form(ty, value), value) {
@@ -280,7 +280,7 @@ pub(super) fn fields_of(ty: TypeRef<'_>, value: &Value) -> FieldSet {
     set
 }
 
-/// Returns the set with every declared parent field of its members added.
+/// Returns a set with the declared parent fields of its members added.
 pub(super) fn with_parents(ty: TypeRef<'_>, set: &FieldSet) -> FieldSet {
     let mut all = FieldSet::default();
     for (element, node) in set.nodes() {
@@ -297,8 +297,8 @@ pub(super) fn with_parents(ty: TypeRef<'_>, set: &FieldSet) -> FieldSet {
     all
 }
 
-/// Normalises what the nulls of a configuration left behind to the stored form of a built-in kind:
-/// a null value of a map becomes the empty value, any other null is removed.
+/// Normalises the nulls that the merge of a configuration left to the stored form of a built-in kind: a null value of a
+/// map becomes the empty value, and any other null is removed.
 pub(super) fn complete(ty: TypeRef<'_>, value: &mut Value) {
     match value {
         Value::Object(members) => {
@@ -323,9 +323,8 @@ pub(super) fn complete(ty: TypeRef<'_>, value: &mut Value) {
     }
 }
 
-/// Struct fields that every object of a built-in kind has, with or without content, because the Go
-/// types hold them by value. Keyed by the name of the surrounding type. Source: the types of
-/// `k8s.io/api` 1.36.
+/// Struct fields that every object of a built-in kind has, even without content, because the Go struct contains the
+/// value and no pointer. By the name of the surrounding type. Source: the types of `k8s.io/api` 1.36.
 const HELD_BY_VALUE: &[(&str, &[&str])] = &[
     ("CronJobSpec", &["jobTemplate"]),
     ("CustomResourceDefinitionSpec", &["names"]),
@@ -350,8 +349,8 @@ const HELD_BY_VALUE: &[(&str, &[&str])] = &[
     ("VolumeAttachmentSpec", &["source"]),
 ];
 
-/// Fields that are present even when they are empty: lists and times as null, texts as `""`,
-/// numbers as zero.
+/// Fields that Go writes even if they are empty: lists and times as null, texts as `""`, numbers as zero. By the name
+/// of the surrounding type.
 const HELD_EMPTY: &[(&str, &[&str])] = &[
     ("CustomResourceDefinitionStatus", &["conditions"]),
     (
@@ -383,8 +382,7 @@ static NO_TEXT: LazyLock<Value> = LazyLock::new(|| Value::from(""));
 static ZERO: LazyLock<Value> = LazyLock::new(|| Value::from(0));
 static NULL: Value = Value::Null;
 
-/// Returns the zero value of a field that the Go struct holds by value, and `None` for a field behind
-/// a pointer.
+/// Returns the zero value of a field that the Go struct contains as a value; `None` for a field behind a pointer.
 pub(super) fn held(ty: TypeRef<'_>, name: &str) -> Option<&'static Value> {
     let holder = ty.name()?;
     let listed = |table: &[(&str, &[&str])]| {

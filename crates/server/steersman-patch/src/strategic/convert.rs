@@ -6,7 +6,7 @@ use steersman_schema::types::{Scalar, TypeRef, ValueShape};
 /// Checks a value and all values below it. Null fits every type.
 ///
 /// # Errors
-/// Returns the refusal of the first value of another type.
+/// Returns the refusal of the first value that does not fit its type.
 pub fn check(value: &Value, kind: TypeRef<'_>) -> Result<(), String> {
     let found = match value {
         Value::Null => return Ok(()),
@@ -21,7 +21,7 @@ pub fn check(value: &Value, kind: TypeRef<'_>) -> Result<(), String> {
         (ValueShape::Struct | ValueShape::Map, Value::Object(members)) => {
             members.iter().try_for_each(|(name, member)| {
                 let kind = kind.field(name);
-                // Unknown fields are reported later, by the decoder.
+                // The decoder reports unknown fields later.
                 kind.map_or(Ok(()), |kind| check(member, kind))
             })
         }
@@ -48,13 +48,13 @@ fn check_scalar(scalar: Scalar, value: &Value, found: &str) -> Result<(), String
         Scalar::Bytes if !value.is_string() => {
             return Err(format!("cannot restore slice from {found}"));
         }
-        // The Go types parse their own JSON, so the decoder reports bad values.
+        // These Go types parse their JSON themselves, so the decoder reports invalid values.
         Scalar::Bytes | Scalar::Time | Scalar::Quantity | Scalar::IntOrString => (true, ""),
     };
     if fits {
         Ok(())
     } else if value.is_number() && matches!(scalar, Scalar::String | Scalar::Integer) {
-        // In Go a number is convertible to these types, so the message differs from that of others.
+        // Go can convert a number to these types, so the message for a number differs from that for other values.
         Err(format!("cannot convert {found} to {wanted}"))
     } else {
         Err(format!("unrecognized type: {wanted}"))

@@ -5,18 +5,18 @@ use steersman_apimachinery::status::Status;
 
 use super::print::go;
 
-/// Says whether a map or a list element is merged, replaced or deleted.
+/// The directive that a map or a list element is merged, replaced or deleted.
 pub(super) const PATCH: &str = "$patch";
-/// Lists the keys that stay in a map; all other keys are removed.
+/// The directive with the keys that stay in a map; all other keys are removed.
 const RETAIN: &str = "$retainKeys";
-/// Prefix before `/<field>`: lists the scalars to delete from that list.
+/// The prefix of the directive `$deleteFromPrimitiveList/<field>`, with scalars to delete from the list in this field.
 pub(super) const DELETE_FROM: &str = "$deleteFromPrimitiveList";
-/// Prefix before `/<field>`: gives the order of that merged list.
+/// The prefix of the directive `$setElementOrder/<field>`, with the order of the merged list in this field.
 pub(super) const SET_ORDER: &str = "$setElementOrder";
 
-/// Message for a malformed `$deleteFromPrimitiveList`.
+/// The message for a malformed `$deleteFromPrimitiveList`.
 pub(super) const BAD_PRIMITIVE_LIST: &str = "invalid patch format of primitive list";
-/// Message for a malformed `$setElementOrder`.
+/// The message for a malformed `$setElementOrder`.
 pub(super) const BAD_ORDER: &str = "invalid patch format of setElementOrder list";
 
 /// The value of a `$patch` directive.
@@ -41,7 +41,7 @@ impl Directive {
         }
     }
 
-    /// Reads the directive of a list element, which refuses `merge` with a message of its own.
+    /// Reads the `$patch` directive of a list element, for which `merge` is refused with its own message.
     pub(super) fn of_element(patch: &Map<String, Value>) -> Result<Self, Status> {
         if patch.get(PATCH).is_some_and(|name| name == "merge") {
             let message = "merging lists cannot yet be specified in the patch";
@@ -51,13 +51,13 @@ impl Directive {
     }
 }
 
-/// Returns the field name after the slash of a directive's name.
+/// Returns the field name in a directive's name, after the slash.
 pub(super) fn field<'a>(rest: &'a str, refusal: &str) -> Result<&'a str, Status> {
     rest.strip_prefix('/')
         .ok_or_else(|| Status::bad_request(refusal))
 }
 
-/// Returns the elements of a value that must be a list, or `None` if it is absent.
+/// Returns the elements of a value that must be a list; `None` if the value is absent.
 pub(super) fn elements(value: Option<Value>) -> Result<Option<Vec<Value>>, Status> {
     match value {
         None => Ok(None),
@@ -66,8 +66,8 @@ pub(super) fn elements(value: Option<Value>) -> Result<Option<Vec<Value>>, Statu
     }
 }
 
-/// Applies `$retainKeys`: removes the keys of the old map that it does not list. Every key that the
-/// patch sets must be listed.
+/// Applies `$retainKeys`: removes the keys of the old map that the directive does not list. It must list every key that
+/// the patch sets.
 pub(super) fn retain(
     old: &mut Map<String, Value>,
     patch: &mut Map<String, Value>,
@@ -89,7 +89,7 @@ pub(super) fn retain(
     Ok(())
 }
 
-/// Returns a new value without its directives, or `None` if a directive deletes it.
+/// Returns a new value without the directives in it; `None` if a directive deletes the value.
 pub(super) fn without_directives(value: Value) -> Option<Value> {
     match value {
         Value::Object(members) => {

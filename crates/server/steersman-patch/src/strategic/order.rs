@@ -1,5 +1,5 @@
-//! Machine: the order of a merged list: listed elements in the order that the patch gives, all
-//! others where they were.
+//! Machine: the order of a merged list: elements in `$setElementOrder` have its order, all other elements keep their
+//! positions.
 
 use serde_json::Value;
 use steersman_apimachinery::status::Status;
@@ -7,10 +7,10 @@ use steersman_apimachinery::status::Status;
 use super::directives::{BAD_ORDER, Directive};
 use super::print::{go, go_list};
 
-/// Returns the merge key's value of a list element.
+/// Returns the value of a list element's merge key.
 ///
 /// # Errors
-/// 500 for an element without the key.
+/// 500 for an element without the merge key.
 pub(super) fn key_of<'v>(element: &'v Value, key: &str) -> Result<&'v Value, Status> {
     element.get(key).ok_or_else(|| {
         Status::internal_plain(format!(
@@ -20,11 +20,11 @@ pub(super) fn key_of<'v>(element: &'v Value, key: &str) -> Result<&'v Value, Sta
     })
 }
 
-/// Checks that every element of `patch` that is not deleted is in `wanted`, in the same order.
+/// Checks that every element of `patch` that is not deleted is in `wanted`, in the order of `wanted`.
 ///
 /// # Errors
-/// 500 for an element that is missing or out of order, 400 for an element that is no object
-/// although there is a key.
+/// 500 for an element that is missing or out of order, 400 for an element that is no object although the list has a
+/// merge key.
 pub(super) fn check(patch: &[Value], wanted: &[Value], key: Option<&str>) -> Result<(), Status> {
     let mut left = wanted.iter();
     for one in patch {
@@ -51,8 +51,8 @@ pub(super) fn check(patch: &[Value], wanted: &[Value], key: Option<&str>) -> Res
     Ok(())
 }
 
-/// Sorts a merged list: elements in `wanted` take its order, the others keep their order in
-/// `before`. The two sequences interleave as their elements did in `before`.
+/// Sorts a merged list: elements in `wanted` have its order, and all other elements have their order in `before`. The
+/// two groups interleave as in `before`.
 pub(super) fn enforce(
     merged: Vec<Value>,
     wanted: &[Value],

@@ -1,4 +1,4 @@
-//! Words: values as Go's `%v` prints them, the form in which messages quote patches.
+//! Words: prints values as Go's `%v` does, which is the form of patches in messages.
 
 use serde_json::Value;
 

@@ -139,7 +139,7 @@ proptest! {
         let _ = patched(&old, patch);
     }
 
-    /// Applying a patch without directives twice equals applying it once.
+    /// A patch without directives has the same result when it is applied a second time.
     #[test]
     fn a_plain_patch_is_idempotent(
         names in prop::collection::hash_set("[a-d]", 0..4),

@@ -1,4 +1,4 @@
-//! Property tests of applies that repeat the last one.
+//! Property tests of applies that repeat the last apply of their manager.
 
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option::of;
@@ -11,15 +11,14 @@ use crate::apply::merge_values::{holds, merge};
 use crate::apply::owners::{apply, apply_fields};
 use crate::apply::typed_value::{complete, fields_of};
 
-/// Generates an object with the given members, without those that are absent.
+/// Generates an object with those of the given members that are present.
 fn object(members: Vec<(&'static str, Option<Value>)>) -> Value {
     let members = members.into_iter();
     let members = members.filter_map(|(name, value)| Some((name.to_owned(), value?)));
     Value::Object(members.collect::<Map<_, _>>())
 }
 
-/// Generates a list of containers with lists of their own, in any order, sometimes with a container
-/// twice.
+/// Generates a list of containers with lists in them, in any order, sometimes with one container twice.
 fn containers() -> impl Strategy<Value = Value> {
     let variable =
         ("[a-b]", "[xy]").prop_map(|(name, value)| json!({"name": name, "value": value}));
@@ -40,7 +39,7 @@ fn containers() -> impl Strategy<Value = Value> {
     vec(container, 0..4).prop_map(Value::from)
 }
 
-/// Generates a part of a Pod: granular and atomic maps and lists, empty ones, and nulls.
+/// Generates a part of a Pod with granular and atomic maps and lists, some of them empty or null.
 fn part() -> impl Strategy<Value = Value> {
     let metadata = (
         of(btree_map("[a-c]", "[xy]", 0..3)),
@@ -87,7 +86,7 @@ proptest! {
         prop_assert!(!holds(pod(), &merged, &configured) || again == merged);
     }
 
-    /// APPLY-1: an apply that is found to repeat the last one has the result of all comparisons.
+    /// APPLY-1: an apply that counts as a repetition has the same result as a comparison of all fields.
     #[test]
     fn a_repeated_apply_gives_what_the_comparison_of_all_fields_gives(
         first in part(),
@@ -123,7 +122,7 @@ proptest! {
     }
 }
 
-/// APPLY-1: without this, most applies would copy the object several times.
+/// APPLY-1: without the check for repetitions, most applies would copy the object several times.
 #[test]
 fn an_object_holds_what_was_applied_and_nothing_else() {
     let live = json!({
