@@ -1,19 +1,19 @@
-//! Machine: reads texts as Go's `time.ParseDuration` and `strconv.ParseBool` do, and writes texts as `%q` does. Percent
-//! escapes are those of `net/url`.
+//! Machine: reads durations, booleans and percent escapes as Go's `time`, `strconv` and `net/url` do, and writes texts
+//! and numbers as Go prints them.
 
 use std::fmt::Write as _;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str};
 use serde_json::Value;
 
-/// The bytes that are escaped in a query: all except letters, digits and `-._~`.
+/// The bytes that Go escapes in a query: all except letters, digits and `-._~`.
 pub const QUERY: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
     .remove(b'~');
 
-/// Nanoseconds per unit of a duration.
+/// The units of a duration, with their nanoseconds.
 const UNITS: [(&str, u64); 8] = [
     ("ns", 1),
     ("us", 1_000),
@@ -25,10 +25,10 @@ const UNITS: [(&str, u64); 8] = [
     ("h", 3_600_000_000_000),
 ];
 
-/// Go's limit in nanoseconds. This exact number is possible only as a negative duration.
+/// Go's limit of a duration in nanoseconds; only a negative duration can have exactly this number.
 const MOST: u64 = 1 << 63;
 
-/// Decodes percent escapes as Go's `url.PathUnescape` does. `None` for a broken escape or a result that is not UTF-8.
+/// Decodes percent escapes as Go's `url.PathUnescape` does; `None` for an invalid escape or a result that is not UTF-8.
 pub fn unescape(text: &str) -> Option<String> {
     let mut escapes = text.split('%').skip(1).map(str::as_bytes);
     let is_escape = |digits: &[u8]| matches!(digits, [a, b, ..] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit());
@@ -48,10 +48,10 @@ pub fn parse_bool(text: &str) -> Option<bool> {
     }
 }
 
-/// Parses a duration into nanoseconds: one sign, then numbers with units, such as `-1h30.5m`.
+/// Parses a duration into nanoseconds: an optional sign, then numbers with units, such as `-1h30.5m`.
 ///
 /// # Errors
-/// Fails with Go's message for a text that is no duration.
+/// Fails with Go's message if the text is no duration.
 pub fn parse_duration(text: &str) -> Result<i64, String> {
     let invalid = || format!("time: invalid duration {}", quoted(text));
     let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
@@ -103,8 +103,7 @@ fn whole_number(digits: &str) -> Option<u64> {
     digits.parse().ok().filter(|number| *number <= MOST)
 }
 
-/// Returns the nanoseconds of the digits after a point, rounded as Go rounds: it computes in
-/// floats.
+/// Returns the nanoseconds of the digits after a decimal point, rounded as Go rounds, in floating-point arithmetic.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -116,7 +115,7 @@ fn part_of(digits: &str, unit: u64) -> u64 {
     for digit in digits.bytes() {
         let next = number.checked_mul(10);
         let next = next.and_then(|next| next.checked_add(u64::from(digit - b'0')));
-        // Digits beyond the precision of the sum are ignored.
+        // Digits that do not fit into the sum are ignored.
         let Some(next) = next.filter(|next| *next <= MOST) else {
             break;
         };
@@ -126,8 +125,8 @@ fn part_of(digits: &str, unit: u64) -> u64 {
     (number as f64 * (unit as f64 / scale)) as u64
 }
 
-/// Quotes a text as Go's `strconv.Quote` and the verb `%q` do, which differs from JSON for control
-/// characters (`\x01`, `\a`, `\v`) and for characters that are not printable.
+/// Quotes a text as Go's `strconv.Quote` and `%q` do. This differs from JSON for control characters (`\x01`, `\a`,
+/// `\v`) and for other characters that are not printable.
 pub fn quote(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
@@ -154,21 +153,20 @@ pub fn quote(text: &str) -> String {
     out
 }
 
-/// Returns whether Go prints a character unescaped: letters, marks, numbers, punctuation, symbols
-/// and the ASCII space.
+/// Returns whether Go prints a character unescaped: a letter, mark, number, punctuation or symbol, or the ASCII space.
 fn is_printable(c: char) -> bool {
     if c.is_ascii() {
         return !c.is_ascii_control();
     }
-    // The standard library reveals a character's category only by escaping it in a text. It escapes
-    // every mark at the beginning of a text, hence the letter before this character.
+    // The standard library reveals the category of a character only by escaping a text with it. It escapes every mark
+    // at the beginning of a text, so a letter comes first.
     let mut probe = String::from("a");
     probe.push(c);
     !probe.escape_debug().any(|c| c == '\\')
 }
 
-/// Prints a value as upstream's `field.Error` does: a text as [`quote`], everything else as Go's
-/// `json.Marshal`.
+/// Prints a value as upstream's `field.Error` does: a text as [`quote`] does, and any other value as Go's
+/// `json.Marshal` does.
 pub fn printed(value: &Value) -> String {
     match value {
         Value::String(text) => quote(text),
@@ -177,8 +175,8 @@ pub fn printed(value: &Value) -> String {
     }
 }
 
-/// Escapes in a JSON document the characters that Go's encoder escapes and JSON does not demand.
-/// These characters occur only inside texts, where the escape means the same character.
+/// Escapes the characters in a JSON document that Go's encoder escapes and JSON allows. They occur only in texts, where
+/// the escape and the character mean the same.
 pub fn escape_html(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
@@ -192,7 +190,7 @@ pub fn escape_html(json: &str) -> String {
     out
 }
 
-/// Quotes a text as Go's package `time` does: every byte that is not printable ASCII is escaped.
+/// Quotes a text as Go's package `time` does: bytes other than printable ASCII are escaped.
 fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for byte in text.bytes() {
@@ -221,7 +219,7 @@ pub fn print_double(number: f64) -> String {
     shortest(&format!("{number:e}"), || number.to_string())
 }
 
-/// Prints a number as [`print_double`] does, with the digits that a number of 32 bits needs.
+/// Prints a 32-bit number as [`print_double`] prints a 64-bit number, with as many digits as 32 bits need.
 pub fn print_float(number: f32) -> String {
     if number.is_finite() {
         shortest(&format!("{number:e}"), || number.to_string())
@@ -230,7 +228,7 @@ pub fn print_float(number: f32) -> String {
     }
 }
 
-/// Chooses between the form with an exponent, which is given, and the form without one.
+/// Returns `scientific`, the form with an exponent, or the form without an exponent, as Go chooses.
 fn shortest(scientific: &str, plain: impl FnOnce() -> String) -> String {
     let Some((digits, exponent)) = scientific.split_once('e') else {
         return scientific.to_owned();
@@ -326,7 +324,7 @@ mod tests {
             "9223372036854775808ns",
             "-9223372036854775809ns",
             "9223372036854775807ns1ns",
-            // Too large a number is reported before the text after it.
+            // A number that is too large is reported before an error in the text behind it.
             "9999999999999999999",
             "99999999999999999999",
         ] {

@@ -1,10 +1,10 @@
-//! Machine: reads one part of a set of indexes in the form of Jobs: `7`, or `3-5` of `1,3-5`.
+//! Machine: parses one part of a set of indexes of a Job: `7`, or `3-5` in `1,3-5`.
 
-/// Parses one part of a set of indexes. Returns the first and the last index of the part.
+/// Parses one part of a set of indexes of a Job. Returns the first and the last index of the part.
 ///
 /// # Errors
-/// Fails with the message of a real kube-apiserver if the part has more than one dash, or if a
-/// bound is not an integer or not below `limit`. The order of the two bounds is not checked.
+/// Fails with kube-apiserver's message if the part has more than one dash, or if an index is no integer or not below
+/// `limit`. The order of the two indexes is not checked.
 pub fn parse_interval(part: &str, limit: i64) -> Result<(i64, i64), String> {
     let bound = |text: &str| -> Result<i64, String> {
         let number: i64 = text

@@ -9,12 +9,12 @@ use crate::go;
 /// Parses one JSON document.
 ///
 /// # Errors
-/// Fails with the message of Go's `encoding/json`, in the common cases word for word.
+/// Fails with the message of Go's `encoding/json`, word for word in common cases.
 pub fn parse(bytes: &[u8]) -> Result<Value, String> {
     serde_json::from_slice(bytes).map_err(|error| explain(bytes, &error))
 }
 
-/// Returns the value as an object; any other value is replaced by an empty object.
+/// Returns the members of a value; a value that is no object is replaced by an empty object.
 pub fn members(value: &mut Value) -> &mut Map<String, Value> {
     if !value.is_object() {
         *value = Value::Object(Map::new());
@@ -25,9 +25,9 @@ pub fn members(value: &mut Value) -> &mut Map<String, Value> {
     }
 }
 
-/// Replaces floats without a fraction by integers, as Go's encoder writes them.
+/// Replaces floats without a fraction in a value by integers, as Go's encoder writes them.
 pub fn write_whole(value: &mut Value) {
-    // Beyond this an integer may differ from the float.
+    // Above this number, an integer may differ from the float.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match value {
         Value::Number(number) if number.is_f64() => {
@@ -105,7 +105,7 @@ fn explain(bytes: &[u8], error: &serde_json::Error) -> String {
     }
 }
 
-/// Returns the error for an object with a kind or apiVersion that is no text.
+/// Returns the error for an object if its `kind` or `apiVersion` is not text.
 pub fn unreadable_kind(object: &Value) -> Option<String> {
     ["apiVersion", "kind"].into_iter().find_map(|field| {
         let found = match object.get(field)? {

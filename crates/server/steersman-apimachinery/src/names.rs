@@ -9,16 +9,16 @@ use crate::status::FieldError;
 
 use super::order;
 
-/// The rule that the object names of a kind obey.
+/// The rule for the object names of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NameRule {
     /// A lower case RFC 1123 subdomain, the usual rule.
     Subdomain,
-    /// A lower case RFC 1123 label (at most 63 characters, no dots).
+    /// A lower-case RFC 1123 label: at most 63 characters and no dots.
     Label,
-    /// An RFC 1035 label (starts with a letter), as for Services.
+    /// An RFC 1035 label, which starts with a letter, as for Services.
     Label1035,
-    /// Any single path segment, as for the kinds of rbac.
+    /// Any text that is a single segment of a path, as for the kinds of RBAC.
     PathSegment,
     /// An IP address in its canonical form, as for IPAddresses.
     IpAddress,
@@ -31,7 +31,7 @@ const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumer
 const KEY_PART: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
-/// The fields of `metadata`.
+/// The names of the fields of `metadata`.
 pub const METADATA: &[&str] = &[
     "annotations",
     "creationTimestamp",
@@ -50,7 +50,7 @@ pub const METADATA: &[&str] = &[
     "uid",
 ];
 
-/// The largest total size of all annotations, keys and values, in bytes.
+/// The maximum total size, in bytes, of the keys and values of an object's annotations.
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 
 fn is_label(text: &str) -> bool {
@@ -69,7 +69,7 @@ fn is_qualified(text: &str) -> bool {
     text.bytes().all(inner) && edge(text.bytes().next()) && edge(text.bytes().last())
 }
 
-/// Returns the problems of an object's name. Empty for a valid name.
+/// Returns the problems of an object's name; none for a valid name.
 pub fn check_name(rule: NameRule, name: &str) -> Vec<String> {
     match rule {
         NameRule::Subdomain => {
@@ -91,13 +91,13 @@ pub fn check_name(rule: NameRule, name: &str) -> Vec<String> {
     }
 }
 
-/// Returns the problem of a text that is too long, and that of its form.
+/// Returns the problem that a text is longer than `most`, and the problem of its form.
 fn problems(text: &str, most: usize, unit: &str, form: Option<&str>) -> Vec<String> {
     let length = (text.len() > most).then(|| format!("must be no more than {most} {unit}"));
     length.into_iter().chain(form.map(str::to_owned)).collect()
 }
 
-/// Returns the problems of a name that has to be an IP address (upstream: `validation.IsValidIP`).
+/// Returns the problem of a name that must be an IP address (upstream: `validation.IsValidIP`).
 fn check_address(name: &str) -> Option<String> {
     let Ok(address) = name.parse::<IpAddr>() else {
         let mut octets = name.split('.').map(str::parse::<u8>);
@@ -126,7 +126,7 @@ pub fn check_prefix(rule: NameRule, prefix: &str) -> Vec<String> {
             .filter(|why| why.starts_with("may not contain"))
             .collect();
     }
-    // No kind with this rule generates names; a prefix is checked like a whole name.
+    // No kind with this rule generates names, so a prefix is checked as a whole name.
     if rule == NameRule::IpAddress {
         return check_name(rule, prefix);
     }
@@ -163,7 +163,7 @@ pub fn check_label_value(value: &str) -> Vec<String> {
     problems(value, 63, "bytes", (!fits).then_some(LABEL_VALUE))
 }
 
-/// Returns the problems of a label key or finalizer: a name after an optional domain and a slash.
+/// Returns the problems of a label key or a finalizer: an optional domain with a slash, and a name.
 pub fn check_key(key: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     let name = match key.split_once('/') {
@@ -202,7 +202,7 @@ fn push_all(errors: &mut Vec<FieldError>, field: &str, value: &str, wrong: &[Str
     );
 }
 
-/// Checks labels, annotations and owner references of an object's metadata.
+/// Checks the labels, annotations and owner references in an object's metadata.
 pub fn check_attached(metadata: &Value, errors: &mut Vec<FieldError>) {
     if let Some(labels) = metadata["labels"].as_object() {
         check_labels("metadata", labels, errors);
@@ -225,8 +225,7 @@ pub fn check_labels(path: &str, labels: &Map<String, Value>, errors: &mut Vec<Fi
     }
 }
 
-/// Checks the keys and the total size of the annotations of the metadata at `path`. Values may be
-/// any text.
+/// Checks the annotations of the metadata at `path`: their keys and their total size. Values may be any text.
 pub fn check_annotations(
     path: &str,
     annotations: &Map<String, Value>,
@@ -242,14 +241,14 @@ pub fn check_annotations(
     }
 }
 
-/// Returns whether the keys and values of annotations exceed their limit together.
+/// Returns whether the total size of the keys and values of annotations exceeds the limit.
 pub fn are_annotations_too_large(annotations: &Map<String, Value>) -> bool {
     let sizes = annotations.iter();
     let sizes = sizes.map(|(key, value)| key.len() + value.as_str().map_or(0, str::len));
     sizes.sum::<usize>() > ANNOTATIONS_LIMIT
 }
 
-/// Returns an annotation key with its domain in lower case: upstream ignores the case of the domain.
+/// Returns an annotation key with its domain in lower case, because upstream ignores the case of the domain.
 fn lowercase_prefix(key: &str) -> String {
     match key.split_once('/') {
         Some((prefix, name)) => format!("{}/{name}", prefix.to_lowercase()),
@@ -261,7 +260,7 @@ fn is_standard(finalizer: &str) -> bool {
     matches!(finalizer, "orphan" | "foregroundDeletion" | "kubernetes")
 }
 
-/// Returns the warning for the author of a custom resource about a finalizer without a domain.
+/// Returns the warning that a finalizer of a custom resource has no domain.
 pub fn finalizer_warnings(finalizer: &str) -> Vec<String> {
     let mut wrong = check_key(finalizer);
     if !finalizer.contains('/') && !is_standard(finalizer) {
@@ -274,8 +273,7 @@ pub fn finalizer_warnings(finalizer: &str) -> Vec<String> {
         .collect()
 }
 
-/// Checks `metadata.finalizers` of a built-in kind: a finalizer must have a domain or be one of
-/// Kubernetes' own.
+/// Checks `metadata.finalizers` of a built-in kind: a finalizer has a domain or is one that Kubernetes defines.
 pub fn check_finalizers(finalizers: &[Value], own: bool, errors: &mut Vec<FieldError>) {
     for (index, finalizer) in finalizers.iter().enumerate() {
         let name = finalizer.as_str().unwrap_or_default();

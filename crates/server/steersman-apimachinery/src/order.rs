@@ -1,9 +1,8 @@
-//! Words: the order in which Go writes the fields of metadata, which is the order of their
-//! declaration.
+//! Words: the order in which Go writes the fields of metadata, which is the order of their declaration in the Go type.
 
 use serde_json::Value;
 
-/// The fields of `metadata`, in the order of their declaration.
+/// The fields of `metadata`, in the order of their declaration in Go.
 const METADATA: &[&str] = &[
     "name",
     "generateName",
@@ -22,7 +21,7 @@ const METADATA: &[&str] = &[
     "managedFields",
 ];
 
-/// The fields of an owner reference, in the order of their declaration.
+/// The fields of an owner reference, in the order of their declaration in Go.
 const OWNER: &[&str] = &[
     "apiVersion",
     "kind",
@@ -32,7 +31,7 @@ const OWNER: &[&str] = &[
     "blockOwnerDeletion",
 ];
 
-/// The fields of an entry of managedFields, in the order of their declaration.
+/// The fields of an entry of managedFields, in the order of their declaration in Go.
 const MANAGED: &[&str] = &[
     "manager",
     "operation",
@@ -43,24 +42,24 @@ const MANAGED: &[&str] = &[
     "subresource",
 ];
 
-/// Prints metadata as messages quote it: as JSON, with the fields in the order of their declaration.
+/// Prints metadata for messages: as JSON, with the fields in the order of their declaration in Go.
 pub fn metadata(metadata: &Value) -> String {
     typed(metadata, METADATA)
 }
 
-/// Prints owner references as messages quote them.
+/// Prints owner references for messages, as Go does.
 pub fn owners(owners: &[Value]) -> String {
     let printed: Vec<String> = owners.iter().map(owner).collect();
     format!("[{}]", printed.join(","))
 }
 
-/// Prints one owner reference as messages quote it.
+/// Prints one owner reference for messages, as Go does.
 pub fn owner(owner: &Value) -> String {
     typed(owner, OWNER)
 }
 
-/// Prints a patched object. The members of objects that the patch changed inside are sorted by name;
-/// all other objects have the order of their type's declaration.
+/// Prints a patched object for messages. In objects that the patch reached, the members are sorted by name; in all
+/// other objects, they have the order of their declaration in Go.
 pub fn patched(object: &Value, reached_metadata: bool) -> String {
     let Some(members) = object.as_object() else {
         return object.to_string();
@@ -68,12 +67,12 @@ pub fn patched(object: &Value, reached_metadata: bool) -> String {
     write(members, |name, value| match (name, value.as_object()) {
         ("metadata", Some(inner)) if reached_metadata => write(inner, within_metadata),
         ("metadata", _) => typed(value, METADATA),
-        // Faster than `Display`, for objects of megabytes.
+        // For objects of megabytes, this is faster than `Display`.
         _ => serde_json::to_string(value).unwrap_or_default(),
     })
 }
 
-/// Prints a member of metadata, with the fields of its entries in the order of their declaration.
+/// Prints a member of metadata, with the fields of the objects in it in the order of their declaration in Go.
 fn within_metadata(name: &str, value: &Value) -> String {
     match (name, value.as_array()) {
         ("ownerReferences", Some(list)) => owners(list),
@@ -85,7 +84,7 @@ fn within_metadata(name: &str, value: &Value) -> String {
     }
 }
 
-/// Prints an object with the fields of `order` first, in that order.
+/// Prints an object with the fields in `order` first, in this order.
 fn typed(value: &Value, order: &[&str]) -> String {
     let Some(members) = value.as_object() else {
         return value.to_string();
@@ -122,8 +121,8 @@ mod tests {
             r#"{"data":{"a":1},"kind":"K","metadata":{"name":"n","uid":"u","creationTimestamp":"t","labels":{"x":"y"},"odd":1}}"#
         );
         assert_eq!(patched(&object, true), object.to_string());
-        // Objects that the patch changed inside are sorted; the objects in them that it left alone
-        // are as declared.
+        // Objects that the patch reached are sorted; objects in them that the patch did not reach have the order of
+        // their declaration.
         let entry = json!({"metadata": {"uid": "u", "name": "n",
             "managedFields": [{"apiVersion": "v1", "manager": "m"}]}});
         assert_eq!(

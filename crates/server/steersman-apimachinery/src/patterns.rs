@@ -1,9 +1,9 @@
-//! Words: regular expressions in Go's syntax, which is that of RE2.
+//! Words: regular expressions (patterns) in Go's syntax, which is that of RE2.
 //!
-//! The crate `regex` matches the patterns. Its syntax differs from Go's: `\d` has the digits of all
-//! scripts, a bracket in a class opens a class, `\Q` is unknown. This module reads a pattern from left
-//! to right as Go's `regexp/syntax` does with its flag `Perl`, reports the first error in Go's words,
-//! and writes the same pattern in the syntax of the crate.
+//! The crate `regex` matches patterns, but its syntax differs from Go's: `\d` matches the digits of all scripts, a
+//! bracket in a class opens another class, and `\Q` is unknown. This module reads a pattern from left to right as Go's
+//! `regexp/syntax` does with its flag `Perl`, reports the first error with Go's message, and writes the same pattern in
+//! the syntax of the crate.
 
 mod class;
 
@@ -11,25 +11,24 @@ use std::fmt::Write as _;
 
 use regex::{Regex, RegexBuilder};
 
-/// The largest count of a repetition.
+/// The largest number of times that a repetition may have.
 const MOST_TIMES: u32 = 1000;
 
-/// The largest height of a pattern's syntax tree.
+/// The largest height of the syntax tree of a pattern.
 const MOST_HEIGHT: u32 = 1000;
 
-/// The limit of nesting in the syntax tree of the crate `regex`, which has nodes that Go's tree does
-/// not have.
+/// Maximum nesting of the syntax tree in the crate `regex`, which has nodes that Go's tree does not have.
 const MOST_NESTED: u32 = 8 * MOST_HEIGHT;
 
-/// The largest compiled pattern of a schema or of a literal, in bytes: enough for a Unicode class
+/// Maximum size, in bytes, of a compiled pattern of a schema or of a literal: enough for a Unicode class that is
 /// repeated a thousand times.
 pub const MOST_COMPILED: usize = 64 << 20;
 
-/// The number of states from which on a pattern may be too large, so that [`mistake`] compiles it.
+/// The estimated number of states above which a pattern may be too large, so that [`mistake`] compiles the pattern.
 const MANY_STATES: u64 = 20_000;
 
-/// Returns the first error in a pattern, and `None` for a pattern that [`compile`] accepts with the
-/// limit [`MOST_COMPILED`] (CEL-3).
+/// Returns the first error in a pattern; `None` if [`compile`] accepts the pattern with the limit [`MOST_COMPILED`]
+/// (CEL-3).
 pub fn mistake(pattern: &str) -> Option<String> {
     match read(pattern) {
         Ok((_, states)) if states > MANY_STATES => compile(pattern, MOST_COMPILED).err(),
@@ -40,7 +39,7 @@ pub fn mistake(pattern: &str) -> Option<String> {
 /// Compiles a pattern in Go's syntax into at most `limit` bytes.
 ///
 /// # Errors
-/// Fails with Go's message for an invalid or a too large pattern.
+/// Fails with Go's message if the pattern is invalid or too large.
 pub fn compile(pattern: &str, limit: usize) -> Result<Regex, String> {
     let mut builder = RegexBuilder::new(&translate(pattern)?);
     builder.size_limit(limit).nest_limit(MOST_NESTED);
@@ -49,7 +48,7 @@ pub fn compile(pattern: &str, limit: usize) -> Result<Regex, String> {
         .map_err(|_| format!("expression too large: `{pattern}`"))
 }
 
-/// Translates a pattern from Go's syntax to that of the crate `regex`.
+/// Translates a pattern from Go's syntax to the syntax of the crate `regex`.
 ///
 /// # Errors
 /// Fails with Go's message for an invalid pattern.
@@ -57,7 +56,7 @@ pub fn translate(pattern: &str) -> Result<String, String> {
     read(pattern).map(|(translated, _)| translated)
 }
 
-/// Translates a pattern, and estimates the number of its states.
+/// Translates a pattern to the syntax of the crate `regex`, and estimates the number of its states.
 fn read(pattern: &str) -> Result<(String, u64), String> {
     let mut translation = Translation {
         pattern,
@@ -79,43 +78,43 @@ fn wrong<T>(what: &str, part: &str) -> Result<T, String> {
 
 struct Translation<'a> {
     pattern: &'a str,
-    /// The number of bytes that are translated.
+    /// The number of bytes of the pattern that are translated so far.
     at: usize,
     out: String,
-    /// The open groups. The first is the pattern itself.
+    /// The open groups, the innermost last. The first group is the whole pattern.
     groups: Vec<OpenGroup>,
-    /// The start of the repetition that ends here.
+    /// The position of the last repetition in the translation, if it ends at the present position.
     repeated: Option<usize>,
-    /// The flags of the last group without content. A repetition after them repeats the item before
-    /// them, so they are written after the repetition.
+    /// The flags that were set last, not written yet. A repetition after them repeats the item before them, so they are
+    /// written after that repetition.
     flags: String,
 }
 
-/// An open group, and what was read of it.
+/// An open group, and the measures of its items so far.
 #[derive(Default)]
 struct OpenGroup {
     captures: bool,
-    /// The position of the group in the translation.
+    /// The position of the group's start in the translation.
     start: usize,
-    /// The position of the last item in the translation.
+    /// The position of the group's last item in the translation.
     item_start: usize,
-    /// The largest number of repetitions within one item, because nested repetitions multiply.
+    /// The largest product of nested repetitions within one item of the group.
     times: u32,
     states: u64,
-    /// The last item, which a repetition repeats.
+    /// The last item of the group, which a following repetition repeats.
     item: Option<PatternItem>,
-    /// The number of items of the last alternative. Literals in a row are one item.
+    /// The number of items in the group's last alternative. Consecutive literals are one item.
     items: u32,
-    /// The largest height of an item of the last alternative.
+    /// The largest height of an item in the group's last alternative.
     height: u32,
     alternatives: u32,
-    /// The largest height of an alternative.
+    /// The largest height of an earlier alternative of the group.
     highest: u32,
 }
 
 #[derive(Clone, Copy)]
 struct PatternItem {
-    /// The number of repetitions within the item.
+    /// The product of the nested repetitions within the item.
     times: u32,
     states: u64,
     height: u32,
@@ -135,8 +134,8 @@ impl PatternItem {
         ..Self::LITERAL
     };
 
-    /// Returns a class, with the number of states of its encoding in UTF-8: a class by the name of a
-    /// category or script has the most, and an ASCII class has one.
+    /// Returns a character class as an item, with the number of states of its UTF-8 encoding: a class with the name of
+    /// a category or a script has many, and an ASCII class has one.
     fn class(text: &str) -> Self {
         let states = if text.contains("\\p") || text.contains("\\P") {
             500
@@ -169,7 +168,7 @@ impl OpenGroup {
         (self.items, self.height, self.item) = (0, 0, None);
     }
 
-    /// Returns the group as an item of the group around it.
+    /// Returns the closed group as an item of the surrounding group.
     fn close(mut self) -> PatternItem {
         self.next_alternative();
         let choice = u32::from(self.alternatives > 1);
@@ -195,7 +194,7 @@ impl<'a> Translation<'a> {
         &mut self.groups[last]
     }
 
-    /// Writes an item of the pattern, and skips `length` bytes of the pattern.
+    /// Writes an item into the translation, and skips `length` bytes of the pattern.
     fn item(&mut self, item: PatternItem, text: &str, length: usize) -> Result<(), String> {
         self.write_flags();
         let start = self.out.len();
@@ -267,7 +266,7 @@ impl<'a> Translation<'a> {
         let assertion = match rest.as_bytes().get(1) {
             Some(b'A') => Some("\\A"),
             Some(b'z') => Some("\\z"),
-            // Words have ASCII characters only.
+            // A word boundary in Go is a boundary of ASCII words.
             Some(b'b') => Some("(?-u:\\b)"),
             Some(b'B') => Some("(?-u:\\B)"),
             _ => None,
@@ -285,8 +284,8 @@ impl<'a> Translation<'a> {
         }
     }
 
-    /// Translates a repetition of `length` bytes that repeats up to `times` times. `last` is the start
-    /// of a repetition directly before it.
+    /// Translates a repetition of `length` bytes that repeats an item up to `times` times. `last` is the position of a
+    /// repetition directly before this one.
     fn repeat(&mut self, last: Option<usize>, length: usize, times: u32) -> Result<(), String> {
         let lazy = self.rest()[length..].starts_with('?');
         let end = self.at + length + usize::from(lazy);
@@ -320,7 +319,7 @@ impl<'a> Translation<'a> {
             literal: false,
         });
         if !self.flags.is_empty() {
-            // The pattern has flags between the item and its repetition.
+            // The pattern has flags between the item and the repetition.
             let start = self.group().item_start;
             self.out.insert_str(start, "(?:");
             self.out.push(')');
@@ -335,7 +334,7 @@ impl<'a> Translation<'a> {
         let (length, opening) = opening(self.rest())?;
         self.at += length;
         match opening {
-            // Flags alone keep the item before them.
+            // Flags do not change the item that a following repetition repeats.
             Opening::Flags(flags) => {
                 if !flags.is_empty() {
                     let _ = write!(self.flags, "(?{flags})");
@@ -360,7 +359,7 @@ impl<'a> Translation<'a> {
         let Some(closed) = closed else {
             return wrong("unexpected )", self.pattern);
         };
-        // Flags at the end of a group have no effect.
+        // Flags at the end of a group have no effect, so they are dropped.
         self.flags.clear();
         let start = closed.start;
         self.item(closed.close(), ")", 1)?;
@@ -380,7 +379,7 @@ impl<'a> Translation<'a> {
     }
 }
 
-/// Writes a literal character so that it has no other meaning.
+/// Writes a character as a literal, escaped if it has another meaning.
 fn literal(c: char) -> String {
     if c.is_ascii_alphanumeric() || !c.is_ascii() {
         c.to_string()
@@ -389,7 +388,7 @@ fn literal(c: char) -> String {
     }
 }
 
-/// Returns the length and the largest number of a repetition in braces. Other braces are literals.
+/// Returns the length of a repetition in braces, and its largest number; `None` if the braces are literals.
 fn count(rest: &str) -> Result<Option<(usize, u32)>, String> {
     let Some(end) = rest.find('}') else {
         return Ok(None);
@@ -412,7 +411,7 @@ fn count(rest: &str) -> Result<Option<(usize, u32)>, String> {
     if least > MOST_TIMES || most > MOST_TIMES || least > most {
         return wrong("invalid repeat count", &rest[..=end]);
     }
-    // A repetition without an upper bound may contain repetitions that have one.
+    // A repetition without an upper bound may contain repetitions with a bound.
     let times = if inner.ends_with(',') {
         least.max(1)
     } else {
@@ -421,9 +420,9 @@ fn count(rest: &str) -> Result<Option<(usize, u32)>, String> {
     Ok(Some((end + 1, times)))
 }
 
-/// The meaning of an opening parenthesis and the characters after it.
+/// The meaning of an opening parenthesis with the characters after it.
 enum Opening {
-    /// The flags of the rest of the group around it.
+    /// Flags for the rest of the surrounding group.
     Flags(String),
     Group {
         captures: bool,
@@ -431,7 +430,7 @@ enum Opening {
     },
 }
 
-/// Reads the opening of a group. Returns its length.
+/// Reads the opening of a group. Returns the length of the opening.
 fn opening(rest: &str) -> Result<(usize, Opening), String> {
     let capture = Opening::Group {
         captures: true,

@@ -1,5 +1,4 @@
-//! Words: `Quantity`, an amount such as `500m` or `1Gi`, read, compared and written as
-//! `apimachinery` does.
+//! Words: `Quantity`, an amount such as `500m` or `1Gi`, parsed, compared and printed as in Go's `apimachinery`.
 
 use std::fmt;
 
@@ -10,15 +9,15 @@ const NUMERIC: &str = "unable to parse numeric part of quantity";
 const SUFFIX: &str = "unable to parse quantity's suffix";
 
 const BINARY: [&str; 6] = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
-/// The decimal suffixes: from 10^-9 in steps of a thousand.
+/// The decimal suffixes of quantities: from 10^-9 in steps of a thousand.
 const DECIMAL: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
 
-/// The number of nanos in one. A nano, a billionth, is the smallest unit.
+/// The number of nanos in 1. A nano, 10^-9, is the smallest unit of an amount.
 const NANOS: i128 = 1_000_000_000;
-/// The greatest amount, in nanos. Greater amounts are read as this amount.
+/// The greatest amount, in nanos. A text with a greater amount is read as this amount.
 const MOST: i128 = i64::MAX as i128 * NANOS;
 
-/// The format in which an amount was written and is written again.
+/// The format of the text from which an amount was parsed, in which it is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
     Binary,
@@ -26,7 +25,7 @@ enum Format {
     Exponent,
 }
 
-/// An amount. Amounts compare as numbers, in whatever format they were written.
+/// An amount. Amounts compare as numbers, whatever their formats are.
 #[derive(Debug, Clone, Copy)]
 pub struct Quantity {
     nanos: i128,
@@ -49,7 +48,7 @@ impl Quantity {
     /// Parses a quantity.
     ///
     /// # Errors
-    /// Fails with kube-apiserver's message for a text that is no quantity.
+    /// Fails with kube-apiserver's message if the text is no quantity.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         let (negative, rest) = match text.as_bytes().first() {
             None => return Err(FORMAT),
@@ -76,7 +75,7 @@ impl Quantity {
         Ok(Self { nanos, format })
     }
 
-    /// Returns the amount rounded up, away from zero, to a multiple of one thousandth.
+    /// Returns the amount as a multiple of one thousandth, rounded away from zero.
     #[must_use]
     pub fn in_thousandths(self) -> Self {
         let unit = NANOS / 1000;
@@ -90,11 +89,11 @@ impl Quantity {
         self.nanos.signum()
     }
 
-    /// Returns the sum of two amounts, at most the greatest amount.
+    /// Returns the sum of this amount and another, limited to the greatest amount.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         let nanos = self.nanos.saturating_add(other.nanos).clamp(-MOST, MOST);
-        // A zero does not determine the format of the sum.
+        // If this amount is zero, the sum has the format of the other amount.
         let format = if self.nanos == 0 {
             other.format
         } else {
@@ -103,7 +102,7 @@ impl Quantity {
         Self { nanos, format }
     }
 
-    /// Returns the amount as an integer, rounded up.
+    /// Returns the amount rounded up to an integer.
     #[must_use]
     pub fn rounded_up(self) -> Self {
         let rest = self.nanos.rem_euclid(NANOS);
@@ -119,14 +118,14 @@ impl Quantity {
         Self { nanos, ..self }
     }
 
-    /// Returns the amount of an integer.
+    /// Returns the amount that equals an integer.
     pub fn of(number: i64) -> Self {
         let format = Format::Decimal;
         let nanos = i128::from(number) * NANOS;
         Self { nanos, format }
     }
 
-    /// Returns the amount as an integer, and `None` for an amount with a fraction.
+    /// Returns the amount as an integer; `None` if it has a fraction.
     pub fn whole(self) -> Option<i64> {
         let whole = i64::try_from(self.nanos / NANOS).ok();
         whole.filter(|_| self.is_whole())
@@ -147,13 +146,13 @@ impl Quantity {
         self.nanos % NANOS == 0
     }
 
-    /// Returns whether the amount is a multiple of `unit`, an integer above zero.
+    /// Returns whether the amount is a multiple of `unit`, which is an integer above zero.
     pub fn is_multiple_of(self, unit: Self) -> bool {
         unit.nanos > 0 && self.nanos % unit.nanos == 0
     }
 }
 
-/// Returns the format of a suffix, with its factor and its power of ten.
+/// Returns the format of a suffix, with its factor and its power of ten; `None` for an unknown suffix.
 fn scale(suffix: &str) -> Option<(Format, i128, i32)> {
     if let Some(at) = BINARY.iter().position(|one| *one == suffix) {
         let shift = 10 * (u32::try_from(at).ok()? + 1);
@@ -167,21 +166,21 @@ fn scale(suffix: &str) -> Option<(Format, i128, i32)> {
     Some((Format::Exponent, 1, power))
 }
 
-/// Returns the number of nanos of a decimal number, rounded up, at most the greatest amount.
+/// Returns a decimal number with a factor and an exponent in nanos, rounded up, at most the greatest amount.
 fn amount(whole: &str, fraction: &str, factor: i128, exponent: i32) -> i128 {
     let all: Vec<u8> = whole.bytes().chain(fraction.bytes()).collect();
     let all: Vec<u8> = all.into_iter().skip_while(|b| *b == b'0').collect();
     if all.is_empty() {
         return 0;
     }
-    // The exponent of the last digit, as a power of ten in nanos.
+    // The power of ten, in nanos, of the last digit.
     let places = i32::try_from(fraction.len()).unwrap_or(i32::MAX);
     let power = exponent.saturating_add(9).saturating_sub(places);
     let length = i32::try_from(all.len()).unwrap_or(i32::MAX);
     if length.saturating_add(power) > 30 {
         return MOST;
     }
-    // Digits beyond the precision of the greatest amount only affect rounding.
+    // Digits below this precision affect only the rounding.
     let kept = usize::try_from(length.saturating_add(power.min(0)).clamp(0, length));
     let (kept, rest) = all.split_at(kept.unwrap_or_default());
     let digit = |sum: i128, b: &u8| sum.saturating_mul(10).saturating_add(i128::from(b - b'0'));
@@ -191,7 +190,7 @@ fn amount(whole: &str, fraction: &str, factor: i128, exponent: i32) -> i128 {
     }
     let mut nanos = nanos.saturating_mul(factor);
     if factor > 1 {
-        // A cut-off digit counts once the number is multiplied.
+        // The digits that are cut off count after they are multiplied by the factor.
         let lost = rest.iter().take(18).fold(0, digit).saturating_mul(factor);
         let places = u32::try_from(rest.len().min(18)).unwrap_or_default();
         let unit = 10_i128.pow(places);

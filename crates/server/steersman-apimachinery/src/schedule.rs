@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp, ToSpan};
 use super::zones::zone;
 use crate::go;
 
-/// A field of a schedule: its bounds, and its names for numbers.
+/// One of the five fields of a schedule: its bounds, and the names of its numbers.
 struct FieldBounds {
     least: u32,
     most: u32,
@@ -32,7 +32,7 @@ const fn bounds(least: u32, most: u32, names: &'static [&'static str]) -> FieldB
     FieldBounds { least, most, names }
 }
 
-/// The descriptors that replace all five fields.
+/// The descriptors, such as `@daily`, with the five fields that they stand for.
 const DESCRIPTORS: [(&str, &str); 7] = [
     ("@yearly", "0 0 1 1 *"),
     ("@annually", "0 0 1 1 *"),
@@ -43,30 +43,30 @@ const DESCRIPTORS: [(&str, &str); 7] = [
     ("@hourly", "0 * * * *"),
 ];
 
-/// The number of days that are searched for the next time: five years.
+/// The number of days that are searched for the next time of a schedule: five years.
 const FAR: usize = 5 * 366;
 
 /// A schedule of a CronJob.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Schedule {
-    /// The time zone in the text of the schedule.
+    /// The time zone in the text of the schedule (`TZ=…`), if the text names one.
     pub zone: Option<TimeZone>,
     when: Recurrence,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 enum Recurrence {
-    /// Minutes, hours, days of the month, months and days of the week, as bits.
+    /// The allowed minutes, hours, days of the month, months and days of the week, each as bits.
     Fields([Set; 5]),
-    /// The number of seconds after the previous time.
+    /// The number of seconds between two times of the schedule.
     Every(i64),
 }
 
-/// The values that a field allows.
+/// The values that a field of a schedule allows.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Set {
     bits: u64,
-    /// Whether the field is a star. Stars change how the two day fields combine.
+    /// Whether the field is a star, which changes the meaning of the two day fields together.
     star: bool,
 }
 
@@ -77,10 +77,10 @@ impl Set {
 }
 
 impl Schedule {
-    /// Parses a schedule.
+    /// Parses the text of a CronJob's schedule.
     ///
     /// # Errors
-    /// Fails with the library's message for an invalid schedule.
+    /// Fails with the message of `robfig/cron` if the text is no schedule.
     pub fn parse(schedule: &str) -> Result<Self, String> {
         let (mut rest, mut own) = (schedule, None);
         if schedule.starts_with("TZ=") || schedule.starts_with("CRON_TZ=") {
@@ -104,8 +104,7 @@ impl Schedule {
         Ok(Self { zone: own, when })
     }
 
-    /// Returns the first time of the schedule after `after`, in a time zone. `None` if there is
-    /// none within five years.
+    /// Returns the first time of the schedule after `after`, in a time zone; `None` if there is none within five years.
     pub fn next(&self, after: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
         let second = Timestamp::from_second(after.as_second()).ok()?;
         let fields = match &self.when {
@@ -115,8 +114,8 @@ impl Schedule {
             Recurrence::Fields(fields) => fields,
         };
         let [minutes, hours, ..] = *fields;
-        // The search goes on in whole minutes of the zone. A local time that the clock skips is
-        // skipped, and a local time that it repeats is due twice.
+        // The search continues in whole minutes of the time zone. A local time that the clock skips is never due, and a
+        // local time that the clock repeats is due twice.
         let local = second.to_zoned(zone.clone());
         let past = i64::from(local.second());
         let mut at = second
@@ -143,8 +142,8 @@ impl Schedule {
     }
 }
 
-/// Returns whether the schedule includes a day. A day must match both day fields, or only one of
-/// them if both are restricted.
+/// Returns whether the schedule includes a day. If both day fields are restricted, the day must match one of them,
+/// otherwise both.
 fn is_day(fields: &[Set; 5], at: DateTime) -> bool {
     let [_, _, day, month, weekday] = *fields;
     let of_month = day.has(at.day());
@@ -184,13 +183,13 @@ fn descriptor(text: &str) -> Result<Recurrence, String> {
     if let Some(duration) = text.strip_prefix("@every ") {
         let nanos = go::parse_duration(duration)
             .map_err(|why| format!("failed to parse duration {text}: {why}"))?;
-        // Intervals are whole seconds, and at least one second.
+        // An interval is a whole number of seconds, at least one.
         return Ok(Recurrence::Every((nanos / 1_000_000_000).max(1)));
     }
     Err(format!("unrecognized descriptor: {text}"))
 }
 
-/// Parses one part between commas: a number, a range or a step.
+/// Parses one part of a field between commas: a number, a range or a step.
 fn range(text: &str, field: &FieldBounds) -> Result<Set, String> {
     let (span, step) = match text.split_once('/') {
         None => (text, None),
@@ -212,7 +211,7 @@ fn range(text: &str, field: &FieldBounds) -> Result<Set, String> {
         }
     };
     let width = step.map_or(Ok(1), plain)?;
-    // A step from a single number extends to the last value of the field.
+    // A step that starts at a single number extends to the last value of the field.
     if step.is_some() && !all && limits.len() == 1 {
         end = field.most;
     }
@@ -235,7 +234,7 @@ fn range(text: &str, field: &FieldBounds) -> Result<Set, String> {
     let bits = numbers.fold(0, |bits, number| bits | 1 << number);
     Ok(Set {
         bits,
-        // A star with a step restricts the days like numbers do.
+        // A star with a step restricts the days, as numbers do.
         star: all && width == 1,
     })
 }
@@ -346,8 +345,8 @@ mod tests {
                 "2026-01-01T00:00:00Z",
                 ["2028-02-29T00:00:00Z", "2032-02-29T00:00:00Z"],
             ),
-            // If both day fields are restricted, one match is enough. A star with a step counts as
-            // restricted.
+            // If both day fields are restricted, a day must match only one of them. A star with a step is a
+            // restriction.
             (
                 "0 0 13 * fri",
                 "2026-01-01T00:00:00Z",
@@ -376,7 +375,7 @@ mod tests {
 
     #[test]
     fn skipped_local_times_are_skipped_and_repeated_ones_are_due_twice() {
-        // Berlin skips 2:30 on the 29th of March, and repeats it on the 25th of October.
+        // In Berlin, the clock skips 2:30 on the 29th of March, and repeats 2:30 on the 25th of October.
         assert_eq!(
             times("30 2 * * *", "Europe/Berlin", "2026-03-27T12:00:00Z", 2),
             ["2026-03-28T01:30:00Z", "2026-03-30T00:30:00Z"]

@@ -7,22 +7,22 @@ use serde_json::Value;
 use crate::names::{check_key, check_label_value};
 use crate::status::Status;
 
-/// A parsed `labelSelector`. An object must meet every requirement.
+/// A parsed `labelSelector`, which matches objects that meet every requirement.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LabelSelector(Vec<Requirement>);
 
-/// A parsed `fieldSelector`: terms of a field label, a value, and whether they must be equal.
+/// A parsed `fieldSelector`, which matches objects that meet every term.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FieldSelector(Vec<FieldTerm>);
 
-/// One term of a field selector.
+/// One term of a field selector: a field label is compared with a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldTerm {
-    /// The field's label, for instance `metadata.name`.
+    /// The label of the field, for instance `metadata.name`.
     pub label: String,
-    /// The value to compare with.
+    /// The value that the field is compared with.
     pub value: String,
-    /// True for `=` and `==`, false for `!=`.
+    /// Whether field and value must be equal (`=` or `==`) or differ (`!=`).
     pub equal: bool,
 }
 
@@ -43,10 +43,10 @@ enum Test {
 }
 
 impl LabelSelector {
-    /// Parses the text of a query parameter.
+    /// Parses the text of a label selector.
     ///
     /// # Errors
-    /// Fails with 400 and the parser's message.
+    /// Fails with 400 and the message of kube-apiserver's parser.
     pub fn parse(text: &str) -> Result<Self, Status> {
         let mut parser = SelectorParser {
             tokens: lex(text),
@@ -66,8 +66,7 @@ impl LabelSelector {
         self.matches_labels(|key| labels[key].as_str())
     }
 
-    /// Returns whether an object matches. `label` returns the value of the object's label with a
-    /// key.
+    /// Returns whether an object matches; `label` returns the object's label with a key.
     pub fn matches_labels<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
         self.0.iter().all(|requirement| {
             let value = label(requirement.key.as_str());
@@ -88,14 +87,14 @@ fn number(value: Option<&str>) -> Option<i64> {
 }
 
 struct SelectorParser<'a> {
-    /// The words and the signs of the text.
+    /// The words and signs of the selector's text.
     tokens: Vec<&'a str>,
     at: usize,
 }
 
 const OPERATORS: &str = "in, notin, =, ==, !=, gt, lt";
 
-/// The tokens that are no words. The longest of those with the same start is first.
+/// The signs of a label selector; of two signs with the same start, the longer one is first.
 const SIGNS: [&str; 9] = ["==", "!=", "!", "=", ",", "(", ")", ">", "<"];
 
 fn is_word(token: &str) -> bool {
@@ -160,7 +159,7 @@ impl<'a> SelectorParser<'a> {
         Ok(Requirement { key, test })
     }
 
-    /// Parses an operator and its values.
+    /// Parses the operator of a requirement and its values.
     fn comparison(&mut self, key: &str) -> Result<Test, String> {
         let (test, values) = match self.take() {
             "in" => (Test::In as fn(Vec<String>) -> Test, self.values()?),
@@ -196,8 +195,7 @@ impl<'a> SelectorParser<'a> {
         }
     }
 
-    /// Parses the values in parentheses and sorts them. An empty text between two commas is an
-    /// empty value.
+    /// Parses the values in parentheses, and sorts them. An empty text between two commas is an empty value.
     fn values(&mut self) -> Result<Vec<String>, String> {
         match self.take() {
             "(" => {}
@@ -252,7 +250,7 @@ fn invalid(path: &str, value: &str, why: &str) -> String {
     format!("{path}: Invalid value: {value}: {why}")
 }
 
-/// Returns the failure for one message as it is, and for several messages in brackets.
+/// Fails with the messages: a single message as it is, several in brackets.
 fn complain(wrong: &[String]) -> Result<(), String> {
     match wrong {
         [] => Ok(()),
@@ -278,11 +276,11 @@ fn lex(text: &str) -> Vec<&str> {
 }
 
 impl FieldSelector {
-    /// Parses the text of a query parameter. The caller checks the field labels, because the valid
-    /// labels depend on the resource.
+    /// Parses the text of a field selector. The caller checks the field labels, because the resource decides about the
+    /// valid ones.
     ///
     /// # Errors
-    /// Fails with 400 for a term that is no comparison.
+    /// Fails with 400 for a term without a comparison.
     pub fn parse(text: &str) -> Result<Self, Status> {
         let mut terms = Vec::new();
         let mut parts = split_terms(text);
@@ -314,12 +312,12 @@ impl FieldSelector {
         self.0.is_empty()
     }
 
-    /// Returns the terms, in order.
+    /// Returns the terms of the selector, in the order of its text.
     pub fn terms(&self) -> &[FieldTerm] {
         &self.0
     }
 
-    /// Returns whether an object matches. `field` returns the value of a field label.
+    /// Returns whether an object matches; `field` returns the value of the object's field with a label.
     pub fn matches<'a>(&self, mut field: impl FnMut(&str) -> std::borrow::Cow<'a, str>) -> bool {
         self.0
             .iter()
@@ -343,8 +341,8 @@ fn split_terms(text: &str) -> Vec<String> {
     terms
 }
 
-/// Removes the escapes from a value. Commas, equal signs and backslashes must be escaped; escapes
-/// of other characters are invalid.
+/// Removes the escapes from a value in a field selector. Commas, equal signs and backslashes must be escaped; no other
+/// character may be.
 fn unescape(value: &str) -> Result<String, String> {
     let mut out = String::with_capacity(value.len());
     let mut chars = value.chars();
@@ -360,7 +358,7 @@ fn unescape(value: &str) -> Result<String, String> {
                 }
             },
             ',' | '=' => {
-                // Go prints a character as its code point.
+                // Go prints the character as its number.
                 let number = u32::from(c);
                 return Err(format!(
                     "invalid field selector: unescaped character in value: {number}"

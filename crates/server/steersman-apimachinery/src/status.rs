@@ -1,31 +1,30 @@
-//! Words: the `Status` object of failures, with kube-apiserver's texts.
+//! Words: the `Status` object of failures, with the texts of kube-apiserver.
 
 use serde::{Deserialize, Serialize};
 
 use crate::go;
 
-/// A response of kind `Status`: the failure of a verb, or the success of a delete that returns no
-/// object.
+/// A response of the kind `Status`: the failure of a verb, or the success of a delete that returns no object.
 ///
-/// Serialises to the exact body of the response. `code` is the HTTP status of the response.
+/// Serialises to the body of the response. `code` is the HTTP status of the response.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename = "Status", rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Status {
-    /// Always `v1`.
+    /// The API version, which is always `v1`.
     #[serde(skip_deserializing)]
     api_version: ApiVersion,
-    /// List metadata; empty except for an expired list that can be continued.
+    /// The list metadata; empty, except for an expired list that can be continued.
     pub metadata: StatusMeta,
     /// `Failure` or `Success`.
     pub status: String,
-    /// The outcome as text for humans.
+    /// The outcome of the request as a text for humans.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// The outcome as a constant for programs; empty if the real server gives none.
+    /// The outcome of the request as a constant for programs; empty if kube-apiserver gives none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// The object or resource concerned, and the causes.
+    /// The object or resource of the request, and the causes of the failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Box<Details>>,
     /// The HTTP status code; zero (and absent) on a success without one.
@@ -44,7 +43,7 @@ enum ApiVersion {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct StatusMeta {
-    /// A token with which an expired list may be continued, inconsistently.
+    /// A token with which an expired list may be continued at a newer revision.
     #[serde(default, rename = "continue", skip_serializing_if = "String::is_empty")]
     pub continue_token: String,
 }
@@ -56,7 +55,7 @@ pub struct Details {
     /// Name of the object.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// API group of the resource; empty for core.
+    /// API group of the resource; empty for the core group.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub group: String,
     /// The resource's plural name, or the kind for reason `Invalid`.
@@ -65,15 +64,15 @@ pub struct Details {
     /// Uid of the object that a delete removed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub uid: String,
-    /// One entry per field error.
+    /// The causes of the failure, usually one per field error.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<Cause>,
-    /// Seconds to wait before a retry; zero for no such hint.
+    /// Seconds to wait before a retry; zero if the response does not say.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub retry_after_seconds: u32,
 }
 
-/// One reason for a failure, usually one field.
+/// One cause of a failure, usually about one field.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cause {
     /// The machine-readable reason, for instance `FieldValueInvalid`.
@@ -82,29 +81,29 @@ pub struct Cause {
     /// The text after the field's path.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// The field's path, for instance `spec.replicas`.
+    /// The path of the field, for instance `spec.replicas`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub field: String,
 }
 
-/// One violated rule about one field; becomes a [`Cause`] and a part of the message.
+/// A violation of a rule about one field, which becomes a [`Cause`] and a part of the message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldError {
-    /// The cause's reason, for instance `FieldValueRequired`.
+    /// The reason of the cause, for instance `FieldValueRequired`.
     pub reason: &'static str,
-    /// Path of the field; `<nil>` for a rule about no field.
+    /// Path of the field; `<nil>` for a rule that is not about a field.
     pub field: String,
-    /// The text after the path, for instance `Required value: name or generateName is required`.
+    /// The text after the path in the message, for instance `Required value: name or generateName is required`.
     pub message: String,
 }
 
 impl FieldError {
-    /// Creates `Required value`, with an explanation if there is one.
+    /// Creates the error `Required value`, with an explanation if `detail` is not empty.
     pub fn required(field: impl Into<String>, detail: &str) -> Self {
         Self::of("FieldValueRequired", field, "Required value", detail)
     }
 
-    /// Creates `Invalid value: <value>: <detail>`; the caller passes `value` as Go prints it.
+    /// Creates the error `Invalid value: <value>: <detail>`; `value` is printed as in Go.
     pub fn invalid(field: impl Into<String>, value: &str, detail: &str) -> Self {
         Self::of(
             "FieldValueInvalid",
@@ -114,17 +113,17 @@ impl FieldError {
         )
     }
 
-    /// Creates `Invalid value: <detail>`, for a value too large to print.
+    /// Creates the error `Invalid value: <detail>`, for a value that is too large to print.
     pub fn invalid_hidden(field: impl Into<String>, detail: &str) -> Self {
         Self::of("FieldValueInvalid", field, "Invalid value", detail)
     }
 
-    /// Creates `Internal error: <detail>`.
+    /// Creates the error `Internal error: <detail>`.
     pub fn internal(field: impl Into<String>, detail: &str) -> Self {
         Self::of("InternalError", field, "Internal error", detail)
     }
 
-    /// Creates the same message as [`FieldError::invalid`], with reason `FieldValueTypeInvalid`.
+    /// Creates an error with the message of [`FieldError::invalid`] and the reason `FieldValueTypeInvalid`.
     pub fn type_invalid(field: impl Into<String>, value: &str, detail: &str) -> Self {
         Self::of(
             "FieldValueTypeInvalid",
@@ -134,7 +133,7 @@ impl FieldError {
         )
     }
 
-    /// Creates `Unsupported value: <value>: supported values: "a", "b"`.
+    /// Creates the error `Unsupported value: <value>: supported values: "a", "b"`.
     pub fn not_supported(field: impl Into<String>, value: &str, supported: &[String]) -> Self {
         let mut message = format!("Unsupported value: {value}");
         if !supported.is_empty() {
@@ -144,17 +143,17 @@ impl FieldError {
         Self::of("FieldValueNotSupported", field, &message, "")
     }
 
-    /// Creates `Forbidden: <detail>`.
+    /// Creates the error `Forbidden: <detail>`.
     pub fn forbidden(field: impl Into<String>, detail: &str) -> Self {
         Self::of("FieldValueForbidden", field, "Forbidden", detail)
     }
 
-    /// Creates `Duplicate value: <value>`.
+    /// Creates the error `Duplicate value: <value>`.
     pub fn duplicate(field: impl Into<String>, value: &str) -> Self {
         Self::of("FieldValueDuplicate", field, "Duplicate value", value)
     }
 
-    /// Creates `Not found: <value>`.
+    /// Creates the error `Not found: <value>`.
     pub fn not_found(field: impl Into<String>, value: &str) -> Self {
         Self::of(
             "FieldValueNotFound",
@@ -164,12 +163,12 @@ impl FieldError {
         )
     }
 
-    /// Creates `Too long: <detail>`.
+    /// Creates the error `Too long: <detail>`.
     pub fn too_long(field: impl Into<String>, detail: &str) -> Self {
         Self::of("FieldValueTooLong", field, "Too long", detail)
     }
 
-    /// Creates `Too many: <actual>: must have at most <most> items`.
+    /// Creates the error `Too many: <actual>: must have at most <most> items`.
     pub fn too_many(field: impl Into<String>, actual: usize, most: u64) -> Self {
         let noun = if most == 1 { "item" } else { "items" };
         let message = format!("Too many: {actual}: must have at most {most} {noun}");
@@ -186,17 +185,17 @@ impl FieldError {
     }
 }
 
-/// The resource that a failure names: group and plural name.
+/// The group and the plural name of the resource that a failure is about.
 #[derive(Debug, Clone, Copy)]
 pub struct GroupResource<'a> {
-    /// API group, empty for core.
+    /// API group; empty for the core group.
     pub group: &'a str,
-    /// Plural name of the resource, or a kind for messages that name the kind.
+    /// Plural name of the resource, or the kind for messages with the kind.
     pub resource: &'a str,
 }
 
 impl<'a> GroupResource<'a> {
-    /// Names a resource of a group.
+    /// Creates the name of a resource in a group.
     pub fn new(group: &'a str, resource: &'a str) -> Self {
         Self { group, resource }
     }
@@ -220,7 +219,7 @@ impl<'a> GroupResource<'a> {
 }
 
 impl Status {
-    /// Creates a failure with a code, a reason (may be empty) and a message, without details.
+    /// Creates a failure with a code, a reason, which may be empty, and a message, without details.
     pub fn failure(code: u16, reason: &str, message: impl Into<String>) -> Self {
         Self {
             api_version: ApiVersion::V1,
@@ -284,8 +283,7 @@ impl Status {
         Self::failure(403, "Forbidden", message).with_details(resource.details(name))
     }
 
-    /// Creates 422: `ConfigMap "x" is invalid: <field errors>`; the resource names the kind, not the
-    /// plural.
+    /// Creates 422: `ConfigMap "x" is invalid: <field errors>`; `resource` has the kind instead of the plural name.
     pub fn invalid(resource: GroupResource<'_>, name: &str, errors: &[FieldError]) -> Self {
         let mut texts: Vec<String> = Vec::with_capacity(errors.len());
         for error in errors {
@@ -313,7 +311,7 @@ impl Status {
         Self::failure(422, "Invalid", message).with_details(details)
     }
 
-    /// Creates 422 about the query of a list or watch, with the resource `ListOptions.meta.k8s.io`.
+    /// Creates 422 for an invalid query of a list or watch, with the resource `ListOptions.meta.k8s.io`.
     pub fn invalid_options(kind: &str, errors: &[FieldError]) -> Self {
         Self::invalid(GroupResource::new("meta.k8s.io", kind), "", errors)
     }
@@ -337,13 +335,12 @@ impl Status {
         Self::failure(500, "InternalError", message).with_details(details)
     }
 
-    /// Creates 500 without a reason: kube-apiserver's response to an error without a type of its
-    /// own.
+    /// Creates 500 without a reason, which is kube-apiserver's response to an error that is no `Status`.
     pub fn internal_plain(message: impl Into<String>) -> Self {
         Self::failure(500, "", message)
     }
 
-    /// Creates 405: the path exists, the method does not.
+    /// Creates 405 for a method that an existing path does not have.
     pub fn method_not_allowed() -> Self {
         let message = "the server does not allow this method on the requested resource";
         Self::failure(405, "MethodNotAllowed", message).with_details(Details::default())
@@ -358,13 +355,13 @@ impl Status {
         Self::failure(405, "MethodNotAllowed", message).with_details(resource.details(""))
     }
 
-    /// Creates 405 for a create while the CRD is being deleted.
+    /// Creates 405 for a create of a custom resource while its CRD is being deleted.
     pub fn terminating(resource: GroupResource<'_>) -> Self {
         let message = "create not allowed while custom resource definition is terminating";
         Self::failure(405, "MethodNotAllowed", message).with_details(resource.details(""))
     }
 
-    /// Creates 406: the server can produce none of the accepted media types.
+    /// Creates 406 for a request that accepts none of the media types that the server can produce.
     pub fn not_acceptable(producible: &[&str]) -> Self {
         let message = format!(
             "only the following media types are accepted: {}",
@@ -373,7 +370,7 @@ impl Status {
         Self::failure(406, "NotAcceptable", message)
     }
 
-    /// Creates 415: the body's media type is not one of `accepted`.
+    /// Creates 415 for a body with another media type than those `accepted`.
     pub fn unsupported_media_type(accepted: &[&str]) -> Self {
         let message = format!(
             "the body of the request was in an unknown format - accepted media types include: {}",
@@ -382,18 +379,18 @@ impl Status {
         Self::failure(415, "UnsupportedMediaType", message)
     }
 
-    /// Creates 413: the body is longer than `limit` bytes.
+    /// Creates 413 for a body that is longer than `limit` bytes.
     pub fn too_large(limit: usize) -> Self {
         let message = format!("Request entity too large: limit is {limit}");
         Self::failure(413, "RequestEntityTooLarge", message)
     }
 
-    /// Creates 410 Expired with the given text.
+    /// Creates 410 with the reason `Expired` and this message.
     pub fn expired(message: impl Into<String>) -> Self {
         Self::failure(410, "Expired", message)
     }
 
-    /// Creates 410 for a revision below the oldest retained one: `too old resource version: X (Y)`.
+    /// Creates 410 for a revision that is older than the oldest retained one: `too old resource version: X (Y)`.
     pub fn too_old(requested: u64, oldest: u64) -> Self {
         Self::expired(format!("too old resource version: {requested} ({oldest})"))
     }
@@ -413,7 +410,7 @@ impl Status {
         })
     }
 
-    /// Returns whether this is [`too_large_resource_version`](Self::too_large_resource_version).
+    /// Returns whether this status was made by [`too_large_resource_version`](Self::too_large_resource_version).
     pub fn is_too_large_resource_version(&self) -> bool {
         let causes = self.details.iter().flat_map(|details| &details.causes);
         let mut reasons = causes.map(|cause| cause.reason.as_str());
@@ -434,7 +431,7 @@ impl Status {
         self
     }
 
-    /// Returns whether this is the 404 for an object that does not exist.
+    /// Returns whether this status is the 404 for an object that does not exist.
     pub fn is_not_found(&self) -> bool {
         self.code == 404
     }

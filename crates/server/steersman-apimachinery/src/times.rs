@@ -1,6 +1,6 @@
-//! Words: the times `Time` and `MicroTime`, and the messages of Go's parser for invalid texts.
+//! Words: texts of the types `Time` and `MicroTime`, and the messages of Go's parser for invalid ones.
 
-/// The layout of a `MicroTime`, split into the parts that Go's messages name.
+/// The parts of a `MicroTime` that Go's messages name, with the length of each.
 const PARTS: &[(&str, usize)] = &[
     ("2006", 4),
     ("-", 1),
@@ -16,23 +16,23 @@ const PARTS: &[(&str, usize)] = &[
     (".000000", 7),
 ];
 
-/// Checks a `Time`: RFC 3339.
+/// Checks the text of a `Time`, which is in the form of RFC 3339.
 ///
 /// # Errors
-/// Fails with the message of Go's parser.
+/// Fails with the message of Go's parser if the text is invalid.
 pub fn check(text: &str) -> Result<(), String> {
     follow(text, "2006-01-02T15:04:05Z07:00", false)
 }
 
-/// Checks a `MicroTime`: RFC 3339 with exactly six digits of a second.
+/// Checks the text of a `MicroTime`: RFC 3339 with exactly six decimals of the second.
 ///
 /// # Errors
-/// Fails with the message of Go's parser.
+/// Fails with the message of Go's parser if the text is invalid.
 pub fn check_micro(text: &str) -> Result<(), String> {
     follow(text, "2006-01-02T15:04:05.000000Z07:00", true)
 }
 
-/// Parses a time part by part, up to the first part that does not fit.
+/// Parses a text part by part, up to the first part that does not match the layout.
 fn follow(text: &str, layout: &str, micro: bool) -> Result<(), String> {
     let refuse = |rest: &str, part: &str| {
         format!("parsing time {text:?} as {layout:?}: cannot parse {rest:?} as {part:?}")

@@ -1,6 +1,6 @@
 //! Words: the verbs of permissions, in the order in which rules list them.
 
-/// The verbs on objects in the order in which rules list them. Other verbs follow alphabetically.
+/// The verbs on objects, in the order in which rules of permissions list them. Other verbs follow alphabetically.
 pub const VERBS: [&str; 8] = [
     "get",
     "list",
@@ -12,7 +12,8 @@ pub const VERBS: [&str; 8] = [
     "deletecollection",
 ];
 
-/// Returns the position of a verb in a rule; all verbs that are not in [`VERBS`] have the same position, after them.
+/// Returns the position of a verb in a rule. Verbs that are not in [`VERBS`] share the position after the last of
+/// these.
 ///
 /// ```
 /// use steersman_apimachinery::verbs::position;

@@ -1,9 +1,9 @@
-//! Machine: the order in which Kubernetes prefers the versions of a group.
+//! Machine: the order of preference of the versions of an API group.
 
 use std::cmp::Ordering;
 
-/// Compares two versions by preference: stable before beta before alpha, newer before older. Names of
-/// another form come last, in alphabetical order.
+/// Compares two versions by preference: stable before beta before alpha, newer before older. Other names come last, in
+/// alphabetical order.
 ///
 /// Upstream: `k8s.io/apimachinery/pkg/version`, `CompareKubeAwareVersionStrings`.
 pub fn compare_versions(a: &str, b: &str) -> Ordering {
@@ -15,8 +15,8 @@ pub fn compare_versions(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// Returns the stage of a version (later stages larger), its major and its minor number; `None` for a name
-/// of another form.
+/// Returns the stage of a version (a later stage is a larger number), and its major and minor number; `None` for a name
+/// that is no version.
 fn rank(version: &str) -> Option<(u8, u64, u64)> {
     let rest = version.strip_prefix('v')?;
     let split = rest

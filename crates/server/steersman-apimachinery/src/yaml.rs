@@ -1,4 +1,4 @@
-//! Machine: reads and writes YAML as Go does, by way of JSON values.
+//! Machine: reads and writes YAML as Go does, as JSON values.
 
 mod plain;
 mod emit;
@@ -17,24 +17,24 @@ use tree::{Documents, Tree};
 use crate::json;
 use crate::json::duplicates;
 
-/// A document of a file.
+/// A document of a YAML file.
 #[derive(Debug)]
 pub struct Document {
     /// The content of the document, as JSON.
     pub value: Value,
-    /// The line, from one, at which the document begins.
+    /// The number of the line at which the document begins, from one.
     pub line: usize,
 }
 
-/// Reads all documents of a file, except for those without content.
+/// Reads all documents of a YAML file, without empty documents.
 ///
 /// # Errors
-/// Fails with the position of invalid YAML or of a duplicate key.
+/// Fails with the position of the invalid YAML or of the duplicate key.
 pub fn documents(text: &str) -> Result<Vec<Document>, String> {
     with_repairs(text, all_documents)
 }
 
-/// Reads a text again after each repair.
+/// Reads a text with `read`, and reads it again after each repair that the parser needs.
 fn with_repairs<T>(
     text: &str,
     read: impl Fn(&mut Documents<'_>) -> Result<T, String>,
@@ -68,13 +68,13 @@ fn all_documents(documents: &mut Documents<'_>) -> Result<Vec<Document>, String>
     Ok(all)
 }
 
-/// Reads the first document, as `YAMLToJSON` of `sigs.k8s.io/yaml` does. For a duplicate key, the last
-/// value counts.
+/// Reads the first document of a text, as `YAMLToJSON` of `sigs.k8s.io/yaml` does. The last value of a duplicate key
+/// counts.
 ///
 /// # Errors
-/// Fails with the message of kube-apiserver, which names the position.
+/// Fails with the message of kube-apiserver, which has the position of the error.
 pub fn parse(body: &[u8]) -> Result<Value, String> {
-    // Client libraries send JSON, which is YAML except for some escapes, and the parser of JSON is faster.
+    // Client libraries send JSON, which is YAML except for some escapes, and the JSON parser is faster.
     if is_plain_json(body)
         && let Ok(mut value) = serde_json::from_slice(body)
     {
@@ -87,12 +87,12 @@ pub fn parse(body: &[u8]) -> Result<Value, String> {
     }
 }
 
-/// Reads the first document like [`parse`], and returns the messages of [`twice`] with it.
+/// Reads the first document as [`parse`] does, and also returns the messages of [`twice`].
 ///
 /// # Errors
-/// As [`parse`].
+/// Fails as [`parse`] does.
 pub fn parse_and_warn(body: &[u8]) -> Result<(Value, Vec<String>), String> {
-    // One reading is enough for what clients send.
+    // JSON, which client libraries send, needs only one reading.
     if is_plain_json(body)
         && let Some(mut value) = duplicates::parse_distinct(body)
     {
@@ -102,14 +102,14 @@ pub fn parse_and_warn(body: &[u8]) -> Result<(Value, Vec<String>), String> {
     Ok((parse(body)?, twice(body)))
 }
 
-/// Returns whether a body begins as JSON does, and has none of the escapes that YAML does not know.
+/// Returns whether a body begins as JSON does, and has no escape that YAML does not know.
 fn is_plain_json(body: &[u8]) -> bool {
     body.trim_ascii_start().starts_with(b"{")
         && !body.windows(2).any(|pair| pair == b"\\/" || pair == b"\\u")
 }
 
-/// Returns a message for each key that a map of the first document has already: its line and its name.
-/// A document that cannot be read has none.
+/// Returns a message with the line and the name of each duplicate key in the first document; none for a document that
+/// cannot be read.
 pub fn twice(body: &[u8]) -> Vec<String> {
     if body.trim_ascii_start().starts_with(b"{") && duplicates::parse_distinct(body).is_some() {
         return Vec::new();
@@ -122,7 +122,7 @@ fn first(body: &[u8]) -> Result<Option<Tree>, String> {
     with_repairs(problems::readable(body)?, |documents| documents.next())
 }
 
-/// Number of bytes that are read again at most, after repairs (SRV-3).
+/// Maximum number of bytes that are read again after repairs (SRV-3).
 const MAX_READ: usize = 16 << 20;
 
 /// Writes a JSON value as YAML, byte for byte as kube-apiserver writes it.
@@ -290,7 +290,7 @@ mod tests {
             (nested(DEEPEST), nested(DEEPEST + 1)),
             (blocks(DEEPEST), blocks(DEEPEST + 1)),
         ] {
-            // Half of the stack of a runtime's thread.
+            // The stack of the thread is half as large as that of a thread of the runtime.
             let read = std::thread::Builder::new().stack_size(1 << 20);
             let read = read
                 .spawn(move || parse(fine.as_bytes()).map(drop))
@@ -312,7 +312,7 @@ mod tests {
     }
 
     proptest! {
-        /// SRV-3: no text makes the reader panic, and what it reads it also writes.
+        /// SRV-3: the reader does not panic for any text, and the writer can write everything that it reads.
         #[test]
         fn any_text_is_read_or_refused(
             text in "([a-z0-9~.+]|[ \\n\\t:,\\[\\]{}?&*!|>'\"%@#<=\\\\/_-]|- |: |\\n  |---\\n|<<: ){0,40}"

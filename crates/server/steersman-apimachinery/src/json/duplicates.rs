@@ -1,4 +1,4 @@
-//! Machine: finds the keys that occur twice in one object of a JSON body.
+//! Machine: finds the keys that occur twice in an object of a JSON body.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -9,8 +9,8 @@ use serde::de::{
 };
 use serde_json::{Map, Value};
 
-/// Returns the paths of duplicate keys, for instance `spec.image`. Empty for a body that is no
-/// JSON: the decoder reports that.
+/// Returns the paths of duplicate keys, for instance `spec.image`; none for a body that is no JSON, which the decoder
+/// reports.
 pub fn find(body: &[u8]) -> Vec<String> {
     let found = in_vain(body, &[]).into_iter();
     found
@@ -24,8 +24,8 @@ pub fn find(body: &[u8]) -> Vec<String> {
         .collect()
 }
 
-/// Returns the messages about ignored parts of a JSON body, as the real server words them: the
-/// `unknown` fields and the duplicate keys, in the order of the body.
+/// Returns kube-apiserver's messages about ignored parts of a JSON body, in the order of the body: the `unknown` fields
+/// and the duplicate keys.
 pub fn in_vain(body: &[u8], unknown: &[String]) -> Vec<String> {
     let mut found = Vec::new();
     let mut reader = serde_json::Deserializer::from_slice(body);
@@ -40,8 +40,7 @@ pub fn in_vain(body: &[u8], unknown: &[String]) -> Vec<String> {
     }
 }
 
-/// Parses JSON in which no object has a key twice. Returns `None` for a body with a duplicate key,
-/// and for one that is no JSON.
+/// Parses JSON without duplicate keys. Returns `None` for a body with a duplicate key, and for a body that is no JSON.
 pub fn parse_distinct(body: &[u8]) -> Option<Value> {
     let mut reader = serde_json::Deserializer::from_slice(body);
     let Distinct(value) = Distinct::deserialize(&mut reader).ok()?;
@@ -154,7 +153,7 @@ impl<'de> Visitor<'de> for Walk<'_> {
                 self.found.push(problem);
             }
             if unknown {
-                // The value of a duplicate key is ignored, with all keys inside.
+                // The value of a duplicate key is skipped, with all keys in it.
                 map.next_value::<IgnoredAny>()?;
                 continue;
             }

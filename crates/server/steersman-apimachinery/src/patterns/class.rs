@@ -1,4 +1,4 @@
-//! Words: classes of characters, and escapes.
+//! Words: character classes and escapes of patterns.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use regex::Regex;
 
 use super::wrong;
 
-/// The classes between `[:` and `:]`, with their ranges.
+/// The names of classes between `[:` and `:]`, with the ranges of their characters.
 const NAMED: &[(&str, &str)] = &[
     ("alnum", "0-9A-Za-z"),
     ("alpha", "A-Za-z"),
@@ -24,24 +24,24 @@ const NAMED: &[(&str, &str)] = &[
     ("xdigit", "0-9A-Fa-f"),
 ];
 
-/// The scripts with a name of four letters. Other names of four letters are codes of scripts, which
-/// Go does not know.
+/// The Unicode scripts with a name of four letters. All other names of four letters are codes of scripts, which Go does
+/// not know.
 const SHORT_SCRIPTS: &[&str] = &["ahom", "cham", "kawi", "lisu", "thai", "toto"];
 
-/// The scripts that Go has no table of.
+/// The Unicode scripts for which Go has no table.
 const NO_SCRIPTS: &[&str] = &["unknown", "katakanaorhiragana"];
 
 /// A class without characters.
 const EMPTY: &str = r"[^\x{0}-\x{10FFFF}]";
 
-/// The meaning of an escape: a character or a class.
+/// The meaning of an escape: a literal character, or a class.
 pub(super) enum Escape {
     Character(char),
     /// A class in the syntax of the crate `regex`.
     Class(String),
 }
 
-/// Translates a class in brackets. Returns its length.
+/// Translates a class in brackets. Returns the translation and the length of the class in the pattern.
 pub(super) fn bracketed(whole: &str) -> Result<(String, usize), String> {
     let negated = whole.starts_with("[^");
     let mut at = if negated { 2 } else { 1 };
@@ -94,7 +94,7 @@ pub(super) fn bracketed(whole: &str) -> Result<(String, usize), String> {
     Ok((out, at + 1))
 }
 
-/// Reads a member of a class. Returns its length.
+/// Reads one character or escape in a class. Returns its length in the pattern.
 fn member(rest: &str, whole: &str) -> Result<(Escape, usize), String> {
     match rest.chars().next() {
         None => wrong("missing closing ]", whole),
@@ -103,7 +103,7 @@ fn member(rest: &str, whole: &str) -> Result<(Escape, usize), String> {
     }
 }
 
-/// Reads an escape. Returns its length.
+/// Reads an escape. Returns its length in the pattern.
 pub(super) fn escape(rest: &str) -> Result<(Escape, usize), String> {
     let Some(c) = rest[1..].chars().next() else {
         return wrong("trailing backslash at end of expression", "");
@@ -143,7 +143,7 @@ pub(super) fn escape(rest: &str) -> Result<(Escape, usize), String> {
     }
 }
 
-/// Reads a character by its number, such as `\x41` or `\x{1F600}`.
+/// Reads an escape with the number of a character, such as `\x41` or `\x{1F600}`.
 fn hexadecimal(rest: &str) -> Result<(Escape, usize), String> {
     let inner = rest[2..].strip_prefix('{');
     let digits = inner.unwrap_or(&rest[2..]);
@@ -174,7 +174,7 @@ fn hexadecimal(rest: &str) -> Result<(Escape, usize), String> {
     wrong("invalid escape sequence", &rest[..end])
 }
 
-/// Returns the character with a number. No text contains a surrogate.
+/// Returns the character with a number. A surrogate is an empty class, because no text contains it.
 fn numbered(value: u32) -> Escape {
     match char::from_u32(value) {
         Some(c) => Escape::Character(c),
@@ -182,7 +182,7 @@ fn numbered(value: u32) -> Escape {
     }
 }
 
-/// Reads a class by the name of a category or script, such as `\pL` or `\p{^Greek}`.
+/// Reads a class with the name of a category or a script, such as `\pL` or `\p{^Greek}`.
 fn unicode(rest: &str) -> Result<(Escape, usize), String> {
     let refuse = |length: usize| wrong("invalid character class range", &rest[..length]);
     let after = &rest[2..];

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{MOST_COMPILED, compile, mistake, translate};
 
-/// The errors and messages are those of Go's own `regexp` tests and of `regexp/syntax`.
+/// The messages are those in the tests of Go's `regexp` and `regexp/syntax`.
 #[test]
 fn syntax_errors_have_the_messages_of_go() {
     for (pattern, expected) in [
@@ -72,7 +72,7 @@ fn patterns_that_go_accepts_have_no_error() {
     }
 }
 
-/// The answers are those of Go's `regexp` for the same patterns and texts.
+/// The expected answers are those of Go's `regexp` for these patterns and texts.
 #[test]
 fn patterns_match_as_those_of_go() {
     let recorded = include_str!("recorded.txt").lines();
@@ -91,7 +91,8 @@ fn patterns_match_as_those_of_go() {
     }
 }
 
-/// CEL-3: a pattern that has no mistake compiles. SRV-3: a deep pattern overflows no stack, and a large one is refused.
+/// CEL-3: a pattern without an error compiles. SRV-3: a deep pattern overflows no stack, and a large pattern is
+/// refused.
 #[test]
 fn deep_and_large_patterns_are_refused() {
     let nested = |open: &str, close: &str, depth: usize| {
@@ -116,7 +117,7 @@ fn deep_and_large_patterns_are_refused() {
 }
 
 proptest! {
-    /// Whatever this module accepts is in the syntax of the crate `regex`.
+    /// The crate `regex` accepts the translation of every accepted pattern.
     #[test]
     fn every_translation_is_a_pattern(pattern in "[-ab1é()\\[\\]{}*+?|^$.:,&~#<>=!iPQEdDwWsSbBxpL\\\\ ]{0,12}") {
         if let Ok(translated) = translate(&pattern) {

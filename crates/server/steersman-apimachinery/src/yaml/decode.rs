@@ -1,4 +1,4 @@
-//! Machine: decodes the nodes of a document into the values of Go, and these into JSON.
+//! Machine: decodes the nodes of a YAML document into Go's values, and these into JSON.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::scalar;
 use super::tree::{Tree, YamlContent};
 use crate::go;
 
-/// The tag of the key `<<`.
+/// The tag of the merge key `<<`.
 const MERGE: &str = "tag:yaml.org,2002:merge";
 
 /// Decodes a document.
@@ -31,8 +31,8 @@ pub(super) fn value(tree: &Tree) -> Result<Value, String> {
     }
 }
 
-/// Returns a message for each key that a map has already, in the order of the text. A document that does
-/// not decode has none.
+/// Returns a message for each duplicate key of a document, in the order of the text; none for a document that does not
+/// decode.
 pub(super) fn duplicates(tree: &Tree) -> Vec<String> {
     let mut decoder = YamlDecoder::of(tree, true);
     match decoder.value(0) {
@@ -43,16 +43,16 @@ pub(super) fn duplicates(tree: &Tree) -> Vec<String> {
 
 struct YamlDecoder<'a> {
     tree: &'a Tree,
-    /// Whether duplicate keys are reported, and their first value stays.
+    /// Whether a duplicate key is reported; then its first value stays.
     is_strict: bool,
     duplicates: Vec<String>,
-    /// The aliases that are being decoded.
+    /// The aliased nodes that are being decoded, to find an alias within itself.
     active: Vec<usize>,
     depth: usize,
-    /// The number of decoded nodes, and of those within aliases.
+    /// The number of decoded nodes, and the number of those within aliases.
     decoded: usize,
     aliased: usize,
-    /// The number of bytes of texts that aliases repeat.
+    /// The number of bytes in texts that aliases repeat.
     repeated: usize,
 }
 
@@ -71,7 +71,7 @@ impl<'a> YamlDecoder<'a> {
     }
 
     fn value(&mut self, at: usize) -> Result<GoValue, String> {
-        // SRV-3: each level takes some kilobytes of stack in an unoptimised build.
+        // SRV-3: each level takes several kilobytes of stack in an unoptimised build.
         stacker::maybe_grow(128 << 10, 1 << 20, || self.value_here(at))
     }
 
@@ -109,10 +109,10 @@ impl<'a> YamlDecoder<'a> {
         Ok(value)
     }
 
-    /// Bounds the nesting and what aliases repeat (SRV-3).
+    /// Checks the limits of the nesting, and of the nodes and bytes that aliases repeat (SRV-3).
     fn enter(&mut self, at: usize) -> Result<(), String> {
         self.depth += 1;
-        // A scalar, or an alias of one, may stand in the deepest list.
+        // The deepest list may contain a scalar, or an alias of a scalar.
         if self.depth > DEEPEST + 2 {
             return Err(problems::too_deep(self.tree.node(at).line));
         }
@@ -137,7 +137,7 @@ impl<'a> YamlDecoder<'a> {
         Ok(())
     }
 
-    /// Adds the entries of a map node.
+    /// Adds the entries of a map node to `map`.
     fn fill(&mut self, at: usize, map: &mut BTreeMap<GoValue, GoValue>) -> Result<(), String> {
         let tree = self.tree;
         let YamlContent::Map(children) = &tree.node(at).content else {
@@ -166,13 +166,12 @@ impl<'a> YamlDecoder<'a> {
         Ok(())
     }
 
-    /// Adds the entries of the map, or of the maps, that the key `<<` names. They replace those that
-    /// stand before.
+    /// Adds the entries of the map, or of the maps, in the value of the merge key `<<`. They replace earlier entries.
     fn merge(&mut self, at: usize, map: &mut BTreeMap<GoValue, GoValue>) -> Result<(), String> {
         let tree = self.tree;
         match &tree.node(at).content {
             YamlContent::List(items) => {
-                // The first map counts most.
+                // The first map is added last, because its entries have precedence.
                 for item in items.iter().rev() {
                     self.merge_one(*item, map)?;
                 }
@@ -203,7 +202,7 @@ impl<'a> YamlDecoder<'a> {
     }
 }
 
-/// Number of bytes of texts that aliases may repeat.
+/// Maximum number of bytes in texts that aliases repeat.
 const MAX_REPEATED: usize = 32 << 20;
 
 fn ratio(part: usize, whole: usize) -> f64 {
@@ -212,7 +211,7 @@ fn ratio(part: usize, whole: usize) -> f64 {
     part / whole
 }
 
-/// Returns which part of the decoded nodes may come from aliases: `allowedAliasRatio` of go-yaml.
+/// Returns the maximum share of the decoded nodes that are within aliases: `allowedAliasRatio` of go-yaml.
 fn allowed_ratio(decoded: usize) -> f64 {
     const LOW: usize = 400_000;
     const HIGH: usize = 4_000_000;

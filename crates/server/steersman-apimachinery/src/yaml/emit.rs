@@ -7,9 +7,9 @@ use serde_json::{Number, Value};
 use super::plain;
 use crate::go::print_double;
 
-/// The column after which a text is broken at the next space.
+/// The column after which a text is broken at its next space.
 const WIDTH: usize = 80;
-/// The length in characters above which a key is written after a question mark.
+/// The length, in characters, above which a key is written after a question mark.
 const LONGEST_KEY: usize = 128;
 const STEP: usize = 2;
 
@@ -20,7 +20,7 @@ enum Style {
     Literal,
 }
 
-/// The styles that a text allows (`yaml_emitter_analyze_scalar`).
+/// The styles in which a text can be written (`yaml_emitter_analyze_scalar`).
 #[expect(
     clippy::struct_excessive_bools,
     reason = "independent flags, as in the original"
@@ -32,20 +32,20 @@ struct Traits {
     breaks: bool,
 }
 
-/// The document written so far, and the state of the writer.
+/// The document that is written so far, and the state of the writer.
 #[derive(Default)]
 struct Emitter {
     out: String,
     column: usize,
-    /// Whether the last character was white space, so that an indicator needs none before it.
+    /// Whether the last written character is white space, so that an indicator needs no space before it.
     white: bool,
-    /// Whether the current line holds only indentation and indicators.
+    /// Whether the current line has only indentation and indicators so far.
     indention: bool,
 }
 
-/// Writes a document as `sigs.k8s.io/yaml` does (with `go-yaml` 2 behind it): keys sorted with the
-/// numbers in them compared as numbers, lists indented as far as their key, texts in quotes only if
-/// they would not parse as texts, and long texts broken after column 80.
+/// Writes a document as `sigs.k8s.io/yaml` with `go-yaml` 2 does: keys are sorted, with numbers in them compared as
+/// numbers; lists are indented as far as their key; texts have quotes only if they would not parse as texts; and long
+/// texts are broken after column 80.
 pub(super) fn document(value: &Value) -> String {
     let mut emitter = Emitter {
         white: true,
@@ -79,7 +79,7 @@ impl Emitter {
         self.indention &= indention;
     }
 
-    /// Begins a new line, unless the current line is new.
+    /// Begins a new line, unless the current line is empty.
     fn start_line(&mut self, indent: usize) {
         if !self.indention || self.column > indent || (self.column == indent && !self.white) {
             self.put_break('\n');
@@ -91,8 +91,8 @@ impl Emitter {
         self.indention = true;
     }
 
-    /// Writes a value below one with `indent`, or a document. The document was parsed or built
-    /// before, so its depth is bounded.
+    /// Writes a value below a value with `indent`, or the root of a document. The value was parsed or built before, so
+    /// its depth is bounded.
     fn node(&mut self, value: &Value, indent: Option<usize>, of_key: bool) {
         let below = indent.map_or(0, |indent| indent + STEP);
         match value {
@@ -158,8 +158,8 @@ impl Emitter {
         self.indicator("'", false, false);
     }
 
-    /// Writes a text without escapes, and breaks it at single spaces. A plain text neither begins nor ends
-    /// with a space.
+    /// Writes a text without escapes, and breaks it at single spaces. The text neither begins nor ends with a space if
+    /// it is plain.
     fn folded(&mut self, text: &str, indent: usize, breaks: bool) {
         let mut spaces = false;
         let mut chars = text.chars().peekable();
@@ -240,8 +240,8 @@ impl Emitter {
     }
 }
 
-/// Chooses the style of a text: plain if it parses as itself, literal if it has several lines,
-/// quoted otherwise, with double quotes if a character must be escaped.
+/// Chooses the style of a text: plain if it parses as that text, literal if it has several lines, and otherwise quoted,
+/// with double quotes if a character must be escaped.
 fn style(text: &str, is_key: bool) -> Style {
     let traits = traits(text);
     if traits.breaks {
@@ -306,8 +306,8 @@ fn is_break(c: char) -> bool {
     matches!(c, '\r' | '\n' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// Returns whether a character is written unescaped. Tabs and characters outside the first plane
-/// are escaped.
+/// Returns whether a character is written unescaped. Tabs, and characters outside the basic plane of Unicode, are
+/// escaped.
 fn is_printable(c: char) -> bool {
     matches!(c, '\n' | ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fefe}' | '\u{ff00}'..='\u{fffd}')
 }
@@ -339,7 +339,7 @@ fn escape(c: char) -> String {
     format!("\\{short}")
 }
 
-/// Prints a number of a JSON document; Go writes a number without a fraction as an integer.
+/// Prints a number in a JSON document. As Go, prints a number without a fraction as an integer.
 fn print_number(number: &Number) -> String {
     let Some(float) = number.as_f64().filter(|_| number.is_f64()) else {
         return number.to_string();
@@ -350,7 +350,7 @@ fn print_number(number: &Number) -> String {
     print_double(float)
 }
 
-/// Compares keys: letters after all other characters, numbers by their value.
+/// Compares two keys as Go's writer does: letters after all other characters, numbers by their value.
 fn by_nature(one: &str, other: &str) -> Ordering {
     let one: Vec<char> = one.chars().collect();
     let other: Vec<char> = other.chars().collect();
@@ -367,7 +367,7 @@ fn by_nature(one: &str, other: &str) -> Ordering {
     let number = |chars: &[char]| {
         let digits: Vec<u32> = chars[at..].iter().map_while(|c| c.to_digit(10)).collect();
         let leads = a == '0' || b == '0';
-        // A zero inside a number that began earlier counts as a digit.
+        // A zero within a number is one of its digits, and not a leading zero.
         let begun = chars[..at]
             .iter()
             .rev()

@@ -1,4 +1,4 @@
-//! Words: the values that go-yaml decodes, and their forms in JSON and in Go's syntax.
+//! Words: the values that go-yaml decodes, in JSON and in Go's syntax.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,15 +10,15 @@ use crate::json;
 
 /// A value as go-yaml decodes it.
 ///
-/// As keys of a map, values of different types are different keys.
+/// As keys of a map, values of different types differ.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum GoValue {
     Null,
     Bool(bool),
     Int(i64),
-    /// A number beyond the range of `Int`.
+    /// An unsigned number that does not fit into `Int`.
     Uint(u64),
-    /// The bits of the number.
+    /// The bits of a floating-point number, which make values comparable.
     Float(u64),
     Text(String),
     List(Vec<Self>),
@@ -30,8 +30,8 @@ impl GoValue {
         Self::Float(number.to_bits())
     }
 
-    /// Returns the key in JSON: `convertToJSONableObject` of `sigs.k8s.io/yaml`. A null and a number
-    /// beyond `int` have none.
+    /// Returns the key of a JSON object that a value becomes: `convertToJSONableObject` of `sigs.k8s.io/yaml`. A null,
+    /// and a number beyond `int`, become none.
     fn key(&self) -> Option<String> {
         match self {
             Self::Null | Self::Uint(_) | Self::List(_) | Self::Map(_) => None,
@@ -52,7 +52,7 @@ impl GoValue {
     }
 }
 
-/// Returns the JSON of a value, and notes the first number that JSON does not have.
+/// Returns a value as JSON, and stores the first number that JSON does not have in `unsupported`.
 pub(super) fn jsonable(value: &GoValue, unsupported: &mut Option<f64>) -> Result<Value, String> {
     Ok(match value {
         GoValue::Null => Value::Null,
@@ -64,7 +64,7 @@ pub(super) fn jsonable(value: &GoValue, unsupported: &mut Option<f64>) -> Result
             if !number.is_finite() {
                 unsupported.get_or_insert(number);
             }
-            // Go's encoder writes a whole float as an integer.
+            // Go's encoder writes a float without a fraction as an integer.
             let mut value = number.into();
             json::write_whole(&mut value);
             value
@@ -101,7 +101,7 @@ pub(super) fn jsonable(value: &GoValue, unsupported: &mut Option<f64>) -> Result
     })
 }
 
-/// Prints a value as `%#v` does.
+/// Prints a value as Go's `%#v` does.
 pub(super) fn go_syntax(value: &GoValue) -> String {
     match value {
         GoValue::Null => "interface {}(nil)".to_owned(),
@@ -119,7 +119,7 @@ pub(super) fn go_syntax(value: &GoValue) -> String {
             for (number, (key, value)) in entries.iter().enumerate() {
                 let comma = if number > 0 { ", " } else { "" };
                 let key = go_syntax(key);
-                // Writing to a text cannot fail.
+                // Writing to a `String` does not fail.
                 let _ = write!(text, "{comma}{key}:{}", go_syntax(value));
             }
             text + "}"

@@ -1,11 +1,11 @@
-//! Machine: decides whether a text can be written without quotes, or would parse as another type.
+//! Machine: decides whether a text can be written without quotes, because it does not parse as another type.
 
 use std::sync::LazyLock;
 
 use jiff::civil::Date;
 use regex::Regex;
 
-/// Words that parse as booleans, as null, or as the merge key.
+/// The words that parse as booleans, as null, or as the merge key.
 const WORDS: &[&str] = &[
     "", "~", "null", "Null", "NULL", "y", "Y", "yes", "Yes", "YES", "n", "N", "no", "No", "NO",
     "true", "True", "TRUE", "false", "False", "FALSE", "on", "On", "ON", "off", "Off", "OFF",
@@ -13,21 +13,22 @@ const WORDS: &[&str] = &[
     "-.INF", "<<",
 ];
 
-/// Integers in any base. A text that begins with 0 is octal, and no integer if it contains an 8 or 9.
+/// The pattern of integers in any base. A text that begins with 0 is octal, and no integer if it has an 8 or a 9.
 static INTEGER: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new("^[-+]?(?:0|[1-9][0-9]*|0[xX][0-9a-fA-F]+|0[oO]?[0-7]+|0[bB][01]+)$").ok()
 });
 
-/// Numbers with or without fraction and exponent.
+/// The pattern of numbers with or without a fraction and an exponent.
 static FLOAT: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"^[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$").ok()
 });
 
-/// Numbers of base 60 such as `12:30:45`. YAML 1.2 dropped these, but Go's writer still quotes them.
+/// The pattern of numbers of base 60, such as `12:30:45`. YAML 1.2 does not have these, but Go's writer still quotes
+/// them.
 static SEXAGESIMAL: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"^[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?$").ok());
 
-/// A date, or a date and a time, with parts of one or two digits.
+/// The pattern of a date, or of a date and a time, with parts of one or two digits.
 static TIMESTAMP: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let time = "(?:[01]?[0-9]|2[0-3]):[0-5]?[0-9]:[0-5]?[0-9](?:[.,][0-9]+)?";
     let zone = "(?:Z|[-+](?:[01][0-9]|2[0-4]):[0-5][0-9])";
@@ -35,8 +36,8 @@ static TIMESTAMP: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(&format!("^{date}(?:[Tt]{time}{zone}| {time})?$")).ok()
 });
 
-/// Returns whether a text without quotes parses as that text, by the rules of YAML 1.1 that Go's
-/// reader follows (`resolve.go` of `go-yaml` 2).
+/// Returns whether a text without quotes parses as that text, by the rules of YAML 1.1 in Go's reader (`resolve.go` of
+/// `go-yaml` 2).
 pub(super) fn is_text(text: &str) -> bool {
     if WORDS.contains(&text) {
         return false;
@@ -58,7 +59,7 @@ fn fits(pattern: &Option<Regex>, text: &str) -> bool {
     pattern.as_ref().is_some_and(|regex| regex.is_match(text))
 }
 
-/// Returns whether a text is a number within the range of a float.
+/// Returns whether a text is a number within the range of a 64-bit float.
 fn is_float(text: &str) -> bool {
     fits(&FLOAT, text) && text.parse::<f64>().is_ok_and(f64::is_finite)
 }

@@ -1,34 +1,34 @@
-//! Machine: words the problems of the YAML parser as Go's reader does.
+//! Machine: turns the problems that the YAML parser reports into the messages of Go's reader.
 
 use granit_parser::{ErrorKind, ScanError};
 
-/// Maximum nesting of values, the same as in JSON.
+/// Maximum nesting of values in YAML, the same as in JSON.
 pub(super) const DEEPEST: usize = 127;
 
-/// A position in a text that Go's reader accepts and the parser refuses, and the change that repairs the text and
-/// keeps its meaning.
+/// The repair of a text that Go's reader accepts and the parser refuses: the position and the change, which keeps the
+/// meaning of the text.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Repair {
-    /// A line, from one, of a quoted text: more indentation.
+    /// A line of a quoted text, counted from one, gets more indentation.
     Indent(usize),
-    /// A comment from this byte on, directly behind a token: a blank before it.
+    /// A comment at this byte, directly behind a token, gets a space before it.
     Separate(usize),
 }
 
-/// The way in which Go counts the line of a problem. Go's scanner counts lines from one, Go's parser from zero,
-/// and neither names the first line.
+/// The way in which Go counts the line of a problem. Go's scanner counts lines from one, and Go's parser from zero;
+/// neither reports the number of the first line.
 #[derive(Debug, Clone, Copy)]
 enum Counts {
     Scanner,
     Parser,
-    /// The line of the first tab at the start of a line.
+    /// The line of the first tab at the start of a line counts.
     Tab,
-    /// No line.
+    /// The message has no line.
     Never,
 }
 
-/// The problems by the way in which Go counts their lines: a part of the parser's message, an arrow,
-/// and Go's words.
+/// The problems, by the way in which Go counts their lines. Each has a part of the parser's message, an arrow, and Go's
+/// message.
 const PROBLEMS: [(Counts, &[&str]); 4] = [
     (
         Counts::Parser,
@@ -71,10 +71,10 @@ const PROBLEMS: [(Counts, &[&str]); 4] = [
     ),
 ];
 
-/// Returns the text of a body.
+/// Returns the body of a request as text.
 ///
 /// # Errors
-/// Fails with the problem of bytes that no YAML holds, which Go's reader finds first.
+/// Fails with Go's message if the body has bytes that YAML does not allow, which Go's reader finds first.
 pub(super) fn readable(body: &[u8]) -> Result<&str, String> {
     match (unreadable(body), std::str::from_utf8(body)) {
         (None, Ok(text)) => Ok(text),
@@ -86,7 +86,7 @@ pub(super) fn too_deep(line: usize) -> String {
     on_line(&format!("exceeded max depth of {DEEPEST}"), scanner(line))
 }
 
-/// Returns a problem of a text as Go's reader words it, with its line unless Go names none.
+/// Returns Go's message for a problem of a text, with the line that Go reports, if any.
 pub(super) fn in_go_words(error: &ScanError, text: &str) -> String {
     let (why, line) = worded(error, text.as_bytes());
     on_line(&why, line)
@@ -150,11 +150,11 @@ fn worded(error: &ScanError, text: &[u8]) -> (String, usize) {
     (problem, count(Counts::Scanner, line, text))
 }
 
-/// Refuses a node behind a tab where Go's scanner takes no tab: at the start of a line, and behind the
-/// indicator of an item or of a key. `before` is the text before the node.
+/// Refuses a node behind a tab where Go's scanner does not accept one: at the start of a line, and behind the indicator
+/// of an item or of a key. `before` is the text before the node.
 ///
 /// # Errors
-/// Fails with the words of Go's scanner.
+/// Fails with the message of Go's scanner.
 pub(super) fn check_tab(before: &str, line: usize) -> Result<(), String> {
     let blank = before.trim_end_matches([' ', '\t']);
     let has_tab = before[blank.len()..].contains('\t');
@@ -165,10 +165,10 @@ pub(super) fn check_tab(before: &str, line: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses the name of an anchor with characters that YAML 1.1 does not know there.
+/// Refuses the name of an anchor with characters that YAML 1.1 does not allow in it.
 ///
 /// # Errors
-/// Fails with the words of Go's scanner.
+/// Fails with the message of Go's scanner.
 pub(super) fn check_anchor(name: &str, line: usize) -> Result<(), String> {
     let is_known = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     if name.bytes().all(is_known) {
@@ -178,10 +178,10 @@ pub(super) fn check_anchor(name: &str, line: usize) -> Result<(), String> {
     Err(on_line(why, scanner(line)))
 }
 
-/// Refuses the escapes of JSON that Go's scanner does not know. `quoted` starts on this line.
+/// Refuses escapes of JSON that Go's scanner does not know. The text `quoted` starts on this line.
 ///
 /// # Errors
-/// Fails with the words of Go's scanner.
+/// Fails with the message of Go's scanner.
 pub(super) fn check_escapes(quoted: &str, line: usize) -> Result<(), String> {
     let mut escapes = quoted.char_indices();
     while let Some((at, c)) = escapes.next() {
@@ -204,7 +204,7 @@ pub(super) fn check_escapes(quoted: &str, line: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns a text with the repair; `None` if there is none.
+/// Returns a text with a repair; `None` if the repair is impossible.
 pub(super) fn repaired(text: &str, repair: Repair) -> Option<String> {
     match repair {
         Repair::Indent(line) => indented(text, line),
@@ -216,8 +216,8 @@ pub(super) fn repaired(text: &str, repair: Repair) -> Option<String> {
     }
 }
 
-/// Returns a text in which a line of a quoted text is indented more. Its indentation is no part of the
-/// quoted text, and Go's scanner takes any. `None` for a line that ends the document.
+/// Returns a text in which a line of a quoted text has more indentation, which is no part of the quoted text, and which
+/// Go's scanner accepts. `None` for a line that ends the document.
 fn indented(text: &str, line: usize) -> Option<String> {
     let lines = text.split_inclusive('\n').take(line.saturating_sub(1));
     let (before, rest) = text.split_at(lines.map(str::len).sum());
@@ -226,20 +226,20 @@ fn indented(text: &str, line: usize) -> Option<String> {
         let after = rest.strip_prefix(mark);
         after.is_some_and(|after| after.is_empty() || after.starts_with([' ', '\t', '\r', '\n']))
     });
-    // More than any indentation before.
+    // The new indentation is longer than any line before, and so more than any indentation.
     let widest = before.lines().map(str::len).max().unwrap_or_default();
     let indent = " ".repeat(widest.min(1024) + 1);
     (!ends).then(|| format!("{before}{indent}{content}"))
 }
 
-/// Returns the line at which Go's scanner continues after a line: it skips empty lines.
+/// Returns the line, after a line, at which Go's scanner continues: it skips empty lines.
 fn next_content(line: usize, text: &[u8]) -> usize {
     let after = text.split_inclusive(|byte| *byte == b'\n').skip(line);
     let is_empty = |line: &&[u8]| line.trim_ascii().is_empty();
     line + 1 + after.take_while(is_empty).count()
 }
 
-/// Returns the line that Go's scanner names: none for the first.
+/// Returns the line in a message of Go's scanner: none for the first line.
 fn scanner(line: usize) -> usize {
     if line > 1 { line } else { 0 }
 }
@@ -257,7 +257,7 @@ fn count(counts: Counts, line: usize, text: &[u8]) -> usize {
     }
 }
 
-/// Returns the problem of bytes that no YAML holds, which Go's reader finds first.
+/// Returns the message about bytes that YAML does not allow, which Go's reader finds first.
 fn unreadable(text: &[u8]) -> Option<&'static str> {
     let is_control = |byte: &u8| byte.is_ascii_control() && !b"\t\n\r".contains(byte);
     match std::str::from_utf8(text) {
@@ -273,8 +273,8 @@ fn unreadable(text: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Returns what a list or a map in brackets lacks at the end of the text, or with `closed` at the
-/// first bracket that closes the other kind.
+/// Returns the message for a list or a map in brackets that is not closed at the end of the text, or with `closed`, at
+/// the first closing bracket of the other kind.
 fn unclosed(text: &[u8], is_list: bool, closed: bool) -> &'static str {
     let end = if closed {
         let wrong = if is_list { b'}' } else { b']' };
@@ -300,7 +300,7 @@ fn end_line(text: &[u8]) -> usize {
 mod tests {
     use crate::yaml::parse;
 
-    /// The problems of Go's `sigs.k8s.io/yaml`.
+    /// The messages are those of Go's `sigs.k8s.io/yaml`.
     #[test]
     fn problems_have_the_words_of_go() {
         for (text, problem) in [

@@ -1,4 +1,4 @@
-//! Machine: decides which value a text stands for, as go-yaml decides it.
+//! Machine: decides about the value of a scalar's text, as go-yaml does.
 
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
@@ -10,12 +10,12 @@ use super::plain::is_timestamp;
 /// The prefix of the tags that YAML defines.
 const YAML: &str = "tag:yaml.org,2002:";
 
-/// Returns the value of a text with this tag, or without one if the tag is empty.
+/// Returns the value of a text with a tag; an empty tag means none.
 ///
 /// Kubernetes source: `resolve` and `decoder.scalar` of `go.yaml.in/yaml/v2`.
 ///
 /// # Errors
-/// Fails if the text is no value of its tag.
+/// Fails if the text is no value of the tag's type.
 pub(super) fn value(tag: &str, text: &str) -> Result<GoValue, String> {
     let tag = match tag.strip_prefix(YAML) {
         None if tag.is_empty() => "",
@@ -40,7 +40,7 @@ pub(super) fn value(tag: &str, text: &str) -> Result<GoValue, String> {
     }
 }
 
-/// Returns the value of a text, and the name of its type.
+/// Returns the value of a text without a tag, and the name of its type.
 fn untagged(text: &str, tag: &str) -> (&'static str, GoValue) {
     let string = || ("str", GoValue::Text(text.to_owned()));
     match text.as_bytes().first() {
@@ -94,7 +94,7 @@ fn number(plain: &str) -> Option<(&'static str, GoValue)> {
     if let Some(number) = float(plain) {
         return Some(("float", GoValue::float(number)));
     }
-    // Such a number has a sign behind its prefix, too.
+    // As in Go, a number may have a sign after its prefix `0b`.
     let binary = match plain.strip_prefix("0b") {
         Some(rest) => split_sign(rest),
         None => return None,
@@ -110,7 +110,7 @@ fn split_sign(text: &str) -> (Option<char>, &str) {
     (sign, if sign.is_some() { &text[1..] } else { text })
 }
 
-/// Parses digits as a signed number of 64 bits or, without a sign, as an unsigned one.
+/// Parses digits as a signed 64-bit number or, without a sign, as an unsigned one.
 fn integer(sign: Option<char>, digits: &str, base: u32) -> Option<GoValue> {
     if !digits.starts_with(|first: char| first.is_digit(base)) {
         return None;
@@ -126,7 +126,7 @@ fn integer(sign: Option<char>, digits: &str, base: u32) -> Option<GoValue> {
     }
 }
 
-/// Parses a decimal number with a point or an exponent. A number beyond the range is none.
+/// Parses a decimal number with a point or an exponent; `None` for a number beyond the range of a float.
 fn float(text: &str) -> Option<f64> {
     let (_, digits) = split_sign(text);
     let is_decimal = |byte: u8| matches!(byte, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-');
@@ -147,7 +147,7 @@ fn binary(text: &str) -> Result<GoValue, String> {
     let bytes = GeneralPurpose::new(&STANDARD, config)
         .decode(text)
         .map_err(|_| "!!binary value contains invalid base64 data".to_owned())?;
-    // JSON replaces each byte that is no part of a character.
+    // JSON replaces each byte that is not part of a UTF-8 character.
     let mut value = String::new();
     for chunk in bytes.utf8_chunks() {
         value.push_str(chunk.valid());
@@ -160,7 +160,7 @@ fn binary(text: &str) -> Result<GoValue, String> {
 mod tests {
     use super::*;
 
-    /// Recorded with go-yaml 2.4.3.
+    /// The values were recorded with go-yaml 2.4.3.
     #[test]
     fn texts_stand_for_the_values_of_go() {
         let int = GoValue::Int;
@@ -210,7 +210,7 @@ mod tests {
         }
     }
 
-    /// Recorded with go-yaml 2.4.3.
+    /// The values and errors were recorded with go-yaml 2.4.3.
     #[test]
     fn a_tag_decides_the_type_or_refuses_the_text() {
         let tagged = |tag: &str, text: &str| value(&format!("{YAML}{tag}"), text);

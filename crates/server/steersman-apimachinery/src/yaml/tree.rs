@@ -1,4 +1,4 @@
-//! Machine: builds the nodes of one document after the other from the events of the parser.
+//! Machine: builds the nodes of each document from the events of the YAML parser.
 
 use std::collections::HashMap;
 
@@ -8,22 +8,22 @@ use granit_parser::{
 
 use super::problems::{self, DEEPEST, Repair};
 
-/// The nodes of a document. The last node that has no parent is the root.
+/// The nodes of one document. The last node without a parent is the root.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
     nodes: Vec<YamlNode>,
-    /// The names of anchors, by the parser's numbers.
+    /// The names of the anchors, by the number that the parser gives to an anchor.
     names: HashMap<usize, String>,
-    /// The anchored nodes, by the parser's numbers.
+    /// The indexes of the anchored nodes, by the number that the parser gives to an anchor.
     anchored: HashMap<usize, usize>,
 }
 
 #[derive(Debug)]
 pub(super) struct YamlNode {
     pub(super) content: YamlContent,
-    /// The tag in its long form; empty for none.
+    /// The tag of the node in its long form; empty without a tag.
     pub(super) tag: String,
-    /// The line, from one.
+    /// The line of the node, counted from one.
     pub(super) line: usize,
 }
 
@@ -31,14 +31,14 @@ pub(super) struct YamlNode {
 pub(super) enum YamlContent {
     Scalar {
         text: String,
-        /// Whether the text may stand for a value of another type.
+        /// Whether the scalar has no quotes, so that its text may be a value of another type.
         is_plain: bool,
     },
-    /// The indexes of the items.
+    /// A list: the indexes of its items.
     List(Vec<usize>),
-    /// The indexes of keys and values in turn.
+    /// A map: the indexes of its keys and values, alternating.
     Map(Vec<usize>),
-    /// The index of the anchored node, and the name of the anchor.
+    /// An alias: the index of the anchored node, and the name of the anchor.
     Alias(usize, String),
 }
 
@@ -74,7 +74,7 @@ impl Tree {
 pub(super) struct Documents<'a> {
     text: &'a str,
     parser: Parser<'a, StrInput<'a>>,
-    /// The repair of a text that the parser refused although Go's reader accepts it.
+    /// The repair of the text, if the parser refused a text that Go's reader accepts.
     pub(super) repair: Option<Repair>,
 }
 
@@ -93,13 +93,13 @@ impl<'a> Documents<'a> {
         }
     }
 
-    /// Returns the next document; its root is the first node. `None` at the end.
+    /// Returns the nodes of the next document; `None` after the last document.
     ///
     /// # Errors
-    /// Fails in the words of Go's reader.
+    /// Fails with the message of Go's reader.
     pub(super) fn next(&mut self) -> Result<Option<Tree>, String> {
         let mut tree = Tree::default();
-        // The open lists and maps, and whether each is in brackets.
+        // The indexes of the open lists and maps, and whether each is in brackets.
         let mut open: Vec<(usize, bool)> = Vec::new();
         while let Some(event) = self.parser.next_event() {
             let (event, span) = match event {
@@ -114,7 +114,7 @@ impl<'a> Documents<'a> {
             let mut is_flow = false;
             let added = match event {
                 Event::StreamEnd => return Ok(None),
-                // Each document has a node, which may be empty.
+                // A document without content has one empty node.
                 Event::DocumentEnd if !tree.nodes.is_empty() => return Ok(Some(tree)),
                 Event::DocumentStart(_, Some(version)) if !is_known(version) => {
                     return Err("found incompatible YAML document".to_owned());
@@ -130,7 +130,7 @@ impl<'a> Documents<'a> {
                 }
                 Event::Alias(anchor) => {
                     let name = tree.names.get(&anchor).cloned().unwrap_or_default();
-                    // The parser numbers an anchor at its node.
+                    // The parser numbers an anchor when it reads the anchored node.
                     let target = tree.anchored.get(&anchor).copied().unwrap_or_default();
                     tree.add(YamlContent::Alias(target, name), (0, None, line))
                 }
@@ -175,7 +175,7 @@ impl<'a> Documents<'a> {
         Ok(None)
     }
 
-    /// Returns the text of a scalar as Go's scanner does, which adds no line break that the body lacks.
+    /// Returns the text of a scalar as Go's scanner does, without a line break at the end that the body does not have.
     fn scalar_text(&self, mut text: String, style: ScalarStyle, is_last: bool) -> String {
         let is_block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
         let is_open = is_last && !self.text.ends_with(['\n', '\r']);
