@@ -1,6 +1,6 @@
-//! Words: the type of the watch event of a revision.
+//! Words: `ChangeType`, the type of the watch event that a revision causes.
 
-/// The type of the watch event of a revision.
+/// The type of the watch event that a revision causes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChangeType {
     /// The revision created the object.
@@ -12,7 +12,7 @@ pub enum ChangeType {
 }
 
 impl ChangeType {
-    /// Returns the type of the event, for instance `ADDED`.
+    /// Returns the `type` in the watch event, for instance `ADDED`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Added => "ADDED",

@@ -12,19 +12,19 @@ use super::revision_text::{MANAGED, ManagedFields, RevisionText};
 
 /// An object that is decoded at its first use and stays decoded for the lifetime of this value.
 ///
-/// About half of an object's nodes are its managedFields, which hardly any code needs. The server
-/// works with the lean form without them; the whole object is put together on demand (SRV-STORE-8).
+/// About half of the nodes of an object are its managedFields, which little code needs. The server works with the lean
+/// form, which does not have them; the whole object is built on demand (SRV-STORE-8).
 #[derive(Debug)]
 pub struct Decoded {
     pub(super) text: Arc<RevisionText>,
     lean: OnceLock<Arc<Value>>,
     whole: OnceLock<Box<Value>>,
-    /// Where the decoding of an object of the store is reported.
+    /// The reporter that is told when an object of the store is decoded again.
     reporter: Option<Box<ReadReporter>>,
 }
 
 impl Decoded {
-    /// Creates an object from its lean form, not serialised yet.
+    /// Creates an object from its lean form, which is not serialised yet.
     pub(super) fn new(lean: Value, managed: ManagedFields, made: Option<ChangeType>) -> Self {
         let lean = Arc::new(lean);
         Self {
@@ -35,7 +35,7 @@ impl Decoded {
         }
     }
 
-    /// Returns the same object, undecoded. The reporter is told when the object is decoded again.
+    /// Returns a copy of the object that is not decoded. The reporter is told when the copy is decoded.
     pub(super) fn fold(&self, reporter: Option<ReadReporter>) -> Self {
         Self {
             text: Arc::clone(&self.text),
@@ -85,8 +85,7 @@ impl Decoded {
         self.lean.get().is_some() || self.whole.get().is_some()
     }
 
-    // The bytes were serialised from a value, so they parse; null is also the result of indexing an
-    // absent member.
+    // The bytes were serialised from a value, so they parse; null is also the result of indexing an absent member.
     fn read_whole(&self) -> Value {
         let (Some(lean), Some(managed)) = (self.decoded(), self.managed()) else {
             return serde_json::from_slice(self.text.bytes()).unwrap_or_default();

@@ -7,21 +7,21 @@ use steersman_schema::resource::StorageKey;
 
 use super::later_reads::{LaterRead, LaterReads, ReadReporter};
 
-/// Bytes of JSON of the objects that stay decoded, which takes about ten times this memory. A client
-/// that writes an object often writes or reads it again soon.
+/// Maximum size of the objects that stay decoded, in bytes of JSON; decoded, they take about ten times this memory. A
+/// client that writes an object often writes or reads it again soon.
 pub(super) const UNFOLDED: usize = 4 << 20;
 
-/// Maximum size of an object that stays decoded, in bytes of JSON. Definitions are often larger, are
-/// written in large numbers and seldom read.
+/// Maximum size of an object that stays decoded, in bytes of JSON. Definitions are often larger, are written in large
+/// numbers, and are seldom read.
 pub(super) const LARGE: usize = 16 << 10;
 
-/// The objects that were written or decoded last, and stay decoded.
+/// The objects that were written or decoded last, which stay decoded.
 #[derive(Debug, Default)]
 pub(super) struct DecodedWindow {
     objects: VecDeque<DecodedObject>,
-    /// The bytes of the JSON of these objects, those that are too large included.
+    /// The total size of the JSON of the objects in the window, including large ones, in bytes.
     bytes: usize,
-    /// Large objects, which are folded at once.
+    /// Objects larger than `LARGE`, which lose their decoded form first.
     large: Vec<DecodedObject>,
     reads: Arc<LaterReads>,
 }
@@ -30,9 +30,9 @@ pub(super) struct DecodedWindow {
 pub(super) struct DecodedObject {
     pub(super) storage: StorageKey,
     pub(super) key: Arc<str>,
-    /// The revision that is decoded.
+    /// The revision of the decoded object.
     pub(super) revision: u64,
-    /// The size of its JSON.
+    /// The size of the object's JSON, in bytes.
     pub(super) bytes: usize,
 }
 
@@ -46,7 +46,8 @@ impl DecodedWindow {
         }
     }
 
-    /// Takes an object that stays decoded no longer, if the others have more than `limit` bytes of JSON.
+    /// Returns and removes the next object that is to lose its decoded form; `None` if the others have at most `limit`
+    /// bytes of JSON.
     pub(super) fn take_surplus(&mut self, limit: usize) -> Option<DecodedObject> {
         if let Some(large) = self.large.pop() {
             return Some(large);

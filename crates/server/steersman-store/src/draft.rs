@@ -1,4 +1,4 @@
-//! Words: an object to store, and its managedFields, which may be computed later.
+//! Words: `Draft`, an object to store, with managedFields that may be computed later.
 
 use serde_json::Value;
 
@@ -13,14 +13,14 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Creates a draft with these managedFields, unless the object contains some.
+    /// Creates a draft of an object with these managedFields, unless the object contains managedFields.
     pub fn new(mut value: Value, managed: impl Into<ManagedFields>) -> Self {
         let own = take(&mut value).filter(|own| !own.is_null());
         let managed = own.map_or_else(|| managed.into(), |own| Some(own.to_string()).into());
         Self { value, managed }
     }
 
-    /// Returns the managedFields as JSON, and computes them if necessary.
+    /// Returns the managedFields as JSON. Computes them if they are not known yet.
     pub fn managed(&mut self) -> Option<&str> {
         self.managed.compute(&self.value)
     }

@@ -1,4 +1,4 @@
-//! Words: the parts of an object that the server reads often, available without decoding.
+//! Words: the parts of an object that the server reads without decoding the object.
 
 use std::sync::OnceLock;
 
@@ -8,11 +8,10 @@ use steersman_protobuf::EncodeError;
 use super::protobuf_form::ProtobufForm;
 
 type Label = (Box<str>, Box<str>);
-/// The name of a field in field selectors, and its value.
+/// The name of a field in field selectors, and the value of that field.
 pub type Field = (Box<str>, Box<str>);
 
-/// The version of the object, and the parts of its metadata that decide about owners, selectors,
-/// finalizers and garbage collection.
+/// The `apiVersion` of an object, and the metadata for owners, selectors, finalizers and the garbage collector.
 #[derive(Debug, Default)]
 pub(super) struct Head {
     pub(super) api_version: Box<str>,
@@ -22,7 +21,7 @@ pub(super) struct Head {
     deleted: Box<str>,
     pub(super) labels: Box<[Label]>,
     pub(super) owners: Box<[Box<str>]>,
-    /// The fields for field selectors, computed at their first use.
+    /// The fields of the object for field selectors, computed at their first use.
     pub(super) fields: OnceLock<Box<[Field]>>,
     /// The object in protobuf, encoded at its first use.
     pub(super) protobuf: OnceLock<Box<Result<ProtobufForm, EncodeError>>>,
@@ -51,7 +50,7 @@ impl Head {
         }
     }
 
-    /// Returns `metadata.<field>`, empty if absent; `None` for a field that the head does not hold.
+    /// Returns `metadata.<field>`, empty if it is absent; `None` for a field that the head does not have.
     pub(super) fn text(&self, field: &str) -> Option<&str> {
         match field {
             "uid" => Some(&self.uid),
@@ -62,7 +61,7 @@ impl Head {
     }
 
     pub(super) fn label(&self, key: &str) -> Option<&str> {
-        // Objects have a handful of labels, so a linear search is fastest.
+        // An object has few labels, so a linear search is fastest.
         let mut labels = self.labels.iter();
         labels
             .find(|(own, _)| **own == *key)

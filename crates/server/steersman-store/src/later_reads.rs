@@ -7,20 +7,19 @@ use steersman_schema::resource::StorageKey;
 
 use super::revision_text::RevisionText;
 
-/// The reads that decoded an object after it had left the window.
+/// The reads that decoded an object again after it had lost its decoded form.
 #[derive(Debug, Default)]
 pub(super) struct LaterReads(Mutex<Vec<LaterRead>>);
 
-/// A read that decoded an object again.
 #[derive(Debug)]
 pub(super) struct LaterRead {
     pub(super) storage: StorageKey,
     pub(super) key: Arc<str>,
-    /// The revision that was decoded.
+    /// The text of the decoded revision.
     pub(super) text: Arc<RevisionText>,
 }
 
-/// Reports that an object of the store was decoded again, so that it enters the window again.
+/// Reports that a read decoded an object of the store again, so that the object enters the window of decoded objects.
 #[derive(Debug)]
 pub(super) struct ReadReporter {
     reads: Arc<LaterReads>,

@@ -23,11 +23,11 @@
 //! - The log of past revisions is bounded (SRV-STORE-3).
 //! - An open position expires only if a change of its own storage was compacted (SRV-STORE-4).
 //! - Lists are ordered by the key at which their next page starts (SRV-STORE-5).
-//! - A revision is serialised as JSON once, for all its readers (SRV-STORE-6), and not by the write
-//!   that makes it (SRV-STORE-10).
-//! - All but the newest objects are kept as JSON only (SRV-STORE-7).
-//! - The server works with objects without their managedFields, which keep the text they were
-//!   written as (SRV-STORE-8).
+//! - A revision is serialised as JSON once, for all its readers (SRV-STORE-6), and not by the write that makes it
+//!   (SRV-STORE-10).
+//! - Only the newest objects are kept decoded; all other objects are kept as JSON (SRV-STORE-7).
+//! - The server works with objects without their managedFields, which keep the text in which they were written
+//!   (SRV-STORE-8).
 //! - A revision is encoded as protobuf at most once, when a reader first needs it (SRV-STORE-9).
 //!
 //! # Reading order
@@ -35,7 +35,7 @@
 //! - `change_type`, `head` and `draft`: the type of a change, the parts of an object that are available without
 //!   decoding, and an object to store.
 //! - `revision_text` is the JSON of a revision, `protobuf_form` its protobuf, and `decoded` its decoded value.
-//! - `later_reads` counts the reads that decoded an object again, and `decoded_window` chooses the revisions that stay
+//! - `later_reads` records the reads that decoded an object again, and `decoded_window` chooses the objects that stay
 //!   decoded.
 //! - `object` is one revision of an object, encoded once for all readers.
 //! - `after_writes` has the work that writes leave for the time after the lock.

@@ -1,4 +1,4 @@
-//! Machine: the multi-version store, with one revision counter for all kinds.
+//! Machine: `Store`, the multi-version store with one revision counter for all kinds.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::Bound;
@@ -21,8 +21,7 @@ pub struct Change {
     pub revision: u64,
     /// The object before the change, if it existed.
     pub old: Option<Arc<Stored>>,
-    /// The object after the change; for a delete its last state, stamped with the deleting
-    /// revision.
+    /// The object after the change; for a deletion its last state, with the revision of the deletion as its version.
     pub new: Arc<Stored>,
     /// Whether the revision deleted the object.
     pub deleted: bool,
@@ -43,23 +42,22 @@ pub enum Unreadable {
     },
 }
 
-/// All objects, and the log of past revisions.
+/// The objects of all kinds, and the log of past revisions.
 #[derive(Debug)]
 pub struct Store {
     revision: u64,
     compacted: u64,
     retained: u64,
     retained_bytes: u64,
-    /// The newest changes, which are not counted below yet, because they may not be serialised.
+    /// The newest changes, which may not be serialised yet, so that their bytes are not counted.
     uncounted: VecDeque<Uncounted>,
-    /// For every counted revision that is retained, the number of bytes that are kept only because of
-    /// it.
+    /// For each retained revision that is counted, the number of bytes that only this revision keeps in memory.
     held: VecDeque<u64>,
     held_bytes: u64,
     tables: HashMap<StorageKey, Table>,
     window: DecodedWindow,
     after_writes: AfterWrites,
-    /// The changes that no transaction took yet; `None` if they are not recorded.
+    /// The changes that no transaction contains yet; `None` if changes are not recorded.
     untaken: Option<Vec<(StorageKey, Change)>>,
 }
 
@@ -72,16 +70,16 @@ struct Uncounted {
 
 #[derive(Debug, Default)]
 struct Table {
-    /// By [`Stored::key`]. A write of an existing object changes only this map.
+    /// The objects by [`Stored::key`]. A write of an existing object changes only this map.
     objects: HashMap<Arc<str>, Arc<Stored>>,
-    /// The keys of `objects` in the order of lists (SRV-STORE-5).
+    /// The keys of `objects`, in the order of lists (SRV-STORE-5).
     order: BTreeSet<Arc<str>>,
     log: VecDeque<Change>,
     dropped: u64,
 }
 
 impl Change {
-    /// Returns the number of bytes of JSON that are kept only because of this change.
+    /// Returns the number of bytes of JSON that only this change keeps in memory.
     fn held(&self) -> u64 {
         let old = self.old.as_ref().map_or(0, |old| old.bytes().len());
         let last = if self.deleted {
@@ -94,8 +92,8 @@ impl Change {
 }
 
 impl Store {
-    /// Creates an empty store at revision 1 that keeps at most `retained` past revisions with at
-    /// most `retained_bytes` of JSON. The newest revision is kept however large it is.
+    /// Creates an empty store at revision 1 that keeps at most `retained` past revisions with at most `retained_bytes`
+    /// of JSON. The newest revision stays, whatever its size is.
     #[must_use]
     pub fn new(retained: usize, retained_bytes: usize) -> Self {
         Self {
@@ -113,12 +111,12 @@ impl Store {
         }
     }
 
-    /// Begins to record changes for [`take_changes`](Self::take_changes).
+    /// Starts the recording of changes for [`take_changes`](Self::take_changes).
     pub fn record_changes(&mut self) {
         self.untaken = Some(Vec::new());
     }
 
-    /// Takes the changes since the last call, in the order of their revisions.
+    /// Returns and clears the changes since the last call, in the order of their revisions.
     pub fn take_changes(&mut self) -> Vec<(StorageKey, Change)> {
         self.untaken
             .as_mut()
@@ -131,7 +129,7 @@ impl Store {
         self.revision
     }
 
-    /// Returns the oldest revision that can be read or watched from.
+    /// Returns the oldest revision that can be listed, and from which a watch can start.
     pub fn compacted(&self) -> u64 {
         self.compacted
     }
@@ -142,21 +140,22 @@ impl Store {
         table.objects.get(object_key(namespace, name).as_str())
     }
 
-    /// Returns the number of decoded objects.
+    /// Returns the number of objects of a storage that are decoded.
     pub fn decoded(&self, storage: &StorageKey) -> usize {
         let all = self.tables.get(storage).into_iter();
         let objects = all.flat_map(|table| table.objects.values());
         objects.filter(|object| object.is_decoded()).count()
     }
 
-    /// Returns the number of objects.
+    /// Returns the number of objects in a storage.
     pub fn count(&self, storage: &StorageKey) -> usize {
         self.tables
             .get(storage)
             .map_or(0, |table| table.objects.len())
     }
 
-    /// Returns the newest state of the objects of one namespace (or all), in order.
+    /// Returns the newest state of the objects in one namespace, or with `None` in all namespaces, in the order of
+    /// lists.
     pub fn list<'a>(
         &'a self,
         storage: &StorageKey,
@@ -176,7 +175,7 @@ impl Store {
         })
     }
 
-    /// Returns the objects as they were at `revision`, by undoing the log from the newest state.
+    /// Returns the objects as they were at `revision`: the log of changes is undone from the newest state.
     ///
     /// # Errors
     /// Fails if the revision was compacted or does not exist yet.
@@ -219,11 +218,11 @@ impl Store {
         Ok(objects.into_values().collect())
     }
 
-    /// Returns the changes of one storage after `revision`, oldest first.
+    /// Returns the changes of one storage after `revision`, the oldest first.
     ///
     /// # Errors
-    /// Fails if one of them was compacted. A position that lost no change of its own storage stays
-    /// readable however far the counter has advanced (SRV-STORE-4).
+    /// Fails if one of these changes was compacted. A position after which no change of this storage was lost stays
+    /// readable, whatever the newest revision is (SRV-STORE-4).
     pub fn changes<'a>(
         &'a self,
         storage: &StorageKey,
@@ -241,7 +240,7 @@ impl Store {
         }))
     }
 
-    /// Writes an object as the next revision (SRV-STORE-1: one revision, one change).
+    /// Writes an object at the next revision (SRV-STORE-1: one revision is one change).
     pub fn put(
         &mut self,
         storage: &StorageKey,
@@ -268,7 +267,8 @@ impl Store {
             table.order.insert(Arc::clone(&key));
         }
         let old = table.objects.insert(Arc::clone(&key), Arc::clone(&stored));
-        // SRV-STORE-7: readers of a past revision decode a copy of their own, not the retained one.
+        // SRV-STORE-7: the log retains an undecoded copy of the object, so that a reader of a past revision decodes
+        // another copy.
         let change = Change {
             revision,
             old: old.as_ref().map(|old| Arc::new(old.folded())),
@@ -283,15 +283,15 @@ impl Store {
         stored
     }
 
-    /// Takes the work that the writes since the last call left for after the lock.
+    /// Returns and clears the work that writes since the last call left for the time after the lock.
     pub fn take_after_writes(&mut self) -> AfterWrites {
         self.count_later_reads();
-        // The work of the previous call is usually done by now, so its revisions can be counted.
+        // The work that the previous call returned is usually done by now, so its revisions can be counted.
         self.count_serialised();
         std::mem::take(&mut self.after_writes)
     }
 
-    /// Deletes an object as the next revision, and returns its last state with that revision.
+    /// Deletes an object at the next revision, and returns its last state with that revision.
     pub fn delete(
         &mut self,
         storage: &StorageKey,
@@ -316,7 +316,7 @@ impl Store {
         Some(new)
     }
 
-    /// Replaces the content by these objects at `revision`, without past revisions.
+    /// Replaces the content of the store by these objects at `revision`, without past revisions.
     pub fn restore(&mut self, revision: u64, storages: &[(StorageKey, Vec<Arc<Stored>>)]) {
         self.revision = revision;
         self.compacted = revision;
@@ -335,7 +335,7 @@ impl Store {
                 };
                 let objects: HashMap<Arc<str>, Arc<Stored>> = objects
                     .iter()
-                    // SRV-STORE-10: a snapshot may hold objects that wait to be serialised.
+                    // SRV-STORE-10: an object of a snapshot may still wait to be serialised.
                     .inspect(|one| one.serialise())
                     .map(folded)
                     .collect();
@@ -350,7 +350,7 @@ impl Store {
             .collect();
     }
 
-    /// Drops every revision before `revision`; the state at `revision` stays readable.
+    /// Drops every revision before `revision`, which itself stays readable.
     pub fn compact(&mut self, revision: u64) {
         let revision = revision.min(self.revision);
         if revision <= self.compacted {
@@ -378,7 +378,7 @@ impl Store {
         }
     }
 
-    /// Returns the storages that hold objects.
+    /// Returns the storages that have objects.
     pub fn storages(&self) -> impl Iterator<Item = &StorageKey> {
         self.tables
             .iter()
@@ -400,8 +400,8 @@ impl Store {
         self.count_serialised();
     }
 
-    /// Counts the changes that are serialised by now, and serialises the oldest of too many that are
-    /// not (SRV-STORE-10). Then bounds the log.
+    /// Counts the bytes of the changes that are serialised by now. If too many changes are not, serialises the oldest
+    /// of them (SRV-STORE-10). Then limits the log.
     fn count_serialised(&mut self) {
         while let Some(next) = self.uncounted.front()
             && (next.change.new.is_serialised() || self.uncounted.len() > WAITING)
@@ -412,12 +412,12 @@ impl Store {
         self.bound();
     }
 
-    /// Returns the newest revision with bytes that are counted.
+    /// Returns the newest revision that is counted.
     fn counted(&self) -> u64 {
         self.compacted + u64::try_from(self.held.len()).unwrap_or_default()
     }
 
-    /// Counts the bytes of a change, which is serialised now if it was not.
+    /// Counts the bytes of a change, and serialises the change if necessary.
     fn count_bytes(
         &mut self,
         Uncounted {
@@ -440,7 +440,7 @@ impl Store {
         }
     }
 
-    /// Drops the older half of the log if it exceeds one of its bounds (SRV-STORE-3).
+    /// Drops the older half of the log if the log exceeds a limit (SRV-STORE-3).
     fn bound(&mut self) {
         let mut oldest = self.compacted;
         if self.revision - self.compacted > self.retained {
@@ -450,7 +450,7 @@ impl Store {
             let mut left = self.held_bytes;
             let mut from = self.compacted;
             for held in &self.held {
-                // The newest change stays, or the watches that wait for it would never see it.
+                // The newest change stays, because the watches that wait for it would never see it otherwise.
                 if left <= self.retained_bytes / 2 || from + 1 == self.counted() {
                     break;
                 }

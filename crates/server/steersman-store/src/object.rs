@@ -1,4 +1,4 @@
-//! Words: one revision of one object.
+//! Words: `Stored`, one revision of one object.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,19 +17,19 @@ use super::later_reads::ReadReporter;
 use super::protobuf_form::ProtobufForm;
 use super::revision_text::{ManagedFields, RevisionText};
 
-/// One revision of one object. Shared by `Arc` and never changed (SRV-STORE-2).
+/// One revision of one object, shared by `Arc` and never changed (SRV-STORE-2).
 ///
-/// It is kept as JSON, which is made at its first use; decoded, an object takes about ten times the
-/// memory, so only the newest objects are kept in both forms. Fields that the server reads often are available without
-/// decoding ([`Stored::meta`], [`Stored::label`], [`Stored::owners`]).
+/// The object is kept as JSON, which is made at its first use. Decoded, an object takes about ten times this memory, so
+/// only the newest objects are also kept decoded. Fields that the server reads often are available without decoding
+/// ([`Stored::meta`], [`Stored::label`], [`Stored::owners`]).
 #[derive(Debug)]
 pub struct Stored {
-    /// Namespace; empty for cluster-scoped objects.
+    /// The namespace of the object; empty for cluster-scoped objects.
     pub namespace: Arc<str>,
-    /// Name of the object, unique in its namespace.
+    /// The name of the object, unique in its namespace.
     pub name: Arc<str>,
-    /// The revision that wrote it, which is its `metadata.resourceVersion`; zero for an object that
-    /// was not stored (a dry-run create).
+    /// The revision that wrote the object, which is its `metadata.resourceVersion`; zero for an object that is not
+    /// stored, for instance by a dry run.
     pub revision: u64,
     /// The object, decoded at its first use.
     pub value: Decoded,
@@ -37,8 +37,8 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// Stamps `revision` into the object (or removes the field for revision zero). The object is
-    /// serialised at its first use.
+    /// Creates an object with `revision` as its resource version (none for revision zero). It is serialised at its
+    /// first use.
     #[must_use]
     pub fn new(
         namespace: Arc<str>,
@@ -49,8 +49,8 @@ impl Stored {
         Self::made((namespace, name), object.into(), revision, None)
     }
 
-    /// Returns the same revision, undecoded, so that a retained past revision takes no more memory
-    /// than its JSON, once it is serialised (SRV-STORE-7).
+    /// Returns a copy of this revision that is not decoded, so that a retained revision takes no more memory than its
+    /// JSON (SRV-STORE-7).
     #[must_use]
     pub fn folded(&self) -> Self {
         Self {
@@ -62,7 +62,7 @@ impl Stored {
         }
     }
 
-    /// Returns the same revision, undecoded, which reports when it is decoded.
+    /// Returns a copy of this revision that is not decoded, and that reports when it is decoded.
     pub(super) fn folded_in_store(&self, reporter: ReadReporter) -> Self {
         Self {
             value: self.value.fold(Some(reporter)),
@@ -70,8 +70,8 @@ impl Stored {
         }
     }
 
-    /// Returns the same revision for a reader of many objects. If it is not decoded, the reader
-    /// decodes a copy of its own (SRV-STORE-7).
+    /// Returns this revision for a reader of many objects. If it is not decoded, returns a copy, which the reader
+    /// decodes and drops (SRV-STORE-7).
     #[must_use]
     pub fn borrowed(self: &Arc<Self>) -> Arc<Self> {
         if self.value.is_decoded() {
@@ -81,8 +81,8 @@ impl Stored {
         }
     }
 
-    /// Like [`Stored::new`]. With an event type, its bytes lie inside the line of that watch event, so that the
-    /// line is serialised once for all watches (SRV-STORE-6).
+    /// Creates an object like [`Stored::new`]. With an event type, the bytes of the object are a part of the line of
+    /// that watch event, so that the line is serialised once for all watches (SRV-STORE-6).
     pub(super) fn made(
         (namespace, name): (Arc<str>, Arc<str>),
         Draft { mut value, managed }: Draft,
@@ -109,7 +109,7 @@ impl Stored {
         }
     }
 
-    /// Serialises the object, and computes its managedFields, unless that is done (SRV-STORE-10).
+    /// Serialises the object and computes its managedFields, unless this has been done (SRV-STORE-10).
     pub fn serialise(&self) {
         let _ = self.bytes();
     }
@@ -119,32 +119,30 @@ impl Stored {
         self.value.text.is_serialised()
     }
 
-    /// Returns the object as JSON, starting with `kind` and `apiVersion`, and with its
-    /// `resourceVersion`.
+    /// Returns the JSON of the object, starting with `kind` and `apiVersion`, and with its `resourceVersion`.
     pub fn bytes(&self) -> &Bytes {
         self.value.text.bytes()
     }
 
-    /// Returns the offset in the bytes after `kind` and `apiVersion`.
+    /// Returns the offset of the end of `kind` and `apiVersion` in [`bytes`](Self::bytes).
     pub fn after_type(&self) -> usize {
         self.value.text.after_type()
     }
 
-    /// Returns the line of this revision's watch event, newline included, if the event is of that
-    /// type.
+    /// Returns the line of this revision's watch event, with its newline, if the event has the type `made`.
     pub fn line(&self, made: ChangeType) -> Option<Bytes> {
         self.value.text.line(made).cloned()
     }
 
-    /// Returns the object's last state stamped with the revision that deleted it, or hid it from a
-    /// selector.
+    /// Returns the last state of the object with another revision: the revision that deleted the object, or after which
+    /// a selector no longer matches it.
     #[must_use]
     pub fn restamped(&self, revision: u64) -> Self {
         let place = (Arc::clone(&self.namespace), Arc::clone(&self.name));
         Self::made(place, self.draft(), revision, Some(ChangeType::Deleted))
     }
 
-    /// Returns the object without its managedFields (SRV-STORE-8).
+    /// Returns the decoded object without its managedFields (SRV-STORE-8).
     pub fn lean(&self) -> &Value {
         self.value.lean()
     }
@@ -154,7 +152,7 @@ impl Stored {
         self.value.managed()
     }
 
-    /// Returns a copy of the object to change and store again.
+    /// Returns a copy of the object that can be changed and stored again.
     pub fn draft(&self) -> Draft {
         Draft {
             value: self.look().into_owned(),
@@ -162,17 +160,17 @@ impl Stored {
         }
     }
 
-    /// Returns whether a draft is an unchanged copy of this object.
+    /// Returns whether a draft equals this object, so that storing it would change nothing.
     pub fn holds(&self, draft: &Draft) -> bool {
         draft.managed.are_of(&self.value.text) && *self.lean() == draft.value
     }
 
-    /// Returns the object's key in its storage, which orders lists and continues pages.
+    /// Returns the key of the object in its storage, by which lists are sorted and pages continue.
     pub fn key(&self) -> String {
         object_key(&self.namespace, &self.name)
     }
 
-    /// Returns `metadata.<field>` as text; empty if absent.
+    /// Returns `metadata.<field>` as text; empty if it is absent.
     pub fn meta(&self, field: &str) -> &str {
         let known = self.head.text(field);
         known.unwrap_or_else(|| self.lean()["metadata"][field].as_str().unwrap_or_default())
@@ -183,34 +181,34 @@ impl Stored {
         !self.meta("deletionTimestamp").is_empty()
     }
 
-    /// Returns the object without its managedFields; does not keep a newly decoded form.
+    /// Returns the decoded object without its managedFields, without keeping a form that this call decodes.
     pub fn look(&self) -> Cow<'_, Value> {
         self.value.look()
     }
 
-    /// Returns whether both have the same labels.
+    /// Returns whether this object and another one have the same labels.
     pub fn labelled_as(&self, other: &Self) -> bool {
         self.head.labels == other.head.labels
     }
 
-    /// Returns the keys and the values of the labels.
+    /// Returns the labels of the object: keys and values.
     pub fn labels(&self) -> impl Iterator<Item = (&str, &str)> {
         let labels = self.head.labels.iter();
         labels.map(|(key, value)| (&**key, &**value))
     }
 
-    /// Returns the label with this key.
+    /// Returns the value of the label with this key.
     pub fn label(&self, key: &str) -> Option<&str> {
         self.head.label(key)
     }
 
-    /// Returns the fields for field selectors; `pick` reads them from the object on the first call.
-    /// All copies of this revision share them, decoded or not.
+    /// Returns the fields of the object for field selectors; the first call reads them with `pick`. All copies of this
+    /// revision share them.
     pub fn fields(&self, pick: impl FnOnce(&Value) -> Box<[Field]>) -> &[Field] {
         self.head.fields.get_or_init(|| pick(&self.look()))
     }
 
-    /// Returns the `apiVersion` in which it was stored.
+    /// Returns the `apiVersion` in which the object is stored.
     pub fn api_version(&self) -> &str {
         &self.head.api_version
     }
@@ -220,7 +218,7 @@ impl Stored {
         self.head.has_status
     }
 
-    /// Returns the kind, which the JSON begins with. JSON escapes no character of a built-in kind.
+    /// Returns the kind at the beginning of the JSON. JSON escapes no character in a built-in kind.
     fn kind(&self) -> &str {
         let start = self.bytes().get(..self.after_type()).unwrap_or_default();
         let text = std::str::from_utf8(start).unwrap_or_default();
@@ -229,11 +227,11 @@ impl Stored {
         found.map_or("", |(kind, _)| kind)
     }
 
-    /// Returns the object of a built-in kind in protobuf. The first call encodes it; all copies of this
-    /// revision share the result (SRV-STORE-9).
+    /// Returns an object of a built-in kind as protobuf. The first call encodes the object; all copies of this revision
+    /// share the result (SRV-STORE-9).
     ///
     /// # Errors
-    /// Fails if the kind is not built in, or if a member is not of its type.
+    /// Fails if the kind is not built in, or if a member of the object has a wrong type.
     pub fn protobuf(&self) -> Result<&ProtobufForm, &EncodeError> {
         let known = self.head.protobuf.get_or_init(|| {
             let kind = (self.api_version(), self.kind());
@@ -243,19 +241,19 @@ impl Stored {
         (**known).as_ref()
     }
 
-    /// Returns the whole object; does not keep a newly decoded form.
+    /// Returns the decoded object with its managedFields, without keeping a form that this call decodes.
     pub fn look_whole(&self) -> Cow<'_, Value> {
         self.value.look_whole()
     }
 
-    /// Returns the JSON text of the object's metadata without decoding the object.
+    /// Returns the JSON of the object's metadata without decoding the object.
     pub fn metadata(&self) -> &str {
         let parts = serde_json::from_slice::<Parts<'_>>(self.bytes());
-        // The bytes were serialised from a value; an object without metadata gives `null`.
+        // The bytes were serialised from a value, so they parse; an object without metadata has `null`.
         parts.map_or("null", |parts| parts.metadata.get())
     }
 
-    /// Returns the uids of the owners.
+    /// Returns the uids of the object's owners.
     pub fn owners(&self) -> impl Iterator<Item = &str> {
         self.head.owners.iter().map(|owner| &**owner)
     }
@@ -270,9 +268,9 @@ impl Stored {
     }
 }
 
-/// Returns `namespace/name`, or the name alone without a namespace (SRV-STORE-5).
+/// Returns `namespace/name`, or for a cluster-scoped object its name (SRV-STORE-5).
 ///
-/// The order of these texts differs from the order of the pairs: `web-2/x` comes before `web/x`.
+/// Keys have another order than pairs of a namespace and a name: `web-2/x` is before `web/x`.
 pub(super) fn object_key(namespace: &str, name: &str) -> String {
     if namespace.is_empty() {
         name.to_owned()
@@ -281,7 +279,7 @@ pub(super) fn object_key(namespace: &str, name: &str) -> String {
     }
 }
 
-/// The part of an object's JSON that is parsed without decoding the rest.
+/// The members of an object that are parsed without decoding the rest of the object.
 #[derive(Deserialize)]
 struct Parts<'a> {
     #[serde(borrow)]

@@ -6,19 +6,19 @@ use steersman_protobuf::{EncodeError, Message, encode_text, frame, seal};
 
 use super::change_type::ChangeType;
 
-/// One revision of one object in protobuf (SRV-STORE-9). All parts share one allocation.
+/// One revision of one object as protobuf (SRV-STORE-9). All parts share one allocation.
 #[derive(Debug)]
 pub struct ProtobufForm {
-    /// The object in its envelope.
+    /// The object in the envelope of Kubernetes.
     pub object: Bytes,
-    /// The message of the object without its envelope, as an item of a list.
+    /// The object without the envelope, as an item of a list.
     pub message: Bytes,
-    /// The frame of the watch event of this revision.
+    /// The frame of the watch event of this revision, with the type of the event.
     event: Option<(ChangeType, Bytes)>,
 }
 
 impl ProtobufForm {
-    /// Encodes the JSON text of an object. `made` is the type of the watch event of its revision.
+    /// Encodes an object from its JSON. `made` is the type of the watch event of its revision.
     pub(super) fn of(
         (api_version, kind): (&str, &str),
         json: &[u8],
@@ -31,7 +31,7 @@ impl ProtobufForm {
         let raw = encode_text(message, json)?.raw;
         let sealed = seal(api_version, kind, &raw);
         let length = sealed.len();
-        // The object is the last part of a frame.
+        // In the frame of a watch event, the object is the last part.
         let (object, event) = match made {
             None => (Bytes::from(sealed), None),
             Some(made) => {
@@ -47,7 +47,7 @@ impl ProtobufForm {
         })
     }
 
-    /// Returns the frame of this revision's watch event, if the event is of that type.
+    /// Returns the frame of this revision's watch event, if the event has the type `made`.
     pub fn event(&self, made: ChangeType) -> Option<Bytes> {
         let (own, frame) = self.event.as_ref()?;
         (*own == made).then(|| frame.clone())

@@ -1,4 +1,4 @@
-//! Words: the JSON of one revision of an object and its managedFields, made at their first use.
+//! Words: `RevisionText`, the JSON of one revision of an object and its managedFields, made at their first use.
 
 use std::cell::Cell;
 use std::fmt;
@@ -15,17 +15,16 @@ use super::change_type::ChangeType;
 /// The field of `metadata` that records the owners of fields.
 pub(super) const MANAGED: &str = "managedFields";
 
-/// The JSON of one revision, for all copies of the revision.
+/// The JSON of one revision of an object, which all copies of the revision share.
 ///
-/// A write stores the object alone. It is serialised, and its managedFields are computed, once for
-/// all readers: by the first of them, or by [`AfterWrites`](super::AfterWrites) (SRV-STORE-6,
-/// SRV-STORE-10).
+/// A write does not serialise the object that it stores. The first reader, or [`AfterWrites`](super::AfterWrites),
+/// serialises the object and computes its managedFields, once for all readers (SRV-STORE-6, SRV-STORE-10).
 #[derive(Debug)]
 pub(super) struct RevisionText {
     serialised: OnceLock<Serialised>,
-    /// The object, until it is serialised.
+    /// The decoded object, until it is serialised.
     unserialised: Mutex<Option<Unserialised>>,
-    /// The type of the watch event with this revision, if there is one.
+    /// The type of this revision's watch event, if there is an event.
     made: Option<ChangeType>,
 }
 
@@ -37,13 +36,13 @@ struct Unserialised {
 
 #[derive(Debug)]
 struct Serialised {
-    /// All bytes: the object, or the line of a watch event around it.
+    /// The bytes of the object, or of the line of a watch event around the object.
     all: Bytes,
-    /// The object, a part of `all`. It starts with `kind` and `apiVersion`.
+    /// The bytes of the object, a part of `all`, which start with `kind` and `apiVersion`.
     object: Bytes,
-    /// The offset in the object after its type.
+    /// The offset of the end of `kind` and `apiVersion` in the object.
     after_type: usize,
-    /// The range of the value of `metadata.managedFields` in the object; empty if absent.
+    /// The range of the value of `metadata.managedFields` in the object; empty if it is absent.
     managed: Range<u32>,
 }
 
@@ -51,19 +50,19 @@ struct Serialised {
 pub struct ManagedFields(Form);
 
 enum Form {
-    /// Their JSON; `None` for an object without managedFields.
+    /// The managedFields as JSON; `None` for an object without managedFields.
     Known(Option<String>),
     /// The managedFields of another revision.
     Of(Arc<RevisionText>),
-    /// The function that computes their JSON from the stored object.
+    /// The managedFields that this function computes from the stored object, as JSON.
     Later(Compute),
 }
 
-/// Computes the managedFields of a stored object as JSON.
+/// A function that computes the managedFields of a stored object, as JSON.
 type Compute = Box<dyn FnOnce(&Value) -> Option<String> + Send + Sync>;
 
 impl RevisionText {
-    /// Creates the text of an object. With an event type, its bytes lie inside the line of that watch
+    /// Creates the text of an object. With an event type, the bytes of the object are a part of the line of that watch
     /// event.
     pub(super) fn new(lean: Arc<Value>, managed: ManagedFields, made: Option<ChangeType>) -> Self {
         Self {
@@ -113,8 +112,7 @@ impl RevisionText {
         }
     }
 
-    // The bytes were serialised from a value, so they parse; null is also the result of indexing an
-    // absent member.
+    // The bytes were serialised from a value, so they parse; null is also the result of indexing an absent member.
     fn read_lean(&self) -> Value {
         let Serialised {
             object, managed, ..
@@ -132,7 +130,7 @@ impl RevisionText {
 
     fn serialised(&self) -> &Serialised {
         self.serialised.get_or_init(|| {
-            // There is an object: it is taken only once it is serialised.
+            // The object is there, because only its serialisation removes it.
             let (lean, mut managed) = match &mut *self.unserialised.lock() {
                 Some(waiting) => (
                     Arc::clone(&waiting.lean),
@@ -140,8 +138,8 @@ impl RevisionText {
                 ),
                 None => Default::default(),
             };
-            // A panic, which the process's panic hook reports, must not end the unrelated write or
-            // request that needs the text. The object has no managedFields then.
+            // A panic, which the panic hook of the process reports, must not end the unrelated write or request that
+            // needs this text. The object then has no managedFields.
             let _ = catch_unwind(AssertUnwindSafe(|| {
                 managed.compute(&lean);
             }));
@@ -153,34 +151,33 @@ impl RevisionText {
 }
 
 impl ManagedFields {
-    /// Returns managedFields that are computed when the object is serialised, so usually after the
-    /// lock on the registry (SRV-STORE-10). `compute` gets the object as it is stored; its
-    /// `resourceVersion` may still be the one before the write.
+    /// Returns managedFields that are computed when their object is serialised, usually after the lock on the registry
+    /// (SRV-STORE-10). `compute` gets the stored object, in which `resourceVersion` may be the one before the write.
     pub fn later(compute: impl FnOnce(&Value) -> Option<String> + Send + Sync + 'static) -> Self {
         Self(Form::Later(Box::new(compute)))
     }
 
-    /// Returns the managedFields of a revision.
+    /// Returns the managedFields of another revision.
     pub(super) fn of(revision: &Arc<RevisionText>) -> Self {
         Self(Form::Of(Arc::clone(revision)))
     }
 
-    /// Returns whether these managedFields are a copy of the ones of this revision.
+    /// Returns whether these managedFields are a copy of those of `revision`.
     pub(super) fn are_of(&self, revision: &Arc<RevisionText>) -> bool {
         matches!(&self.0, Form::Of(own) if Arc::ptr_eq(own, revision))
     }
 
-    /// Returns the JSON of the managedFields of `object`, and computes it if necessary.
+    /// Returns the managedFields of `object` as JSON. Computes them if they are not known yet.
     pub fn compute(&mut self, object: &Value) -> Option<&str> {
         if let Form::Later(compute) = &mut self.0 {
-            // If it panics, the managedFields are those that the empty function returns.
+            // If `compute` panics, the function that replaces it returns no managedFields.
             let compute = std::mem::replace(compute, Box::new(|_| None));
             self.0 = Form::Known(compute(object));
         }
         match &self.0 {
             Form::Known(managed) => managed.as_deref(),
             Form::Of(revision) => revision.managed(),
-            // Unreachable: a `Form::Later` was replaced by a `Form::Known` above.
+            // Unreachable, because `Form::Known` replaced `Form::Later` above.
             Form::Later(_) => None,
         }
     }
@@ -209,15 +206,15 @@ impl From<Option<String>> for ManagedFields {
 }
 
 thread_local! {
-    /// The buffer into which objects are serialised before their length is known.
+    /// The buffer into which an object is serialised before its length is known.
     static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// Maximum capacity that the buffer keeps, in bytes.
+/// Maximum capacity, in bytes, of the buffer between two objects.
 const MOST_SCRATCH: usize = 1 << 20;
 
-/// Serialises a watch event around an object, or the object alone without an event type. `kind` and
-/// `apiVersion` come first, so that an item of a typed list is a suffix of the object's bytes.
+/// Serialises a watch event with an object, or without an event type the object. `kind` and `apiVersion` come first, so
+/// that an item of a typed list is a suffix of the object's bytes.
 fn encode(value: &Value, managed: Option<&str>, made: Option<ChangeType>) -> Serialised {
     let empty = Map::new();
     let object = value.as_object().unwrap_or(&empty);
@@ -252,12 +249,12 @@ fn encode(value: &Value, managed: Option<&str>, made: Option<ChangeType>) -> Ser
     if made.is_some() {
         out.extend_from_slice(b"}\n");
     }
-    // Copied, so that the stored bytes have no spare capacity.
+    // The bytes are copied, so that the stored bytes have no spare capacity.
     let all = Bytes::copy_from_slice(&out);
     if out.capacity() <= MOST_SCRATCH {
         SCRATCH.set(out);
     }
-    // An object never reaches four gigabytes: bodies are limited.
+    // The offsets fit into 32 bits, because the body of a request is much shorter.
     let offset = |at: usize| u32::try_from(at - start).unwrap_or_default();
     Serialised {
         object: all.slice(start..end),
@@ -267,7 +264,7 @@ fn encode(value: &Value, managed: Option<&str>, made: Option<ChangeType>) -> Ser
     }
 }
 
-/// Writes metadata with these managedFields, and returns their range.
+/// Writes metadata with these managedFields, and returns the range of their bytes.
 fn write_metadata(out: &mut Vec<u8>, fields: &Map<String, Value>, managed: &str) -> Range<usize> {
     let mut place = None;
     let mut put = |out: &mut Vec<u8>| {
@@ -295,7 +292,7 @@ fn write_metadata(out: &mut Vec<u8>, fields: &Map<String, Value>, managed: &str)
     place.unwrap_or_default()
 }
 
-/// Closes a JSON object by replacing the comma after its last member.
+/// Closes a JSON object or list: `end` replaces the comma after the last member.
 fn close(out: &mut Vec<u8>, end: u8) {
     if out.last() == Some(&b',') {
         out.pop();
@@ -303,7 +300,7 @@ fn close(out: &mut Vec<u8>, end: u8) {
     out.push(end);
 }
 
-/// Writes a member. Writing into memory cannot fail, and every value serialises.
+/// Writes a member of a JSON object. Writing into memory does not fail, and every value serialises.
 fn write_member(out: &mut Vec<u8>, field: &str, member: &Value) {
     let _ = serde_json::to_writer(&mut *out, field);
     out.push(b':');

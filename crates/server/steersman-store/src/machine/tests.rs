@@ -9,7 +9,7 @@ use super::super::decoded_window::{LARGE, UNFOLDED};
 use super::*;
 use crate::ManagedFields;
 
-/// More bytes than any test here writes.
+/// A limit of bytes that no test of this file reaches.
 const BYTES: usize = 1 << 20;
 
 fn object(name: &str, n: u64) -> Value {
@@ -20,10 +20,10 @@ fn storage(index: u8) -> StorageKey {
     StorageKey::new("test", if index == 0 { "ones" } else { "twos" })
 }
 
-/// Sorted as pairs with a name they have this order, as keys the reverse order.
+/// Namespaces with one order in pairs with a name, and the reverse order in keys.
 const NAMESPACES: [&str; 3] = ["ns", "ns-1", "ns-1.2"];
 
-/// An operation of the model.
+/// An operation on the store and on the model.
 #[derive(Debug, Clone)]
 enum Op {
     Put(u8, u8, u8),
@@ -41,7 +41,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// The model: every past state of every storage, kept whole.
+/// The model of all objects at one revision: the revision that wrote each of them, by storage, namespace and name.
 type World = BTreeMap<(u8, String, String), u64>;
 
 fn of(world: &World, storage: u8) -> Vec<(String, String, u64)> {
@@ -53,14 +53,14 @@ fn of(world: &World, storage: u8) -> Vec<(String, String, u64)> {
     of
 }
 
-/// Computes the bytes that each counted change holds.
+/// Returns the bytes that each counted change keeps in memory, computed from the log.
 fn held(store: &Store) -> Vec<u64> {
     let logs = store.tables.values().flat_map(|table| &table.log);
     let counted = logs.filter(|change| change.revision <= store.counted());
     counted.map(Change::held).collect()
 }
 
-/// Finishes the writes so far, so that all changes are counted.
+/// Finishes the work of all writes so far, so that all changes are counted.
 fn finish(store: &mut Store) {
     for _ in 0..2 {
         store.take_after_writes().finish();
@@ -75,8 +75,8 @@ fn seen(list: &[Arc<Stored>]) -> Vec<(String, String, u64)> {
 }
 
 proptest! {
-    // SRV-STORE-1, SRV-STORE-3, SRV-STORE-5: every readable revision lists as it was, in all
-    // namespaces and in one, and replaying the log from it leads to the newest state.
+    // SRV-STORE-1, SRV-STORE-3, SRV-STORE-5: every readable revision lists its objects, in all namespaces and in one,
+    // and replaying the changes after it leads to the newest state.
     #[test]
     fn reads_and_replays_every_retained_revision(
         ops in prop::collection::vec(op(), 1..120),
@@ -188,7 +188,7 @@ fn a_quiet_position_survives_compaction() {
     assert!(store.changes(&storage(0), quiet - 1).is_err());
 }
 
-/// SRV-STORE-2: a reader keeps the object it read while the object changes.
+/// SRV-STORE-2: a reader keeps the state that it read, while the object changes.
 #[test]
 fn a_held_revision_does_not_change() {
     let mut store = Store::new(10, BYTES);
@@ -200,7 +200,7 @@ fn a_held_revision_does_not_change() {
     assert!(tombstone.revision > held.revision);
 }
 
-/// SRV-STORE-3: large objects shorten the log even if it has few revisions.
+/// SRV-STORE-3: large objects limit the log, even if it has few revisions.
 #[test]
 fn the_past_is_bounded_in_bytes_too() {
     let mut store = Store::new(1000, 50_000);
@@ -215,7 +215,7 @@ fn the_past_is_bounded_in_bytes_too() {
         assert!(store.held_bytes <= 50_000);
     }
     assert!(store.revision() - store.compacted() < 6);
-    // Objects that are small now, but were large before.
+    // These objects are small now, and were large before.
     for n in 0..4 {
         store.put(&storage(1), "", &n.to_string(), large(20_000));
     }
@@ -224,7 +224,7 @@ fn the_past_is_bounded_in_bytes_too() {
         finish(&mut store);
         assert!(store.held_bytes <= 50_000);
     }
-    // A change that exceeds the bound by itself can still be watched.
+    // The newest change can be watched, even if it exceeds the limit of bytes alone.
     let before = store.put(&storage(0), "", "x", large(60_000)).revision;
     store.delete(&storage(0), "", "x");
     finish(&mut store);
@@ -234,7 +234,7 @@ fn the_past_is_bounded_in_bytes_too() {
     assert!(store.changes(&storage(0), before).is_err());
 }
 
-/// SRV-STORE-6
+/// SRV-STORE-6: watches share the bytes.
 #[test]
 fn the_line_of_an_event_is_serialised_once_and_shared() {
     let mut store = Store::new(10, BYTES);
@@ -254,7 +254,7 @@ fn the_line_of_an_event_is_serialised_once_and_shared() {
             String::from_utf8_lossy(stored.bytes())
         );
         assert_eq!(line, expected);
-        // The object's bytes lie within the line, so they are not stored twice.
+        // The bytes of the object are a part of the line, so they are stored once.
         let within = line.as_ptr_range();
         assert!(within.contains(&stored.bytes().as_ptr()));
         let others = [ChangeType::Added, ChangeType::Modified, ChangeType::Deleted];
@@ -267,7 +267,7 @@ fn the_line_of_an_event_is_serialised_once_and_shared() {
     }
 }
 
-/// SRV-STORE-7
+/// SRV-STORE-7: the window of decoded objects has a limit.
 #[test]
 fn only_the_newest_objects_and_no_past_revisions_stay_decoded() {
     let mut store = Store::new(1000, 1 << 30);
@@ -298,7 +298,7 @@ fn only_the_newest_objects_and_no_past_revisions_stay_decoded() {
     }
 }
 
-/// SRV-STORE-7
+/// SRV-STORE-7: reads do not exceed the limit of the window.
 #[test]
 fn objects_that_readers_decode_again_are_within_the_same_bound() {
     let mut store = Store::new(10_000, 1 << 30);
@@ -329,7 +329,7 @@ fn objects_that_readers_decode_again_are_within_the_same_bound() {
     }
 }
 
-/// SRV-STORE-7
+/// SRV-STORE-7: a large object does not enter the window.
 #[test]
 fn a_large_object_is_decoded_for_the_write_or_the_read_only() {
     let mut store = Store::new(1000, 1 << 30);
@@ -345,8 +345,8 @@ fn a_large_object_is_decoded_for_the_write_or_the_read_only() {
     assert_eq!(store.decoded(&storage), 0);
 }
 
-/// SRV-STORE-7: replaced objects are not dropped during the write, and their number is bounded if
-/// no caller takes them.
+/// SRV-STORE-7: a write does not drop the replaced object, and the number of replaced objects is limited even if no
+/// caller takes them.
 #[test]
 fn replaced_objects_wait_to_be_dropped_within_a_bound() {
     let mut store = Store::new(1000, 1 << 30);
@@ -363,7 +363,7 @@ fn replaced_objects_wait_to_be_dropped_within_a_bound() {
     assert_eq!(store.take_after_writes().len(), 2 * WAITING);
 }
 
-/// SRV-STORE-10
+/// SRV-STORE-10: a limited number of objects wait.
 #[test]
 fn a_write_leaves_serialising_to_later_within_a_bound() {
     let mut store = Store::new(1000, 1 << 30);
@@ -379,10 +379,10 @@ fn a_write_leaves_serialising_to_later_within_a_bound() {
     store.take_after_writes().finish();
     assert!(stored.is_serialised());
     assert_eq!(stored.managed(), Some("[\"2\"]"));
-    // The copy in the log shares the text.
+    // The change in the log shares the text of the stored object.
     let last = store.changes(&storage, 1).unwrap().last().unwrap();
     assert_eq!(last.new.bytes().as_ptr(), stored.bytes().as_ptr());
-    // Without a caller that finishes the writes, the oldest are serialised by later ones.
+    // If no caller finishes the work of writes, later writes serialise the oldest objects.
     let all: Vec<_> = (0..)
         .take(WAITING + 9)
         .map(|n| put(&mut store, n))
@@ -394,7 +394,7 @@ fn a_write_leaves_serialising_to_later_within_a_bound() {
     assert!(all.iter().all(|one| one.is_serialised()));
 }
 
-/// SRV-STORE-10: restored objects do not wait, because no change in the log counts them.
+/// SRV-STORE-10: restored objects are serialised at once, because no change in the log counts their bytes.
 #[test]
 fn restored_objects_are_serialised() {
     let mut store = Store::new(1000, 1 << 30);
@@ -405,8 +405,8 @@ fn restored_objects_are_serialised() {
     assert_eq!(store.counted(), store.revision());
 }
 
-/// SRV-STORE-8: the managedFields of a revision may be those of the revision before, and those of the
-/// revision before that.
+/// SRV-STORE-8: the managedFields of a revision may be those of the revision before, which may again be those of its
+/// predecessor.
 #[test]
 fn owners_are_read_from_revisions_that_are_not_serialised() {
     let mut store = Store::new(1000, 1 << 30);
@@ -423,8 +423,8 @@ fn owners_are_read_from_revisions_that_are_not_serialised() {
     assert_eq!(stored.managed(), Some("[]"));
 }
 
-/// A panic while the managedFields of one object are computed neither ends the write of another object
-/// that serialises it, nor makes it unreadable.
+/// A panic in the computation of one object's managedFields neither ends the write that serialises the object, nor
+/// makes the object unreadable.
 #[test]
 fn a_panic_of_managed_fields_costs_only_these_managed_fields() {
     let mut store = Store::new(1000, 1 << 30);

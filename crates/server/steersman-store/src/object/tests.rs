@@ -1,4 +1,4 @@
-//! Tests of objects as they are serialised and decoded.
+//! Tests of serialised and decoded objects.
 
 use serde_json::json;
 
@@ -18,10 +18,10 @@ fn entries() -> Value {
         "fieldsV1": {"f:data": {"f:\"q\"": {}}}}])
 }
 
-// SRV-STORE-8
+// SRV-STORE-8: responses include the managedFields.
 #[test]
 fn managed_fields_are_kept_apart_and_shown_in_the_whole_object() {
-    // managedFields before, between and after the other members of metadata, and alone.
+    // The managedFields stand before, between and after other members of metadata, and alone.
     for mut metadata in [
         json!({"name": "a", "uid": "u"}),
         json!({"labels": {"l": "v"}, "name": "a"}),
@@ -46,7 +46,7 @@ fn managed_fields_are_kept_apart_and_shown_in_the_whole_object() {
             assert_eq!(stored.draft().value, lean);
             assert!(stored.holds(&stored.draft()));
         }
-        // The whole object is complete, whichever form was decoded first.
+        // The whole object is complete, whether the lean or the whole form was decoded first.
         assert_eq!(*stored.folded().value, object);
         let again = stored.restamped(8);
         assert_eq!(again.managed(), stored.managed());
@@ -54,7 +54,7 @@ fn managed_fields_are_kept_apart_and_shown_in_the_whole_object() {
     }
 }
 
-// SRV-STORE-8
+// SRV-STORE-8: the lean form is the whole object.
 #[test]
 fn an_object_without_managed_fields_has_one_form() {
     let stored = made(json!({"apiVersion": "v1", "kind": "T", "metadata": {"name": "a"}}));
@@ -70,7 +70,7 @@ fn an_object_without_managed_fields_has_one_form() {
     }
 }
 
-// SRV-STORE-9
+// SRV-STORE-9: the object is encoded once.
 #[test]
 fn all_copies_of_a_revision_share_one_protobuf_form() {
     let object = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}});
