@@ -1,4 +1,4 @@
-//! Words: the attributes of a request that permissions are about, and the refusal for them.
+//! Words: the attributes of a request by which permissions are checked, and the refusal of a request.
 
 use steersman_apimachinery::go;
 use steersman_apimachinery::status::{Details, GroupResource, Status};
@@ -9,20 +9,20 @@ use super::user::User;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Authorization {
-    /// Every user may do everything, with any credential and without one.
+    /// Every user may do everything, with and without a credential.
     #[default]
     AlwaysAllow,
-    /// The server's Roles, ClusterRoles and bindings decide, as in a cluster. The server starts
-    /// with the default ClusterRoles of Kubernetes.
+    /// The Roles, ClusterRoles and bindings in the store decide, as in a cluster. The server starts with the default
+    /// ClusterRoles of Kubernetes.
     Rbac,
 }
 
 /// The attributes of a request that authorization checks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Attributes {
-    /// `get`, `list` and so on; the method in lower case for a path that is no resource.
+    /// The verb, such as `get` or `list`; for a path that is no resource the method in lower case.
     pub verb: String,
-    /// API group, empty for core.
+    /// The API group of the resource; empty for the core group.
     pub group: String,
     /// The plural name of a resource; empty if `path` is set.
     pub resource: String,
@@ -30,14 +30,14 @@ pub struct Attributes {
     pub subresource: String,
     /// The namespace; empty for cluster-scoped objects and for requests across all namespaces.
     pub namespace: String,
-    /// The name of the object; empty for a collection.
+    /// The name of the object; empty for all objects.
     pub name: String,
-    /// The path of a request that is not about a resource, for instance `/healthz`; `None` for a resource.
+    /// The path of a request that is not for a resource, for instance `/healthz`; `None` for a resource.
     pub path: Option<String>,
 }
 
 impl Attributes {
-    /// Creates the attributes of a verb on a named object of a resource.
+    /// Creates the attributes of a request with a verb for a named object.
     pub fn of(verb: &str, group: &str, resource: &str, name: &str) -> Self {
         Self {
             verb: verb.to_owned(),
@@ -48,14 +48,14 @@ impl Attributes {
         }
     }
 
-    /// Sets the namespace.
+    /// Sets the namespace of the request.
     #[must_use]
     pub fn within(mut self, namespace: &str) -> Self {
         namespace.clone_into(&mut self.namespace);
         self
     }
 
-    /// Returns the resource, with its subresource after a slash.
+    /// Returns the resource of the request, followed by a slash and its subresource, if there is one.
     pub fn full_resource(&self) -> String {
         if self.subresource.is_empty() {
             self.resource.clone()
@@ -64,8 +64,8 @@ impl Attributes {
         }
     }
 
-    /// Builds the 403 with the message of `responsewriters.Forbidden`; `reason` is the authorizer's
-    /// and may be empty.
+    /// Builds the 403 with the message of `responsewriters.Forbidden`. `reason` is the reason of the authorizer, which
+    /// may be empty.
     pub fn forbidden(&self, user: &User, reason: &str) -> Status {
         let quoted = go::quote;
         let (who, verb) = (quoted(&user.name), &self.verb);

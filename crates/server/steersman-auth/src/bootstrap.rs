@@ -1,30 +1,30 @@
-//! Machine: the bootstrap policy: the default roles and bindings of a server with RBAC.
+//! Machine: the bootstrap policy: the default roles and bindings that a server with RBAC creates.
 
 use serde_json::{Map, Value, json};
 
 use super::rbac::GROUP;
 
-/// The text of the bootstrap policy; the head of the file explains the format and names the source.
+/// The text of the bootstrap policy. The head of the file explains its format and names its source.
 const TABLE: &str = include_str!("bootstrap.txt");
 
-/// The names of the ClusterRoles of controllers start with this.
+/// The beginning of the names of the ClusterRoles for controllers.
 const CONTROLLER: &str = "system:controller:";
 
 /// A role or a binding of the bootstrap policy.
 #[derive(Debug)]
 pub struct BootstrapObject {
-    /// The plural name of its kind.
+    /// The plural name of the object's kind.
     pub plural: &'static str,
     /// The namespace; empty for a ClusterRole or ClusterRoleBinding.
     pub namespace: &'static str,
     /// The name of the role or binding.
     pub name: String,
-    /// The object without kind, version and the fields that the server sets on creation.
+    /// The object without its kind and version, and without the fields that the server sets at its creation.
     pub value: Value,
 }
 
 impl BootstrapObject {
-    /// Creates an object; the plural names are those without and with a namespace.
+    /// Creates an object; `plurals` are the plural names of a cluster-scoped and of a namespaced object.
     fn of(plurals: [&'static str; 2], namespace: &'static str, name: &str, value: Value) -> Self {
         Self {
             plural: plurals[usize::from(!namespace.is_empty())],
@@ -35,7 +35,7 @@ impl BootstrapObject {
     }
 }
 
-/// Returns the roles and bindings one after another, so that a start holds one of them at a time.
+/// Returns the roles and bindings one after another, so that a start has only one of them in memory.
 pub fn objects() -> impl Iterator<Item = BootstrapObject> {
     let mut lines = TABLE
         .lines()
@@ -68,7 +68,7 @@ pub fn objects() -> impl Iterator<Item = BootstrapObject> {
     })
 }
 
-/// Splits `NAMESPACE/NAME`; the namespace is optional.
+/// Splits the text `NAMESPACE/NAME`, in which the namespace is optional.
 fn place(name: &str) -> (&str, &str) {
     name.split_once('/').unwrap_or(("", name))
 }

@@ -1,4 +1,4 @@
-//! Machine: derives the user from a client certificate.
+//! Machine: reads the user from a client certificate.
 
 use ring::digest::{SHA256, digest};
 use x509_parser::oid_registry::{Oid, asn1_rs::oid};
@@ -6,12 +6,11 @@ use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use super::user::{CREDENTIAL_ID, User};
 
-/// The attribute of a subject with the user's uid (`AllowParsingUserUIDFromCertAuth`).
+/// The attribute in the subject of a certificate with the user's uid (`AllowParsingUserUIDFromCertAuth`).
 const UID: Oid<'static> = oid!(1.3.6.1.4.1.57683.2);
 
-/// Returns the user of a certificate as `x509.CommonNameUserConversion` does: the common name is
-/// the user's name, the organizations are the groups. `None` without a common name. The certificate
-/// is verified elsewhere.
+/// Returns the user in a certificate as `x509.CommonNameUserConversion` does: the common name is the name of the user,
+/// and the organizations are the groups. `None` without a common name. The caller has verified the certificate.
 pub fn user_of(certificate: &[u8]) -> Option<User> {
     let hash = digest(&SHA256, certificate);
     let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
@@ -19,7 +18,7 @@ pub fn user_of(certificate: &[u8]) -> Option<User> {
     let text = |attribute: &x509_parser::x509::AttributeTypeAndValue<'_>| {
         attribute.as_str().ok().map(str::to_owned)
     };
-    // Of several common names Go keeps the last.
+    // As Go, the last of several common names counts.
     let name = subject.iter_common_name().filter_map(text).last();
     let name = name.filter(|name| !name.is_empty())?;
     let uid = subject.iter_by_oid(&UID).find_map(text).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Machine: checks that a write of a role or a binding grants no permissions that its author lacks.
+//! Machine: checks that a write of a role or a binding grants no permission that the author of the write lacks.
 
 use serde_json::Value;
 use steersman_apimachinery::status::{GroupResource, Status};
@@ -8,16 +8,16 @@ use super::rbac::{Authorizer, GROUP};
 use super::rule::{Rule, missing, quoted};
 use super::user::{MASTERS, User};
 
-/// A write of a role or a binding.
+/// A write of a role or a binding, which may grant permissions.
 #[derive(Debug, Clone, Copy)]
 pub struct Escalation<'a> {
     /// The author of the write.
     pub user: &'a User,
-    /// The plural name of the kind, for instance `roles`.
+    /// The plural name of the object's kind, for instance `roles`.
     pub plural: &'a str,
-    /// The namespace of the object; empty for cluster-scoped objects.
+    /// The namespace of the object; empty for ClusterRoles and their bindings.
     pub namespace: &'a str,
-    /// The name in the path; empty for a create.
+    /// The name in the path of the request; empty for a create.
     pub path_name: &'a str,
     /// The object after the write.
     pub new: &'a Value,
@@ -26,12 +26,12 @@ pub struct Escalation<'a> {
 }
 
 impl Escalation<'_> {
-    /// Checks the write (AUTH-3), as the `policybased` storages of `pkg/registry/rbac` do.
+    /// Checks a write (AUTH-3), as the `policybased` storages in upstream's `pkg/registry/rbac` do.
     ///
     /// # Errors
-    /// 403 that lists the missing permissions; 404 if a binding names a role that does not exist.
+    /// 403 with the missing permissions; 404 if a binding names a role that does not exist.
     pub fn check(&self, authorizer: &Authorizer<'_>) -> Result<(), Status> {
-        // Writes without a user are the server's own.
+        // A write without a user name is a write of the server itself.
         let free = self.user.name.is_empty() || self.user.is_in(MASTERS);
         if free || authorizer.allows_all() {
             return Ok(());
@@ -54,7 +54,7 @@ impl Escalation<'_> {
         let rules: Vec<Rule<'_>> = Rule::all(self.new).collect();
         self.holds(authorizer, &rules)?;
         let aggregates = |role: &Value| !role["aggregationRule"].is_null();
-        // An aggregating role may gain any rule later.
+        // A role with an aggregation rule may get any rule later, so its author needs every permission.
         if aggregates(self.new) || self.old.is_some_and(aggregates) {
             let (held, _) = authorizer.of_storage().rules_for(self.user, self.namespace);
             if !missing(&held, &Rule::everything()).is_empty() {
@@ -65,7 +65,7 @@ impl Escalation<'_> {
         Ok(())
     }
 
-    /// Returns whether a special verb (`escalate` or `bind`) allows the write all the same.
+    /// Returns whether a special verb, `escalate` or `bind`, allows a write that grants missing permissions.
     fn is_let(&self, authorizer: &Authorizer<'_>, verb: &str) -> bool {
         let asked = if verb == "bind" {
             let reference = &self.new["roleRef"];
@@ -75,7 +75,7 @@ impl Escalation<'_> {
                 "ClusterRole" => "clusterroles",
                 _ => return false,
             };
-            // The default of an absent group.
+            // An absent API group in a `roleRef` means the group of RBAC.
             let group = match text("apiGroup") {
                 "" => GROUP,
                 group => group,
@@ -112,7 +112,7 @@ impl Escalation<'_> {
     }
 }
 
-/// Returns whether a write changes only the fields that the garbage collector needs to change.
+/// Returns whether a write changes only the fields that the garbage collector changes.
 fn changes_only_owners(new: &Value, old: &Value) -> bool {
     let bare = |object: &Value| {
         let mut object = object.clone();

@@ -1,4 +1,4 @@
-//! Machine: checks whether a user may impersonate the user that the request's headers name.
+//! Machine: checks that a user may impersonate the user in the headers of a request.
 
 use std::collections::HashMap;
 
@@ -17,14 +17,14 @@ use super::user::{
 
 const GROUP: &str = "authentication.k8s.io";
 const NODE_PREFIX: &str = "system:node:";
-/// The extra key that holds the node of a ServiceAccount's Pod.
+/// The extra key with the node on which the Pod of a ServiceAccount runs.
 const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
-/// From this number of groups or extra values on, a permission for all of them is checked first.
+/// The number of groups or extra values from which on a permission for all values is checked first.
 const MANY: usize = 4;
-/// Number of users for which the last successful mode is remembered.
+/// Maximum number of users for which the last successful mode is remembered.
 const REMEMBERED: usize = 10_000;
 
-/// Returns the user that the headers ask to impersonate; `None` without such headers.
+/// Returns the user that the headers ask to impersonate; `None` without headers of impersonation.
 ///
 /// # Errors
 /// 400 for groups, a uid or extra values without a user.
@@ -40,7 +40,7 @@ pub fn wanted(headers: &HeaderMap) -> Result<Option<User>, Status> {
             continue;
         };
         has_extra = true;
-        // A key with broken escapes stays as it is.
+        // A key with an invalid escape stays unchanged.
         let key = go::unescape(key).unwrap_or_else(|| key.to_owned());
         user.extra.entry(key).or_default().push(text(value));
     }
@@ -83,8 +83,8 @@ fn as_go_writes(user: &User) -> String {
     )
 }
 
-/// The modes of impersonation, in the order in which they are tried. All but the last are those of
-/// KEP-5284, which also check a permission for the request itself.
+/// The modes of impersonation, in the order in which they are tried. All but the last are the modes of KEP-5284, which
+/// also check a permission for the request itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
     AssociatedNode,
@@ -143,8 +143,8 @@ fn account_of(user: &str) -> Option<(&str, &str)> {
     valid.then_some((namespace, name))
 }
 
-/// Returns the node on which the Pod of a ServiceAccount runs, from the token's extra values;
-/// `None` for other users.
+/// Returns the node on which the Pod of a ServiceAccount runs, from the extra values of the token; `None` for other
+/// users.
 pub fn node_of_account(user: &User) -> Option<&str> {
     account_of(&user.name)?;
     match user.extra.get(NODE_NAME)?.as_slice() {
@@ -153,8 +153,8 @@ pub fn node_of_account(user: &User) -> Option<&str> {
     }
 }
 
-/// Checks impersonation, and remembers for each user the mode that succeeded last. The next check
-/// tries this mode first, and its refusal becomes the answer.
+/// Checks impersonation, and remembers the mode that last succeeded for each user. The next check for the user tries
+/// this mode first, and answers with the refusal of this mode.
 #[derive(Debug, Default)]
 pub struct Impersonations {
     last: HashMap<String, Mode>,
@@ -168,10 +168,10 @@ struct ImpersonationRequest<'a> {
 }
 
 impl Impersonations {
-    /// Returns the user as whom the request continues (AUTH-4).
+    /// Returns the impersonated user, as which the request continues (AUTH-4).
     ///
     /// # Errors
-    /// 403 with the missing permission of the first mode that applies to the user.
+    /// 403 with the missing permission in the first mode that applies to the impersonated user.
     pub fn check(
         &mut self,
         authorizer: &Authorizer<'_>,
@@ -255,7 +255,8 @@ impl ImpersonationRequest<'_> {
             && let Some(node) = node_of(&self.wanted.name)
         {
             "nodes".clone_into(&mut asked.resource);
-            // A user who may impersonate the node it runs on may do so on every node.
+            // The node on which the user runs can be any node, so the permission to impersonate it is one for all
+            // nodes.
             let node = if mode == Mode::AssociatedNode {
                 "*"
             } else {
@@ -320,7 +321,7 @@ impl ImpersonationRequest<'_> {
     }
 }
 
-/// Returns what is wrong with extra values, for the modes that validate them.
+/// Returns the problem of a user's extra values, for the modes that validate these.
 fn wrong_extra(user: &User) -> Option<String> {
     for (key, values) in &user.extra {
         let key_error = |value: &str, why: &str| {

@@ -1,15 +1,14 @@
-//! Machine: parses the keys of ServiceAccounts' tokens from PEM, as `k8s.io/client-go/util/keyutil`
-//! does.
+//! Machine: parses keys for the tokens of ServiceAccounts from PEM, as `k8s.io/client-go/util/keyutil` does.
 
 use rustls::pki_types::pem::{PemObject as _, SectionKind};
 
 use super::public_key::VerifyingKey;
 use super::signing_key::SigningKey;
 
-/// A section of a PEM text: its label, and its DER.
+/// A section of a PEM text: its label, and its content in DER.
 type PemSection = (SectionKind, Vec<u8>);
 
-/// Parses the first private key of a PEM text.
+/// Parses the first private key in a PEM text.
 ///
 /// # Errors
 /// Fails with a description of the problem, which never contains a key.
@@ -25,8 +24,7 @@ pub(super) fn signing_key(pem: &str) -> Result<SigningKey, String> {
     })
 }
 
-/// Parses the public keys of a PEM text: public keys, certificates, and the public halves of private
-/// keys.
+/// Parses the public keys in a PEM text: those of its public keys, certificates and private keys.
 ///
 /// # Errors
 /// Fails with a description of the problem, which never contains a key.
@@ -51,7 +49,7 @@ pub(super) fn verifying_keys(pem: &str) -> Result<Vec<VerifyingKey>, String> {
     Ok(keys)
 }
 
-/// Parses a section with a private key; `None` for other sections.
+/// Parses the private key in a section of a PEM text; `None` for a section without a private key.
 fn private_key(kind: SectionKind, der: &[u8]) -> Option<Result<SigningKey, String>> {
     match kind {
         SectionKind::PrivateKey => Some(SigningKey::of_pkcs8(der)),
@@ -64,7 +62,7 @@ fn private_key(kind: SectionKind, der: &[u8]) -> Option<Result<SigningKey, Strin
 fn sections(pem: &str) -> Result<Vec<PemSection>, String> {
     let all = PemSection::pem_slice_iter(pem.as_bytes());
     let all: Result<Vec<_>, _> = all.collect();
-    // The error of the parser may quote the text.
+    // The parser's own message may quote the text, and so the key.
     all.map_err(|_| "the text is malformed PEM".to_owned())
 }
 

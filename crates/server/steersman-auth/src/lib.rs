@@ -18,13 +18,11 @@
 //!
 //! - A request that authentication or authorization refuses is refused before its body is read and
 //!   before its target is looked up (AUTH-1).
-//! - A token is valid only as long as its ServiceAccount, and the object that it is bound to
-//!   (AUTH-2).
+//! - A token is valid only as long as its ServiceAccount and the object that the token is bound to (AUTH-2).
 //! - A user cannot grant permissions by a role or a binding that the user does not have, except
 //!   with the verbs `escalate` or `bind` (AUTH-3).
-//! - An impersonating user has the permissions of the impersonated user and none of the own ones
-//!   (AUTH-4).
-//! - A request that does the work of a second verb needs the permission for that verb too (AUTH-5).
+//! - A user that impersonates another user has the permissions of that user and none of their own (AUTH-4).
+//! - A request that does the work of a second verb also needs the permission for that verb (AUTH-5).
 //! - Some parts of a ResourceClaim's status need permissions of their own (AUTH-6).
 //! - A token of a ServiceAccount is accepted only if one of the keys signed it and one of the issuers,
 //!   or kube-controller-manager for a Secret, issued it (AUTH-8), and the key set verifies every token that
@@ -33,10 +31,10 @@
 //! # Reading order
 //!
 //! - `option_error` has [`OptionError`], an option of a server that cannot be used.
-//! - `user` has [`User`], the user of a request, and `attributes` what the user wants to do.
+//! - `user` has [`User`], the user of a request, and `attributes` the request by which permissions are checked.
 //! - `rbac` decides by roles and bindings, with the rules of `rule`; `escalation` refuses grants that the user does not
 //!   have.
-//! - `impersonate` replaces the user.
+//! - `impersonate` replaces the user of a request by the user in its headers.
 //! - `bootstrap` and `reconciliation` have the roles that every server has, from the table `src/bootstrap.txt`.
 //! - `tokens`, `certificate` and `token_issuer` authenticate the user. `token_issuer` signs the tokens of
 //!   ServiceAccounts and checks their signatures, with the keys of `public_key`, `signing_key` and `key_pem`.

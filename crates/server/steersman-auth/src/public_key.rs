@@ -1,4 +1,4 @@
-//! Machine: public keys that verify signatures of tokens, and their form in a JSON Web Key Set.
+//! Machine: public keys that verify the signatures of tokens, and the form of these keys in a JSON Web Key Set.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -14,9 +14,9 @@ use x509_parser::oid_registry::OID_EC_P256;
 use x509_parser::prelude::{FromDer as _, SubjectPublicKeyInfo, X509Certificate};
 use x509_parser::public_key::{PublicKey, RSAPublicKey};
 
-/// The sizes of RSA keys that can be used, in bits.
+/// The supported sizes of RSA keys, in bits.
 const RSA_BITS: std::ops::RangeInclusive<usize> = 2048..=8192;
-/// The size of an uncompressed point of P-256, in bytes.
+/// The size of an uncompressed point on the curve P-256, in bytes.
 const EC_POINT: usize = 65;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,11 +29,11 @@ pub(super) enum SignatureAlgorithm {
     EdDsa,
 }
 
-/// A public key that verifies signatures of tokens.
+/// A public key that verifies the signatures of tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct VerifyingKey {
     algorithm: SignatureAlgorithm,
-    /// The key as its algorithm encodes it: PKCS#1, an uncompressed point, or 32 bytes.
+    /// The key in the encoding of its algorithm: PKCS#1, an uncompressed point, or 32 bytes.
     bytes: Vec<u8>,
     id: String,
 }
@@ -47,7 +47,7 @@ impl SignatureAlgorithm {
         }
     }
 
-    /// Returns the name in the header of a token (`alg`).
+    /// Returns the name of the algorithm in the header of a token (`alg`).
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Rs256 => "RS256",
@@ -74,7 +74,7 @@ impl VerifyingKey {
         Self::of_info(certificate.public_key())
     }
 
-    /// Parses the DER of a SubjectPublicKeyInfo (`PUBLIC KEY` in PEM).
+    /// Parses a key from the DER of a SubjectPublicKeyInfo (`PUBLIC KEY` in PEM).
     pub(super) fn of_der(der: &[u8]) -> Result<Self, String> {
         let parsed = SubjectPublicKeyInfo::from_der(der);
         let (_, info) = parsed.map_err(|_| "the public key is malformed".to_owned())?;
@@ -85,7 +85,7 @@ impl VerifyingKey {
         let bytes: &[u8] = &info.subject_public_key.data;
         match info.parsed() {
             Ok(PublicKey::RSA(key)) => {
-                // The size counts the bytes of the modulus; a leading zero is not part of them.
+                // The size of an RSA key is that of its modulus, without leading zeros.
                 let bits = significant(key.modulus).len() * 8;
                 if !RSA_BITS.contains(&bits) {
                     let (least, most) = (RSA_BITS.start(), RSA_BITS.end());
@@ -115,8 +115,7 @@ impl VerifyingKey {
         }
     }
 
-    /// Returns the id of the key (`kid`), derived as in kube-apiserver: the SHA-256 of the DER of
-    /// the public key, in base64url.
+    /// Returns the id of the key (`kid`), as in kube-apiserver: the SHA-256 of the public key's DER, in base64url.
     pub(super) fn id(&self) -> &str {
         &self.id
     }
@@ -151,7 +150,7 @@ impl VerifyingKey {
             SignatureAlgorithm::Es256 => {
                 set("kty", json!("EC"));
                 set("crv", json!("P-256"));
-                // The first byte says that the point is uncompressed.
+                // The first byte is the mark of an uncompressed point; the two coordinates follow.
                 for (name, half) in ["x", "y"].into_iter().zip(self.bytes[1..].chunks(32)) {
                     set(name, text(half));
                 }
@@ -166,7 +165,7 @@ impl VerifyingKey {
     }
 }
 
-/// Encodes an element of DER: its tag, the length of the content, and the content.
+/// Encodes an element of DER: the tag, the length of the content, and the content.
 pub(super) fn der(tag: u8, content: &[u8]) -> Vec<u8> {
     let length = content.len().to_be_bytes();
     let length = significant(&length);
@@ -174,7 +173,7 @@ pub(super) fn der(tag: u8, content: &[u8]) -> Vec<u8> {
     match length {
         [] => element.push(0),
         [short] if *short < 0x80 => element.push(*short),
-        // A length has at most eight bytes.
+        // The length of the content, which follows its own size, has at most eight bytes.
         long => {
             element.push(0x80 | u8::try_from(long.len()).unwrap_or_default());
             element.extend(long);
@@ -184,7 +183,7 @@ pub(super) fn der(tag: u8, content: &[u8]) -> Vec<u8> {
     element
 }
 
-/// Returns a number without its leading zeros.
+/// Returns the bytes of a number without its leading zeros.
 fn significant(number: &[u8]) -> &[u8] {
     let zeros = number.iter().take_while(|byte| **byte == 0).count();
     &number[zeros..]

@@ -1,4 +1,4 @@
-//! Machine: authorizes users by the stored roles and bindings.
+//! Machine: authorizes requests by the roles and bindings in the store.
 
 use serde_json::Value;
 use steersman_apimachinery::status::{GroupResource, Status};
@@ -11,26 +11,26 @@ use super::user::{MASTERS, SERVICE_ACCOUNT_PREFIX, User};
 
 pub(super) const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// The decision of an authorizer.
+/// The decision of an authorizer about a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Decision {
     /// Whether the user may carry out the request.
     pub allowed: bool,
-    /// The binding that allows the request, or the problems of bindings that might allow it; often empty.
+    /// The binding that allows the request, or the problems of bindings that might allow the request; often empty.
     pub reason: String,
 }
 
-/// Decides what a user may do.
+/// Decides whether users may carry out requests.
 #[derive(Debug, Clone, Copy)]
 pub struct Authorizer<'a> {
     mode: Authorization,
     store: &'a Store,
-    /// Whether messages about a missing role use the plural: the authorizer's cache uses the
-    /// singular, the storage of roles the plural.
+    /// Whether the message about a missing role has the plural of its kind. The cache of upstream's authorizer uses the
+    /// singular, and the storage of roles the plural.
     plural: bool,
 }
 
-/// A binding with the subject that names the user.
+/// A binding of a user, with the subject in it that names the user.
 struct Grant<'a> {
     binding: &'a Stored,
     subject: &'a Value,
@@ -46,7 +46,7 @@ impl<'a> Authorizer<'a> {
         }
     }
 
-    /// Returns the authorizer with the messages of the storages of roles and bindings.
+    /// Returns this authorizer with the messages of upstream's storages of roles and bindings.
     #[must_use]
     pub fn of_storage(self) -> Self {
         Self {
@@ -77,8 +77,8 @@ impl<'a> Authorizer<'a> {
         Decision { allowed, reason }
     }
 
-    /// Returns every rule of a user in a namespace (with an empty one, in the cluster), and the
-    /// problems of bindings with missing roles.
+    /// Returns every rule for a user in a namespace, or with an empty namespace in the whole cluster, and the problems
+    /// of bindings with missing roles.
     pub fn rules_for(&self, user: &User, namespace: &str) -> (Vec<Rule<'a>>, Option<String>) {
         if self.mode == Authorization::AlwaysAllow {
             return (Rule::everything().to_vec(), None);
@@ -102,12 +102,12 @@ impl<'a> Authorizer<'a> {
         Ok(Rule::all(role.lean()).collect())
     }
 
-    /// Returns whether every user may do everything.
+    /// Returns whether the mode allows everything to every user.
     pub fn allows_all(&self) -> bool {
         self.mode == Authorization::AlwaysAllow
     }
 
-    /// Returns the bindings of a user: those of the cluster, then those of the namespace.
+    /// Returns the bindings that name a user: those of the cluster, then those in the namespace.
     fn grants<'b>(&'b self, user: &User, namespace: &'b str) -> Vec<Grant<'b>> {
         let mut found = Vec::new();
         let mut look = |plural: &str, namespace: Option<&'b str>| {
@@ -132,7 +132,7 @@ impl<'a> Authorizer<'a> {
         role.map_err(|status| status.message)
     }
 
-    /// Returns the role that a `roleRef` names, as seen from a binding in a namespace.
+    /// Returns the role that the `roleRef` of a binding in a namespace names.
     fn role(&self, reference: &Value, namespace: &str) -> Result<&'a Stored, Status> {
         let (kind, name) = (text(reference, "kind"), text(reference, "name"));
         let (plural, namespace) = match kind {

@@ -1,24 +1,24 @@
-//! Machine: compares a stored role or binding with the one of the bootstrap policy, and adds what is missing.
+//! Machine: compares a stored role or binding with that of the bootstrap policy, and adds what the stored one lacks.
 //!
-//! Kubernetes source: `component-helpers/auth/rbac/reconciliation`, as `pkg/registry/rbac/rest` calls
-//! it: permissions and subjects that a user added stay.
+//! Permissions and subjects that a user added stay. Kubernetes source: `component-helpers/auth/rbac/reconciliation`, as
+//! `pkg/registry/rbac/rest` calls it.
 
 use serde_json::{Map, Value};
 use steersman_apimachinery::json::members;
 
 use super::rule::{Rule, uncovered};
 
-/// The annotation with which a user keeps a role or a binding as it is.
+/// The annotation that, with the value `false`, protects a role or a binding from changes at a start.
 const AUTO_UPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
 
-/// What to do about a stored role or binding.
+/// The change of a stored role or binding that a start makes.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Reconciliation {
-    /// Leave the object: it has everything that the policy demands, or its annotation protects it.
+    /// No change: the object has everything that the policy demands, or its annotation protects it.
     Keep,
-    /// Store this object instead.
+    /// The stored object is replaced by this object.
     Update(Value),
-    /// Delete the binding and create the one of the policy, because a binding cannot change its role.
+    /// The binding is deleted and created anew, because the role of a binding cannot change.
     Replace,
 }
 
@@ -47,7 +47,7 @@ pub fn reconcile(stored: &Value, policy: &Value) -> Reconciliation {
     }
 }
 
-/// Adds the absent members of a map of texts.
+/// Adds the members of a map of texts that `holder` lacks.
 fn add_members(holder: &mut Value, field: &str, wanted: &Value) {
     let wanted = wanted.as_object().into_iter().flatten();
     for (name, value) in wanted {
@@ -60,7 +60,7 @@ fn add_members(holder: &mut Value, field: &str, wanted: &Value) {
     }
 }
 
-/// Adds the absent items of a list.
+/// Adds the items of a list that `holder` lacks.
 fn add_items(holder: &mut Value, field: &str, wanted: &Value) {
     let stored = holder[field].as_array();
     let wanted = wanted.as_array().into_iter().flatten();
@@ -71,7 +71,7 @@ fn add_items(holder: &mut Value, field: &str, wanted: &Value) {
     extend(holder, field, absent);
 }
 
-/// Adds the permissions that no rule of the role covers, each as a rule of its own.
+/// Adds the permissions of the policy that no rule of the role covers, each as a rule.
 fn add_rules(role: &mut Value, policy: &Value) {
     if role["rules"] == policy["rules"] {
         return;
@@ -85,8 +85,8 @@ fn add_rules(role: &mut Value, policy: &Value) {
     extend(role, "rules", absent);
 }
 
-/// Adds the absent selectors of the roles to aggregate, and removes those of a role that aggregates
-/// none.
+/// Adds the selectors of aggregated roles that a role lacks. Removes all selectors if the role of the policy has no
+/// aggregation rule.
 fn add_selectors(role: &mut Value, policy: &Value) {
     let Some(rule) = policy.get("aggregationRule") else {
         members(role).remove("aggregationRule");
@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(none["rules"].as_array().unwrap().len(), 3);
     }
 
-    /// AUTH-11
+    /// AUTH-11: the annotation protects a role.
     #[test]
     fn a_role_with_the_annotation_false_stays_as_it_is() {
         let policy = role(&json!([{"verbs": ["*"], "nonResourceURLs": ["*"]}]));
@@ -181,7 +181,7 @@ mod tests {
         );
         assert_eq!(new["rules"], stored["rules"]);
         assert_eq!(reconcile(&new, &policy), Reconciliation::Keep);
-        // A role of the policy that aggregates none loses the selectors.
+        // The role of the policy has no aggregation rule, so the stored role loses its selectors.
         let plain = role(&json!([{"verbs": ["get"], "nonResourceURLs": ["/gathered"]}]));
         assert!(update(&stored, &plain).get("aggregationRule").is_none());
     }

@@ -1,4 +1,4 @@
-//! Machine: one rule of a role: what it allows, and whether it covers another rule.
+//! Machine: one rule of a role: the requests that the rule allows, and whether the rule covers another rule.
 
 use std::collections::BTreeMap;
 
@@ -7,27 +7,27 @@ use steersman_apimachinery::go;
 
 use super::attributes::Attributes;
 
-/// Above this number of single permissions a rule is compared as a whole. A rule stands for the
-/// product of its lists, and clients choose the lengths of the lists.
+/// Maximum number of single permissions into which a rule is split for comparisons. The number is the product of the
+/// lengths of the rule's lists, which clients choose.
 const MOST_PARTS: usize = 10_000;
 
 /// A rule of a role.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rule<'a> {
-    /// The verbs that the rule allows (`verbs`); `*` stands for all.
+    /// The verbs that the rule allows (`verbs`); `*` stands for all verbs.
     pub verbs: Vec<&'a str>,
-    /// The API groups of the resources (`apiGroups`); `*` stands for all.
+    /// The API groups of the resources (`apiGroups`); `*` stands for all groups.
     pub groups: Vec<&'a str>,
-    /// The resources, with a subresource after a slash (`resources`); `*` stands for all.
+    /// The resources, with a subresource after a slash (`resources`); `*` stands for all resources.
     pub resources: Vec<&'a str>,
-    /// The names of the objects (`resourceNames`); empty for all names.
+    /// The names of the objects (`resourceNames`); empty for all objects.
     pub names: Vec<&'a str>,
-    /// The paths that are not resources (`nonResourceURLs`); a path may end in a star.
+    /// The paths that are no resources (`nonResourceURLs`); a path may end in a star.
     pub urls: Vec<&'a str>,
 }
 
 impl<'a> Rule<'a> {
-    /// Reads one of a role's `rules`.
+    /// Reads an item in the `rules` of a role.
     pub fn read(rule: &'a Value) -> Self {
         let texts = |field: &str| -> Vec<&'a str> {
             let list = rule[field].as_array().into_iter().flatten();
@@ -67,7 +67,7 @@ impl<'a> Rule<'a> {
         [resources, urls]
     }
 
-    /// Returns whether the rule allows a request (`rbac.RuleAllows`).
+    /// Returns whether the rule allows a request (upstream: `rbac.RuleAllows`).
     pub fn allows(&self, asked: &Attributes) -> bool {
         if !holds(&self.verbs, &asked.verb) {
             return false;
@@ -80,8 +80,8 @@ impl<'a> Rule<'a> {
             && (self.names.is_empty() || self.names.contains(&asked.name.as_str()))
     }
 
-    /// Returns whether the rule names a resource, given with its subresource after a slash. `*`
-    /// stands for all resources and subresources, `*/x` for the subresource `x` of every resource.
+    /// Returns whether the rule names a resource. `full` is the resource with its subresource after a slash. `*` stands
+    /// for all resources and subresources, `*/x` for the subresource `x` of every resource.
     fn has_resource(&self, full: &str, subresource: &str) -> bool {
         self.resources.iter().any(|own| {
             *own == "*"
@@ -90,8 +90,8 @@ impl<'a> Rule<'a> {
         })
     }
 
-    /// Splits the rule into rules that each allow a single permission. A rule with more than
-    /// [`MOST_PARTS`] stays whole.
+    /// Splits the rule into rules with a single permission each. A rule with more than [`MOST_PARTS`] permissions stays
+    /// whole.
     fn parts(&self) -> Vec<Self> {
         let many = self.groups.len().saturating_mul(self.resources.len());
         let many = many.saturating_mul(self.names.len().max(1));
@@ -128,7 +128,7 @@ impl<'a> Rule<'a> {
         parts
     }
 
-    /// Returns whether this rule grants everything that the other one grants (`ruleCovers`).
+    /// Returns whether this rule allows everything that another rule allows (upstream: `ruleCovers`).
     fn covers(&self, other: &Self) -> bool {
         let all = |own: &[&str], wanted: &[&str]| wanted.iter().all(|one| holds(own, one));
         let resource = |full: &&str| {
@@ -147,7 +147,7 @@ impl<'a> Rule<'a> {
                 .all(|url| self.urls.iter().any(|own| url_covers(own, url)))
     }
 
-    /// Returns the rule as one of a role's `rules`, without its empty lists.
+    /// Returns the rule as an item in the `rules` of a role, without empty lists.
     pub(super) fn to_value(&self) -> Value {
         let lists = [
             ("verbs", &self.verbs),
@@ -162,7 +162,7 @@ impl<'a> Rule<'a> {
             .collect()
     }
 
-    /// Formats the rule as the messages of refusals show it.
+    /// Formats the rule as the message of a refusal shows it.
     fn describe(&self) -> String {
         let lists = [
             ("APIGroups", &self.groups),
@@ -190,13 +190,12 @@ fn holds(list: &[&str], wanted: &str) -> bool {
     list.iter().any(|own| *own == "*" || *own == wanted)
 }
 
-/// Returns whether a rule's path, which may end in a star, matches a path.
+/// Returns whether the path in a rule, which may end in a star, matches the path of a request.
 fn url_covers(own: &str, path: &str) -> bool {
     own == "*" || own == path || (own.ends_with('*') && path.starts_with(own.trim_end_matches('*')))
 }
 
-/// Returns the wanted permissions that the held rules do not cover, each as a rule of its own
-/// (`validation.Covers`).
+/// Returns the permissions in `wanted` that no rule in `held` covers, each as a rule (upstream: `validation.Covers`).
 pub(super) fn uncovered<'a>(held: &[Rule<'a>], wanted: &[Rule<'a>]) -> Vec<Rule<'a>> {
     let parts = wanted.iter().flat_map(Rule::parts);
     parts
@@ -204,8 +203,8 @@ pub(super) fn uncovered<'a>(held: &[Rule<'a>], wanted: &[Rule<'a>]) -> Vec<Rule<
         .collect()
 }
 
-/// Returns the wanted permissions that the held rules do not cover, one line per resource as
-/// `ConfirmNoEscalation` lists them. Empty if all are covered.
+/// Returns the permissions in `wanted` that no rule in `held` covers, as text with one line per resource (upstream:
+/// `ConfirmNoEscalation`).
 pub(super) fn missing<'a>(held: &[Rule<'a>], wanted: &[Rule<'a>]) -> Vec<String> {
     let mut simple: BTreeMap<(&str, &str), Rule<'a>> = BTreeMap::new();
     let mut lines = Vec::new();
@@ -273,11 +272,11 @@ mod tests {
         };
         assert!(rule.allows(&asks("/a")) && rule.allows(&asks("/b/c/d")));
         assert!(!rule.allows(&asks("/a/b")) && !rule.allows(&asks("/b")));
-        // A rule about paths allows no resources.
+        // A rule with paths allows no requests for resources.
         assert!(!rule.allows(&asked("get", "jobs", "")));
     }
 
-    /// AUTH-3: the missing permissions are listed, the verbs of one resource together.
+    /// AUTH-3: the refusal lists the missing permissions, with the verbs for one resource together.
     #[test]
     fn missing_permissions_are_listed_by_resource() {
         let held = [json!({"verbs": ["get"], "apiGroups": [""], "resources": ["pods", "*/log"]})];

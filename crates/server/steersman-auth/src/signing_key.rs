@@ -13,13 +13,13 @@ use serde_json::{Value, json};
 
 use super::public_key::{SignatureAlgorithm, VerifyingKey, der};
 
-/// The DER of the version of a PKCS#8 key and of the algorithm of EC keys on P-256.
+/// The DER of a PKCS#8 key's version and of the algorithm of EC keys on the curve P-256.
 const EC_ALGORITHM: [u8; 24] = [
     0x02, 0x01, 0x00, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08,
     0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07,
 ];
 
-/// The DER of the identifier of RSA.
+/// The DER of the object identifier of RSA.
 const RSA_OID: [u8; 11] = [
     0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01,
 ];
@@ -44,10 +44,10 @@ impl fmt::Debug for SigningKey {
 }
 
 impl SigningKey {
-    /// Returns the Ed25519 key of a seed.
+    /// Returns the Ed25519 key that a seed determines.
     ///
     /// # Errors
-    /// Fails if the bytes are not a valid Ed25519 seed; any 32 bytes are valid.
+    /// Fails if the bytes are no valid Ed25519 seed, which never happens for 32 bytes.
     pub(super) fn of_seed(seed: &[u8; 32]) -> Result<Self, String> {
         let pair = Ed25519KeyPair::from_seed_unchecked(seed).map_err(|why| why.to_string())?;
         let public = VerifyingKey::new(SignatureAlgorithm::EdDsa, pair.public_key().as_ref());
@@ -55,20 +55,20 @@ impl SigningKey {
         Ok(Self { pair, public })
     }
 
-    /// Parses the DER of a PKCS#1 key (`RSA PRIVATE KEY` in PEM).
+    /// Parses the DER of a PKCS#1 RSA key (`RSA PRIVATE KEY` in PEM).
     pub(super) fn of_pkcs1(der: &[u8]) -> Result<Self, String> {
         Self::of_rsa(RsaKeyPair::from_der(der))
     }
 
-    /// Parses the DER of a SEC1 key (`EC PRIVATE KEY` in PEM).
+    /// Parses the DER of a SEC1 EC key (`EC PRIVATE KEY` in PEM).
     pub(super) fn of_sec1(sec1: &[u8]) -> Result<Self, String> {
         let key = der(0x04, sec1);
         Self::of_ec(&der(0x30, &[&EC_ALGORITHM, key.as_slice()].concat()))
     }
 
-    /// Parses the DER of a PKCS#8 key (`PRIVATE KEY` in PEM).
+    /// Parses the DER of a PKCS#8 key of any algorithm (`PRIVATE KEY` in PEM).
     pub(super) fn of_pkcs8(der: &[u8]) -> Result<Self, String> {
-        // The algorithm stands near the start, after the lengths and the version.
+        // The identifier of the algorithm is near the start, after the lengths and the version.
         let mut starts = der.windows(RSA_OID.len()).take(16);
         if starts.any(|start| start == RSA_OID) {
             Self::of_rsa(RsaKeyPair::from_pkcs8(der))

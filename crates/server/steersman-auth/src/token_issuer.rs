@@ -1,5 +1,5 @@
-//! Machine: signs the tokens of ServiceAccounts, checks their signatures, and describes the issuer
-//! as OpenID Connect Discovery does.
+//! Machine: signs the tokens of ServiceAccounts, verifies their signatures, and publishes the metadata of the issuer
+//! (OpenID Connect Discovery).
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -15,38 +15,38 @@ use super::public_key::VerifyingKey;
 use super::signing_key::SigningKey;
 use crate::option_error::OptionError;
 
-/// The issuer of tokens unless the options name another.
+/// The issuer of tokens, unless an option names another issuer.
 const ISSUER: &str = "https://kubernetes.default.svc";
-/// The issuer of the tokens in Secrets, which kube-controller-manager signs with a key of the server.
+/// The issuer in the tokens of Secrets, which kube-controller-manager signs with a key of the server.
 pub const SECRET_ISSUER: &str = "kubernetes/serviceaccount";
-/// The number of tokens of which the verified claims are kept.
+/// Maximum number of tokens with claims that are remembered after a verification.
 const VERIFIED: usize = 1024;
 const KEY_SET_PATH: &str = "/openid/v1/jwks";
 
-/// The options of the tokens of ServiceAccounts, named after the flags of kube-apiserver.
+/// The options for tokens of ServiceAccounts, named like the flags of kube-apiserver.
 #[derive(Clone, Default)]
 pub struct TokenOptions {
-    /// The issuers (`--service-account-issuer`): the first is that of new tokens, and tokens of all
-    /// are accepted. None means `https://kubernetes.default.svc`.
+    /// The issuers (`--service-account-issuer`). The first issues new tokens, and tokens of all of them are accepted.
+    /// Empty means `https://kubernetes.default.svc`.
     pub issuers: Vec<String>,
-    /// The audiences of the server (`--api-audiences`). None means the issuers.
+    /// The audiences of the server (`--api-audiences`). Empty means the issuers.
     pub audiences: Vec<String>,
-    /// The URL of the key set in the metadata of the issuer (`--service-account-jwks-uri`). Default:
-    /// a URL of the listener.
+    /// The URL of the key set in the metadata of the issuer (`--service-account-jwks-uri`). Default: a URL of the
+    /// server's listener.
     pub jwks_uri: Option<String>,
-    /// The private key that signs tokens, in PEM (`--service-account-signing-key-file`). Default: a
-    /// key that is derived from the seed.
+    /// The private key that signs tokens, in PEM (`--service-account-signing-key-file`). Default: a key that is derived
+    /// from the server's seed.
     pub signing_key: Option<String>,
-    /// Further keys of accepted tokens, in PEM (`--service-account-key-file`).
+    /// More keys that verify tokens, in PEM (`--service-account-key-file`).
     pub keys: Vec<String>,
-    /// Whether tokens that a kubelet projects into Pods last only as long as requested
-    /// (`--service-account-extend-token-expiration=false`), and not a year.
+    /// Whether the token that a kubelet projects into a Pod lasts only as long as requested, and not a year
+    /// (`--service-account-extend-token-expiration=false`).
     pub has_exact_expiration: bool,
 }
 
 impl fmt::Debug for TokenOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The keys may be private.
+        // The keys are not printed, because they may be private.
         f.debug_struct("TokenOptions")
             .field("issuers", &self.issuers)
             .field("audiences", &self.audiences)
@@ -56,7 +56,7 @@ impl fmt::Debug for TokenOptions {
 }
 
 impl TokenOptions {
-    /// Checks a text for [`signing_key`](Self::signing_key).
+    /// Checks that a text can be the value of [`signing_key`](Self::signing_key).
     ///
     /// # Errors
     /// Fails with a description of the problem, which never contains a key.
@@ -64,7 +64,7 @@ impl TokenOptions {
         key_pem::signing_key(pem).map(drop)
     }
 
-    /// Checks a text for [`keys`](Self::keys).
+    /// Checks that a text can be an item of [`keys`](Self::keys).
     ///
     /// # Errors
     /// Fails with a description of the problem, which never contains a key.
@@ -73,8 +73,7 @@ impl TokenOptions {
     }
 }
 
-/// The secret from which the server derives its own signing key, an Ed25519 key. The same secret
-/// signs the same tokens.
+/// The secret from which the server derives its own signing key, an Ed25519 key. Equal secrets give equal keys.
 #[derive(Clone)]
 pub struct TokenSecret([u8; 32]);
 
@@ -85,29 +84,29 @@ impl fmt::Debug for TokenSecret {
 }
 
 impl TokenSecret {
-    /// Returns the secret that these bytes are.
+    /// Creates the secret with these bytes.
     pub fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// Serialises the secret for a snapshot.
+    /// Returns the secret as text, for a snapshot.
     pub fn to_text(&self) -> String {
         URL_SAFE_NO_PAD.encode(self.0)
     }
 
-    /// Parses the output of [`to_text`](Self::to_text).
+    /// Parses the output of [`to_text`](Self::to_text); `None` for another text.
     pub fn from_text(text: &str) -> Option<Self> {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
         bytes.try_into().ok().map(Self)
     }
 }
 
-/// The reason why a token was not signed by this issuer.
+/// The reason why a token is not one of this issuer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ForeignToken {
-    /// The token is not a JWT of one of the issuers.
+    /// The token is no JWT, or names none of the issuers.
     Unknown,
-    /// The token names one of the issuers, but its signature is invalid. Holds the message of kube-apiserver.
+    /// The token names an issuer, but its signature is invalid. Holds the message of kube-apiserver.
     Signature(&'static str),
 }
 
@@ -120,14 +119,14 @@ pub struct TokenIssuer {
     has_exact_expiration: bool,
     secret: TokenSecret,
     given: Option<Arc<SigningKey>>,
-    /// The key of the secret, which signs without a configured key.
+    /// The key that is derived from the secret, which signs tokens if no key is configured.
     derived: Result<Arc<SigningKey>, String>,
-    /// The configured keys of accepted tokens, apart from the signing key.
+    /// The configured keys that verify tokens, without the signing key.
     keys: Vec<VerifyingKey>,
-    /// The option that cannot be used; then no token is issued.
+    /// The error of an invalid option, with which no token is issued.
     problem: Option<OptionError>,
-    /// The claims of tokens with a verified signature, because a client sends one token with each
-    /// request and a verification takes longer than most requests.
+    /// The claims of tokens with a verified signature. They are remembered because a client sends the same token with
+    /// each request, and a verification takes longer than most requests.
     verified: RefCell<HashMap<String, Value>>,
 }
 
@@ -135,7 +134,7 @@ pub struct TokenIssuer {
 struct SignedToken<'a> {
     header: Value,
     claims: Value,
-    /// The signed text: the encoded header and claims.
+    /// The text that the signature covers: the encoded header and claims.
     text: &'a str,
     signature: Vec<u8>,
 }
@@ -156,8 +155,8 @@ impl<'a> SignedToken<'a> {
 }
 
 impl TokenIssuer {
-    /// Creates an issuer. If an option cannot be used, [`problem`](Self::problem) returns the error,
-    /// and the issuer signs nothing.
+    /// Creates an issuer. If an option is invalid, [`problem`](Self::problem) returns its error, and the issuer signs
+    /// nothing.
     pub fn new(options: &TokenOptions, secret: TokenSecret) -> Self {
         let or_default = |list: &[String], default: &[String]| {
             let list = if list.is_empty() { default } else { list };
@@ -206,24 +205,24 @@ impl TokenIssuer {
         Ok(())
     }
 
-    /// Returns the option that cannot be used.
+    /// Returns the error of an invalid option.
     pub fn problem(&self) -> Option<&OptionError> {
         self.problem.as_ref()
     }
 
-    /// Returns the secret of the server's own key, for a snapshot.
+    /// Returns the secret of the server's own signing key, for a snapshot.
     pub fn secret(&self) -> &TokenSecret {
         &self.secret
     }
 
-    /// Replaces the server's own key by that of a snapshot. A configured signing key stays.
+    /// Replaces the secret of the server's own signing key, by that of a snapshot. A configured signing key stays.
     pub fn set_secret(&mut self, secret: TokenSecret) {
         self.derived = SigningKey::of_seed(&secret.0).map(Arc::new);
         self.secret = secret;
         self.verified.take();
     }
 
-    /// Returns the issuer of new tokens.
+    /// Returns the name of the issuer of new tokens.
     pub fn name(&self) -> &str {
         self.issuers.first().map_or(ISSUER, String::as_str)
     }
@@ -233,7 +232,7 @@ impl TokenIssuer {
         &self.audiences
     }
 
-    /// Returns whether tokens for Pods last only as long as requested.
+    /// Returns whether a token for a Pod lasts only as long as requested.
     pub fn has_exact_expiration(&self) -> bool {
         self.has_exact_expiration
     }
@@ -248,7 +247,7 @@ impl TokenIssuer {
         }
     }
 
-    /// Returns the keys of accepted tokens, that of new tokens first.
+    /// Returns the keys that verify tokens, the key of new tokens first.
     fn verifying_keys(&self) -> impl Iterator<Item = &VerifyingKey> {
         let own = self.signing_key().map(SigningKey::public).ok();
         let others = self.keys.iter().filter(move |key| Some(*key) != own);
@@ -258,16 +257,16 @@ impl TokenIssuer {
     /// Signs a token with these claims.
     ///
     /// # Errors
-    /// Fails with the problem if there is no usable key.
+    /// Fails with the problem if no key can sign.
     pub fn issue(&self, claims: &Value) -> Result<String, String> {
         self.signing_key()?.issue(claims)
     }
 
-    /// Returns the claims of a token, if one of the keys signed it and one of the issuers issued it, or
+    /// Returns the claims of a token that one of the keys signed and one of the issuers issued, or
     /// kube-controller-manager for a Secret (AUTH-8).
     ///
     /// # Errors
-    /// Fails with the reason why the token is foreign.
+    /// Fails with the reason why the token is not accepted.
     pub fn claims(&self, token: &str) -> Result<Value, ForeignToken> {
         let mut verified = self.verified.borrow_mut();
         if let Some(claims) = verified.get(token) {
@@ -297,7 +296,7 @@ impl TokenIssuer {
             let why = "invalid signature, no keys found";
             return Err(ForeignToken::Signature(why));
         }
-        // The key determines the algorithm, and the header has to agree.
+        // The key determines the algorithm, and the header of the token must name that algorithm.
         let algorithm = header["alg"].as_str().unwrap_or_default();
         let mut candidates = candidates.filter(|key| key.algorithm().name() == algorithm);
         if candidates.any(|key| key.verifies(token.text, &token.signature)) {
@@ -307,14 +306,14 @@ impl TokenIssuer {
         Err(ForeignToken::Signature(why))
     }
 
-    /// Returns the JSON Web Key Set of the keys of accepted tokens (AUTH-9).
+    /// Returns the JSON Web Key Set with the keys that verify tokens (AUTH-9).
     pub fn key_set(&self) -> Value {
         let keys: Vec<Value> = self.verifying_keys().map(VerifyingKey::to_json).collect();
         json!({ "keys": keys })
     }
 
-    /// Returns whether the issuer has metadata: as in kube-apiserver, only if it is an `https` URL
-    /// without query and fragment.
+    /// Returns whether the issuer has metadata: as in kube-apiserver, only if its name is an `https` URL without query
+    /// and fragment.
     pub fn has_metadata(&self) -> bool {
         let host = self.name().strip_prefix("https://");
         let is_url = host.is_some_and(|host| !host.is_empty() && !host.contains(['?', '#']));
@@ -323,8 +322,8 @@ impl TokenIssuer {
         is_url && is_reachable && self.problem.is_none()
     }
 
-    /// Returns the metadata of the issuer, with a URL of the key set at `base` (such as
-    /// `https://127.0.0.1:6443`), or without a base at the issuer itself.
+    /// Returns the metadata of the issuer, with a URL of the key set below `base` (such as `https://127.0.0.1:6443`),
+    /// or without `base` below the URL of the issuer.
     pub fn metadata(&self, base: Option<&str>) -> Option<Value> {
         if !self.has_metadata() {
             return None;

@@ -1,4 +1,4 @@
-//! Machine: registered bearer tokens, and the token of a request.
+//! Machine: registered bearer tokens, and the bearer token of a request.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use super::user::User;
 
-/// The registered tokens and their users.
+/// The registered bearer tokens, with the user of each.
 #[derive(Clone, Default)]
 pub struct Tokens {
-    /// By token, the user, and whether the token is saved in snapshots.
+    /// By token: the user, and whether snapshots include the token.
     users: HashMap<String, (Arc<User>, bool)>,
 }
 
@@ -22,20 +22,19 @@ impl std::fmt::Debug for Tokens {
 }
 
 impl Tokens {
-    /// Registers a token for a user. An empty token is ignored. A token that is `kept` is part of
-    /// snapshots.
+    /// Registers a token for a user, and ignores an empty token. Snapshots include a token that is `kept`.
     pub fn add(&mut self, token: String, user: Arc<User>, kept: bool) {
         if !token.is_empty() {
             self.users.insert(token, (user, kept));
         }
     }
 
-    /// Returns the user of a token.
+    /// Returns the user of a registered token.
     pub fn get(&self, token: &str) -> Option<Arc<User>> {
         self.users.get(token).map(|(user, _)| Arc::clone(user))
     }
 
-    /// Returns the tokens that are part of snapshots.
+    /// Returns the registered tokens that snapshots include.
     #[must_use]
     pub fn kept(&self) -> Self {
         let mut kept = self.clone();
@@ -43,7 +42,7 @@ impl Tokens {
         kept
     }
 
-    /// Serialises users by their tokens, in order, for a snapshot.
+    /// Returns the tokens as JSON for a snapshot: the user of each token, sorted by token.
     pub fn to_json(&self) -> Value {
         let all = self.users.iter();
         json!(
@@ -55,8 +54,8 @@ impl Tokens {
     /// Parses the output of [`to_json`](Self::to_json) (SRV-SNAP-4).
     ///
     /// # Errors
-    /// Fails with the position, from 0, of the first token with an invalid user, and the problem.
-    /// The error never contains the token itself.
+    /// Fails with the position, from 0, of the first token with an invalid user, and with the problem. The error never
+    /// contains the token.
     pub fn from_json(text: &serde_json::Map<String, Value>) -> Result<Self, (usize, &'static str)> {
         let mut tokens = Self::default();
         for (number, (token, info)) in text.iter().enumerate() {
@@ -70,8 +69,7 @@ impl Tokens {
     }
 }
 
-/// Returns the bearer token of a request, as `bearertoken.New` does. A header of another scheme
-/// counts as no credential.
+/// Returns the bearer token of a request, as `bearertoken.New` does; `None` for a header of another scheme.
 pub fn bearer(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
     let mut parts = value.trim().splitn(3, ' ');

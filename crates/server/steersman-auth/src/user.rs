@@ -1,43 +1,42 @@
-//! Words: `User`, the sender of a request.
+//! Words: `User`, the user that sends a request.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// The group that passes every authorization check.
+/// The group with every permission.
 pub const MASTERS: &str = "system:masters";
-/// The group of all users with a credential.
+/// The group of all users that have a credential.
 pub const AUTHENTICATED: &str = "system:authenticated";
-/// The group of all requests without a credential.
+/// The group of the user of requests without a credential.
 pub const UNAUTHENTICATED: &str = "system:unauthenticated";
 /// The user name of requests without a credential.
 pub const ANONYMOUS: &str = "system:anonymous";
-/// Prefix of the user names of ServiceAccounts; the namespace and the name follow, separated by a
-/// colon.
+/// Prefix of the user name of a ServiceAccount; the namespace, a colon and the name follow.
 pub const SERVICE_ACCOUNT_PREFIX: &str = "system:serviceaccount:";
-/// The group of all ServiceAccounts; with a colon and a namespace appended, of those in the
+/// The group of all ServiceAccounts. A colon and a namespace behind it make the group of the ServiceAccounts in that
 /// namespace.
 pub const SERVICE_ACCOUNTS: &str = "system:serviceaccounts";
 
-/// The key of the extra value that identifies the credential (KEP-4193).
+/// The key of the extra value with the id of the credential (KEP-4193).
 pub const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
-/// The sender of a request as authentication found it, with the fields of Kubernetes' `userInfo`.
+/// The user that sends a request, as authentication found it, with the fields of Kubernetes' `userInfo`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct User {
-    /// The name, for instance `ann` or `system:serviceaccount:default:builder`.
+    /// The name of the user, for instance `ann` or `system:serviceaccount:default:builder`.
     #[serde(rename = "username", skip_serializing_if = "String::is_empty")]
     pub name: String,
     /// An id that distinguishes users of the same name; may be empty.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub uid: String,
-    /// The groups, in order.
+    /// The groups of the user, in the order of the credential.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<String>,
-    /// Additional values by lower-case key.
+    /// Additional values about the user, by keys in lower case.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub extra: BTreeMap<String, Vec<String>>,
 }
@@ -52,21 +51,21 @@ impl User {
         }
     }
 
-    /// Adds a group.
+    /// Adds a group to the user.
     #[must_use]
     pub fn group(mut self, group: impl Into<String>) -> Self {
         self.groups.push(group.into());
         self
     }
 
-    /// Sets the uid.
+    /// Sets the uid of the user.
     #[must_use]
     pub fn uid(mut self, uid: impl Into<String>) -> Self {
         self.uid = uid.into();
         self
     }
 
-    /// Adds an extra value. Keys are converted to lower case, as in Kubernetes.
+    /// Adds an extra value to the user. The key is converted to lower case, as in Kubernetes.
     #[must_use]
     pub fn extra(mut self, key: &str, value: impl Into<String>) -> Self {
         let values = self.extra.entry(key.to_lowercase()).or_default();
@@ -74,8 +73,7 @@ impl User {
         self
     }
 
-    /// Returns the user of the server's own kubeconfig and of clients in its process, who may do
-    /// everything.
+    /// Returns the user of the server's own kubeconfig and of clients in the server's process, which may do everything.
     #[must_use]
     pub fn admin() -> Self {
         Self::new("system:admin")

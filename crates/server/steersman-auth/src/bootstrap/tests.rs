@@ -49,8 +49,7 @@ fn every_default_binding_has_its_role_and_every_rule_is_complete() {
     }
 }
 
-/// The names of the clients that kube-controller-manager makes for its controllers, each with a
-/// request that the controller cannot do without.
+/// The names of the clients of kube-controller-manager's controllers, each with a request that the controller needs.
 const CONTROLLERS: [(&str, &str); 39] = [
     (
         "attachdetach-controller",
@@ -150,7 +149,7 @@ const CONTROLLERS: [(&str, &str); 39] = [
     ),
 ];
 
-/// Returns whether a role allows `VERB GROUP RESOURCE`.
+/// Returns whether a role allows a request such as `VERB GROUP RESOURCE`.
 fn allows(role: &Value, request: &str) -> bool {
     let words: Vec<&str> = request.split(' ').collect();
     let [verb, group, full] = words.as_slice() else {
@@ -185,7 +184,7 @@ fn the_service_account_of_every_controller_is_bound_to_its_rules() {
     assert_eq!(controllers, CONTROLLERS.len());
 }
 
-/// The rules that default features of Kubernetes 1.36 added later.
+/// Features that are on by default in Kubernetes 1.36 added rules to default roles.
 #[test]
 fn default_roles_allow_the_requests_of_later_features() {
     let all: Vec<BootstrapObject> = objects().collect();

@@ -18,7 +18,7 @@ fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
     headers
 }
 
-/// Creates a store in which `ann` has these rules in the whole cluster.
+/// Creates a store with these rules for the user `ann` in the whole cluster.
 fn store(rules: &Value) -> Store {
     let mut store = Store::new(100, 1 << 20);
     let group = "rbac.authorization.k8s.io";
@@ -121,7 +121,7 @@ fn the_narrow_modes_check_the_request_and_the_user() {
             .unwrap_err()
             .ends_with("extra.key: Invalid value: \"team\": must be a domain-prefixed path (such as \"acme.io/foo\")")
     );
-    // The mode for plain users does not apply to ServiceAccounts.
+    // The mode for plain users does not apply to a ServiceAccount.
     assert!(check(&both, &User::new("system:serviceaccount:a:bot")).is_err());
 }
 
@@ -135,7 +135,7 @@ fn impersonated_nodes_and_service_accounts_get_their_groups() {
         [SERVICE_ACCOUNTS, "system:serviceaccounts:a", AUTHENTICATED]
     );
     assert_eq!(groups(ANONYMOUS), [UNAUTHENTICATED]);
-    // A malformed ServiceAccount name counts as a plain user.
+    // A user name that is no valid name of a ServiceAccount is the name of a plain user.
     assert_eq!(groups("system:serviceaccount:A:bot"), [AUTHENTICATED]);
 }
 

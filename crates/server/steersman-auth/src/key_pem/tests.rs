@@ -1,4 +1,4 @@
-//! Tests of the keys of ServiceAccounts' tokens: every form of PEM that holds one.
+//! Tests of keys for the tokens of ServiceAccounts: every form of PEM that contains a key.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -6,14 +6,14 @@ use serde_json::json;
 
 use super::*;
 
-/// Returns the text of a file with a key that was made for these tests.
+/// Returns the content of a file with a key that was made only for these tests.
 macro_rules! pem {
     ($name:literal) => {
         include_str!(concat!("../../testdata/keys/", $name, ".pem"))
     };
 }
 
-/// The ids of the keys, as OpenSSL computes them: the SHA-256 of the DER of the public key.
+/// The ids of the keys of the tests, as OpenSSL computes them: the SHA-256 of the public key's DER.
 const RSA_ID: &str = "JxMeZgWv0XIK0Nj9Q3p7A4ka4pl9tyVvHvcJL3HQlf0";
 const EC_ID: &str = "hr-zMnhiUGUOoVWiIOA9j2wD3PV4p0_Q7jDcLcHY5bQ";
 
@@ -65,7 +65,7 @@ fn an_rsa_key_and_an_ec_key_have_the_members_of_rfc_7518() {
     assert_eq!((&rsa["kty"], &rsa["e"]), (&json!("RSA"), &json!("AQAB")));
     assert_eq!((&rsa["use"], &rsa["alg"]), (&json!("sig"), &json!("RS256")));
     assert_eq!(rsa["kid"], RSA_ID);
-    // 2048 bits, without the leading zero of DER.
+    // The modulus has 2048 bits, without the leading zero that DER adds.
     assert_eq!(
         URL_SAFE_NO_PAD
             .decode(rsa["n"].as_str().unwrap())

@@ -65,7 +65,7 @@ fn a_service_account_without_a_namespace_is_one_of_the_bindings_namespace() {
         decide(&store, &own, "get", "pods", "a").reason,
         "RBAC: allowed by RoleBinding \"b/a\" of ClusterRole \"c\" to ServiceAccount \"bot/a\""
     );
-    // A ClusterRoleBinding has no namespace to complete the subject with.
+    // The subject has no namespace, and a ClusterRoleBinding has none to complete it with.
     assert!(!decide(&store, &own, "get", "pods", "").allowed);
     let other = User::service_account("b", "bot");
     assert!(!decide(&store, &other, "get", "pods", "a").allowed);

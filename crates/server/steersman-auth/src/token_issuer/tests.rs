@@ -1,4 +1,4 @@
-//! Tests of the issuer: which tokens it accepts, and what it publishes.
+//! Tests of the issuer: the tokens that it accepts, and the metadata and keys that it publishes.
 
 use super::*;
 
@@ -55,7 +55,7 @@ fn a_token_that_was_changed_or_signed_by_another_key_is_refused() {
             refused(&own, &format!("{header}.{forged}.{signature}")),
             INVALID
         );
-        // Without a key id every key is tried; the header cannot choose the algorithm.
+        // For a token without a key id, every key is tried; the header cannot choose the algorithm.
         let id = own.key_set()["keys"][0]["kid"].clone();
         for (header, expected) in [
             (json!({ "alg": "none" }), INVALID),
@@ -108,7 +108,7 @@ fn the_same_secret_signs_the_same_token() {
     assert!(TokenSecret::from_text("AAAA").is_none());
 }
 
-/// AUTH-8: the first issuer is that of new tokens, and tokens of all issuers and keys are accepted.
+/// AUTH-8: the first issuer issues new tokens, and tokens of all issuers and keys are accepted.
 #[test]
 fn tokens_of_each_issuer_and_of_each_key_are_accepted() {
     let (first, second) = ("https://one", "https://two");
@@ -131,7 +131,7 @@ fn tokens_of_each_issuer_and_of_each_key_are_accepted() {
             assert_eq!(refused(&own, &token), expected);
         }
     }
-    // The server's own key signs nothing if there is another, so its tokens are refused.
+    // With a configured key, the server's own key signs and verifies nothing, so its tokens are refused.
     let derived = issuer(&TokenOptions::default());
     let token = derived.issue(&json!({ "iss": first })).unwrap();
     assert_eq!(refused(&own, &token), NO_KEYS);
