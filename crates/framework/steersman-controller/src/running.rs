@@ -31,7 +31,7 @@ use crate::options::Options;
 use crate::reconcile::BoxReconciler;
 use crate::request::RequestKey;
 use crate::start::StartContext;
-use crate::status::{Awaited, ControllerStatus, ReadProgress, Shown, WorkProgress};
+use crate::status::{Awaited, ControllerStatus, ReadProgress, StatusGuard, WorkProgress};
 use crate::watch::in_clusters::follow;
 use crate::watch::{EventFilter, PumpEnd, Sink, Sources};
 use crate::worker::hooks::Hooks;
@@ -94,7 +94,7 @@ fn watch<R: RequestKey>(
         ..
     } = parts;
     let settings = start.defaults.resolve(&name, &options.settings);
-    // Without a registry of the caller, nobody reads the metrics.
+    // Without a registry of the caller, no program reads the metrics.
     let registry = start.registry.clone().unwrap_or_default();
     let user = |limit: &ReconcileLimit| Ok(limit.user(PermitMetrics::new(&name, &registry)?));
     let limit = start.defaults.limit.as_ref().map(user).transpose();
@@ -205,7 +205,7 @@ impl<R: RequestKey> RunningController<R> {
     async fn live(
         &mut self,
         mut life: Lifecycle,
-        waiting: Shown<Awaited>,
+        waiting: StatusGuard<Awaited>,
         cancel: &CancellationToken,
     ) -> Result<(), ControllerError> {
         let work = Arc::clone(&self.work);
@@ -278,7 +278,7 @@ impl<R: RequestKey> RunningController<R> {
     }
 
     /// Shows the progress of the workers in the status.
-    fn show_work(&self) -> Shown<ReadProgress> {
+    fn show_work(&self) -> StatusGuard<ReadProgress> {
         let work = Arc::clone(&self.work);
         self.status.works(move || WorkProgress {
             workers: work.settings.max_concurrent_reconciles,

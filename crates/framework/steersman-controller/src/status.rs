@@ -108,7 +108,7 @@ pub(crate) struct PrimaryObjects {
 
 /// Shows a value in the status until it is dropped.
 #[must_use]
-pub(crate) struct Shown<T> {
+pub(crate) struct StatusGuard<T> {
     status: ControllerStatus,
     place: fn(&mut StatusState) -> &mut Option<T>,
 }
@@ -243,7 +243,7 @@ impl ControllerStatus {
     }
 
     /// Compares the paused objects of the primary kind with the cache until the returned guard is dropped.
-    pub(crate) fn compares_with(&self, cache: Cache, kind: Kind) -> Shown<PrimaryObjects> {
+    pub(crate) fn compares_with(&self, cache: Cache, kind: Kind) -> StatusGuard<PrimaryObjects> {
         self.show(|state| &mut state.primary, PrimaryObjects { cache, kind })
     }
 
@@ -258,20 +258,20 @@ impl ControllerStatus {
     pub(crate) fn works(
         &self,
         read: impl Fn() -> WorkProgress + Send + Sync + 'static,
-    ) -> Shown<ReadProgress> {
+    ) -> StatusGuard<ReadProgress> {
         self.show(|state| &mut state.progress, Arc::new(read))
     }
 
     /// Marks the controller as waiting for these kinds until the returned guard is dropped.
-    pub(crate) fn wait_for(&self, cache: Cache, mut kinds: Vec<Kind>) -> Shown<Awaited> {
+    pub(crate) fn wait_for(&self, cache: Cache, mut kinds: Vec<Kind>) -> StatusGuard<Awaited> {
         kinds.sort();
         kinds.dedup();
         self.show(|state| &mut state.awaited, Awaited { cache, kinds })
     }
 
-    fn show<T>(&self, place: fn(&mut StatusState) -> &mut Option<T>, value: T) -> Shown<T> {
+    fn show<T>(&self, place: fn(&mut StatusState) -> &mut Option<T>, value: T) -> StatusGuard<T> {
         *place(&mut self.shared.state.lock()) = Some(value);
-        Shown {
+        StatusGuard {
             status: self.clone(),
             place,
         }
@@ -286,7 +286,7 @@ impl PrimaryObjects {
     }
 }
 
-impl<T> Drop for Shown<T> {
+impl<T> Drop for StatusGuard<T> {
     fn drop(&mut self) {
         // Dropped outside the lock, because it may be the last handle of the queue or of the cache.
         let value = (self.place)(&mut self.status.shared.state.lock()).take();

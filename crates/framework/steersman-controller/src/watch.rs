@@ -1,4 +1,4 @@
-//! Machine: the route of an event: the predicate and the handler of a watch, and the requests that the event causes.
+//! Driver: the route of an event: the predicate and the handler of a watch, and the requests that the event causes.
 
 mod awaiting;
 mod handling;

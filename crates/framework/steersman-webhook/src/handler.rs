@@ -1,4 +1,4 @@
-//! Words: the trait of a handler that sees a request as it arrives.
+//! Handle: the trait of a handler that sees a request as it arrives.
 
 use async_trait::async_trait;
 
