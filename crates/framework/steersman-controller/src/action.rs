@@ -39,11 +39,11 @@ impl Action {
         Self::of(Some(Requeue::At(time)))
     }
 
-    /// Sets the priority of the requested run; controller-runtime's `Result.Priority`. By default the run keeps the
-    /// priority that this one had, so the requests of an initial list stay of low priority.
+    /// Sets the priority of the requested run; controller-runtime's `Result.Priority`. By default the requested run has
+    /// the priority of the run that returns the action, so the requests of an initial list stay of low priority.
     ///
-    /// An event that arrives before the requested time gives the run the higher one of both priorities. A priority has
-    /// no effect on an action that requests no run.
+    /// If an event arrives before the requested time, the higher of the two priorities counts. The priority of an
+    /// action that requests no run has no effect.
     ///
     /// ```
     /// # use std::time::Duration;

@@ -33,13 +33,12 @@ use watches::WatchSource;
 
 /// Declares a controller; it makes no request and starts no task.
 ///
-/// [`Controller::builder`] begins the declaration of a controller with a primary kind, and
-/// [`Controller::keyed`] that of a controller with its own type of requests. Either way
-/// [`build`](Self::build) makes a [`Controller`], which a manager takes with `add_controller`.
+/// [`Controller::builder`] begins the declaration of a controller with a primary kind, and [`Controller::keyed`] that
+/// of a controller with its own type of requests. [`build`](Self::build) makes the [`Controller`], which a manager
+/// takes with `add_controller`.
 ///
-/// A manager may have settings for every controller, which the settings of this builder replace, and for
-/// this controller by its name, which replace those of this builder
-/// ([`ControllerDefaults`](crate::ControllerDefaults)).
+/// The settings that a manager has for every controller apply where this builder sets nothing; those that it has for
+/// the controller's name replace the settings of this builder ([`ControllerDefaults`](crate::ControllerDefaults)).
 ///
 /// ```
 /// # use k8s_openapi::api::apps::v1::Deployment;
@@ -66,7 +65,7 @@ pub struct ControllerBuilder<P: ControllerTarget> {
     target: P,
     /// Makes the parts of the primary kind; `None` if there is no primary kind.
     primary_parts: Option<MakeParts<P>>,
-    /// What is put around the reconciler, the outermost first.
+    /// The layers around the reconciler, the outermost first.
     wrappers: Vec<Wrapper<P::Key>>,
     sources: Sources<P::Key>,
     event_filter: Option<EventFilter>,
@@ -84,7 +83,7 @@ type Wrapper<R> = Box<dyn FnOnce(BoxReconciler<R>) -> BoxReconciler<R> + Send>;
 struct PrimaryParts<R: RequestKey> {
     watch: Box<dyn AnyWatch<R>>,
     kind: PrimaryKind,
-    /// Keeps requests for paused objects from the reconciler.
+    /// Makes the wrapper that keeps requests for paused objects from the reconciler.
     pause: Option<Wrapper<R>>,
 }
 
@@ -110,7 +109,7 @@ impl Controller {
 }
 
 impl<K: TypedObject> ControllerBuilder<Primary<K>> {
-    /// Filters the events of the primary kind, and of no other watch. If given twice, both predicates
+    /// Filters the events of the primary kind, and of no other watch. If this method is called twice, both predicates
     /// must let an event pass. In controller-runtime: `For` with `builder.WithPredicates`.
     pub fn with_predicates(mut self, predicate: impl Predicate<K>) -> Self {
         add_predicate(&mut self.target.predicate, predicate);
@@ -189,8 +188,8 @@ impl<P: ControllerTarget> ControllerBuilder<P> {
         self
     }
 
-    /// Filters the events of every watch of this controller, deletes included, before the predicate of
-    /// the watch. If given twice, both filters must let an event pass. In controller-runtime: `WithEventFilter`.
+    /// Filters the events of every watch of this controller, deletes included, before the predicate of the watch. If
+    /// this method is called twice, both filters must let an event pass. In controller-runtime: `WithEventFilter`.
     pub fn with_event_filter(
         mut self,
         filter: impl Fn(&EventSummary<'_>) -> bool + Send + Sync + 'static,
@@ -211,14 +210,14 @@ impl<P: ControllerTarget> ControllerBuilder<P> {
     /// Ends the controller with [`ControllerError::Sync`], and with it its manager, if a watched kind
     /// has not had its first sync `timeout` after the start. Zero removes the limit.
     ///
-    /// By default a controller waits as long as a kind is missing or forbidden, logs each minute what
-    /// is missing and how to correct it, and starts by itself once the kind is there (CTRL-7).
+    /// By default a controller waits without a limit for a kind that is missing or forbidden, logs each minute which
+    /// kind is missing and how to correct that, and starts by itself once the kind is served (CTRL-7).
     pub fn require_sync(mut self, timeout: Duration) -> Self {
         self.options.settings.require_sync = Some(timeout);
         self
     }
 
-    /// Sets how long a reconcile may take. The default is no limit, and so is zero.
+    /// Sets the time limit of one reconcile. The default is no limit, and zero means no limit, too.
     ///
     /// At the deadline [`Context::cancelled`](crate::Context::cancelled) fires, and after
     /// [`deadline_grace`](Self::deadline_grace) the reconcile is dropped at its next await and retried
@@ -234,9 +233,9 @@ impl<P: ControllerTarget> ControllerBuilder<P> {
         self
     }
 
-    /// Sets the priority of requests that initial lists and resyncs cause. The default is
-    /// [`Priority::LOW`], so that live events go first; [`Priority::NORMAL`] treats them like all others.
-    /// Deletes always have normal priority (CTRL-5).
+    /// Sets the priority of requests that initial lists and resyncs cause. The default is [`Priority::LOW`], so that
+    /// live events go first; [`Priority::NORMAL`] gives these requests the priority of live events. Deletes always have
+    /// normal priority (CTRL-5).
     pub fn initial_priority(mut self, priority: Priority) -> Self {
         self.options.settings.initial_priority = Some(priority);
         self

@@ -28,7 +28,7 @@ pub struct Clusters {
 /// A cluster of a manager besides its own: its name, cache and client. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct ClusterMember {
-    /// Different for each member of a set, also if a later member has the name of an earlier one.
+    /// Unique among all members that the set ever had, even if a later member has the name of an earlier one.
     pub(crate) id: u64,
     name: ClusterName,
     cache: Cache,
@@ -38,18 +38,18 @@ pub struct ClusterMember {
 
 #[derive(Default)]
 struct ClustersShared {
-    /// The watches of controllers: a new cluster declares their kinds before it starts.
+    /// The watches of controllers: [`Clusters::add`] declares their kinds in the cache of a new cluster.
     declarations: Mutex<Vec<Declaration>>,
     members: Sender<ClusterMembers>,
-    /// Members are added in the order of their ids.
+    /// The id of the newest member. Members join the set in the order of their ids.
     last_id: AtomicU64,
 }
 
-/// The members that were added since the last one that was taken.
+/// The stream of members: the members that joined after the last one that the stream returned.
 struct Added {
     members: Receiver<ClusterMembers>,
     last_id: u64,
-    /// Keeps the sender of `members`.
+    /// A handle of the set, so that the channel of members stays open.
     _clusters: Clusters,
 }
 
@@ -70,8 +70,8 @@ impl Clusters {
         Self::default()
     }
 
-    /// Adds a cluster. The kinds that controllers watch in each cluster are declared in its cache, and
-    /// running controllers begin to watch it. The cache is run by the caller.
+    /// Adds a cluster, declares the kinds that controllers watch in each cluster in its cache, and makes running
+    /// controllers watch it. The caller runs the cache.
     ///
     /// # Errors
     ///
@@ -87,7 +87,7 @@ impl Clusters {
         if name.as_str().trim().is_empty() {
             return Err(ControllerError::EmptyClusterName);
         }
-        // Held until the member is in the set, so that a declaration made meanwhile reaches the member.
+        // The lock is held until the member is in the set, so that a declaration made meanwhile reaches the member.
         let declarations = self.shared.declarations.lock();
         let present = self.shared.members.borrow().contains_key(&name);
         if present || name == ClusterName::local() {
@@ -123,7 +123,7 @@ impl Clusters {
         removed
     }
 
-    /// Returns a cluster by its name.
+    /// Returns the cluster with this name.
     pub fn get(&self, name: &ClusterName) -> Option<ClusterMember> {
         self.shared.members.borrow().get(name).cloned()
     }
@@ -137,7 +137,7 @@ impl Clusters {
     /// Returns the present clusters and then each one that is added, in the order of their adds. A cluster that
     /// is removed before it is taken from the stream is left out. The stream never ends.
     ///
-    /// A controller that copies objects to every cluster reads it as a stream of
+    /// A controller that copies objects to every cluster passes this stream to
     /// [`Watch::requests`](crate::Watch::requests), because an empty cluster causes no event.
     pub fn added(&self) -> impl Stream<Item = ClusterMember> + Send + use<> {
         let added = Added {
@@ -223,8 +223,8 @@ impl ClusterMember {
         &self.cache
     }
 
-    /// Returns the client of the cluster. A reconciler uses that of
-    /// [`Context::client_in`](crate::Context::client_in), which reads the writes of its own request.
+    /// Returns the client of the cluster. A reconciler uses the client of
+    /// [`Context::client_in`](crate::Context::client_in) instead, which reads the writes of its own request.
     pub fn client(&self) -> &Client {
         &self.client
     }
@@ -235,7 +235,8 @@ impl ClusterMember {
         self.removed.child_token()
     }
 
-    /// Returns whether both are one cluster, and not two that had one name after each other.
+    /// Returns whether both handles are of one member; a cluster that was added again under a removed name is another
+    /// member.
     pub fn is_same(&self, other: &Self) -> bool {
         self.id == other.id && self.cache.is_same(&other.cache)
     }

@@ -35,7 +35,7 @@ pub struct Context {
     shared: Arc<ContextShared>,
     declared: Arc<DeclaredKinds>,
     request: Option<RequestId>,
-    // Created on first use, because many reconciles find nothing to do and need no client.
+    // The client is created on first use, because many reconciles find nothing to do and need no client.
     client: OnceLock<Client>,
     cancelled: CancellationToken,
     run: Run,
@@ -201,7 +201,7 @@ impl Context {
         self.cancelled.is_cancelled()
     }
 
-    /// Makes this the context of a reconcile of `request`. Clones made before do not change.
+    /// Makes this the context of a reconcile of `request`. Clones made earlier keep their request.
     pub(crate) fn begin<R: RequestKey>(&mut self, request: &R, run: Run) {
         let controller = Arc::clone(&self.shared.controller);
         self.request = Some(RequestId::new(controller, request.clone()));
@@ -209,7 +209,7 @@ impl Context {
         self.run = run;
     }
 
-    /// Returns the id of the request; `None` before the first reconcile.
+    /// Returns the id of the request that is reconciled; `None` before the first reconcile.
     pub(crate) fn request(&self) -> Option<&RequestId> {
         self.request.as_ref()
     }
@@ -219,7 +219,7 @@ impl Context {
         primary.map(|primary| &primary.kind)
     }
 
-    /// Sets what the controller declared, for the span of a reconcile and the reads of owned objects.
+    /// Sets the kinds that the controller declared, for the span of a reconcile and the reads of owned objects.
     pub(crate) fn declare(&mut self, declared: DeclaredKinds) {
         self.declared = Arc::new(declared);
     }
@@ -239,8 +239,8 @@ impl Context {
 }
 
 impl ContextShared {
-    /// Reads from the client and the recorder of this controller for a cluster. The client has the field
-    /// manager of the controller's own client and a count of its own writes (CTRL-9).
+    /// Calls `read` with the client and the recorder of this controller for a cluster. The client has the field manager
+    /// of the controller's own client, and counts its own writes (CTRL-9: a stop waits for these writes alone).
     fn of_cluster<T>(
         &self,
         cluster: &ClusterName,

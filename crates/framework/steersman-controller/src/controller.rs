@@ -116,8 +116,8 @@ impl Controller {
         &self.cluster_kinds
     }
 
-    /// Returns a handle that shows how the controller is doing while it runs;
-    /// [`start`](Self::start) takes the controller itself.
+    /// Returns a handle that shows the state of the controller while it runs; [`start`](Self::start) takes the
+    /// controller itself.
     pub fn status(&self) -> ControllerStatus {
         self.status.clone()
     }
@@ -132,8 +132,8 @@ impl Controller {
         self.parts.declare(cache)
     }
 
-    /// Makes the kinds of [`cluster_kinds`](Self::cluster_kinds) known to the caches of clusters, also to those
-    /// that are added later. No request is sent.
+    /// Makes the kinds of [`cluster_kinds`](Self::cluster_kinds) known to the caches of present and later clusters. No
+    /// request is sent.
     ///
     /// # Errors
     ///

@@ -8,7 +8,7 @@ use steersman_object::{Kind, report};
 
 use crate::request::ClusterName;
 
-/// Why one reconcile failed.
+/// The error of one reconcile.
 ///
 /// Made from any error by `?`, or from a text with [`Error::msg`]. It does not implement
 /// [`std::error::Error`], so that `?` can convert every type that does; [`source`](Self::source) returns
@@ -22,8 +22,8 @@ pub struct Error {
     terminal: bool,
 }
 
-/// Why a controller could not be built, or ended without being cancelled; why a cluster could not be added; and why a
-/// method of this crate failed that a reconcile called.
+/// The error of a controller that could not be built or ended without being cancelled, of a cluster that could not be
+/// added, or of a method of this crate that a reconcile called.
 ///
 /// `Display` prints one level; [`source`](StdError::source) has the causes.
 #[derive(Debug, thiserror::Error)]
@@ -100,7 +100,7 @@ pub enum ControllerError {
     Cluster {
         /// The name of the controller.
         controller: String,
-        /// The cluster, and what its cache refuses.
+        /// The error of the cluster's cache, with the name of the cluster.
         source: Box<Self>,
     },
     /// A watched kind delivered no initial set within the time of
@@ -155,7 +155,7 @@ pub enum ControllerError {
     /// The name of a cluster is empty.
     #[error("a cluster was given an empty name: requests and metrics need one that tells it apart")]
     EmptyClusterName,
-    /// Another cluster has the name.
+    /// The set has another cluster with this name.
     #[error(
         "cluster {cluster} exists: remove it first, or choose another name (`local` is the manager's own)"
     )]
@@ -212,7 +212,7 @@ pub(crate) enum NoResult {
     TimedOut,
 }
 
-/// The error of a handler's function that did not end in time.
+/// The error of a handler's function that exceeded its time limit.
 #[derive(Debug, thiserror::Error)]
 #[error("the function took more than {limit:?}")]
 pub(crate) struct TookTooLong {
@@ -230,7 +230,7 @@ impl Error {
         }
     }
 
-    /// Wraps an error of an erased type.
+    /// Wraps an error whose type is erased.
     pub(crate) fn boxed(source: Box<dyn StdError + Send + Sync>) -> Self {
         Self {
             source,
@@ -238,9 +238,8 @@ impl Error {
         }
     }
 
-    /// Marks the error as permanent: the request is not retried until something changes.
-    ///
-    /// The number of failures of the request stays as it is.
+    /// Marks the error as permanent: the request is not retried until something changes, and its number of failures
+    /// stays unchanged.
     #[must_use]
     pub fn terminal(mut self) -> Self {
         self.terminal = true;
@@ -277,8 +276,8 @@ impl<E: StdError + Send + Sync + 'static> From<E> for Error {
     }
 }
 
-// So that `?` works where the error is boxed, as in a runnable. These do not conflict with the blanket
-// implementations of std, because `Error` is no `std::error::Error`.
+// For `?` in functions with a boxed error, such as a runnable. No conflict with the blanket implementations of std,
+// because `Error` does not implement `std::error::Error`.
 impl From<Error> for Box<dyn StdError + Send + Sync> {
     fn from(error: Error) -> Self {
         error.source

@@ -9,13 +9,13 @@ use steersman_workqueue::limiter::Exponential;
 
 use crate::request::RequestKey;
 
-/// Calls the rate limiter of a user, and the default limiter if the call panics (CTRL-8).
+/// A rate limiter of the user. If a call of it panics, the default limiter answers instead (CTRL-8).
 ///
 /// The queue calls its limiter while it changes its own state, so a panic must not reach the queue.
 pub(crate) struct Guarded<R> {
     controller: String,
     inner: Box<dyn RateLimiter<R>>,
-    /// The default limiter, for keys at which `inner` panicked.
+    /// The default limiter, for keys at which the user's limiter panicked.
     instead: Exponential<R>,
 }
 

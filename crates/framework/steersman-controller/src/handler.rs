@@ -64,9 +64,9 @@ pub trait EventHandler<K: Object, P: ControllerTarget>: Send + Sync + 'static {
 
     /// Returns the part of the handling that waits. By default there is none.
     ///
-    /// The controller calls this method after [`handle`](Self::handle), and awaits the future before it takes
-    /// the next event of the watch. The future adds requests to `requests`, which is empty, and returns it.
-    /// `client` is that of the controller, or of the cluster of the watch.
+    /// The controller calls this method after [`handle`](Self::handle), and awaits the future before it takes the next
+    /// event of the watch. The future adds requests to `requests`, which is empty, and returns the buffer. `client` is
+    /// the client of the controller or, for a watch of another cluster, of that cluster.
     ///
     /// If a read failed because a kind has not synced, this method is called again after the first sync of the kind
     /// (CTRL-43). Any other error costs the event like a panic, with one difference: no request of this method is
@@ -82,7 +82,7 @@ pub trait EventHandler<K: Object, P: ControllerTarget>: Send + Sync + 'static {
     }
 }
 
-/// The part of a handler that waits; see [`EventHandler::handle_async`].
+/// The future of the part of a handler that waits; see [`EventHandler::handle_async`].
 pub type HandlerFuture<'a, R> = BoxFuture<'a, Result<Requests<R>, Error>>;
 
 /// The number of requests of one event up to which a scan is cheaper than hashing.
@@ -90,10 +90,10 @@ const SCANNED: usize = 16;
 
 /// The requests of one event, each at most once.
 ///
-/// The requests of the initial list and of resyncs have low priority; those of deletes never have.
+/// The requests of the initial list and of resyncs have low priority; those of deletes have normal priority.
 pub struct Requests<R> {
     added: Vec<(R, AddOptions)>,
-    /// The position of each request in `added`; empty until there are more than [`SCANNED`].
+    /// The position of each request in `added`; empty while there are at most [`SCANNED`] requests, which a scan finds.
     positions: HashMap<R, usize>,
     defaults: AddOptions,
 }
@@ -151,7 +151,7 @@ impl<R: RequestKey> Requests<R> {
             .position(|(present, _)| present == request)
     }
 
-    /// Returns the options of [`add`](Self::add): low priority for initial lists and resyncs.
+    /// Returns the options that [`add`](Self::add) uses for this event: low priority for initial lists and resyncs.
     pub fn defaults(&self) -> AddOptions {
         self.defaults
     }

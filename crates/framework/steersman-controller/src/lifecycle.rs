@@ -8,7 +8,7 @@ use steersman_object::Kind;
 use crate::error::ControllerError;
 use crate::watch::PumpEnd;
 
-/// The pause between two log lines about kinds that have not synced.
+/// The time between two log lines about kinds that have not synced.
 const REMINDER: Duration = Duration::from_secs(60);
 
 /// The stages of a controller: wait for the first syncs, work, stop the workers, end.
@@ -18,9 +18,9 @@ const REMINDER: Duration = Duration::from_secs(60);
 pub(crate) struct Lifecycle {
     controller: String,
     stage: LifecycleStage,
-    /// The kinds with an initial set that is not in the queue yet, in the order of the watches.
+    /// The kinds whose initial set is not yet in the queue, in the order of the watches.
     awaited: VecDeque<Kind>,
-    /// How long the first syncs may take; `None` is no limit.
+    /// The time limit of the first syncs; `None` is no limit.
     limit: Option<Duration>,
     /// The time that running reconciles have to finish after the controller was told to stop.
     grace: Duration,
@@ -31,13 +31,13 @@ pub(crate) struct Lifecycle {
 enum LifecycleStage {
     Syncing {
         deadline: Option<Instant>,
-        /// The next log line about the kinds that have not synced.
+        /// The time of the next log line about kinds that have not synced.
         reminder: Instant,
-        /// Whether the waiting was logged at least once.
+        /// Whether at least one log line said that the controller waits for a sync.
         reminded: bool,
     },
     Working,
-    /// The end of the grace.
+    /// The workers finish their reconciles until this end of the grace; `None` after the grace.
     Stopping(Option<Instant>),
     Ended,
 }
@@ -56,9 +56,9 @@ pub(crate) enum LifecycleEvent {
 
 #[derive(Debug)]
 pub(crate) enum TaskEnd {
-    /// A watch or a stream of requests.
+    /// A task of a watch or of a stream of requests.
     Pump(PumpEnd),
-    /// A worker, which returns when the queue is shut down.
+    /// A worker; it ends when the queue is shut down.
     Worker,
     Panicked {
         task: &'static str,
@@ -69,11 +69,11 @@ pub(crate) enum TaskEnd {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LifecycleStep {
     Wait,
-    /// Logs that the controller waits, first of all for this kind.
+    /// Logs that the controller waits for the first sync of this kind, and perhaps of later ones.
     Remind(Kind),
     /// Ends with [`ControllerError::Sync`] because this kind did not sync within the limit.
     GiveUp(Kind, Duration),
-    /// Starts the workers. `reminded` is whether the waiting was logged before.
+    /// Starts the workers. `reminded` says whether a log line about the wait came before.
     StartWorkers {
         reminded: bool,
     },
@@ -81,7 +81,7 @@ pub(crate) enum LifecycleStep {
     StopWorkers,
     /// Drops the reconciles that are still running.
     AbortWorkers,
-    /// Waits at most this long for writes that reconciles have sent.
+    /// Waits at most this long until the writes that reconciles have sent are finished.
     AwaitWrites(Duration),
     End,
 }
@@ -152,7 +152,7 @@ impl Lifecycle {
                 None => LifecycleStep::Wait,
             },
             (LifecycleStage::Stopping(_), LifecycleEvent::DeadlinePassed) => {
-                // The grace expires only once.
+                // The grace has expired, so there is no further deadline.
                 self.stage = LifecycleStage::Stopping(None);
                 LifecycleStep::AbortWorkers
             }
@@ -218,7 +218,7 @@ impl Lifecycle {
         LifecycleStep::Remind(kind.clone())
     }
 
-    // A controller without workers has nothing to wait for.
+    // A controller whose workers have not started has no reconcile to wait for.
     fn stop(&mut self, now: Instant, result: Result<(), ControllerError>) -> LifecycleStep {
         self.result = result;
         if self.is_syncing() {
@@ -229,8 +229,7 @@ impl Lifecycle {
         LifecycleStep::StopWorkers
     }
 
-    /// Returns the error with which the end of a task ends the controller. A stream of requests may come
-    /// to its end.
+    /// Returns the error with which the end of a task ends the controller. The end of a stream of requests is no error.
     fn failure_of(&self, end: TaskEnd) -> Option<ControllerError> {
         let controller = self.controller.clone();
         match end {

@@ -17,9 +17,9 @@ use self::turns::{Turns, UserNumber, WaiterNumber};
 
 /// The limit of reconciles that run at once over several controllers. Cheap to clone; clones share one limit.
 ///
-/// A worker waits for a permit after a request of its controller is ready and before it takes the request:
-/// until then the queue goes on merging and sorting its requests. While permits are short, the controllers
-/// take turns: each controller that waits gets one permit before another gets its second (CTRL-10).
+/// A worker waits for a permit after a request of its controller is ready and before it takes the request from the
+/// queue, so that the queue goes on merging and sorting meanwhile. While permits are short, the controllers take turns:
+/// each waiting controller gets one permit before another gets its second (CTRL-10).
 ///
 /// [`ControllerDefaults::reconcile_limit`](crate::ControllerDefaults::reconcile_limit) gives a limit to the
 /// controllers of a manager; several managers of one process may share it. A reconcile must not
@@ -46,11 +46,11 @@ struct LimitShared {
 
 struct LimitState {
     turns: Turns,
-    /// Wakes the waiter that gets a permit.
+    /// The channels that wake waiters, by number: each wakes the waiter that gets a permit.
     waiters: HashMap<WaiterNumber, oneshot::Sender<()>>,
 }
 
-/// One controller as a user of a limit. Clones are the same user.
+/// One controller that uses a limit. Clones stand for the same controller.
 #[derive(Clone)]
 pub(crate) struct LimitUser {
     limit: ReconcileLimit,
@@ -58,11 +58,11 @@ pub(crate) struct LimitUser {
     metrics: PermitMetrics,
 }
 
-/// The right to run one reconcile. It returns to the limit when it is dropped.
+/// The right to run one reconcile. Dropping the permit returns it to the limit.
 #[must_use = "dropping a permit returns it"]
 pub(crate) struct Permit(Arc<LimitShared>);
 
-/// A worker in the line for a permit. It leaves the line when it is dropped.
+/// A worker that waits for a permit. Dropping the value ends the wait.
 struct Waiter<'a> {
     user: &'a LimitUser,
     number: WaiterNumber,
@@ -125,7 +125,7 @@ impl LimitUser {
 
     /// Waits for a permit.
     ///
-    /// Cancel safe: a dropped future leaves the line, and returns a permit that it was given meanwhile.
+    /// Cancel safe: a dropped future stops waiting, and returns a permit that was granted to it meanwhile.
     pub(crate) async fn permit(&self) -> Permit {
         let shared = &self.limit.shared;
         let (woken, waiter) = {
@@ -141,10 +141,10 @@ impl LimitUser {
         };
         self.metrics.waiting.inc();
         let start = Instant::now();
-        // The sender is in the state until the permit is granted, so this is never an error.
+        // The state keeps the sender until the permit is granted, so receiving cannot fail.
         let _ = woken.await;
         self.metrics.waited(start.elapsed());
-        // The permit was granted: dropping the waiter would return it.
+        // The permit was granted; the drop of an ungranted waiter would return it.
         waiter.granted()
     }
 }
@@ -183,7 +183,7 @@ impl Drop for Permit {
         let next = state.turns.handle_return();
         let wake = next.and_then(|number| state.waiters.remove(&number));
         drop(state);
-        // Outside the lock. A waiter that was dropped at this moment returns the permit by itself.
+        // The waiter is woken outside the lock. If it was dropped at this moment, its drop returns the permit.
         if let Some(wake) = wake {
             let _ = wake.send(());
         }

@@ -42,7 +42,7 @@ pub(crate) struct Metrics {
     handler_panics: IntCounterVec,
 }
 
-/// The metrics of one controller as a user of a [`ReconcileLimit`](crate::ReconcileLimit).
+/// The metrics of one controller that uses a [`ReconcileLimit`](crate::ReconcileLimit).
 #[derive(Debug, Clone)]
 pub(crate) struct PermitMetrics {
     limit: IntGauge,
@@ -78,7 +78,7 @@ impl Metrics {
             &["result"],
             registry
         )?;
-        // The series exists from the start, so that dashboards that compute rates see no first jump.
+        // The series exists from the start, so that a rate over it includes the first increase.
         results.with_label_values(&["requeue"]);
         let time = own(
             "controller_runtime_reconcile_time_seconds",

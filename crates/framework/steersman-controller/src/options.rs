@@ -21,7 +21,7 @@ pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 pub(crate) struct Options<R> {
     pub(crate) settings: ControllerSettings,
     pub(crate) rate_limiter: Option<Box<dyn RateLimiter<R>>>,
-    /// The limit of the reconciles of one request: their number, and the span.
+    /// The rate limit of one request: the number of reconciles in a span.
     pub(crate) at_most: Option<(u32, Duration)>,
 }
 

@@ -18,7 +18,7 @@ pub(crate) enum Ending {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RunLimits {
     pub(crate) is_last: bool,
-    /// The longest time until the next run; `None` for no limit.
+    /// The longest time until the next run; `None` is no limit.
     pub(crate) at_least_every: Option<Duration>,
 }
 
@@ -48,15 +48,15 @@ pub(crate) fn outcome(
 ) -> ReconcileOutcome {
     let (verdict, label) = match ending {
         Ending::Success(Action { requeue, .. }) => success(requeue, now),
-        // A terminal error is no success, so the number of failures stays, and no retry follows.
+        // A terminal error is no success, so the number of failures stays; no retry follows.
         Ending::Failed { terminal: true } => (Verdict::Settle, Label::Error),
-        // CTRL-21: the next event begins with new retries.
+        // CTRL-21: a request whose last retry fails is given up, and the next event begins with new retries.
         _ if limits.is_last => (Verdict::Forget, Label::Error),
         Ending::Failed { terminal: false } | Ending::Panicked | Ending::TimedOut => {
             (Verdict::Backoff, Label::Error)
         }
     };
-    // CTRL-22
+    // CTRL-22: with an interval, the next run comes within the interval.
     let verdict = match (verdict, limits.at_least_every) {
         (Verdict::Forget, Some(most)) => Verdict::After(most),
         (Verdict::Settle, Some(most)) => Verdict::SettleAfter(most),
@@ -80,7 +80,7 @@ fn success(requeue: Option<Requeue>, now: impl FnOnce() -> Timestamp) -> (Verdic
     let delay = match requeue {
         None => return (Verdict::Forget, Label::Success),
         Some(Requeue::After(delay)) => delay,
-        // A negative span is a time in the past.
+        // A negative span is a time in the past, which means now.
         Some(Requeue::At(time)) => {
             Duration::try_from(time.duration_since(now())).unwrap_or(Duration::ZERO)
         }

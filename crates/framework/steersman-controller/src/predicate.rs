@@ -16,9 +16,9 @@ pub use func::{Func, OfObject, func, object};
 
 /// Decides which events of one watch reach its handler.
 ///
-/// A predicate belongs to the watch it is given to, and to no other. Each method returns whether an
-/// event passes; by default it does. Deletes pass every predicate of this module, except where its docs
-/// exclude them, so that a filter made for changes never hides the end of an object.
+/// A predicate belongs to the watch that it is given to, and to no other. Each method returns whether an event passes;
+/// by default it passes. Deletes pass every predicate of this module whose docs do not exclude them, so that a filter
+/// made for changes does not hide the end of an object.
 ///
 /// Predicates filter events; they do not make the cache smaller. They are called in the order of
 /// events, should be quick, and must not wait. A panic costs the event, which then does not pass: the
@@ -65,11 +65,11 @@ pub struct And<A, B>(A, B);
 #[derive(Debug, Clone, Copy)]
 pub struct Or<A, B>(A, B);
 
-/// The opposite of a predicate; see [`not`].
+/// Passes events that a predicate does not let pass; see [`not`].
 #[derive(Debug, Clone, Copy)]
 pub struct Not<A>(A);
 
-/// Passes events that several predicates of one watch let pass.
+/// Passes events that both predicates of one watch let pass.
 struct Both<K>(Arc<dyn Predicate<K>>, Box<dyn Predicate<K>>);
 
 /// Passes every event: the default of a watch.
@@ -89,7 +89,7 @@ pub struct EventSummary<'a> {
     pub labels: &'a Labels,
     /// Whether the object was deleted.
     pub is_delete: bool,
-    /// Where the event comes from.
+    /// The source of the event: the initial list, a live watch or a resync.
     pub origin: Origin,
 }
 

@@ -32,7 +32,7 @@ struct FollowedScope<K: Object, P: ControllerTarget> {
     cache: Cache,
     sink: Sink<P::Key>,
     namespaces: FollowedNamespaces,
-    /// The subscriptions without a pump.
+    /// The subscriptions whose pumps are not spawned yet.
     new: Vec<(NamespacedInformer<K>, Subscription<K>)>,
 }
 
@@ -72,7 +72,7 @@ impl<K: Object, P: ControllerTarget> FollowedScope<K, P> {
         sink: &Sink<P::Key>,
     ) -> Result<Self, Error> {
         let mut this = Self {
-            // Before the informers are read, so that no change is missed.
+            // Subscribed before the informers are read, so that no change of the namespaces is missed.
             changes: cache.scope_changes(),
             route,
             cache: cache.clone(),
@@ -123,7 +123,7 @@ impl<K: Object, P: ControllerTarget> FollowedScope<K, P> {
         }
     }
 
-    /// Spawns the pumps of new subscriptions. Returns receivers of their initial sets.
+    /// Spawns the pumps of new subscriptions. Returns a receiver for the initial set of each.
     fn spawn_new(
         &mut self,
         pumps: &mut JoinSet<NamespacedInformer<K>>,
@@ -148,7 +148,7 @@ impl<K: Object, P: ControllerTarget> AnySource<P::Key> for InformerWatch<K, P> {
     async fn run(self: Box<Self>, _: Cache, sink: Sink<P::Key>) -> PumpEnd {
         let (tell, _) = oneshot::channel();
         pump(self.informer.subscribe(), Arc::new(self.route), sink, tell).await;
-        // The end of the informer is a matter of its owner.
+        // An informer of another owner may end; the controller goes on.
         PumpEnd::Finished
     }
 }
@@ -163,8 +163,8 @@ async fn pump<K: Object, P: ControllerTarget>(
     while let Some(delivery) = subscription.next().await {
         match delivery {
             Delivery::Event(event) => sink.handle(&route, &event).await,
-            // CTRL-1: the whole initial set is in the queue. If the receiver is dropped, the
-            // controller no longer waits for it.
+            // CTRL-1: the whole initial set is in the queue. A dropped receiver means that the controller no longer
+            // waits for this set.
             Delivery::Synced => {
                 let _ = synced.take().map(|synced| synced.send(()));
             }

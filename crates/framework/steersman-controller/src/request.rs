@@ -48,7 +48,7 @@ pub struct ClusterRequest {
     pub key: ObjectKey,
 }
 
-/// The bounds of a request type; implemented for every type that meets them.
+/// The bounds of a request type. Every type that meets them implements the trait.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a request",
     note = "derive `Clone`, `Debug`, `PartialEq`, `Eq` and `Hash` for it; equal requests are one request"
@@ -57,7 +57,8 @@ pub trait RequestKey: Key {}
 
 impl<T: Key> RequestKey for T {}
 
-/// Returns the cluster and the key of the object of a request; `None` for a request of a type of its own.
+/// Returns the cluster and the key of the object that a request stands for; `None` for a request of the user's own
+/// type.
 pub(crate) fn requested_object<R: RequestKey>(
     request: &R,
 ) -> Option<(Option<&ClusterName>, &ObjectKey)> {
@@ -70,7 +71,7 @@ pub(crate) fn requested_object<R: RequestKey>(
 }
 
 impl Request {
-    /// Makes the request for the object of this key.
+    /// Makes the request for the object with this key.
     #[must_use]
     pub fn new(key: ObjectKey) -> Self {
         Self { key }
@@ -107,7 +108,7 @@ impl From<String> for ClusterName {
 // === impl ClusterRequest ===
 
 impl ClusterRequest {
-    /// Makes the request for the object of this key in a cluster.
+    /// Makes the request for the object with this key in a cluster.
     pub fn new(cluster: impl Into<ClusterName>, key: ObjectKey) -> Self {
         Self {
             cluster: cluster.into(),

@@ -56,7 +56,7 @@ pub(crate) struct ControllerParts<R: RequestKey> {
 struct RunningController<R: RequestKey> {
     work: Arc<Work<R>>,
     context: Context,
-    /// Tells the manager when no worker runs.
+    /// Tracks the workers, so that the manager knows when none runs.
     tracker: TaskTracker,
     tasks: ControllerTasks,
     initial: InitialSets,
@@ -81,7 +81,8 @@ pub(crate) async fn run<R: RequestKey>(
     ended
 }
 
-/// Makes what a controller consists of while it runs, and starts its sources. Returns the kinds that have to sync.
+/// Makes the queue, the tasks and the other running parts of a controller, and starts its sources. Returns the kinds
+/// that have to sync.
 fn watch<R: RequestKey>(
     parts: ControllerParts<R>,
     start: StartContext,
@@ -94,7 +95,7 @@ fn watch<R: RequestKey>(
         ..
     } = parts;
     let settings = start.defaults.resolve(&name, &options.settings);
-    // Without a registry of the caller, no program reads the metrics.
+    // Without a registry of the caller, the metrics go to a registry that is never read.
     let registry = start.registry.clone().unwrap_or_default();
     let user = |limit: &ReconcileLimit| Ok(limit.user(PermitMetrics::new(&name, &registry)?));
     let limit = start.defaults.limit.as_ref().map(user).transpose();
@@ -112,7 +113,7 @@ fn watch<R: RequestKey>(
     let queue = Queue::new(queue_options);
     let changes = PendingChanges::new();
     let loops = Arc::new(LoopWatch::new(&name, metrics.clone()));
-    // CTRL-9: a client that counts only the writes of this controller.
+    // CTRL-9: this client counts only the writes of this controller, so that a stop waits for no others.
     let client = start.client.counting_apart();
     let client = client.observed_by(Arc::clone(&loops) as Arc<dyn WriteObserver>);
     let sink = Sink {
@@ -284,7 +285,7 @@ impl<R: RequestKey> RunningController<R> {
             workers: work.settings.max_concurrent_reconciles,
             ready: work.queue.len(),
             running: work.metrics.active(),
-            // The first reconcile has the id 1.
+            // Reconcile ids begin with 1, and `reconcile_ids` holds the next id.
             taken: work.reconcile_ids.load(Ordering::Relaxed).saturating_sub(1),
             finished: work.metrics.finished(),
             longest_reconcile: work.settings.longest_reconcile(),
@@ -346,8 +347,8 @@ async fn report_overdue<R: RequestKey>(
     }
 }
 
-/// Waits for the writes of a controller. They run in separate tasks, which the end of the program
-/// would abort.
+/// Waits until the writes of a controller are finished: they run in separate tasks, which the end of the program would
+/// abort.
 async fn await_writes(context: &Context, left: Duration) {
     let mut clients = context.cluster_clients();
     clients.push(context.client().clone());

@@ -1,7 +1,7 @@
 //! Driver: the sources of requests: kinds of the cache, channels, polls, and streams of requests.
 //!
-//! [`channel()`] makes a channel of objects, for [`Watch::channel`](crate::Watch::channel). [`poll()`] asks for the
-//! state of something outside the cluster, for [`Watch::poll`](crate::Watch::poll).
+//! [`channel()`] makes a channel of objects, for [`Watch::channel`](crate::Watch::channel). [`poll()`] polls the state
+//! of something outside the cluster, for [`Watch::poll`](crate::Watch::poll).
 
 pub(crate) mod channel;
 pub(crate) mod poll;

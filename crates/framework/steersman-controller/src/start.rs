@@ -60,8 +60,8 @@ impl StartContext {
         self
     }
 
-    /// Sets the tracker of the worker tasks. It is empty when no reconcile runs any more, which may be later than the
-    /// end of a controller that is dropped.
+    /// Sets the tracker of the worker tasks. The tracker is empty when no reconcile runs any more; for a controller
+    /// whose future is dropped, this may be after the drop.
     pub fn workers(mut self, workers: TaskTracker) -> Self {
         self.workers = workers;
         self
@@ -73,16 +73,15 @@ impl StartContext {
         self
     }
 
-    /// Sets the settings that the code of the controller leaves open, or that are named for the controller,
-    /// and the limit that it shares with other controllers.
+    /// Sets the settings that apply where the code of the controller sets nothing, those for its name, and the limit
+    /// that it shares with other controllers.
     pub fn defaults(mut self, defaults: ControllerDefaults) -> Self {
         self.defaults = defaults;
         self
     }
 
-    /// Sets the publisher of the events of [`Context::events`](crate::Context::events). By default the
-    /// controller has one of its own, for the server of its client, which sends what waits after the end
-    /// of the controller.
+    /// Sets the publisher of the events of [`Context::events`](crate::Context::events). By default the controller has
+    /// its own publisher for the server of its client, which sends waiting events after the end of the controller.
     pub fn events(mut self, events: EventPublisher) -> Self {
         self.events = Some(events);
         self

@@ -26,7 +26,7 @@ pub struct ControllerStatus {
     shared: Arc<StatusShared>,
 }
 
-/// A failure that cost one event (CTRL-6): a panic of a predicate, a handler or a filter, or an error of a handler that
+/// A failure that lost one event (CTRL-6): a panic of a predicate, a handler or a filter, or an error of a handler that
 /// waits, see [`handler::mapped_async`](crate::handler::mapped_async()).
 ///
 /// `Display` prints one line.
@@ -38,7 +38,7 @@ pub struct HandlerFailure {
     /// The position of the watch, from 0: in [`Controller::kinds`](crate::Controller::kinds), behind those
     /// the watches of each cluster, and behind those the other sources, each in the order of their declaration.
     pub watch: usize,
-    /// The cluster of the object; `None` for that of the manager.
+    /// The cluster of the object; `None` for the manager's own cluster.
     pub cluster: Option<ClusterName>,
     /// The object of the event.
     pub key: ObjectKey,
@@ -46,7 +46,7 @@ pub struct HandlerFailure {
     pub message: String,
 }
 
-/// What the workers of one controller have done so far, and what waits for them; see
+/// The number of keys that the workers of one controller have processed, and the number that waits; see
 /// [`ControllerStatus::work`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -79,17 +79,17 @@ type ReadRecent = Arc<dyn Fn() -> Vec<RecentReconcile> + Send + Sync>;
 
 #[derive(Default)]
 pub(crate) struct StatusState {
-    /// Set while the controller waits for first syncs.
+    /// The kinds that the controller waits for; `None` if it does not wait for first syncs.
     awaited: Option<Awaited>,
-    /// Set while workers run.
+    /// Reads the progress of the workers; `None` while no workers run.
     progress: Option<ReadProgress>,
-    /// Set from the start on; it stays after the end.
+    /// Reads the last reconciles; `None` before the start. It stays after the end.
     recent: Option<ReadRecent>,
     panics: u64,
     last_panic: Option<HandlerFailure>,
-    /// The paused objects; `None` if the controller has no rule of a pause.
+    /// The keys of the paused objects; `None` if the controller has no rule of a pause.
     paused: Option<BTreeSet<ObjectKey>>,
-    /// Where the paused objects are; set while the controller runs.
+    /// Tells whether the cache holds a paused object; set while the controller runs.
     primary: Option<PrimaryObjects>,
     errors: u64,
     last_error: Option<HandlerFailure>,
@@ -106,7 +106,7 @@ pub(crate) struct PrimaryObjects {
     kind: Kind,
 }
 
-/// Shows a value in the status until it is dropped.
+/// Removes a value from the status when it is dropped.
 #[must_use]
 pub(crate) struct StatusGuard<T> {
     status: ControllerStatus,
@@ -141,7 +141,7 @@ impl ControllerStatus {
             Some(awaited) => (awaited.cache.clone(), awaited.kinds.clone()),
             None => return Vec::new(),
         };
-        // Called without the lock, because the cache takes locks of its own.
+        // Outside the lock of the status, because the cache takes its own locks.
         kinds.iter().flat_map(|kind| cache.unsynced(kind)).collect()
     }
 
@@ -149,14 +149,14 @@ impl ControllerStatus {
     /// was told to stop.
     pub fn work(&self) -> Option<WorkProgress> {
         let read = self.shared.state.lock().progress.clone();
-        // Without the lock, because the queue has a lock of its own.
+        // Outside the lock of the status, because the queue has its own lock.
         read.map(|read| read())
     }
 
     /// Returns the last reconciles that have ended, oldest first: up to 64. Empty before the controller starts.
     pub fn recent(&self) -> Vec<RecentReconcile> {
         let read = self.shared.state.lock().recent.clone();
-        // Without the lock, because it formats requests.
+        // Outside the lock of the status, because reading formats requests.
         read.map(|read| read()).unwrap_or_default()
     }
 
@@ -193,8 +193,8 @@ impl ControllerStatus {
         state.last_panic = Some(panic);
     }
 
-    /// Returns the keys of the objects that [`pause_when`](crate::ControllerBuilder::pause_when) keeps from
-    /// the reconciler, in order. An object is counted from the first request for it since the start.
+    /// Returns the keys of the objects that [`pause_when`](crate::ControllerBuilder::pause_when) keeps from the
+    /// reconciler, in order. An object is listed from the first request for it since the start.
     pub fn paused_objects(&self) -> Vec<ObjectKey> {
         self.forget_absent_paused();
         let state = self.shared.state.lock();
@@ -224,8 +224,8 @@ impl ControllerStatus {
         state.paused.get_or_insert_default().remove(key)
     }
 
-    /// Forgets the paused objects that the cache does not hold. No request tells that an object is gone if a filter
-    /// refuses its delete, or if its namespace was removed from the cache.
+    /// Forgets the paused objects that the cache does not hold. An object can disappear without a request: a filter
+    /// refuses its delete, or its namespace was removed from the cache.
     fn forget_absent_paused(&self) {
         let (primary, mut absent) = {
             let state = self.shared.state.lock();
@@ -234,7 +234,7 @@ impl ControllerStatus {
                 _ => return,
             }
         };
-        // Without the lock, because the cache takes locks of its own.
+        // Outside the lock of the status, because the cache takes its own locks.
         absent.retain(|key| !primary.holds(key));
         let mut state = self.shared.state.lock();
         if let Some(paused) = &mut state.paused {
@@ -288,7 +288,7 @@ impl PrimaryObjects {
 
 impl<T> Drop for StatusGuard<T> {
     fn drop(&mut self) {
-        // Dropped outside the lock, because it may be the last handle of the queue or of the cache.
+        // Dropped outside the lock, because the value may be the last handle of the queue or of the cache.
         let value = (self.place)(&mut self.status.shared.state.lock()).take();
         drop(value);
     }
@@ -306,7 +306,7 @@ impl fmt::Debug for ControllerStatus {
 
 impl fmt::Display for HandlerFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The message of a panic may have several lines (`assert_eq!` writes three).
+        // A panic message may have several lines (`assert_eq!` writes three); the status prints one.
         let words: Vec<&str> = self.message.split_whitespace().collect();
         write!(f, "{} {}: {}", self.kind, self.key, words.join(" "))
     }

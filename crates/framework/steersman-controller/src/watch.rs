@@ -40,7 +40,7 @@ pub(crate) struct EventRoute<K: Object, P: ControllerTarget> {
     pub(crate) handler: Arc<dyn EventHandler<K, P>>,
 }
 
-/// The sources of the requests of a controller, each list in the order of the declarations.
+/// The sources of a controller's requests, each list in the order of the declarations.
 #[expect(
     unnameable_types,
     missing_debug_implementations,
@@ -50,12 +50,12 @@ pub struct Sources<R: RequestKey> {
     /// The watches that delay the workers until the first sync, that of the primary kind first.
     pub(crate) watches: Vec<Box<dyn AnyWatch<R>>>,
     pub(crate) cluster_watches: Vec<Arc<dyn AnyClusterWatch<R>>>,
-    /// The sources that nothing waits for.
+    /// The sources whose first sync delays no worker.
     pub(crate) others: Vec<Box<dyn AnySource<R>>>,
     pub(crate) owned: Vec<Kind>,
 }
 
-/// An [`EventRoute`] of an erased kind, which delays the workers until the first sync.
+/// An [`EventRoute`] whose kind is erased. Its first sync delays the workers.
 pub(crate) trait AnyWatch<R: RequestKey>: Send {
     fn kind(&self) -> &Kind;
 
@@ -75,13 +75,13 @@ pub(crate) struct Sink<R: RequestKey> {
     pub(crate) status: ControllerStatus,
     pub(crate) metrics: Metrics,
     pub(crate) source_metrics: SourceMetrics,
-    /// The client of handlers that wait: that of the controller, or of the cluster of the watch.
+    /// The client for handlers that wait: the controller's or, for a watch of another cluster, that cluster's.
     pub(crate) client: Client,
     /// The priority of requests that initial lists and resyncs cause.
     pub(crate) initial_priority: Priority,
     /// The position of the watch or source among those of the controller, from 0.
     pub(crate) watch: usize,
-    /// The cluster of the watch; `None` for that of the manager.
+    /// The cluster of the watch; `None` for the manager's own cluster.
     pub(crate) cluster: Option<ClusterName>,
 }
 
@@ -103,7 +103,7 @@ pub(crate) struct Pump {
 
 #[derive(Debug)]
 pub(crate) enum PumpEnd {
-    /// A stream of requests or another source ended, which is not an error.
+    /// A stream of requests, or another source that may end, has ended.
     Finished,
     Stopped {
         kind: Kind,
@@ -117,7 +117,7 @@ pub(crate) enum PumpEnd {
 // === impl EventRoute ===
 
 impl<K: Object, P: ControllerTarget> EventRoute<K, P> {
-    /// Makes the route of every event of a kind, with its objects read as `K`s.
+    /// Makes the route of all events of a kind, with the objects decoded as `K`.
     pub(crate) fn new(kind: Kind, handler: impl EventHandler<K, P>) -> Self {
         Self::filtered(kind, Arc::new(Everything), handler)
     }
@@ -134,7 +134,7 @@ impl<K: Object, P: ControllerTarget> EventRoute<K, P> {
         }
     }
 
-    /// Lets pass only the events that `predicate` lets pass, too.
+    /// Adds a predicate that must let an event pass, besides those that were added before.
     pub(crate) fn filter(&mut self, predicate: impl Predicate<K>) {
         add_predicate(&mut self.predicate, predicate);
     }
@@ -184,12 +184,12 @@ impl<K: Object, P: ControllerTarget> EventRoute<K, P> {
 // === impl Sources ===
 
 impl<R: RequestKey> Sources<R> {
-    /// Returns whether nothing would ever cause a request.
+    /// Returns whether no source could ever cause a request.
     pub(crate) fn is_empty(&self) -> bool {
         self.watches.is_empty() && self.cluster_watches.is_empty() && self.others.is_empty()
     }
 
-    /// Returns the kinds that the workers wait for, in their order.
+    /// Returns the kinds whose first sync the workers wait for, in the order of the watches.
     pub(crate) fn watch_kinds(&self) -> Vec<Kind> {
         let kinds = self.watches.iter().map(|watch| watch.kind().clone());
         kinds.collect()
@@ -209,7 +209,8 @@ impl<R: RequestKey> Default for Sources<R> {
 
 /// Makes an empty list of requests with the options that fit the event.
 ///
-/// Events of a start or a resync can wait for live ones. A delete is never of low priority (CTRL-5).
+/// Requests of an initial list or a resync have low priority, so that those of live events go first. A delete never has
+/// low priority (CTRL-5).
 pub(crate) fn requests_of<K: Object, R: RequestKey>(
     event: &Event<K>,
     initial_priority: Priority,

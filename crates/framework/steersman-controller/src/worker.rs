@@ -34,7 +34,7 @@ use crate::status::recent::ReconcileResult;
 use crate::worker::hooks::Hooks;
 use crate::worker::recent_reconciles::{Kept, RecentReconciles};
 
-/// What the workers of one controller share.
+/// The parts that the workers of one controller share.
 pub(crate) struct Work<R: RequestKey> {
     pub(crate) queue: Queue<R>,
     pub(crate) settings: ResolvedSettings,
@@ -62,7 +62,7 @@ enum Ended {
     TimedOut,
 }
 
-/// Counts a reconcile as active until dropped, also if its task is aborted.
+/// Counts a reconcile as active until dropped, even if its task is aborted.
 struct Active<'a>(&'a IntGauge);
 
 // === impl Worker ===
@@ -71,8 +71,8 @@ impl<R: RequestKey> Worker<R> {
     /// Works until the queue is shut down.
     pub(crate) async fn run(mut self) {
         while let Ok((ticket, permit)) = self.next().await {
-            // CTRL-8: a panic outside the reconciler does not end the worker. It drops the ticket, which
-            // counts as a failure of the request.
+            // CTRL-8: a panic outside the reconciler does not end the worker. The panic drops the ticket, which counts
+            // as a failure of the request.
             let worked = AssertUnwindSafe(self.handle(ticket)).catch_unwind().await;
             if let Err(payload) = worked {
                 self.work.metrics.panicked();
@@ -84,8 +84,8 @@ impl<R: RequestKey> Worker<R> {
                 );
             }
             drop(permit);
-            // Yields now and then: a queue that is never empty, with reconciles that never wait, would
-            // occupy the thread.
+            // Yields regularly: otherwise a queue that is never empty and reconciles that never wait would occupy the
+            // thread.
             tokio::task::coop::consume_budget().await;
         }
     }
@@ -102,9 +102,9 @@ impl<R: RequestKey> Worker<R> {
     }
 
     async fn handle(&mut self, ticket: Ticket<R>) {
-        // Relaxed, because ids only have to differ.
+        // Relaxed, because the ids only have to be unique.
         let reconcile_id = self.work.reconcile_ids.fetch_add(1, Ordering::Relaxed);
-        // First, because the formatting of a request in the span may panic: the recorded changes are taken before.
+        // Takes the recorded changes before the span is made, because formatting a request for the span may panic.
         let run = self.run_of(&ticket, reconcile_id);
         let span = self.span(ticket.key(), reconcile_id);
         self.context.begin(ticket.key(), run);
@@ -130,7 +130,7 @@ impl<R: RequestKey> Worker<R> {
         .await;
     }
 
-    /// Makes the span of a reconcile, with the keys that controller-runtime logs.
+    /// Makes the span of a reconcile, with the field names that controller-runtime logs.
     fn span(&self, request: &R, reconcile_id: u64) -> Span {
         let gvk = self.context.primary_kind().map(Kind::gvk);
         let object = requested_object(request);
@@ -154,12 +154,13 @@ impl<R: RequestKey> Worker<R> {
     /// Returns the part of the context that differs between the runs of a request.
     fn run_of(&self, ticket: &Ticket<R>, reconcile_id: u64) -> Run {
         let (attempt, causes) = (ticket.attempts(), ticket.causes());
-        // Only a request that an event caused has recorded changes.
+        // Changes are recorded only for requests that an event caused.
         let changes = match causes.contains(EVENT) {
             true => self.work.changes.take(ticket.key()),
             false => Default::default(),
         };
-        // CTRL-21: a run before the last retry does not take its turn (WQ-11).
+        // CTRL-21: this is the last attempt if all retries are used. A run that an event causes before a retry is due
+        // is not one of the retries (WQ-11).
         let is_last_attempt = self.work.settings.max_retries.is_some_and(|retries| {
             attempt >= retries && (retries == 0 || causes.contains(Causes::BACKOFF))
         });
@@ -172,8 +173,8 @@ impl<R: RequestKey> Worker<R> {
     }
 
     async fn reconcile(&self, request: R) -> Ended {
-        // Both the call and its future may panic, so both are in the block. CTRL-2: after a panic, the
-        // author of the reconciler is responsible for its state, as after an early return.
+        // Both the call and the returned future may panic, so both are in the block. CTRL-2: the author of the
+        // reconciler is responsible for its state after a panic.
         let run = async { self.work.reconciler.reconcile(&self.context, request).await };
         let run = AssertUnwindSafe(run).catch_unwind();
         let Some(deadline) = self.work.settings.deadline else {
@@ -194,7 +195,7 @@ impl<R: RequestKey> Worker<R> {
         }
     }
 
-    /// Calls the hook for failed reconciles (CTRL-23). The request stays held meanwhile.
+    /// Calls the hook for failed reconciles (CTRL-23). The ticket of the request is held until the hook returns.
     async fn report(&self, request: &R, ended: &Ended) {
         let Some(on_error) = &self.work.hooks.on_error else {
             return;
@@ -228,13 +229,13 @@ impl<R: RequestKey> Worker<R> {
 
     fn limits(&self, request: &R) -> RunLimits {
         let every = self.work.hooks.at_least_every.as_ref();
-        // CTRL-22: the request of an object that is gone ends.
+        // CTRL-22: only the request of an object that exists runs again within the interval.
         let every = every.filter(|every| (every.exists)(self.context.client().cache(), request));
         RunLimits {
             is_last: self.context.is_last_attempt(),
             at_least_every: every.map(|every| {
-                // Up to a tenth earlier, so that the requests of a start do not stay together. The fraction
-                // follows from the request and its run.
+                // Shortens the interval by up to a tenth, so that the objects of a start do not run together. The
+                // fraction is a hash of the request and its run.
                 let mut hasher = DefaultHasher::new();
                 (request, self.context.reconcile_id()).hash(&mut hasher);
                 let early = Jitter::new(hasher.finish()).fraction() / 10.0;
@@ -255,8 +256,7 @@ impl<R: RequestKey> Worker<R> {
         };
         let limits = self.limits(ticket.key());
         let outcome = outcome(ending, limits, || self.context.now());
-        // Counted before the ticket ends, so that the metrics include every reconcile with visible
-        // effects.
+        // Counted before the ticket ends, so that the metrics include every reconcile whose effects are visible.
         self.work.metrics.ended(outcome.label, time);
         match ending {
             Ending::Success(_) => {}
@@ -305,10 +305,10 @@ impl Ended {
         }
     }
 
-    // Logs a failed reconcile; no other code does. The span has the request and the reconcile id.
+    // Logs a failed reconcile. The span has the request and the reconcile id.
     fn log(&self, attempt: u32, next_in: Option<Duration>, gave_up: bool) {
         let retry_in = next_in.map(tracing::field::debug);
-        // Shown only if it is true.
+        // `None` omits the field from the log line.
         let last_attempt = gave_up.then_some(true);
         match self {
             Self::Returned(Ok(_)) => {}

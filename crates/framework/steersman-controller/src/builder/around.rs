@@ -1,4 +1,4 @@
-//! Handle: what a builder puts around a reconciler: layers of tower, and the rule of a pause.
+//! Handle: the methods of the builder that wrap the reconciler: layers of tower, and the rule of a pause.
 
 use std::sync::Arc;
 
@@ -55,15 +55,14 @@ impl<K: TypedObject> ControllerBuilder<Primary<K>> {
     /// Does not reconcile the objects for which `is_paused` returns true, until it returns false (CTRL-32).
     ///
     /// The closure gets the object as the cache has it, before each reconcile, and both objects of each update that
-    /// [`with_predicates`](Self::with_predicates) refuses.
-    /// [`pause::annotation`](crate::pause::annotation) makes such a closure for an annotation. If given twice, an
-    /// object is paused while either closure says so.
+    /// [`with_predicates`](Self::with_predicates) refuses. [`pause::annotation`](crate::pause::annotation) makes such a
+    /// closure for an annotation. If this method is called twice, an object is paused while either closure returns
+    /// true.
     ///
-    /// An update that begins or ends the pause requests the object whatever
-    /// [`with_predicates`](Self::with_predicates) says of the update. While an object is paused, requests for it end
-    /// without a reconcile, also if it is being deleted: its finalizers stay. A reconcile that runs
-    /// already is not interrupted. [`ControllerStatus::paused_objects`] and the metric
-    /// `steersman_controller_paused_objects` show the paused objects.
+    /// An update that begins or ends the pause requests the object even if [`with_predicates`](Self::with_predicates)
+    /// refuses the update. While an object is paused, requests for it end without a reconcile, even if it is being
+    /// deleted: its finalizers stay. A running reconcile is not interrupted. [`ControllerStatus::paused_objects`] and
+    /// the metric `steersman_controller_paused_objects` show the paused objects.
     ///
     /// ```
     /// # use k8s_openapi::api::batch::v1::CronJob;
@@ -96,7 +95,7 @@ impl<K: TypedObject> Primary<K> {
         let (mut predicate, rule) = (self.predicate, self.pause);
         let mut pause = None;
         if !rule.is_never() {
-            // CTRL-32: the end of a pause requests the object, whatever the predicate says.
+            // CTRL-32: an update that ends a pause requests the object even if the predicate refuses the update.
             predicate = Arc::new(rule.predicate(predicate));
             let status = status.clone();
             status.pauses();

@@ -17,12 +17,12 @@ use crate::handler::target::{ControllerTarget, Primary};
 use crate::request::Request;
 use crate::worker::hooks::AtLeastEvery;
 
-/// The longest interval of [`at_least_every`](ControllerBuilder::at_least_every). The queue waits no longer anyway.
+/// The longest interval of [`at_least_every`](ControllerBuilder::at_least_every): the longest delay of the queue.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 impl<P: ControllerTarget> ControllerBuilder<P> {
-    /// Sets the delays of requests that failed. By default the delay of each request doubles from 5 ms
-    /// to 1000 s. [`limiter`](crate::limiter) has others.
+    /// Sets the delays after failures of a request. By default the delay of each request doubles from 5 ms to 1000 s.
+    /// [`limiter`](crate::limiter) has other rate limiters.
     pub fn rate_limiter(mut self, rate_limiter: impl RateLimiter<P::Key>) -> Self {
         self.options.rate_limiter = Some(Box::new(rate_limiter));
         self
@@ -35,17 +35,18 @@ impl<P: ControllerTarget> ControllerBuilder<P> {
     /// `steersman_controller_gave_up_total` counts the requests that were given up. A run that an event causes
     /// before a retry is due costs no retry.
     ///
-    /// Most controllers need no limit: the delay grows to 1000 s, and what is missing may come without an event.
+    /// Most controllers need no limit: the delay grows to 1000 s, and the cause of the failure may disappear without an
+    /// event.
     pub fn max_retries(mut self, retries: u32) -> Self {
         self.options.settings.max_retries = Some(retries);
         self
     }
 
-    /// Reconciles each request at most `runs` times in any span of `per`, whatever events, timers and retries ask
-    /// for. A request that comes too soon runs as soon as it may. By default there is no limit.
+    /// Reconciles each request at most `runs` times in any span of `per`, whatever events, timers and retries ask for.
+    /// A request that comes too soon waits until the limit allows its run. By default there is no limit.
     ///
-    /// For objects that other programs change more often than their state has to be looked at. The limit belongs
-    /// to the request: other requests do not wait. Zero runs count as 1, and a `per` of zero is no limit.
+    /// Use it for objects that other programs change more often than a reconcile is useful. Each request has its own
+    /// limit. Zero runs count as 1, and a `per` of zero is no limit.
     pub fn at_most(mut self, runs: u32, per: Duration) -> Self {
         self.options.at_most = Some((runs, per));
         self
@@ -53,15 +54,15 @@ impl<P: ControllerTarget> ControllerBuilder<P> {
 }
 
 impl<K: TypedObject> ControllerBuilder<Primary<K>> {
-    /// Reconciles each object again at the latest `interval` after the end of its last run, for what may change
-    /// without an event. By default an object runs again only if an event, a result or a failure asks for it, and at
-    /// the resyncs of the cache.
+    /// Reconciles each object again at the latest `interval` after the end of its last run, for state that may change
+    /// without an event. By default an object runs again only after an event, an action that asks for it, a failure or
+    /// a resync.
     ///
-    /// The time is up to a tenth shorter, so that the objects of a start do not stay together. A longer delay of
-    /// [`Action::requeue_after`](crate::Action::requeue_after) is shortened, a retry keeps its own delay, and a
+    /// The interval is shortened by up to a tenth, so that the objects of a start do not run together. A longer delay
+    /// of [`Action::requeue_after`](crate::Action::requeue_after) is shortened, a retry keeps its own delay, and a
     /// request that is not retried (a [terminal](Error::terminal) error, or the last of
-    /// [`max_retries`](Self::max_retries)) runs again after the interval, too. The request of an object that the
-    /// cache does not hold any more ends (CTRL-22). Zero removes the interval.
+    /// [`max_retries`](Self::max_retries)) runs again after the interval, too. The request of an object that the cache
+    /// no longer holds ends (CTRL-22). Zero removes the interval.
     pub fn at_least_every(mut self, interval: Duration) -> Self {
         let exists = |cache: &Cache, request: &Request| {
             cache.informers::<K>().is_ok_and(|informers| {
@@ -80,10 +81,10 @@ impl<K: TypedObject> ControllerBuilder<Primary<K>> {
     /// the difference is sent, if there is one.
     ///
     /// `write` is called after each reconcile that failed, panicked or was dropped past its deadline, before the
-    /// request is retried (CTRL-23); for a panic and a dropped reconcile the error is made of a text. The context is
-    /// that of the reconcile: [`is_last_attempt`](Context::is_last_attempt) and [`attempt`](Context::attempt) tell how
-    /// it goes on. An object that is gone is left alone. If the write fails, a warning is logged, and the request is
-    /// retried as if no write had been sent. The hook is dropped if it takes longer than
+    /// request is retried (CTRL-23). After a panic or a dropped reconcile the error has a text alone. The context is
+    /// that of the failed reconcile, with its [`attempt`](Context::attempt) and
+    /// [`is_last_attempt`](Context::is_last_attempt). Nothing is written for an object that is gone. A failed write is
+    /// logged as a warning, and changes nothing about the retry. The hook is dropped if it takes longer than
     /// [`deadline_grace`](Self::deadline_grace). After a conflict `write` runs again on the new object.
     ///
     /// Write nothing that differs with each attempt, such as a time or a number of attempts: each difference is a
@@ -137,13 +138,13 @@ impl<K: TypedObject + HasConditions> ControllerBuilder<Primary<K>> {
     /// | `ReconcilePanicked` | panicked |
     /// | `ReconcileTimedOut` | was dropped past its deadline |
     ///
-    /// Earlier failures are left to the retries: by default the fifth comes 75 ms after the first. A report that would
-    /// change nothing but the message is sent less and less often (CTRL-33). The text is visible to every reader of
-    /// the object. A builder has one hook for errors: this one or that of [`on_error`](Self::on_error), the later call.
+    /// Earlier failures are not shown: by default the fifth failure comes 75 ms after the first. A report that would
+    /// change only the message is sent less and less often (CTRL-33). The text is visible to every reader of the
+    /// object. A builder has one hook for errors: the later call of this method or [`on_error`](Self::on_error) wins.
     pub fn report_failures(mut self) -> Self {
         self.hooks.on_error = Some(Box::new(|ctx, request, error| {
             let report = async move {
-                // CTRL-35
+                // CTRL-35: only a lasting failure is reported.
                 let Some(reason) = lasting_reason(ctx, error) else {
                     return;
                 };
@@ -173,7 +174,7 @@ impl<K: TypedObject + HasConditions> ControllerBuilder<Primary<K>> {
     }
 }
 
-/// The number of failures before the one that is reported.
+/// The number of failures in a row that are not reported, because the next retries may succeed.
 const PASSING_FAILURES: u32 = 4;
 
 /// Returns the reason of a failure that lasts; `None` for one that the next retries may overcome.

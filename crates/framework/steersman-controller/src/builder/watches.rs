@@ -1,4 +1,4 @@
-//! Handle: the constructors of watches, and what a builder makes of each watch.
+//! Handle: the constructors of watches, and the sources that a builder makes of them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -138,19 +138,18 @@ impl<P: ControllerTarget> Watch<WatchedRequests<P>> {
     /// Adds every request of a stream, for causes outside the cluster, such as a webhook. In controller-runtime:
     /// `source.Func`.
     ///
-    /// The stream is read as fast as it delivers, its end is no error, and the workers do not wait for
-    /// it.
+    /// The stream is read as fast as it delivers requests. Its end is no error, and the workers do not wait for it.
     pub fn requests(requests: impl Stream<Item = P::Key> + Send + 'static) -> Self {
         Self::of_source(RequestStream(requests.boxed()))
     }
 
-    /// Adds the requests that `function` returns, at an interval, shortened or lengthened by up to a
+    /// Adds the requests that `function` returns, once per `interval`, which is shortened or lengthened by up to a
     /// tenth each time. The `interval` is at least a second.
     ///
-    /// The first call is made after one interval, because the initial objects cause requests anyway. The next
-    /// pause begins when a call has ended. The function gets the client of the controller, so it may select
-    /// objects of the cache. An error, a panic, and a call that takes longer than the interval (at least 30 s)
-    /// are logged, counted in `steersman_controller_periodic_errors_total`, and cost that call alone (SRC-6).
+    /// The first call is made after one interval, because the initial objects cause requests anyway, and each next
+    /// interval begins when a call has ended. The function gets the client of the controller, so it can select objects
+    /// of the cache. An error, a panic, and a call that takes longer than the interval (at least 30 s) are logged,
+    /// counted in `steersman_controller_periodic_errors_total`, and lose the requests of that call alone (SRC-6).
     ///
     /// ```
     /// use std::time::Duration;
@@ -199,8 +198,8 @@ impl<P: ControllerTarget> Watch<WatchedRequests<P>> {
 }
 
 impl<K: TypedObject> Watch<WatchedRequests<Primary<K>>> {
-    /// Watches the objects of kind `C` that objects of the primary kind control: an event of one
-    /// requests its controlling owner. In controller-runtime: `Owns`.
+    /// Watches the objects of kind `C` that objects of the primary kind control. An event of such an object requests
+    /// its controlling owner. In controller-runtime: `Owns`.
     ///
     /// [`Watch::of`] with [`handler::owner`](crate::handler::owner()) requests every owner of the primary kind,
     /// controlling or not. The roles of `cargo steersman generate` let the program create, patch and delete objects of
@@ -229,8 +228,8 @@ impl<K: TypedObject> Watch<WatchedRequests<Primary<K>>> {
         }
     }
 
-    /// Asks for the state of something outside the cluster, for each object of the primary kind, and requests
-    /// the objects with another state than before. See [`source::poll`](crate::source::poll()).
+    /// Polls the state of something outside the cluster for each object of the primary kind, and requests the objects
+    /// whose state has changed. See [`source::poll`](crate::source::poll()).
     pub fn poll<T: PartialEq + Send + Sync + 'static>(poll: Poll<K, T>) -> Self {
         Self::of_source(poll)
     }

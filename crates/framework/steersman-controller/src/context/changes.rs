@@ -10,8 +10,8 @@ use crate::request::RequestKey;
 
 /// The changed objects of requests that wait in the queue, by request. Cheap to clone; all clones are one table.
 ///
-/// The table holds the requests of live events alone: an initial list pays nothing for it. A change is recorded
-/// before its request is added to the queue, so that the run of the request finds it, and is removed by that run.
+/// Only requests of live events have changes, so an initial list uses no memory here. A change is recorded before its
+/// request is added to the queue, and the run of the request removes it.
 #[derive(Clone)]
 pub(crate) struct PendingChanges<R> {
     by_request: Arc<Mutex<HashMap<R, ChangedObjects>>>,
@@ -53,5 +53,5 @@ impl<R: RequestKey> PendingChanges<R> {
     }
 }
 
-/// The number of requests for which memory stays allocated.
+/// The capacity, in requests, that an empty table keeps.
 const KEPT: usize = 1024;

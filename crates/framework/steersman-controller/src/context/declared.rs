@@ -4,28 +4,28 @@ use futures::future::{BoxFuture, FutureExt, TryFutureExt};
 use steersman_client::{Client, Error};
 use steersman_object::{Kind, ObjectKey, TypedObject};
 
-/// What a controller declared about the objects of its requests. The default is what a context without a
-/// controller has: no primary kind, and every kind may be owned.
+/// The kinds that a controller declared about the objects of its requests. The default is for a context without a
+/// controller: no primary kind, and every kind may be owned.
 #[derive(Default)]
 pub(crate) struct DeclaredKinds {
     pub(crate) primary: Option<PrimaryKind>,
-    /// The kinds of `owns`; `None` means every kind.
+    /// The kinds declared with `owns`; `None` means every kind.
     owned: Option<Vec<Kind>>,
 }
 
-/// The kind of the objects that requests are about, without its type.
+/// The primary kind of a controller, without its Rust type.
 #[derive(Clone)]
 pub(crate) struct PrimaryKind {
     pub(crate) kind: Kind,
     uid_of: ReadUid,
 }
 
-/// Reads the uid of the object of a key from the cache; `None` if there is no object.
+/// Reads the uid of the object with this key from the cache; `None` if the object does not exist.
 type ReadUid =
     for<'a> fn(&'a Client, &'a ObjectKey) -> BoxFuture<'a, Result<Option<String>, Error>>;
 
 impl DeclaredKinds {
-    /// Declares these kinds as owned, and no others.
+    /// Declares these kinds, and no others, as owned.
     pub(crate) fn owning(owned: Vec<Kind>) -> Self {
         Self {
             primary: None,
@@ -33,7 +33,7 @@ impl DeclaredKinds {
         }
     }
 
-    /// Declares the kind of the objects that requests are about, and every kind as owned.
+    /// Declares the primary kind, and every kind as owned.
     pub(crate) fn of_primary(primary: PrimaryKind) -> Self {
         Self {
             primary: Some(primary),
@@ -63,7 +63,7 @@ impl PrimaryKind {
         }
     }
 
-    /// Returns the uid of the object of a key; `None` if the cache has no such object.
+    /// Returns the uid of the object with this key; `None` if the cache has no such object.
     pub(crate) fn uid_of<'a>(
         &self,
         client: &'a Client,

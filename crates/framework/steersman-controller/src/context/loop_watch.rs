@@ -17,8 +17,8 @@ pub(crate) struct LoopWatch {
     controller: String,
     metrics: Metrics,
     detector: Mutex<LoopDetector>,
-    // Whether a request has written, and whether the fields of changes are of interest. Runs do not take the lock of
-    // the detector while no request has written, and events do not while no fields are of interest.
+    // Whether a request has written, and whether the fields of any object are recorded. They spare runs and events the
+    // lock of the detector.
     has_writes: AtomicBool,
     observes: AtomicBool,
 }
@@ -35,8 +35,8 @@ impl LoopWatch {
     }
 
     pub(crate) fn begin(&self, request: &RequestId, reason: &RunReason) {
-        // Relaxed, because a run that begins after its own writes sees them: both are steps of one worker, or the
-        // queue is between them.
+        // Relaxed, because a run sees the earlier writes of its own request: one worker made them in order, or the
+        // queue synchronizes the two runs.
         if self.has_writes.load(Ordering::Relaxed) {
             let mut detector = self.detector.lock();
             detector.handle_begin(request, reason.only_changes(), now());
@@ -55,7 +55,7 @@ impl LoopWatch {
             return;
         };
         let value = |object: &K| serde_json::to_value(object).unwrap_or_default();
-        // Without the lock, because decoding takes time.
+        // Outside the lock, because decoding takes time.
         let fields = changed_fields(&value(&old.object()), &value(&new.object()));
         self.detector
             .lock()

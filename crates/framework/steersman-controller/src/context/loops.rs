@@ -20,19 +20,19 @@ const LONGEST_ROUND: Duration = Duration::from_secs(60);
 /// The shortest time between two warnings about one object.
 const BETWEEN_WARNINGS: Duration = Duration::from_secs(600);
 
-/// The largest number of objects that the warnings of one controller name within that time.
+/// The largest number of objects that a controller's warnings name within [`BETWEEN_WARNINGS`].
 const MOST_WARNED: usize = 16;
 
-/// The number of requests from which requests without recent writes are removed.
+/// The number of tracked requests from which those without recent writes are removed.
 const SWEEP_FROM: usize = 1024;
 
-/// The largest number of objects with fields that are recorded.
+/// The largest number of objects whose changed fields are recorded at a time.
 const MOST_OBSERVED: usize = 16;
 
-/// How long an object with recorded fields takes at most to become a loop; afterwards its fields are dropped.
+/// The time for which the changed fields of an object are recorded, in which it may become a loop.
 const OBSERVED_FOR: Duration = LONGEST_ROUND.saturating_mul(LOOP);
 
-/// The largest number of objects that one run writes and the detector follows.
+/// The largest number of objects written by one run that the detector follows.
 const MOST_WRITES: usize = 64;
 
 /// The number of fields that a warning names.
@@ -42,16 +42,16 @@ const NAMED_FIELDS: usize = 3;
 #[derive(Debug)]
 pub(crate) struct LoopDetector {
     requests: HashMap<RequestId, WritingRequest>,
-    /// The objects that a warning is about to name.
+    /// The objects about to be named by a warning, with the fields that their events change.
     observed: HashMap<(Kind, ObjectKey), ObservedObject>,
     sweep_at: usize,
-    /// The objects that warnings have named a short time ago, each with the time of the warning.
+    /// The objects that recent warnings have named, each with the time of its warning.
     warned: HashMap<(Kind, ObjectKey), Instant>,
 }
 
 #[derive(Debug)]
 struct WritingRequest {
-    /// The writes of the run before this one that alone caused this one.
+    /// The writes of the request's previous run that alone caused this run.
     causes: Vec<OwnWrite>,
     /// The writes of this run.
     writes: Vec<OwnWrite>,
@@ -61,7 +61,7 @@ struct WritingRequest {
 #[derive(Debug)]
 struct ObservedObject {
     since: Instant,
-    /// The fields that the last event changed.
+    /// The paths of the fields that the last event of the object changed.
     fields: Vec<String>,
 }
 
@@ -70,7 +70,7 @@ struct OwnWrite {
     kind: Kind,
     key: ObjectKey,
     version: ResourceVersion,
-    /// The number of runs in a row that the write of this object alone caused, and that wrote it again.
+    /// The number of consecutive runs that the write of this object alone caused, and that wrote the object again.
     runs: u32,
 }
 
@@ -79,9 +79,9 @@ struct OwnWrite {
 pub(crate) enum LoopFinding {
     Ordinary,
     InLoop,
-    /// The write belongs to a loop, and a warning is due.
+    /// The write belongs to a loop that is due for a warning.
     Warn {
-        /// The number of runs in a row.
+        /// The number of consecutive runs of the loop.
         runs: u32,
         /// The fields that change, separated by commas.
         fields: String,
@@ -102,13 +102,13 @@ impl LoopDetector {
         self.requests.is_empty()
     }
 
-    /// Returns whether the fields of an object's changes are of interest.
+    /// Returns whether the changed fields of this object are recorded.
     pub(crate) fn observes(&self, kind: &Kind, key: &ObjectKey) -> bool {
         let object = (kind.clone(), key.clone());
         !self.observed.is_empty() && self.observed.contains_key(&object)
     }
 
-    /// Returns whether the fields of any object's changes are of interest.
+    /// Returns whether the changed fields of any object are recorded.
     pub(crate) fn observes_any(&self) -> bool {
         !self.observed.is_empty()
     }
@@ -176,7 +176,7 @@ impl LoopDetector {
             return LoopFinding::Ordinary;
         }
         let cause = writing.causes.iter_mut().find(is_it);
-        // The answer to a write that changes nothing has the version of the object as it was.
+        // The answer to a write that changes nothing has the version that the object had before.
         if cause
             .as_ref()
             .is_some_and(|cause| cause.version == *version)
@@ -214,7 +214,7 @@ impl LoopDetector {
         }
         let fields = match observed {
             Some(observed) => observed.fields,
-            // The warning about a loop that goes on waits for an event, which has the fields.
+            // The warning about a lasting loop waits for the next event, which tells the changed fields.
             None if self.observe(object.clone(), now) => return LoopFinding::InLoop,
             None => Vec::new(),
         };
@@ -228,16 +228,16 @@ impl LoopDetector {
         }
     }
 
-    /// Returns whether a loop of the object is news: no warning has named the object a short time ago, and the warnings
-    /// of that time have not named many other objects.
+    /// Returns whether a loop of the object deserves a warning: no recent warning has named the object, and recent
+    /// warnings have named fewer than [`MOST_WARNED`] objects.
     fn is_warning_due(&mut self, object: &(Kind, ObjectKey), now: Instant) -> bool {
         self.warned
             .retain(|_, at| now.saturating_duration_since(*at) < BETWEEN_WARNINGS);
         self.warned.len() < MOST_WARNED && !self.warned.contains_key(object)
     }
 
-    /// Records the fields of the object's changes from now on. Returns false if the fields of too many objects are
-    /// recorded already.
+    /// Starts to record the changed fields of the object. Returns false if [`MOST_OBSERVED`] objects are recorded
+    /// already.
     fn observe(&mut self, object: (Kind, ObjectKey), now: Instant) -> bool {
         if self.observed.len() >= MOST_OBSERVED && !self.observed.contains_key(&object) {
             return false;
@@ -249,7 +249,7 @@ impl LoopDetector {
         true
     }
 
-    /// Removes requests without recent writes, now and then.
+    /// Removes requests without recent writes when the table has grown.
     fn sweep(&mut self, now: Instant) {
         if self.requests.len() < self.sweep_at {
             return;
@@ -268,7 +268,7 @@ impl OwnWrite {
     }
 }
 
-/// Returns the paths of the first fields in which two versions of an object differ, without those that the server
+/// Returns the paths of the first fields in which two versions of an object differ, except the fields that the server
 /// changes with every write.
 pub(crate) fn changed_fields(old: &Value, new: &Value) -> Vec<String> {
     let mut found = Vec::new();

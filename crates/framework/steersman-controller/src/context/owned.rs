@@ -14,11 +14,11 @@ impl Context {
     /// Returns the objects of kind `C` that the object of this request controls, from the cache, in no
     /// particular order.
     ///
-    /// The owner is known by its uid (CTRL-31): objects of a deleted predecessor of the same name, which
-    /// the garbage collector is about to delete, are not returned. The list is empty if the object of the
-    /// request does not exist. The read sees the earlier writes of this request, as those of
-    /// [`client`](Self::client) do. The first call for a kind adds the index of controlling owners to its
-    /// cache, as [`Cache::index_controller_uid`](steersman_cache::Cache::index_controller_uid) does.
+    /// CTRL-31: the owner is known by its uid, so objects of a deleted predecessor with the same name, which the
+    /// garbage collector is about to delete, are not returned. The list is empty if the object of the request does not
+    /// exist. The read sees the earlier writes of this request, as reads with [`client`](Self::client) do. The first
+    /// call for a kind adds the index of controlling owners, as
+    /// [`Cache::index_controller_uid`](steersman_cache::Cache::index_controller_uid) does.
     ///
     /// # Errors
     ///
@@ -47,7 +47,7 @@ impl Context {
         };
         for informer in self.client().cache().informers::<C>()? {
             if !informer.as_store().has_index(CONTROLLER_UID) {
-                // The only error is that another caller has added the index meanwhile.
+                // The call fails only if another caller has added the index meanwhile.
                 let _exists = informer.index_controller_uid();
             }
         }
@@ -79,7 +79,7 @@ impl Context {
             return Ok(None);
         };
         let uid = primary.uid_of(self.client(), key).await?;
-        // CTRL-31: the uid, because a predecessor of the owner has the same name.
+        // CTRL-31: the uid identifies the owner, because a predecessor of the owner has the same name.
         let controller = controller_of(object.meta()).map(|controller| &controller.uid);
         let is_controlled = uid.is_some() && uid.as_ref() == controller;
         Ok(is_controlled.then_some(object))

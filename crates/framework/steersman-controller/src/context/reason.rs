@@ -9,16 +9,16 @@ use steersman_workqueue::Causes;
 
 use crate::request::ClusterName;
 
-/// The number of changed objects that a reason names.
+/// The number of changed objects that one reason names.
 const NAMED: usize = 4;
 
-/// The cause of requests from live events.
+/// The cause of runs that live events request.
 pub(crate) const EVENT: Causes = Causes::custom(0);
-/// The cause of requests from initial lists.
+/// The cause of runs that initial lists request.
 pub(crate) const INITIAL: Causes = Causes::custom(1);
-/// The cause of requests from resyncs.
+/// The cause of runs that resyncs request.
 pub(crate) const RESYNC: Causes = Causes::custom(2);
-/// The cause of requests from streams, channels, polls and periodic functions.
+/// The cause of runs that streams, channels, polls and periodic functions request.
 pub(crate) const STREAM: Causes = Causes::custom(3);
 
 /// Why a reconcile runs. Several causes of one request become one run, so a reason may have several parts.
@@ -43,11 +43,11 @@ pub struct ChangedObject {
     pub kind: Kind,
     /// The key of the object.
     pub key: ObjectKey,
-    /// The cluster of the object; `None` for that of the manager.
+    /// The cluster of the object; `None` for the manager's own cluster.
     pub cluster: Option<ClusterName>,
-    /// What happened to the object; the last change, if there were several.
+    /// The last change of the object before the run.
     pub change: ObjectChange,
-    /// The resource version of the object after the change; for a delete the last known one.
+    /// The resource version of the object after the change; for a delete the last known version.
     pub version: ResourceVersion,
 }
 
@@ -92,13 +92,13 @@ impl RunReason {
 
     /// Returns the changed objects that requested this run: the first four, in the order of their events.
     ///
-    /// May be empty although [`is_event`](Self::is_event) is true: if a run began while the event arrived, the run
-    /// before this one may have named the object.
+    /// May be empty although [`is_event`](Self::is_event) is true: if the event arrived while the previous run began,
+    /// the reason of that run may name the object.
     pub fn changes(&self) -> impl ExactSizeIterator<Item = &ChangedObject> {
         self.changes.first.iter().map(|changed| &**changed)
     }
 
-    /// Returns the number of further changes that requested this run.
+    /// Returns the number of changed objects that requested this run and that [`changes`](Self::changes) does not name.
     pub fn more_changes(&self) -> usize {
         self.changes.more
     }
@@ -119,25 +119,25 @@ impl RunReason {
         self.causes.contains(RESYNC)
     }
 
-    /// Returns whether a [stream of requests](crate::Watch::requests) requested this run, or a channel,
-    /// a poll or a periodic function.
+    /// Returns whether a [stream of requests](crate::Watch::requests), a channel, a poll or a periodic function
+    /// requested this run.
     pub fn is_requested(&self) -> bool {
         self.causes.contains(STREAM)
     }
 
-    /// Returns whether a time has come that the run before asked for, or
+    /// Returns whether this run was due at a time: one that the previous run asked for, or that of
     /// [`at_least_every`](crate::ControllerBuilder::at_least_every).
     pub fn is_timer(&self) -> bool {
         self.causes.contains(Causes::DELAY)
     }
 
-    /// Returns the number of the retry, from 1, if this run is one.
+    /// Returns the number of the retry, from 1; `None` if this run is no retry.
     pub fn retry(&self) -> Option<u32> {
         let is_retry = self.causes.contains(Causes::BACKOFF);
         is_retry.then_some(self.attempt)
     }
 
-    /// Returns the changed objects if changes of objects alone requested this run, and all of them are named.
+    /// Returns the changed objects if nothing but changes requested this run and the reason names all changed objects.
     pub(crate) fn only_changes(&self) -> &[Arc<ChangedObject>] {
         match self.causes == EVENT && self.changes.more == 0 {
             true => &self.changes.first,
@@ -212,7 +212,7 @@ impl fmt::Display for ChangedObject {
 // === impl ChangedObjects ===
 
 impl ChangedObjects {
-    /// Adds a change. Several changes of one object are its last one.
+    /// Adds a change, which replaces an earlier change of the same object.
     pub(crate) fn add(&mut self, changed: &Arc<ChangedObject>) {
         let is_same = |known: &&mut Arc<ChangedObject>| known.is_same_object(changed);
         if let Some(known) = self.first.iter_mut().find(is_same) {

@@ -13,7 +13,7 @@ pub(crate) struct ConditionsOf<K> {
     pub(crate) get_mut: fn(&mut K) -> &mut Vec<Condition>,
 }
 
-/// What to write into the conditions of an object.
+/// The values of a report for the conditions of an object.
 pub(crate) struct ProgressReport<'a> {
     pub(crate) progress: Progress,
     pub(crate) reason: &'a str,
@@ -29,8 +29,8 @@ pub(crate) struct ProgressReport<'a> {
 /// A request that was sent is finished even if its future is dropped, as with the
 /// [`Client`](steersman_client::Client).
 impl Context {
-    /// Writes how far an object is into its conditions: `Ready`, `Reconciling` and `Stalled`, by the rules
-    /// of [kstatus](Progress). Sends nothing if the conditions say so already.
+    /// Writes the progress of an object into its conditions `Ready`, `Reconciling` and `Stalled`, by the rules of
+    /// [kstatus](Progress). Sends nothing if the conditions are up to date.
     ///
     /// `object` is the object as the reconcile read it: the conditions carry its generation as
     /// `observedGeneration`, even if the server has a newer one by now.
@@ -77,10 +77,10 @@ impl Context {
     /// [terminal](Error::terminal) error it has [failed](Progress::Failed). The error text is visible to
     /// every reader of the object.
     ///
-    /// An update of the status requests the object soon (WQ-12), unless a predicate keeps it away. So that an
-    /// error with another text each time is retried with backoff nevertheless, a write that would change
-    /// nothing but messages is sent only on the first attempt of a request and on the attempts 1, 2, 4, 8
-    /// and so on, and never for an error that is not retried (CTRL-33).
+    /// An update of the status requests the object soon (WQ-12), unless a predicate refuses the update. So a write that
+    /// changes only messages is sent only on the first attempt of a request and on the attempts 1, 2, 4, 8 and so on,
+    /// and never for an error that is not retried; otherwise an error with another text each time would not be retried
+    /// with backoff (CTRL-33).
     ///
     /// # Errors
     ///
@@ -124,8 +124,8 @@ impl Context {
 
     /// Returns whether a report of `error` may write conditions that differ in nothing but their messages.
     ///
-    /// CTRL-33: not for an error that is not retried: the write itself would request the object, and no backoff would
-    /// hold the next run back.
+    /// CTRL-33: not for an error without a retry: the write would request the object, and no backoff would delay that
+    /// run.
     pub(crate) fn may_rewrite_messages(&self, error: &Error) -> bool {
         !error.is_terminal() && !self.is_last_attempt() && is_due(self.attempt())
     }
@@ -136,8 +136,8 @@ impl Context {
         conditions: ConditionsOf<K>,
         report: ProgressReport<'_>,
     ) -> Result<Ensured<K>, ClientError> {
-        // Made of the object that the reconcile observed. After a conflict the closure gets a newer one, with a
-        // generation that was not observed.
+        // Made of the object that the reconcile observed. After a conflict the closure gets a newer object, with a
+        // generation that the reconcile has not observed.
         let (reason, message, now) = (report.reason, report.message, self.now());
         let like = status_conditions::condition(object, READY, UNKNOWN, reason, message, now);
         let status = self.client().status();

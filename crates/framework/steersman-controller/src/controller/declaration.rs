@@ -1,4 +1,4 @@
-//! Words: what a controller declares, for those parts of a program that decide by it before the controller runs.
+//! Words: the declarations of a controller that a program needs before the controller runs.
 
 use steersman_object::{Kind, PolicyRule};
 

@@ -11,7 +11,7 @@ use crate::handler::{EventHandler, HandlerFuture, Requests};
 use crate::request::Request;
 use crate::request::{ClusterName, ClusterRequest};
 
-/// Names a cluster in the requests of another handler; see [`in_cluster`].
+/// Adds a cluster to the requests of another handler; see [`in_cluster`].
 #[derive(Debug, Clone)]
 pub struct InCluster<H> {
     cluster: ClusterName,
@@ -20,7 +20,7 @@ pub struct InCluster<H> {
 
 /// Turns the requests of `handler` into requests for objects of `cluster`.
 ///
-/// A controller with [`ClusterRequest`]s needs it for the objects of its manager's own cluster:
+/// A controller with [`ClusterRequest`]s needs this handler for the objects of its manager's own cluster:
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::ConfigMap;

@@ -1,4 +1,4 @@
-//! Driver: the handler that requests the objects that name the event's object.
+//! Driver: the handler that requests the objects whose index values name the object of the event.
 
 use std::marker::PhantomData;
 
@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::handler::target::TargetOf;
 use crate::handler::{EventHandler, HandlerFuture, Requests};
 
-/// Requests the objects that name the event's object; see [`indexed`].
+/// Requests the objects whose index values name the object of the event; see [`indexed`].
 #[derive(derive_more::Debug)]
 #[debug("Indexed({index:?})")]
 pub struct Indexed<K> {
@@ -20,14 +20,12 @@ pub struct Indexed<K> {
     of: PhantomData<fn(&K)>,
 }
 
-/// Requests the objects of kind `K`, the primary kind of the controller, that name the event's object in an index of
-/// the cache.
+/// Requests the objects of the primary kind `K` whose values in an index of the cache name the object of the event.
 ///
-/// The index is registered first, with [`Cache::index_field`] or [`Cache::index_values`]. Its values are names as `K`
-/// holds them:
+/// Register the index first, with [`Cache::index_field`] or [`Cache::index_values`]. A value of the index is one of:
 ///
-/// - `NAME` is the object of this name in the namespace of `K`'s object, or the cluster-scoped object of this name.
-/// - `NAMESPACE/NAME` is an object in any namespace, for a `K` that is cluster-scoped or names other namespaces.
+/// - `NAME`: the object of this name in the namespace of `K`'s object, or the cluster-scoped object of this name.
+/// - `NAMESPACE/NAME`: an object in any namespace, for a `K` that is cluster-scoped or names other namespaces.
 ///
 /// The handler works with every scope of the cache: the cluster, one namespace or several. It waits for the first
 /// sync of `K` (CTRL-43), and decodes no object.
@@ -64,7 +62,7 @@ impl<K: TypedObject> Indexed<K> {
     fn selections(&self, key: &ObjectKey) -> Vec<ListOptions> {
         let naming = |value: String| {
             let list_options = ListOptions::new().index(&*self.index, value);
-            // An object that does not decode has no values; its correction is an event of its own.
+            // An object that does not decode has no index values; the update that corrects it causes its own request.
             list_options.skip_malformed()
         };
         let name = || naming(key.name().to_owned());
@@ -115,7 +113,8 @@ impl<W: Object, K: TypedObject, P: TargetOf<K>> EventHandler<W, P> for Indexed<K
                     Ok(keys) => keys
                         .into_iter()
                         .for_each(|key| requests.add(P::Key::from(key))),
-                    // The cache has no objects of the kind in the namespace of the event.
+                    // The namespace of the event is outside the scope of the cache, so no object there can be
+                    // requested.
                     Err(error) if error.is_outside_scope() => {}
                     Err(error) => return Err(Error::from(error)),
                 }

@@ -14,9 +14,9 @@ pub struct Itself {
 
 /// Requests the object of the event: the handler of the primary kind.
 ///
-/// A resync, which brings no change, does not cut the object's backoff short. An update of nothing but the status does,
-/// after a pause that doubles with each run that has failed since (WQ-12): a reconcile that writes its status and then
-/// fails is not retried without a pause.
+/// A resync changes nothing, so it does not cut the object's backoff short. An update of only the status runs the
+/// object before its backoff ends, after a pause that doubles with each such run that fails (WQ-12), so that a
+/// reconcile that writes its status and then fails is not retried without a pause.
 #[must_use]
 pub fn itself() -> Itself {
     Itself::default()
@@ -25,10 +25,9 @@ pub fn itself() -> Itself {
 impl Itself {
     /// Declares that no other program writes the status of these objects.
     ///
-    /// An update of nothing but the status is then the controller's own, and does not cut the object's
-    /// backoff short at all (CTRL-4): a reconcile that writes the reason into the status and then fails is
-    /// retried after the backoff, and not at once. If another program does write the status, its updates
-    /// wait for the backoff as well.
+    /// An update of only the status is then the controller's own, and never cuts the object's backoff short (CTRL-4): a
+    /// reconcile that writes the reason into the status and then fails is retried after the backoff. If another program
+    /// does write the status, its updates wait for the backoff, too.
     #[must_use]
     pub fn sole_status_writer(mut self) -> Self {
         self.sole_status_writer = true;
@@ -44,7 +43,8 @@ impl<K: Object, P: ControllerTarget<Key: From<ObjectKey>>> EventHandler<K, P> fo
             (Some(_), Some(_)) if event.is_resync() => options.keep_backoff(),
             (Some(old), Some(new)) if is_status_only(old, new) => match self.sole_status_writer {
                 true => options.keep_backoff(),
-                // WQ-12: the update may be the controller's own, or that of another writer.
+                // WQ-12: the update may be the controller's own, so the pause before its run doubles with each failed
+                // run.
                 false => options.space_in_backoff(),
             },
             _ => options,
@@ -53,7 +53,7 @@ impl<K: Object, P: ControllerTarget<Key: From<ObjectKey>>> EventHandler<K, P> fo
     }
 }
 
-// The spec and the status can be told apart only for a kind with a generation.
+// Only a generation tells a change of the spec from one of the status, so a kind without it has no such updates.
 fn is_status_only<K: Object>(old: &Entry<K>, new: &Entry<K>) -> bool {
     old.uid() == new.uid()
         && old.generation().is_some()
@@ -62,7 +62,7 @@ fn is_status_only<K: Object>(old: &Entry<K>, new: &Entry<K>) -> bool {
         && old.finalizers() == new.finalizers()
         && old.labels() == new.labels()
         && old.owner_references() == new.owner_references()
-        // By a hash, because the annotations themselves need both objects decoded, and this task delivers the events of
-        // all objects. A change of annotations with equal hashes would wait for the backoff.
+        // Hashes are compared, because decoding both objects would delay the deliveries of all objects. If changed
+        // annotations have equal hashes, the update only waits for the backoff.
         && old.annotations_hash() == new.annotations_hash()
 }

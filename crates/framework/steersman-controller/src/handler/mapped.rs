@@ -19,9 +19,9 @@ pub struct Mapped<K, F> {
 /// Requests the keys that `function` returns for an object. For an update, it is called for the old
 /// and for the new object.
 ///
-/// The returned items are converted to requests, which by default are object keys. The function
-/// runs while events are handled, so it must not wait. A store of the cache that it reads is empty before the first
-/// sync of its kind: [`indexed`](super::indexed()) and [`mapped_async`](super::mapped_async()) wait for it.
+/// The returned items are converted to requests, which by default are object keys. The function runs while events are
+/// handled, so it must not wait. A store of the cache is empty before the first sync of its kind;
+/// [`indexed`](super::indexed()) and [`mapped_async`](super::mapped_async()) wait for that sync.
 pub fn mapped<K, F, I>(function: F) -> Mapped<K, F>
 where
     K: Object,
@@ -42,8 +42,7 @@ where
     I: IntoIterator<Item: Into<P::Key>>,
 {
     fn handle(&self, event: &Event<K>, requests: &mut Requests<P::Key>) {
-        // The old object is included, so that an object that is no longer referenced is also
-        // requested.
+        // The old object is included, so that an object which only the old one names is also requested.
         for entry in [event.old(), event.current()].into_iter().flatten() {
             for request in (self.function)(&entry.object()) {
                 requests.add(request.into());

@@ -29,19 +29,18 @@ pub struct MappedAsync<K, F> {
 /// Requests the keys that `function` returns for an object, which it may look up with a client. For an
 /// update, it is called for the old and then for the new object.
 ///
-/// The client is the controller's: it reads from the cache. A read of a kind that has not synced waits for the sync;
-/// if that fails, and the function returns the error, the function is called again after the sync (CTRL-43).
-/// A read live asks the server once per event.
+/// The client is the controller's: it reads from the cache. A read of a kind that has not synced waits for the sync. If
+/// the wait fails and the function returns the error, the function is called again after the sync (CTRL-43). A live
+/// read asks the server once per event.
 ///
 /// The events of a watch are handled one after another, so a function that waits delays the later events
 /// of its watch, and of no other watch. Meanwhile their mailbox coalesces the events of one object. The
 /// workers start after the function has returned for all initial objects (CTRL-1).
 ///
-/// Any other error, a panic, and a call that takes longer than the [`limit`](MappedAsync::limit) cost the event: no
+/// Any other error, a panic, and a call that takes longer than the [`limit`](MappedAsync::limit) lose the event: no
 /// request is added, and the failure is logged, counted in `steersman_controller_handler_errors_total` or
-/// `steersman_controller_handler_panics_total`, and shown by
-/// [`ControllerStatus`](crate::ControllerStatus) (CTRL-6). The event is not repeated, so a function repeats
-/// by itself what may fail for a moment.
+/// `steersman_controller_handler_panics_total`, and shown by [`ControllerStatus`](crate::ControllerStatus) (CTRL-6).
+/// The event is not repeated, so the function itself should retry an operation that may fail for a moment.
 ///
 /// # Cancel safety
 ///
@@ -109,8 +108,8 @@ where
         client: &Client,
         mut requests: Requests<P::Key>,
     ) -> Option<HandlerFuture<'a, P::Key>> {
-        // The old object is included, so that an object that is no longer referenced is also requested. A
-        // resync has the same object twice.
+        // The old object is included, so that an object which only the old one names is also requested. In a resync the
+        // old and the new object are the same.
         let old = event.old().filter(|_| !event.is_resync());
         let entries = [old, event.current()].into_iter().flatten();
         let objects: Vec<Arc<K>> = entries.map(Entry::object).collect();

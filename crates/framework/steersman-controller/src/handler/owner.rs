@@ -25,9 +25,9 @@ pub struct Owner<O> {
 /// The compiler finds `O` by the controller; [`Controller::keyed`](crate::Controller::keyed) needs `owner::<O>()`.
 /// controller-runtime calls this handler `EnqueueRequestForOwner`.
 ///
-/// The group and kind of a reference decide. Its version does not, because a kind is the same in all its
-/// versions, and its uid does not, because a recreated owner has to know the children of its
-/// predecessor. A cluster-scoped owner has no namespace; any other owner is in the object's.
+/// An owner reference is compared by group and kind. Its version does not count, because a kind is the same in all
+/// versions. Its uid does not count, because a recreated owner has to know the children of its predecessor. A
+/// namespaced owner is in the namespace of the object.
 #[must_use]
 pub fn owner<O: TypedObject>() -> Owner<O> {
     Owner {
@@ -64,7 +64,7 @@ impl<O> Owner<O> {
 
 impl<K: Object, O: TypedObject, P: TargetOf<O>> EventHandler<K, P> for Owner<O> {
     fn handle(&self, event: &Event<K>, requests: &mut Requests<P::Key>) {
-        // The old object is included, so that the former owner of a moved child is also requested.
+        // The old object is included, so that the former owner of a child with a new owner is also requested.
         for entry in [event.old(), event.current()].into_iter().flatten() {
             self.add(entry, requests);
         }

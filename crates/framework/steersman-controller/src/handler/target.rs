@@ -9,7 +9,7 @@ use crate::predicate::{Everything, Predicate};
 use crate::reconcile::pause::PauseRule;
 use crate::request::{Request, RequestKey};
 
-/// What the requests of a controller are about: a [`Primary`] kind, or [`Keyed`] requests.
+/// The subject of a controller's requests: a [`Primary`] kind, or [`Keyed`] requests.
 ///
 /// No other type implements it.
 pub trait ControllerTarget: sealed::Sealed + 'static {

@@ -139,7 +139,7 @@ fn a_handler_may_make_requests_of_its_own_type() {
     assert_eq!(requests.iter().collect::<Vec<_>>(), ["shop"]);
 }
 
-// A request type that counts how often it is compared.
+// A request that counts its comparisons.
 #[derive(Clone, Debug)]
 struct Compared(u32, Arc<AtomicUsize>);
 

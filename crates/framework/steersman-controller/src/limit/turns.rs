@@ -8,11 +8,11 @@ pub(crate) struct UserNumber(u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct WaiterNumber(u64);
 
-/// The free permits, or else the waiters in the order in which they get the next ones.
+/// The number of free permits, and the waiters in the order in which they get the next permits.
 #[derive(Debug)]
 pub(crate) struct Turns {
     free: usize,
-    /// The users with waiters, in the order of their next turns. While a permit is free, there are none.
+    /// The users with waiters, in the order of their turns. Empty while a permit is free.
     line: VecDeque<(UserNumber, VecDeque<WaiterNumber>)>,
     next_number: u64,
 }
@@ -52,7 +52,7 @@ impl Turns {
     pub(crate) fn handle_return(&mut self) -> Option<WaiterNumber> {
         let granted = self.line.pop_front().and_then(|(user, mut waiters)| {
             let waiter = waiters.pop_front();
-            // The next permit of this user comes after one of each other user that waits.
+            // A user with more waiters goes to the end of the line, so each waiting user gets a permit first.
             if !waiters.is_empty() {
                 self.line.push_back((user, waiters));
             }
@@ -64,7 +64,7 @@ impl Turns {
         granted
     }
 
-    /// Removes a waiter. Returns false if it was granted a permit before, which it must give back.
+    /// Removes a waiter. Returns false if the waiter was granted a permit before; the caller then returns that permit.
     pub(crate) fn handle_leave(&mut self, user: UserNumber, waiter: WaiterNumber) -> bool {
         let Some(at) = self.line.iter().position(|(waiting, _)| *waiting == user) else {
             return false;

@@ -15,9 +15,9 @@ pub(crate) struct SourceMetrics {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PollOutcome {
-    /// The state differs from the one before.
+    /// The call returned a state that differs from the previous one.
     Changed,
-    /// The state equals the one before.
+    /// The call returned a state that equals the previous one.
     Unchanged,
     /// The call returned an error, panicked, or took longer than its limit.
     Error,

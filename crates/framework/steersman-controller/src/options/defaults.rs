@@ -1,4 +1,4 @@
-//! Words: the settings of controllers that a manager or a configuration gives, and which of them wins.
+//! Words: the settings of controllers from a manager or a configuration, and their order of precedence.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,10 +11,9 @@ use crate::limit::ReconcileLimit;
 /// The grace after a deadline if no setting says otherwise.
 const DEADLINE_GRACE: Duration = Duration::from_secs(5);
 
-/// The settings of a controller. A setting that is not set leaves the decision to the next source.
+/// The settings of a controller. Where a setting is not set, the next source of [`ControllerDefaults`] decides.
 ///
-/// The methods have the names and the defaults of those of
-/// [`ControllerBuilder`](crate::ControllerBuilder).
+/// The methods have the names and the defaults of the methods of [`ControllerBuilder`](crate::ControllerBuilder).
 #[derive(Debug, Clone, Default, PartialEq)]
 #[must_use = "settings do nothing until they are part of `ControllerDefaults`"]
 pub struct ControllerSettings {
@@ -66,11 +65,11 @@ pub struct ControllerDefaults {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct ResolvedSettings {
     pub(crate) max_concurrent_reconciles: usize,
-    /// The first and the longest delay after a failure, unless the rate limiter of the code applies.
+    /// The first and the longest delay after a failure; `None` means the rate limiter of the code.
     pub(crate) backoff: Option<(Duration, Duration)>,
     /// Whether `backoff` replaces the rate limiter of the code.
     pub(crate) backoff_is_named: bool,
-    /// How long the first syncs may take; `None` is no limit.
+    /// The time limit of the first syncs; `None` is no limit.
     pub(crate) require_sync: Option<Duration>,
     pub(crate) deadline: Option<Duration>,
     pub(crate) deadline_grace: Duration,
@@ -113,14 +112,14 @@ impl ControllerSettings {
         self
     }
 
-    /// Sets how long a watched kind may take to sync before the manager ends. The default is no limit, and so
-    /// is zero.
+    /// Sets how long a watched kind may take to sync before the manager ends. The default is no limit, and zero means
+    /// no limit, too.
     pub fn require_sync(mut self, timeout: Duration) -> Self {
         self.require_sync = Some(timeout);
         self
     }
 
-    /// Sets how long a reconcile may take. The default is no limit, and so is zero.
+    /// Sets the time limit of one reconcile. The default is no limit, and zero means no limit, too.
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = Some(deadline);
         self
@@ -132,8 +131,8 @@ impl ControllerSettings {
         self
     }
 
-    /// Sets the priority of requests that initial lists and resyncs cause. The default is
-    /// [`Priority::LOW`]; [`Priority::NORMAL`] treats them like all others.
+    /// Sets the priority of requests that initial lists and resyncs cause. The default is [`Priority::LOW`];
+    /// [`Priority::NORMAL`] gives them the priority of live events.
     pub fn initial_priority(mut self, priority: Priority) -> Self {
         self.initial_priority = Some(priority);
         self
@@ -179,7 +178,7 @@ impl ControllerDefaults {
         Self::default()
     }
 
-    /// Sets what applies to every controller where neither its code nor settings of its name decide.
+    /// Sets the settings of every controller, for each setting that neither its code nor the settings of its name set.
     pub fn every(mut self, settings: ControllerSettings) -> Self {
         self.every = settings;
         self
@@ -220,7 +219,7 @@ impl ControllerDefaults {
         let nothing = ControllerSettings::new();
         let named = self.by_name.get(name).unwrap_or(&nothing);
         let sources = [named, code, &self.every];
-        // CTRL-11
+        // CTRL-11: the first source that sets a value wins.
         fn first<T: Copy>(
             sources: [&ControllerSettings; 3],
             get: impl Fn(&ControllerSettings) -> Option<T>,

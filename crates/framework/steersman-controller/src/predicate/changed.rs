@@ -1,4 +1,4 @@
-//! Machine: predicates that compare an object before and after an update.
+//! Machine: predicates over changes of one part of an object.
 
 use steersman_informer::Entry;
 use steersman_object::{LabelSelector, Object};
@@ -63,8 +63,8 @@ pub fn finalizers_changed() -> Changed {
 
 /// Passes the events of objects that `selector` selects.
 ///
-/// An update passes if the selector selects the object before it or after it, so that an object that is no longer
-/// selected is noticed. Deletes of other objects do not pass either.
+/// An update passes if the selector selects the old or the new object, so that the handler sees an object that is no
+/// longer selected. Deletes of objects that the selector does not select do not pass.
 #[must_use]
 pub fn labelled(selector: LabelSelector) -> Labelled {
     Labelled(selector)
@@ -72,7 +72,7 @@ pub fn labelled(selector: LabelSelector) -> Labelled {
 
 impl<K: Object> Predicate<K> for Changed {
     fn updated(&self, old: &Entry<K>, new: &Entry<K>) -> bool {
-        // An object with another uid is another object, even if its fields are equal.
+        // An object with another uid is another object, which counts as a change even if its fields are equal.
         if old.uid() != new.uid() {
             return true;
         }

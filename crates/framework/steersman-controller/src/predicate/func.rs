@@ -23,8 +23,7 @@ pub struct OfObject<K, F> {
     kind: PhantomData<fn(&K)>,
 }
 
-/// Makes a predicate that decides about whole events, deletes included: the way to filter deletes
-/// on purpose.
+/// Makes a predicate that decides about whole events. Unlike most predicates, it can refuse deletes.
 pub fn func<K, F>(function: F) -> Func<K, F>
 where
     K: Object,
@@ -36,8 +35,8 @@ where
     }
 }
 
-/// Makes a predicate that decides about the object after a creation or update. Deletes pass
-/// without a call.
+/// Makes a predicate that decides about the object after a creation or update. Deletes pass without a call of the
+/// function.
 pub fn object<K, F>(function: F) -> OfObject<K, F>
 where
     K: Object,

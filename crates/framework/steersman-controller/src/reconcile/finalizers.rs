@@ -64,7 +64,7 @@ pub struct Finalizers<K> {
     conditions: Option<ConditionsOf<K>>,
 }
 
-/// What follows [`Finalizers::run`].
+/// The result of [`Finalizers::run`], which decides how the reconcile goes on.
 #[derive(Clone, Debug)]
 #[must_use]
 pub enum Finalized<K> {
@@ -104,8 +104,8 @@ impl<K: TypedObject> Finalizers<K> {
 
     /// Adds a finalizer with its clean-up, behind the others.
     ///
-    /// Kubernetes requires names of the form `domain/name`. A clean-up may run again after it succeeded,
-    /// because the removal of its finalizer may fail; so it succeeds if nothing is left.
+    /// Kubernetes requires names of the form `domain/name`. A clean-up must succeed if nothing is left: it runs again
+    /// if the removal of its finalizer fails.
     pub fn add<F, Fut>(mut self, finalizer: impl Into<String>, clean_up: F) -> Self
     where
         F: Fn(Arc<K>, Context) -> Fut + Send + Sync + 'static,
@@ -137,21 +137,20 @@ impl<K: TypedObject> Finalizers<K> {
 
     /// Adds the finalizers that an object lacks, in one request, or cleans up if it is being deleted.
     ///
-    /// The clean-ups run in the order of the list, one at a time. After each of them its finalizer is
-    /// removed, so that a later failure does not repeat it (CTRL-34). Finalizers of other controllers stay,
-    /// also if they are added or removed meanwhile; and an object that was deleted meanwhile gets no
-    /// finalizers, but is cleaned up.
+    /// The clean-ups run in the order of the list, one at a time. After each clean-up its finalizer is removed, so that
+    /// a later failure does not repeat it (CTRL-34). Finalizers of other controllers stay, even if they change
+    /// meanwhile. An object that was deleted meanwhile is cleaned up and gets no finalizers.
     ///
     /// # Errors
     ///
-    /// [`ControllerError::CleanUp`] if a clean-up fails; it is terminal if that error is. Once the object has been in
-    /// deletion for the time of [`report_after`](Self::report_after), the failure is also reported as a
+    /// [`ControllerError::CleanUp`] if a clean-up fails; terminal if the error of the clean-up is. If the object has
+    /// been in deletion for the time of [`report_after`](Self::report_after), the failure is also reported as a
     /// Kubernetes Event. Otherwise the errors of the client.
     ///
     /// # Cancel safety
     ///
-    /// A request that was sent is finished even if the future is dropped. A clean-up is dropped at its
-    /// await, and runs again with the next reconcile.
+    /// A request that was sent is finished even if the future is dropped. A clean-up is dropped at an await, and runs
+    /// again with the next reconcile.
     pub async fn run(&self, ctx: &Context, object: Arc<K>) -> Result<Finalized<K>, Error> {
         if object.is_being_deleted() {
             return self.clean_up(ctx, object).await;
@@ -192,7 +191,8 @@ impl<K: TypedObject> Finalizers<K> {
                     });
                 }
             }
-            // CTRL-34: removed before the next clean-up, which may fail.
+            // CTRL-34: the finalizer is removed before the next clean-up, which may fail, so that no clean-up runs
+            // again.
             let removed = ctx.client().remove_finalizer(&*object, &step.finalizer);
             object = match removed.await {
                 Ok(removed) => removed.into_object(),
@@ -230,7 +230,7 @@ impl<K: TypedObject> Finalizers<K> {
         }
     }
 
-    /// Takes a reported failure back if finalizers of other controllers keep the object.
+    /// Removes the report of a failed clean-up if finalizers of other controllers keep the object.
     async fn report_end(&self, ctx: &Context, object: &K) {
         let Some(conditions) = self.conditions else {
             return;
@@ -255,13 +255,13 @@ impl<K: TypedObject> Finalizers<K> {
     }
 
     fn is_overdue(&self, deleted: Timestamp, now: Timestamp) -> bool {
-        // A time of the deletion that is ahead of this clock gives a negative span.
+        // A deletion time ahead of this clock gives a negative span, which is no reason to report.
         let failing_for = Duration::try_from(now.duration_since(deleted));
         failing_for.is_ok_and(|failing_for| failing_for >= self.failing_for)
     }
 }
 
-/// Logs that conditions could not be written. The clean-up goes before its report.
+/// Logs that the conditions of a failed clean-up could not be written; the error of the clean-up is returned instead.
 fn unreported(error: Option<steersman_client::Error>) {
     if let Some(error) = error.filter(|error| !error.is_not_found()) {
         let error = steersman_object::report(&error);

@@ -46,8 +46,8 @@ pub trait KubeActions: Sized {
 /// | `Action::requeue(d)` | the request again after `d`, or earlier if an event requests it; the error is logged, and the metrics count the run as `requeue_after` |
 /// | `Action::await_change()` | no run until something changes, as after a [terminal](Error::terminal) error |
 ///
-/// An error of the read is retried with the backoff of the controller. To use that backoff for all
-/// errors, turn the function into one of [`of_object`](super::of_object), which has no error policy.
+/// If reading the object fails, the request is retried with the backoff of the controller. To use that backoff for all
+/// errors, turn `reconcile` into a function for [`of_object`](super::of_object), which has no error policy.
 ///
 /// Unlike kube-runtime, a controller runs one reconcile at a time unless
 /// [`max_concurrent_reconciles`](crate::ControllerBuilder::max_concurrent_reconciles) allows more, and

@@ -37,7 +37,7 @@ pub struct Layered<S> {
     service: S,
 }
 
-/// The error of a reconciler on its way through the layers, so that a terminal error stays terminal.
+/// The error of a reconciler inside the layers. The type keeps a terminal error terminal.
 #[derive(derive_more::Debug, derive_more::Display)]
 #[debug("{_0:?}")]
 struct LayeredFailure(Error);
@@ -45,10 +45,9 @@ struct LayeredFailure(Error);
 /// Puts layers of tower around a reconciler: time limits, concurrency limits, tracing, or your own.
 /// [`ControllerBuilder::layer`](crate::ControllerBuilder::layer) does the same for one controller.
 ///
-/// Each reconcile clones the outermost service, waits until it is ready, and calls it. So a layer with a
-/// service that cannot be cloned, such as a rate limit, needs `tower::buffer` around it. Errors of layers
-/// are retried with backoff, as those of the reconciler are; an error that wraps a terminal error of the
-/// reconciler is terminal as well.
+/// Each reconcile clones the outermost service, waits until it is ready, and calls it. So a layer whose service cannot
+/// be cloned, such as a rate limit, needs `tower::buffer` around it. Errors of layers are retried with backoff, as
+/// errors of the reconciler are; an error that wraps a terminal error of the reconciler is terminal.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -99,7 +98,7 @@ where
     S::Future: Send,
 {
     async fn reconcile(&self, ctx: &Context, request: R) -> Result<Action, Error> {
-        // A clone of its own, because a service that is ready belongs to one call.
+        // Each call has its own clone, because a service that is ready serves one call.
         let service = self.service.clone();
         let ctx = ctx.clone();
         let called = service.oneshot(ReconcileCall { ctx, request });

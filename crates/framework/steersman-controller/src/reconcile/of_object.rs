@@ -22,11 +22,10 @@ pub struct ObjectReconciler<K, F> {
 
 /// Makes a reconciler of a function that gets the object, as the cache has it, instead of its key.
 ///
-/// The function does not run for an object that does not exist: the garbage collector deletes the
-/// children, and a [finalizer](crate::Finalizers) cleans up everything else. Nor does it run for an object of
-/// a namespace outside the scope of the cache, such as one that was removed while its request waited. This is
-/// `reconcile.AsReconciler` of controller-runtime. [`from_kube`](super::from_kube) takes functions with
-/// the arguments of kube-runtime.
+/// The function does not run for an object that does not exist: the garbage collector deletes the children, and a
+/// [finalizer](crate::Finalizers) cleans up everything else. It does not run for an object outside the scope of the
+/// cache either, such as one whose namespace was removed while its request waited. In controller-runtime:
+/// `reconcile.AsReconciler`. [`from_kube`](super::from_kube) takes functions with the arguments of kube-runtime.
 ///
 /// ```
 /// # use std::sync::Arc;

@@ -18,14 +18,14 @@ use crate::status::ControllerStatus;
 
 /// Decides which objects of a kind are paused, and where a pause is reported.
 pub(crate) struct PauseRule<K> {
-    /// An object is paused while one of these returns true.
+    /// The conditions of a pause. An object is paused while at least one of them returns true.
     rules: Vec<IsPaused<K>>,
     pub(crate) conditions: Option<ConditionsOf<K>>,
 }
 
 type IsPaused<K> = Arc<dyn Fn(&K) -> bool + Send + Sync>;
 
-/// Passes the events that another predicate passes, and updates that begin or end a pause.
+/// Passes the events that the predicate of the watch passes, and updates that begin or end a pause.
 pub(crate) struct PausePredicate<K> {
     inner: Arc<dyn Predicate<K>>,
     rule: PauseRule<K>,
@@ -82,7 +82,7 @@ impl<K: Object> PauseRule<K> {
         }
     }
 
-    /// Makes a predicate that passes what `inner` passes, and updates that begin or end a pause.
+    /// Makes a predicate that passes the events that `inner` passes, and updates that begin or end a pause.
     pub(crate) fn predicate(&self, inner: Arc<dyn Predicate<K>>) -> PausePredicate<K> {
         PausePredicate {
             inner,
@@ -92,8 +92,8 @@ impl<K: Object> PauseRule<K> {
 }
 
 impl<K: TypedObject> PauseRule<K> {
-    /// Sets the condition `Paused` of a paused object, and removes that of any other. Sends nothing if the
-    /// conditions are right already.
+    /// Sets the condition `Paused` of a paused object, and removes it from an object that is not paused. Sends nothing
+    /// if the conditions are up to date.
     async fn report(&self, ctx: &Context, object: &K, is_paused: bool) -> Result<(), Error> {
         let Some(conditions) = self.conditions else {
             return Ok(());
@@ -113,7 +113,7 @@ impl<K: TypedObject> PauseRule<K> {
             };
         });
         match write.await {
-            // The object was deleted meanwhile, and its conditions with it.
+            // The object was deleted meanwhile, so it has no conditions to write.
             Err(error) if !error.is_not_found() => Err(error.into()),
             _ => Ok(()),
         }
@@ -133,7 +133,7 @@ impl<K> Clone for PauseRule<K> {
 
 impl<K: Object> Predicate<K> for PausePredicate<K> {
     fn passes(&self, event: &Event<K>) -> bool {
-        // The objects are decoded only for updates that the other predicate refuses.
+        // The objects are decoded only for updates that the predicate of the watch refuses.
         self.inner.passes(event)
             || match (event.old(), event.current()) {
                 (Some(old), Some(new)) if !event.is_resync() => {

@@ -11,8 +11,8 @@ use crate::request::Request;
 /// Returns the object of a request as the cache has it; `None` if it does not exist, or if its namespace is outside
 /// the scope of the cache.
 ///
-/// CTRL-42: requests of a namespace may wait when the namespace is removed from the cache. A retry would find the
-/// object outside the scope again, and an object of a namespace that returns is requested anew.
+/// CTRL-42: a namespace may be removed from the cache while its requests wait. A retry would find the same, and a
+/// namespace that returns requests its objects anew.
 pub(super) async fn requested_object<K: TypedObject>(
     ctx: &Context,
     request: &Request,

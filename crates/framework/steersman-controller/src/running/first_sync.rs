@@ -18,7 +18,7 @@ pub(crate) type InitialSets = VecDeque<oneshot::Receiver<()>>;
 /// Waits until the first initial set is in the queue, and removes its receiver. Cancel safe.
 pub(crate) async fn next_synced(initial: &mut InitialSets) {
     if let Some(synced) = initial.front_mut() {
-        // A pump that ends without an initial set is reported by its task.
+        // The task of a pump reports an end without an initial set.
         if synced.await.is_err() {
             pending::<()>().await;
         }
@@ -50,8 +50,7 @@ pub(crate) fn sync_error(
     }
 }
 
-/// Says what the cache knows of the kinds that have not synced. If all have, the objects of `first`
-/// are still on their way to the queue.
+/// Describes why kinds have not synced. If all have synced, the objects of `first` are not yet in the queue.
 fn describe(waiting_for: &[Unsynced], first: &Kind) -> String {
     if waiting_for.is_empty() {
         return format!(

@@ -8,10 +8,10 @@ use crate::request::RequestKey;
 /// How long a reconcile may take if the controller has no deadline.
 const WITHOUT_DEADLINE: Duration = Duration::from_secs(600);
 
-/// The time between two looks.
+/// The time between two searches for reconciles that take too long.
 pub(crate) const BETWEEN_LOOKS: Duration = Duration::from_secs(60);
 
-/// The reconciles of one controller that took too long at the last look.
+/// The reconciles of one controller that took too long at the last search.
 #[derive(Debug)]
 pub(crate) struct OverdueReconciles<R> {
     limit: Duration,
@@ -21,15 +21,15 @@ pub(crate) struct OverdueReconciles<R> {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Overdue<R> {
-    /// The number of reconciles that take too long.
+    /// The number of running reconciles that take too long.
     pub(crate) count: usize,
-    /// The reconciles that no earlier look has found, each with its time so far.
+    /// The reconciles that this search is the first to find, each with its time so far.
     pub(crate) new: Vec<(R, Duration)>,
 }
 
 impl<R: RequestKey> OverdueReconciles<R> {
-    /// Starts without findings. `longest` is the longest time that a reconcile may take: its deadline and the grace
-    /// after it. Twice that is too long.
+    /// Makes a search without earlier findings. `longest` is the deadline of a reconcile plus its grace; a reconcile
+    /// that takes twice as long takes too long.
     pub(crate) fn new(longest: Option<Duration>) -> Self {
         Self {
             limit: longest.map_or(WITHOUT_DEADLINE, |longest| longest.saturating_mul(2)),

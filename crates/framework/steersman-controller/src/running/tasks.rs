@@ -12,7 +12,7 @@ use crate::lifecycle::TaskEnd;
 use crate::request::RequestKey;
 use crate::watch::PumpEnd;
 
-/// The time limit for aborted workers. A reconcile that blocks its thread does not end.
+/// The time for which aborted workers may go on: a reconcile that blocks its thread does not end.
 const ABORT_GRACE: Duration = Duration::from_secs(1);
 
 /// The tasks of one controller. Dropping it aborts them, so none outlives the controller.
@@ -45,7 +45,7 @@ impl ControllerTasks {
 
     /// Aborts the workers, and returns the requests that they held, in order.
     pub(crate) async fn abort_workers<R: RequestKey>(&mut self, queue: &Queue<R>) -> Vec<String> {
-        // Read before the abort, which makes the workers drop their tickets.
+        // Read before the abort, because aborted workers drop their tickets.
         let held = queue.held();
         let mut requests: Vec<String> = held.iter().map(|request| format!("{request:?}")).collect();
         requests.sort();

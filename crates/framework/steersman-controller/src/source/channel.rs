@@ -16,7 +16,7 @@ use crate::context::reason::STREAM;
 use crate::handler::target::ControllerTarget;
 use crate::watch::{AnySource, EventRoute, PumpEnd, Sink};
 
-/// The number of objects that a [`channel`] holds: that of controller-runtime's `source.Channel`.
+/// The default bound of a [`channel`], in objects, as of controller-runtime's `source.Channel`.
 pub const DEFAULT_CHANNEL_BOUND: usize = 1024;
 
 /// Makes a channel that holds at most [`DEFAULT_CHANNEL_BOUND`] objects; see [`Channel`].
@@ -42,7 +42,7 @@ pub fn channel<T>() -> (ChannelSender<T>, Channel<T>) {
 /// Makes a channel that holds at most `objects` objects; see [`Channel`]. Zero counts as one.
 pub fn channel_with_bound<T>(objects: usize) -> (ChannelSender<T>, Channel<T>) {
     let bound = objects.clamp(1, tokio::sync::Semaphore::MAX_PERMITS);
-    // CTRL-41
+    // CTRL-41: the channel has a bound.
     let (sender, receiver) = mpsc::channel(bound);
     (ChannelSender { sender }, Channel { receiver })
 }
@@ -70,7 +70,7 @@ pub struct ChannelSender<T> {
     sender: mpsc::Sender<Arc<T>>,
 }
 
-/// An object that was not sent.
+/// An object that the channel did not take.
 #[derive(derive_more::Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unsent<T> {

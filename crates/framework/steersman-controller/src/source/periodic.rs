@@ -16,9 +16,9 @@ use crate::error::Error;
 use crate::request::RequestKey;
 use crate::watch::{AnySource, PumpEnd, Sink};
 
-/// The shortest interval.
+/// The shortest interval of a periodic source.
 const SHORTEST: Duration = Duration::from_secs(1);
-/// The least time that a call may take.
+/// The shortest time limit of a call.
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// Adds the requests that a function returns, at an interval.
@@ -55,7 +55,8 @@ impl<R: RequestKey> AnySource<R> for Periodic<R> {
         let limit = self.every.max(LIMIT);
         loop {
             sleep(jitter.about(self.every)).await;
-            // SRC-6. The call is inside, because it may panic, too.
+            // SRC-6: an error or panic loses this call alone. The call of the function is inside the future, because it
+            // may panic, too.
             let call = async { (self.function)(sink.client.clone()).await };
             match timeout(limit, AssertUnwindSafe(call).catch_unwind()).await {
                 Ok(Ok(Ok(requests))) => {

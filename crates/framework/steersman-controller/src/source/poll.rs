@@ -1,4 +1,4 @@
-//! Handle: a poll: the state of something outside the cluster, asked for each object of a kind.
+//! Handle: a poll of the state of something outside the cluster, for each object of a kind.
 
 mod schedule;
 mod driver;
@@ -14,15 +14,14 @@ use steersman_object::{Object, ObjectKey, TypedObject};
 
 use crate::error::Error;
 
-/// The shortest interval.
+/// The shortest interval of a poll.
 const SHORTEST: Duration = Duration::from_secs(1);
 /// The number of calls in progress by default.
 const CONCURRENT: usize = 8;
 /// How long a call may take by default.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Asks for the state of something outside the cluster, for each object of the primary kind of a controller;
-/// see [`poll`].
+/// Polls the state of something outside the cluster, for each object of the primary kind of a controller; see [`poll`].
 #[must_use = "pass it to `Watch::poll`"]
 pub struct Poll<K, T> {
     every: Duration,
@@ -46,20 +45,20 @@ pub struct PollResults<T> {
 /// Makes a poll: `function` is called for each object of a kind at the interval `every`, and the object is
 /// requested when the returned state differs from the one before.
 ///
-/// An operator of something that reports no events (a database, a cloud provider, a DNS zone) otherwise
-/// requests each object at the interval and compares for itself.
+/// Use it for something that reports no events: a database, a cloud provider, a DNS zone.
 ///
 /// - The first call for an object is made when it appears, and its state requests the object. The next call
 ///   is made `every` after the end of the last one, shortened or lengthened by up to a tenth. `every` is
 ///   at least a second.
-/// - An object is called at once if its generation changes, because the state may be about another spec then.
+/// - If the generation of an object changes, its next call is made at once, because the state may depend on the spec.
 /// - At most 8 calls are in progress ([`max_concurrent`](Poll::max_concurrent)), and one per object. A call
 ///   may take 30 s ([`limit`](Poll::limit)).
-/// - [`results`](Poll::results) returns the last state of each object, for the reconciler. Of a deleted object
-///   nothing is kept, nor of an object of a namespace that was removed from the cache.
-/// - An error, a panic and a call beyond the limit keep the last state and request nothing. They are counted
-///   in `steersman_controller_polls_total`, and the pause doubles with each further failure of the object, up
-///   to eight intervals. The first failure of an object, and each that doubles its number, is logged.
+/// - [`results`](Poll::results) returns the last state of each object, for the reconciler. The state is dropped when
+///   the object is deleted or its namespace is removed from the cache.
+/// - An error, a panic and a call beyond the limit keep the last state and request nothing. They are counted in
+///   `steersman_controller_polls_total`, and the pause doubles with each consecutive failure for the object, up to
+///   eight intervals. A failure is logged if it is the first of its object, or if their number has doubled since the
+///   last log line.
 ///
 /// The workers do not wait for the first states. The calls share one task, so a function must not block.
 ///
@@ -144,16 +143,16 @@ impl<T> PollResults<T> {
     /// Sets the state of an object, as if the function had returned it; the object is not requested. Returns false,
     /// and keeps nothing, if the object has no state (SRC-7).
     ///
-    /// A reconciler that has changed what the poll asks for calls this method with the new state. Otherwise its own
-    /// change requests the object once more, and a change back to the state of the last call would not be noticed. The
-    /// result of a call that began before `set` is dropped.
+    /// A reconciler that has changed the polled state calls this method with the new state. Otherwise the next call
+    /// would request the object once more, and a change back to the former state would not be noticed. The result of a
+    /// call that began before `set` is dropped.
     pub fn set(&self, key: &ObjectKey, state: T) -> bool {
         let mut states = self.states.lock();
         let replaced = states
             .get_mut(key)
             .map(|current| std::mem::replace(current, Arc::new(state)));
         drop(states);
-        // Dropped without the lock, because the state is a type of the user.
+        // The replaced state is dropped outside the lock, because its type is the user's.
         replaced.is_some()
     }
 
@@ -167,22 +166,22 @@ impl<T> PollResults<T> {
         self.len() == 0
     }
 
-    /// Forgets a deleted object (SRC-2).
+    /// Forgets the state of a deleted object (SRC-2).
     fn forget(&self, key: &ObjectKey) {
-        // Dropped without the lock, because the state is a type of the user.
+        // The state is dropped outside the lock, because its type is the user's.
         let forgotten = self.states.lock().remove(key);
         drop(forgotten);
     }
 }
 
 impl<T: PartialEq> PollResults<T> {
-    /// Replaces the state of an object by the state that a call returned, which began with the state `before`.
-    /// Returns whether the two differ.
+    /// Stores the state that a call returned. `before` is the state when the call began. Returns whether the two
+    /// differ.
     fn put(&self, key: &ObjectKey, before: Option<&Arc<T>>, state: T) -> bool {
         if let Some(current) = self.get(key) {
-            // SRC-7: the reconciler has set a state after the call began, and the call may have read the one before.
+            // SRC-7: the reconciler has set a state after the call began, so the returned state may be outdated.
             let is_set_since = before.is_some_and(|before| !Arc::ptr_eq(before, &current));
-            // Compared without the lock, because the comparison is code of the user.
+            // Compared outside the lock, because the comparison is code of the user.
             if is_set_since || *current == state {
                 return false;
             }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 pub struct RecentReconcile {
     /// The number of the reconcile, unique within its controller.
     pub id: u64,
-    /// The request: of an object, its key.
+    /// The request; for a request about an object, the key of the object.
     pub request: String,
     /// Why the reconcile ran, as [`RunReason`](crate::RunReason) prints it.
     pub reason: String,
@@ -20,7 +20,7 @@ pub struct RecentReconcile {
     pub time: Duration,
     /// When the reconcile ended.
     pub ended: Instant,
-    /// The delay of the next run that follows without another event; `None` if none does.
+    /// The delay of the next run if no event comes; `None` if no run follows.
     pub next_in: Option<Duration>,
 }
 

@@ -23,8 +23,8 @@ use crate::watch::{AnySource, PumpEnd, Sink};
 /// Watches that are added and removed while controllers run: for kinds that objects of the primary kind name,
 /// for example. Cheap to clone; all clones are one set.
 ///
-/// A controller follows a set with [`Watch::set`]; it begins each watch that is in the set at its start or is added
-/// later, and ends each that is removed. Several controllers of one kind may follow one set.
+/// A controller follows a set with [`Watch::set`]: it begins each watch of the set, also of those added later, and ends
+/// each watch that is removed. Several controllers of one kind may follow one set.
 ///
 /// A watch of the set is always [optional](Watch::optional): it waits, without a reported failure, for a kind that the
 /// server does not serve, and the workers do not wait for it. Its informer is shared with all other readers of the
@@ -57,13 +57,13 @@ pub struct WatchSet<P: ControllerTarget> {
 #[must_use = "dropping it removes the watch"]
 pub struct AddedWatch {
     kind: Kind,
-    /// Removes the watch from its set; `None` after `keep`.
+    /// Removes the watch from its set; `None` after [`AddedWatch::keep`].
     remove: Option<Box<dyn FnOnce() + Send + Sync>>,
 }
 
 struct WatchSetShared<R: RequestKey> {
     members: Sender<WatchMembers<R>>,
-    /// Members are added in the order of their ids.
+    /// The id of the newest member. Members join the set in the order of their ids.
     last_id: AtomicU64,
 }
 
@@ -95,8 +95,8 @@ impl<P: ControllerTarget> WatchSet<P> {
         }
     }
 
-    /// Adds a watch of a kind, until the returned value is dropped. Existing objects are creations, with requests of
-    /// low priority.
+    /// Adds a watch of a kind, until the returned value is dropped. The existing objects arrive as creations, with
+    /// requests of low priority.
     ///
     /// Nothing is declared: the roles of `cargo steersman generate` do not name the kind, even if the watch is
     /// [`Watch::owned`], and the index of [`handler::indexed`](crate::handler::indexed()) is not checked.
@@ -112,7 +112,7 @@ impl<P: ControllerTarget> WatchSet<P> {
         };
         let mut id = 0;
         self.shared.members.send_modify(|members| {
-            // Within the lock of the sender, so that members appear in the order of their ids.
+            // The id is taken within the lock of the sender, so that members join in the order of their ids.
             id = self.shared.last_id.fetch_add(1, Ordering::Relaxed) + 1;
             Arc::make_mut(members).insert(id, member);
         });
@@ -123,8 +123,8 @@ impl<P: ControllerTarget> WatchSet<P> {
         }
     }
 
-    /// Returns the kinds of the watches, in the order of their adds. A kind with several watches appears as
-    /// often.
+    /// Returns the kinds of the watches, in the order of their adds. A kind with several watches appears once per
+    /// watch.
     pub fn kinds(&self) -> Vec<Kind> {
         let members = self.shared.members.borrow();
         members.values().map(|member| member.kind.clone()).collect()
@@ -136,7 +136,7 @@ impl<P: ControllerTarget> WatchSet<P> {
             removed = Arc::make_mut(members).remove(&id);
             removed.is_some()
         });
-        // Outside the lock of the sender. SRC-5
+        // SRC-5: the watch ends here. Outside the lock of the sender.
         if let Some(member) = removed {
             member.removed.cancel();
         }
@@ -151,8 +151,8 @@ impl AddedWatch {
         &self.kind
     }
 
-    /// Removes the watch, as dropping it does. Its handler is not called again, not even for events that wait
-    /// (SRC-5); a call in progress may still cause requests.
+    /// Removes the watch, as dropping the value does. The handler of the watch is not called again, even for events
+    /// that wait (SRC-5); a call in progress may still cause requests.
     pub fn remove(self) {}
 
     /// Leaves the watch in its set for good.
@@ -189,7 +189,7 @@ impl<P: ControllerTarget> AnySource<P::Key> for WatchSet<P> {
                 changed = members.changed() => if changed.is_err() {
                     return PumpEnd::Finished;
                 },
-                // A panic outside the closures of the user ends the controller, as in any other watch.
+                // A panic here is outside the closures of the user, so it ends the controller.
                 Some(end) = watches.join_next(), if !watches.is_empty() => {
                     if let Some(Ok(panic)) = end.err().map(JoinError::try_into_panic) {
                         resume_unwind(panic);
@@ -200,7 +200,7 @@ impl<P: ControllerTarget> AnySource<P::Key> for WatchSet<P> {
     }
 }
 
-/// Returns the members with later ids, in the order of their adds.
+/// Returns the members with an id greater than `last_id`, in the order of their adds.
 fn later_than<R: RequestKey>(
     last_id: u64,
     members: &mut Receiver<WatchMembers<R>>,

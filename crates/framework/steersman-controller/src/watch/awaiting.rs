@@ -18,7 +18,7 @@ use crate::watch::{EventRoute, Sink};
 /// The interval of the log lines about a handler that waits.
 const REMINDERS: Duration = Duration::from_secs(60);
 
-/// The pause before an attempt if the one before it failed although the kind had synced.
+/// The pause before a handler is called again although the awaited kind had synced before its last call failed.
 const PAUSE: Duration = Duration::from_secs(1);
 
 impl<R: RequestKey> Sink<R> {
@@ -28,7 +28,8 @@ impl<R: RequestKey> Sink<R> {
     /// be served.
     pub(crate) fn awaited_by(&self, error: &Error) -> Option<Unsynced> {
         if error.downcast_ref::<TookTooLong>().is_some() {
-            // The function may have waited for kinds of this controller, which no worker goes without.
+            // The function may have waited for a kind of this controller, whose workers start only after its first
+            // sync.
             return self.status.waiting_for().into_iter().next();
         }
         let unsynced = unsynced_in(error.source())?;
@@ -41,7 +42,7 @@ impl<R: RequestKey> Sink<R> {
     }
 
     /// Waits until a kind has synced, or its informer has ended, and logs the wait (CTRL-43). `attempt` is the number
-    /// of waits for the event before this one. Cancel safe.
+    /// of earlier waits for the same event. Cancel safe.
     pub(crate) async fn wait_for<K: Object, P: ControllerTarget<Key = R>>(
         &self,
         route: &EventRoute<K, P>,
@@ -57,7 +58,7 @@ impl<R: RequestKey> Sink<R> {
         let synced = self.client.cache().first_sync(&unsynced.kind);
         let mut synced = pin!(synced);
         while timeout(REMINDERS, &mut synced).await.is_err() {
-            // A controller that waits for its kinds says so itself.
+            // The status and the log of a waiting controller tell of its kinds already.
             if !self.status.is_waiting() {
                 self.remind(route, event, unsynced);
             }
@@ -84,7 +85,7 @@ impl<R: RequestKey> Sink<R> {
     }
 }
 
-/// Returns the first report on a kind that has not synced, of an error or its causes.
+/// Returns the first [`Unsynced`] in an error and its causes.
 fn unsynced_in<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a Unsynced> {
     let mut cause = Some(error);
     while let Some(error) = cause {

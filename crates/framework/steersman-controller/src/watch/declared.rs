@@ -1,4 +1,4 @@
-//! Handle: the watch that a builder or a set takes.
+//! Handle: the watch that a builder or a [`WatchSet`](crate::WatchSet) takes.
 
 use std::marker::PhantomData;
 
@@ -71,8 +71,8 @@ pub struct Watch<S> {
     pub(crate) source: S,
 }
 
-/// The source of a [`Watch`] of a kind: objects are read as `W`s, `P` is the target of the handler, and `C` is that of
-/// the controller.
+/// The source of a [`Watch`] of a kind with objects decoded as `W`. `P` is the target of the handler, and `C` the
+/// target of the controller.
 #[derive(derive_more::Debug)]
 #[debug("WatchedKind({:?})", route.kind())]
 pub struct WatchedKind<W: Object, P: ControllerTarget, C = P> {
@@ -98,15 +98,15 @@ pub struct WatchedRequests<P: ControllerTarget> {
     pub(crate) source: Box<dyn AnySource<P::Key>>,
 }
 
-/// Makes the source of events that take a route.
+/// Makes the source whose events take the given route.
 type BeginSource<W, P> =
     Box<dyn FnOnce(EventRoute<W, P>) -> Box<dyn AnySource<<P as ControllerTarget>::Key>> + Send>;
 
 // === impl Watch ===
 
 impl<W: Object, P: ControllerTarget, C> Watch<WatchedKind<W, P, C>> {
-    /// Lets pass only events that `predicate` lets pass; every further predicate must let them pass, too. By default
-    /// all events pass. In controller-runtime: `builder.WithPredicates`.
+    /// Adds a predicate that an event must pass, besides earlier ones. By default all events pass. In
+    /// controller-runtime: `builder.WithPredicates`.
     ///
     /// ```
     /// # use k8s_openapi::api::apps::v1::Deployment;
@@ -125,14 +125,13 @@ impl<W: Object, P: ControllerTarget, C> Watch<WatchedKind<W, P, C>> {
 
     /// Watches the kind whenever the server serves it. By default a controller waits for a missing kind (CTRL-7).
     ///
-    /// Use it for a kind of another project that need not be installed, such as a `ServiceMonitor` or a
-    /// `Certificate`. The controller asks the server every 30 s whether it serves the kind (discovery, which
-    /// every client may read), begins the watch when it does, and ends the watch when it does no more. Each
-    /// change is one line of the log at level `INFO`. After [`Cache::remove`](steersman_cache::Cache::remove) of
-    /// the kind the watch has ended until the controller starts again. The workers do not wait for the kind, neither
-    /// before it is served nor for its first sync, and while it is missing, neither readiness nor
-    /// [`ControllerStatus::waiting_for`](crate::ControllerStatus::waiting_for) name it. When the kind ends,
-    /// objects without a delete event are handled as deleted (SRC-4).
+    /// Use it for a kind of another project that need not be installed, such as a `ServiceMonitor` or a `Certificate`.
+    /// The controller asks the server every 30 s whether it serves the kind (discovery, which every client may read),
+    /// and begins and ends the watch accordingly. Each begin and end is logged at level `INFO`. After
+    /// [`Cache::remove`](steersman_cache::Cache::remove) of the kind the watch has ended until the controller starts
+    /// again. The workers do not wait for the kind, and while it is missing, neither readiness nor
+    /// [`ControllerStatus::waiting_for`](crate::ControllerStatus::waiting_for) name it. When the kind ends, objects
+    /// without a delete event are handled as deleted (SRC-4).
     ///
     /// A read of a missing kind fails at once with an error that says so. A kind that is served but forbidden is a
     /// failure, as for any other watch. controller-runtime has no such watch.
@@ -143,13 +142,13 @@ impl<W: Object, P: ControllerTarget, C> Watch<WatchedKind<W, P, C>> {
 }
 
 impl<W: Object> Watch<WatchedKind<W, Keyed<Request>>> {
-    /// Watches the kind in each cluster that the manager has besides its own, those that are added later included, and
-    /// not in the manager's own. The framework adds the cluster to the requests of the handler, so the controller is
-    /// [`Controller::keyed`](crate::Controller::keyed) with [`ClusterRequest`]s.
+    /// Watches the kind in each present and later cluster that the manager has besides its own. The framework adds the
+    /// cluster to the requests of the handler, so the controller is [`Controller::keyed`](crate::Controller::keyed)
+    /// with [`ClusterRequest`]s.
     ///
-    /// The workers do not wait for the first syncs of these clusters (CTRL-12): the reads of
-    /// [`Context::client_in`](crate::Context::client_in) do. In controller-runtime, each `cluster.Cluster` needs a
-    /// source of its own.
+    /// The workers do not wait for the first syncs of these clusters (CTRL-12), but reads with
+    /// [`Context::client_in`](crate::Context::client_in) do. In controller-runtime, each `cluster.Cluster` needs its
+    /// own source.
     ///
     /// ```
     /// # use k8s_openapi::api::core::v1::ConfigMap;
@@ -173,8 +172,7 @@ impl<W: Object> Watch<WatchedKind<W, Keyed<Request>>> {
 }
 
 impl<W: Object, P: ControllerTarget> Watch<WatchedObjects<W, P>> {
-    /// Lets pass only events that `predicate` lets pass, like the method of a watch of a kind. An object of a channel
-    /// is a creation.
+    /// Adds a predicate that an event must pass, besides earlier ones. An object of a channel counts as a creation.
     pub fn filter(mut self, predicate: impl Predicate<W>) -> Self {
         self.source.route.filter(predicate);
         self

@@ -21,8 +21,8 @@ impl<R: RequestKey> Sink<R> {
     /// Adds the requests that an event causes to the queue. Returns when the event is handled, also by a
     /// handler that waits, so that the events of a watch are handled in their order.
     ///
-    /// CTRL-6: a panic or an error loses this event alone. The author of the closures is responsible for
-    /// their state, as after an early return.
+    /// CTRL-6: a panic or an error loses this event alone. The author of a closure is responsible for its state after a
+    /// panic.
     pub(crate) async fn handle<K: Object, P: ControllerTarget<Key = R>>(
         &self,
         route: &EventRoute<K, P>,
@@ -31,7 +31,7 @@ impl<R: RequestKey> Sink<R> {
         self.handle_caused(route, event, cause_of(event)).await;
     }
 
-    /// Handles an event like [`handle`](Self::handle); its requests have this cause.
+    /// Handles an event like [`handle`](Self::handle), with `cause` as the cause of its requests.
     pub(crate) async fn handle_caused<K: Object, P: ControllerTarget<Key = R>>(
         &self,
         route: &EventRoute<K, P>,
@@ -42,7 +42,7 @@ impl<R: RequestKey> Sink<R> {
         let defaults = requests.defaults();
         let pass = || route.route(event, self.event_filter.as_ref(), &mut requests);
         let routed = catch_unwind(AssertUnwindSafe(pass));
-        // After a panic these are the requests that the handler had added before it.
+        // After a panic, `requests` holds the requests that the handler added before it.
         self.add(route, event, cause, &mut requests);
         match routed {
             Ok(true) => self.handle_async(route, event, cause, defaults).await,
@@ -71,7 +71,7 @@ impl<R: RequestKey> Sink<R> {
                 Ok(Err(error)) => error,
                 Err(payload) => return self.panicked(route, event, &*payload),
             };
-            // CTRL-43
+            // CTRL-43: a handler whose read failed because a kind has not synced is called again after the sync.
             match self.awaited_by(&error) {
                 Some(unsynced) => self.wait_for(route, event, &unsynced, attempt).await,
                 None => return self.failed(route, event, &error),
@@ -87,7 +87,7 @@ impl<R: RequestKey> Sink<R> {
         requests: &mut Requests<R>,
     ) {
         if cause == EVENT && requests.iter().next().is_some() {
-            // The detector knows the writes in the manager's own cluster alone.
+            // The detector of loops knows only writes in the manager's own cluster.
             if self.cluster.is_none() {
                 self.loops.observe(route.kind(), event);
             }

@@ -34,8 +34,7 @@ pub(crate) trait AnyClusterWatch<R: RequestKey>: Send + Sync {
     fn start(&self, member: &ClusterMember, sink: &Sink<R>) -> Result<Vec<Pump>, Error>;
 }
 
-/// Watches the present clusters of a set, those added later, and no cluster after its removal. Never ends by
-/// itself.
+/// Watches the present and later clusters of a set, each until it is removed. Never ends by itself.
 ///
 /// CTRL-12: a cluster that is unreachable or refuses a kind delays no other cluster.
 pub(crate) async fn follow<R: RequestKey>(
@@ -50,7 +49,7 @@ pub(crate) async fn follow<R: RequestKey>(
             Some(member) = added.next() => {
                 pumps.spawn(follow_one(Arc::clone(&watch), member, sink.clone()));
             }
-            // A panic outside the closures of the user ends the controller, as in any other watch.
+            // A panic here is outside the closures of the user, so it ends the controller.
             Some(end) = pumps.join_next(), if !pumps.is_empty() => {
                 if let Some(Ok(panic)) = end.err().map(JoinError::try_into_panic) {
                     resume_unwind(panic);

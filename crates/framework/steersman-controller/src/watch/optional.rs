@@ -23,7 +23,7 @@ use crate::request::RequestKey;
 use crate::watch::followed_namespaces::FollowedNamespaces;
 use crate::watch::{AnySource, EventRoute, PumpEnd, Sink};
 
-/// The pause between two questions whether the server serves the kind, before jitter.
+/// The time between two questions to the server about the kind, before jitter.
 const PAUSE: Duration = Duration::from_secs(30);
 
 pub(crate) struct OptionalWatch<K: Object, P: ControllerTarget>(pub(crate) EventRoute<K, P>);
@@ -59,8 +59,8 @@ impl<K: Object, P: ControllerTarget> AnySource<P::Key> for OptionalWatch<K, P> {
     }
 }
 
-/// Watches a kind whenever the server serves it, until the cache stops. After `removed` has fired, the handler is
-/// not called again.
+/// Watches a kind whenever the server serves it, until the cache stops. After `removed` fires, the handler is not
+/// called again.
 pub(crate) async fn follow_kind<K: Object, P: ControllerTarget>(
     route: Arc<EventRoute<K, P>>,
     cache: Cache,
@@ -84,8 +84,8 @@ pub(crate) async fn follow_kind<K: Object, P: ControllerTarget>(
     }
 }
 
-/// Watches a kind until the server serves it no more. Objects that disappeared unseen are handled as deleted,
-/// so that the objects that refer to them are requested (SRC-4).
+/// Watches a kind until the server no longer serves it. Objects without a delete event are then handled as deleted, so
+/// that their owners and other related objects are requested (SRC-4).
 async fn watch_while_served<K: Object, P: ControllerTarget>(
     events: &OptionalEvents<K, P>,
     cache: &Cache,
@@ -117,7 +117,8 @@ async fn watch_while_served<K: Object, P: ControllerTarget>(
     };
     gone.cancel();
     while pumps.next().await.is_some() {}
-    // SRC-4, but not for objects of a namespace that was removed just now: they exist (CTRL-42).
+    // SRC-4: objects without a delete event count as deleted, except those of a namespace that was removed from the
+    // cache, which still exist (CTRL-42).
     for informer in held
         .informers()
         .filter(|informer| !informer.has_left_scope())
@@ -153,7 +154,8 @@ impl<K: Object, P: ControllerTarget> OptionalEvents<K, P> {
     }
 
     async fn handle(&self, event: &Event<K>) {
-        // SRC-5: the task of a removed watch handles several events in one turn.
+        // SRC-5: a removed watch handles no event. The check is per event, because one turn of the task handles
+        // several.
         if !self.removed.is_cancelled() {
             self.sink.handle(&self.route, event).await;
         }
@@ -192,7 +194,7 @@ impl ServedKind {
         }
     }
 
-    /// Waits until the server serves the kind. A server that does not answer is asked again.
+    /// Waits until the server serves the kind. While the server does not answer, it is asked again.
     async fn begin(&mut self) {
         let mut is_missing = false;
         loop {
@@ -220,8 +222,8 @@ impl ServedKind {
         }
     }
 
-    /// Waits until the informers of the kind fail because the server serves it no more, and the server confirms
-    /// this. A server that cannot be asked confirms nothing.
+    /// Waits until the informers fail because the kind is no longer served, and the server confirms that. Without an
+    /// answer of the server, the wait goes on.
     async fn end<K: Object>(&mut self, held: &HeldInformers<K>) {
         loop {
             // A kind has at least one informer, as `select_all` requires.
@@ -234,10 +236,10 @@ impl ServedKind {
         }
     }
 
-    /// Asks the server; `None` if it does not answer.
+    /// Asks the server whether it serves the kind; `None` if the server does not answer.
     async fn is_served(&self) -> Option<bool> {
         let mapper = self.client.mapper();
-        // The mapper keeps a document in which it found the kind.
+        // Forgets the cached discovery document, in which the mapper would find the kind again.
         mapper.forget(self.kind.gvk().group());
         match mapper.served(self.kind.gvk()).await {
             Ok(_) => Some(true),
@@ -267,7 +269,7 @@ async fn not_served<K: Object>(informer: &Informer<K>) {
         .await
         .is_err()
     {
-        // The informer has ended, which its subscription reports.
+        // The subscription of the informer reports its end, so this future never resolves.
         pending::<()>().await;
     }
 }

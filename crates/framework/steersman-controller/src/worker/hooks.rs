@@ -1,4 +1,4 @@
-//! Words: what a builder lets a worker do besides reconciling.
+//! Words: the hooks that a builder adds to a worker.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub(crate) struct Hooks<R> {
     pub(crate) at_least_every: Option<AtLeastEvery<R>>,
 }
 
-/// The longest time between two runs of the request of an object that exists.
+/// The longest time between two runs of a request whose object exists.
 pub(crate) struct AtLeastEvery<R> {
     pub(crate) interval: Duration,
     /// Returns whether the cache holds the object of a request.

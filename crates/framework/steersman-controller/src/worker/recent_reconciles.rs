@@ -16,7 +16,7 @@ pub(crate) struct RecentReconciles<R> {
     kept: Arc<Mutex<VecDeque<Kept<R>>>>,
 }
 
-/// A reconcile as it is kept: nothing is formatted before it is read.
+/// A recent reconcile. It is formatted only when it is read.
 #[derive(Clone)]
 pub(crate) struct Kept<R> {
     pub(crate) id: u64,
@@ -29,7 +29,7 @@ pub(crate) struct Kept<R> {
     pub(crate) next_in: Option<Duration>,
 }
 
-/// The number of reconciles that are kept.
+/// The number of recent reconciles to keep.
 const MOST: usize = 64;
 
 impl<R: RequestKey> RecentReconciles<R> {
@@ -47,14 +47,14 @@ impl<R: RequestKey> RecentReconciles<R> {
         };
         kept.push_back(reconcile);
         drop(kept);
-        // Without the lock, because its request is of a type of the program.
+        // The reconcile is dropped outside the lock, because its request is of a type of the program.
         drop(oldest);
     }
 
     /// Returns the reconciles, oldest first.
     pub(crate) fn read(&self) -> Vec<RecentReconcile> {
         let kept: Vec<Kept<R>> = self.kept.lock().iter().cloned().collect();
-        // Without the lock, because the formatting of a request may panic.
+        // Outside the lock, because the formatting of a request may panic.
         kept.into_iter().map(Kept::into_recent).collect()
     }
 }

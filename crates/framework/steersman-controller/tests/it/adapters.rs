@@ -208,7 +208,7 @@ async fn the_error_policy_of_kube_runtime_decides_what_follows_an_error() {
     first.sort();
     let (names, times): (Vec<_>, Vec<_>) = first.into_iter().unzip();
     assert_eq!(names, ["busy", "gone", "quiet", "refused"]);
-    // An object that is gone is not visited.
+    // The reconciler is not called for a deleted object.
     world
         .server
         .delete("deployments.apps", "default", "gone")

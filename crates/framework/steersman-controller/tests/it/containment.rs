@@ -158,7 +158,7 @@ async fn a_reconcile_that_takes_too_long_is_named_once() {
     assert!(warnings[0].contains("request=default/stuck"), "{text}");
 }
 
-/// Zero disables each duration of a controller, and the maximum never fires.
+/// A zero duration disables a limit of a controller, and the maximum never fires.
 #[tokio::test(start_paused = true)]
 async fn a_zero_duration_disables_a_limit_and_the_maximum_never_fires() {
     for time in [Duration::ZERO, Duration::MAX] {
@@ -200,7 +200,7 @@ async fn a_panic_in_a_mapping_function_costs_its_event() {
         .build(note.reconciler())
         .unwrap();
     let status = controller.status();
-    // A panic on an object that existed before the start does not keep the workers from starting.
+    // A panic on an object that existed before the start does not delay the workers.
     world.own("bad-first", &[]);
     let running = world.start(controller);
     world.deploy("web");
@@ -262,7 +262,7 @@ async fn a_panic_in_a_predicate_or_a_filter_costs_its_event() {
     let running = world.start(controller);
     assert_eq!(runs.rest().await, ["web"]);
     assert_eq!(status.handler_panics(), 2);
-    // Every event of this object fails, and no event of another one.
+    // Every event of this object fails, and no event of other objects.
     world.scale("bad", 2);
     world.scale("web", 2);
     assert_eq!(runs.rest().await, ["web"]);

@@ -14,8 +14,8 @@ use tokio::sync::Semaphore;
 
 use crate::world::{Record, World, record};
 
-/// Returns a controller with `workers` workers that notes its name for each reconcile, and the most reconciles
-/// that ran at once over all controllers with this count.
+/// Returns a controller with `workers` workers. It notes its name for each reconcile, and counts the reconciles in
+/// `running`, whose maximum is over all controllers that share it.
 fn crowded(name: &'static str, workers: usize, note: &Record, running: &Running) -> Controller {
     let (note, running) = (note.clone(), running.clone());
     let reconciler = reconcile::from_fn(move |_: Context, _: Request| {
@@ -63,7 +63,7 @@ async fn controllers_share_a_limit_and_take_turns() {
     assert_eq!((seen.len(), running.most.load(Ordering::SeqCst)), (40, 2));
     let of_few = seen.iter().enumerate().filter(|(_, name)| *name == "few");
     let at: Vec<usize> = of_few.map(|(at, _)| at).collect();
-    // Its first permit comes after those that the others held, and each next one after one or two of theirs.
+    // The controller with few workers waits for one or two permits of the others at most, except for its first permit.
     let longest = at.windows(2).map(|pair| pair[1] - pair[0]).max();
     assert!(at[0] <= 4 && longest <= Some(4), "{at:?}");
     let label = "controller=\"few\"";

@@ -19,7 +19,7 @@ const FIRST: &str = "example.com/first";
 const SECOND: &str = "example.com/second";
 const FOREIGN: &str = "other.example.com/kept";
 
-/// The results of clean-ups by finalizer; a clean-up without a result here is done.
+/// The planned results of clean-ups, by finalizer; a clean-up without a planned result is done.
 #[derive(Clone, Default)]
 struct Results(Arc<Mutex<BTreeMap<&'static str, Planned>>>);
 
@@ -170,7 +170,7 @@ async fn an_object_that_was_deleted_unseen_is_cleaned_up_and_gets_no_finalizer()
     let controller = Controller::builder::<Site>().build(reconciler).unwrap();
     world.start(controller);
     assert_eq!(runs.next().await, "begun");
-    // Not by a later reconcile, after the cache has seen the deletion.
+    // The clean-up runs before a later reconcile, in which the cache has seen the deletion.
     assert_eq!(runs.next().await, FIRST);
     assert!(runs.is_quiet().await);
     assert_eq!(finalizers_of(&world, "shop"), None);

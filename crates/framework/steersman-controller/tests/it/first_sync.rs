@@ -35,7 +35,7 @@ async fn nothing_runs_before_the_slowest_watch_has_synced() {
     );
 }
 
-// One source never syncs: with a limit the controller ends with an error, and others are not affected.
+// One source never syncs: a controller with a limit ends with an error, and controllers of other kinds go on.
 #[tokio::test(start_paused = true)]
 async fn a_required_kind_that_never_syncs_ends_only_its_controller() {
     let mut world = World::new();
@@ -63,7 +63,7 @@ async fn a_required_kind_that_never_syncs_ends_only_its_controller() {
     let alone = world.start(alone);
     assert_eq!(runs.next().await, "web");
     assert!(status.is_waiting());
-    // Without the limit this controller would never end.
+    // Without the limit, `owner` would never end.
     let error = tokio::time::timeout(Duration::from_secs(600), owner)
         .await
         .unwrap()
@@ -97,7 +97,7 @@ async fn a_controller_waits_for_a_forbidden_kind_with_a_log_line_each_minute() {
     let owner = Controller::builder::<Deployment>()
         .name("owner")
         .owns::<ConfigMap>()
-        // The longest limit is like none.
+        // The longest limit means no limit.
         .require_sync(Duration::MAX)
         .build(note.reconciler())
         .unwrap();

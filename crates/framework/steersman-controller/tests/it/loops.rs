@@ -12,7 +12,7 @@ use crate::world::{Record, World, record};
 
 const COUNT: &str = r#"steersman_controller_self_triggered_total{controller="deployment"} "#;
 
-/// Writes another status in each of the first `rounds` runs, and asks for what `next` returns.
+/// Writes another status in each of the first `rounds` runs, and returns the action of `next`.
 fn writes_its_status(
     note: Record,
     rounds: i64,
@@ -28,7 +28,7 @@ fn writes_its_status(
             if round < rounds {
                 let site = ctx.client().get::<Deployment>(&request.key).await?;
                 let write = |site: &mut Deployment| {
-                    // The server stores no zero.
+                    // The server does not store a generation of zero.
                     site.status.get_or_insert_default().observed_generation = Some(round + 1);
                 };
                 ctx.client().status().modify(&*site, write).await?;
@@ -103,7 +103,7 @@ async fn steps_timers_and_other_writers_are_no_loop() {
     }
     assert_eq!(world.series(COUNT), "0");
 
-    // A reconcile that answers each change of a user with a status.
+    // A reconcile that writes the status after each change by a user.
     let mut world = World::new();
     world.deploy("web");
     let (note, mut runs) = record();

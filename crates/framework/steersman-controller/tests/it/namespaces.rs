@@ -58,7 +58,6 @@ fn world_with_monitors() -> World {
     world
 }
 
-/// Returns the names in order, each once.
 fn distinct(mut names: Vec<String>) -> Vec<String> {
     names.sort();
     names.dedup();
@@ -100,14 +99,14 @@ async fn a_controller_follows_the_namespaces_of_its_cache() {
         world.server.create(config(namespace, "more")).unwrap();
     }
     assert_eq!(sorted(runs.rest().await), ["a/more", "c/more"]);
-    // Removed and added within one turn.
+    // The namespace is removed and added within one turn.
     world.cache.remove_namespace("c").unwrap();
     world.cache.add_namespace("c").unwrap();
     assert_eq!(sorted(runs.rest().await), ["c/more", "c/pages", "c/web"]);
     world.server.create(config("c", "last")).unwrap();
     assert_eq!(runs.rest().await, ["c/last"]);
     assert!(!running.is_finished());
-    // The end of an informer of a namespace that stays is an error, as in a cache of all namespaces.
+    // The end of an informer is an error if its namespace stays in the cache, as in a cache of all namespaces.
     world.cache.remove::<ConfigMap>();
     let error = running.await.unwrap().unwrap_err();
     assert_eq!(
@@ -272,12 +271,12 @@ async fn a_call_of_a_poll_goes_no_further_after_the_removal_of_its_namespace() {
     assert_eq!(answers.rest().await, ["a/web"]);
     assert_eq!(results.len(), 1);
     assert_eq!(distinct(runs.rest().await), ["a/web", "b/web"]);
-    // Its end makes room for the calls of a namespace that returns.
+    // The end of the call makes room for the calls of a namespace that returns.
     world.cache.add_namespace("b").unwrap();
     assert_eq!(answers.rest().await, ["b/web"]);
 }
 
-// CTRL-42: all namespaces of before are removed in one turn.
+// CTRL-42: all former namespaces are removed in one turn.
 #[tokio::test(start_paused = true)]
 async fn watches_and_polls_move_to_another_namespace_at_once() {
     let mut world = world_with_monitors();

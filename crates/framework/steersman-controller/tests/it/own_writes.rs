@@ -12,7 +12,7 @@ use steersman_object::Object as _;
 
 use crate::world::{Record, World, record};
 
-/// Records whether its client works on behalf of the request that it reconciles.
+/// Records whether the client of a reconcile works on behalf of the reconciled request.
 struct Behalf(Record);
 
 impl Reconciler for Behalf {
@@ -86,8 +86,8 @@ async fn the_run_after_a_create_sees_the_child() {
     assert!(runs.rest().await.is_empty());
 }
 
-// A reconcile patches the status after a user changed the spec unseen. The user's change is reconciled,
-// because no event counts as the controller's own.
+// A reconcile patches the status after a user has changed the spec, which the cache has not seen. The user's change is
+// reconciled, because no event counts as the controller's own.
 #[tokio::test(start_paused = true)]
 async fn a_users_change_before_the_controllers_own_write_is_reconciled() {
     let mut world = World::new();
@@ -141,7 +141,7 @@ async fn a_write_without_effect_hides_no_change_of_another_client() {
                 if replicas(&site) == Some(5) {
                     return Ok::<_, Error>(Action::done());
                 }
-                // The cache receives no event of what the user changes then.
+                // The cache receives no event of the following change of the user.
                 server.faults().silence_watches_of("deployments");
                 let patch = serde_json::json!({"spec": {"replicas": 5}});
                 let patched = server.merge_patch("deployments.apps", "default", "web", &patch);
@@ -192,7 +192,7 @@ async fn a_write_without_effect_hides_no_change_of_another_client() {
     }
 }
 
-// CTRL-4: as above, but a relist delivers both changes as one update while the request waits for its backoff.
+// CTRL-4: a relist delivers the controller's write and the user's change as one update while the request is in backoff.
 // The update does not count as the controller's own.
 #[tokio::test(start_paused = true)]
 async fn after_a_relist_a_users_change_does_not_count_as_the_controllers_own() {

@@ -12,7 +12,7 @@ use steersman_object::ObjectKey;
 
 use crate::world::{World, record};
 
-/// Creates a ConfigMap with an owner called `web` of this uid.
+/// Creates a ConfigMap whose owner has the name `web` and this uid.
 fn child(world: &World, name: &str, uid: &Value, is_controller: bool) {
     let owner = json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": uid,
@@ -51,7 +51,7 @@ async fn only_what_the_object_itself_controls_is_its_own() {
                 let found = ctx.owned_named::<ConfigMap>(name).await?;
                 note.note(&format!("{name} {}", found.is_some()));
             }
-            // The next read sees this write, even if the cache does not have it yet.
+            // The next read sees this write even if the cache has not received it.
             let web = ctx.client().get::<Deployment>(&request.key).await?;
             let three = ObjectKey::namespaced("default", "three");
             let empty = |_: &mut ConfigMap| {};
@@ -152,7 +152,7 @@ async fn a_detached_context_reads_what_the_object_of_its_request_controls() {
     let mut world = World::new();
     let web = world.deploy("web");
     child(&world, "one", &web["metadata"]["uid"], true);
-    // The first controller starts the cache.
+    // The first controller also starts the cache.
     let (note, _runs) = record();
     let controller = Controller::builder::<Deployment>().owns::<ConfigMap>();
     world.start(controller.build(note.reconciler()).unwrap());

@@ -41,7 +41,7 @@ async fn a_paused_object_is_not_reconciled_until_its_mark_goes() {
         ["default/web"]
     );
 
-    // Neither its own events nor those of children reach the reconciler.
+    // Neither events of a paused object nor those of its children reach the reconciler.
     world.scale("web", 2);
     world.own("child", &["web"]);
     assert!(runs.rest().await.is_empty());
@@ -62,7 +62,7 @@ async fn a_paused_object_is_not_reconciled_until_its_mark_goes() {
     assert_eq!(paused(&world), "0");
 }
 
-/// Returns the values of the metric and of the status.
+/// Returns the number of paused objects in the metric and in the status.
 fn paused(world: &World, status: &ControllerStatus) -> (String, usize) {
     let series = r#"steersman_controller_paused_objects{controller="deployment"} "#;
     (world.series(series), status.paused_objects().len())
@@ -145,7 +145,7 @@ async fn a_pause_is_reported_as_a_condition_while_it_lasts() {
     assert!(runs.rest().await.is_empty());
     let expected = ["Paused=True Paused: the object is not reconciled until the pause ends"];
     assert_eq!(world.conditions("shop"), expected);
-    // A second rule pauses it too, so that the end of the first is not the end of the pause.
+    // A second rule pauses the object too, so that the end of the first rule is not the end of the pause.
     world.annotate("sites.example.com", "shop", "paused");
     world.change_site("shop", &json!({"spec": {"suspend": false}}));
     assert!(runs.rest().await.is_empty());

@@ -115,7 +115,7 @@ async fn changes_that_become_one_run_are_one_reason() {
     assert!(runs.rest().await.is_empty());
     gate.add_permits(10);
     assert_eq!(runs.rest().await, ["Some(false) (4, 3) true"]);
-    // The next run does not repeat them.
+    // The next run does not repeat the changes.
     world.scale("web", 2);
     assert_eq!(runs.rest().await, ["Some(false) (1, 0) true"]);
 }
@@ -147,7 +147,7 @@ async fn a_priority_in_an_action_is_that_of_the_next_run() {
         first.push(runs.next().await);
     }
     assert_eq!(first, ["a-first", "b", "c", "d"]);
-    // All of them become ready at once.
+    // All keys become ready at once.
     assert_eq!(runs.rest().await, ["c", "a-first", "d", "b"]);
 }
 

@@ -76,7 +76,7 @@ async fn an_error_is_an_event_and_a_condition_with_its_causes() {
     assert_eq!(of_status, 2, "an unchanged report is not sent again");
 }
 
-// CTRL-33: the update of the status requests the object, because no predicate keeps it away.
+// CTRL-33: the update of the status requests the object, because no predicate refuses it.
 #[tokio::test(start_paused = true)]
 async fn an_error_with_another_text_each_time_is_retried_with_backoff() {
     let mut world = World::with_sites();
@@ -132,7 +132,7 @@ async fn an_error_that_is_not_retried_is_not_reported_again_for_its_text_alone()
         });
         let controller = Controller::builder::<Site>().max_retries(0);
         world.start(controller.build(reconciler).unwrap());
-        // The second run is that of the first report.
+        // The second run is the run that the first report requested.
         assert_eq!(runs.rest().await, ["0", "1"], "terminal: {is_terminal}");
     }
 }

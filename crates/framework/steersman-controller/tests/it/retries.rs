@@ -1,4 +1,4 @@
-//! When a request that fails runs again, and when one that succeeds does.
+//! When a failed request and a successful request run again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -49,7 +49,7 @@ async fn an_event_before_a_retry_keeps_its_deadline_and_costs_no_attempt() {
     assert_eq!((text.as_str(), at / 1000), ("1 retry 1", 600));
     let (text, at) = runs.next_at().await;
     assert_eq!((text.as_str(), at / 1000), ("2 retry 2", 1200));
-    // The last reconciles show the same; that of the last run may not have ended.
+    // The status shows the same reconciles; the last run may not have ended.
     let recent = status.recent();
     let retry = &recent[4];
     assert_eq!((retry.id, retry.attempt), (5, 1), "{retry:?}");
@@ -216,7 +216,7 @@ async fn an_object_runs_again_within_the_interval_as_long_as_it_exists() {
             .unwrap();
         assert_eq!(runs.next().await, name);
     }
-    // An hour is what `rest` waits, so the longest interval is waited out here.
+    // `rest` waits for an hour of quiet, so the longest interval is waited for here.
     tokio::time::sleep(48 * HOUR).await;
     let late = runs.rest().await;
     let is_asked_for = !late.is_empty() && late.iter().all(|name| name == "waits");

@@ -28,7 +28,7 @@ use crate::world::World;
 /// The time in which every retry and timer of a storm comes to its end.
 const CALM: Duration = Duration::from_secs(600);
 
-/// Does in each run what the plan says, and records what it saw.
+/// A reconciler that behaves in each run as the plan says, and records the state that it read.
 struct Stormy {
     ledger: Arc<Ledger>,
     plan: Arc<Plan>,
@@ -104,7 +104,7 @@ impl Stormy {
                         let data = object.data.get_or_insert_default();
                         data.insert("written".to_owned(), ctx.reconcile_id().to_string());
                     };
-                    // The object may be gone by now.
+                    // The object may be deleted meanwhile.
                     let _ = ctx.client().modify(object, write).await;
                 }
                 match fails {
@@ -114,7 +114,7 @@ impl Stormy {
             }
             Behaviour::Fail => Err(Error::msg("broken")),
             Behaviour::Terminal => Err(Error::msg("broken for good").terminal()),
-            // Without the message of the panic hook.
+            // A panic without the message of the panic hook.
             Behaviour::Panic => std::panic::resume_unwind(Box::new("on purpose")),
             Behaviour::Hang(listens) => {
                 if listens {

@@ -45,7 +45,7 @@ async fn events_during_a_run_cause_exactly_one_later_run_that_sees_them() {
     for replicas in 2..=9 {
         world.scale("web", replicas);
     }
-    // The run holds the key until every event has arrived.
+    // The run keeps the key until every event has arrived.
     assert!(runs.rest().await.is_empty());
     gate.add_permits(100);
     assert_eq!(

@@ -52,7 +52,7 @@ async fn a_full_channel_makes_its_producer_wait_until_the_controller_takes_an_ob
         let sender = sender.clone();
         async move { sender.send(unsent.into_object()).await }
     });
-    // A producer that did not wait would have ended by then.
+    // A producer that does not wait would end within this minute.
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert!(!producer.is_finished());
     let running = world.start(controller);

@@ -11,7 +11,8 @@ use steersman_controller::{Action, Context, Controller, Error, Request, reconcil
 
 use crate::world::{World, record};
 
-// WQ-4: `After(10m)`, then an event: the request runs at once, and only the result of that run sets the next.
+// WQ-4: an event comes after `After(10m)`: the request runs at once, and only the result of that run sets the next
+// timer.
 #[tokio::test(start_paused = true)]
 async fn an_event_absorbs_a_pending_timer_and_the_latest_result_counts() {
     let mut world = World::new();

@@ -28,9 +28,9 @@ pub(crate) struct World {
     pub(crate) registry: Registry,
     pub(crate) cancel: CancellationToken,
     pub(crate) grace: Duration,
-    /// The clock of controllers started later; by default that of the runtime.
+    /// The clock of controllers that are started from now on; by default the clock of the runtime.
     pub(crate) clock: Option<Clock>,
-    /// The defaults of controllers started later.
+    /// The defaults of controllers that are started from now on.
     pub(crate) defaults: ControllerDefaults,
     client_config: ClientConfig,
     cache_runs: bool,
@@ -42,7 +42,7 @@ pub(crate) struct Runs {
     start: Instant,
 }
 
-/// The sender of [`Runs`].
+/// Sends the reconciled requests to [`Runs`].
 #[derive(Clone)]
 pub(crate) struct Record(mpsc::UnboundedSender<(String, Instant)>);
 
@@ -109,7 +109,7 @@ impl World {
         self.series(&format!("controller_runtime_{metric}{{{labels}}} "))
     }
 
-    /// Returns the value of the series with the line that begins with `series`.
+    /// Returns the value of the series whose line begins with `series`.
     pub(crate) fn series(&self, series: &str) -> String {
         let text = TextEncoder::new()
             .encode_to_string(&self.registry.gather())
@@ -188,7 +188,7 @@ pub(crate) fn record() -> (Record, Runs) {
 
 impl Record {
     pub(crate) fn note(&self, text: &impl ToString) {
-        // A test that has seen enough has dropped the receiver.
+        // A test may have dropped the receiver, so the error is ignored.
         let _ = self.0.send((text.to_string(), Instant::now()));
     }
 

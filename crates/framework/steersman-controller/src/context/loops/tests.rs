@@ -52,7 +52,7 @@ impl World {
             .handle_write(&self.request, &self.kind, &self.key, &version, self.now)
     }
 
-    /// A run that the last write caused, and that writes again.
+    /// Begins a run that the last write caused, and writes the object again.
     fn round(&mut self) -> LoopFinding {
         let own = self.changed(self.version);
         self.begin(&[own]);

@@ -1,4 +1,4 @@
-//! Driver: calls the function of a poll, and requests the objects with another state than before.
+//! Driver: calls the function of a poll, and requests the objects whose state has changed.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -88,7 +88,7 @@ where
     R: RequestKey + From<ObjectKey>,
 {
     async fn run(mut self) -> PumpEnd {
-        // Before the informers are read, so that no change is missed.
+        // Subscribed before the informers are read, so that no change of the namespaces is missed.
         let mut changes = self.cache.scope_changes();
         let mut calls = FuturesUnordered::new();
         let mut is_stopped = !self.subscribe();
@@ -105,7 +105,7 @@ where
                 },
                 Some(returned) = calls.next(), if !calls.is_empty() => self.end(returned),
                 () = at(self.schedule.deadline()) => {}
-                // CTRL-42
+                // CTRL-42: the poll follows the namespaces of the cache.
                 _ = changes.changed() => is_stopped = !self.subscribe(),
             }
             tokio::task::coop::consume_budget().await;
@@ -113,7 +113,7 @@ where
         PumpEnd::Stopped { kind: self.kind }
     }
 
-    /// Subscribes to the informers of namespaces that are new. Returns whether the cache runs.
+    /// Subscribes to the informers of namespaces without a subscription. Returns whether the cache runs.
     fn subscribe(&mut self) -> bool {
         let Ok(informers) = self.cache.informers_by_namespace::<K>(&self.kind) else {
             return false;
@@ -139,7 +139,7 @@ where
         {
             self.forget(&key);
         }
-        // The namespace may have been added again.
+        // Subscribes again, because the namespace may have been added again meanwhile.
         self.subscribe()
     }
 
@@ -147,7 +147,7 @@ where
         let key = event.key();
         match (event.old(), event.current()) {
             (None, Some(_)) => self.schedule.handle_appeared(key, now()),
-            // SRC-1: the state may be about the former spec.
+            // SRC-1: a changed spec polls at once, because the last state may depend on the former spec.
             (Some(old), Some(new)) if old.generation() != new.generation() => {
                 self.schedule.handle_call_now(key, now());
             }
@@ -175,7 +175,7 @@ where
                 Err(error) => Err(error.into()),
             }
         };
-        // SRC-3
+        // SRC-3: a panic or a call beyond the limit is a failed call.
         let caught =
             AssertUnwindSafe(timeout(limit, while_in_scope(informer, state))).catch_unwind();
         let ended = caught.map(move |ended| match ended {
@@ -227,21 +227,21 @@ where
         }
     }
 
-    /// Stores a state, and requests the object if the state differs from the one before. Returns whether it
-    /// does; an error if the comparison of the user's type panics.
+    /// Stores a state, and requests the object if the state has changed. Returns whether it has; an error if the user's
+    /// comparison panics.
     fn put(&self, key: &ObjectKey, before: Option<&Arc<T>>, state: T) -> Result<bool, Error> {
         let put = || self.results.put(key, before, state);
         let is_changed =
             catch_unwind(AssertUnwindSafe(put)).map_err(|payload| panicked(&*payload))?;
-        // After the state is stored, so that the reconciler finds it.
+        // The state is stored before the object is requested, so that the reconciler finds it.
         if is_changed {
             self.sink.request(R::from(key.clone()));
         }
         Ok(is_changed)
     }
 
-    /// Counts a failed call, and logs it if it is the first one for its object or the number of failures has
-    /// doubled since the last line.
+    /// Counts a failed call. Logs it if it is the first failure of its object, or if the number of failures has doubled
+    /// since the last log line.
     fn failed(&self, key: &ObjectKey, error: &Error, failures: u32, pause: Option<Duration>) {
         self.sink
             .source_metrics
@@ -261,10 +261,10 @@ where
     }
 }
 
-/// Waits for the state of an object as long as its namespace is in the scope of the cache. Returns `None` at the first
-/// wake-up after its removal.
+/// Waits for the state of an object while its namespace is in the scope of the cache. Returns `None` at the first
+/// wake-up after the namespace was removed.
 ///
-/// CTRL-42: checked before each step of the call, because the end of the subscription is noticed later.
+/// CTRL-42: checked before each step of the call, because the subscription ends later than the namespace.
 async fn while_in_scope<K: Object, T>(
     informer: Option<NamespacedInformer<K>>,
     state: impl Future<Output = Result<Option<T>, Error>>,
@@ -277,7 +277,7 @@ async fn while_in_scope<K: Object, T>(
     .await
 }
 
-/// Returns the deliveries of an informer, and then its end.
+/// Returns the deliveries of an informer, and after them a delivery that reports its end.
 fn deliveries<K: Object>(informer: NamespacedInformer<K>) -> BoxStream<'static, PollDelivery<K>> {
     let deliveries = unfold(informer.subscribe(), |mut subscription| async move {
         let delivery = subscription.next().await?;

@@ -5,8 +5,7 @@ use std::time::{Duration, Instant};
 
 use steersman_object::{Jitter, ObjectKey};
 
-/// After consecutive failures the pause between two calls for an object grows up to this multiple of the
-/// interval.
+/// The longest pause after consecutive failures of an object, as a multiple of the interval.
 const MOST_INTERVALS: u32 = 8;
 
 #[derive(Debug)]
@@ -15,9 +14,9 @@ pub(crate) struct PollSchedule {
     max_concurrent: usize,
     jitter: Jitter,
     objects: HashMap<ObjectKey, Polled>,
-    /// The objects that wait for a call, by its time; the number tells equal times apart.
+    /// The objects that wait for a call, in the order of their times.
     due: BTreeMap<PollSlot, ObjectKey>,
-    /// The number of slots and of objects so far.
+    /// The last number that a slot or an object got.
     last_id: u64,
     /// The number of calls in progress.
     running: usize,
@@ -25,23 +24,23 @@ pub(crate) struct PollSchedule {
 
 #[derive(Debug)]
 struct Polled {
-    /// Different for an object that was deleted and created again under the same key.
+    /// Unique, so that an object that was deleted and created again under the same key has another id.
     id: u64,
     call: CallState,
     failures: u32,
 }
 
-/// The place of an object among those that wait.
+/// The time of an object's next call, and a number that orders objects with equal times.
 type PollSlot = (Instant, u64);
 
 #[derive(Debug)]
 enum CallState {
     Waiting(PollSlot),
     Running {
-        /// The object changed during the call, so another call follows at once.
+        /// The object changed during the call, so the next call follows at once.
         again: bool,
     },
-    /// The next call would be later than the clock can tell.
+    /// The time of the next call is beyond the range of the clock.
     Never,
 }
 
@@ -56,7 +55,7 @@ pub(crate) struct PollCall {
 pub(crate) enum CallEnd {
     /// The call returned a state of the object.
     Answered,
-    /// The call failed for this number of consecutive times, and is repeated after the pause.
+    /// The call failed. `failures` is the number of consecutive failures, and the next call follows after `pause`.
     Failed { failures: u32, pause: Duration },
     /// The object was deleted during the call.
     Forgotten,
@@ -120,14 +119,14 @@ impl PollSchedule {
         }
     }
 
-    /// Returns the keys of the objects in a namespace; those of all objects for `None`.
+    /// Returns the keys of the objects in a namespace; of all objects for `None`.
     pub(crate) fn keys_in(&self, namespace: Option<&str>) -> Vec<ObjectKey> {
         let keys = self.objects.keys();
         let within = keys.filter(|key| namespace.is_none_or(|name| key.namespace() == Some(name)));
         within.cloned().collect()
     }
 
-    /// Returns the next call that is due, unless as many are in progress as may be.
+    /// Returns the next call that is due; `None` while the largest number of calls is in progress.
     pub(crate) fn next_call(&mut self, now: Instant) -> Option<PollCall> {
         if self.running >= self.max_concurrent {
             return None;
@@ -143,7 +142,7 @@ impl PollSchedule {
         Some(PollCall { key, id: object.id })
     }
 
-    /// Returns the time of the next call; `None` while as many are in progress as may be.
+    /// Returns the time of the next call; `None` while the largest number of calls is in progress.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let free = self.running < self.max_concurrent;
         let first = self.due.first_key_value().filter(|_| free)?;
@@ -166,7 +165,7 @@ impl PollSchedule {
             .saturating_pow(failures.saturating_sub(1))
             .min(MOST_INTERVALS);
         let pause = match object.call {
-            // SRC-1: the state that was returned may be that of the object before its change.
+            // SRC-1: the object changed during the call, so the returned state may depend on its former spec.
             CallState::Running { again: true } => Duration::ZERO,
             _ => self.jitter.about(self.every.saturating_mul(intervals)),
         };

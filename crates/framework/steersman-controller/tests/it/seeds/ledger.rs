@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::plan::{Limiter, Plan};
 
-/// The versions of an object and its child; `None` for one that does not exist.
+/// The versions of an object and its child; `None` for an object that does not exist.
 pub(super) type Seen = [Option<String>; 2];
 
 /// How a run ended.
@@ -29,7 +29,7 @@ struct RunRecord {
     is_retry: bool,
     is_last: bool,
     saw: Option<Seen>,
-    /// The number of starts of the controller before this run.
+    /// The number of controller starts before this run.
     life: u32,
 }
 
@@ -38,7 +38,7 @@ struct Records {
     runs: u64,
     life: u32,
     by_name: BTreeMap<String, Vec<RunRecord>>,
-    /// The time at which the present controller was told to stop.
+    /// The time at which the running controller was told to stop.
     stopping: Option<u64>,
     is_calm: bool,
     violations: Vec<String>,
@@ -162,7 +162,7 @@ impl Ledger {
         let records = self.records.lock();
         assert!(records.violations.is_empty(), "{:?}", records.violations);
         let wait = plan.longest_wait();
-        // Nothing starves: the first controller reconciles what it finds, whatever happens meanwhile.
+        // Nothing starves: the first controller reconciles every object that it finds, whatever happens meanwhile.
         if records.life == 1 {
             for name in &self.initial {
                 // An object may be deleted before the controller has listed it.

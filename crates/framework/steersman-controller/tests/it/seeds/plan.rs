@@ -10,14 +10,14 @@ pub(super) enum Behaviour {
     After(u64, Option<i32>),
     /// Asks for a run at a time of day, in seconds from now.
     At(u64),
-    /// Takes its time; the flag tells whether it fails then.
+    /// Sleeps for a time, and then fails if the flag is set.
     Sleep(u64, bool),
-    /// Writes its own object; the flag tells whether it fails then.
+    /// Writes the reconciled object, and then fails if the flag is set.
     Write(bool),
     Fail,
     Terminal,
     Panic,
-    /// Does not return; the flag tells whether it returns when it is cancelled.
+    /// Does not return, or, if the flag is set, only when it is cancelled.
     Hang(bool),
 }
 
@@ -30,10 +30,10 @@ pub(super) enum Limiter {
 
 #[derive(Clone, Debug)]
 pub(super) enum Act {
-    /// Creates or changes an object of a resource.
+    /// Creates an object of a resource, or changes it.
     Put(&'static str, String),
     Delete(&'static str, String),
-    /// Changes this number of objects at once.
+    /// Changes this number of objects in a row.
     Burst(u64),
     Sleep(u64),
     Disrupt(Disruption),
@@ -55,7 +55,7 @@ pub(super) struct Plan {
     pub(super) max_retries: Option<u32>,
     pub(super) at_most: Option<(u32, u64)>,
     pub(super) limiter: Limiter,
-    /// How often of a hundred runs fail in some way.
+    /// The percentage of runs that fail in some way.
     failures: u64,
     pub(super) acts: Vec<Act>,
 }
@@ -131,7 +131,7 @@ impl Plan {
         (0..=self.objects).map(|number| format!("o{number}"))
     }
 
-    /// Returns an upper bound of the time that a ready key waits, in milliseconds: the turns of WQ-5, each as long as
+    /// Returns an upper bound of the time that a ready key waits, in milliseconds: the number of turns of WQ-5 times
     /// the longest run.
     pub(super) fn longest_wait(&self) -> u64 {
         let turns = 2 * u64::from(self.share) * (self.objects + 2);
@@ -141,7 +141,7 @@ impl Plan {
 }
 
 fn act(rng: &mut SeededRng, objects: u64) -> Act {
-    // One object more than those that exist at the start.
+    // The names include one object that does not exist at the start.
     let name = format!("o{}", rng.below(objects + 1));
     let resource = rng.pick(&["configmaps", "configmaps", "secrets"]);
     match rng.below(20) {

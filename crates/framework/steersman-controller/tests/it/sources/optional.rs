@@ -93,7 +93,7 @@ async fn an_optional_kind_is_watched_while_its_definition_exists_and_delays_noth
         // The server deletes the objects first, which are events of the watch.
         world.server.delete(CRDS, "", MONITORS).unwrap();
         assert_eq!(runs.next().await, "web");
-        // Sooner than an idle informer would end.
+        // The wait is shorter than the linger of an idle informer.
         tokio::time::sleep(Duration::from_secs(120)).await;
         assert_eq!(lines("its watch ends"), round);
         assert!(world.cache.informer_failures().is_empty());
@@ -127,7 +127,7 @@ async fn objects_that_disappear_unseen_with_their_kind_are_handled_as_deleted() 
     assert!(world.cache.informer_failures().is_empty());
 }
 
-/// An optional kind that another controller requires stays its informer, and the other controller waits.
+/// An optional kind that another controller requires keeps its informer, and the other controller waits.
 #[tokio::test(start_paused = true)]
 async fn the_end_of_an_optional_watch_leaves_the_informer_of_another_controller_alone() {
     let mut world = World::new();

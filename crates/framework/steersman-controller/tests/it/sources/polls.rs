@@ -25,7 +25,7 @@ struct Outside {
 #[derive(Default)]
 struct OutsideState {
     states: BTreeMap<String, String>,
-    /// The names that were asked for, with the time of the call.
+    /// The names of the calls, with the time of each call.
     calls: Vec<(String, Instant)>,
     open: usize,
     most_open: usize,
@@ -39,7 +39,7 @@ impl Outside {
             .insert(name.to_owned(), state.to_owned());
     }
 
-    /// Returns the number of calls for an object since the last look.
+    /// Returns the number of calls for an object since the previous question.
     fn calls(&self, name: &str) -> usize {
         let mut shared = self.shared.lock();
         let before = shared.calls.len();
@@ -47,7 +47,7 @@ impl Outside {
         before - shared.calls.len()
     }
 
-    /// Returns a poll that asks for the state of each object.
+    /// Returns a poll of the states of this service.
     fn poll(&self, every: Duration) -> Poll<Deployment, String> {
         let outside = self.clone();
         source::poll(every, move |object| outside.clone().ask(object))
@@ -73,7 +73,7 @@ impl Outside {
     }
 }
 
-/// Builds a controller that asks outside, and returns what the calls return.
+/// Builds a controller that polls the service, and returns it with the results of the poll.
 fn polling(poll: Poll<Deployment, String>, note: Record) -> (Controller, PollResults<String>) {
     let results = poll.results();
     let controller = Controller::builder::<Deployment>()
@@ -100,7 +100,7 @@ async fn a_state_that_the_reconciler_sets_is_what_the_next_call_is_compared_with
     outside.set("a", "wanted");
     let (note, mut runs) = record();
     let (controller, results) = polling(outside.poll(EVERY), note);
-    // Nothing is kept for an object without a state.
+    // An object without a state gets none.
     assert!(!results.set(&key("a"), "early".to_owned()));
     assert!(results.is_empty());
     world.start(controller);
@@ -108,7 +108,7 @@ async fn a_state_that_the_reconciler_sets_is_what_the_next_call_is_compared_with
     for _ in 0..2 {
         outside.set("a", "drifted");
         assert_eq!(runs.rest().await, ["a"]);
-        // The reconciler corrects it.
+        // The reconciler corrects the state.
         outside.set("a", "wanted");
         assert!(results.set(&key("a"), "wanted".to_owned()));
     }
@@ -156,14 +156,14 @@ async fn an_object_is_requested_when_the_state_outside_changes_and_not_before() 
     let (note, mut runs) = record();
     let (controller, results) = polling(outside.poll(EVERY), note);
     world.start(controller);
-    // The objects themselves, then their first states.
+    // First the objects themselves are requested, then their first states.
     let mut first = runs.rest().await;
     first.sort();
     assert_eq!(first, ["a", "a", "b", "b"]);
     assert_eq!(state(&results, "a"), Some("new".to_owned()));
 
     assert!(runs.rest().await.is_empty());
-    // Two hours in which nothing was requested, at a jittered minute and a second per call.
+    // The calls of two hours without a request: one per jittered minute, each of a second.
     let calls = outside.calls("b");
     assert!((107..=135).contains(&calls), "{calls} calls");
     outside.set("b", "newer");
@@ -206,7 +206,7 @@ async fn a_changed_object_is_polled_at_once_and_a_deleted_one_is_forgotten() {
     assert_eq!(outside.calls("web"), 1);
     assert_eq!(state(&results, "web"), Some("2".to_owned()));
 
-    // During a call.
+    // The change comes during a call.
     world.scale("web", 3);
     assert_eq!(runs.next().await, "web");
     world
@@ -270,7 +270,7 @@ async fn a_failing_poll_keeps_the_last_state_and_is_repeated_with_growing_pauses
     assert!(runs.rest().await.is_empty());
     assert!(outside.calls("good") > 50);
     for name in ["fails", "panics", "hangs"] {
-        // After 1, 2, 4, 8, 8, … minutes.
+        // The pauses are 1, 2, 4, 8, 8, … minutes.
         let calls = outside.calls(name);
         assert!((8..=14).contains(&calls), "{name}: {calls} calls");
         assert_eq!(state(&results, name), Some("new".to_owned()));
@@ -281,7 +281,7 @@ async fn a_failing_poll_keeps_the_last_state_and_is_repeated_with_growing_pauses
         "panics is cursed",
         "the call took more than 5s",
     ] {
-        // The failures 1, 2, 4 and 8.
+        // The failures 1, 2, 4 and 8 are logged.
         let lines = text
             .lines()
             .filter(|line| line.contains("WARN") && line.contains(part));
