@@ -6,16 +6,15 @@ use std::hash::{BuildHasher as _, Hash, RandomState};
 use steersman_api::ApplyDigest;
 use steersman_object::{Gvk, ObjectKey, ResourceVersion, Uid};
 
-/// The smallest number of remembered applies at which outdated ones are swept.
+/// The smallest number of remembered applies at which outdated entries are swept.
 const SWEEP_AT_LEAST: usize = 1024;
 
-/// Identifies an apply by its field manager and by everything that decides its effect on one object: the options and
-/// the fields with their values.
+/// Identifies an apply to an object: by its field manager, its options, and the fields with their values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Intent {
     manager: u64,
     options: u64,
-    /// Identifies the fields, also in an object that the cache holds (CLIENT-12).
+    /// The digest of the applied fields, which an object of the cache can be compared with (CLIENT-12).
     pub(crate) digest: ApplyDigest,
 }
 
@@ -31,9 +30,9 @@ pub(crate) struct AppliedState {
 pub(crate) enum LastApply {
     /// The program has neither applied nor deleted the object since it started.
     Unsent,
-    /// The last apply was an equal one, which left this state.
+    /// The last apply had the same intent, and left this state.
     Equal(AppliedState),
-    /// The last apply was another one, or has no answer, or the object was deleted.
+    /// The last apply had another intent or has no answer, or the object was deleted after it.
     Other,
 }
 
@@ -41,7 +40,7 @@ pub(crate) enum LastApply {
 #[derive(Debug)]
 struct AppliedIntent {
     intent: Intent,
-    /// `None` until the server has answered.
+    /// The state that the apply left; `None` until the server has answered.
     left: Option<AppliedState>,
 }
 
@@ -52,26 +51,26 @@ struct ObjectRequests {
     deleted: Option<DeletedAfter>,
 }
 
-/// The newest version that applies are known to have left before a delete; `None` if no such version is known. A cache
-/// that is older may still show the object for the first time.
+/// The newest version that an apply is known to have left before a delete; `None` if no version is known. A cache that
+/// is behind this version may still receive the object.
 pub(crate) type DeletedAfter = Option<ResourceVersion>;
 
-/// An entry about which the cache decides whether it is outdated.
+/// A remembered apply or delete. The caller looks into the cache to decide whether it is outdated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Remembered<'a> {
     /// The state that an apply left; `None` if its outcome is unknown.
     Applied(&'a ObjectKey, Option<&'a AppliedState>),
-    /// An object was deleted.
+    /// The object with this key was deleted.
     Deleted(&'a ObjectKey, &'a DeletedAfter),
-    /// Objects in a namespace, or of all namespaces (`None`), may have been deleted.
+    /// The objects of a namespace, or of all namespaces (`None`), may have been deleted.
     DeletedIn(Option<&'a str>, &'a DeletedAfter),
 }
 
-/// The applies of all clients that were made from one another, the last of each field manager to each object.
+/// The last apply of each field manager to each object, for all clients that were made from one another.
 ///
-/// An entry is useful only while the cache shows the object, or for a namespace, while the cache shows an object in it.
-/// Other entries are swept whenever the number of entries has doubled, so the number is at most twice that of the
-/// cached objects that were applied and of their namespaces, or [`SWEEP_AT_LEAST`] (CLIENT-13).
+/// An apply is useful only while the cache shows its object, and the deletes in a namespace while the cache shows an
+/// object there. Other entries are swept whenever the number of entries has doubled. So the number of entries is at
+/// most twice that of the cached objects that were applied and of their namespaces, or [`SWEEP_AT_LEAST`] (CLIENT-13).
 #[derive(Debug, Default)]
 pub(crate) struct AppliedIntents {
     of: HashMap<Gvk, HashMap<ObjectKey, ObjectRequests>>,
@@ -81,12 +80,12 @@ pub(crate) struct AppliedIntents {
     sweep_at: usize,
 }
 
-/// The key of the hashes of managers and options.
+/// Hashes field managers and options for an [`Intent`].
 #[derive(Debug, Default)]
 pub(crate) struct IntentKey(RandomState);
 
 impl IntentKey {
-    /// Returns the intent of an apply. `options` are those that decide what the server does with the document.
+    /// Returns the intent of an apply. `options` are the options that change the effect of the document on the server.
     pub(crate) fn intent(&self, manager: &str, options: impl Hash, digest: ApplyDigest) -> Intent {
         Intent {
             manager: self.0.hash_one(manager),
@@ -113,8 +112,8 @@ impl AppliedIntents {
         }
     }
 
-    /// Notes that an apply is about to be sent: until it is answered, the state of the object is unknown. If there are
-    /// many entries, drops those that `is_outdated`.
+    /// Notes that an apply is about to be sent: until the server answers, the state of the object is unknown. If there
+    /// are many entries, drops those for which `is_outdated` returns true.
     pub(crate) fn begin(
         &mut self,
         gvk: &Gvk,
@@ -133,8 +132,8 @@ impl AppliedIntents {
         self.len = self.len + after - before;
     }
 
-    /// Remembers the state that the server answered to an apply that was [begun](Self::begin) before. CLIENT-10: at
-    /// that version, the server has nothing to change for this intent.
+    /// Remembers the state in the server's answer to an apply that [`begin`](Self::begin) noted. CLIENT-10: at that
+    /// version, the server has nothing to change for this intent.
     pub(crate) fn answered(
         &mut self,
         gvk: &Gvk,
@@ -142,7 +141,7 @@ impl AppliedIntents {
         intent: Intent,
         left: AppliedState,
     ) {
-        // Without a version, no state of the cache could equal the remembered one.
+        // A state without a version could not be compared with the cache.
         if left.uid.is_empty() || !left.version.is_exact() {
             return;
         }
@@ -155,7 +154,7 @@ impl AppliedIntents {
             self.len -= usize::from(deleted.is_some());
             return;
         }
-        // A delete was sent meanwhile, and the cache may show the object at this version later.
+        // A delete was sent after the apply, and the cache may show the object at this version later.
         let deleted = requests.and_then(|requests| requests.deleted.as_mut());
         let emptied = self.emptied.get_mut(gvk).into_iter().flatten();
         let emptied = emptied.filter(|(namespace, _)| covers(namespace.as_deref(), key));
@@ -165,8 +164,7 @@ impl AppliedIntents {
         }
     }
 
-    /// Notes that a delete of an object is sent or was answered. If there are many entries, drops those that
-    /// `is_outdated`.
+    /// Notes that a delete of an object is sent or was answered. If there are many entries, drops the outdated ones.
     pub(crate) fn deleted(
         &mut self,
         gvk: &Gvk,
@@ -184,8 +182,8 @@ impl AppliedIntents {
         self.len = self.len + 1 - before;
     }
 
-    /// Notes that objects of a kind in a namespace, or in all namespaces (`None`), may have been deleted. If there
-    /// are many entries, drops those that `is_outdated`.
+    /// Notes that objects of a kind in a namespace, or in all namespaces (`None`), may have been deleted. If there are
+    /// many entries, drops the outdated ones.
     pub(crate) fn deleted_in(
         &mut self,
         gvk: &Gvk,
@@ -282,7 +280,7 @@ impl ObjectRequests {
     }
 }
 
-/// Returns whether objects of a key are in a namespace; `None` stands for all.
+/// Returns whether a namespace, or all namespaces (`None`), contains the object of a key.
 fn covers(namespace: Option<&str>, key: &ObjectKey) -> bool {
     namespace.is_none() || key.namespace() == namespace
 }

@@ -79,7 +79,7 @@ impl<K: Object> KindClient<K> {
     }
 }
 
-/// Copies of a client with other options, and the parts of a client.
+/// Copies of a client with other options, and access to its cache, configuration and mapper.
 impl<S: Clone> Client<S> {
     // ===== copies with another option =====
 
@@ -95,9 +95,9 @@ impl<S: Clone> Client<S> {
 
     /// Returns a copy of this client with the default field manager of a controller: `program/controller`.
     ///
-    /// The program is [`ClientConfig::program`]: the first word of the `User-Agent`, which [`ClientConfig::user_agent`]
-    /// sets; by default the name of the executable. Characters that are not printable become `_`. A name longer than
-    /// the server's limit of 128 bytes is shortened in the middle, with a hash in place of the cut part.
+    /// The program is [`ClientConfig::program`]: the name set with [`ClientConfig::user_agent`], by default that of the
+    /// executable. Characters that are not printable become `_`. A name longer than the server's limit of 128 bytes is
+    /// shortened in the middle, with a hash in place of the cut part.
     pub fn for_controller(&self, controller: &str) -> Self {
         let program = self.shared.client_config().program();
         self.field_manager(field_manager::of_controller(&program, controller))
@@ -120,17 +120,17 @@ impl<S: Clone> Client<S> {
         self.with(|options| options.field_validation(validation))
     }
 
-    /// Returns a copy of this client with `force` set or not: see [`ClientOptions::force`].
+    /// Returns a copy of this client with another `force`: see [`ClientOptions::force`].
     pub fn force(&self, force: bool) -> Self {
         self.with(|options| options.force(force))
     }
 
-    /// Returns a copy of this client with another `lock` for differences: see [`OptimisticLock`].
+    /// Returns a copy of this client with another [`Lock`] for differences.
     pub fn lock(&self, lock: OptimisticLock) -> Self {
         self.with(|options| options.lock(lock))
     }
 
-    /// Returns a copy of this client that sends differences as strategic merge patches, or not: see
+    /// Returns a copy of this client that sends or does not send differences as strategic merge patches: see
     /// [`ClientOptions::strategic`].
     ///
     /// # Examples
@@ -154,8 +154,8 @@ impl<S: Clone> Client<S> {
         self.with(|options| options.strategic(strategic))
     }
 
-    /// Returns a copy of this client with another time limit of requests: see [`ClientOptions::request_timeout`]. For
-    /// a single call, call the verb on the result.
+    /// Returns a copy of this client with another time limit of requests: see [`ClientOptions::request_timeout`]. The
+    /// limit of a single call is set by calling the verb on the copy.
     ///
     /// # Examples
     ///
@@ -177,7 +177,7 @@ impl<S: Clone> Client<S> {
         self.with(|options| options.read_consistency(consistency))
     }
 
-    /// Returns a copy of this client that reads objects from the answers to its own writes, or not: see
+    /// Returns a copy of this client that reads or does not read objects from the answers to its own writes: see
     /// [`ClientOptions::own_answers`].
     pub fn own_answers(&self, own_answers: bool) -> Self {
         self.with(|options| options.own_answers(own_answers))
@@ -190,27 +190,27 @@ impl<S: Clone> Client<S> {
         self.over(self.shared.with_request(request))
     }
 
-    /// Returns a copy of this client with a count of its own, so that
-    /// [`writes_finished`](Self::writes_finished) waits only for the writes of the copy, its clones and the clients
-    /// made from it. They count as writes of this client too. Each controller has such a copy.
+    /// Returns a copy of this client with its own count of writes: [`writes_finished`](Self::writes_finished) of the
+    /// copy waits only for the writes of the copy, its clones and the clients made from it. These writes also count as
+    /// writes of this client. Each controller has such a copy.
     pub fn counting_apart(&self) -> Self {
         self.over(self.shared.counting_within(&self.shared))
     }
 
-    /// Returns a copy of this client with a count of its own, as [`counting_apart`](Self::counting_apart) does. Its
-    /// writes count as writes of `whole`, and not of this client. The client of a further cluster is such a copy, so
-    /// that the manager's own client counts the writes to all clusters.
+    /// Returns a copy of this client with its own count of writes, as [`counting_apart`](Self::counting_apart) does,
+    /// except that the writes count as writes of `whole` instead of this client. The client of a further cluster is
+    /// such a copy, so that the manager's own client counts the writes to all clusters.
     pub fn counting_within<T>(&self, whole: &Client<T>) -> Self {
         self.over(self.shared.counting_within(&whole.shared))
     }
 
-    /// Returns a copy of this client with a further observer of its writes, those of the clients made from it
-    /// included.
+    /// Returns a copy of this client with a further observer, which is called for the writes of the copy and of the
+    /// clients made from it.
     pub fn observed_by(&self, observer: Arc<dyn WriteObserver>) -> Self {
         self.with(|options| options.observe_writes(observer))
     }
 
-    /// Returns the reconcile request that the client works for.
+    /// Returns the reconcile request that the client works for; `None` if the client was made for none.
     pub fn request(&self) -> Option<&RequestId> {
         self.shared.sender().request.as_ref()
     }
@@ -227,7 +227,6 @@ impl<S: Clone> Client<S> {
         }
     }
 
-    /// Returns the cache that the client reads from.
     pub fn cache(&self) -> &Cache {
         self.shared.cache()
     }
@@ -259,8 +258,8 @@ impl<S: Clone> Client<S> {
         }
     }
 
-    /// Returns the mapper, which asks the server for its kinds on demand. It forgets a group when the server answers
-    /// a request of this client that it does not serve a kind of the group.
+    /// Returns the mapper, which asks the server for its kinds on demand. The mapper forgets a group when the server
+    /// answers a request of this client that it does not serve a kind of the group.
     pub fn mapper(&self) -> &Mapper {
         &self.shared.sender().mapper
     }
@@ -299,8 +298,8 @@ impl<S: Clone> Client<S> {
         Subresource::new(self.shared.clone(), kind, name)
     }
 
-    /// Waits until no write is in flight of this client, its clones, and the clients made from it. A program calls
-    /// this before it ends, because a write outlives the future that sent it.
+    /// Waits until no write of this client, its clones, and the clients made from it is in flight. A program calls this
+    /// before it ends, because a write outlives the future that sent it.
     ///
     /// The answer to a write may take a minute. A controller that shuts down waits for the writes of its own client
     /// ([`counting_apart`](Self::counting_apart)) within its grace period.
@@ -322,13 +321,14 @@ impl<S> Client<S> {
     /// Returns an object from the cache.
     ///
     /// Waits for the kind's first sync. Until the cache has seen the writes to the object [on behalf of the same
-    /// request](Self::for_request), returns the object as the server answered the last of them
-    /// ([`ClientOptions::own_answers`]). After a delete or the write of a `Scale`, for a kind that the cache selects by
-    /// a field selector, or if a label selector of the cache excludes the answered object, waits for the cache instead.
+    /// request](Self::for_request), returns the object from the server's answer to the last of these writes
+    /// ([`ClientOptions::own_answers`]). The read waits for the cache instead after a delete or the write of a `Scale`,
+    /// for a kind that the cache selects by a field selector, or if a label selector of the cache excludes the answered
+    /// object.
     ///
     /// The server is asked in three cases: the wait exceeds its [bound](ClientOptions::own_write_wait), the outcome of
-    /// such a write is unknown, or the kind is declared uncached. In the first two cases the client asks what the
-    /// informer asks, and the answer is what the cache would show (RYOW-6).
+    /// such a write is unknown, or the kind is declared uncached. In the first two cases the request has the scope of
+    /// the informer, so the answer is what the cache would show (RYOW-6).
     ///
     /// # Errors
     ///
@@ -408,7 +408,7 @@ impl<S> Client<S> {
     {
         match self.decoded(key) {
             Some(found) => Ok(found),
-            // Boxed, because this future is larger than one that finds a decoded object.
+            // Boxed, because this future is much larger than the future of a read of a decoded object.
             None => Box::pin(self.find(key, caller)).await,
         }
     }
@@ -418,7 +418,8 @@ impl<S> Client<S> {
     where
         S: KindSource<K>,
     {
-        // RYOW-1: checked before the cache is read. Most reads have no write to wait for.
+        // RYOW-1: a read must see its own writes. Checked before the cache is read; most reads have no write to wait
+        // for.
         if self.shared.may_owe(key.name()) {
             let reads = self.reads::<K>();
             let kind = reads.kind();
@@ -430,7 +431,7 @@ impl<S> Client<S> {
         if own.is_some_and(|own| key.namespace() != Some(own)) {
             return None;
         }
-        // The cache holds nothing of an uncached kind (CLIENT-1).
+        // CLIENT-1: the cache holds no objects of an uncached kind.
         self.kinds.decoded(self.shared.cache(), key)
     }
 

@@ -42,7 +42,7 @@ pub trait Condition<K>: Send + Sync {
         }
     }
 
-    /// Returns the condition that is met if this one is not.
+    /// Returns the negation of this condition.
     fn not(self) -> Not<Self>
     where
         Self: Sized,
@@ -50,7 +50,7 @@ pub trait Condition<K>: Send + Sync {
         Not(self)
     }
 
-    /// Returns the condition that is met if both are.
+    /// Returns the condition that both this condition and `other` are met.
     fn and<C: Condition<K>>(self, other: C) -> And<Self, C>
     where
         Self: Sized,
@@ -58,7 +58,7 @@ pub trait Condition<K>: Send + Sync {
         And(self, other)
     }
 
-    /// Returns the condition that is met if one of the two is.
+    /// Returns the condition that this condition or `other` is met.
     fn or<C: Condition<K>>(self, other: C) -> Or<Self, C>
     where
         Self: Sized,
@@ -74,19 +74,19 @@ pub struct NamedCondition<C> {
     name: Cow<'static, str>,
 }
 
-/// The opposite of a condition. Made by [`Condition::not`].
+/// The negation of a condition. Made by [`Condition::not`].
 #[derive(Clone, Copy, Debug)]
 pub struct Not<C>(C);
 
-/// Two conditions that are both met. Made by [`Condition::and`].
+/// The conjunction of two conditions. Made by [`Condition::and`].
 #[derive(Clone, Copy, Debug)]
 pub struct And<A, B>(A, B);
 
-/// Two conditions, at least one of which is met. Made by [`Condition::or`].
+/// The disjunction of two conditions. Made by [`Condition::or`].
 #[derive(Clone, Copy, Debug)]
 pub struct Or<A, B>(A, B);
 
-/// The state of an object when a wait for a condition ended in vain.
+/// The last state of an object in a wait for a condition that was not met in time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LastSeen {

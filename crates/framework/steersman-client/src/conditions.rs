@@ -8,8 +8,8 @@ use steersman_object::Object;
 
 use crate::condition::Condition;
 
-/// Returns the condition that the object with this uid does not exist: there is no object of its name, or one with
-/// another uid. An empty uid stands for every object of the name.
+/// Returns the condition that the object with this uid does not exist: its name belongs to no object, or to an object
+/// with another uid. An empty uid stands for every object of the name.
 pub fn is_deleted<K: Object>(uid: &str) -> impl Condition<K> + use<K> {
     let uid = uid.to_owned();
     let is_deleted = move |object: Option<&K>| match object {
@@ -52,9 +52,8 @@ pub fn is_job_completed() -> impl Condition<Job> {
     is_completed.named("is complete")
 }
 
-/// Returns the condition that the rollout of a Deployment's current generation has ended: all replicas are of the
-/// newest template and available, and none of an earlier template is left. This is the rule of
-/// `kubectl rollout status`.
+/// Returns the condition that the rollout of a Deployment's current generation has ended, by the rule of `kubectl
+/// rollout status`: all replicas have the newest template and are available, and no replica has an earlier template.
 pub fn is_deployment_completed() -> impl Condition<Deployment> {
     let is_completed = |deployment: Option<&Deployment>| {
         let Some(deployment) = deployment else {

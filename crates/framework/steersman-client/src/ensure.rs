@@ -14,7 +14,7 @@ use crate::patch::change::{
 use crate::patch::status_field::has_status;
 use crate::send::RequestSender;
 
-/// The outcome of a write that is left out if it would change nothing, with the object in an `Arc`, as reads return it.
+/// The outcome of a write that is sent only if it changes something. The object is in an `Arc`, as reads return it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ensured<K> {
     /// The object was absent and was created. The object is as the server returned it.
@@ -22,7 +22,7 @@ pub enum Ensured<K> {
     /// The object existed, and the write was sent. The object is as the server returned it.
     Updated(Arc<K>),
     /// The write would change nothing, so nothing was sent. The object is as it was read; the server may have a newer
-    /// one.
+    /// version.
     Unchanged(Arc<K>),
 }
 
@@ -34,7 +34,7 @@ impl<K> Ensured<K> {
         }
     }
 
-    /// Returns the object as reads return it. [`Arc::unwrap_or_clone`] makes it an owned object; it copies the object
+    /// Returns the object as reads return it. [`Arc::unwrap_or_clone`] turns it into an owned object, and copies it
     /// only if the cache holds it too.
     #[must_use]
     pub fn into_object(self) -> Arc<K> {
@@ -49,13 +49,13 @@ impl<K> Ensured<K> {
     }
 }
 
-/// The outcome of [`EnsureRequest::with_status`](crate::EnsureRequest::with_status): that of the object without its
-/// status, and that of the status.
+/// The outcome of [`EnsureRequest::with_status`](crate::EnsureRequest::with_status): the outcome for the object without
+/// its status, and the outcome for the status.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct EnsuredWithStatus<K> {
-    /// Whether the object without its status was created or updated. The object is as the server returned it last,
-    /// with its status.
+    /// The outcome for the object without its status. It holds the object as the server returned it last, with its
+    /// status.
     pub ensured: Ensured<K>,
     /// Whether the status was changed.
     pub is_status_changed: bool,
@@ -95,7 +95,7 @@ impl<K> EnsuredWithStatus<K> {
     }
 }
 
-/// One change by difference: its kind, and how its patches are sent.
+/// One change by difference: the kind of the object, and how its patches are sent.
 pub(crate) struct EnsurePlan<'a, K> {
     pub(crate) api: &'a Api<K>,
     pub(crate) sender: &'a RequestSender,
@@ -118,7 +118,7 @@ impl<K: Object> EnsurePlan<'_, K> {
             let sent = match &present {
                 None => self.create(initial, mutate).await?,
                 Some(before) => match self.send(before, mutate).await? {
-                    // The object of the cache, and not the copy that the closure had.
+                    // Returns the object of the cache instead of the copy that the closure got.
                     Ok(Ensured::Unchanged(_)) => Ok(Ensured::Unchanged(Arc::clone(before))),
                     sent => sent,
                 },
@@ -163,7 +163,8 @@ impl<K: Object> EnsurePlan<'_, K> {
         }
     }
 
-    /// Changes an existing object with a single attempt, for a caller that gives the result instead of a closure.
+    /// Changes an existing object with a single attempt. The caller gives the changed object instead of a closure, so
+    /// the change cannot be computed again.
     pub(crate) async fn once(
         &self,
         before: &K,
@@ -181,7 +182,7 @@ impl<K: Object> EnsurePlan<'_, K> {
         initial: &K,
         mutate: &mut (dyn FnMut(&mut K) + Send),
     ) -> Result<Result<Ensured<K>, steersman_api::Error>, Error> {
-        // The closure also runs on the new object, so that one closure describes both cases.
+        // The closure also runs on the new object, so that one closure describes a create and a change.
         let empty = change(self.kind, initial, self.mode, mutate)?.0;
         let request = self.api.create_request(&empty, &self.options().write())?;
         let created = self.sender.write(self.kind, request).await;
@@ -238,7 +239,7 @@ impl<K: Object> EnsurePlan<'_, K> {
         }
     }
 
-    /// Succeeds if the refused change is tried again from a live read, which happens a bounded number of times
+    /// Returns `Ok` if a refused change is computed again from a live read, which happens a bounded number of times
     /// (CLIENT-2).
     fn try_again(
         &self,

@@ -55,8 +55,7 @@ pub enum Error {
         /// The key of the object.
         key: ObjectKey,
     },
-    /// The object is not the one that its caller found: the server has another object of the name, or none, or has one
-    /// where the caller found none.
+    /// The object is not the object that the caller found: it was created, replaced or deleted meanwhile.
     #[error(
         "{kind} {key} is not as it was found: it was created, replaced or deleted a moment ago; read it live and try again"
     )]
@@ -69,7 +68,7 @@ pub enum Error {
         #[source]
         source: Box<steersman_api::Error>,
     },
-    /// An update of an object without a resource version, which would replace the work of others unseen.
+    /// An update of an object without a resource version, which could overwrite changes of other clients.
     #[error(
         "{kind} {key} cannot be replaced by an object without a resource version: what others wrote would be \
          lost; read it first, or send the change with `Client::ensure` or `Client::patch`"
@@ -112,7 +111,7 @@ pub enum Error {
     NotApplicable {
         /// The kind to apply.
         kind: Kind,
-        /// The key, as far as it could be read.
+        /// The key, as far as the document names it.
         key: ObjectKey,
         /// The problem with the document.
         problem: String,
@@ -141,7 +140,7 @@ pub enum Error {
         #[source]
         source: Option<Box<steersman_api::Error>>,
     },
-    /// The fields of a manager cannot be found, because the object lacks its `managedFields`.
+    /// The fields that a manager owns cannot be found, because the object lacks its `managedFields`.
     #[error(
         "{kind} {key} has no managedFields, so the fields of one manager cannot be found: read it live; a cache removes managedFields"
     )]
@@ -174,7 +173,7 @@ pub enum Error {
         condition: String,
         /// The time limit.
         timeout: Duration,
-        /// The state of the object that was seen last.
+        /// The last state of the object.
         last_seen: Box<LastSeen>,
         /// The problem of the watch, if the kind could not be listed at the end of the wait.
         #[source]
@@ -199,7 +198,7 @@ pub enum Error {
         /// The name of the index.
         index: String,
     },
-    /// The cache did not see the writes of the same request in time. Try again: the writes arrive later.
+    /// The cache did not see the writes of the same request in time. A later attempt finds them.
     #[error(
         "the cache of {kind} has not seen the writes of this key to {} within {waited:?}: try again later", names(.unseen)
     )]
@@ -214,7 +213,7 @@ pub enum Error {
     /// An owner reference could not be set.
     #[error(transparent)]
     Owner(#[from] OwnerError),
-    /// A definition was not installed, because objects would lose fields.
+    /// A definition was not installed, because stored objects would lose fields.
     #[error(transparent)]
     Definition(#[from] steersman_crds::Error),
 }
@@ -283,7 +282,7 @@ impl Error {
 
     /// Returns whether the object, or the change to it, is invalid (422). The same request fails again.
     pub fn is_invalid(&self) -> bool {
-        // A server may refuse the uid of an object that was found as an invalid change.
+        // A uid that differs from the uid of the found object may be refused as an invalid change (422).
         let is_of_another = matches!(self, Self::NotAsFound { .. });
         !is_of_another && self.says(steersman_api::Error::is_invalid)
     }
@@ -293,7 +292,7 @@ impl Error {
         self.says(steersman_api::Error::is_throttled)
     }
 
-    /// Returns the time to wait before another attempt, if the server named one.
+    /// Returns the time to wait before another attempt, if the server named a time (`Retry-After`).
     pub fn retry_after(&self) -> Option<Duration> {
         self.api()?.retry_after()
     }
@@ -387,13 +386,13 @@ impl Error {
     }
 
     /// Returns whether the server may have executed the failed write: the connection broke, the answer could not be
-    /// read, or the server does not know either.
+    /// read, or the answer is a 5xx.
     pub fn is_outcome_unknown(&self) -> bool {
         self.api().is_some_and(is_unknown)
     }
 }
 
-/// Returns why a status cannot be written, and what to do about it.
+/// Returns the reason why a status cannot be written, and the remedy.
 fn why_not(was_asked: bool) -> &'static str {
     if was_asked {
         "the server serves no status of this kind; enable `subresources.status` in its definition, or write the \
@@ -404,7 +403,7 @@ fn why_not(was_asked: bool) -> &'static str {
     }
 }
 
-/// Returns the result of a read, with `None` for an absent object.
+/// Turns the error of a read that an object is absent into `None`.
 pub(crate) fn absent_is_none<T>(read: Result<T, Error>) -> Result<Option<T>, Error> {
     match read {
         Ok(object) => Ok(Some(object)),

@@ -13,11 +13,11 @@ pub struct InvalidFieldManager {
     problem: String,
 }
 
-/// The length of the part that is kept of the beginning of an overlong name, in bytes.
+/// The number of bytes that an overlong name keeps of its beginning.
 const BEGINNING: usize = 40;
 
-/// Returns the name that the server gives to the writes of a program without a field manager: its printable
-/// characters, up to the longest name that servers accept.
+/// Returns the field manager that the server derives from the program's `User-Agent`: the printable characters of the
+/// name, up to the longest name that servers accept.
 pub(crate) fn of_program(program: &str) -> String {
     let printable: String = program.chars().filter(|c| is_printable(*c)).collect();
     start_of(&printable, LONGEST).to_owned()
@@ -26,7 +26,7 @@ pub(crate) fn of_program(program: &str) -> String {
 /// Returns the field manager of a controller of a program: `program/controller`.
 ///
 /// Characters that servers refuse become `_`. An overlong name is shortened in the middle, with a hash of the whole
-/// name in place of the cut part, so that two different names stay different.
+/// name there, so that different names stay different.
 pub(crate) fn of_controller(program: &str, controller: &str) -> String {
     let whole = match program {
         "" => controller.to_owned(),
@@ -64,33 +64,33 @@ pub fn check_field_manager(name: &str) -> Result<(), InvalidFieldManager> {
     })
 }
 
-/// Returns whether servers refuse the character in a name. Unlike [`is_printable`], accepts every symbol that servers
-/// accept.
+/// Returns whether servers refuse this character in a field manager. Unlike [`is_printable`], it knows every symbol
+/// that servers accept.
 fn is_refused(c: char) -> bool {
-    // The character follows a letter, so that a combining mark is not escaped.
+    // The character follows a letter, because a combining mark alone would be escaped.
     let is_escaped = || format!("a{c}").escape_debug().count() > 2;
     !is_printable(c) && (c.is_ascii() || is_escaped())
 }
 
-/// Returns whether servers accept the character in a name (`unicode.IsPrint` of Go). Refuses some symbols beyond
-/// ASCII that servers accept.
+/// Returns whether servers accept this character in a field manager (`unicode.IsPrint` of Go). Some symbols beyond
+/// ASCII that servers accept are refused here.
 fn is_printable(c: char) -> bool {
     c == ' ' || c.is_ascii_graphic() || c.is_alphanumeric()
 }
 
-/// Returns the FNV-1a hash, which is the same in every version of the program.
+/// Returns the FNV-1a hash of a text, which does not change between versions of the program.
 fn hash(text: &str) -> u32 {
     text.bytes().fold(0x811c_9dc5, |hash, byte| {
         (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
     })
 }
 
-/// Returns at most this many bytes from the beginning of a text, in whole characters.
+/// Returns the beginning of a text: whole characters of at most this many bytes.
 fn start_of(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }
 
-/// Returns at most this many bytes from the end of a text, in whole characters.
+/// Returns the end of a text: whole characters of at most this many bytes.
 fn end_of(text: &str, bytes: usize) -> &str {
     &text[text.ceil_char_boundary(text.len().saturating_sub(bytes))..]
 }
@@ -126,7 +126,8 @@ mod tests {
         }
         assert!(names[0].starts_with("xxxx") && names[0].ends_with("x/website"));
         assert!(names[3].starts_with("shop/xxxx"));
-        // A name must not change with a version of this crate: objects remember it.
+        // The names are fixed here, because a new version of this crate must derive the names that stored objects
+        // carry.
         assert_eq!(
             of_controller("shop", &"0123456789".repeat(13)),
             "shop/01234567890123456789012345678901234~9fc7462d~\

@@ -2,16 +2,16 @@
 
 use steersman_object::{AsObject, Object};
 
-/// The state of an object with respect to one finalizer, which tells its owner what to do.
+/// The state of an object with respect to one finalizer, which tells the finalizer's owner what to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FinalizerStage {
-    /// Not being deleted, and without the finalizer: add it before making anything outside the object.
+    /// The object is not being deleted and lacks the finalizer: add it before making anything outside the object.
     Missing,
-    /// Not being deleted, and with the finalizer: reconcile.
+    /// The object is not being deleted and has the finalizer: reconcile the object.
     Held,
-    /// Being deleted, and with the finalizer: clean up, then remove the finalizer.
+    /// The object is being deleted and has the finalizer: clean up, then remove the finalizer.
     CleanUp,
-    /// Being deleted, and without the finalizer: there is nothing left to do.
+    /// The object is being deleted and lacks the finalizer: nothing is left to do.
     Released,
 }
 
@@ -69,7 +69,7 @@ pub fn remove<K: Object>(object: &mut K, finalizer: &str) -> bool {
     present
 }
 
-/// Returns what the owner of this finalizer should do about the object.
+/// Returns the stage of the object, which tells the owner of the finalizer what to do.
 ///
 /// # Examples
 ///

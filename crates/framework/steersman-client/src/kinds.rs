@@ -10,7 +10,7 @@ use steersman_cache::{Cache, Reads};
 use steersman_object::{Kind, Object, ObjectKey, TypedObject};
 
 /// How a [`Client`](crate::Client) learns the kind of objects of type `K`: from the type ([`TypedKinds`]), or from a
-/// [`Kind`] that is a value ([`OneKind`]). Not to be implemented elsewhere.
+/// [`Kind`] value ([`OneKind`]). No other type implements the trait.
 #[diagnostic::on_unimplemented(
     message = "this client does not know the kind of `{K}`",
     label = "the kind of `{K}` is unknown",
@@ -25,17 +25,17 @@ pub trait KindSource<K: Object>: sealed::Sealed + Clone + fmt::Debug + Send + Sy
     #[doc(hidden)]
     fn reads(&self, cache: &Cache) -> Reads<K>;
 
-    /// Returns the object if the cache can read it at once, without a lookup of the kind.
+    /// Returns the object if the cache holds it decoded, without a lookup of the kind.
     #[doc(hidden)]
     fn decoded(&self, cache: &Cache, key: &ObjectKey) -> Option<Arc<K>>;
 }
 
-/// Takes each kind from the Rust type of its objects.
+/// Takes the kind from the Rust type of the objects.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct TypedKinds;
 
-/// One kind as a value, with objects of type `K`.
+/// One kind that is known at runtime, with objects of type `K`.
 #[derive(Clone)]
 pub struct OneKind<K> {
     kind: Kind,

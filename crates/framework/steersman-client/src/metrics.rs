@@ -6,15 +6,16 @@ use prometheus::{DEFAULT_BUCKETS, HistogramVec, IntCounterVec, Registry};
 use steersman_api::metrics::{counters, histograms};
 use steersman_object::Kind;
 
-/// Bucket bounds of the waits before a repetition, in seconds: the shortest wait to the longest `Retry-After`.
+/// Bucket bounds of the waits before a request is sent again, in seconds, from the shortest wait to the longest
+/// `Retry-After`.
 const REPEAT_WAITS: [f64; 9] = [1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0, 120.0, 300.0];
 
 /// The metrics of all clients of one registry. Cheap to clone.
 ///
-/// The label `name` is `Kind.version.group`, as in the metrics of informers. `rest_client_request_retries_total` is
-/// the metric of client-go with that name. client-go's `rest_client_rate_limiter_duration_seconds` does not exist here,
-/// because there is no rate limit on this side of the connection: the server's priority and fairness limits requests,
-/// and `steersman_request_retry_wait_seconds` shows the waits that follow from its answers.
+/// The label `name` is `Kind.version.group`, as in the metrics of informers. `rest_client_request_retries_total` is the
+/// metric of client-go. client-go's `rest_client_rate_limiter_duration_seconds` has no counterpart, because the client
+/// has no rate limit: the server's priority and fairness limits requests, and `steersman_request_retry_wait_seconds`
+/// shows the resulting waits.
 #[derive(Clone, Debug)]
 pub struct ClientMetrics {
     waits: HistogramVec,

@@ -1,4 +1,4 @@
-//! Machine: fills in the namespace of a client that is limited to one.
+//! Machine: fills in the namespace of a client that is limited to one namespace.
 
 use std::borrow::Cow;
 
@@ -6,8 +6,8 @@ use steersman_object::{Kind, Object, ObjectKey};
 
 use crate::error::Error;
 
-/// Returns the key with the client's namespace filled in. Without a namespace of the client, and for a cluster-scoped
-/// kind, returns the key unchanged.
+/// Returns the key with the client's namespace filled in. The key stays unchanged if the client has no namespace or the
+/// kind is cluster-scoped.
 ///
 /// # Errors
 ///
@@ -46,7 +46,7 @@ pub(crate) fn object_in_namespace<'a, K: Object>(
     Ok(Cow::Owned(filled))
 }
 
-/// Returns the namespace of a list: the requested one, or else the client's.
+/// Returns the namespace of a list: the requested namespace or, without one, the client's.
 pub(crate) fn list_namespace<'a>(
     namespace: Option<&'a str>,
     kind: &Kind,

@@ -34,17 +34,17 @@ pub struct ClientOptions {
     pub(crate) metrics: Option<ClientMetrics>,
 }
 
-/// When a difference carries the resource version that it was computed from.
+/// Decides when a difference carries the resource version that it was computed from.
 ///
 /// The server refuses such a patch with a conflict if the object has changed since; the client then reads the object
 /// live and computes the difference again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OptimisticLock {
-    /// If the patch sets or removes a whole list, because elements that others added in the meantime would be lost.
-    /// (A merge patch cannot change a part of a list; a [strategic](ClientOptions::strategic) one can.) And if the
-    /// patch is one of a status, because the server does not compare the uid when it patches the status of a custom
-    /// resource.
+    /// If the patch sets or removes a whole list, because elements that other clients added in the meantime would be
+    /// lost. (A merge patch cannot change a part of a list; a [strategic](ClientOptions::strategic) merge patch can.)
+    /// Also if the patch changes a status, because the server does not compare the uid in a patch of a custom
+    /// resource's status.
     #[default]
     Lists,
     /// Always.
@@ -54,8 +54,8 @@ pub enum OptimisticLock {
 }
 
 impl ClientOptions {
-    /// Returns the default options: the server's default field manager and field validation, [`OptimisticLock::Lists`], five
-    /// attempts, at most 10 s of waiting for repetitions, and an apply that takes fields over.
+    /// Returns the default options: the server's default field manager and field validation, [`Lock::Lists`], five
+    /// attempts, at most 10 s of waiting for repetitions, and `force` for applies.
     pub fn new() -> Self {
         Self {
             field_manager: None,
@@ -91,8 +91,7 @@ impl ClientOptions {
         self.field_manager.as_deref()
     }
 
-    /// Sets what the server does about unknown fields (`fieldValidation`); by default it warns. Apply is always
-    /// strict.
+    /// Sets how the server treats unknown fields (`fieldValidation`); by default it warns. Apply is always strict.
     pub fn field_validation(mut self, validation: FieldValidation) -> Self {
         self.field_validation = Some(validation);
         self
@@ -111,8 +110,8 @@ impl ClientOptions {
         self
     }
 
-    /// Sets whether `apply` takes fields over from other managers. On by default, because a controller is the
-    /// authority on its fields. If off, a field that another manager set to another value is
+    /// Sets whether `apply` takes fields over from other managers. On by default, because a controller is the authority
+    /// on its fields. If off, a field that another manager set to another value leads to
     /// [`Error::ApplyConflict`](crate::Error::ApplyConflict).
     pub fn force(mut self, force: bool) -> Self {
         self.force = force;
@@ -125,14 +124,14 @@ impl ClientOptions {
         self
     }
 
-    /// Sets whether differences are sent as strategic merge patches. Those change a list element by element if its
-    /// type has a merge key: the containers of a Pod, the conditions of a status, owner references. Elements that
-    /// others added stay, so that [`OptimisticLock::Lists`] needs no version for such a list.
+    /// Sets whether differences are sent as strategic merge patches, which change a list element by element if its type
+    /// has a merge key: the containers of a Pod, the conditions of a status, owner references. Elements that other
+    /// clients added stay, so that [`Lock::Lists`] needs no version for such a list.
     ///
-    /// Only Kubernetes' own kinds have merge keys. Differences of other kinds stay merge patches, and so do those of
-    /// an object with two elements of one key (ports that differ only in their protocol). If another client removed
-    /// an element that is changed here, the element comes back with the changed fields only, unless [`OptimisticLock::Always`]
-    /// is set. Off by default.
+    /// Only Kubernetes' own kinds have merge keys. A merge patch is sent for other kinds, and for an object with two
+    /// elements of one key (ports that differ only in their protocol). If another client removed an element that the
+    /// difference changes, the element comes back with only the changed fields, unless [`Lock::Always`] is set. Off by
+    /// default.
     pub fn strategic(mut self, strategic: bool) -> Self {
         self.strategic = strategic;
         self
@@ -144,9 +143,9 @@ impl ClientOptions {
         self
     }
 
-    /// Sets the total time that one request waits for repetitions if the server names a time (`Retry-After`): any
-    /// request that was answered 429, and reads that were answered 5xx. A write that was answered 5xx may have been
-    /// executed, and is not sent again.
+    /// Sets the total time that one request waits for repetitions if the server names a time (`Retry-After`). Requests
+    /// that were answered 429 and reads that were answered 5xx are repeated. A write that was answered 5xx may have
+    /// been executed, and is not repeated.
     ///
     /// 10 s by default. The error is returned once this time or ten repetitions are used up, or if the server names
     /// no time. With zero, no request is sent again; with `Duration::MAX`, only the number of repetitions is bounded.
@@ -155,11 +154,11 @@ impl ClientOptions {
         self
     }
 
-    /// Sets the time limit until the server begins to answer one request: each attempt of a write, each page of a
-    /// list. 65 s by default, a little more than the limit of kube-apiserver itself (`--request-timeout`, 60 s). Zero
-    /// and `Duration::MAX` mean no limit.
+    /// Sets the time limit until the server begins to answer a request: an attempt of a write, or a page of a list. 65
+    /// s by default, a little more than the limit of kube-apiserver itself (`--request-timeout`, 60 s). Zero and
+    /// `Duration::MAX` mean no limit.
     ///
-    /// A request past the limit fails with a transport error; the outcome of a write is unknown then
+    /// A request past the limit fails with a transport error; the outcome of a write is then unknown
     /// ([`is_outcome_unknown`](crate::Error::is_outcome_unknown)). An answer that has begun fails if it pauses for 30
     /// s. Watches of the cache, and cached reads that ask the server about their own writes, keep the default.
     pub fn request_timeout(mut self, limit: Duration) -> Self {
@@ -167,14 +166,14 @@ impl ClientOptions {
         self
     }
 
-    /// Sets which writes a cached read must see; by default those of its own request key.
+    /// Sets which writes a cached read must see; by default the writes of its own request key.
     pub fn read_consistency(mut self, consistency: ReadConsistency) -> Self {
         self.consistency = consistency;
         self
     }
 
     /// Sets how long a cached read waits until the cache has seen the writes that the read must see; 10 s by default.
-    /// After that a get asks the server once, and a list fails with
+    /// After this time a get asks the server once, and a list fails with
     /// [`Error::OwnWritesUnseen`](crate::Error::OwnWritesUnseen). With zero no read waits; with `Duration::MAX` a read
     /// waits without a limit.
     pub fn own_write_wait(mut self, bound: Duration) -> Self {
@@ -186,8 +185,8 @@ impl ClientOptions {
     /// while the cache has not seen the write, instead of waiting for the cache (RYOW-12). On by default. A `list`
     /// always waits.
     ///
-    /// The object is as the cache would hold it at the version of the write. It is not returned once the cache is at
-    /// that version or a later one.
+    /// The object is as the cache would hold it at the version of the write. Once the cache has reached that version,
+    /// reads return the object of the cache.
     pub fn own_answers(mut self, own_answers: bool) -> Self {
         self.own_answers = own_answers;
         self
@@ -217,7 +216,7 @@ impl ClientOptions {
         options
     }
 
-    /// Returns the options of a delete: those of the caller, and this client's dry run.
+    /// Returns the caller's options of a delete, with the dry run of this client.
     pub(crate) fn delete(&self, options: &DeleteOptions) -> DeleteOptions {
         options.clone().dry_run(self.dry_run || options.dry_run)
     }

@@ -49,8 +49,8 @@ pub fn add_owner_reference<O: TypedObject, K: Object>(
     owner::add_owner(owner, &Kind::of::<O>(), object)
 }
 
-/// Removes the references to `owner` itself, known by its uid; returns whether there was one. Changes the local copy
-/// only.
+/// Removes the references to `owner` itself, known by its uid; returns whether there was such a reference. Changes the
+/// local copy only.
 ///
 /// A reference to a deleted predecessor of the same name stays: the garbage collector acts on it. If all of the
 /// remaining owners are gone, the garbage collector deletes the object; without owners it is left alone.
@@ -76,8 +76,8 @@ pub fn remove_owner_reference<O: Object, K: Object>(
     owner::remove_owner(owner, object)
 }
 
-/// Removes the reference to `owner` as [`remove_owner_reference`] does, if `owner` itself controls the object; returns
-/// whether it did. Changes the local copy only.
+/// Removes the controller reference to `owner` as [`remove_owner_reference`] does; returns whether `owner` controlled
+/// the object. Changes the local copy only.
 pub fn remove_controller_reference<O: Object, K: Object>(
     owner: &impl AsObject<O>,
     object: &mut K,

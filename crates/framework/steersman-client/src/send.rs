@@ -1,4 +1,4 @@
-//! Driver: sends each write in a task of its own, and repeats requests if the server names a time (`Retry-After`).
+//! Driver: sends each write in its own task, and repeats requests if the server names a time (`Retry-After`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -21,15 +21,14 @@ use crate::write::{RequestId, Write, WriteObserver};
 pub(crate) struct RequestSender {
     pub(crate) options: Arc<ClientOptions>,
     pub(crate) mapper: Mapper,
-    /// The reconcile request that the client works for.
     pub(crate) request: Option<RequestId>,
-    /// The hash of the reconcile request, by which the notes of writes name the writer.
+    /// The hash of the reconcile request, which identifies the writer in the notes of writes.
     pub(crate) writer: Option<WriterHash>,
     /// Tracks the writes that later reads must see.
     pub(crate) own: Arc<WriteTracker>,
-    /// The label `host` of metrics.
+    /// The value of the label `host` in metrics.
     pub(crate) host: Arc<str>,
-    /// The writes in flight of the clients that are counted together.
+    /// The number of writes in flight, shared by the clients that are counted together.
     pub(crate) in_flight: Arc<WritesInFlight>,
 }
 
@@ -37,15 +36,15 @@ pub(crate) struct RequestSender {
 #[derive(Debug, Default)]
 pub(crate) struct WritesInFlight {
     writes: watch::Sender<usize>,
-    /// The count of the client that this one was made from. It includes the writes counted here.
+    /// The count of the client from which this client was made. It includes the writes that are counted here.
     whole: Option<Arc<Self>>,
 }
 
-/// One write in flight. Dropping it ends the write in the count, also if the write's task was dropped.
+/// One write in flight. Dropping it ends its count, even if the task of the write was dropped.
 struct WriteInFlight(Arc<WritesInFlight>);
 
 impl WritesInFlight {
-    /// Makes a count for some of the clients that are counted here.
+    /// Makes a count for a part of these clients; its writes also count here.
     pub(crate) fn part(self: &Arc<Self>) -> Arc<Self> {
         Arc::new(Self {
             writes: watch::Sender::default(),
@@ -82,21 +81,21 @@ impl Drop for WriteInFlight {
 }
 
 impl RequestSender {
-    /// Sends a write and returns the answer's value.
+    /// Sends a write and returns the object in the answer.
     ///
-    /// CLIENT-7: a task of its own finishes each attempt and notes the outcome. If the caller is dropped, it does not
-    /// get the answer, but the observers do.
+    /// CLIENT-7: the task of the write finishes each attempt and notes the outcome. If the caller is dropped, the
+    /// observers still get the answer.
     pub(crate) async fn write<T: Send + 'static>(
         &self,
         kind: &Kind,
         request: PreparedRequest<T>,
     ) -> Result<T, Error> {
-        // Not through `write_knowing`: each function on the way makes the futures of all verbs larger.
+        // Not through `write_knowing`, because each further function enlarges the futures of all verbs.
         Ok(self.answer(kind, request, None).await?.value)
     }
 
-    /// Sends a write to an object that was there at `version`, which bounds how long a deleted object may still
-    /// appear in the cache (RYOW-9).
+    /// Sends a write to an object that existed at `version`, which bounds how long a deleted object may still appear in
+    /// the cache (RYOW-9).
     pub(crate) async fn write_knowing<T: Send + 'static>(
         &self,
         kind: &Kind,
@@ -125,7 +124,7 @@ impl RequestSender {
         }
     }
 
-    /// Reads, and repeats the read if the server names a time (`Retry-After`): `ask` sends one request each time.
+    /// Sends the read `ask`, and repeats it if the server names a time (`Retry-After`).
     pub(crate) async fn read<T, F: Future<Output = Result<T, Error>>>(
         &self,
         kind: &Kind,
@@ -140,7 +139,7 @@ impl RequestSender {
         }
     }
 
-    /// Returns this sender for a request that may be a dry run by itself.
+    /// Returns a copy of this sender, for a dry run if `dry_run` is set or the client is for dry runs.
     pub(crate) fn dry(&self, dry_run: bool) -> Self {
         let mut sender = self.clone();
         if dry_run && !sender.options.dry_run {
@@ -160,7 +159,7 @@ impl RequestSender {
         observers
     }
 
-    /// Sends a write once, in a task of its own that goes on if the caller is dropped.
+    /// Sends a write once, in its own task, which goes on if the caller is dropped.
     async fn once<T: Send + 'static>(
         &self,
         write: Write,
@@ -192,8 +191,8 @@ impl RequestSender {
         }
     }
 
-    /// Waits if the server names a time and the request may be sent again; otherwise returns the error. `method` is
-    /// the HTTP method of a write, and `None` for a read.
+    /// Waits until the request may be sent again, or returns `error` if it may not or the server names no time.
+    /// `method` is the HTTP method of a write, and `None` for a read.
     async fn pause(
         &self,
         error: Error,
@@ -202,7 +201,7 @@ impl RequestSender {
         repeats: &mut Repeats,
     ) -> Result<(), Error> {
         if error.is_kind_not_served() {
-            // The mapper then asks the server again for the kinds of this group.
+            // The mapper then asks the server for the kinds of this group anew.
             self.mapper.forget(kind.gvk().group());
         }
         let Some(wait) = repeats.wait(&error, method.is_none(), self.options.retry_after_limit)
@@ -227,7 +226,7 @@ impl RequestSender {
         let deleted = info.key().filter(|_| info.verb() == "delete");
         let before = deleted.map(|key| self.own.before_delete(kind.gvk(), key, version));
         Write {
-            // Ids only have to differ, so no order between threads is needed.
+            // Relaxed, because the ids only have to be unique.
             id: WRITES.fetch_add(1, Ordering::Relaxed),
             request: self.request.clone(),
             verb: info.verb(),
@@ -251,8 +250,8 @@ fn note<T>(
     let object = object.map(|answer| (answer.object.as_ref(), &answer.body));
     let outcome = outcome(write, object);
     if let Some(own) = own {
-        // The version is noted before the outcome: an informer that starts in between either finds the version, or is
-        // found when the outcome is noted.
+        // The version is noted before the outcome, so that an informer that starts in between either finds the version
+        // or is found when the outcome is noted.
         own.note_version(write, &outcome);
     }
     for observer in observers {

@@ -36,16 +36,15 @@ struct ClientState {
     cache: Cache,
     client_config: ClientConfig,
     transport: OnceCell<kube_client::Client>,
-    /// The last apply of each field manager to each object.
     applied: Mutex<AppliedIntents>,
-    /// The key by which applies of different managers and options are told apart.
+    /// Hashes the field managers and options of applies.
     intent_key: IntentKey,
 }
 
 impl SharedClient {
     pub(crate) fn new(cache: Cache, client_config: ClientConfig, options: ClientOptions) -> Self {
         let mapper = Mapper::new(client_config.clone());
-        // CLIENT-12: before the informers list the objects that were applied.
+        // CLIENT-12: noted before the informers list the applied objects, so that they keep digests of these.
         cache.note_field_manager(&client_config.program());
         if let Some(manager) = options.given_field_manager() {
             cache.note_field_manager(manager);
@@ -109,7 +108,7 @@ impl SharedClient {
         &self.sender
     }
 
-    /// Returns whether a read of an object of this name may have to see a write. Takes no lock (RYOW-11).
+    /// Returns whether a read of an object of this name may have to wait for a write. Takes no lock (RYOW-11).
     pub(crate) fn may_owe(&self, name: &str) -> bool {
         let sender = &self.sender;
         sender
@@ -117,7 +116,7 @@ impl SharedClient {
             .may_owe(&sender.options, sender.writer, Some(name))
     }
 
-    /// Returns whether a read must see a write, or must ask the server about one.
+    /// Returns whether a read has to wait for a write, or to ask the server about a write.
     pub(crate) fn owes(&self, kind: &Kind, read: Read<'_>) -> bool {
         let sender = &self.sender;
         sender
@@ -125,24 +124,25 @@ impl SharedClient {
             .owes(&sender.options, sender.writer, kind.gvk(), read)
     }
 
-    /// Returns the writes that a read must see, and those that it must ask the server about.
+    /// Returns the writes that the cache must show to a read, and the writes that the server must be asked about first.
     pub(crate) fn owed(&self, kind: &Kind, read: Read<'_>) -> RequiredWrites {
         let sender = &self.sender;
         sender.own.owed(&sender.options, sender.writer, kind, read)
     }
 
-    /// Waits until the cache has seen the noted writes.
+    /// Waits until the cache has seen the writes of these notes.
     pub(crate) async fn wait(&self, kind: &Kind, read: Read<'_>, notes: Vec<Note>) -> WaitOutcome {
         let sender = &self.sender;
         sender.own.wait(&sender.options, kind, read, notes).await
     }
 
-    /// Returns whether a result that was read from the cache since [`wait`](Self::wait) is valid.
+    /// Returns whether a result that was read after [`wait`](Self::wait) is valid: none of the `unstored` objects can
+    /// be in it.
     pub(crate) fn still_hold(&self, kind: &Kind, unstored: &[Unstored]) -> bool {
         self.sender.own.still_hold(kind.gvk(), unstored)
     }
 
-    /// Sends a request in the scope of an informer, and repeats it as any read.
+    /// Sends the request that `question` makes, and repeats it if the server names a time (`Retry-After`).
     pub(crate) async fn read_live<T, F>(
         &self,
         kind: &Kind,
@@ -156,8 +156,8 @@ impl SharedClient {
         Ok(self.sender.read(kind, ask).await?)
     }
 
-    /// Returns the field manager of an apply: the client's own, or the name that the server derives
-    /// for other writes.
+    /// Returns the field manager of an apply: the client's or, without one, the name that the server derives for other
+    /// writes.
     pub(crate) fn manager(&self) -> String {
         let given = self.options().field_manager.clone();
         given.unwrap_or_else(|| field_manager::of_program(&self.client_config().program()))
@@ -205,7 +205,7 @@ impl SharedClient {
         self.options_in_namespace(kind, list_options)
     }
 
-    /// Returns the verbs of one kind. The first request makes the transport, in the runtime of that request.
+    /// Returns the requests for one kind. The first call makes the transport, in the runtime of the caller.
     pub(crate) async fn api<K: Object>(&self, kind: &Kind) -> Result<Api<K>, Error> {
         let api = Api::new(self.transport().await?, kind.clone());
         Ok(api.request_timeout(self.options().request_timeout))
@@ -236,7 +236,8 @@ impl SharedClient {
         object: &K,
         part: ChangedPart,
     ) -> Result<K, Error> {
-        // CLIENT-6: an object does not tell whether it was read through the transform.
+        // CLIENT-6: a kind with a transform cannot be replaced, because an object does not tell whether it lacks
+        // fields.
         if let Some(transform) = self.cache().transformed(kind) {
             return Err(Error::Transformed {
                 kind: kind.clone(),

@@ -11,9 +11,9 @@ use crate::error::Error;
 use crate::shared::SharedClient;
 use crate::watch::PrivateCache;
 
-/// Waits until the object of a key meets a condition, and returns the object in the state that met it.
+/// Waits until the object with this key meets a condition, and returns the object in that state.
 ///
-/// CLIENT-9: the condition is checked when the object changes, and for the first time after a complete list.
+/// CLIENT-9: the condition is checked after the first complete list, and then whenever the object changes.
 pub(crate) async fn await_condition<K: Object>(
     shared: &SharedClient,
     kind: &Kind,
@@ -31,12 +31,12 @@ pub(crate) async fn await_condition<K: Object>(
     let (mut last_seen, mut problem) = (LastSeen::Nothing, None);
     let judged = async {
         let informers = private.reads.informers()?;
-        // The list options name at most one namespace, so there is one informer.
+        // The list options name at most one namespace, so the kind has one informer.
         let Some(mut applied) = informers.first().map(|i| i.untyped().applied()) else {
             return std::future::pending().await;
         };
         loop {
-            // Before the read, so that no change between the read and the wait is missed.
+            // Marked before the read, so that no change between the read and the wait is missed.
             applied.mark_unchanged();
             match private.reads.get_opt(&key).await {
                 Ok(object) => {
@@ -49,7 +49,7 @@ pub(crate) async fn await_condition<K: Object>(
                 Err(error) => return Err(Error::Cache(error)),
             }
             if applied.changed().await.is_err() {
-                // The informer has ended, and the end of the cache has the reason.
+                // The informer has ended; the future of the cache returns the reason.
                 return std::future::pending().await;
             }
         }
@@ -63,7 +63,7 @@ pub(crate) async fn await_condition<K: Object>(
         ended = timeout(limit_or_max, judged) => ended,
         ended = private.run => Ok(match ended {
             Err(error) => Err(Error::Cache(error)),
-            // The cache is never cancelled, so this is not reached.
+            // This cache is never cancelled, so it does not end without an error.
             Ok(()) => Err(Error::Cache(steersman_cache::Error::Stopped { kind: kind.clone() })),
         }),
     };
@@ -79,8 +79,8 @@ pub(crate) async fn await_condition<K: Object>(
     })
 }
 
-/// Returns whether a kind that cannot be read may be readable later without the help of an administrator: a server that
-/// starts, a kind with a definition that is not established yet.
+/// Returns whether a kind may become readable without an administrator: the server is starting, or the definition of
+/// the kind is not established yet.
 fn is_passing(error: &steersman_cache::Error) -> bool {
     let unsynced = error.unsynced();
     error.is_unavailable() && !unsynced.iter().any(|unsynced| unsynced.is_forbidden())

@@ -26,12 +26,12 @@ use crate::error::Error;
 /// any number of 429 and 5xx, and lists again after a 410: objects that were deleted meanwhile are delivered as
 /// [`Event::Deleted`](steersman_cache::Event::Deleted), and an object that was deleted and created again as both.
 ///
-/// The stream has an error at its end only, if the client configuration cannot make a client (its credentials are
-/// broken). Requests that fail, such as a 403, are repeated; [`informer_failures`](Self::informer_failures) returns the
+/// The stream has an error only at its end, if the client configuration cannot make a client (its credentials are
+/// broken). Failed requests, such as a 403, are repeated; [`informer_failures`](Self::informer_failures) returns the
 /// reason.
 ///
-/// An object that does not decode as `K` is left out and logged. Events of a stream that is read slowly are coalesced
-/// by object beyond a bound (FAN-2). The watched objects are held in memory, packed, until the stream is dropped.
+/// An object that does not decode as `K` is left out and logged. If the stream is read slowly, events beyond a bound
+/// are coalesced by object (FAN-2). The watched objects are held in memory, packed, until the stream is dropped.
 ///
 /// # Cancel safety
 ///
@@ -52,8 +52,8 @@ pub(crate) struct PrivateCache<K> {
 }
 
 impl<K: Object> PrivateCache<K> {
-    /// Makes a cache of the objects that list options without index terms select. Sends no request before `run` is
-    /// polled.
+    /// Makes a cache of the objects that the list options select, which must name no index. Sends no request before the
+    /// future is polled.
     pub(crate) fn new(
         client_config: &ClientConfig,
         kind: &Kind,
@@ -70,10 +70,10 @@ impl<K: Object> PrivateCache<K> {
         if let (true, Some(namespace)) = (kind.is_namespaced(), list_options.selected_namespace()) {
             options = options.namespaces([namespace]);
         }
-        // The caller bounds the time.
+        // The caller limits the time of the sync.
         let all = CacheOptions::new().sync_timeout(Duration::MAX);
         let cache = Cache::new(all.by_kind(kind, options))?;
-        // CLIENT-9: the first list is the newest (RYOW-10), so that an object that was created just before is found.
+        // CLIENT-9: the first list is the newest (RYOW-10), so that it holds an object that was created just before.
         cache.note_written(kind.gvk(), &ResourceVersion::unset());
         let run = cache.run(client_config.clone(), CancellationToken::new());
         Ok(Self {
@@ -93,7 +93,7 @@ impl<K: Object> ObjectWatch<K> {
         let stream = stream::unfold(Some((run, events)), |running| async move {
             let (mut run, mut events) = running?;
             tokio::select! {
-                // The deliveries first, so that those before the end are not lost.
+                // Deliveries are polled first, so that none before the end is lost.
                 biased;
                 Some(delivery) = events.next() => Some((Ok(delivery), Some((run, events)))),
                 ended = &mut run => Some((Err(ended.err()?.into()), None)),
@@ -118,7 +118,7 @@ impl<K> ObjectWatch<K> {
         self.stream.next().await
     }
 
-    /// Returns why the watch does not follow its server at the moment, with the remedy; empty if it does.
+    /// Returns the reasons, with remedies, why the watch does not follow its server at the moment; empty if it does.
     pub fn informer_failures(&self) -> Vec<InformerFailure> {
         self.cache.informer_failures()
     }

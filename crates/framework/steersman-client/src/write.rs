@@ -34,20 +34,20 @@ pub struct Write {
     pub kind: Kind,
     /// The namespace; `None` for a cluster-scoped kind.
     pub namespace: Option<String>,
-    /// The key of the object; `None` for a collection, and if the server makes the name.
+    /// The key of the object; `None` for a collection, and if the server generates the name.
     pub key: Option<ObjectKey>,
-    /// The prefix of the name that the server makes (`metadata.generateName`), if it makes one.
+    /// The prefix (`metadata.generateName`) from which the server generates the name, if it does.
     pub generate_name: Option<String>,
-    /// The subresource, if the write is to one.
+    /// The subresource; `None` for a write of the object itself.
     pub subresource: Option<String>,
-    /// For a delete: what was known of the object before the request was sent.
+    /// The state of a deleted object before the delete was sent; empty for other writes.
     pub(crate) before: StateBeforeDelete,
 }
 
-/// What was known of an object before its delete was sent.
+/// The state of an object before its delete was sent, as far as it was known.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StateBeforeDelete {
-    /// The uid of the object that the cache held.
+    /// The uid of the object in the cache; `None` if the cache did not hold it.
     pub(crate) stored: Option<String>,
     pub(crate) version: Option<ResourceVersion>,
 }
@@ -56,23 +56,22 @@ pub(crate) struct StateBeforeDelete {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WrittenObject {
-    /// The key of the object, with the name that the server made.
+    /// The key of the object, with the generated name if the server generated it.
     pub key: ObjectKey,
     /// The uid of the object.
     pub uid: String,
     /// The resource version; unset if the response has none, for instance after a delete that
     /// removed the object.
     pub version: ResourceVersion,
-    /// The labels, which decide whether a cache selects the object. `None` if the response is not
-    /// the object itself, for instance a Scale, or the `Status` of a delete that removed the
-    /// object.
+    /// The labels, which decide whether a cache selects the object. `None` if the response is not the object itself,
+    /// for instance a Scale, or the `Status` of a delete.
     pub labels: Option<BTreeMap<String, String>>,
     /// Whether the object has a deletion timestamp.
     pub deleting: bool,
-    /// Whether the object has a deletion timestamp and no finalizer or grace period. The answer to a write that
-    /// removed the last finalizer looks like this, with the version before that write, and the object is gone.
+    /// Whether the object has a deletion timestamp and neither finalizers nor a grace period: the answer to a write
+    /// that removed the last finalizer, with the version before that write. The object is gone.
     pub finalized: bool,
-    /// The object as the server answered it; `None` if the response is not the object itself.
+    /// The object in the server's answer; `None` if the response is not the object itself.
     pub(crate) body: Option<Bytes>,
 }
 
@@ -85,8 +84,7 @@ pub enum WriteOutcome<'a> {
     Done(Option<WrittenObject>),
     /// The server refused the write and changed nothing.
     Refused(&'a steersman_api::Error),
-    /// The outcome is unknown: the answer was lost or could not be read, or the server does not know either (any
-    /// 5xx). The server may or may not have executed the write.
+    /// The server may or may not have executed the write: the answer was lost, could not be read, or is a 5xx.
     Unknown(&'a steersman_api::Error),
 }
 
@@ -96,17 +94,17 @@ pub enum WriteOutcome<'a> {
 ///
 /// # For implementors
 ///
-/// `began` runs in the caller's task, `ended` in the task that finishes the write, which outlives a dropped caller.
-/// For each `began` there is one `ended` before the caller gets the answer, unless the runtime ends first. A write
-/// that was throttled and is sent again begins again. Both methods must be quick and must not block. A panic is
-/// logged; it affects neither the write nor other observers.
+/// `began` runs in the caller's task, and `ended` in the task of the write, which outlives a dropped caller. Each
+/// `began` is followed by one `ended` before the caller gets the answer, unless the runtime ends first; each repetition
+/// of a throttled write has its own pair. Both methods must be quick and must not block. A panic is logged, and affects
+/// neither the write nor other observers.
 pub trait WriteObserver: Send + Sync + 'static {
     /// Called before a write is sent.
     fn began(&self, write: &Write) {
         let _ = write;
     }
 
-    /// Called when the outcome of a write is known, or is certain to stay unknown.
+    /// Called when the outcome of a write is known, or will stay unknown.
     fn ended(&self, write: &Write, outcome: &WriteOutcome<'_>);
 }
 
@@ -132,7 +130,7 @@ impl<K: Eq + Hash + fmt::Debug + Send + Sync + 'static> ErasedKey for K {
 }
 
 impl RequestId {
-    /// Makes the id of the request `key` of the controller with this name.
+    /// Makes the id of the request `key` of a controller.
     pub fn new<K>(controller: impl Into<Arc<str>>, key: K) -> Self
     where
         K: Eq + Hash + fmt::Debug + Send + Sync + 'static,
@@ -148,7 +146,7 @@ impl RequestId {
         &self.controller
     }
 
-    /// Returns the key of the request, if it is a `K`.
+    /// Returns the key of the request; `None` if its type is not `K`.
     pub fn key<K: Eq + Hash + fmt::Debug + Send + Sync + 'static>(&self) -> Option<&K> {
         let key: &dyn Any = &*self.key;
         key.downcast_ref()

@@ -1,4 +1,4 @@
-//! Tests of the memory of applies.
+//! Tests of the remembered applies.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ fn never(_: &Gvk, _: Remembered<'_>) -> bool {
     false
 }
 
-/// Applies, with this state in the answer.
+/// Notes an apply and its answer with this state.
 fn apply(applied: &mut AppliedIntents, key: &ObjectKey, intent: Intent, left: AppliedState) {
     applied.begin(&gvk(), key, intent, never);
     applied.answered(&gvk(), key, intent, left);
@@ -107,7 +107,7 @@ fn the_objects_of_a_namespace_or_of_a_kind_are_deleted_together() {
     fill(&mut applied);
     applied.deleted_in(&gvk(), Some("a"), never);
     assert_eq!(applied.len(), 3);
-    // Also an object that was never applied.
+    // `z` was never applied.
     for name in ["x", "z"] {
         assert_eq!(last(&applied, name, first), LastApply::Other);
     }
@@ -138,7 +138,7 @@ fn an_answer_without_uid_or_version_leaves_no_state() {
 fn outdated_entries_are_dropped_when_their_number_has_doubled() {
     let mut applied = AppliedIntents::default();
     let intent = IntentKey::default().intent("m", (), digest(&json!({})));
-    // Every second object is gone.
+    // Every second object was deleted.
     let is_outdated = |_: &Gvk, known: Remembered<'_>| match known {
         Remembered::Applied(key, _) | Remembered::Deleted(key, _) => {
             key.name().ends_with(['0', '2', '4', '6', '8'])
@@ -188,7 +188,7 @@ fn namespaces_that_are_gone_are_dropped_too() {
             };
             !(number.saturating_sub(100)..number).any(|recent| name == namespace(recent))
         };
-        // Twice, as the client does: before the request and after it.
+        // Noted twice, as the client does: before the request and after the answer.
         for _ in 0..2 {
             applied.deleted_in(&gvk(), Some(&namespace(number)), is_outdated);
         }
@@ -228,7 +228,7 @@ fn a_delete_remembers_the_newest_version_that_the_cache_may_still_show() {
     apply(&mut applied, &key("a"), theirs, state("u", "9"));
     applied.deleted(&gvk(), &key("a"), never);
     assert_eq!(after(&mut applied), [Some("10".to_owned())]);
-    // The answer to an apply that another task had sent before.
+    // The answer to an apply that another task sent before the delete.
     applied.answered(&gvk(), &key("a"), ours, state("u", "11"));
     assert_eq!(after(&mut applied), [Some("11".to_owned())]);
     applied.deleted_in(&gvk(), Some("a"), never);

@@ -31,7 +31,7 @@ impl Client {
             "deleteOptions": options.to_json(),
         });
         let evictions = self.subresource::<Pod>("eviction");
-        // CLIENT-10: an eviction is a delete.
+        // CLIENT-10: an eviction is a delete, after which the state that an apply left is unknown.
         self.shared.forget_applied(&kind, &pod);
         let evicted = evictions.create::<Value>(&pod, &eviction).await;
         self.shared.forget_applied(&kind, &pod);

@@ -37,11 +37,11 @@ impl<S> Client<S> {
     /// alone. Creates the object if it is absent. The request is always sent; a reconciler adds
     /// [`if_changed`](ApplyRequest::if_changed), so that nothing is sent if nothing has changed.
     ///
-    /// A field that this manager applied before and that `object` lacks is removed, unless another manager owns it
-    /// too. Fields that only the server sets are left out, and so are `null`s, which in Rust are `Option`s that are
-    /// `None`: an object that was read may be applied as it is. Fields are taken over from other managers unless
-    /// [`force`](Self::force) is off. The manager is the [field manager](Self::field_manager) of the client, or the
-    /// name of the program if none is set.
+    /// A field that this manager applied before and that `object` lacks is removed, unless another manager owns it too.
+    /// Fields that only the server sets are left out, and so are `null`s (`Option`s that are `None`), so an object that
+    /// was read may be applied as it is. Fields are taken over from other managers unless [`force`](Self::force) is
+    /// off. The manager is the [field manager](Self::field_manager) of the client or, without one, the name of the
+    /// program.
     ///
     /// # Errors
     ///
@@ -103,9 +103,9 @@ impl<S> Client<S> {
         }
     }
 
-    /// Returns the cached object if it is in the state that an equal apply left.
+    /// Returns the cached object if its state is the state that an equal apply left.
     ///
-    /// CLIENT-10: the read comes after the writes of the client's own request, so the state includes them.
+    /// CLIENT-10: the read waits for the writes of the client's own request, so the state includes them.
     async fn as_applied<K: Object>(
         &self,
         kind: &Kind,
@@ -122,7 +122,7 @@ impl<S> Client<S> {
         if last == LastApply::Other {
             return None;
         }
-        // If the read fails, the request is sent, and has an error of its own if it fails too.
+        // If the read fails, the apply is sent, and reports its own error if it fails too.
         let found = self.read::<K>(&apply.key, caller).await.ok()?;
         let version = found.stored_version();
         if let LastApply::Equal(left) = &last {
@@ -145,12 +145,11 @@ where
 {
     /// Applies only to the object that the caller found, or only as a new object if the caller found none.
     ///
-    /// The cache may be behind the server, and an apply takes an object of any origin. An object of the name that
-    /// another program created, or created again, a moment ago is left alone here. The request is the same one; the
-    /// server checks the condition.
+    /// An apply changes any object of the name. The cache may be behind the server, so another program may have created
+    /// or recreated the object meanwhile; with this condition, which the server checks, such an object is left alone.
     ///
-    /// The result is [`Error::NotAsFound`] if the server has another object, or none, or has one where the caller found
-    /// none.
+    /// The result is [`Error::NotAsFound`] if the server has another object, no object, or an object where the caller
+    /// found none.
     pub fn only_to(mut self, found: Option<&K>) -> Self {
         if let Ok(apply) = &mut self.apply {
             apply.to = match found {
@@ -164,22 +163,21 @@ where
     /// Applies the object unless that would change nothing: nothing is sent if the field
     /// manager owns exactly the fields of the document in the cached object, and they have its values.
     ///
-    /// This is decided by the object as the server has it: a digest of the manager's own entry in `managedFields`, with
-    /// the values, is kept for each cached object that this program has applied. So a restarted program sends nothing
-    /// for what it finds as it left it, nor if only the status changes. A change of an applied field by another writer
-    /// gives it another value or another owner, and then the apply is sent, so drift is corrected.
+    /// A digest of the manager's own entry in `managedFields`, with the values, is kept for each cached object that
+    /// this program has applied. So a restarted program sends nothing for an object that it finds unchanged, and a
+    /// change of the status sends nothing. A change of an applied field by another writer changes its value or its
+    /// owner: then the apply is sent, which corrects the drift.
     ///
-    /// Where the server writes a value in another form than the document (a quantity such as `1000m`, the empty value
-    /// of a field), the digests differ, and nothing is sent only as long as the object has the version that the last
-    /// equal apply of this process left. The request is always sent if the document or an option differs
-    /// ([`force`](Client::force), the field manager), for a dry run, and for a kind of which no informer runs with
-    /// whole objects: an uncached kind, a kind that is only read as metadata, or an object outside the cached
-    /// namespaces.
+    /// Where the server stores a value in another form than the document (a quantity such as `1000m`, the empty value
+    /// of a field), the digests differ, and nothing is sent only while the object has the version that the last equal
+    /// apply of this process left. The request is always sent if the document or an option differs
+    /// ([`force`](Client::force), the field manager), for a dry run, and if no informer holds the whole object: for an
+    /// uncached kind, a kind that is only read as metadata, or an object outside the cached namespaces.
     ///
     /// Returns [`Ensured::Created`] if the server created the object, [`Ensured::Updated`] if the request was sent and
-    /// the object existed (whether it changed or not), both with the object as the server answered it, and
-    /// [`Ensured::Unchanged`] with the cached object if nothing was sent. A change that another client made on the
-    /// server a moment ago may still be on its way to the cache; its event runs a reconciler again.
+    /// the object existed (changed or not), both with the object as the server answered it, and [`Ensured::Unchanged`]
+    /// with the cached object if nothing was sent. If another client changed the object a moment ago, the cache may not
+    /// show the change yet; its event runs a reconciler again.
     ///
     /// `steersman_client_skipped_writes_total` counts the applies that are not sent.
     ///

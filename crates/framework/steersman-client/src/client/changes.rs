@@ -10,7 +10,7 @@ use crate::kinds::KindSource;
 use crate::options::OptimisticLock;
 use crate::patch::change::ChangedPart;
 
-/// Changes by difference: a copy is mutated, and the difference is sent.
+/// Changes by difference: a closure changes a copy of the object, and the difference is sent.
 ///
 /// # Cancel safety
 ///
@@ -18,8 +18,8 @@ use crate::patch::change::ChangedPart;
 impl<S> Client<S> {
     /// Changes this object; nothing is sent if `mutate` changes nothing.
     ///
-    /// Starts from `object` as it was read: [`Ensured::Unchanged`] says that `mutate` had nothing to change in it,
-    /// even if the server's object differs by now. An object of the same name with another uid is left alone.
+    /// Starts from `object` as it was read: with [`Ensured::Unchanged`], `mutate` had nothing to change in it, even if
+    /// the server's object differs by now. An object of the same name with another uid is left alone.
     ///
     /// # Errors
     ///
@@ -72,8 +72,8 @@ impl<S> Client<S> {
         let mut add = |object: &mut K| {
             finalizer::add_all(object, finalizers);
         };
-        // Several writers share the list of finalizers, so the patch always carries the version. An object that was
-        // deleted meanwhile has another version: it is read live, and then gets no finalizer.
+        // The patch always carries the version, because several writers share the list of finalizers. An object that
+        // was deleted meanwhile has another version, so it is read live, and gets no finalizer.
         self.change(object.as_object(), OptimisticLock::Always, &mut add)
             .await
     }

@@ -46,17 +46,17 @@ type SetOwner<'a, K> = Box<dyn Fn(&mut K) -> Result<(), OwnerError> + Send + Syn
 impl<S> Client<S> {
     /// Creates an object, or changes the existing one until `mutate` has nothing to change.
     ///
-    /// `initial` is the object to create, or the key of an object that is empty but for what `mutate` sets. The object
+    /// `initial` is the object to create, or the key of an object for which `mutate` sets everything else. The object
     /// is read from the cache. If it is absent, `initial` with `mutate` applied is created. If it exists, `mutate` is
     /// applied to a copy and the difference is sent as a merge patch; nothing is sent if there is no difference. The
-    /// closure may run several times: it should set the fields that its caller cares for and leave the others. A
-    /// closure that replaces the whole spec fights the server's defaults on every call.
+    /// closure may run several times. It should set only the fields that its caller decides: a closure that replaces
+    /// the whole spec fights the server's defaults on every call.
     ///
     /// [`owned_by`](EnsureRequest::owned_by) sets the controller reference, and
     /// [`with_status`](EnsureRequest::with_status) sends the status as well.
     ///
-    /// [`Ensured::Unchanged`] is about the object in the cache. A change that another client made on the server a
-    /// moment ago may still be on its way; its event runs a reconciler again.
+    /// [`Ensured::Unchanged`] is about the object in the cache. If another client changed the object a moment ago, the
+    /// cache may not show the change yet; its event runs a reconciler again.
     ///
     /// # Errors
     ///
@@ -140,14 +140,15 @@ where
 {
     /// Deletes the object if it exists and `owner` controls it. Returns whether the object is absent afterwards.
     ///
-    /// `false` means that finalizers delay the deletion; its end is an event, which reconciles the owner where the
-    /// controller owns the kind. Nothing is sent if the object is absent or is being deleted already.
+    /// `false` means that finalizers delay the deletion. The end of the deletion is an event, which reconciles the
+    /// owner if the controller owns the kind. Nothing is sent if the object is absent or already being deleted.
     ///
     /// # Errors
     ///
-    /// [`Error::Owner`] if another owner, or none, controls the object, which is left alone then. The owner is known by
-    /// its uid: an object of its predecessor is not its own. [`is_conflict`](Error::is_conflict) if another object has
-    /// taken the name meanwhile. Otherwise the errors of a read and of the server.
+    /// [`Error::Owner`] if another owner, or none, controls the object, which is then left alone. The owner is known by
+    /// its uid, so `owner` does not control the objects of a predecessor with its name.
+    /// [`is_conflict`](Error::is_conflict) if another object has taken the name meanwhile. Otherwise the errors of a
+    /// read and of the server.
     ///
     /// # Cancel safety
     ///
@@ -170,7 +171,7 @@ where
             Err(refused) if !refused.is_not_found() => return Err(refused),
             _ => {}
         }
-        // The read waits until the cache has seen the deletion.
+        // The read waits until the cache has seen the delete.
         let left = absent_is_none(client.read::<K>(key, self.caller).await)?;
         Ok(left.is_none_or(|left| left.uid_str() != object.uid_str()))
     }
@@ -185,8 +186,8 @@ where
     /// Makes `owner` the controller of the object: its controller reference is set on creation and on every change.
     ///
     /// An object of that name that `owner` does not control is left alone, and the closure does not run on it: an
-    /// object that a user made must not be deleted together with an owner that came later. To adopt such an object, set
-    /// its reference with [`modify`](Client::modify) first.
+    /// object that a user made must not be deleted together with a later owner. To adopt such an object, set its
+    /// reference with [`modify`](Client::modify) first.
     ///
     /// The result is [`Error::Owner`] if the owner was never created, is in another namespace, or does not control the
     /// object.
@@ -194,20 +195,20 @@ where
         self.owned_by_kind(owner, &Kind::of::<O>())
     }
 
-    /// Makes `owner` of the kind `kind` the controller of the object, as [`owned_by`](Self::owned_by) does: for owners
-    /// that do not name their kind, such as `DynamicObject`.
+    /// Makes `owner` of the kind `kind` the controller of the object, as [`owned_by`](Self::owned_by) does, for an
+    /// owner whose Rust type names no kind, such as `DynamicObject`.
     pub fn owned_by_kind<O: Object>(mut self, owner: &'a impl AsObject<O>, kind: &Kind) -> Self {
         let (owner, kind) = (owner.as_object(), kind.clone());
         self.set_owner = Some(Box::new(move |object| set_controller(owner, &kind, object)));
         self
     }
 
-    /// Ensures the object, and its status with the same closure: two requests at most, because a server changes a
-    /// status only through its subresource.
+    /// Ensures the object and its status with the same closure, in at most two requests: a server changes a status only
+    /// through its subresource.
     ///
-    /// The closure runs once more on the object that was created or updated, or that was there, and what it changes
-    /// in the status is sent. A status in the initial object is not sent: set it in the closure. Of a type without a
-    /// status only the object is ensured.
+    /// The closure runs once more on the created, updated or unchanged object, and its changes of the status are sent.
+    /// A status in the initial object is not sent: set it in the closure. For a type without a status only the object
+    /// is ensured.
     ///
     /// The outcome has the five cases of `controllerutil.CreateOrPatch`:
     ///
@@ -222,7 +223,7 @@ where
     /// # Errors
     ///
     /// As [`ensure`](Client::ensure) and [`status().modify`](crate::StatusClient::modify). If the write of the status
-    /// fails, that of the object has been executed.
+    /// fails, the write of the object has been executed.
     ///
     /// # Cancel safety
     ///
@@ -264,7 +265,7 @@ where
             set_owner,
             ..
         } = self;
-        // An object that cannot be owned is not created.
+        // Set before the create, so that an object that cannot be owned is not created.
         set_owner.as_ref().map_or(Ok(()), |set| set(initial))?;
         let mut refused = None;
         let mut own = |object: &mut K| {
@@ -308,7 +309,7 @@ impl<S: fmt::Debug, K: Object, F> fmt::Debug for EnsureRequest<'_, S, K, F> {
     }
 }
 
-/// Sets the controller reference, unless the object exists and has no controller.
+/// Sets the controller reference. Fails for an existing object that has no controller, or another one.
 fn take<K: Object>(set_owner: &SetOwner<'_, K>, object: &mut K) -> Result<(), OwnerError> {
     if object.meta().uid.is_some() && controller_of(object.meta()).is_none() {
         return Err(OwnerError::NotControlled {

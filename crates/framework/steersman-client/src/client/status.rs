@@ -29,9 +29,9 @@ impl<S> StatusClient<S> {
     /// Changes the status by difference: sends a merge patch of what `mutate` changed in the status, or nothing if it
     /// changed nothing. Changes outside the status are ignored.
     ///
-    /// Starts from `object` as it was read: [`Ensured::Unchanged`] says that `mutate` had nothing to change in it, even
-    /// if the server's object differs by now. If the object has changed since, it is read live and `mutate` runs
-    /// again, unless [`OptimisticLock::Never`](crate::OptimisticLock::Never) is set.
+    /// Starts from `object` as it was read: with [`Ensured::Unchanged`], `mutate` had nothing to change in it, even if
+    /// the server's object differs by now. If the object has changed since, it is read live and `mutate` runs again,
+    /// unless [`Lock::Never`](crate::Lock::Never) is set.
     ///
     /// # Errors
     ///
@@ -58,8 +58,8 @@ impl<S> StatusClient<S> {
             .await
     }
 
-    /// Changes the status of `before` to the status of `after`: sends the difference in one request, or nothing if both
-    /// are equal. Differences outside the status are ignored.
+    /// Changes the status of `before` to the status of `after`: sends the difference in one request, or nothing if the
+    /// statuses are equal. Differences outside the status are ignored.
     ///
     /// # Errors
     ///
@@ -81,8 +81,7 @@ impl<S> StatusClient<S> {
             .await
     }
 
-    /// Applies a status: `part` is an object, or any struct or value, with a `status`. Its other fields are not
-    /// applied.
+    /// Applies a status. `part` is any value with a `status`, such as a whole object; its other fields are not applied.
     ///
     /// # Errors
     ///

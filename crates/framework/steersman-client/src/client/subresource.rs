@@ -15,8 +15,8 @@ use crate::shared::SharedClient;
 /// One subresource of a kind, such as `scale` or `resize`. Every verb sends a request. Made by
 /// [`Client::subresource`](crate::Client::subresource).
 ///
-/// Requests and answers need not be of the kind itself: the scale of a `Deployment` is a [`Scale`], and the resize of
-/// a `Pod` is the `Pod`. So the type of the answer is a parameter of each verb.
+/// The type of the answer is a parameter of each verb, because it depends on the subresource: the scale of a
+/// `Deployment` is a [`Scale`], and the resize of a `Pod` is the `Pod`.
 ///
 /// # Cancel safety
 ///
@@ -87,8 +87,8 @@ impl<K: Object> Subresource<K> {
         .await
     }
 
-    /// Patches the subresource. A [`Patch::Apply`] is sent without a field manager of the client;
-    /// [`apply`](Self::apply) adds one.
+    /// Patches the subresource. A [`Patch::Apply`] is sent without the client's field manager; [`apply`](Self::apply)
+    /// adds it.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! RYOW-11: a read takes no lock for notes that are not about it.
+//! RYOW-11: a read takes no lock because of notes about other objects or keys.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_core::ObjectMeta;
@@ -53,7 +53,7 @@ async fn reads_take_no_lock_for_unrelated_notes_and_one_for_related_ones() {
         let sender = client.shared.sender();
         own.may_owe(&sender.options, sender.writer, None)
     };
-    // These names share no counter with a name that was written.
+    // The names of these clients' objects share no counter of the filter with a written name.
     let others: Vec<Client> = (1000..1400)
         .map(of)
         .filter(|other| !may_owe(other))
@@ -76,13 +76,13 @@ async fn reads_take_no_lock_for_unrelated_notes_and_one_for_related_ones() {
     }
     assert_eq!(own.locked(), before);
 
-    // A key that wrote takes the lock once for an object that its note is not about.
+    // A key that wrote takes the lock once to read another object than the written one.
     let reader = of(7);
     for _ in 0..10 {
         reader.get::<ConfigMap>(&key("there")).await.unwrap();
     }
     assert!(own.locked() <= before + 10, "{}", own.locked() - before);
-    // Under `Process`, the name decides.
+    // Under `Process` only the name counts, whichever key reads.
     let all = client.read_consistency(ReadConsistency::Process);
     let before = own.locked();
     let name = (0..100).map(|number| format!("absent-{number}"));

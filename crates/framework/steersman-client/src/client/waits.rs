@@ -17,27 +17,26 @@ use crate::kinds::KindSource;
 use crate::wait;
 use crate::watch::{ObjectWatch, PrivateCache};
 
-/// The pause between two looks at the kinds that the server serves.
+/// The time between two questions to the server about its kinds.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
-/// Waits and watches for programs, tests and hooks. A reconciler does not wait: it watches kinds, and is run again when
+/// Waits and watches for programs, tests and hooks. A reconciler does not wait: it watches kinds, and runs again when
 /// an object changes.
 ///
-/// They ask the server by requests of their own, a list and a watch of exactly the selected objects, whether the kind
-/// is cached or not. They need neither a running cache nor its selectors and transforms, and leave nothing behind.
+/// A wait or watch sends its own list and watch of exactly the selected objects, whether the kind is cached or not. It
+/// needs neither a running cache nor its selectors and transforms, and leaves no informer behind.
 impl<S: Clone> Client<S> {
-    /// Waits until the object meets a condition, and returns the object in that state; `None` if the condition was met
-    /// by its absence.
+    /// Waits until the object meets a condition, and returns the object in that state; `None` if its absence met the
+    /// condition.
     ///
-    /// The object need not exist yet. The condition is checked against the newest state at first, and whenever the
-    /// object changes (CLIENT-9); there is no polling. A broken connection, a 410 and a server that is away only
-    /// prolong the wait. A state that lasts shorter than a reconnect may be missed. Zero and `Duration::MAX` mean no
-    /// limit.
+    /// The object need not exist yet. The condition is checked against the newest state first, and then whenever the
+    /// object changes (CLIENT-9), without polling. A broken connection, a 410 and an unreachable server only prolong
+    /// the wait. A state that lasts shorter than a reconnect may be missed. Zero and `Duration::MAX` mean no limit.
     ///
     /// # Errors
     ///
-    /// [`Error::ConditionNotMet`] after the timeout, with the condition and the state that was seen last, and the
-    /// problem of the watch if it has one; at once if the server forbids the watch
+    /// [`Error::ConditionNotMet`] after the timeout, with the condition, the last state of the object, and the problem
+    /// of the watch if there is one. At once if the server forbids the watch
     /// ([`is_unavailable`](Error::is_unavailable), with the missing rule), or if the object does not decode
     /// ([`is_malformed`](Error::is_malformed)).
     ///
@@ -76,8 +75,8 @@ impl<S: Clone> Client<S> {
         wait::await_condition(&self.shared, &kind, key, &condition, timeout).await
     }
 
-    /// Waits until the object does not exist any more: until there is no object of its name, or another with a uid of
-    /// its own. It deletes nothing: call [`delete`](Self::delete) before.
+    /// Waits until the object is gone: its name belongs to no object, or to an object with another uid. Nothing is
+    /// deleted: call [`delete`](Self::delete) before.
     ///
     /// An object without a uid, which was not read from the server, stands for every object of its name.
     ///
@@ -145,16 +144,16 @@ impl Client {
     /// Installs the definition of a kind: applies it, and waits until the server serves the kind in each version that
     /// the definition serves. An older definition is updated.
     ///
-    /// The method is for tests and demonstrations, and migrates nothing: an operator declares `steersman_crds::Crds`.
-    /// A definition of a later release stays. A controller waits for a missing kind by itself. Zero and `Duration::MAX`
+    /// Use it in tests and demonstrations: it migrates nothing, while an operator declares `steersman_crds::Crds`. A
+    /// definition of a later release stays. A controller waits for a missing kind by itself. Zero and `Duration::MAX`
     /// mean no limit.
     ///
     /// # Errors
     ///
-    /// [`Error::Definition`] if objects would lose fields: its versions differ and no webhook converts them, or it
-    /// accepts less than the definition on the server. Those of [`apply`](Self::apply) and of
-    /// [`await_condition`](Self::await_condition), and a kind that is not served
-    /// ([`is_kind_not_served`](Error::is_kind_not_served)) after the timeout.
+    /// [`Error::Definition`] if objects would lose fields: the versions of the definition differ and no webhook
+    /// converts them, or it accepts less than the definition on the server. The errors of [`apply`](Self::apply) and
+    /// [`await_condition`](Self::await_condition). After the timeout an error that the kind is not served
+    /// ([`is_kind_not_served`](Error::is_kind_not_served)).
     ///
     /// # Cancel safety
     ///
@@ -184,7 +183,7 @@ impl Client {
         let established = self.await_condition(&key, is_crd_established(), timeout);
         Box::pin(established).await?;
         let spec = &definition.spec;
-        // The kind may have been served before with other versions.
+        // The server may have served the kind before, with other versions.
         self.mapper().forget(&spec.group);
         for version in spec.versions.iter().filter(|version| version.served) {
             let gvk = Gvk::new(&*spec.group, &*version.name, &*spec.names.kind);
@@ -199,20 +198,20 @@ impl Client {
         Ok(())
     }
 
-    /// Returns whether a definition has to be written, or an error if objects would lose fields.
+    /// Returns whether the definition has to be written; an error if objects would lose fields.
     async fn has_to_be_installed(
         &self,
         definition: &CustomResourceDefinition,
     ) -> Result<bool, Error> {
         let wanted = Crd::new(definition);
-        // DEF-7: without a request.
+        // DEF-7: a definition that loses fields is refused before any request.
         wanted.check()?;
         let present = self.live().get_opt(&definition.key()).await?;
-        // The type has maps with text keys only, so it can always be written as JSON.
+        // The type has only maps with text keys, so it always encodes as JSON.
         let present: Option<Value> = present.map(|found: CustomResourceDefinition| json!(found));
         match CrdDifference::between(present.as_ref(), wanted.content()) {
             CrdDifference::Equal | CrdDifference::Later(_) => Ok(false),
-            // DEF-1
+            // DEF-1: a definition that needs a migration is not written here.
             CrdDifference::ToMigrate(problems) | CrdDifference::Refused(problems) => {
                 let definition = wanted.name().to_owned();
                 Err(DefinitionError::Narrowed {

@@ -24,8 +24,8 @@ impl<S> Client<S> {
     ///
     /// # Errors
     ///
-    /// [`is_already_exists`](Error::is_already_exists) if an object of its name exists; the error says so if the
-    /// cache's selectors hide that object. Otherwise the errors of the server.
+    /// [`is_already_exists`](Error::is_already_exists) if an object of its name exists; the error tells if the cache's
+    /// selectors hide that object. Otherwise the errors of the server.
     pub async fn create<K: WholeObject<By>, By>(
         &self,
         object: &impl AsObject<K>,
@@ -39,8 +39,8 @@ impl<S> Client<S> {
 
     /// Replaces an object by this one. The server refuses the request if the object changed since it was read.
     ///
-    /// A field that `object` lacks is removed on the server. So metadata alone, and any type that is not known to hold
-    /// all of its kind ([`WholeObject`]), do not compile here:
+    /// A field that `object` lacks is removed on the server. So metadata alone, and any type that is not declared to
+    /// hold all fields of its kind ([`WholeObject`]), do not compile here:
     ///
     /// ```compile_fail
     /// # use k8s_openapi::api::core::v1::Pod;
@@ -89,8 +89,8 @@ impl<S> Client<S> {
         Ok(self.shared.sender().write(kind, request).await?)
     }
 
-    /// Changes `before` into `after`: sends their difference as a merge patch, in one request, or nothing if they do
-    /// not differ. Fields that only the server sets are left out, among them `managedFields`.
+    /// Changes `before` into `after`: sends their difference as a merge patch, in one request, or nothing if they are
+    /// equal. Fields that only the server sets are left out, among them `managedFields`.
     ///
     /// The patch carries the resource version of `before` as [`OptimisticLock`](crate::OptimisticLock) says, and always its uid.
     /// [`modify`](Self::modify) does the same with a closure, and can run the closure again.
@@ -180,11 +180,11 @@ impl<S> Client<S> {
             .await
     }
 
-    /// Deletes the object of a key, whatever its uid.
+    /// Deletes the object with this key, whatever its uid.
     ///
     /// # Errors
     ///
-    /// [`is_not_found`](Error::is_not_found) if there is none.
+    /// [`is_not_found`](Error::is_not_found) if no object has the key.
     pub async fn delete_key<K: Object>(&self, key: &ObjectKey) -> Result<(), Error>
     where
         S: KindSource<K>,
@@ -192,7 +192,7 @@ impl<S> Client<S> {
         self.delete_with::<K>(key, &DeleteOptions::new()).await
     }
 
-    /// Deletes the object of a key, with options.
+    /// Deletes the object with this key, with options.
     ///
     /// # Errors
     ///
@@ -209,7 +209,7 @@ impl<S> Client<S> {
         self.delete_knowing::<K>(key, options, version).await
     }
 
-    /// Deletes an object that was there at `version`.
+    /// Deletes an object that existed at `version`.
     async fn delete_knowing<K: Object>(
         &self,
         key: &ObjectKey,
@@ -229,20 +229,20 @@ impl<S> Client<S> {
             sender.write_knowing(kind, request, version).await?;
             return Ok(());
         }
-        // CLIENT-10: the caller may be dropped, and the server may delete the object although its answer is lost.
+        // CLIENT-10: forgotten before the request, because the caller may be dropped and the answer lost.
         self.shared.forget_applied(kind, &key);
         let deleted = sender.write_knowing(kind, request, version).await;
-        // Again, because another task may have applied the object before the server deleted it.
+        // Forgotten again, because another task may have applied the object before the server deleted it.
         self.shared.forget_applied(kind, &key);
         deleted?;
         Ok(())
     }
 
-    /// Deletes the selected objects in one request; returns the keys of those that the server names. For a namespaced
-    /// kind the list options must name a namespace.
+    /// Deletes the selected objects in one request; returns the keys of the objects that the server names in its
+    /// answer. For a namespaced kind the list options must name a namespace.
     ///
-    /// The server deletes the objects one after the other and stops at the first that it cannot delete: the objects
-    /// before that stay deleted.
+    /// The server deletes the objects one after the other and stops at the first failure; the objects that were deleted
+    /// before it stay deleted.
     ///
     /// # Errors
     ///
@@ -280,7 +280,8 @@ impl<S> Client<S> {
         if options.dry_run {
             return Ok(sender.write(kind, request).await?);
         }
-        // CLIENT-10: as for the delete of one object; the objects that the server selects are unknown.
+        // CLIENT-10: forgotten before the request and after it. The deleted objects are unknown, so all objects of the
+        // namespace count.
         let namespace = list_options.selected_namespace();
         self.shared.forget_applied_in(kind, namespace);
         let deleted = sender.write(kind, request).await;
@@ -290,7 +291,7 @@ impl<S> Client<S> {
 }
 
 impl Client {
-    /// Applies an object, or a part of one, of the kind that it names: a manifest.
+    /// Applies a manifest: an object, or a part of one, that names its own kind.
     ///
     /// # Errors
     ///

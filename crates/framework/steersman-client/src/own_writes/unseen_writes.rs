@@ -16,17 +16,17 @@ pub(crate) use kept_answer::{AnswerBudget, KeptAnswer};
 pub(crate) use note::{CacheState, Note, StoredObject};
 pub(crate) use question::{Question, UncertainObject};
 
-/// The smallest number of notes at which seen notes are swept.
+/// The smallest number of notes at which notes that the cache has seen are swept.
 const SWEEP_AT_LEAST: usize = 256;
-/// The time after which seen notes are swept even if there are few. The sweep runs with a write, never by itself.
+/// The time after which seen notes are swept even if there are few. A sweep needs a write to run.
 const SWEEP_AFTER: Duration = Duration::from_secs(600);
 
-/// Identifies the request key (of one controller) that writes and reads, as a hash. Two keys with the same hash wait
-/// for each other's writes, and lose nothing.
+/// Identifies the request key (of one controller) that writes and reads, as a hash. Two keys with the same hash only
+/// wait for each other's writes, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct WriterHash(pub(crate) u64);
 
-/// The result of a write, as far as reads are concerned.
+/// The result of a write, for the reads that must see the write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum NotedWrite {
     /// The server stored the object at this version, and the cache will hold it at this version.
@@ -34,7 +34,7 @@ pub(crate) enum NotedWrite {
         key: ObjectKey,
         uid: String,
         version: ResourceVersion,
-        /// The object as the server answered it, if the cache will hold exactly that object.
+        /// The object in the server's answer; `None` if the cache will not hold exactly this object.
         answer: Option<KeptAnswer>,
     },
     /// The server deleted the object.
@@ -43,7 +43,7 @@ pub(crate) enum NotedWrite {
         uid: String,
         /// A resource version at which the object existed, if one is known.
         at: Option<ResourceVersion>,
-        /// Whether the cache held the object when the delete was sent. If so, the object cannot appear in the cache
+        /// Whether the cache held the object when the delete was sent. If so, the object does not appear in the cache
         /// later (RYOW-9).
         was_stored: bool,
         /// Whether the deleted object had neither finalizers nor a grace period. If so, a terminating object in the
@@ -66,7 +66,7 @@ pub(crate) enum NotedWrite {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Read<'a> {
     Object(&'a ObjectKey),
-    /// The objects of one namespace, or of all (`None`); the selectors of the list are not considered.
+    /// The objects of one namespace, or of all namespaces (`None`); the selectors of the list are not considered.
     List(Option<&'a str>),
 }
 
@@ -82,7 +82,7 @@ pub(crate) struct UnseenWrites {
 
 #[derive(Debug, Default)]
 struct Notes {
-    /// One note per key: a newer write of the key takes over what the older note knows.
+    /// One note per key: the note of a newer write includes what the older note knows.
     unseen: HashMap<ObjectKey, Note>,
     questions: Vec<Question>,
 }
@@ -98,7 +98,7 @@ impl<'a> Read<'a> {
 }
 
 impl UnseenWrites {
-    /// Returns the filter that decides for most reads, without a lock, that no note is about them.
+    /// Returns the filter that lets most reads skip the lock, because no note is about them.
     pub(crate) fn filter(&self) -> Arc<Filter> {
         Arc::clone(&self.filter)
     }
@@ -134,7 +134,7 @@ impl UnseenWrites {
         };
         let known = |key: &ObjectKey| self.of.get(gvk)?.get(&writer)?.unseen.get(key);
         let new = match written {
-            // A version that cannot be compared could be awaited forever.
+            // A version that cannot be compared is not noted: no read would ever see it.
             NotedWrite::Stored { version, .. }
             | NotedWrite::Absent { at: version, .. }
             | NotedWrite::Unconfirmed { version, .. }
@@ -166,7 +166,8 @@ impl UnseenWrites {
                 let is_dated = was_stored || at.is_some();
                 let mut new = note(&key, Some(uid)).gone(known(&key), at);
                 new.is_final |= is_final;
-                // RYOW-9: without any version, there is no moment after which the object can no longer appear.
+                // RYOW-9: without any version, no event tells that the object can no longer appear, so the server must
+                // be asked.
                 if !is_dated && new.version.is_none() {
                     return self.question(gvk, question(UncertainObject::Object(key), None));
                 }
@@ -187,7 +188,7 @@ impl UnseenWrites {
         let (writer, key) = (note.writer, note.key.clone());
         let notes = self.of.entry(gvk.clone()).or_default();
         let notes = notes.entry(writer).or_default();
-        // A note at a version answers the questions about this object at that version or an earlier one.
+        // A note at a version answers the questions about its object at that version or an earlier one.
         let newest = note.version.iter().chain(&note.absent);
         let newest: Vec<ResourceVersion> = newest.cloned().collect();
         notes.questions.retain(|question| {
@@ -217,7 +218,7 @@ impl UnseenWrites {
         }
     }
 
-    /// Returns whether a read for `writer`, or for all writers (`None`), must see any write.
+    /// Returns whether a read for `writer`, or for all writers (`None`), must see or ask about any write.
     pub(crate) fn owes(&self, writer: Option<WriterHash>, gvk: &Gvk, read: Read<'_>) -> bool {
         if !self.filter.may_owe(writer, read.name()) {
             return false;
@@ -252,8 +253,8 @@ impl UnseenWrites {
         self.notes(writer, gvk).flat_map(concerned).collect()
     }
 
-    /// Returns the questions about writes that a read for `writer` could show. The server must be asked about them
-    /// first (RYOW-3).
+    /// Returns the questions about writes whose results a read for `writer` could show. The server must answer them
+    /// before the read (RYOW-3).
     pub(crate) fn questions(
         &self,
         writer: Option<WriterHash>,
@@ -265,8 +266,8 @@ impl UnseenWrites {
         concerned.cloned().collect()
     }
 
-    /// Starts the wait for these notes at `now`, unless an earlier read started it: a read that is dropped leaves
-    /// only the rest of the time to later reads (RYOW-5).
+    /// Starts the wait for these notes at `now`, unless an earlier read started it: all reads together wait once for
+    /// each note (RYOW-5).
     pub(crate) fn await_all(&mut self, gvk: &Gvk, notes: &mut [Note], now: Instant) {
         for note in notes {
             let of = self.of.get_mut(gvk);
@@ -280,7 +281,7 @@ impl UnseenWrites {
         }
     }
 
-    /// Drops a note that was seen, unless a newer note of the same object replaced it.
+    /// Drops a note whose write the cache has seen, unless a newer note of the same object replaced it.
     pub(crate) fn handle_seen(&mut self, gvk: &Gvk, note: &Note) {
         self.drop_from(note.writer, gvk, |notes, filter| {
             let known = notes.unseen.get(&note.key);
@@ -291,7 +292,7 @@ impl UnseenWrites {
         });
     }
 
-    /// Drops a question that was answered, unless a newer question about the same object replaced it.
+    /// Drops an answered question, unless a newer question about the same object replaced it.
     pub(crate) fn handle_answer(&mut self, gvk: &Gvk, question: &Question) {
         self.drop_from(question.writer, gvk, |notes, filter| {
             let before = notes.questions.len();
@@ -304,10 +305,10 @@ impl UnseenWrites {
         });
     }
 
-    /// Sweeps notes that the cache has seen but no read asked for again, and questions that no read asked. Runs once
-    /// there are enough of them, or after [`SWEEP_AFTER`]. `is_seen` asks the informer that covers the object;
-    /// `is_passed` returns whether that informer has passed the version of a question; `follows` returns whether it
-    /// follows the server. All three return true if no informer covers the object.
+    /// Sweeps notes that the cache has seen, and old questions that no read asked. Runs once there are enough of them,
+    /// or after [`SWEEP_AFTER`]. Of the informer that covers an object, `is_seen` tells whether it has seen a note,
+    /// `is_passed` whether it has passed the version of a question, and `follows` whether it follows the server. All
+    /// three return true if no informer covers the object.
     pub(crate) fn sweep(
         &mut self,
         now: Instant,
@@ -342,7 +343,7 @@ impl UnseenWrites {
             writers.shrink_to(writers.len() * 2);
             !writers.is_empty()
         });
-        // The remaining notes are awaited or seen soon, so the next sweep runs at twice their number.
+        // Reads or the cache will soon finish with the remaining notes, so the next sweep runs at twice their number.
         self.sweep_at = self.len() * 2;
         self.swept = Some(now);
     }
@@ -351,7 +352,7 @@ impl UnseenWrites {
         self.filter.len()
     }
 
-    /// Returns the notes of one writer, or of all. Only a read for all writers visits all of them.
+    /// Returns the notes of one writer, or of all writers (`None`).
     fn notes(&self, writer: Option<WriterHash>, gvk: &Gvk) -> impl Iterator<Item = &Notes> {
         let of_kind = self.of.get(gvk);
         let (one, all) = match writer {
@@ -383,7 +384,8 @@ impl Notes {
     }
 }
 
-/// Returns whether a list of `listed`, or of all namespaces, could hold an object of `namespace`.
+/// Returns whether a list of the namespace `listed`, or of all namespaces (`None`), could hold an object of
+/// `namespace`.
 fn is_within(listed: Option<&str>, namespace: Option<&str>) -> bool {
     listed.is_none() || namespace.is_none() || listed == namespace
 }

@@ -1,4 +1,4 @@
-//! Driver: records the writes of clients, and answers what a read must see.
+//! Driver: records the writes of clients, and returns the writes that a read must see.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub(crate) use wait::{Unstored, WaitOutcome};
 pub(crate) struct WriteTracker {
     cache: Cache,
     writes: Mutex<UnseenWrites>,
-    /// Decides for most reads, without the lock, that no note is about them (RYOW-11).
+    /// Lets most reads skip the lock, because no note is about them (RYOW-11).
     filter: Arc<Filter>,
     answers: AnswerBudget,
     #[cfg(test)]
@@ -38,9 +38,9 @@ pub(crate) struct WriteTracker {
 /// The writes that a read must see.
 #[derive(Debug, Default)]
 pub(crate) struct RequiredWrites {
-    /// The server must answer each of these first (RYOW-3).
+    /// The questions that the server must answer before the read (RYOW-3).
     pub(crate) questions: Vec<Question>,
-    /// The cache must see each of these (RYOW-1).
+    /// The notes that the cache must have seen before the read (RYOW-1).
     pub(crate) notes: Vec<Note>,
 }
 
@@ -52,8 +52,8 @@ impl WriterHash {
     }
 }
 
-/// Returns whether the writes of a client are noted: those of a client with a request, and all under
-/// [`ReadConsistency::Process`].
+/// Returns whether the writes of a client are noted: those of a client with a request, and under
+/// [`ReadConsistency::Process`] those of every client.
 pub(crate) fn is_noted(options: &ClientOptions, request: Option<&RequestId>) -> bool {
     match options.consistency {
         ReadConsistency::OwnKey => request.is_some(),
@@ -87,8 +87,8 @@ impl WriteTracker {
         self.locked.load(std::sync::atomic::Ordering::Relaxed)
     }
 
-    /// Returns whether a read of the object with this name (`None`: a list) may have to see a write. Takes no lock,
-    /// and is mostly false if only other keys wrote (RYOW-11).
+    /// Returns whether a read of the object with this name (`None`: a list) may have to see a write. Takes no lock, and
+    /// returns mostly false if only other keys wrote (RYOW-11).
     pub(crate) fn may_owe(
         &self,
         options: &ClientOptions,
@@ -109,7 +109,7 @@ impl WriteTracker {
             && reader(options, writer).is_some_and(|reader| self.lock().owes(reader, gvk, read))
     }
 
-    /// Returns the writes before this call that a read must see.
+    /// Returns the earlier writes that a read must see.
     pub(crate) fn owed(
         &self,
         options: &ClientOptions,
@@ -132,7 +132,7 @@ impl WriteTracker {
         };
         questions.retain(|question| {
             match self.cache.live_reads(gvk, question.subject.namespace()) {
-                // CACHE-2: the read itself fails at once if the kind never synced.
+                // CACHE-2: a kind that never synced raises no question, because the read itself fails at once.
                 Some(reads) if is_stuck(reads.untyped()) => return false,
                 Some(_) if !self.is_passed(gvk, question) => return true,
                 _ => {}
@@ -147,8 +147,8 @@ impl WriteTracker {
         RequiredWrites { questions, notes }
     }
 
-    /// Notes the objects that the server listed for a question, or their absence, if the cache has not reached that
-    /// version yet, and closes the question.
+    /// Closes a question with the server's list: notes the listed objects, or their absence, unless the cache has
+    /// reached the version of the list.
     pub(crate) fn learn(&self, gvk: &Gvk, question: &Question, list: &LiveList) {
         let could_be = |object: &&LiveIdentity| question.subject.could_be(&object.key);
         let is_news = |object: &&LiveIdentity| self.is_news(gvk, &object.key, &object.version);
@@ -172,7 +172,7 @@ impl WriteTracker {
             let (key, at) = (key.clone(), list.version.clone());
             self.note(question.writer, gvk, NotedWrite::Absent { key, at });
         }
-        // Closed last, so that a concurrent read finds the question or the note.
+        // The question is closed last, so that a concurrent read finds either the question or the note.
         self.close(gvk, question);
     }
 
@@ -180,7 +180,7 @@ impl WriteTracker {
         self.lock().handle_answer(gvk, question);
     }
 
-    /// Drops notes that the cache did not see in time; later reads do not wait for them.
+    /// Drops notes that the cache did not see in time, so that later reads do not wait for them.
     pub(crate) fn give_up(&self, gvk: &Gvk, late: &[Note]) {
         let mut writes = self.lock();
         for note in late {
@@ -210,8 +210,8 @@ impl WriteTracker {
         writes.sweep(now, is_seen, is_passed, follows);
     }
 
-    /// Returns whether the informer that covers the object of a question shows the result of the write. Also true if
-    /// no informer covers the object.
+    /// Returns whether the informer that covers the object of a question shows the result of the write, or no informer
+    /// covers the object.
     fn is_passed(&self, gvk: &Gvk, question: &Question) -> bool {
         match (&question.subject, &question.version) {
             (UncertainObject::Object(key), Some(version)) => {
@@ -222,7 +222,7 @@ impl WriteTracker {
         }
     }
 
-    /// Returns what the cache holds of an object before its delete is sent. `version` is the version that the caller
+    /// Returns the state of an object in the cache before its delete is sent. `version` is a version that the caller
     /// knows.
     pub(crate) fn before_delete(
         &self,
@@ -241,7 +241,7 @@ impl WriteTracker {
     pub(crate) fn note_version(&self, write: &Write, outcome: &WriteOutcome<'_>) {
         let version = match outcome {
             WriteOutcome::Refused(_) => return,
-            // The answer of a delete may name the version before the delete.
+            // The answer to a delete may have the version before the delete, so it is not noted.
             WriteOutcome::Done(Some(written)) if !is_delete(write, written) => {
                 written.version.clone()
             }
@@ -255,14 +255,14 @@ impl WriteTracker {
         match outcome {
             WriteOutcome::Done(written) => {
                 let written = written.as_ref()?;
-                // An object with a finalizer or a grace period exists at the version in the answer.
+                // A deleted object with a finalizer or a grace period still exists, at the version in the answer.
                 match is_delete(write, written) {
                     true => self.deleted(write, written),
                     false => self.stored(write, written),
                 }
             }
             WriteOutcome::Refused(_) => None,
-            // The labels are unknown, so an informer that covers the namespace is enough.
+            // The labels are unknown, so any informer of the namespace may show the result.
             WriteOutcome::Unknown(_) => {
                 let namespace = write.namespace.as_deref();
                 self.cache.live_reads(write.kind.gvk(), namespace)?;
@@ -270,7 +270,7 @@ impl WriteTracker {
                     match (&write.key, &write.generate_name) {
                         (Some(key), _) => UncertainObject::Object(key.clone()),
                         (None, Some(begins)) => UncertainObject::generated(namespace, begins),
-                        // The deletes of a collection are not noted if they succeed either.
+                        // Deletes of collections are never noted, whatever their outcome.
                         (None, None) => return None,
                     },
                 ))
@@ -303,19 +303,19 @@ impl WriteTracker {
                 key,
                 uid,
                 version,
-                // RYOW-12: the answer to a delete may be an earlier state.
+                // RYOW-12: the answer to a delete may be an earlier state, so it is not kept.
                 answer: written
                     .body
                     .as_ref()
                     .filter(|_| write.verb != "delete")
                     .and_then(|body| self.answers.keep(body)),
             }),
-            // RYOW-8: an object that was created outside the selectors was never inside, unless another object had
-            // the name.
+            // RYOW-8: an object that is created outside the selectors is never in the cache, unless another object of
+            // the name was.
             Membership::Outside if write.verb == "create" && stored.is_none() => None,
             Membership::Outside => Some(NotedWrite::Absent { key, at: version }),
             _ if look(&has).has_come(&version) => None,
-            // The informer receives the write in either case, as a change of the object or as its deletion.
+            // The informer receives this write as a change of the object or as its deletion.
             _ if stored.is_some_and(|stored| stored.uid == uid) => Some(NotedWrite::Stored {
                 key,
                 uid,
@@ -332,7 +332,7 @@ impl WriteTracker {
     }
 }
 
-/// Returns the writer of the writes that a read must see: `Some(None)` for the writes of every key, `None` for no
+/// Returns the writer whose writes a read must see: `Some(None)` for all writers, `None` if the read must see no
 /// writes.
 fn reader(options: &ClientOptions, writer: Option<WriterHash>) -> Option<Option<WriterHash>> {
     match options.consistency {

@@ -9,8 +9,8 @@ use super::strategic::{Inexpressible, fields_of, strategic_diff};
 use crate::error::Error;
 use crate::options::OptimisticLock;
 
-/// The metadata that only the server sets. Without this list, a closure that replaces the whole metadata would ask
-/// the server to remove them.
+/// The metadata that only the server sets. They are left out of patches, because a closure that replaces the whole
+/// metadata would remove them.
 pub(crate) const SERVER_SET: &[&str] = &[
     "creationTimestamp",
     "deletionGracePeriodSeconds",
@@ -36,13 +36,13 @@ pub(crate) enum ChangedPart {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PatchMode {
     pub(crate) part: ChangedPart,
-    /// When the patch carries the resource version that it was computed from.
+    /// Decides when the patch carries the resource version that it was computed from.
     pub(crate) lock: OptimisticLock,
-    /// Whether to send a strategic merge patch if the kind has merge keys.
+    /// Whether to send a strategic merge patch for a kind that has merge keys.
     pub(crate) strategic: bool,
 }
 
-/// The mutated copy, and the patch that leads to it; `None` if there is nothing to send.
+/// The changed copy, and the patch that leads to it; `None` if nothing changed.
 pub(crate) type Change<K> = (K, Option<Patch>);
 
 /// Applies `mutate` to a copy of `before` and computes the patch.
@@ -74,15 +74,16 @@ pub(crate) fn change<K: Object>(
     };
     let insists = match (lock, part) {
         (OptimisticLock::Never, _) => false,
-        // For a write of a status, the server does not compare the uid of a custom resource.
         (OptimisticLock::Always, _) | (OptimisticLock::Lists, ChangedPart::Status) => true,
         (OptimisticLock::Lists, ChangedPart::Object | ChangedPart::WithoutStatus) => {
             difference.writes_list
         }
+        // The server does not compare the uid in a patch of a custom resource's status, so such a patch carries the
+        // version.
     };
     let mut patch = difference.patch;
     let meta = before.meta();
-    // CLIENT-3: the uid tells this object from another of its name.
+    // CLIENT-3: the uid keeps the patch from another object of the same name.
     stamp(&mut patch, "uid", meta.uid.as_deref());
     let version = meta.resource_version.as_deref().filter(|_| insists);
     stamp(&mut patch, "resourceVersion", version);
@@ -93,30 +94,30 @@ pub(crate) fn change<K: Object>(
     Ok((after, Some(patch)))
 }
 
-/// Returns whether the object is read live and the difference computed again after the failure `error` of the last of
-/// `attempts` attempts.
+/// Returns whether to read the object live and compute the difference again after `error`: `attempts` is the number of
+/// attempts so far.
 pub(crate) fn is_tried_again(error: &steersman_api::Error, attempts: u32, allowed: u32) -> bool {
     let passing = error.is_conflict() || error.is_already_exists() || is_of_another(error);
     passing && attempts < allowed
 }
 
-/// Returns whether the server refused the change because another object has the name now.
+/// Returns whether the server refused the change because the name belongs to another object now.
 pub(crate) fn is_of_another(error: &steersman_api::Error) -> bool {
     let Some(status) = error.status() else {
         return false;
     };
-    // For another uid, a PATCH is an invalid change of the uid, and a PUT fails a precondition of the storage.
+    // A patch with another uid is refused as an invalid change of the uid, and a PUT by a precondition of the storage.
     let mut causes = status.details.iter().flat_map(|details| &details.causes);
     (error.is_conflict() && status.message.contains("UID in precondition"))
         || (error.is_invalid() && causes.any(|cause| cause.field == "metadata.uid"))
 }
 
-/// Returns whether `read` is another object than `before` of the same name.
+/// Returns whether `read` is another object with the name of `before`.
 pub(crate) fn is_another<K: Object>(before: &K, read: &K) -> bool {
     !before.uid_str().is_empty() && before.uid_str() != read.uid_str()
 }
 
-/// Refuses to replace an object by one without a resource version, which was never read.
+/// Refuses to replace an object by one without a resource version, which was not read from the server.
 pub(crate) fn check_version<K: Object>(kind: &Kind, object: &K) -> Result<(), Error> {
     let version = object.meta().resource_version.as_deref();
     if version.unwrap_or_default().is_empty() {
@@ -154,7 +155,7 @@ fn cut(mut body: Value, part: ChangedPart) -> Value {
     }
 }
 
-/// Adds the uid and the resource version to `metadata` as preconditions, if they are known.
+/// Adds the uid or the resource version to `metadata` as a precondition, if its value is known.
 fn stamp(patch: &mut Value, field: &str, value: Option<&str>) {
     let (Value::Object(members), Some(value)) = (patch, value.filter(|v| !v.is_empty())) else {
         return;
@@ -219,7 +220,7 @@ mod tests {
         assert_eq!(patch_of(OptimisticLock::Always, |_| {}), None);
         assert_eq!(
             patch_of(OptimisticLock::Lists, |c| {
-                // Removals of fields that only the server sets are not sent.
+                // The removal of a field that only the server sets is not sent.
                 c.metadata.uid = None;
                 c.metadata.resource_version = None;
                 c.metadata.creation_timestamp = None;
@@ -314,7 +315,7 @@ mod tests {
         );
     }
 
-    /// CLIENT-2: a list that merges by key is no list that is written.
+    /// CLIENT-2: a patch that merges a list by key does not count as writing the list.
     #[test]
     fn a_strategic_patch_that_replaces_a_list_carries_the_version() {
         let kind = Kind::of::<ConfigMap>();
@@ -340,7 +341,7 @@ mod tests {
             panic!("no strategic patch")
         };
         assert_eq!(patch["metadata"]["resourceVersion"], "7");
-        // A value that would be read as a directive is sent as a merge patch.
+        // A value that looks like a directive is sent as a merge patch.
         let mut odd = |c: &mut ConfigMap| {
             let data = c.data.get_or_insert_default();
             data.insert("$patch".into(), "delete".into());

@@ -6,15 +6,15 @@ use serde_json::{Map, Value};
 pub(crate) struct ObjectDifference {
     /// The merge patch (RFC 7386).
     pub(crate) patch: Value,
-    /// Whether the patch sets or removes a list. A merge patch replaces a whole list, so elements that others added
-    /// in the meantime would be lost, even to a list that was empty.
+    /// Whether the patch sets or removes a whole list. Elements that other clients added in the meantime, even to an
+    /// empty list, would be lost.
     pub(crate) writes_list: bool,
 }
 
-/// Returns the smallest merge patch from `before` to `after`, or `None` if they are equal.
+/// Returns the smallest merge patch from `before` to `after`; `None` if they are equal.
 ///
-/// A `null` member counts as absent in both, as in merge patches. Numbers are compared as text, so that integers
-/// beyond 2^53 are neither rounded nor mistaken for equal.
+/// `null` members count as absent. Numbers are compared as text, so that integers beyond 2^53 are neither rounded nor
+/// mistaken for equal.
 pub(crate) fn merge_diff(before: &Value, after: &Value) -> Option<ObjectDifference> {
     let mut writes_list = false;
     let patch = difference(Some(before), after, &mut writes_list)?;
@@ -64,7 +64,7 @@ pub(crate) fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Removes `null` members, which a merge patch cannot set; lists are left as they are.
+/// Removes `null` members, which a merge patch cannot set. Lists stay unchanged.
 pub(crate) fn without_nulls(value: &Value) -> Value {
     match value {
         Value::Object(object) => Value::Object(
@@ -191,7 +191,7 @@ mod tests {
     }
 
     proptest! {
-        /// An independent implementation of merge patches arrives where the difference says.
+        /// An independent implementation of merge patches turns `a` into `b` with the computed patch.
         #[test]
         fn applying_the_patch_to_the_old_object_gives_the_new_one(a in object(any_value()), b in object(any_value())) {
             let mut patched = a.clone();

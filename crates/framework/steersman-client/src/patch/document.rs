@@ -7,11 +7,11 @@ use steersman_object::{Gvk, Kind, ObjectKey, Scope};
 use super::change::SERVER_SET;
 use crate::error::{Error, FieldConflict};
 
-/// Returns an object, or a part of one, as the body of an apply: with its type, and without the fields that only the
+/// Returns the body of an apply of an object or a part of one: with its type, and without the fields that only the
 /// server sets.
 ///
-/// CLIENT-5: `null` members are left out. In Rust they are `Option`s that are `None`, and an apply that named the
-/// field would take it from its owner.
+/// CLIENT-5: `null` members are left out. In Rust they are `Option`s that are `None`, and an apply that names a field
+/// takes the field from its owner.
 pub(crate) fn document(kind: &Kind, part: &impl Serialize) -> Result<(ObjectKey, Value), Error> {
     let refused = |key: &ObjectKey, problem: String| Error::NotApplicable {
         kind: kind.clone(),
@@ -87,21 +87,21 @@ pub(crate) fn in_namespace(mut document: Value, key: &ObjectKey) -> Value {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ApplyTo {
-    /// The object of the name, whichever it is, or a new one.
+    /// The object of the name, whatever its uid, or a new object.
     #[default]
     Any,
-    /// A new object: an existing one is left alone.
+    /// A new object; an existing object is left alone.
     New,
-    /// The object with this uid.
+    /// The object with this uid; any other object is left alone.
     Existing(String),
 }
 
-/// A version that no object has. The server compares it with the version of an existing object, which is then a
-/// conflict, and ignores it for a new object.
+/// A version that no object has. The server refuses it as a conflict if the object exists, and ignores it for a new
+/// object.
 const NO_VERSION: &str = "1";
 
 impl ApplyTo {
-    /// Adds the precondition to the metadata of the body of an apply.
+    /// Adds the precondition to the metadata in `document`, the body of an apply.
     pub(crate) fn demanded_in(&self, mut document: Value) -> Value {
         let (name, value) = match self {
             Self::Any => return document,
@@ -115,8 +115,8 @@ impl ApplyTo {
     }
 }
 
-/// Returns the body of an apply of a subresource of the object `key`: of the object's kind, or of the subresource's
-/// own kind (a `Scale`), with the name of the object.
+/// Returns the body of an apply of a subresource, with the name of the object `key`. Its kind is the object's, or the
+/// subresource's own (a `Scale`).
 pub(crate) fn part_document(
     kind: &Kind,
     key: &ObjectKey,
@@ -140,12 +140,12 @@ pub(crate) fn part_document(
         members.insert("apiVersion".to_owned(), gvk.api_version().into());
         members.insert("kind".to_owned(), gvk.kind().into());
     }
-    // The subresource cannot set other metadata.
+    // An apply of a subresource cannot set other metadata.
     members.insert("metadata".to_owned(), json!({"name": key.name()}));
     Ok(in_namespace(Value::Object(members), key))
 }
 
-/// Returns the fields of a refused apply that other managers own; empty if the error is no conflict of an apply.
+/// Returns the fields for which other managers refuse an apply; empty if the error is not a conflict of an apply.
 ///
 /// The server names each field in one cause, with the manager in its text (apimachinery,
 /// `managedfields/internal/conflict.go`).

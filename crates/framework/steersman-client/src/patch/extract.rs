@@ -13,12 +13,12 @@ use crate::error::Error;
 /// `subresource` is the subresource through which the fields were applied; `None` stands for the object itself. If the
 /// manager owns no field, the document has only the type and the name.
 ///
-/// To apply the document without one of its fields gives that field up: this removes an applied field without naming
+/// Applying the document without one of its fields gives up that field: so one applied field is removed without naming
 /// all others.
 ///
-/// The fields are those of `managedFields` (`FieldsV1`), read as `managedfields.ExtractInto` of apimachinery reads
-/// them, with one difference: without the schema, a map that is owned as a whole is taken as a whole, unless a
-/// manager owns single members of it.
+/// The fields are those in `managedFields` (`FieldsV1`), read as `managedfields.ExtractInto` of apimachinery reads
+/// them. Without the schema there is one difference: a map that is owned as a whole is extracted as a whole, unless a
+/// manager owns single members of the map.
 ///
 /// # Errors
 ///

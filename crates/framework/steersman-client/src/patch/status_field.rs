@@ -12,8 +12,7 @@ use steersman_object::{Kind, Object};
 use super::change::encode;
 use crate::error::Error;
 
-/// Returns whether the type of `object` can hold a status. Without such a field, every change of the status through
-/// the type would be lost.
+/// Returns whether the type of `object` has a status. A type without that field would lose every change of the status.
 pub(crate) fn has_status<K: Object>(kind: &Kind, object: &K) -> Result<bool, Error> {
     let fields = Cell::new(None);
     // The deserializer always refuses; it only records the field names.
@@ -21,7 +20,7 @@ pub(crate) fn has_status<K: Object>(kind: &Kind, object: &K) -> Result<bool, Err
     if let Some(fields) = fields.get() {
         return Ok(fields.contains(&"status"));
     }
-    // A type that is no struct shows by a round trip whether it keeps a status.
+    // A type that is not a struct is tested by a round trip with a status.
     let mut body = encode(kind, object)?;
     if let Some(members) = body.as_object_mut() {
         members.insert("status".to_owned(), json!({"phase": "Known"}));

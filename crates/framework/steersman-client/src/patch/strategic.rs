@@ -1,7 +1,7 @@
 //! Machine: computes the strategic merge patch that turns one object of a Kubernetes kind into another.
 //!
-//! Such a patch is a merge patch in which lists with a merge key are changed element by element, so that elements of
-//! others stay: a new or changed element is named with its key, a removed one has the directive `$patch: delete`, and
+//! A strategic merge patch changes lists with a merge key element by element, so that elements of other clients stay: a
+//! new or changed element is named with its key, a removed element has the directive `$patch: delete`, and
 //! `$setElementOrder` gives the order (apimachinery, `pkg/util/strategicpatch`).
 
 mod lists;
@@ -19,13 +19,13 @@ const DELETE_FROM: &str = "$deleteFromPrimitiveList/";
 
 type PatchMembers = Map<String, Value>;
 
-/// A difference that no strategic merge patch can express: list elements with the same merge key, or a map member
-/// that would be read as a directive.
+/// A difference that no strategic merge patch can express: two list elements with the same merge key, or a map member
+/// that would be taken for a directive.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Inexpressible;
 
-/// Returns the smallest strategic merge patch from `before` to `after`, which have these `fields`; `None` if they are
-/// equal.
+/// Returns the smallest strategic merge patch from `before` to `after`, whose type has these `fields`; `None` if they
+/// are equal.
 pub(crate) fn strategic_diff(
     fields: &'static ListFields,
     before: &Value,
@@ -45,7 +45,7 @@ pub(crate) fn strategic_diff(
     }))
 }
 
-/// The patch while it is computed.
+/// The state of the computation of a patch.
 #[derive(Default)]
 struct StrategicPatch {
     writes_list: bool,
@@ -64,7 +64,7 @@ impl StrategicPatch {
                 continue;
             }
             match (way(fields, name), was) {
-                // Deletes the elements one by one, so that elements that others added stay.
+                // Deletes the elements one by one, so that elements that other clients added stay.
                 (Some(way @ (FieldType::Keyed { .. } | FieldType::Union)), Value::Array(was)) => {
                     self.list(name, Some(way), (was, &[]), &mut patch)?;
                 }
@@ -183,7 +183,7 @@ fn union(name: &str, (was, is): (&[Value], &[Value]), patch: &mut PatchMembers) 
 
 type ByKey<'a> = Vec<(&'a Value, &'a PatchMembers)>;
 
-/// Returns the elements with their keys; fails if a key is missing or occurs twice.
+/// Returns the elements of a list by their merge keys; fails if a key is missing or occurs twice.
 fn by_key<'a>(list: &'a [Value], key: &str) -> Result<ByKey<'a>, Inexpressible> {
     let mut found: ByKey<'_> = Vec::with_capacity(list.len());
     for one in list {
@@ -226,7 +226,7 @@ fn way(fields: Option<&'static ListFields>, name: &str) -> Option<&'static Field
     fields?.get(name)
 }
 
-/// Returns the fields of the type at a path; `None` if the path leads to a list.
+/// Returns the fields of the struct that a field's type names; `None` for a list.
 fn within(way: &'static FieldType) -> Option<&'static ListFields> {
     match way {
         FieldType::Struct(name) => fields(name),
@@ -234,7 +234,7 @@ fn within(way: &'static FieldType) -> Option<&'static ListFields> {
     }
 }
 
-/// Returns whether setting `value` in an empty place sets a list that does not merge with elements of others.
+/// Returns whether setting an absent field to `value` sets a list that does not merge with elements of other clients.
 fn sets_whole_list(way: Option<&'static FieldType>, value: &Value) -> bool {
     match (way, value) {
         (Some(FieldType::Union), Value::Array(_)) => false,
@@ -297,7 +297,7 @@ mod tests {
                 json!({"$setElementOrder/containers": [{"name": "b"}, {"name": "a"}]}),
                 false,
             ),
-            // A list within an element that has no merge key is replaced.
+            // A list without a merge key inside of an element is replaced.
             (
                 json!([a]),
                 json!([{"name": "a", "image": "1", "args": ["y"]}]),

@@ -1,4 +1,4 @@
-//! Driver: reads from the cache, after it has seen the writes that the read must see.
+//! Driver: reads from the cache after the cache has seen the writes that the read must see.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use crate::write::outcome::is_refused_for_good;
 
 type Cached<T> = Result<T, steersman_cache::Error>;
 
-/// Returns the object that `cached` reads once the cache has seen the writes to it; RYOW-5: the server's object if
-/// the cache does not get there in time.
+/// Returns the object that `cached` reads once the cache has seen the writes that the read must see. RYOW-5: if the
+/// cache does not see them in time, returns the server's object.
 pub(crate) async fn get<K, F>(
     shared: &SharedClient,
     kind: &Kind,
@@ -38,9 +38,9 @@ where
         }
         let (questions, others): (Vec<_>, Vec<_>) = questions.into_iter().partition(is_of_key);
         if !others.is_empty() {
-            // Boxed, because this rare and large future would make the future of every read as large.
+            // Boxed, because this rare and large future would enlarge the future of every read.
             Box::pin(answer(shared, kind, others)).await?;
-            // The answers of the server became notes.
+            // The server's answers to the questions have become notes.
             notes = shared.owed(kind, read).notes;
         }
         if questions.is_empty()
@@ -63,13 +63,13 @@ where
         };
         return match shared.cache().live_reads(kind.gvk(), key.namespace()) {
             Some(reads) => Box::pin(get_live(shared, &reads, key, &questions, &late)).await,
-            // The kind is no longer cached, so no write has to be seen.
+            // The kind is no longer cached, so the read has no write to wait for.
             None => Ok(cached().await?),
         };
     }
 }
 
-/// Returns the selected objects as [`get`] returns one.
+/// Returns the objects that `cached` lists, after the same wait as [`get`].
 ///
 /// # Errors
 ///
@@ -95,7 +95,7 @@ where
         } = shared.owed(kind, read);
         if !questions.is_empty() {
             Box::pin(answer(shared, kind, questions)).await?;
-            // The answers of the server became notes.
+            // The server's answers to the questions have become notes.
             notes = shared.owed(kind, read).notes;
         }
         match shared.wait(kind, read, notes).await {
@@ -116,9 +116,9 @@ where
     }
 }
 
-/// Returns the object from the answer to the last write of the read's own key, if that is all that the read must see.
+/// Returns the object from the answer to the last write of the read's own key, if the read must see nothing else.
 ///
-/// RYOW-12: the informer has not come to the version of the write, or the note would be gone. The object is decoded as
+/// RYOW-12: the note exists only while the informer has not reached the version of the write. The object is decoded as
 /// the informer would decode it.
 fn answered<K: Object>(
     shared: &SharedClient,
@@ -134,8 +134,8 @@ fn answered<K: Object>(
     Some(reads.answered(answer.body()).map_err(Error::from))
 }
 
-/// Reads the object from the server as the cache would return it. This answers `questions`, and replaces the wait for
-/// the `late` notes.
+/// Reads the object from the server as the cache would return it. The answer closes `questions`, and replaces the wait
+/// for the `late` notes.
 async fn get_live<K: Object>(
     shared: &SharedClient,
     reads: &LiveReads,
@@ -156,8 +156,8 @@ async fn get_live<K: Object>(
     Ok(live?.object?)
 }
 
-/// Asks the server each question with the narrowest request that answers it, whatever the read selects. The cache
-/// answers the read afterwards, once it has what the server listed (RYOW-3).
+/// Asks the server each question with the narrowest request that answers it. The cache answers the read afterwards,
+/// once it has the listed objects (RYOW-3).
 async fn answer(shared: &SharedClient, kind: &Kind, questions: Vec<Question>) -> Result<(), Error> {
     for question in questions {
         let namespace = question.subject.namespace();
@@ -180,8 +180,8 @@ async fn answer(shared: &SharedClient, kind: &Kind, questions: Vec<Question>) ->
     Ok(())
 }
 
-/// Closes a question with the server's answer. A refusal that will not change closes it too: one read has that error,
-/// and later reads are answered by the cache.
+/// Closes a question with the server's answer, or with a lasting refusal: one read returns that error, and the cache
+/// answers later reads.
 fn close(shared: &SharedClient, kind: &Kind, question: &Question, list: Result<&LiveList, &Error>) {
     let (own, gvk) = (&shared.sender().own, kind.gvk());
     match list {

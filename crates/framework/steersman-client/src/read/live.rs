@@ -12,7 +12,7 @@ mod pages;
 
 pub use pages::{Page, Pages};
 
-/// Reads from the API server: each answer is as new as the server, and costs a request. Made by
+/// Reads from the API server: each read sends a request, and its answer is as new as the server. Made by
 /// [`Client::live`](crate::Client::live).
 ///
 /// # Cancel safety
@@ -68,7 +68,7 @@ impl<S> Live<S> {
             .await?)
     }
 
-    /// Returns the selected objects, of all pages.
+    /// Returns the selected objects of all pages.
     ///
     /// With [`ListOptions::skip_malformed`], objects that do not decode as `K` are left out, and the list logs a
     /// warning with their number and the first one's key.
@@ -84,8 +84,8 @@ impl<S> Live<S> {
         list(&self.shared, &self.kinds.kind_of(), list_options).await
     }
 
-    /// Returns the pages of a list, for lists that need not be held as a whole. The first request is sent with the
-    /// first page.
+    /// Returns the pages of a list that need not be held in memory as a whole. The first request is sent with the first
+    /// page.
     ///
     /// # Examples
     ///
@@ -130,7 +130,7 @@ pub(crate) async fn list<K: Object>(
     list_options: &ListOptions,
 ) -> Result<Vec<K>, Error> {
     let list_options = shared.live_options(kind, list_options)?;
-    // A list with a limit needs no second page.
+    // A list with a limit ends with its first page.
     let paging = match list_options.selected_limit() {
         Some(_) => Paging::new(),
         None => Paging::new().page_size(pages::PAGE_SIZE),
@@ -159,7 +159,7 @@ fn separate<K>(items: Vec<Decoded<K>>) -> (Vec<K>, Vec<Malformed>) {
     (good, malformed)
 }
 
-/// Logs the objects that a list leaves out: code that deletes by comparing with a list must not miss them.
+/// Logs the objects that a list leaves out, because code that compares with the list might delete by mistake.
 fn warn_of(kind: &Kind, malformed: &[Malformed]) {
     if let Some(first) = malformed.first() {
         warn!(

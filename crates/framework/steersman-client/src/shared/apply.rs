@@ -1,4 +1,4 @@
-//! Driver: applies objects (server-side apply), and recognises an apply that would change nothing.
+//! Driver: applies objects (server-side apply), and recognises applies that would change nothing.
 
 use std::mem::discriminant;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(crate) struct Apply {
     pub(crate) key: ObjectKey,
     pub(crate) to: ApplyTo,
     document: Value,
-    /// `None` for a dry run, which is always sent and never remembered.
+    /// The identity of the apply; `None` for a dry run, which is always sent and never remembered.
     intent: Option<Intent>,
 }
 
@@ -56,8 +56,8 @@ impl SharedClient {
         self.inner.intent_key.intent(&manager, options, digest)
     }
 
-    /// Returns what is known of the last apply; `None` if the apply has to be sent, because the cache cannot tell the
-    /// state of the object: no running informer holds the whole objects of the key's namespace.
+    /// Returns what is known of the last apply to the object; `None` if the apply has to be sent, because no running
+    /// informer holds the whole objects of the key's namespace.
     pub(crate) fn last_apply(&self, kind: &Kind, apply: &Apply) -> Option<LastApply> {
         let intent = apply.intent?;
         let untyped = self.cache().untyped_of(kind.gvk(), &apply.key)?;
@@ -68,8 +68,8 @@ impl SharedClient {
         Some(applied.last(kind.gvk(), &apply.key, intent))
     }
 
-    /// CLIENT-12: returns whether the server would change nothing for an apply to this version of the object: the field
-    /// manager owns exactly the fields of the document, and they have its values.
+    /// CLIENT-12: returns whether an apply to this version of the object would change nothing: the field manager owns
+    /// exactly the fields of the document, and they have its values.
     pub(crate) fn is_applied(&self, kind: &Kind, apply: &Apply, version: &ResourceVersion) -> bool {
         let untyped = self.cache().untyped_of(kind.gvk(), &apply.key);
         let known = untyped.zip(apply.intent);
@@ -91,7 +91,8 @@ impl SharedClient {
         });
     }
 
-    /// Forgets the applies to the objects of a kind that a delete may select: those of a namespace, or all (`None`).
+    /// Forgets the applies to the objects of a kind that a delete may select: those of a namespace, or of all
+    /// namespaces (`None`).
     pub(crate) fn forget_applied_in(&self, kind: &Kind, namespace: Option<&str>) {
         let namespace = namespace.filter(|_| kind.is_namespaced());
         let mut applied = self.inner.applied.lock();
@@ -199,7 +200,7 @@ fn not_as_found(refused: Error, kind: &Kind, key: &ObjectKey, to: &ApplyTo) -> E
     }
 }
 
-/// CLIENT-13: returns whether the cache shows that an entry is of no use any more, or no informer covers the objects.
+/// CLIENT-13: returns whether an entry is useless: the cache has seen its end, or no informer covers its objects.
 fn is_outdated(cache: &Cache, gvk: &Gvk, known: Remembered<'_>) -> bool {
     let has_seen = |applied: &ResourceVersion, after: &DeletedAfter| {
         after
@@ -211,7 +212,7 @@ fn is_outdated(cache: &Cache, gvk: &Gvk, known: Remembered<'_>) -> bool {
             let state = untyped.key_state(key);
             match (&state.stored, left) {
                 (stored, None) => stored.is_none(),
-                // A later version of the same object is compared with the digest of the apply.
+                // An apply to another version of the same uid stays useful, because it is compared by its digest.
                 (Some(stored), Some(left)) => Uid::new(&stored.uid) != left.uid,
                 // The answer to an apply may arrive before its event.
                 (None, Some(left)) => state.applied.is_at_least(&left.version),
@@ -224,7 +225,7 @@ fn is_outdated(cache: &Cache, gvk: &Gvk, known: Remembered<'_>) -> bool {
         Remembered::DeletedIn(namespace, after) => {
             let anywhere = ObjectKey::namespaced(namespace.unwrap_or_default(), "");
             cache.untyped_of(gvk, &anywhere).is_none_or(|untyped| {
-                // In this order: what the informer applies in between is newer than `after`, too.
+                // Checked in this order: any event that the informer applies in between is newer than `after`, too.
                 has_seen(&untyped.key_state(&anywhere).applied, after)
                     && untyped.is_empty_in(namespace)
             })

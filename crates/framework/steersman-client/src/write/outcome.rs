@@ -1,4 +1,4 @@
-//! Machine: derives the outcome of a write from its answer, and decides whether a request is sent again after a
+//! Machine: derives the outcome of a write from its answer, and decides whether to repeat a request after a
 //! `Retry-After`.
 
 use std::time::Duration;
@@ -26,8 +26,8 @@ pub(crate) fn outcome<'a>(
 
 /// Returns whether the server may have executed a write that failed with this error.
 ///
-/// An answer that does not decode was a success. A 5xx may come after the commit, or from a proxy that lost the
-/// server: a timeout of etcd is a 500, a request that took too long is a 504.
+/// An answer that does not decode is that of an executed write. A 5xx may come after the commit, or from a proxy that
+/// lost the server: a timeout of etcd is a 500, and a request that takes too long is a 504.
 pub(crate) fn is_unknown(error: &Error) -> bool {
     match error.code() {
         Some(code) => code == 408 || (code >= 500 && code != 501),
@@ -35,8 +35,8 @@ pub(crate) fn is_unknown(error: &Error) -> bool {
     }
 }
 
-/// Returns whether the same request would be refused again until an administrator changes something, such as a Role.
-/// Invalid credentials (401) are renewed, and an expired version (410) is requested anew.
+/// Returns whether the server would refuse the same request until an administrator changes something, such as a Role.
+/// Not after a 401, because credentials are renewed, nor a 410, because the request is made anew.
 pub(crate) fn is_refused_for_good(error: &Error) -> bool {
     match error.code() {
         Some(code) => (400..500).contains(&code) && !matches!(code, 401 | 408 | 410 | 429),
@@ -55,10 +55,10 @@ pub(crate) struct Repeats {
 }
 
 impl Repeats {
-    /// Returns the time to wait before the failed request is sent again, or `None` if it is not sent again.
+    /// Returns the time to wait before the failed request is repeated; `None` if it is not repeated.
     ///
-    /// CLIENT-7: a server that answers 429 with `Retry-After` has not executed the request, whatever its verb. A 5xx
-    /// with `Retry-After` may come after the commit of a write, so only reads are repeated.
+    /// CLIENT-7: a 429 with `Retry-After` says that the request was not executed, whatever its verb. A 5xx with
+    /// `Retry-After` may come after the commit of a write, so it repeats reads only.
     pub(crate) fn wait(
         &mut self,
         error: &Error,
@@ -90,7 +90,7 @@ fn written(write: &Write, object: &AnsweredObject, body: &Bytes) -> Option<Writt
     let fits = itself || scale || gone;
     let key = match &write.key {
         Some(key) => key,
-        // The server made the name.
+        // The server generated the name.
         None => &object.key,
     };
     (fits && !object.uid.is_empty()).then(|| WrittenObject {

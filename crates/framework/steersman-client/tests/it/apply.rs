@@ -57,7 +57,7 @@ async fn an_apply_names_its_manager_and_is_forced_by_default() {
         assert_eq!(request.parameter("force"), Some("true"));
         assert_eq!(request.parameter("fieldValidation"), None);
     }
-    // Without a field manager, the program is the manager.
+    // Without a field manager, the name of the program is the manager.
     world.client.apply(&object).await.unwrap();
     let last = world.writes().pop().unwrap();
     let program = world.client.client_config().program();
@@ -163,7 +163,7 @@ async fn extracted_fields_can_be_changed_and_applied_again() {
             "spec": {"minReadySeconds": 5},
         })
     );
-    // A field that is left out is given up.
+    // An applied field that the next apply leaves out is given up.
     own["metadata"]["labels"] = json!({});
     own["spec"]["minReadySeconds"] = json!(7);
     let applied: Deployment = ours.apply_part(&own).await.unwrap();
@@ -287,7 +287,7 @@ async fn an_apply_to_a_found_object_changes_no_other_object_and_creates_none() {
     ));
     let stored = world.server.get("configmaps", "default", "a").unwrap();
     assert_eq!(stored["data"]["k"], "5");
-    // The conditions are no fields of the manager, and a conflict of managers stays one.
+    // The failed precondition names no fields of a manager, and a conflict of managers stays a conflict.
     client
         .apply_part(&part("7"))
         .only_to(Some(&second))

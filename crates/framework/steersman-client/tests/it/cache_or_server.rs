@@ -15,7 +15,7 @@ use crate::world::{World, config, key, set, until};
 async fn reads_send_nothing_and_writes_do_not_touch_the_cache() {
     let world = World::new();
     let mut events = world.cached::<ConfigMap>().await;
-    // From here on the cache receives no events: any change in it would come from a write.
+    // From here on the cache receives no events, so a change in it could only come from a write.
     world.server.faults().silence_watches();
     let before = world.server.requests().all().len();
 

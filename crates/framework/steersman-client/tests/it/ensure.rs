@@ -70,7 +70,7 @@ async fn ensure_keeps_the_fields_of_others() {
         .merge_patch("configmaps", "default", "a", &theirs)
         .unwrap();
     until(&mut events, &key("a"), |_| true).await;
-    // The cache may or may not have the change of the others; the difference names only our field.
+    // Whether or not the cache has the other client's change, the difference names only our field.
     let ensured = world
         .client
         .ensure(config("a"), |c| set(c, "ours", "2"))
@@ -194,7 +194,7 @@ async fn a_create_names_the_selector_that_hides_the_existing_object() {
         error.to_string().contains("the cache cannot see it"),
         "{error}"
     );
-    // Ensure still works, because the server knows the object.
+    // `ensure` still works, because the server has the object.
     let ensured = world
         .client
         .ensure(config("a"), |c| set(c, "k", "1"))
@@ -244,7 +244,8 @@ async fn an_object_and_its_status_are_ensured_by_one_closure() {
     let mut events = world.cached::<Deployment>().await;
     let created = |e: &Ensured<Deployment>| matches!(e, Ensured::Created(_));
     let updated = |e: &Ensured<Deployment>| matches!(e, Ensured::Updated(_));
-    // Minimum seconds and ready replicas; whether created, updated, and the status changed.
+    // The values of the minimum seconds and of the ready replicas; then whether the object is created, updated, and its
+    // status changed.
     let steps = [
         (1, 1, [true, false, true], 2),
         (1, 1, [false, false, false], 0),

@@ -47,7 +47,7 @@ async fn an_object_is_deleted_when_its_last_finalizer_is_removed() {
     assert_eq!(finalizer::stage(&dying, OURS), FinalizerStage::CleanUp);
     world.client.remove_finalizer(&dying, OURS).await.unwrap();
     assert!(world.server.get("configmaps", "default", "a").is_none());
-    // The error of a removal from an older state says that the object is gone.
+    // A removal from an older state reports that the object is gone.
     let error = world
         .client
         .remove_finalizer(&dying, OURS)
@@ -64,7 +64,7 @@ async fn an_object_that_is_being_deleted_gets_no_finalizer() {
     finalizer::add(&mut held, THEIRS);
     let before = world.client.create(&held).await.unwrap();
     world.client.delete(&before).await.unwrap();
-    // The state before the deletion, as a cache that is behind would return it.
+    // A cache that is behind would return this state from before the deletion.
     let added = world
         .client
         .add_finalizers(&before, &["a.io/1", OURS])

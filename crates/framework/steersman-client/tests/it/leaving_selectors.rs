@@ -1,4 +1,5 @@
-//! RYOW-8, RYOW-9: writes that take an object out of the cache's selectors, and deletes of what the cache never saw.
+//! RYOW-8, RYOW-9: writes that take an object out of the cache's selectors, and deletes of objects that the cache never
+//! saw.
 
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ fn labelled(name: &str) -> ConfigMap {
     object
 }
 
-/// A world with a cache that holds config maps with a label, among them `a`, and receives no more events.
+/// Makes a world whose cache selects config maps by a label, among them `a`, and receives no more events.
 async fn narrow() -> World {
     let cache = CacheOptions::new().by_object::<ConfigMap>(ByObject::new().labels("app=web"));
     let world = World::with(cache, ClientOptions::new());
@@ -40,7 +41,7 @@ fn leave() -> Value {
     json!({"metadata": {"labels": {"app": null}}})
 }
 
-/// The writes that take `a` out of the selector.
+/// Takes `a` out of the selector by the write with this number.
 async fn leaves(world: &World, client: &Client, how: usize) {
     let name = key("a");
     match how {
@@ -102,7 +103,8 @@ async fn after_the_bound_a_get_of_an_object_that_left_the_selector_asks_the_serv
     assert!(error.to_string().contains("default/a"), "{error}");
 }
 
-/// RYOW-8: the object entered the selector unseen, and left it by a write of this key, so its late arrival is old.
+/// RYOW-8: the cache did not see the object enter the selector, and a write of this key took it out, so a late arrival
+/// is old.
 #[tokio::test(start_paused = true)]
 async fn an_object_that_left_the_selector_is_not_shown_when_its_arrival_is_late() {
     let cache = CacheOptions::new().by_object::<ConfigMap>(ByObject::new().labels("app=web"));
@@ -116,7 +118,7 @@ async fn an_object_that_left_the_selector_is_not_shown_when_its_arrival_is_late(
     never_shown(&world, &client).await;
 }
 
-/// RYOW-8: it leaves and returns by writes of one key, and no read shows a state before or between.
+/// RYOW-8: the writes of one key take the object out and back, and no read shows an earlier state.
 #[tokio::test(start_paused = true)]
 async fn a_read_waits_for_an_object_that_left_the_selector_and_returned() {
     let world = narrow().await;
@@ -156,7 +158,7 @@ fn deployment(name: &str) -> Deployment {
     .unwrap()
 }
 
-/// A world that caches a kind under these options, and receives no more events.
+/// Makes a world that caches a kind with these options, and receives no more events.
 async fn under<K: TypedObject + WholeObject<BuiltIn>>(
     by_object: ByObject,
     resource: &str,
@@ -287,7 +289,7 @@ async fn a_read_waits_for_the_scale_of_an_object_that_the_cache_has_not_seen() {
     assert_eq!(start.elapsed(), THREE);
 }
 
-/// Delivers the waiting events one by one, and reads `a` after each: other readers see it arrive and go.
+/// Delivers the waiting events one by one, and reads `a` after each event.
 async fn never_shown(world: &World, client: &Client) {
     let (bytes, millis) = (64, 200);
     let slow = FaultSpec::new(Effect::Chunks { bytes, millis });

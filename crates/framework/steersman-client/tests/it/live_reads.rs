@@ -18,7 +18,7 @@ use crate::world::{World, config, key, set};
 
 const BOUND: Duration = Duration::from_secs(10);
 
-/// Grants the rights of an informer in a namespace, and the right to write.
+/// Grants the permissions of an informer in a namespace, and the permission to write.
 fn grant(server: &ApiServer, namespace: &str) {
     let metadata = json!({"name": "op", "namespace": namespace});
     let group = "rbac.authorization.k8s.io";
@@ -81,7 +81,7 @@ fn labelled(name: &str) -> ConfigMap {
     object
 }
 
-/// Creates an object and loses the answer.
+/// Creates an object, and loses the answer to the create.
 async fn lose(world: &World, client: &Client, object: &ConfigMap) {
     let lost = Answer::code(504).times(1).after_commit();
     let faults = world.server.faults();
@@ -103,7 +103,7 @@ async fn live_reads_need_only_the_permissions_of_informers() {
     assert_eq!(seen.metadata.managed_fields, None);
     assert_eq!(start.elapsed(), Duration::ZERO);
 
-    // Lists of one namespace, or of all cached ones.
+    // Lists of one namespace, or of all cached namespaces.
     let mut made = labelled("");
     made.metadata.name = None;
     made.metadata.generate_name = Some("made-".to_owned());
@@ -137,7 +137,7 @@ async fn live_reads_exclude_the_objects_that_the_cache_excludes() {
     assert!(error.is_malformed(), "{error}");
     assert_eq!(error.to_string(), cached.unwrap_err().to_string());
 
-    // A write outside of the scope is never a question.
+    // A write outside the scope of the cache leaves no question.
     let before = reads(&world);
     let mut outside = labelled("a");
     outside.metadata.namespace = Some("kube-system".to_owned());
@@ -157,7 +157,7 @@ async fn live_reads_exclude_the_objects_that_the_cache_excludes() {
     assert_eq!(reads(&world), before);
 }
 
-/// RYOW-5, RYOW-6: the same holds after the bound.
+/// RYOW-5, RYOW-6: after the bound of the wait, the read has the scope of the informer, too.
 #[tokio::test(start_paused = true)]
 async fn after_the_bound_a_get_sends_the_requests_of_informers() {
     let world = narrow().await;
@@ -169,7 +169,7 @@ async fn after_the_bound_a_get_sends_the_requests_of_informers() {
         assert_eq!((seen.data.clone(), start.elapsed()), (None, BOUND));
         assert_eq!(reads(&world), before + asked);
     }
-    // Without the right to list, one read has that error; after that the cache is read as it is.
+    // Without the permission to list, one read fails; later reads use the cache as it is.
     let refused = world
         .server
         .faults()

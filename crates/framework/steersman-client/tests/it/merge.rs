@@ -23,7 +23,7 @@ async fn a_merge_is_one_request_with_the_version_if_locked() {
     set(&mut after, "k", "1");
     after.metadata.managed_fields = None;
     assert!(client.merge(&before, &after).await.unwrap().is_changed());
-    // The object has changed by now. That does not matter to entries of a map, but to a lock.
+    // The object has changed meanwhile, which a merge of map entries ignores and a lock detects.
     let mut other = before.clone();
     set(&mut other, "l", "2");
     let merged = client.merge(&before, &other).await.unwrap().into_object();

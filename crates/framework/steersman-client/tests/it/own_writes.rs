@@ -19,7 +19,7 @@ use crate::world::{World, config, key, set};
 
 const BOUND: Duration = Duration::from_secs(10);
 
-/// A client that waits for the cache instead of reading the answers to its writes.
+/// A client whose reads wait for the cache instead of using the answers to its writes.
 pub(crate) fn mine(world: &World) -> Client {
     answering(world).own_answers(false)
 }
@@ -36,11 +36,11 @@ pub(crate) fn other(world: &World) -> Client {
         .for_request(RequestId::new("sites", key("back")))
 }
 
-/// A world that caches config maps and receives no more events of them.
+/// Makes a world that caches config maps and receives no more events about them.
 pub(crate) async fn lagging(cache: CacheOptions, client: ClientOptions) -> World {
     let world = World::with(cache, client);
     drop(world.cached::<ConfigMap>().await);
-    // The first watch opens after the sync.
+    // The first watch opens within a second after the sync.
     sleep(Duration::from_secs(1)).await;
     assert_eq!(world.server.faults().silence_watches_of("configmaps"), 1);
     world
@@ -50,7 +50,7 @@ pub(crate) async fn deaf() -> World {
     lagging(CacheOptions::new(), ClientOptions::new()).await
 }
 
-/// Lets the cache receive events again, after a while.
+/// Lets the cache receive events again after a time.
 pub(crate) fn hears_after(world: &World, wait: Duration) {
     let server = world.server.clone();
     tokio::spawn(async move {
@@ -145,7 +145,7 @@ async fn under_process_consistency_reads_wait_for_all_writes() {
     assert_eq!(start.elapsed(), Duration::from_secs(3));
 }
 
-/// RYOW-2: a delete is seen when its uid is gone; a new object of the name is another one.
+/// RYOW-2: a delete is seen when the uid is gone; a new object of the same name is another object.
 #[tokio::test(start_paused = true)]
 async fn a_delete_and_a_new_object_of_the_name_are_seen() {
     let world = World::new();
@@ -213,7 +213,7 @@ async fn after_the_bound_a_get_asks_the_server_once_and_a_list_fails() {
     assert_eq!(counted("steersman_own_write_wait_seconds"), 1.0);
     assert_eq!(counted("steersman_own_write_expiries_total"), 3.0);
 
-    // Another write is another wait, and a late write is read from the cache once the cache has it.
+    // A later write has its own wait, and is read from the cache once the cache has it.
     client.create(&config("b")).await.unwrap();
     hears_after(&world, Duration::from_secs(2));
     client.get::<ConfigMap>(&key("b")).await.unwrap();
@@ -489,7 +489,7 @@ async fn a_bound_of_zero_never_waits_and_the_maximum_never_ends() {
     let client = mine(&world);
     client.create(&config("a")).await.unwrap();
     let before = reads(&world);
-    // Less than the silence after which the informer opens another watch.
+    // The delay is shorter than the silence after which the informer opens another watch.
     let late = Duration::from_secs(30);
     hears_after(&world, late);
     let start = Instant::now();

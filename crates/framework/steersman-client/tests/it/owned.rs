@@ -27,7 +27,7 @@ async fn a_child_is_created_owned_and_changed_when_it_differs() {
     }
 }
 
-/// Returns whether or not the cache has seen it.
+/// The error is the same whether or not the cache has seen the object.
 #[tokio::test(start_paused = true)]
 async fn an_existing_object_without_a_controller_is_not_adopted() {
     let world = World::new();

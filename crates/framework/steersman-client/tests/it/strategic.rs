@@ -50,7 +50,7 @@ fn names(deployment: &mut Deployment) -> Vec<String> {
 async fn lists_with_a_merge_key_keep_the_elements_of_others() {
     let world = World::new();
     let before = deployment(&world.client).await;
-    // Another client adds a container, and a variable to ours.
+    // Another client adds a container, and a variable to the container of this test.
     let late = |d: &mut Deployment| {
         let mut late = containers(d)[1].clone();
         late.name = "late".to_owned();
@@ -76,13 +76,12 @@ async fn lists_with_a_merge_key_keep_the_elements_of_others() {
     assert_eq!(web.image.as_deref(), Some("w:2"));
     assert_eq!(web.env.as_ref().unwrap().len(), 2);
 
-    // Without merge keys, the same difference writes a whole list, and its version is outdated.
+    // As a merge patch, the same difference writes a whole list, and its version is outdated.
     let mut after = before.clone();
     paint(&mut after);
     let error = world.client.merge(&before, &after).await.unwrap_err();
     assert!(error.is_conflict(), "{error}");
     strategic.merge(&before, &after).await.unwrap();
-    // MergeFromWithOptimisticLock
     let locked = strategic.lock(OptimisticLock::Always);
     let error = locked.merge(&before, &after).await.unwrap_err();
     assert!(error.is_conflict(), "{error}");
@@ -168,7 +167,7 @@ async fn a_custom_resource_is_changed_by_a_merge_patch() {
     assert_eq!(site.data["spec"]["pages"], json!([1, 2]));
 }
 
-/// Some of `all`, in any order.
+/// A strategy for subsets of `all`, in any order.
 fn some<T: Clone + std::fmt::Debug + 'static>(all: Vec<T>) -> impl Strategy<Value = Vec<T>> {
     let most = all.len();
     prop::sample::subsequence(all, 0..=most).prop_shuffle()
@@ -176,7 +175,7 @@ fn some<T: Clone + std::fmt::Debug + 'static>(all: Vec<T>) -> impl Strategy<Valu
 
 fn container(name: &'static str) -> impl Strategy<Value = Value> {
     let env = some(vec!["X", "Y", "Z"]);
-    // Two of them have the same merge key.
+    // The first two ports have the same merge key.
     let ports = some(vec![(80, "TCP"), (80, "UDP"), (81, "TCP")]);
     (0..2_u8, env, ports, 0..2_u8).prop_map(move |(image, env, ports, value)| {
         let env = env

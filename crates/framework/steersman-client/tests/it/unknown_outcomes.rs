@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::own_writes::{all, deaf, hears_after, lagging, mine, names, other, reads};
 use crate::world::{World, config, key, set};
 
-/// An object with a name that the server generates.
+/// An object whose name the server generates.
 fn made() -> ConfigMap {
     let mut object = config("");
     object.metadata.name = None;
@@ -33,7 +33,7 @@ fn lose(world: &World, verb: Verb) {
         .keep();
 }
 
-/// The lists of config maps since the last clearing. The cache has synced by then, so these are questions.
+/// The lists of config maps since the records were cleared. The cache has synced by then, so each list is a question.
 fn questions(world: &World) -> Vec<RequestRecord> {
     let lists = world.server.requests();
     lists.matching(|request| request.does(Verb::List) && request.is_for("configmaps"))
@@ -43,7 +43,7 @@ fn selecting(labels: &str) -> ListOptions {
     all().labels(labels.parse().unwrap())
 }
 
-/// The objects on the server.
+/// The config maps on the server.
 async fn children(world: &World) -> Vec<ConfigMap> {
     let live = world.client.live();
     live.list(&selecting("app=web")).await.unwrap()
@@ -153,7 +153,7 @@ async fn reads_that_could_not_show_a_generated_name_leave_the_question_open() {
         lose(&world, Verb::Create);
         client.create(&made()).await.unwrap_err();
         let (before, start) = (reads(&world), Instant::now());
-        // Neither of them could show it.
+        // Neither read could show the generated name.
         let absent = client.get_opt::<ConfigMap>(&key("other")).await.unwrap();
         let elsewhere = ListOptions::new().namespace("kube-public");
         assert_eq!((absent, found(&client, &elsewhere).await), (None, 0));
@@ -181,7 +181,7 @@ async fn a_lost_create_makes_no_second_child() {
     let client = mine(&world);
     lose(&world, Verb::Create);
     for run in 0..3 {
-        // As reconcilers do: read some objects, list the children, make the missing ones.
+        // As a reconciler does: reads an object, lists the children, and makes the missing child.
         let _site = client.get_opt::<ConfigMap>(&key("site")).await.unwrap();
         found(&client, &all().namespace("kube-public")).await;
         if run == 1 {
@@ -286,8 +286,8 @@ async fn a_write_that_never_arrived_costs_one_request() {
     );
 }
 
-/// RYOW-7: the object appears after the server listed it as absent, and before that is noted: by a write of the key
-/// itself, or by a late one.
+/// RYOW-7: the object appears after the server listed it as absent, and before that absence is noted: by a write of the
+/// same key, or by a late write.
 #[tokio::test(start_paused = true)]
 async fn an_object_that_appears_during_the_question_is_not_taken_for_deleted() {
     for own in [true, false] {
@@ -300,7 +300,7 @@ async fn an_object_that_appears_during_the_question_is_not_taken_for_deleted() {
             .answer(Verb::Create, "configmaps", lost);
         client.create(&config("a")).await.unwrap_err();
         drop(fault);
-        // The answer is made at once, and arrives after three seconds.
+        // The answer is made at once and arrives after three seconds.
         let (bytes, millis) = (1 << 20, 3000);
         let slow = FaultSpec::new(Effect::Chunks { bytes, millis });
         let slow = slow.verb(Verb::List).resource("configmaps").times(1);
@@ -393,7 +393,7 @@ async fn a_final_refusal_of_a_question_fails_one_read() {
         if get_first {
             let error = client.get::<ConfigMap>(&key("a")).await.unwrap_err();
             assert!(error.is_forbidden(), "{error}");
-            // Nothing is known about the other object.
+            // The outcome for the other object is still unknown.
             let error = client.list::<ConfigMap>(&all()).await.unwrap_err();
             assert!(error.is_forbidden(), "{error}");
         } else {

@@ -48,7 +48,7 @@ async fn no_watch_is_open(server: &ApiServer) {
     assert_eq!(server.faults().open_watches("configmaps"), 0);
 }
 
-/// Runs a wait beside what other clients do meanwhile.
+/// Runs a wait together with the actions of other clients.
 async fn meanwhile<T>(wait: impl Future<Output = T>, others: impl Future<Output = ()>) -> T {
     tokio::join!(wait, others).0
 }
@@ -58,7 +58,7 @@ async fn meanwhile<T>(wait: impl Future<Output = T>, others: impl Future<Output 
 async fn client_9_a_wait_sees_an_object_that_is_created_later_without_polling() {
     let server = ApiServer::new();
     let client = client_of(&server);
-    // An hour, so that a poll would show.
+    // After an hour a poll would show in the requests.
     let hour = Duration::from_secs(3600);
     let (name, start) = (key("a"), Instant::now());
     let waiting = client.await_condition(&name, is_blue(), Duration::MAX);
@@ -86,7 +86,7 @@ async fn client_9_an_object_that_was_created_just_before_is_not_absent() {
         let server = ApiServer::builder().watch_list(streams).build();
         let client = client_of(&server);
         let created = client.create(&config("a")).await.unwrap();
-        // A server behind a load balancer may answer from the past, if the request allows it.
+        // A server behind a load balancer may answer with an old state, if the request allows it.
         let past = FaultSpec::new(Effect::StaleList { revisions: 1 });
         let _past = server.faults().add(past).unwrap();
         let limit = Duration::from_secs(5);
@@ -102,7 +102,7 @@ async fn client_9_an_object_that_was_created_just_before_is_not_absent() {
             assert_eq!(fields, Some("metadata.name=a"), "{request}");
             assert!(request.path.contains("/namespaces/default/"), "{request}");
         }
-        // A list at version 0 may come from a server that is behind.
+        // A list at version 0 may be answered with an old state.
         let lists = requests.iter().filter(|request| request.does(Verb::List));
         let versions: Vec<_> = lists
             .map(|list| list.parameter("resourceVersion"))
@@ -473,7 +473,7 @@ async fn a_definition_that_loses_fields_is_not_installed() {
         .install(&with_fields(["host", "host"]), LIMIT)
         .await
         .unwrap();
-    // Stored objects would lose the former field.
+    // The former field of stored objects would be lost.
     let other = with_fields(["name", "name"]);
     let error = client.install(&other, LIMIT).await.unwrap_err();
     assert!(

@@ -55,7 +55,7 @@ impl World {
         subscription
     }
 
-    /// Returns the number of requests of these verbs.
+    /// Returns the number of requests with these verbs.
     pub(crate) fn count(&self, verbs: &[Verb]) -> usize {
         self.server
             .requests()
@@ -93,7 +93,7 @@ pub(crate) fn set(config: &mut ConfigMap, name: &str, value: &str) {
         .insert(name.to_owned(), value.to_owned());
 }
 
-/// Waits until the cache has an object of the key that `fits`.
+/// Waits until the cache has an object with this key for which `fits` returns true.
 pub(crate) async fn until<K: Object>(
     subscription: &mut Subscription<K>,
     key: &ObjectKey,

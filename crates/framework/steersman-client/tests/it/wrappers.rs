@@ -132,7 +132,7 @@ async fn no_verb_stores_anything_in_a_dry_run() {
     assert_eq!(now, object);
     assert!(world.server.get("configmaps", "default", "b").is_none());
     let asked = world.writes();
-    // The first create was not a dry run. Deletes carry the dry run in their body.
+    // Only the create was not a dry run. A delete carries its dry run in the body.
     let deletes = [Verb::Delete, Verb::DeleteCollection];
     for request in asked[1..]
         .iter()
@@ -291,7 +291,7 @@ async fn a_kind_known_at_runtime_has_all_verbs() {
     assert_eq!(page.items.len(), 1);
     assert_eq!(world.count(&[Verb::Watch]), 0, "the cache was left alone");
 
-    // CLIENT-1: the client itself reads from memory.
+    // CLIENT-1: the client itself reads from the cache.
     let gets = world.count(&[Verb::Get]);
     let read = sites.get(&key("s")).await.unwrap();
     assert_eq!(read.data["spec"]["image"], "d");

@@ -1,4 +1,4 @@
-//! Machine: decides for most reads, without a lock, that no note is about them.
+//! Machine: lets most reads skip the lock of the notes, because no note is about them.
 
 use std::hash::Hasher as _;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -7,20 +7,19 @@ use fnv::FnvHasher;
 
 use super::WriterHash;
 
-/// The number of counters of each table; a power of two. With 1,000 notes, about one unrelated read in sixteen takes
-/// the lock without need.
+/// The number of counters of each table; a power of two. With 1,000 notes, about one in sixteen reads that no note is
+/// about takes the lock nevertheless.
 const SLOTS: usize = 1 << 14;
 
 /// Counts the notes and questions by writer and by object name (RYOW-11).
 ///
-/// Two writers, or two names, may share a counter. A counter above zero means that a read must check under the lock;
-/// zero means that no note is about the read. The counters change under the lock of the notes and are read without
-/// it.
+/// Two writers, or two names, may share a counter. Above zero, a read must check the notes under their lock; at zero,
+/// no note is about the read. The counters change under the lock of the notes and are read without it.
 #[derive(Debug)]
 pub(crate) struct Filter {
     writers: Box<[AtomicU32]>,
     names: Box<[AtomicU32]>,
-    /// The number of questions about generated names, which may be about any name.
+    /// The number of questions about generated names, which concern every name.
     generated: AtomicUsize,
     len: AtomicUsize,
 }
@@ -42,7 +41,7 @@ impl Filter {
         self.len.load(Ordering::Acquire)
     }
 
-    /// Returns whether a note may be about a read for `writer` (`None`: for all writers) of the object with this name
+    /// Returns whether a note may concern a read for `writer` (`None`: for all writers) of the object with this name
     /// (`None`: a list).
     pub(crate) fn may_owe(&self, writer: Option<WriterHash>, name: Option<&str>) -> bool {
         if self.len() == 0 {
@@ -56,7 +55,7 @@ impl Filter {
         self.generated.load(Ordering::Acquire) > 0 || is_set(&self.names, hash(name))
     }
 
-    /// Counts a note or question of a writer; `name` is `None` if the server generates the name.
+    /// Counts a note or question of a writer about an object; `name` is `None` if the server generates the name.
     pub(super) fn add(&self, writer: WriterHash, name: Option<&str>) {
         for counter in self.counters(writer, name) {
             counter.fetch_add(1, Ordering::Release);
@@ -67,7 +66,7 @@ impl Filter {
         self.len.fetch_add(1, Ordering::Release);
     }
 
-    /// Takes back what [`add`](Self::add) counted.
+    /// Ends the count of a note or question that [`add`](Self::add) counted.
     pub(super) fn remove(&self, writer: WriterHash, name: Option<&str>) {
         for counter in self.counters(writer, name) {
             counter.fetch_sub(1, Ordering::Release);
@@ -91,14 +90,14 @@ fn is_set(counters: &[AtomicU32], hash: u64) -> bool {
 }
 
 fn hash(name: &str) -> u64 {
-    // FNV-1a: names are short, and a collision only costs a check under the lock.
+    // FNV-1a, because names are short, and a collision only costs a check under the lock.
     let mut hasher = FnvHasher::default();
     hasher.write(name.as_bytes());
     hasher.finish()
 }
 
 fn slot(hash: u64) -> usize {
-    // The upper bits of a product depend on all bits of the hash (Fibonacci hashing).
+    // The upper bits of the product depend on all bits of the hash (Fibonacci hashing).
     let mixed = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     usize::try_from(mixed).unwrap_or_default() & (SLOTS - 1)
 }

@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 
-/// The largest number of bytes of all kept answers of one client and of the clients made from it.
+/// The limit of the kept answers of one client and of the clients made from it, in bytes.
 const MOST_BYTES: usize = 4 << 20;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AnswerBudget(Arc<AtomicUsize>);
 
-/// The object in the answer to a write, in JSON. Clones share it.
+/// The object in the answer to a write, as JSON. Clones share the bytes.
 #[derive(Clone)]
 pub(crate) struct KeptAnswer(Arc<KeptBytes>);
 
@@ -22,10 +22,10 @@ struct KeptBytes {
 }
 
 impl AnswerBudget {
-    /// Keeps an answer, unless all answers together would be too large.
+    /// Keeps an answer, unless the kept answers would exceed their limit.
     pub(crate) fn keep(&self, body: &Bytes) -> Option<KeptAnswer> {
         let before = self.0.fetch_add(body.len(), Ordering::Relaxed);
-        // Dropped below if it is too large, which gives the bytes back.
+        // If the answers exceed the limit, `kept` is dropped below, which gives its bytes back.
         let kept = KeptAnswer(Arc::new(KeptBytes {
             body: body.clone(),
             budget: self.clone(),
@@ -56,7 +56,7 @@ impl Eq for KeptAnswer {}
 
 impl fmt::Debug for KeptAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The object may be a Secret.
+        // The body is not printed, because the object may be a Secret.
         write!(f, "KeptAnswer({} bytes)", self.0.body.len())
     }
 }

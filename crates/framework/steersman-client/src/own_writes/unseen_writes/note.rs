@@ -8,7 +8,7 @@ use super::{KeptAnswer, WriterHash};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CacheState<'a> {
-    /// The resource version up to which the informer has applied everything that the server sent.
+    /// The version up to which the informer has applied the server's events.
     pub(crate) applied: &'a ResourceVersion,
     pub(crate) stored: Option<StoredObject<'a>>,
 }
@@ -20,22 +20,22 @@ pub(crate) struct StoredObject<'a> {
     pub(crate) is_deleting: bool,
 }
 
-/// The writes of one object that a read must see. Each field is a fact about the server, so the informer reaches all
-/// of them in time.
+/// The writes of one object that a read must see. Each field is a fact about the server, which the informer reaches in
+/// time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Note {
     pub(crate) key: ObjectKey,
-    /// The uid of the written object, if one was written.
+    /// The uid of the written object; `None` if the object was not written.
     pub(super) uid: Option<String>,
     /// The newest resource version that the server stored, if one is known.
     pub(super) version: Option<ResourceVersion>,
     /// Whether the object of `uid` was deleted after `version`.
     pub(super) deleted: bool,
     /// Whether the deleted object had neither finalizers nor a grace period. If so, a terminating object in the cache
-    /// is an older state of it.
+    /// is an older state.
     pub(super) is_final: bool,
-    /// The newest resource version at which the server had no object of this key. It is not about a uid: an object
-    /// that the cache receives later, of any uid, may be alive.
+    /// The newest resource version at which the server had no object of this key. An object that the cache receives
+    /// later may be alive, whatever its uid.
     pub(super) absent: Option<ResourceVersion>,
     /// The object at `version`, as the server answered it.
     pub(super) answer: Option<KeptAnswer>,
@@ -46,15 +46,15 @@ pub(crate) struct Note {
 }
 
 impl Note {
-    /// Returns the time that reads may still wait for the note: `most`, less the time since the first read began to
+    /// Returns the time that reads may still wait for the note: `most` less the time since the first read began to
     /// wait.
     pub(crate) fn remaining(&self, most: Duration, now: Instant) -> Duration {
         let waited = |since| now.saturating_duration_since(since);
         most.saturating_sub(self.awaited.map_or(Duration::ZERO, waited))
     }
 
-    /// RYOW-12: returns the object at the version of the note, if nothing else is known about its key: a read may
-    /// return it while the informer has not come to that version.
+    /// RYOW-12: returns the answer to the write if it is the only fact about the key; a read may return it while the
+    /// informer has not reached its version.
     pub(crate) fn answer(&self) -> Option<&KeptAnswer> {
         let answer = self.answer.as_ref();
         answer.filter(|_| !self.deleted && self.absent.is_none())
@@ -67,13 +67,12 @@ impl Note {
     }
 
     /// Returns whether a read of the informer now shows no older state than the note, even if the informer has not
-    /// come as far as the note: for an object that is absent from the server and from the informer, there is nothing
-    /// to wait for (RYOW-7). The note is kept, because an older version of the object may still arrive and be deleted
-    /// again.
+    /// reached it: there is nothing to wait for if the object is absent from the server and from the informer (RYOW-7).
+    /// The note stays, because an older version of the object may still arrive and be deleted again.
     pub(crate) fn is_shown(&self, look: CacheState<'_>) -> bool {
         let has_come = self.version.as_ref().is_none_or(|v| look.has_come(v));
-        // An object of another uid either replaced the written one, which is gone then, or preceded it, and then the
-        // informer has not reached the write.
+        // A stored object with another uid either replaced the written object, which is then gone, or preceded it; in
+        // that case the informer has not reached the write.
         let is_gone = |stored: StoredObject<'_>| {
             stored.is_deleting && !self.is_final || Some(stored.uid) != self.uid.as_deref()
         };
@@ -84,7 +83,7 @@ impl Note {
     }
 
     /// Returns the note of a stored object, merged with the known note of its key; `None` if the known note is of a
-    /// later write. The answers of two concurrent writes may arrive in any order.
+    /// later write, because the answers of concurrent writes arrive in any order.
     pub(super) fn after(mut self, known: Option<&Self>) -> Option<Self> {
         let Some(known) = known else {
             return Some(self);
@@ -93,7 +92,7 @@ impl Note {
             (Some(a), Some(b)) => a.is_at_least(b),
             _ => false,
         };
-        // If the object was absent after this write, there is nothing to wait for.
+        // The object was written again, or was absent, after this write, so there is nothing to wait for.
         if is_newer(&known.version, &self.version) || is_newer(&known.absent, &self.version) {
             return None;
         }
@@ -104,9 +103,9 @@ impl Note {
         Some(self)
     }
 
-    /// Returns the note of a deleted object that existed at version `at`, if that is known. The version stored before
-    /// must be seen too, because an object that the cache never received does not count as gone. The note is kept
-    /// until the informer has passed `at`, because the object may still arrive and be deleted again (RYOW-9).
+    /// Returns the note of a deleted object that existed at version `at`, if known. The informer must also see the
+    /// version stored before, because an object that it never received does not count as gone, and must pass `at`,
+    /// because the object may still arrive and be deleted again (RYOW-9).
     pub(super) fn gone(mut self, known: Option<&Self>, at: Option<ResourceVersion>) -> Self {
         let before = known.filter(|known| known.uid == self.uid);
         self.version = before.and_then(|known| known.version.clone());
@@ -124,8 +123,8 @@ impl Note {
         self
     }
 
-    /// Returns the note of an object that was absent at a version, merged with the known note; `None` if the known
-    /// note is newer: the object was written, or asked about, in the meantime.
+    /// Returns the note of an object that was absent at a version, merged with the known note; `None` if the known note
+    /// is newer.
     pub(super) fn absent(mut self, known: Option<&Self>, at: ResourceVersion) -> Option<Self> {
         if let Some(known) = known {
             let mut versions = [&known.version, &known.absent].into_iter().flatten();
@@ -143,7 +142,7 @@ impl Note {
 }
 
 impl CacheState<'_> {
-    /// Returns whether the informer has reached a version, as a whole or for this object.
+    /// Returns whether the informer has reached a version: with its last event, or with this object.
     pub(crate) fn has_come(&self, version: &ResourceVersion) -> bool {
         let stored = self.stored.map(|stored| stored.version);
         self.applied.is_at_least(version) || stored.is_some_and(|s| s.is_at_least(version))

@@ -6,10 +6,11 @@ use steersman_object::{ObjectKey, ResourceVersion};
 
 use super::{Read, WriterHash, is_within};
 
-/// The shortest time that a question without a version is kept. A server gives a request one minute, and an informer
-/// that follows the server has seen the result long before this time is over, so the cache answers a later read.
+/// The time for which a question without a version is kept at least. A server ends a request after a minute, and an
+/// informer that follows the server has seen the result long before this time is over, so the cache can then answer
+/// reads.
 pub(super) const UNKNOWN_FOR: Duration = Duration::from_secs(3600);
-/// The length of the `generateName` in a generated name, in characters; the server adds the rest (apiserver,
+/// The number of characters of `generateName` that a generated name keeps; the server adds the rest (apiserver,
 /// `names.MaxGeneratedNameLength`).
 const GENERATED_FROM: usize = 58;
 
@@ -23,26 +24,25 @@ pub(crate) enum UncertainObject {
     },
 }
 
-/// A write with a result that the cache must show and the client does not know. A question is kept until the server
-/// has answered it (RYOW-3), or the informer has passed the version of the write, if that is known (RYOW-8).
+/// A write whose result the client does not know and the cache must show. A question is kept until the server has
+/// answered it (RYOW-3), or the informer has passed the version of the write, if that is known (RYOW-8).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Question {
     pub(crate) subject: UncertainObject,
     pub(crate) writer: WriterHash,
-    /// The resource version of the write. An informer that has reached it shows the result of the write.
+    /// The resource version of the write. An informer that has reached this version shows the result.
     pub(crate) version: Option<ResourceVersion>,
     pub(super) since: Instant,
     pub(super) serial: u64,
 }
 
 impl Question {
-    /// Returns whether the question may be dropped although the server was never asked.
+    /// Returns whether the question may be dropped although the server has not answered it.
     pub(super) fn is_old(&self, now: Instant) -> bool {
         now.saturating_duration_since(self.since) >= UNKNOWN_FOR
     }
 
-    /// Merges two questions about the same object. If either write has no known version, no version answers the
-    /// question.
+    /// Merges two questions about the same object. The result has a version only if both writes have one.
     pub(super) fn joined(mut self, known: &Self) -> Self {
         let newer = |a: &ResourceVersion, b: &ResourceVersion| match a.is_at_least(b) {
             true => a.clone(),
@@ -71,7 +71,7 @@ impl UncertainObject {
         }
     }
 
-    /// Returns the name; `None` if the server generates it.
+    /// Returns the name of the object; `None` if the server generates it.
     pub(super) fn name(&self) -> Option<&str> {
         match self {
             Self::Object(key) => Some(key.name()),

@@ -54,7 +54,7 @@ fn noted(written: impl IntoIterator<Item = NotedWrite>) -> UnseenWrites {
     writes
 }
 
-/// Returns the keys of the notes that a read of `name` waits for.
+/// Returns the notes that a read of `name` waits for.
 fn owed(writes: &UnseenWrites, name: &str) -> Vec<Note> {
     writes.owed(Some(ME), &gvk(), Read::Object(&key(name)))
 }
@@ -73,13 +73,13 @@ fn generated(begins: &str) -> UncertainObject {
     UncertainObject::generated(Some("default"), begins)
 }
 
-/// Returns whether an informer that has applied `applied`, and stores this (uid, version, deleting), has seen the
-/// only note of `a`.
+/// Returns whether an informer has seen the only note of `a`: one that has applied `applied` and stores the object
+/// `has` (uid, version, whether it is terminating).
 fn seen(writes: &UnseenWrites, applied: &str, has: Option<(&str, &str, bool)>) -> bool {
     looked(writes, applied, has).0
 }
 
-/// As [`seen`], and whether a read need not wait.
+/// Returns the result of [`seen`], and whether a read need not wait.
 fn looked(writes: &UnseenWrites, applied: &str, has: Option<(&str, &str, bool)>) -> (bool, bool) {
     let applied = ResourceVersion::new(applied);
     let version = has.map(|(_, version, _)| ResourceVersion::new(version));
@@ -150,7 +150,7 @@ fn a_delete_is_seen_when_the_object_is_absent_or_terminating() {
     assert!(seen(&writes, "9", None));
 }
 
-/// An object that was created and deleted at once is absent twice: before it arrives, and after its deletion.
+/// An object that was created and deleted at once is absent from the cache before its arrival, and after its deletion.
 #[test]
 fn a_delete_of_an_unseen_object_is_seen_after_it_came_and_went() {
     let writes = noted([stored("a", "u1", "10"), deleted("a", "u1")]);
@@ -202,7 +202,7 @@ fn a_late_answer_does_not_replace_the_note_of_a_later_write() {
         stored("a", "u1", "9"),
     ]);
     assert!(!seen(&writes, "10", Some(("u1", "10", false))));
-    // The answer to the removal of a finalizer arrives after that of the delete.
+    // The answer to the removal of a finalizer arrives after the answer to the delete.
     let writes = noted([deleted("a", "u1"), stored("a", "u1", "9")]);
     assert!(!seen(&writes, "9", Some(("u1", "9", false))));
     assert!(seen(&writes, "9", Some(("u1", "9", true))));
@@ -211,7 +211,7 @@ fn a_late_answer_does_not_replace_the_note_of_a_later_write() {
 }
 
 const NOT_YET: (bool, bool) = (false, false);
-/// No read waits, and the note stays.
+/// Not seen, but shown: no read waits, and the note stays.
 const SHOWN: (bool, bool) = (false, true);
 const SEEN: (bool, bool) = (true, true);
 
@@ -269,7 +269,7 @@ fn an_object_that_was_absent_once_may_exist_later() {
     ] {
         assert_eq!(looked(&noted, "12", alive), SEEN, "{noted:?}");
     }
-    // Of two answers, the newer one counts.
+    // The newer of two answers counts.
     let writes = noted([absent("a", "11"), absent("a", "10")]);
     assert_eq!(
         looked(&writes, "10", Some(("u1", "10", false))),
@@ -358,7 +358,7 @@ fn seen_writes_of_keys_that_never_read_again_are_swept() {
     assert!(writes.len() <= SWEEP_AT_LEAST, "{}", writes.len());
 }
 
-/// A question is kept as long as the write may still show, and while the informer does not follow the server.
+/// A question is kept while the cache may still show the write, and while the informer does not follow the server.
 #[test]
 fn unknown_writes_of_keys_that_never_read_again_are_swept_after_a_while() {
     let start = now();
@@ -383,7 +383,7 @@ fn unknown_writes_of_keys_that_never_read_again_are_swept_after_a_while() {
     assert_eq!(kept_after(Duration::from_secs(10), false), 10_000);
 }
 
-/// A few notes are swept too after a while, so that notes of deleted keys do not stay after a peak.
+/// A few seen notes are swept after a while, so that notes of deleted keys do not stay after a peak.
 #[test]
 fn seen_notes_are_swept_after_a_while_and_unseen_notes_stay() {
     let start = now();
@@ -465,13 +465,13 @@ fn only_the_answer_to_the_last_write_is_returned() {
     let five = || answered("u1", "5");
     assert_eq!(found(&[five()]).as_deref(), Some("5"));
     assert_eq!(found(&[five(), answered("u1", "7")]).as_deref(), Some("7"));
-    // The answers of two concurrent writes came in the other order.
+    // The answers of two concurrent writes arrive in the other order.
     assert_eq!(found(&[answered("u1", "7"), five()]).as_deref(), Some("7"));
-    // The answer to the newest write is not the object.
+    // The answer to the newest write holds no object.
     assert_eq!(found(&[five(), stored("a", "u1", "7")]), None);
     assert_eq!(found(&[five(), deleted("a", "u1")]), None);
     assert_eq!(found(&[five(), absent("a", "7")]), None);
-    // The answer to a delete came before the answer to an earlier write.
+    // The answer to a delete arrives before the answer to an earlier write.
     assert_eq!(found(&[deleted("a", "u1"), five()]), None);
     assert_eq!(found(&[absent("a", "3"), five()]), None);
     let created = [deleted("a", "u1"), answered("u2", "9")];

@@ -11,10 +11,10 @@ use crate::options::ClientOptions;
 use crate::own_writes::unseen_writes::{Note, Read};
 
 pub(crate) enum WaitOutcome {
-    /// The cache shows every write that the read must see. It stores none of these absent objects now; a result that
-    /// is read afterwards is valid if they [still hold](WriteTracker::still_hold).
+    /// The cache shows every write that the read must see. It does not store these absent objects now; a result that is
+    /// read afterwards is valid if they [still hold](WriteTracker::still_hold).
     Cache(Vec<Unstored>),
-    /// The cache did not see these writes in time.
+    /// The cache did not see the writes of these notes in time.
     Late(Vec<Note>),
 }
 
@@ -26,17 +26,15 @@ pub(crate) struct Unstored {
 }
 
 pub(super) enum InformerProgress {
-    /// There is nothing to wait for, and no older state can appear.
+    /// No read has to wait for the note any more.
     Over,
-    /// A read finds no older state now, while the informer is at this version.
+    /// The informer, at this version, stores no older state of an absent object.
     Unstored(ResourceVersion),
     Pending,
 }
 
 impl WriteTracker {
-    /// Waits until the cache has seen these notes, which [`owed`](Self::owed) returned.
-    ///
-    /// Cancel safe.
+    /// Waits until the cache has seen these notes of [`owed`](Self::owed). Cancel safe.
     pub(crate) async fn wait(
         &self,
         options: &ClientOptions,
@@ -58,7 +56,7 @@ impl WriteTracker {
             if !self.wait_until(kind.gvk(), &mut late, most).await {
                 break Err(late);
             }
-            // All notes are checked again, because the cache may have stored an object in the meantime.
+            // All notes are checked again, because the cache may have stored an absent object in the meantime.
             notes = pending;
             notes.extend(unstored.into_iter().map(|unstored| unstored.note));
         };
@@ -82,8 +80,8 @@ impl WriteTracker {
         }
     }
 
-    /// Returns whether the informers are where they were when these objects were found to be absent: then a result
-    /// that was read in between shows none of them.
+    /// Returns whether the informers have not advanced since these objects were found absent, so that a result that was
+    /// read in between shows none of them.
     pub(crate) fn still_hold(&self, gvk: &Gvk, unstored: &[Unstored]) -> bool {
         unstored.iter().all(|Unstored { note, applied }| {
             let has = self.key_state(gvk, &note.key);
@@ -91,7 +89,7 @@ impl WriteTracker {
         })
     }
 
-    /// Splits the notes into those of absent objects, and those to wait for.
+    /// Splits the notes into those of absent objects, and those that a read waits for.
     fn sorted(&self, gvk: &Gvk, notes: Vec<Note>) -> (Vec<Unstored>, Vec<Note>) {
         let (mut unstored, mut pending) = (Vec::new(), Vec::new());
         for note in notes {
@@ -104,8 +102,8 @@ impl WriteTracker {
         (unstored, pending)
     }
 
-    /// Waits until the cache has seen these notes. Returns false if the time of some of them is over, which remain in
-    /// `notes` then. The time of a note includes the waits of earlier reads (RYOW-5).
+    /// Waits until the cache has seen these notes. If the time of some notes is over, returns false, with these left in
+    /// `notes`. The time of a note includes the waits of earlier reads (RYOW-5).
     async fn wait_until(&self, gvk: &Gvk, notes: &mut Vec<Note>, most: Duration) -> bool {
         loop {
             let now = Instant::now().into_std();
@@ -132,7 +130,7 @@ impl WriteTracker {
     }
 
     async fn until_over(&self, gvk: &Gvk, note: &Note) {
-        // Looked up each time, because a kind may be removed from the cache and started again.
+        // The informer is looked up each time, because a kind may be removed from the cache and started again.
         while let Some(untyped) = self.cache.untyped_of(gvk, &note.key) {
             // Subscribed before the check, so that a change between the check and the wait ends the wait.
             let mut applied = untyped.applied();
@@ -157,7 +155,7 @@ impl WriteTracker {
             self.lock().handle_seen(gvk, note);
             return InformerProgress::Over;
         }
-        // CACHE-2: the read itself fails at once if the kind never synced.
+        // CACHE-2: there is no wait if the kind never synced, because the read itself fails at once.
         match (note.is_shown(look), is_stuck(&untyped)) {
             (true, _) => InformerProgress::Unstored(key_state.applied),
             (false, true) => InformerProgress::Over,

@@ -1,7 +1,7 @@
 //! Machine: reads the generated table of list types with merge keys, once, on first use.
 //!
 //! Each line is one type: its name, `@kind:` and a version if it is the type of a kind, then `field:type` for each
-//! field that is such a list or leads to one. The type of a field is `[key]` and the element type for a list with a
+//! field that is such a list or contains one. The type of a field is `[key]` and the element type for a list with a
 //! merge key, `[]` for a list of single values, or the name of a struct.
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ pub(crate) type ListFields = BTreeMap<&'static str, FieldType>;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum FieldType {
-    /// A list with this merge key, and the type of its elements.
+    /// A list whose elements have this merge key and this type.
     Keyed {
         key: &'static str,
         items: &'static str,
@@ -32,14 +32,14 @@ struct ListTypes {
     kinds: BTreeMap<(&'static str, &'static str), &'static str>,
 }
 
-/// Returns the fields of a Kubernetes kind; `None` for other kinds: the server does not merge their lists by key.
+/// Returns the fields of a Kubernetes kind; `None` for other kinds, whose lists the server does not merge by key.
 pub(crate) fn fields_of(kind: &Kind) -> Option<&'static ListFields> {
     let gvk = kind.gvk();
     let kinds = &table().kinds;
     fields(kinds.get(&(gvk.api_version().as_str(), gvk.kind()))?)
 }
 
-/// Returns the fields of the type of this name, if it leads to a list with a merge key.
+/// Returns the fields of the type with this name, if it contains a list with a merge key.
 pub(crate) fn fields(name: &str) -> Option<&'static ListFields> {
     table().types.get(name)
 }

@@ -14,10 +14,10 @@ pub(super) const PAGE_SIZE: u32 = 500;
 
 /// The pages of a live list. Made by [`Live::pages`](crate::Live::pages).
 ///
-/// All pages have the resource version of the first page, however long reading them takes, and each object is in one
-/// page only. The server forgets old versions, by default after five minutes. A page that is requested later is the
-/// error [`Expired`](steersman_api::Error::Expired), after which there are no more pages and a new [`Pages`] must begin
-/// the list anew, unless [`inconsistent`](Self::inconsistent) is set.
+/// All pages have the resource version of the first page, and each object is in one page only. The server forgets old
+/// versions, by default after five minutes. A later request fails with [`Expired`](steersman_api::Error::Expired),
+/// after which there are no more pages and a new [`Pages`] must begin the list anew, unless
+/// [`inconsistent`](Self::inconsistent) is set.
 #[must_use = "no request is sent before `next_page` is awaited"]
 #[derive(Debug)]
 pub struct Pages<K> {
@@ -43,7 +43,7 @@ pub struct Page<K> {
     pub version: ResourceVersion,
     /// The number of objects on the following pages, if the server tells it.
     pub remaining: Option<u64>,
-    /// Whether the page is of the same version as the first one.
+    /// Whether the page has the version of the first page.
     pub consistent: bool,
 }
 
@@ -68,9 +68,9 @@ impl<K: Object> Pages<K> {
         }
     }
 
-    /// Sets whether the list continues after its version has expired: with the objects that follow by name, at the
-    /// newest version. Objects that changed in between may be missing or appear twice; [`Page::consistent`] is false
-    /// from there on.
+    /// Sets whether the list continues at the newest version after its version has expired, with the objects that
+    /// follow by name. Objects that changed in between may be missing or appear twice; [`Page::consistent`] is false
+    /// from then on.
     pub fn inconsistent(mut self, may_be: bool) -> Self {
         self.may_be_inconsistent = may_be;
         self
@@ -171,8 +171,8 @@ impl<K: Object> Pages<K> {
         })
     }
 
-    /// Takes over the token that the server sends with an expired one, if inconsistent pages are allowed. Returns
-    /// whether the list continues.
+    /// If inconsistent pages are allowed, takes over the new token that the server sends when the token has expired.
+    /// Returns whether the list continues.
     fn continue_inconsistently(&mut self, error: &steersman_api::Error) -> bool {
         let metadata = error.status().and_then(|status| status.metadata.as_ref());
         let token = metadata.and_then(|metadata| metadata.continue_.clone());

@@ -1,4 +1,4 @@
-//! Objects that do not decode, in live lists.
+//! Objects that do not decode in live lists.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use steersman_testenv::log::capture;
 use super::*;
 use crate::Client;
 
-/// A `ConfigMap` with numbers as values, which no server accepts.
+/// A `ConfigMap` whose values would have to be numbers, which no server accepts.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 struct Numbers {
     metadata: ObjectMeta,
@@ -73,7 +73,7 @@ async fn a_live_list_warns_of_the_objects_that_it_leaves_out() {
     assert!(!said().contains("WARN"), "{}", said());
     put("b", &json!({"n": "many"}));
     put("c", &json!({"n": "none"}));
-    // CACHE-4: the same error as from the cache.
+    // CACHE-4: the error is the same as from the cache.
     let error = live.list::<Numbers>(&options).await.unwrap_err();
     assert!(error.is_malformed() && !error.is_not_found(), "{error}");
     assert!(error.to_string().contains("default/b"), "{error}");

@@ -54,7 +54,7 @@ async fn an_equal_apply_to_an_unchanged_object_is_not_sent() {
             created.object().stored_version()
         );
     }
-    // A part that encodes as the same document is the same intent.
+    // A part that encodes as the same document has the same intent.
     let part = json!({"metadata": {"name": "a", "namespace": "default"}, "data": {"k": "1"}});
     let unchanged = world
         .client
@@ -110,7 +110,7 @@ async fn an_object_that_was_changed_or_deleted_is_applied_again() {
     assert_eq!(corrected.object().data.as_ref().unwrap()["k"], "1");
     until_at(&mut events, corrected.object()).await;
 
-    // CLIENT-12: a change of a field that this manager does not own is none of its business.
+    // CLIENT-12: a change of a field that this manager does not own causes no apply.
     let label = json!({"metadata": {"labels": {"theirs": "1"}}});
     world
         .server
@@ -203,15 +203,14 @@ async fn a_lagging_cache_shows_the_own_apply_first() {
     let world = crate::own_writes::deaf().await;
     let client = mine(&world);
     assert!(ensured(&client, "1").await.is_changed());
-    // The answer shows the object before the cache does.
+    // The answer to the create shows the object before the cache does.
     assert!(!ensured(&client.own_answers(true), "1").await.is_changed());
     hears_after(&world, std::time::Duration::from_secs(3));
     assert!(!ensured(&client, "1").await.is_changed());
     assert_eq!(patches(&world), 1);
 }
 
-/// Scenario 28: the version in the answer to an apply that changed nothing may be that of a change that another
-/// client made.
+/// Scenario 28: an apply that changed nothing may be answered with the version of another client's change.
 #[tokio::test(start_paused = true)]
 async fn a_change_that_the_cache_has_not_seen_is_neither_lost_nor_taken_for_ones_own() {
     let world = World::new();
@@ -219,7 +218,7 @@ async fn a_change_that_the_cache_has_not_seen_is_neither_lost_nor_taken_for_ones
     until_at(&mut events, ensured(&world.client, "1").await.object()).await;
     world.server.faults().silence_watches_of("configmaps");
 
-    // The server answers this apply with the version of the label.
+    // The server answers this apply with the version of the change of the label.
     let label = json!({"metadata": {"labels": {"theirs": "1"}}});
     let server = &world.server;
     server
@@ -227,7 +226,7 @@ async fn a_change_that_the_cache_has_not_seen_is_neither_lost_nor_taken_for_ones
         .unwrap();
     let answered = world.client.apply(&applied("1")).await.unwrap();
     assert!(answered.metadata.labels.is_some());
-    // The cache is at the version before.
+    // The cache is still at the version before that change.
     assert!(ensured(&world.client, "1").await.is_changed());
     let drift = json!({"data": {"k": "drifted"}});
     server
@@ -375,11 +374,11 @@ async fn a_restarted_program_applies_only_what_is_not_as_it_left_it() {
     let world = restarted().await;
     let unchanged = ensured(&world.client, "1").await;
     assert!(matches!(unchanged, Ensured::Unchanged(_)), "{unchanged:?}");
-    // Another manager has applied nothing yet.
+    // This other manager has applied nothing yet.
     let other = world.client.field_manager("other");
     assert!(ensured(&other, "1").await.is_changed());
     assert_eq!(patched(&world, before), 1);
-    // Each kind of drift while no program ran.
+    // Each kind of drift while the program is stopped.
     let drifts = [
         json!({"data": {"k": "drifted"}}),
         json!({"data": {"k": null}}),
@@ -396,7 +395,7 @@ async fn a_restarted_program_applies_only_what_is_not_as_it_left_it() {
         assert!(matches!(corrected, Ensured::Updated(_)), "{corrected:?}");
         assert_eq!(corrected.object().data.as_ref().unwrap()["k"], "1");
     }
-    // A release with another document.
+    // A new release of the program has another document.
     let world = restarted().await;
     assert!(!ensured(&world.client, "1").await.is_changed());
     assert!(ensured(&world.client, "2").await.is_changed());

@@ -42,7 +42,7 @@ async fn a_get_of_the_key_that_wrote_returns_the_answer_and_a_list_waits() {
     hears_after(&world, THREE);
     assert_eq!(names(&client).await, ["a"]);
     assert_eq!(start.elapsed(), THREE);
-    // The cache holds what the answer showed, without managed fields.
+    // The cache holds the object of the answer, without managed fields.
     let cached = client.get::<ConfigMap>(&key("a")).await.unwrap();
     assert_eq!(cached, answered);
     assert_eq!(cached.metadata.managed_fields, None);
@@ -61,7 +61,7 @@ async fn a_newer_object_in_the_cache_is_returned_instead_of_the_answer() {
     let version = changed.unwrap()["metadata"]["resourceVersion"].clone();
     world.server.faults().resume_watches();
     let client = answering(&world);
-    // Another key waits for nothing, so this read tells what the cache has.
+    // Reads of another key do not wait, so this read shows the state of the cache.
     while super::other(&world)
         .get_opt::<ConfigMap>(&key("a"))
         .await

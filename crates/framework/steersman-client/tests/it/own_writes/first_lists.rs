@@ -36,7 +36,7 @@ async fn the_first_list_of_a_kind_is_as_new_as_the_writes() {
     for streams in [true, false] {
         let cache = CacheOptions::new().watch_list(streams);
         let world = World::with(cache, ClientOptions::new());
-        // The floor counts the writes of every client of the process.
+        // The first list must include the writes of every client of the process.
         mine(&world).create(&config("a")).await.unwrap();
         let mut object = world.client.create(&config("b")).await.unwrap();
         set(&mut object, "k", "v");

@@ -8,7 +8,7 @@ use steersman_object::{Object as _, ObjectKey};
 
 use super::plan::Selection;
 
-/// The state of one object in a cache with the selectors: its version, or `None`.
+/// The version of an object in a cache with the selectors; `None` if the cache does not hold it.
 type Shown = Option<u64>;
 
 pub(super) struct Ledger {
@@ -50,7 +50,7 @@ impl Ledger {
         }
     }
 
-    /// Records that a key wrote an object at a version, or deleted it by then.
+    /// Records the version at which a key wrote an object, or by which it deleted the object.
     pub(super) fn wrote(&mut self, writer: usize, key: &ObjectKey, version: u64) {
         let floor = self.floors.entry((writer, key.to_string()));
         let (_, floor) = floor.or_insert_with(|| (key.clone(), 0));
@@ -63,7 +63,7 @@ impl Ledger {
         floor.map_or(0, |(_, floor)| *floor)
     }
 
-    /// Returns the same for all objects of a list.
+    /// Returns the first revisions that a list of a key may show, for all objects of the list.
     pub(super) fn floors(&self, writer: usize, namespace: Option<&str>) -> Vec<(ObjectKey, u64)> {
         let own = self.floors.iter().filter(|((of, _), _)| *of == writer);
         let own = own.map(|(_, floor)| floor.clone());
@@ -74,7 +74,7 @@ impl Ledger {
         own.collect()
     }
 
-    /// Checks that a shown state existed at the revision of the write, or later.
+    /// Checks that a shown state existed at the revision `floor` or later.
     pub(super) fn check(&self, key: &ObjectKey, floor: u64, shown: Option<&DynamicObject>) {
         let shown = shown.map(version);
         let none = vec![(0, None)];

@@ -25,7 +25,7 @@ pub(super) struct Which {
     name: u64,
 }
 
-/// The result of a write, as far as selectors are concerned.
+/// The fields of a written object that selectors compare.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Content {
     pub(super) keep: bool,
@@ -40,23 +40,23 @@ pub(super) enum Op {
     Nothing,
     Apply(Content),
     Update(Content),
-    /// Of an object that was read live.
+    /// A delete of an object that was read live.
     Delete,
     DeleteKey,
-    /// Of an object that was read from the cache.
+    /// A delete of an object that was read from the cache.
     DeleteSeen,
 }
 
 #[derive(Clone, Debug)]
 pub(super) enum Act {
     Write(usize, Which, Op),
-    /// A write of another client, past the one under test.
+    /// A write of a client that is not under test.
     Other(Which, Op),
     Get(usize, Which),
     List(usize, Option<&'static str>),
     Declare,
     Disrupt(Disruption),
-    /// Loses the answer to the next request of this verb, which the server executes or not.
+    /// Loses the answer to the next request with this verb, which the server executes if the flag is set.
     Lose(Verb, bool),
     Sleep(u64),
 }
@@ -67,13 +67,13 @@ pub(super) struct Plan {
     pub(super) seed: u64,
     pub(super) server_streams: bool,
     pub(super) retained: usize,
-    /// In seconds.
+    /// The interval of bookmarks, in seconds.
     pub(super) bookmarks: u64,
     pub(super) watch_list: bool,
-    /// In seconds.
+    /// The linger of idle informers, in seconds.
     pub(super) linger: Option<u64>,
     pub(super) page: u32,
-    /// The number of batches of a list that are decoded at once, and the bytes of each.
+    /// The number of batches of a list that are decoded at once, and the bytes of each batch.
     pub(super) decode_batches: (usize, usize),
     pub(super) scope: Selection,
     pub(super) acts: Vec<Act>,
@@ -130,7 +130,7 @@ impl Which {
 impl Plan {
     pub(super) fn of(seed: u64) -> Self {
         let rng = &mut SeededRng::new(seed ^ 0x5eed_0f0d_0e5e);
-        // Lists that take an old version show an old state there.
+        // Lists that accept an old version get an old state from this server.
         let stale = rng.chance(30);
         let count = 10 + rng.index(60);
         let mut acts = Vec::new();
@@ -163,8 +163,8 @@ impl Plan {
     }
 }
 
-/// A delete of an object that another process has just made, over a watch so slow that reads fall between the events
-/// of the creation and of the delete.
+/// A delete of an object that another process has just made, while a slow watch leaves time for reads between the
+/// events of the creation and of the delete.
 fn blind_delete(rng: &mut SeededRng) -> Vec<Act> {
     let (writer, which) = (rng.index(WRITERS), Which::of(rng));
     let content = Content {
@@ -192,7 +192,7 @@ fn blind_delete(rng: &mut SeededRng) -> Vec<Act> {
     acts
 }
 
-/// A write after the informers may have ended for want of reads, and the read that starts them again.
+/// A write after informers may have ended for want of reads, and the read that starts them again.
 fn first_list(rng: &mut SeededRng) -> [Act; 3] {
     let (writer, which) = (rng.index(WRITERS), Which::of(rng));
     [

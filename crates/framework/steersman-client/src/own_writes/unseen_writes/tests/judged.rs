@@ -1,4 +1,4 @@
-//! Writes that leave the selectors, deletes of objects that the cache never saw, and the reads that they are about.
+//! Writes that leave the selectors, deletes of objects that the cache never saw, and the reads that must see them.
 
 use super::*;
 
@@ -26,10 +26,10 @@ fn a_delete_of_an_unseen_object_stays_noted_until_its_version_has_passed() {
     assert_eq!(looked(&writes, "10", Some(("u1", "10", false))), NOT_YET);
     assert_eq!(looked(&writes, "10", Some(("u1", "11", true))), SEEN);
     assert_eq!(looked(&writes, "10", None), SEEN);
-    // An object that had the name before is older than the deleted one.
+    // A stored object of an older uid precedes the deleted object.
     assert_eq!(looked(&writes, "7", Some(("u0", "7", false))), NOT_YET);
     assert_eq!(looked(&writes, "9", Some(("u2", "12", false))), SEEN);
-    // A write of the object that is answered late does not start the wait again.
+    // A write of the object whose answer arrives late does not start the wait again.
     let writes = noted([deleted_at("a", "u1", "10"), stored("a", "u1", "9")]);
     assert_eq!(looked(&writes, "9", None), SHOWN);
 }
@@ -39,7 +39,7 @@ fn a_delete_of_an_unseen_object_stays_noted_until_its_version_has_passed() {
 fn a_delete_without_any_version_becomes_a_question() {
     let writes = noted([deleted_at("a", "u1", "")]);
     assert_eq!(asks(&writes, Read::Object(&key("a"))), [named("a")]);
-    // An absence before the object does not tell when the object arrives.
+    // The absence at an earlier version does not tell when the object arrives.
     let writes = noted([absent("a", "5"), deleted_at("a", "u1", "")]);
     assert_eq!(asks(&writes, Read::List(None)), [named("a")]);
     let writes = noted([stored("a", "u1", "10"), deleted_at("a", "u1", "")]);
