@@ -1,4 +1,4 @@
-//! Handle: the body of one object: its packed JSON, and the forms that types decoded from it.
+//! Handle: the body of one object: its packed JSON, and its forms decoded as Rust types.
 
 mod context;
 mod forms;
@@ -22,21 +22,18 @@ pub(crate) use crate::body::forms::DecodeResult;
 
 /// The body of one object. All readers share its decoded forms (STORE-2).
 ///
-/// The lock is held only to read or swap fields. Unpacking, decoding and packing work on shared
-/// bytes without it (STORE-7).
+/// The lock is held only to read or swap fields, and not while shared bytes are unpacked, decoded or packed (STORE-7).
 pub(crate) struct Body {
-    /// `None` for a body that was created from an object instead of JSON; such a body is never
-    /// packed.
+    /// `None` for a body that was made from an object instead of JSON; such a body is never packed.
     context: Option<Arc<BodyContext>>,
     state: RwLock<BodyState>,
     /// The length of the JSON, in bytes; readable without the lock.
     length: AtomicU32,
-    /// Whether the body was read since the budget last asked.
+    /// Whether the body was read since the budget last cleared this flag.
     pub(crate) visited: AtomicBool,
-    /// The eviction time, as the budget measures it.
+    /// The eviction time of the body, in the unit of the budget.
     pub(crate) evicted_at: AtomicU32,
-    /// A bit for each of the first eight types of the context that the body has decoded as
-    /// (VIEW-1).
+    /// One bit per type for the first eight types of the context: set if the body has decoded as the type (VIEW-1).
     reads_as: AtomicU8,
 }
 
@@ -45,17 +42,17 @@ struct BodyState {
     projection: Projection,
     conformity: Conformity,
     forms: Forms,
-    /// The bytes that the forms are charged with, and the slot that they are charged to.
+    /// The bytes that the forms are charged with, and the budget slot of the charge.
     charge: usize,
     slot: SlotId,
 }
 
-/// How a decoded form gets room in the budget.
+/// Decides how a decoded form gets room in the budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FormAdmission {
-    /// For a read: other bodies are evicted if need be.
+    /// For a read: other bodies are evicted if the budget is spent.
     Evicting,
-    /// For a report: only if there is room, as no reader may ever want the form.
+    /// For a view that decodes an arriving object: only if there is room, because the form may never be read.
     IfRoom,
 }
 
@@ -106,8 +103,6 @@ impl Body {
         self.length.load(Ordering::Relaxed) as usize
     }
 
-    // ----- the JSON: fresh or packed -----
-
     /// Returns whether the body holds as much of the object as `projection` asks for.
     pub(crate) fn holds(&self, projection: Projection) -> bool {
         self.state.read().projection >= projection
@@ -118,8 +113,8 @@ impl Body {
         self.state.read().conformity == Conformity::OfItsKind
     }
 
-    /// Replaces the JSON by `more`, which is of the same version, if `projection` is larger than that
-    /// of the body. Decoded forms stay valid.
+    /// Replaces the JSON by `more`, which has the same version, if `projection` is larger than that of the body.
+    /// Decoded forms stay valid.
     pub(crate) fn complete(&self, more: RawObject, projection: Projection) {
         let mut state = self.state.write();
         if state.projection < projection {
@@ -129,7 +124,7 @@ impl Body {
         }
     }
 
-    /// As [`complete`](Self::complete), with the JSON of another body of the same version.
+    /// Replaces the JSON as [`complete`](Self::complete) does, by that of another body of the same version.
     pub(crate) fn complete_as(&self, other: &Self) {
         // `self` and `other` may be the same body, so their locks are never held together.
         let held = self.state.read().projection;
@@ -148,8 +143,8 @@ impl Body {
         }
     }
 
-    /// Packs fresh JSON, and charges the decoded forms to the budget or drops them if there is no
-    /// room. Returns whether dictionary training is due.
+    /// Packs fresh JSON. Charges the decoded forms to the budget, or drops them if there is no room. Returns whether
+    /// the training of a dictionary is due.
     pub(crate) fn pack(&self, holder: impl Fn() -> Weak<dyn Evictable>) -> bool {
         let Some(context) = &self.context else {
             return false;
@@ -157,12 +152,12 @@ impl Body {
         let Some(json) = self.state.read().packed.fresh() else {
             return false;
         };
-        // Before packing, so that freed forms leave no hole before the packed bytes in memory.
+        // The forms are settled before packing, so that freed forms leave no hole in memory before the packed bytes.
         self.settle_fresh_first(context.pack.budget(), &holder);
         let (packed, due) = context.pack.pack(&json);
         let (_gone, evictions) = {
             let mut state = self.state.write();
-            // Another thread packed the body meanwhile, and charged its forms.
+            // If not, another thread has packed the body meanwhile and charged its forms.
             let is_as_it_was = state.packed.fresh();
             if is_as_it_was.is_none_or(|now| !Arc::ptr_eq(&now, &json)) {
                 return due;
@@ -179,8 +174,8 @@ impl Body {
         evictions.evict_all();
     }
 
-    /// Charges the forms of a fresh body, if they fit. Returns those that do not, to be dropped
-    /// without the lock.
+    /// Charges the forms of a fresh body that fit into the budget. Returns the other forms, to be dropped without the
+    /// lock.
     fn settle_fresh(
         &self,
         state: &mut BodyState,
@@ -200,8 +195,7 @@ impl Body {
         }
     }
 
-    /// Packs the body again if it was packed with another dictionary, or with none. Returns whether
-    /// it was.
+    /// Packs the body again if it was packed with another dictionary or with none. Returns whether it was.
     pub(crate) fn repack(&self) -> bool {
         let Some(context) = &self.context else {
             return false;
@@ -211,26 +205,26 @@ impl Body {
             return false;
         };
         let mut state = self.state.write();
-        // The body may have been completed meanwhile.
+        // If not, the body was completed with more JSON meanwhile.
         if state.packed.is(&packed) {
             self.replace_packed(&mut state, again);
         }
         true
     }
 
-    /// Calls `look` with the JSON.
+    /// Calls `look` with the JSON; `None` if the body cannot be unpacked.
     pub(crate) fn with_json<R>(&self, look: impl FnOnce(&[u8]) -> R) -> Option<R> {
         let packed = self.state.read().packed.clone();
         self.context.as_ref()?.pack.unpack(&packed, look).ok()
     }
 
-    /// Returns whether the body has this content, if it was asked for with this projection. Bodies of
-    /// kinds with one form are not compared.
+    /// Returns whether the body has this content, if the content was requested with the same projection. Always true
+    /// for kinds whose objects never change their form.
     pub(crate) fn has_form(&self, json: &[u8], projection: Projection) -> bool {
         let context = self.context.as_ref();
         let is_comparable = context.is_some_and(|context| context.changes_form)
             && self.state.read().projection == projection;
-        // A body that cannot be unpacked is replaced.
+        // A body that cannot be unpacked counts as different, so that it is replaced.
         !is_comparable || self.with_json(|own| own == json) == Some(true)
     }
 
@@ -250,8 +244,6 @@ impl Body {
         }
     }
 
-    // ----- the decoded forms -----
-
     pub(crate) fn forget(&self, types: &[TypeId]) {
         if let Some(context) = &self.context {
             let bits = types
@@ -259,12 +251,12 @@ impl Body {
                 .fold(0, |bits, of| bits | context.pack.type_bit(*of));
             self.reads_as.fetch_and(!bits, Ordering::Relaxed);
         }
-        // Large forms are dropped after the lock.
+        // Dropped after the lock is released, because forms may be large.
         let (_gone, evictions) = self.retain(|form| !types.contains(&form.of));
         evictions.evict_all();
     }
 
-    /// Keeps the forms that `stays` selects. Returns the others, to be dropped without the lock.
+    /// Keeps the forms for which `stays` returns true. Returns the removed forms, to be dropped without the lock.
     fn retain(&self, stays: impl Fn(&DecodedForm) -> bool) -> (Vec<DecodedForm>, Evictions) {
         let mut state = self.state.write();
         let gone = self.remove_forms(&mut state, stays);
@@ -281,7 +273,7 @@ impl Body {
         (gone, evictions)
     }
 
-    /// Removes and returns the forms that `stays` does not select.
+    /// Removes and returns the forms for which `stays` returns false.
     fn remove_forms(
         &self,
         state: &mut BodyState,
@@ -337,7 +329,7 @@ impl Drop for Body {
 }
 
 impl BodyState {
-    /// Charges the body's slot, or takes one (PACK-2). Returns `None` if there is no room, and
+    /// Charges the forms to the body's slot, or to a new one (PACK-2). Returns `None` if the budget has no room, and
     /// otherwise the evictions to carry out without the lock.
     fn admit(
         &mut self,
@@ -361,7 +353,7 @@ impl BodyState {
         Some(evictions)
     }
 
-    /// Returns the packed bytes for the gauge; fresh JSON counts as none, as it is packed soon.
+    /// Returns the number of packed bytes for the gauge. Fresh JSON counts as 0 bytes, because it is packed soon.
     fn counted(&self) -> usize {
         match &self.packed {
             Packed::Fresh(_) => 0,
@@ -370,7 +362,6 @@ impl BodyState {
     }
 }
 
-/// Returns the length, saturated at `u32::MAX`.
 fn length(packed: &Packed) -> u32 {
     u32::try_from(packed.length()).unwrap_or(u32::MAX)
 }

@@ -1,16 +1,15 @@
-//! Machine: a vector in chunks, which are never moved and are freed one by one.
+//! Machine: a vector whose chunks are never moved and are freed one by one.
 
-/// The number of items in a chunk. A freed chunk is small enough to be used for later allocations.
+/// The number of items in a chunk: few enough that later allocations can use a freed chunk.
 const CHUNK: usize = 512;
 
-/// Items in order, each at an index that stays its own.
+/// Items in order. The index of an item never changes.
 ///
-/// A `Vec` that grows is copied, and leaves a hole of megabytes when a large list is dropped. The
-/// chunks of this vector are neither copied nor large.
+/// Unlike a `Vec`, it is not copied when it grows, and leaves no hole of megabytes when a large list is dropped.
 #[derive(Debug)]
 pub(crate) struct ChunkedVec<T> {
     chunks: Vec<Vec<Option<T>>>,
-    /// The number of indexes that hold an item.
+    /// The number of items.
     len: usize,
 }
 
@@ -53,7 +52,7 @@ impl<T> ChunkedVec<T> {
         self.chunks.iter().flatten().flatten()
     }
 
-    /// Returns the items in their order. Each chunk is freed once it was iterated over.
+    /// Returns the items in order. Each chunk is freed after its last item.
     pub(crate) fn into_items(self) -> impl Iterator<Item = T> {
         self.chunks.into_iter().flatten().flatten()
     }

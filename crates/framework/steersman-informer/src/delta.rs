@@ -1,4 +1,4 @@
-//! Words: the input of the store: events, lists and bookmarks, before they are compared with it.
+//! Words: the input of the store: events, lists and bookmarks that are not yet compared with the store.
 
 use std::mem::size_of;
 
@@ -9,10 +9,10 @@ use crate::chunked_vec::ChunkedVec;
 use crate::entry::RawEntry;
 use crate::view_results::DecodeReport;
 
-/// An object of a delta: an entry, or a malformed object.
+/// An arrived object: an entry, or a malformed object.
 pub(crate) type DeltaItem = Decoded<RawEntry>;
 
-/// An object that arrived, with the results of the views if they decoded it.
+/// An object that arrived, and the results of the views that decoded it.
 #[derive(Clone, Debug)]
 pub(crate) struct Arrived {
     pub(crate) item: DeltaItem,
@@ -27,13 +27,13 @@ pub(crate) enum EventType {
     Deleted,
 }
 
-/// How an object arrived.
+/// The request through which an object arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct IngestContext {
     pub(crate) event_type: EventType,
-    /// How much of the object was asked for.
+    /// How much of the object the request asked for.
     pub(crate) projection: Projection,
-    /// The object is part of a list, ordinary or streaming, and no live event.
+    /// Whether the object is part of a list, ordinary or streaming, and not of a live event.
     pub(crate) in_list: bool,
 }
 
@@ -42,9 +42,9 @@ pub(crate) struct IngestContext {
 pub(crate) enum Delta {
     /// An object was created or changed.
     Put(Arrived),
-    /// An object was deleted; this is its last state.
+    /// An object was deleted. The delta has its last state.
     Removed(Arrived),
-    /// A complete list, ordinary or streaming. It replaces the store, and names each key once.
+    /// A complete list, ordinary or streaming, that replaces the store. It names each key once.
     Replaced {
         version: ResourceVersion,
         items: ChunkedVec<Arrived>,
@@ -55,7 +55,7 @@ pub(crate) enum Delta {
     },
     /// All events up to this version were delivered.
     Bookmark { version: ResourceVersion },
-    /// Every object is to be sent again to the subscribers.
+    /// Every stored object is sent to the subscribers again.
     Resync,
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn key_of(item: &DeltaItem) -> &ObjectKey {
     }
 }
 
-/// An item that no view has decoded.
+/// An object that no view has decoded yet.
 impl From<DeltaItem> for Arrived {
     fn from(item: DeltaItem) -> Self {
         Self { item, report: None }

@@ -42,13 +42,13 @@ struct ResidentEntry {
     owners_and_finalizers: Arc<OwnersAndFinalizers>,
     annotations_hash: u32,
     deleting: bool,
-    /// Unset for the many objects that this program does not apply. One pointer, because each object has it.
+    /// The applies of this program that left the object; unset for most objects, so a pointer saves memory.
     #[expect(clippy::box_collection, reason = "one pointer in place of three words")]
     applies: OnceLock<Box<Vec<ApplyDigest>>>,
     body: Body,
 }
 
-/// An optional generation in eight bytes.
+/// An optional generation that takes eight bytes.
 #[derive(Clone, Copy)]
 struct Generation(i64);
 
@@ -68,7 +68,7 @@ pub(crate) struct Interners {
 static NO_ANNOTATIONS: BTreeMap<String, String> = BTreeMap::new();
 
 impl<K: Object> Entry<K> {
-    /// Returns an entry of an object that is in no store.
+    /// Returns an entry for an object that no store holds.
     pub fn new(object: impl Into<Arc<K>>) -> Self {
         let object = object.into();
         let head = Head::of_meta(object.meta());
@@ -82,12 +82,12 @@ impl<K: Object> Entry<K> {
     /// Panics if `K` decoded this JSON before and does not decode it again.
     pub fn object(&self) -> Arc<K> {
         let decoded = self.inner.decoded();
-        // An entry is returned as a `K` only after its JSON decoded as one (VIEW-1), and unpacking
-        // returns the same JSON (PACK-1).
+        // An entry has the type `K` only after its JSON decoded as `K` (VIEW-1), and unpacking returns the same JSON
+        // (PACK-1).
         decoded.expect("the JSON of an entry decoded as its type before")
     }
 
-    /// Returns the whole object without caching it, for callers that read many objects once.
+    /// Returns the whole object without caching its decoded form, for callers that read many objects once.
     pub(crate) fn decode_once(&self) -> Arc<K> {
         let decoded = self.inner.body.decode_once();
         decoded.expect("the JSON of an entry decoded as its type before")
@@ -123,7 +123,7 @@ impl<K> Entry<K> {
         self.inner.generation.get()
     }
 
-    /// Returns whether the object has a deletion timestamp: finalizers still hold it.
+    /// Returns whether the object has a deletion timestamp; it exists until its finalizers are removed.
     pub fn is_deleting(&self) -> bool {
         self.inner.deleting
     }
@@ -149,22 +149,20 @@ impl<K> Entry<K> {
         &self.inner.owners_and_finalizers.finalizers
     }
 
-    /// Returns whether both are the same version of the same object. Without a resource version the
-    /// answer is false.
+    /// Returns whether both entries are the same version of one object; false if the object has no resource version.
     pub fn is_same_version_as(&self, other: &Self) -> bool {
         self.version().is_exact() && self.version() == other.version() && self.is_same_as(other)
     }
 
-    /// Returns whether both are the same version of the same object, in the same form. A definition
-    /// that changes, for instance its conversion, gives its objects another form without a new
-    /// version.
+    /// Returns whether both entries are the same version of one object, in the same form. A changed definition, for
+    /// instance with another conversion, gives its objects another form without a new version.
     pub fn is_unchanged_from(&self, other: &Self) -> bool {
         let has_form_of = || self.inner.body.has_form_of(&other.inner.body);
         self.is_same_version_as(other) && (Arc::ptr_eq(&self.inner, &other.inner) || has_form_of())
     }
 
-    /// Returns whether both are the same object, in any version. An object that was deleted and
-    /// created again under its name is another object.
+    /// Returns whether both entries are of one object, in any version. An object that was deleted and created again
+    /// under its name is another object.
     pub fn is_same_as(&self, other: &Self) -> bool {
         self.uid() == other.uid() && self.key() == other.key()
     }
@@ -173,7 +171,7 @@ impl<K> Entry<K> {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
-    /// Returns the same entry with another type, which the body must decode as (VIEW-1).
+    /// Returns the same entry with the type `T`, which the body must decode as (VIEW-1).
     pub(crate) fn cast<T>(&self) -> Entry<T> {
         Entry {
             inner: Arc::clone(&self.inner),
@@ -210,8 +208,8 @@ impl<K> Entry<K> {
 }
 
 impl RawEntry {
-    /// Makes an entry of an object that arrived. Labels, owners and finalizers are shared with
-    /// other objects, and the key with the entry stored `before`.
+    /// Makes an entry of an arrived object. It shares labels, owners and finalizers with other objects, and the key
+    /// with the entry stored `before`.
     pub(crate) fn ingest(
         object: RawObject,
         projection: Projection,
@@ -227,10 +225,10 @@ impl RawEntry {
         entry
     }
 
-    /// Sets the applies that left this version of the object, when its whole body arrives.
+    /// Sets the applies that left this version of the object, when the whole body arrives.
     pub(crate) fn note_applies(&self, applies: Vec<ApplyDigest>) {
         if !applies.is_empty() {
-            // The same version arrived before with the same fields.
+            // Setting fails if the same version arrived before, with the same applies.
             let _ = self.inner.applies.set(Box::new(applies));
         }
     }
@@ -241,24 +239,24 @@ impl RawEntry {
         applies.is_some_and(|applies| applies.contains(apply))
     }
 
-    /// Returns the cached object. This counts as a read.
+    /// Returns the object if its decoded form is cached. This counts as a read.
     pub(crate) fn cached<K: Object>(&self) -> Option<DecodeResult<K>> {
         self.inner.body.cached()
     }
 
-    /// Returns the object, decoded and cached if need be. Not to be called under a lock, as
-    /// decoding takes long.
+    /// Returns the object, decoded and cached if it is not cached yet. Do not call it under a lock, because decoding
+    /// takes long.
     pub(crate) fn decoded<K: Object>(&self) -> DecodeResult<K> {
         self.inner.decoded()
     }
 
-    /// Returns the object and caches it if the budget has room. This does not count as a read: views
-    /// call it for an object that arrives, and new indexes for stored objects.
+    /// Returns the object, and caches its decoded form if the budget has room. This does not count as a read: views
+    /// call it for arriving objects, and new indexes for stored objects.
     pub(crate) fn decode_if_room<K: Object>(&self) -> DecodeResult<K> {
         self.inner.body.decode_if_room(|| self.inner.holder())
     }
 
-    /// Packs the body if it is not packed yet. Returns whether dictionary training is due.
+    /// Packs the body if it is not packed yet. Returns whether the training of a dictionary is due.
     pub(crate) fn pack(&self) -> bool {
         self.inner.body.pack(|| self.inner.holder())
     }
@@ -268,7 +266,8 @@ impl RawEntry {
         self.inner.body.check::<K>(|| self.inner.holder())
     }
 
-    /// As [`check`](Self::check), for a `K` that every object in protobuf decodes as (VIEW-8).
+    /// Returns whether the object decodes as a `K` as [`check`](Self::check) does, for a `K` that every object in
+    /// protobuf decodes as (VIEW-8).
     pub(crate) fn check_built_in<K: Object>(&self) -> Result<(), Arc<str>> {
         if self.inner.body.is_of_its_kind() {
             return Ok(());
@@ -276,7 +275,7 @@ impl RawEntry {
         self.check::<K>()
     }
 
-    /// Returns whether `head` is of this version of this object.
+    /// Returns whether `head` has the version and the identity of this entry.
     pub(crate) fn is_of(&self, head: &Head) -> bool {
         self.version().is_exact()
             && *self.version() == head.version
@@ -299,7 +298,7 @@ impl RawEntry {
 }
 
 impl Generation {
-    /// Stands for no generation: generations are positive.
+    /// Stands for "no generation", because generations are positive.
     const NONE: i64 = i64::MIN;
 
     fn new(generation: Option<i64>) -> Self {
@@ -313,7 +312,7 @@ impl Generation {
 
 impl Eq for OwnersAndFinalizers {}
 
-/// Hashes only the uids of owners, which identify them.
+/// Only the uids of owners are hashed, because they identify the owners.
 impl Hash for OwnersAndFinalizers {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.finalizers.hash(state);
@@ -324,7 +323,7 @@ impl Hash for OwnersAndFinalizers {
 }
 
 impl Interners {
-    /// Drops shared values that are unused, for a store of this number of objects.
+    /// Drops shared values that no object uses. `objects` is the number of objects in the store.
     pub(crate) fn sweep(&self, objects: usize) {
         self.labels.lock().sweep(objects);
         self.owners_and_finalizers.lock().sweep(objects);

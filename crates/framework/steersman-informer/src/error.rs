@@ -1,7 +1,7 @@
 //! Words: errors of the methods of an informer.
 //!
-//! Failed requests to the server are not among them: they are the informer's
-//! [`InformerState`](crate::InformerState), and the informer repeats them.
+//! Failed requests to the server are no errors of a method: the informer repeats them, and shows them in its
+//! [`InformerState`](crate::InformerState).
 
 use steersman_object::{Kind, ListOptions};
 use thiserror::Error;
@@ -24,7 +24,7 @@ pub enum Error {
         /// The kind of the informer.
         kind: String,
     },
-    /// No index has this name.
+    /// The view has no index with this name.
     #[error("{kind} has no index named {name:?} ({known}): add it with add_index")]
     NoSuchIndex {
         /// The kind of the informer.

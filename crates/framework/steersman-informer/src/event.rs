@@ -18,7 +18,7 @@ pub enum Event<K> {
     },
     /// The object changed, or a resync repeats it.
     Updated {
-        /// The version that the subscriber took last.
+        /// The last version that the subscriber took.
         old: Entry<K>,
         /// The current version.
         new: Entry<K>,
@@ -55,13 +55,13 @@ pub enum Origin {
 pub enum Certainty {
     /// The server reported the delete; the last known version is the final one.
     Observed,
-    /// The object was missing from a list: the time of its deletion and its final version are
-    /// unknown. client-go calls this `DeletedFinalStateUnknown`.
+    /// The object was missing from a list, so the time of its deletion and its final version are unknown. client-go
+    /// calls this `DeletedFinalStateUnknown`.
     FinalStateUnknown,
 }
 
 impl<K> Event<K> {
-    /// Returns the event of an object that appeared. Tests of predicates and handlers use it, too.
+    /// Returns the event of an object that appeared. Tests of predicates and handlers may use it.
     pub fn created(new: Entry<K>, origin: Origin) -> Self {
         Self::Created { new, origin }
     }
@@ -142,8 +142,7 @@ impl<K> Event<K> {
         matches!(self, Self::Updated { old, new, .. } if new.is_unchanged_from(old))
     }
 
-    /// Returns the same event with entries of another type, which the bodies must decode as
-    /// (VIEW-1).
+    /// Returns the same event with entries of the type `T`, which the bodies must decode as (VIEW-1).
     pub(crate) fn cast<T>(&self) -> Event<T> {
         match self {
             Self::Created { new, origin } => Event::created(new.cast(), *origin),

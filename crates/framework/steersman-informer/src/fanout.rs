@@ -14,7 +14,7 @@ use crate::store::{ViewHandle, ViewId};
 
 pub use crate::fanout::subscription::{Delivery, Subscription};
 
-/// The mailboxes of the subscribers, each of one view.
+/// The mailboxes of the subscribers, each with the view of its subscriber.
 #[derive(Debug)]
 pub(crate) struct Fanout {
     mailboxes: Vec<(ViewId, Arc<SharedMailbox>)>,
@@ -29,8 +29,8 @@ impl Fanout {
         }
     }
 
-    /// Adds a subscriber that first gets `present` (FAN-1) and, if the view has synced, the marker.
-    /// The caller holds the writer's lock.
+    /// Adds a subscriber, which first gets `present` (FAN-1) and, if the view has synced, the marker of the sync. The
+    /// caller holds the writer's lock.
     pub(crate) fn join<'a, K>(
         &mut self,
         handle: &Arc<ViewHandle>,
@@ -43,7 +43,7 @@ impl Fanout {
             mailbox.mark_synced();
         }
         let mailbox = Arc::new(SharedMailbox::new(mailbox));
-        // Without events nothing else removes the mailboxes of dropped subscriptions.
+        // Without this, mailboxes of dropped subscriptions would stay until the next event.
         self.mailboxes
             .retain(|(_, mailbox)| !mailbox.is_abandoned());
         self.mailboxes.push((handle.id, Arc::clone(&mailbox)));
@@ -54,7 +54,7 @@ impl Fanout {
         self.mailboxes.iter().any(|(of, _)| *of == view)
     }
 
-    /// Puts a view's events into the mailboxes of its subscribers, without waiting (FAN-2).
+    /// Puts the events of a view into the mailboxes of its subscribers, without waiting (FAN-2).
     pub(crate) fn distribute(&mut self, view: ViewId, events: &[RawEvent]) {
         if !events.is_empty() {
             self.mailboxes
@@ -78,7 +78,7 @@ impl Fanout {
         }
     }
 
-    /// Empties all mailboxes (FAN-4). Returns the deliveries, to be freed after the lock is released.
+    /// Empties all mailboxes (FAN-4). Returns their contents, to be freed after the lock is released.
     pub(crate) fn discard(&self) -> Vec<Mailbox> {
         let mailboxes = self.mailboxes.iter();
         mailboxes.map(|(_, mailbox)| mailbox.discard()).collect()

@@ -17,8 +17,8 @@ pub(crate) use self::machine::Pause;
 
 /// The time after a server's return within which all waiting informers repeat their requests.
 const SPREAD: Duration = Duration::from_secs(1);
-/// The longest time that an informer waits for its turn to list again, so that a list that hangs
-/// does not block the others.
+/// The longest time that an informer waits for its turn to list again, so that a list that hangs does not block other
+/// informers.
 const TURN: Duration = Duration::from_secs(30);
 const LISTS: usize = 10;
 
@@ -37,14 +37,13 @@ pub struct ServerHealth {
 
 struct HealthState {
     machine: Mutex<HealthMachine>,
-    /// Notifies waiting informers that the health changed.
+    /// Wakes waiting informers when the health changes.
     changed: watch::Sender<()>,
     lists: Arc<Semaphore>,
 }
 
 impl ServerHealth {
-    /// Returns the health of a server on which at most `lists` informers list again at once; at
-    /// least 1.
+    /// Returns the health of a server on which at most `lists` informers, and at least one, list again at once.
     pub fn new(lists: usize) -> Self {
         let lists = lists.clamp(1, Semaphore::MAX_PERMITS);
         Self {
@@ -56,8 +55,7 @@ impl ServerHealth {
         }
     }
 
-    /// Notes a failure that may be due to an outage. Returns the number of times the server has
-    /// returned.
+    /// Notes a failure that may be due to an outage. Returns how many times the server has returned so far.
     pub(crate) fn handle_failure(&self, now: Instant) -> u64 {
         let mut machine = self.state.machine.lock();
         machine.handle_failure(now);
@@ -71,13 +69,13 @@ impl ServerHealth {
         }
     }
 
-    /// Waits until an informer may repeat its request. If it is this informer's turn, checks the
-    /// server's readiness. `share`, from 0 to 1, spreads the informers over the time after the
+    /// Waits until an informer may repeat its request, and checks the server's readiness when it is this informer's
+    /// turn. `share`, from 0 to 1, is the informer's place in the time over which the requests are spread after the
     /// server's return. Returns whether the server has returned.
     ///
     /// # Cancel safety
     ///
-    /// Another informer checks the server a little later.
+    /// Dropping the future leaves the check to another informer, a little later.
     pub(crate) async fn wait(
         &self,
         pause: &Pause,
@@ -91,7 +89,7 @@ impl ServerHealth {
             let turn = self.state.machine.lock().next_step(pause, now());
             match turn {
                 NextStep::Go => return false,
-                // The informer that found the server repeats its request at once.
+                // The informer whose check found the server repeats its request at once.
                 NextStep::Returned if asked => return true,
                 NextStep::Returned => {
                     sleep(SPREAD.mul_f64(share.clamp(0.0, 1.0))).await;
@@ -108,18 +106,18 @@ impl ServerHealth {
                 }
                 NextStep::Wait(until) => tokio::select! {
                     () = sleep_until(until.into()) => {}
-                    // The handle owns the sender, so the wait cannot fail.
+                    // `self` owns the sender of these changes, so the wait cannot fail.
                     _changed = changed.changed() => {}
                 },
             }
         }
     }
 
-    /// Waits for a turn to list again.
+    /// Waits for a permit to list again.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future gives the turn to another informer.
+    /// Dropping the future gives up the turn.
     pub(crate) async fn list_turn(&self) -> Option<OwnedSemaphorePermit> {
         let turn = Arc::clone(&self.state.lists).acquire_owned();
         timeout(TURN, turn).await.ok()?.ok()
@@ -144,7 +142,7 @@ fn server_readiness(answer: Option<Result<(), Error>>) -> ServerReadiness {
     match answer {
         None => ServerReadiness::Unsupported,
         Some(Ok(())) => ServerReadiness::Ready,
-        // A server that refuses the check is up.
+        // A server that answers the check with a refusal is up.
         Some(Err(error)) => match error.code() {
             Some(429 | 500..) => ServerReadiness::NotReady,
             Some(_) => ServerReadiness::Ready,

@@ -72,12 +72,11 @@ impl<K: Object> Informer<K> {
         UntypedInformer::new(kind, options).view()
     }
 
-    /// Returns the same informer for another type.
+    /// Returns the same informer with the objects decoded as `V`.
     ///
-    /// The stored objects are decoded before this returns, while readers and the writer go on
-    /// (VIEW-7). If the type needs whole objects and the store has metadata only, everything is
-    /// listed again; the returned informer has synced after that. Readers of metadata notice
-    /// nothing.
+    /// The stored objects are decoded before this returns, while readers and the writer go on (VIEW-7). If `V` needs
+    /// whole objects and the store has only metadata, everything is listed again, and the returned informer has synced
+    /// only after that list. Readers of metadata notice nothing.
     pub fn view<V: Object>(&self) -> Informer<V> {
         self.untyped.view()
     }
@@ -130,15 +129,14 @@ impl<K: Object> Informer<K> {
         self.core().subscribers()
     }
 
-    /// Adds an index, at any time. The present objects are indexed before this returns.
+    /// Adds an index, at any time. The stored objects are indexed before this returns.
     ///
-    /// The function must be pure, and must not call this informer. An object for which it panics is
-    /// malformed for `K`. The index belongs to the view of `K`, and exists as long as any informer,
-    /// store or subscription of `K`.
+    /// The function must be pure, and must not call this informer. An object for which it panics is malformed for `K`.
+    /// The index belongs to the view of `K`, and exists as long as an informer, store or subscription of `K`.
     ///
     /// # Errors
     ///
-    /// Returns an error if an index has this name, or if the name is empty.
+    /// If the view has an index of this name, or the name is empty.
     pub fn add_index<F>(&self, name: impl AsRef<str>, function: F) -> Result<(), Error>
     where
         F: Fn(&K) -> Vec<String> + Send + Sync + 'static,
@@ -154,7 +152,7 @@ impl<K: Object> Informer<K> {
     /// calls change nothing.
     pub fn index_labels(&self) {
         let function: IndexFn = Arc::new(|entry| Ok(label_values(entry)));
-        // The only error is that the index exists.
+        // The call fails only if the index exists already.
         let _again = self
             .core()
             .add_index(self.store.handle(), Index::new(LABELS, function));
@@ -188,8 +186,8 @@ impl<K: Object> Informer<K> {
         })
     }
 
-    /// Indexes the values of one label, under the name of the label. Lists by a value of the label
-    /// use it, too.
+    /// Indexes the values of one label, under the name of the label. Lists that select by a value of the label use the
+    /// index, too.
     ///
     /// # Errors
     ///
@@ -229,7 +227,7 @@ impl<K: Object> Informer<K> {
         self.core().state_changes(self.needs())
     }
 
-    /// Returns whether the store was ever complete.
+    /// Returns whether the store was complete at least once.
     pub fn has_synced(&self) -> bool {
         self.core().has_synced(self.needs())
     }
@@ -238,7 +236,7 @@ impl<K: Object> Informer<K> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the informer stops before that.
+    /// If the informer stops before its first list is complete.
     ///
     /// # Cancel safety
     ///
@@ -249,8 +247,8 @@ impl<K: Object> Informer<K> {
 }
 
 impl UntypedInformer {
-    /// Returns the informer for a type. All views of one type are the same, and a view without
-    /// handles costs nothing.
+    /// Returns the informer with the objects decoded as `K`. All calls for one type return the same view; a view
+    /// without handles costs nothing.
     ///
     /// The stored objects are decoded before this returns.
     pub fn view<K: Object>(&self) -> Informer<K> {
@@ -271,7 +269,7 @@ impl<K> Informer<K> {
     }
 }
 
-/// Wraps an index function of one type. A panic becomes an error.
+/// Wraps an index function over objects of type `K`. A panic of the function becomes an error.
 fn index_function<K, F>(name: &str, function: F) -> IndexFn
 where
     K: Object,

@@ -1,4 +1,4 @@
-//! Machine: values that many objects have in common, each held once as long as it is used.
+//! Machine: a pool in which objects share equal values, each kept as long as an object uses it.
 
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hashbrown::hash_table::Entry;
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-/// Smaller pools are not swept.
+/// The number of values up to which a pool is not swept.
 const FEW: usize = 64;
 
 /// Shares equal values, such as the labels and owners of the Pods of one ReplicaSet.
@@ -31,13 +31,12 @@ impl<T: Eq + Hash> Interner<T> {
         }
     }
 
-    /// Drops unused values if they may be more than half of the pool. `objects` is the number of
-    /// objects in the store. The cost of a sweep is amortised over the objects that came or went
-    /// (POOL-1).
+    /// Drops unused values if they may be more than half of the pool. `objects` is the number of objects in the store.
+    /// The cost of a sweep is amortised over the objects that were added or removed (POOL-1).
     pub(crate) fn sweep(&mut self, objects: usize) {
         self.objects = self.objects.max(objects);
-        // Events may still use values of objects that are gone. Only after most objects went, and
-        // enough of them to pay for a sweep, the values of the last sweep no longer count as used.
+        // Events may still use values of removed objects. So the values of the last sweep count as used until most
+        // objects, and enough of them to pay for a sweep, are removed.
         let gone = self.objects - objects;
         let used = if 2 * gone > self.objects && 4 * gone >= self.held.len() {
             objects
@@ -48,8 +47,7 @@ impl<T: Eq + Hash> Interner<T> {
             return;
         }
         self.objects = objects;
-        // The caller has the pool for itself, so a value with one reference cannot come into use
-        // meanwhile.
+        // The pool is borrowed exclusively, so a value with one reference cannot come into use meanwhile.
         self.held.retain(|value| Arc::strong_count(value) > 1);
         self.used = self.held.len();
         let hasher = &self.hasher;
@@ -89,7 +87,7 @@ mod tests {
         let (kept, gone) = all.split_at(100);
         let (kept, gone) = (kept.to_vec(), gone.len());
         drop(all);
-        // Half of the values may belong to objects that exist.
+        // Half of the values may belong to objects that still exist.
         interner.sweep(1000 - gone / 2);
         assert_eq!(interner.len(), 1000);
         interner.sweep(100);
@@ -107,7 +105,7 @@ mod tests {
         }
         interner.sweep(1000);
         assert_eq!(interner.len(), 1000);
-        // Halve the objects again and again: each sweep is paid for by the objects that went.
+        // The number of objects is halved again and again: the removed objects pay for each sweep.
         while all.len() > 1 {
             all.truncate(all.len() / 2);
             interner.sweep(all.len());

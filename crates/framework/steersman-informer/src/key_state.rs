@@ -1,14 +1,14 @@
-//! Words: the progress of an informer, and the object that it has under one key.
+//! Words: the progress of an informer, and the object that it stores under one key.
 
 use steersman_object::ResourceVersion;
 
-/// The state of an informer at one moment, as regards one key: see
+/// The progress of an informer and its object under one key, at one moment: see
 /// [`UntypedInformer::key_state`](crate::UntypedInformer::key_state).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KeyState {
-    /// The resource version up to which all events, bookmarks and lists were applied. Unset before
-    /// the first list.
+    /// The resource version up to which the informer has applied all events, bookmarks and lists. Unset before the
+    /// first list.
     pub applied: ResourceVersion,
     /// The stored object, if there is one.
     pub stored: Option<Identity>,

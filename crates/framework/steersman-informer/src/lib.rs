@@ -39,10 +39,9 @@
 //!                                                    Store ─▶ reads
 //! ```
 //!
-//! Nothing before the view knows a Rust type: an object is its JSON and the metadata that routing
-//! needs. A view is the objects as one type (VIEW-1): typed, dynamic and metadata-only readers
-//! and subscribers share one informer, and an object that one type cannot decode does not affect
-//! the others.
+//! Nothing before the view knows a Rust type: an object is its JSON and the metadata that routing needs. A view decodes
+//! the objects as one type (VIEW-1). Typed, dynamic and metadata-only readers and subscribers share one informer, and
+//! an object that one type cannot decode does not affect views of other types.
 //!
 //! - The reflector decides when to list, to watch and to wait. It makes an entry of each object
 //!   that arrives, and sends deltas in the order of the server's events.

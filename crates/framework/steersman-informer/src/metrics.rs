@@ -25,8 +25,8 @@ const ITEMS: [f64; 8] = [0.0, 1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6];
 
 /// The metrics of all informers of one registry. Cheap to clone.
 ///
-/// Names that begin with `reflector_` are client-go's. The label `name` is `Kind.version.group`:
-/// all informers of a kind count together, so that there are as many series as kinds.
+/// Names that begin with `reflector_` are client-go's. The label `name` is `Kind.version.group`: all informers of a
+/// kind count together, so that the number of series follows the number of kinds.
 #[derive(Clone, Debug)]
 pub struct InformerMetrics {
     lists: IntCounterVec,
@@ -45,7 +45,7 @@ pub struct InformerMetrics {
     living: Arc<LiveGauges>,
 }
 
-/// The counters of one informer; without a registry nothing is counted. Cheap to clone.
+/// The counters of one informer; without a registry they count nothing. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counters {
     counted: Option<Arc<Counted>>,
@@ -64,7 +64,7 @@ pub(crate) struct Counted {
     failures: IntCounterVec,
     events: IntCounterVec,
     latency: Histogram,
-    /// Reads of cached objects.
+    /// The number of reads that found the decoded object in the cache.
     pub(crate) hits: IntCounter,
     pub(crate) unpacks: IntCounter,
     pub(crate) evictions: IntCounter,
@@ -76,8 +76,7 @@ impl InformerMetrics {
     ///
     /// # Errors
     ///
-    /// Returns an error if the registry has metrics of these names already. Make one set per
-    /// registry, and clone it.
+    /// If the registry has metrics of these names already. Make one set per registry, and clone it.
     pub fn register(registry: &Registry) -> prometheus::Result<Self> {
         let counter =
             |name: &str, help: &str, labels: &[&str]| counters(registry, name, help, labels);
@@ -163,7 +162,7 @@ impl Counters {
         Self { counted }
     }
 
-    /// Adds one to a counter.
+    /// Adds one to the counter that `counter` selects.
     pub(crate) fn inc(&self, counter: impl Fn(&Counted) -> &IntCounter) {
         if let Some(counted) = &self.counted {
             counter(counted).inc();

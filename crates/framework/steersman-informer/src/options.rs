@@ -27,17 +27,17 @@ pub struct InformerOptions {
     pub watch_list: bool,
     /// The number of objects per page of an ordinary list. Default: 500, as in client-go.
     pub page_size: u32,
-    /// The number of deltas that may wait for the store; beyond it the reflector stops reading the
+    /// The number of deltas that may wait for the store. When it is reached, the reflector stops reading the
     /// connection. Default: 1024.
     pub queue_bound: usize,
-    /// The bytes of JSON that may wait for the store; beyond them the reflector stops reading the
+    /// The number of bytes of JSON that may wait for the store. When it is reached, the reflector stops reading the
     /// connection. A larger delta waits alone. Default: 16 MiB.
     pub queue_bytes: usize,
-    /// The number of events that may wait for one subscriber; beyond it the events of one key are
-    /// coalesced. Default: 1024.
+    /// The number of events that may wait for one subscriber. When it is reached, the events of one key are coalesced.
+    /// Default: 1024.
     pub mailbox_bound: usize,
-    /// Whether watches ask for bookmarks. Without bookmarks lists are not streamed either, as a
-    /// bookmark ends a streaming list. Default: true.
+    /// Whether watches ask for bookmarks. Without bookmarks lists are not streamed, because a bookmark ends a streaming
+    /// list. Default: true.
     pub bookmarks: bool,
     /// Changes each object before it is stored. A transform makes the informer ask for whole
     /// objects, even if all readers need metadata only. Default: none.
@@ -45,8 +45,8 @@ pub struct InformerOptions {
     /// The interval after which every object is sent again as an update to itself: at least one
     /// second, with a jitter of up to a tenth. Default: never.
     pub resync: Option<Duration>,
-    /// The bytes of decoded objects that are cached by all informers with a clone of this budget.
-    /// Default: 64 MiB for this informer alone.
+    /// The budget of cached decoded objects, in bytes, shared by all informers with a clone of it. Default: 64 MiB for
+    /// this informer alone.
     pub budget: Budget,
     /// The labels that are indexed for every type, each under its own name. Default: none.
     pub indexed_labels: Vec<String>,
@@ -55,19 +55,19 @@ pub struct InformerOptions {
     /// The health of the server, shared with all informers that have a clone of it. Default: not
     /// shared.
     pub health: ServerHealth,
-    /// The batches in which the objects of a list are decoded. Default: one for each thread of the
-    /// runtime, at most four.
+    /// The batches in which the objects of a list are decoded. Default: as many at once as the runtime has threads, at
+    /// most four.
     pub decode_batches: Option<DecodeBatches>,
-    /// The metrics to count in. Default: none.
+    /// The metrics in which the informer counts. Default: none.
     pub metrics: Option<InformerMetrics>,
     /// The advice that is logged when requests fail. Default: none.
     pub failure_advice: FailureAdvice,
-    /// The reasons for which the first list may fail at first, because this program itself removes them: it installs
-    /// the definition of the kind, or converts its objects. They are logged as info. Default: none.
+    /// The reasons of failures of the first list that this program itself removes: it installs the definition of the
+    /// kind, or converts its objects. These failures are logged as info. Default: none.
     pub expected_at_first: Vec<Reason>,
     /// Called after each failed request. Default: no hook.
     pub on_failure: OnFailure,
-    /// The resource version that the first list must have reached. Default: any version.
+    /// Returns the resource version that the first list must have reached. Default: any version.
     pub first_version: FirstVersion,
 }
 
@@ -81,16 +81,15 @@ pub struct DecodeBatches {
     pub bytes: usize,
 }
 
-/// A failed request of an informer: a list that was refused or ended early, or a watch that was
-/// refused, brought an error, ended as soon as it was open, or was silent for too long. The
-/// ordinary end of a watch is no failure, nor is a connection that breaks later: the informer
-/// resumes.
+/// A failed request of an informer: a list that was refused or ended early, or a watch that was refused, brought an
+/// error, ended as soon as it was open, or was silent for too long. The informer resumes after the ordinary end of a
+/// watch, and after a connection that breaks later, which are no failures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Failed {
     /// The class of the failure.
     pub reason: Reason,
-    /// The server's message, or what happened, as text; it does not name the kind.
+    /// The server's message, or a description of the failure; it does not name the kind.
     pub message: String,
     /// The number of failures since the last success, this one included.
     pub attempt: u32,
@@ -102,22 +101,21 @@ pub struct OnFailure(Option<Arc<FailureHook>>);
 
 type FailureHook = dyn Fn(&Failed) + Send + Sync;
 
-/// Returns the advice for a failed request, by its reason. Cheap to clone.
+/// Returns the advice that is logged with a failed request, by its reason. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct FailureAdvice(Option<Arc<Advise>>);
 
 type Advise = dyn Fn(Reason) -> Option<String> + Send + Sync;
 
-/// Returns the resource version that the first list must have reached. Called once, as the informer
-/// starts. Cheap to clone.
+/// Returns the resource version that the first list must have reached. Called once, when the informer starts. Cheap to
+/// clone.
 #[derive(Clone, Default)]
 pub struct FirstVersion(Option<Arc<AskVersion>>);
 
 type AskVersion = dyn Fn() -> ResourceVersion + Send + Sync;
 
 impl FirstVersion {
-    /// Returns the version for the first list: the list is at least as new, and the newest if it is
-    /// unset.
+    /// Returns the version that the first list must have reached; if it is unset, the list asks for the newest state.
     pub(crate) fn get(&self) -> ResourceVersion {
         self.0
             .as_ref()
@@ -182,10 +180,9 @@ impl InformerOptions {
         self
     }
 
-    /// Sets how new the first list must be (`resourceVersionMatch=NotOlderThan`). `ask` is called
-    /// as the informer starts: the list has at least the version it returns, or is the newest if
-    /// that is unset. If the server has not reached the version, the informer asks for the newest
-    /// state.
+    /// Sets how new the first list must be (`resourceVersionMatch=NotOlderThan`). `ask` is called once, when the
+    /// informer starts: the list has at least the returned version, or is the newest if that version is unset. If the
+    /// server has not reached the version, the informer asks for the newest state.
     pub fn first_version(
         mut self,
         ask: impl Fn() -> ResourceVersion + Send + Sync + 'static,
@@ -231,8 +228,8 @@ impl InformerOptions {
         self
     }
 
-    /// Indexes these labels for every type, as
-    /// [`Informer::index_label`](crate::Informer::index_label) does for one.
+    /// Indexes these labels for every type, as [`Informer::index_label`](crate::Informer::index_label) does for one
+    /// type.
     pub fn index_labels<L: Into<String>>(mut self, labels: impl IntoIterator<Item = L>) -> Self {
         let mut labels: Vec<String> = labels.into_iter().map(Into::into).collect();
         labels.retain(|label| !label.is_empty());
@@ -266,9 +263,8 @@ impl InformerOptions {
         self
     }
 
-    /// Decodes the objects of a list in batches of `bytes` of JSON, `batches` of them at once (0
-    /// decodes each object as it is read). For tests that must not depend on the threads of the
-    /// runtime.
+    /// Sets that the objects of a list are decoded in batches of `bytes` of JSON, `batches` of them at once (0 decodes
+    /// each object as it is read), for tests that must not depend on the runtime's threads.
     pub fn decode_batches(mut self, batches: usize, bytes: usize) -> Self {
         self.decode_batches = Some(DecodeBatches { batches, bytes });
         self
@@ -289,7 +285,7 @@ impl InformerOptions {
         self
     }
 
-    /// Sets the reasons for which the first list may fail at first, because this program itself removes them.
+    /// Sets the reasons of failures of the first list that this program itself removes.
     pub fn expected_at_first(mut self, reasons: Vec<Reason>) -> Self {
         self.expected_at_first = reasons;
         self
@@ -319,7 +315,7 @@ impl fmt::Debug for OnFailure {
 }
 
 impl FailureAdvice {
-    /// Returns the advice for a reason, if there is any.
+    /// Returns the advice for a reason; `None` if there is none.
     pub fn of(&self, reason: Reason) -> Option<String> {
         self.0.as_ref().and_then(|advise| advise(reason))
     }

@@ -1,9 +1,9 @@
 //! Driver: joins the parts of one informer: reflector, queue, store and fan-out.
 //!
-//! Every change holds the writer's lock: first the store changes, then every mailbox gets the
-//! events, and subscribers are woken after the lock is released. Subscribing takes the same lock,
-//! so that no event is missed or delivered twice. Readers take only the store's own lock, which is
-//! held for one batch at a time (STORE-7).
+//! Every change holds the writer's lock: first the store changes, then every mailbox gets the events, and subscribers
+//! are woken after the lock is released. Subscribing takes the same lock, so that no event is missed or delivered
+//! twice. Readers take only the store's own lock, which the writer holds for one section of changes at a time
+//! (STORE-7).
 
 mod problem_log;
 mod status;
@@ -43,7 +43,7 @@ use crate::store::{Indexer, Store, StoreState, ViewHandle};
 /// The shortest interval between two resyncs, as in client-go (`minimumResyncPeriod`).
 const RESYNC: Duration = Duration::from_secs(1);
 
-/// One informer, apart from its requests. Only its views have a Rust type.
+/// One informer without its requests. Only its views have a Rust type.
 pub(crate) struct Core {
     pub(crate) kind: Kind,
     /// The name of the kind in logs: `pods`, `websites.web.example.com`.
@@ -53,17 +53,17 @@ pub(crate) struct Core {
     pub(crate) entries: Arc<EntryMaker>,
     pub(crate) shared: Arc<StoreState>,
     writer: Mutex<StoreWriter>,
-    /// Serialises the creation of views and indexes, which goes on without the writer's lock
-    /// (VIEW-7). Locked before `writer`.
+    /// Serialises the creation of views and indexes, which does not hold the writer's lock (VIEW-7). Locked before
+    /// `writer`.
     view_creation: Mutex<()>,
     /// One state per projection, at the index that [`projection_index`] returns.
     states: [watch::Sender<InformerState>; 3],
     progress: watch::Sender<SyncProgress>,
-    /// Whether the store has been complete with each projection; checked by every read.
+    /// For each projection, whether the store was ever complete with it; every read checks this.
     synced: [AtomicBool; 3],
     /// The number of changes so far; see [`UntypedInformer::applied`](crate::UntypedInformer::applied).
     pub(crate) applied: watch::Sender<u64>,
-    /// How much of each object the reflector asks for. It never shrinks.
+    /// How much of each object the reflector requests. The value never shrinks.
     wanted: watch::Sender<Projection>,
     relists: watch::Sender<u64>,
     /// The instant by which the reflector does its next step, receives data, or times out.
@@ -82,18 +82,18 @@ struct StoreWriter {
 enum RunState {
     Declared,
     Running,
-    /// The run has ended: its subscribers take what waits, and later ones get the stored objects.
+    /// The run has ended. Subscribers take their waiting deliveries, and later subscribers get the stored objects.
     Stopped,
-    /// The informer was ended for good: no subscriber gets anything more (FAN-4).
+    /// The informer was ended for good, so subscribers get no further delivery (FAN-4).
     Ended,
 }
 
-/// The progress of the initial list. Written under the writer's lock, and read without.
+/// The progress of the initial list. Written under the writer's lock, and read without it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct SyncProgress {
     /// How much of each object the store holds; `None` before the first list.
     reached: Option<Projection>,
-    /// The number of relists that had been requested when the last complete list began.
+    /// The number of relist requests when the last complete list began.
     relists: u64,
     stopped: bool,
 }
@@ -103,7 +103,7 @@ impl Core {
         let indexer = RwLock::new(Indexer::default());
         let declared = || watch::Sender::new(InformerState::Declared);
         let counters = Counters::new(options.metrics.as_ref(), kind.to_string());
-        // Errors and dictionaries must not contain values of Secrets.
+        // Secrets are marked, because errors and dictionaries must not contain their values.
         let secret = kind.gvk().kind() == "Secret";
         let mut context = BodyContext::new(options.budget.clone(), counters.clone(), secret);
         context.changes_form = !has_protobuf(&kind);
@@ -157,8 +157,8 @@ impl Core {
         self.states[projection_index(needs)].subscribe()
     }
 
-    /// Returns whether the store was ever complete with this projection. Every read calls this, so it
-    /// takes no lock (STORE-7).
+    /// Returns whether the store was ever complete with this projection. Takes no lock, because every read calls it
+    /// (STORE-7).
     pub(crate) fn has_synced(&self, needs: Projection) -> bool {
         self.synced[projection_index(needs)].load(Ordering::Acquire)
     }
@@ -182,7 +182,7 @@ impl Core {
         self.writer.lock().fanout.len()
     }
 
-    /// Requests a list. The returned future waits until that is complete or the informer has stopped.
+    /// Requests a relist. The returned future waits until such a list is complete or the informer has stopped.
     pub(crate) fn relist(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut number = 0;
         self.relists.send_modify(|relists| {
@@ -191,7 +191,7 @@ impl Core {
         });
         let mut progress = self.progress.subscribe();
         async move {
-            // The wait fails if the informer is gone.
+            // The wait fails only if the informer was dropped.
             let _listed = progress
                 .wait_for(|progress| progress.stopped || progress.relists >= number)
                 .await;
@@ -211,7 +211,7 @@ impl Core {
     }
 }
 
-/// Returns the projection of whole objects of a kind. Kinds that are sent as JSON have every field anyway.
+/// Returns the projection that holds whole objects of a kind. A kind that is sent as JSON always has every field.
 fn whole(kind: &Kind) -> Projection {
     if has_protobuf(kind) {
         Projection::Whole
@@ -260,7 +260,7 @@ pub(crate) async fn run<L: ListWatch>(core: Arc<Core>, list_watch: L, cancel: Ca
             if applied.is_empty() {
                 tokio::task::coop::consume_budget().await;
             } else {
-                // PACK-6: subscribers read the objects before they are packed.
+                // PACK-6: lets subscribers read live objects before these are packed.
                 tokio::task::yield_now().await;
                 core.entries.pack_all(&applied);
                 applied.clear();
@@ -268,7 +268,7 @@ pub(crate) async fn run<L: ListWatch>(core: Arc<Core>, list_watch: L, cancel: Ca
         }
     };
     tokio::select! {
-        // The deltas that the reflector sent are applied in the same turn.
+        // In this order, so that deltas that the reflector has sent are applied in the same turn.
         biased;
         () = cancel.cancelled() => {}
         () = driver.run() => {}
@@ -276,7 +276,7 @@ pub(crate) async fn run<L: ListWatch>(core: Arc<Core>, list_watch: L, cancel: Ca
         () = resync(&core) => {}
         () = train_dictionaries(&core.entries) => {}
     }
-    // The entries of a batch that was cancelled before it was packed.
+    // Packs the entries of a batch that was cancelled before it was packed.
     core.entries.pack_all(&applied);
     drop(running);
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use crate::delta::Delta;
 
-/// A delta and its time of arrival.
+/// A delta with its size and its time of arrival.
 #[derive(Debug)]
 pub(crate) struct Queued {
     pub(crate) delta: Delta,
@@ -22,7 +22,7 @@ pub(crate) struct QueueBounds {
     pub(crate) bytes: usize,
 }
 
-/// Deltas in order of arrival. Nothing is coalesced, and a relist is one element (QUEUE-1).
+/// The deltas in the order of arrival. None are coalesced, and a relist is one element (QUEUE-1).
 #[derive(Debug)]
 pub(crate) struct DeltaQueue {
     waiting: VecDeque<Queued>,
@@ -35,7 +35,7 @@ pub(crate) struct DeltaQueue {
 impl Queued {
     pub(crate) fn new(delta: Delta, since: Instant) -> Self {
         Self {
-            // Computed once, although a full queue may return the delta several times.
+            // Computed once, because a full queue may return the delta several times.
             bytes: delta.bytes(),
             delta,
             since,
@@ -53,9 +53,10 @@ impl DeltaQueue {
         }
     }
 
-    /// Appends a delta, or returns it if a bound is reached.
+    /// Appends a delta; returns it if the queue is full.
     ///
-    /// QUEUE-2: an empty queue accepts a delta of any size, or it would never pass.
+    /// QUEUE-2: an empty queue accepts a delta of any size, because a delta beyond the bound would never pass
+    /// otherwise.
     #[must_use = "a full queue returns the delta"]
     pub(crate) fn push(&mut self, delta: Queued) -> Option<Queued> {
         let bytes = self.bytes.saturating_add(delta.bytes);

@@ -1,4 +1,4 @@
-//! Words: the state of an informer, and the reasons of a degraded one.
+//! Words: the state of an informer, and the reasons why an informer is degraded.
 
 use std::fmt;
 use std::time::Instant;
@@ -18,10 +18,10 @@ pub enum InformerState {
     Degraded {
         /// The class of the failure.
         reason: Reason,
-        /// The server's message, or what happened, as text. It does not name the kind: `watch
-        /// failed: the server answered 500`.
+        /// The server's message, or a description of the failure. It does not name the kind: `watch failed: the server
+        /// answered 500`.
         message: String,
-        /// The time since which this is the reason.
+        /// The time since which requests fail for this reason.
         since: Instant,
     },
     /// Stopped. The store keeps its objects.
@@ -51,11 +51,11 @@ pub enum Reason {
     Starting,
     /// The server ends watches as soon as they are open.
     ShortWatch,
-    /// A watch was silent for longer than an open connection can be.
+    /// A watch was silent for longer than a watch over a working connection can be.
     Silent,
     /// The server's answers do not decode.
     Decode,
-    /// The resource versions that the server returns expire before they can be used.
+    /// The server's resource versions expire before the informer can use them.
     Expired,
 }
 
@@ -71,7 +71,7 @@ impl InformerState {
         }
     }
 
-    /// Returns whether requests fail.
+    /// Returns whether the state is [`Degraded`](Self::Degraded): requests fail.
     pub fn is_degraded(&self) -> bool {
         matches!(self, Self::Degraded { .. })
     }

@@ -1,8 +1,7 @@
 //! Room: the objects of one kind, the views of them, and the handle that reads them.
 //!
-//! A read takes one lock and sees one version of objects and indexes (STORE-1). Changes are
-//! applied in batches; a relist is built beside the store and swapped in. Two reads may see two
-//! versions.
+//! A read takes one lock and sees one version of objects and indexes (STORE-1); two reads may see different versions.
+//! Changes are applied in batches; a relist is built beside the store and swapped in.
 
 mod table;
 mod index;

@@ -13,9 +13,8 @@ use steersman_object::{Object, decode_json};
 /// A change of each object before it is stored: dropped fields take no memory, and no reader or
 /// subscriber of the kind sees them. Cheap to clone.
 ///
-/// A transform is called once for each version of an object that arrives. It must be pure: the
-/// result depends on the object alone. It must not call the informer, nor change key, uid or
-/// version. An object for which it fails or panics is malformed for every type.
+/// A transform is called once for each version of an object that arrives. It must be pure, must not call the informer,
+/// and must not change key, uid or version. An object for which it fails or panics is malformed for every type.
 ///
 /// Objects of a transformed kind must not be written back with an update (PUT): the server would
 /// remove the dropped fields.
@@ -26,7 +25,7 @@ pub struct Transform {
     change: Option<Arc<ChangeFn>>,
 }
 
-/// Returns the changed JSON, or `None` if the object stays as it is.
+/// Returns the changed JSON; `None` if the object stays unchanged.
 type ChangeFn = dyn Fn(&[u8], bool) -> Result<Option<Vec<u8>>, String> + Send + Sync;
 
 /// The annotation with the manifest that `kubectl apply` sent. (kubectl,
@@ -34,7 +33,7 @@ type ChangeFn = dyn Fn(&[u8], bool) -> Result<Option<Vec<u8>>, String> + Send + 
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 impl Transform {
-    /// Returns a transform that changes nothing. It replaces a default transform.
+    /// Returns a transform that changes nothing, which can replace a default transform.
     pub fn identity() -> Self {
         Self {
             name: "identity".into(),
@@ -42,13 +41,13 @@ impl Transform {
         }
     }
 
-    /// Returns a transform that drops the annotation with the manifest of `kubectl apply`. The
-    /// annotation is up to half of such an object, and only kubectl reads it.
+    /// Returns a transform that drops the annotation with the manifest of `kubectl apply`, which only kubectl reads.
+    /// The annotation is up to half of such an object.
     pub fn strip_last_applied() -> Self {
-        // The part of the annotation's name that no encoder escapes.
+        // This part of the annotation's name has no characters that an encoder could escape.
         let noted = Finder::new("last-applied-configuration");
         Self::new("strip last-applied-configuration", move |json, quotes| {
-            // Objects without the annotation are not parsed.
+            // An object without the annotation is not parsed.
             if noted.find(json).is_none() {
                 return Ok(None);
             }
@@ -92,7 +91,7 @@ impl Transform {
         })
     }
 
-    /// Returns a transform of the object as a `K`. Fields that `K` does not have are dropped.
+    /// Returns a transform of the object decoded as a `K`. Fields that `K` does not have are dropped.
     pub fn typed<K: Object, E: fmt::Display>(
         name: impl AsRef<str>,
         change: impl Fn(&mut K) -> Result<(), E> + Send + Sync + 'static,
@@ -142,7 +141,7 @@ impl Transform {
                 self.name
             ));
         }
-        // The digests are about the object as the server has it.
+        // The digests of applies stay, because they describe the object as the server has it.
         Ok(changed.with_applies(object.applies().into()))
     }
 }
@@ -151,7 +150,7 @@ fn encoded(value: &impl Serialize) -> Result<Vec<u8>, String> {
     serde_json::to_vec(value).map_err(|error| error.to_string())
 }
 
-/// Transforms are equal if one is a clone of the other.
+/// Two transforms are equal if one is a clone of the other.
 impl PartialEq for Transform {
     fn eq(&self, other: &Self) -> bool {
         match (&self.change, &other.change) {

@@ -9,16 +9,16 @@ use steersman_object::{Object, ObjectKey, ResourceVersion};
 
 use crate::entry::{Entry, RawEntry};
 
-/// The objects that a query selects, to be read as `K` once each: see
+/// The objects that a query selects, each to be read once as `K`: see
 /// [`UntypedInformer::list_uncached`](crate::UntypedInformer::list_uncached).
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct UncachedList<K> {
     /// The objects, ordered by key.
     pub objects: Vec<UncachedObject<K>>,
-    /// The resource version up to which all events, bookmarks and lists had been applied.
+    /// The resource version of the list: the informer had applied all events, bookmarks and lists up to it.
     pub version: ResourceVersion,
-    /// The first object that matches the query's namespace and has no readable version.
+    /// The first object in the query's namespace without a version that decodes.
     pub unreadable: Option<Malformed>,
 }
 
@@ -43,8 +43,8 @@ impl<K> UncachedObject<K> {
 }
 
 impl<K: Object> UncachedObject<K> {
-    /// Returns the object. If some reader looks at it as a `K` the cached object is shared;
-    /// otherwise it is decoded for the caller alone (VIEW-5).
+    /// Returns the object. It is shared if a view has its decoded form cached, and otherwise decoded for the caller
+    /// alone (VIEW-5).
     ///
     /// # Errors
     ///

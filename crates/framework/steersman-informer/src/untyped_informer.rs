@@ -19,8 +19,8 @@ use crate::uncached::{UncachedList, UncachedObject};
 
 /// An informer of a kind, without a type. Cheap to clone.
 ///
-/// There is one for each kind and scope; typed, dynamic and metadata-only reads and subscriptions
-/// are [views](Self::view) of it.
+/// There is one untyped informer per kind and scope; typed, dynamic and metadata-only reads and subscriptions are
+/// [views](Self::view) of it.
 #[derive(Clone)]
 #[must_use]
 pub struct UntypedInformer {
@@ -54,34 +54,31 @@ impl UntypedInformer {
         pipeline::run(Arc::clone(&self.core), list_watch, cancel)
     }
 
-    /// Ends the informer for good, whether it runs or not: its subscriptions end at once, without their waiting
-    /// deliveries, and it cannot be run any more. After the return no change reaches the store or a subscriber
-    /// (FAN-4). The future of a run goes on until it is cancelled or dropped.
+    /// Ends the informer for good, running or not: its subscriptions end at once and lose their waiting deliveries, and
+    /// it cannot be run any more. After the return no change reaches the store or a subscriber (FAN-4). The future of a
+    /// run goes on until it is cancelled or dropped.
     ///
-    /// Waits, without yielding, for a change that is being applied.
+    /// Blocks the thread while a change is being applied.
     pub fn end(&self) {
         self.core.end();
     }
 
-    /// Ends an informer that was never run: its subscriptions end, and it cannot be run any more. A
-    /// running informer is not affected.
+    /// Ends an informer that was never run, as [`end`](Self::end) does. Does nothing to a running informer.
     pub fn end_unstarted(&self) {
         self.core.end_unstarted();
     }
 
-    /// Returns the state of the informer, as regards the projection of the objects that its views need.
+    /// Returns the state of the informer for the projection that its views need.
     pub fn state(&self) -> InformerState {
         self.core.state(self.core.wanted())
     }
 
-    /// Returns a receiver of the state, as regards whole objects, or metadata until a view needs
-    /// whole objects.
+    /// Returns a receiver of the state for whole objects or, until a view needs whole objects, for metadata.
     pub fn state_changes(&self) -> watch::Receiver<InformerState> {
         self.core.state_changes(self.core.wanted())
     }
 
-    /// Returns whether the store was ever complete, with the projection of the objects that its views
-    /// need.
+    /// Returns whether the store was ever complete with the projection that its views need.
     pub fn has_synced(&self) -> bool {
         self.core.has_synced(self.core.wanted())
     }
@@ -91,8 +88,8 @@ impl UntypedInformer {
         self.core.subscribers()
     }
 
-    /// Returns a receiver of a number that changes whenever events, a bookmark or a list were
-    /// applied, and when the state changes. A task that waits for a version checks again then.
+    /// Returns a receiver of a number that changes after each applied event, bookmark or list, and with the state. A
+    /// task that waits for a version checks again at each change.
     pub fn applied(&self) -> watch::Receiver<u64> {
         self.core.applied.subscribe()
     }
@@ -110,14 +107,14 @@ impl UntypedInformer {
         }
     }
 
-    /// Returns whether the store holds no object in a namespace, or none at all.
+    /// Returns whether the store holds no object of a namespace, or of any namespace (`None`).
     pub fn is_empty_in(&self, namespace: Option<&str>) -> bool {
         let indexer = self.core.shared.indexer.read();
         indexer.entries(namespace).next().is_none()
     }
 
     /// Returns whether the store holds this version of an object, and an apply with this digest would change nothing in
-    /// it (CLIENT-12). Only applies of the managers that the list and the watch recognise are known.
+    /// it (CLIENT-12). Only the field managers are known whose applies the list and the watch recognise.
     pub fn is_applied(
         &self,
         key: &ObjectKey,
@@ -129,18 +126,18 @@ impl UntypedInformer {
         stored.is_some_and(|entry| entry.version() == version && entry.is_applied(apply))
     }
 
-    /// Asks for as much of the objects as a `K` needs, without a view. After the informer [has
-    /// synced](Self::has_synced), [`list_uncached`](Self::list_uncached) reads them as `K`.
+    /// Makes the informer request as much of each object as `K` needs, without a view. Once it [has
+    /// synced](Self::has_synced), [`list_uncached`](Self::list_uncached) can read the objects as `K`.
     pub fn need<K: Object>(&self) {
         self.core.want(Projection::of::<K>());
     }
 
-    /// Returns the objects that a query selects, at one version, to be read once each. Unlike a
-    /// [view](Self::view) this decodes nothing when objects arrive, and caches nothing (VIEW-5).
+    /// Returns the objects that a query selects, at one version, each to be read once. Unlike a [view](Self::view), it
+    /// decodes nothing when objects arrive, and caches nothing (VIEW-5).
     ///
     /// # Errors
     ///
-    /// Returns an error if the query names an index, as indexes belong to views.
+    /// If the query names an index, because indexes belong to views.
     pub fn list_uncached<K: Object>(&self, query: &ListOptions) -> Result<UncachedList<K>, Error> {
         let kind = &self.core.kind;
         Error::refuse_fields(kind, query)?;
@@ -161,8 +158,8 @@ impl UntypedInformer {
         })
     }
 
-    /// Decodes an object that did not come through this informer, after applying the informer's
-    /// transform. The object is not stored.
+    /// Decodes an object that did not come through this informer, with the informer's transform applied. The object is
+    /// not stored.
     ///
     /// # Errors
     ///
@@ -180,15 +177,15 @@ impl UntypedInformer {
         UncachedObject::new(&entry).read()
     }
 
-    /// Lists everything again, although the watch works. The returned future ends when a list that
-    /// began after this call is complete, or the informer has stopped. A list that fails is repeated.
+    /// Lists everything again, although the watch works. The returned future ends when a list that began after this
+    /// call is complete, or when the informer stops. A failed list is repeated.
     ///
-    /// The objects of a kind get another form when its definition changes; a server ends the watches
+    /// Call it after a change of the kind's definition, which gives the objects another form: a server ends the watches
     /// of such a kind, but only after a while.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future does not take the request back.
+    /// Dropping the future does not cancel the requested list.
     pub fn relist(&self) -> impl Future<Output = ()> + Send + use<> {
         self.core.relist()
     }
@@ -201,7 +198,7 @@ impl UntypedInformer {
         )
     }
 
-    /// Returns the instant by which the reflector has received something, tried a request, or ended a pause; `None`
+    /// Returns the instant by which the reflector will have received data, sent a request, or ended a pause; `None`
     /// unless the informer runs. An instant in the past means that the reflector is stuck (HEALTH-3).
     pub fn activity_due(&self) -> Option<Instant> {
         self.core.activity_due()

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 pub(crate) type IndexValues = Arc<[Arc<str>]>;
 
-/// The values of an object in each index of a view, or the decode error of the view's type.
+/// The index values of an object in each index of one view, or the error of decoding it as the view's type.
 pub(crate) type ViewResult = Result<Vec<IndexValues>, Arc<str>>;
 
-/// The results of all views for one object, in the order of the views. A list has one such value
-/// per object, so the usual case allocates nothing.
+/// The results of all views for one object, in the order of the views. The usual case, `Plain`, allocates nothing,
+/// because a list has one such value per object.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum ViewResults {
-    /// No view decoded the object: the stored version did not change, or the object is malformed.
+    /// No view decoded the object: its stored version did not change, or it is malformed for every type.
     #[default]
     Unasked,
     /// Every view decodes the object, and none has an index.
@@ -19,18 +19,18 @@ pub(crate) enum ViewResults {
     Each(Box<[ViewResult]>),
 }
 
-/// A version of the views of a store. It changes whenever a view or an index does.
+/// A version of the set of views of a store. It changes with every view and index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ViewsVersion(u64);
 
-/// The results for an object when it arrived, and the version of the views that decoded it.
+/// The view results of an arrived object, and the version of the views that decoded it.
 #[derive(Clone, Debug)]
 pub(crate) struct DecodeReport {
     pub(crate) version: ViewsVersion,
     pub(crate) results: ViewResults,
 }
 
-/// The result of a view without indexes that decodes the object.
+/// The result of a view that decodes the object and has no index, so that the object has no index values.
 static PLAIN: ViewResult = Ok(Vec::new());
 
 impl ViewResults {

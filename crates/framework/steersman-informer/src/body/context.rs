@@ -8,16 +8,16 @@ use crate::metrics::Counters;
 pub(crate) struct BodyContext {
     pub(crate) pack: PackContext,
     pub(crate) counters: Counters,
-    /// Whether an error may quote values of an object.
+    /// Whether an error may quote values of an object; not for Secrets.
     pub(crate) quotes: bool,
-    /// Whether an object may get another form without a new version: those of a definition do,
-    /// when its conversion, its fields or its defaults change.
+    /// Whether an object may get another form without a new version: objects of a custom definition do, when its
+    /// conversion, fields or defaults change.
     pub(crate) changes_form: bool,
 }
 
 impl BodyContext {
-    /// Returns the context of one informer. `secret` says that the objects are Secrets: errors do
-    /// not quote them, and no dictionary is trained with them (PACK-4).
+    /// Returns the context of one informer. `secret` marks the objects as Secrets, which errors do not quote and no
+    /// dictionary is trained with (PACK-4).
     pub(crate) fn new(budget: Budget, counters: Counters, secret: bool) -> Self {
         Self {
             pack: PackContext::new(budget, !secret),

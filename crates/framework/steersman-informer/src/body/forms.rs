@@ -1,4 +1,4 @@
-//! Machine: the decoded forms of one body, stored in few bytes for the usual one type or none.
+//! Machine: the decoded forms of one body. A body with one form or none, the usual case, takes few bytes.
 
 use std::any::{Any, TypeId};
 use std::sync::Arc;
@@ -14,19 +14,18 @@ pub(crate) enum Forms {
     Several(Box<[DecodedForm]>),
 }
 
-/// The body as one type: the object or the decode error.
+/// The body decoded as one type: the object, or the decode error.
 pub(crate) struct DecodedForm {
     pub(crate) of: TypeId,
     pub(crate) decoded: Result<AnyDecoded, Arc<str>>,
     pub(crate) charge: usize,
 }
 
-/// A body as a `K`, or the decode error.
+/// A body decoded as a `K`, or the decode error.
 pub(crate) type DecodeResult<K> = Result<Arc<K>, Arc<str>>;
 
 impl Forms {
-    /// A single form stores neither its type nor its charge: the object knows its type, and the
-    /// body the charge.
+    /// A single form stores neither its type, which the object knows, nor its charge, which the body knows.
     pub(crate) fn of(mut forms: Vec<DecodedForm>) -> Self {
         match (forms.len(), forms.pop()) {
             (_, None) => Self::Nothing,
@@ -44,7 +43,7 @@ impl Forms {
         }
     }
 
-    /// Takes all forms out. `charge` is their charge together.
+    /// Removes and returns all forms. `charge` is the sum of their charges.
     pub(crate) fn take(&mut self, charge: usize) -> Vec<DecodedForm> {
         match std::mem::replace(self, Self::Nothing) {
             Self::Nothing => Vec::new(),
@@ -65,7 +64,7 @@ impl Forms {
         }
     }
 
-    /// Returns the decoded object as a `K`, borrowed.
+    /// Returns a reference to the object decoded as a `K`.
     pub(crate) fn object<K: Object>(&self) -> Option<&AnyDecoded> {
         match self {
             Self::Nothing => None,

@@ -12,21 +12,21 @@ use crate::body::forms::AnyDecoded;
 pub(crate) struct PeekGuard<'a>(MappedRwLockReadGuard<'a, AnyDecoded>);
 
 impl Body {
-    /// Returns the cached form as a `K` unless a writer holds the body's lock.
+    /// Returns the form cached for `K`, unless a writer holds the body's lock.
     pub(crate) fn try_peek<K: Object>(&self) -> Option<PeekGuard<'_>> {
         let state = self.state.try_read()?;
         let object = RwLockReadGuard::try_map(state, |state| state.forms.object::<K>());
         object.ok().map(PeekGuard)
     }
 
-    /// Returns whether the body was read since the budget last asked.
+    /// Returns whether the body was read since the budget last cleared its flag.
     pub(crate) fn is_visited(&self) -> bool {
         self.visited.load(Ordering::Relaxed)
     }
 }
 
 impl PeekGuard<'_> {
-    /// Returns the number of references to the object, to bring it into the processor's cache.
+    /// Returns the reference count of the object. Reading it loads the object into the processor's cache.
     pub(crate) fn shared_by(&self) -> usize {
         Arc::strong_count(&self.0)
     }

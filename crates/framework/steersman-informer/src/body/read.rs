@@ -1,4 +1,4 @@
-//! Handle: reads of a body as one type: the cached form, or its JSON unpacked and decoded.
+//! Handle: reads a body as one type: from the cached form, or by unpacking and decoding its JSON.
 
 use std::any::TypeId;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,10 +13,10 @@ use steersman_api::Projection;
 use steersman_pack::{Broken, Evictable, Evictions, Packed};
 
 impl Body {
-    /// Returns the cached form as a `K`. This counts as a read and keeps the form cached.
+    /// Returns the form cached for `K`. This counts as a read, which keeps the form cached.
     pub(crate) fn cached<K: Object>(&self) -> Option<DecodeResult<K>> {
         let form = self.state.read().forms.get::<K>()?;
-        // A second read writes nothing, so that readers on other cores keep the cache line.
+        // A second read writes nothing, so that other cores keep the cache line of the flag.
         if !self.visited.load(Ordering::Relaxed) {
             self.visited.store(true, Ordering::Relaxed);
         }
@@ -26,8 +26,7 @@ impl Body {
         Some(form)
     }
 
-    /// Returns the object as a `K`, decoded and cached within the budget if need be. This counts as
-    /// a read.
+    /// Returns the object decoded as a `K`, cached if the budget can make room. This counts as a read.
     pub(crate) fn decoded<K: Object>(
         &self,
         holder: impl Fn() -> Weak<dyn Evictable>,
@@ -38,8 +37,8 @@ impl Body {
         }
     }
 
-    /// Returns the object as a `K`, for a view that decodes it. The form is cached only if the budget
-    /// has room, and the call does not count as a read.
+    /// Returns the object decoded as a `K`, for a view that decodes arriving objects. The form is cached only if the
+    /// budget has room, and the call does not count as a read.
     pub(crate) fn decode_if_room<K: Object>(
         &self,
         holder: impl Fn() -> Weak<dyn Evictable>,
@@ -48,17 +47,17 @@ impl Body {
             .unwrap_or_else(|| self.decode_and_cache(holder, FormAdmission::IfRoom))
     }
 
-    /// Returns the cached form as a `K`, without counting as a read.
+    /// Returns the form cached for `K`, without counting as a read.
     pub(crate) fn peek<K: Object>(&self) -> Option<DecodeResult<K>> {
         self.state.read().forms.get()
     }
 
-    /// Returns the object as a `K`: the cached form, or decoded and not cached (VIEW-5, PACK-3).
+    /// Returns the object as a `K`: from the cached form, or decoded without caching the form (VIEW-5, PACK-3).
     pub(crate) fn decode_once<K: Object>(&self) -> DecodeResult<K> {
         self.peek().unwrap_or_else(|| self.decode(|_| ()).0)
     }
 
-    /// Checks whether the body decodes as a `K`. A body that did before is not decoded again.
+    /// Checks whether the body decodes as a `K`. A body that has decoded as `K` before is not decoded again.
     pub(crate) fn check<K: Object>(
         &self,
         holder: impl Fn() -> Weak<dyn Evictable>,
@@ -94,7 +93,7 @@ impl Body {
         };
         let evictions = {
             let mut state = self.state.write();
-            // Another thread was faster: its form is shared.
+            // Another thread has decoded the form meanwhile, so its form is shared.
             if let Some(form) = state.forms.get() {
                 return form;
             }
@@ -104,8 +103,8 @@ impl Body {
         decoded
     }
 
-    /// Decodes the body, and calls `also` with its JSON. The second value is `None` if a later call
-    /// may give another result.
+    /// Decodes the body, and calls `also` with its JSON. The second value is the result of `also`; `None` if a later
+    /// call may give another result.
     fn decode<K: Object, R>(&self, also: impl FnOnce(&[u8]) -> R) -> (DecodeResult<K>, Option<R>) {
         let packed = {
             let state = self.state.read();
@@ -114,7 +113,7 @@ impl Body {
             }
             state.packed.clone()
         };
-        // STORE-7: decoding holds no lock.
+        // STORE-7: no lock is held while decoding.
         let quotes = self.context.as_ref().is_none_or(|context| context.quotes);
         let look = |json: &[u8]| (decode(json, quotes), Some(also(json)));
         let looked = match (&packed, &self.context) {
@@ -125,11 +124,11 @@ impl Body {
             }
             (_, None) => Err(Broken),
         };
-        // Packed bytes always unpack (PACK-1), so memory could not be allocated.
+        // Packed bytes always unpack (PACK-1), so unpacking fails only for want of memory.
         looked.unwrap_or_else(|Broken| (Err("the object could not be unpacked".into()), None))
     }
 
-    /// Adds a form to the cached ones if the budget admits it (PACK-2).
+    /// Caches a form if the budget admits it (PACK-2).
     fn keep(
         &self,
         state: &mut BodyState,
@@ -139,7 +138,7 @@ impl Body {
     ) -> Evictions {
         let mut evictions = Evictions::default();
         let is_fresh = matches!(state.packed, Packed::Fresh(_));
-        // Forms of a fresh body are shared by all views, and charged when the body is packed.
+        // The forms of a fresh body are shared by all views, and are charged when the body is packed.
         if let (Some(context), Ok(_), false) = (&self.context, &form.decoded, is_fresh) {
             let charge = state.charge + form.charge;
             match state.admit(context.pack.budget(), charge, holder, room) {
@@ -159,7 +158,7 @@ impl Body {
 }
 
 fn decode<K: Object>(json: &[u8], quotes: bool) -> DecodeResult<K> {
-    // The object may take kilobytes, so it is moved to the heap at once.
+    // Boxed at once, because the object may take kilobytes of the stack.
     let decode = || decode_json(json, quotes).map(Arc::new);
     match catch_unwind(AssertUnwindSafe(decode)) {
         Ok(decoded) => decoded.map_err(Arc::from),

@@ -11,7 +11,7 @@ const JSON: &[u8] = br#"{"metadata":{"name":"a"},"data":{"k":"v"}}"#;
 
 type Metadata = PartialObjectMeta<ConfigMap>;
 
-/// An owner of a body, in place of an entry.
+/// The owner of a body in these tests, in place of an entry.
 struct Held(Body);
 
 impl Evictable for Held {
@@ -138,7 +138,7 @@ fn completing_a_body_keeps_its_decoded_metadata() {
 // PACK-2
 #[test]
 fn pack_2_a_completed_body_evicts_others_when_the_budget_is_spent() {
-    // Returns whether a completed body and another whole one both stay cached, and their charge.
+    // Returns whether a completed body and another body of a whole object both stay cached, and their charge.
     let fill = |budget: &Budget| {
         let context = BodyContext::alone(budget.clone());
         let json = br#"{"metadata":{"name":"a"}}"#;
@@ -188,7 +188,7 @@ fn pack_2_a_zero_budget_caches_nothing_and_no_limit_caches_everything() {
         (Budget::unlimited(), true),
     ] {
         let body = fresh(JSON, Projection::EveryField, &BodyContext::alone(budget));
-        // All views that judge an arriving object share its decoded form.
+        // All views that decode an arriving object share its decoded form.
         assert!(check(&body).is_ok() && is_cached(&body) && !pack(&body));
         assert_eq!(is_cached(&body), stays);
         assert!(check(&body).is_ok());
@@ -252,7 +252,7 @@ fn pack_3_arriving_objects_evict_nothing() {
     }
     assert!(is_cached(&one) && !is_cached(&another));
     assert_eq!(budget.charged(), charge);
-    // Only a read evicts others.
+    // Only a read evicts other forms.
     decode_if_room(&another);
     assert!(is_cached(&one) && !is_cached(&another));
     one.take_visited();

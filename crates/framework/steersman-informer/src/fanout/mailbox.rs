@@ -1,4 +1,4 @@
-//! Machine: the events that wait for one subscriber; past the bound, one coalesced change per key.
+//! Machine: the events that wait for one subscriber. Beyond the bound there is one coalesced change per key.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -8,25 +8,25 @@ use crate::entry::RawEntry;
 use crate::event::{Certainty, Event, Origin, RawEvent};
 use crate::fanout::sync_marker::SyncMarker;
 
-/// The capacity that is kept for the next time a subscriber falls behind.
+/// The capacity that the table keeps after it was emptied, for the next time the subscriber falls behind.
 const KEPT: usize = 2048;
 
 /// The events that one subscriber has not taken yet.
 ///
-/// Within the bound every event is kept, in order. Past it (FAN-2), the events of one key are
-/// coalesced to the change from the version taken last to the current one: none, created, updated,
-/// deleted, or deleted and created if the uid differs. So a mailbox holds no more changes than
-/// there are objects that the subscriber has seen or that exist. A coalesced change waits at the
-/// position of the newest event, but an initial object stays before the marker.
+/// Within the bound every event is kept, in order. Beyond the bound (FAN-2), the events of one key are coalesced to the
+/// change from the version that the subscriber took last to the current version: none, created, updated, deleted, or
+/// deleted and created if the uid differs. So a mailbox holds at most one change per object that the subscriber has
+/// seen or that exists. A coalesced change waits at the position of its newest event, but an initial object stays
+/// before the marker.
 #[derive(Debug)]
 pub(crate) struct Mailbox {
     waiting: BTreeMap<u64, Waiting>,
-    /// The position of each key's change; only while events are coalesced.
+    /// The position of each key's change; empty while events are not coalesced.
     positions: HashMap<ObjectKey, u64>,
     next: u64,
     bound: usize,
     collapsed: bool,
-    /// The undelivered events of a change that consists of two events.
+    /// The remaining event of a change that consists of two events.
     half: VecDeque<RawEvent>,
     marker: SyncMarker,
 }
@@ -37,16 +37,16 @@ enum Waiting {
     CollapsedChange(CollapsedChange),
 }
 
-/// The coalesced change of a key, from the version taken last to the current one.
+/// The coalesced change of a key, from the version that the subscriber took last to the current version.
 #[derive(Debug)]
 struct CollapsedChange {
     taken: Option<RawEntry>,
-    /// The final version of the object that was taken.
+    /// The final version of the object that the subscriber took, if it was deleted.
     ended: Option<(RawEntry, Certainty)>,
     now: Option<(RawEntry, Origin)>,
 }
 
-/// What a subscriber takes next.
+/// The next delivery of a subscriber.
 #[derive(Debug)]
 pub(crate) enum Taken {
     Event(RawEvent),
@@ -74,7 +74,7 @@ impl Mailbox {
         }
     }
 
-    /// Sets the marker after the present events.
+    /// Sets the marker of the sync after the waiting events.
     pub(crate) fn mark_synced(&mut self) {
         self.marker.set(self.next);
     }
@@ -105,7 +105,8 @@ impl Mailbox {
             let Some((_, waiting)) = self.waiting.pop_first() else {
                 self.collapsed = false;
                 self.positions.clear();
-                // The mailbox may never again be as full as with the initial objects (STORE-8).
+                // The table is shrunk, because the mailbox may never again hold as many changes as with the initial
+                // objects (STORE-8).
                 if self.positions.capacity() > KEPT {
                     self.positions = HashMap::new();
                 }
@@ -155,7 +156,7 @@ impl Mailbox {
         self.fold_at(event, position);
     }
 
-    /// Merges an event, which would wait at `position`, with the waiting change of its key.
+    /// Merges an event of `position` with the waiting change of its key.
     fn fold_at(&mut self, event: RawEvent, position: u64) {
         let key = event.key().clone();
         let before = self.positions.remove(&key);
@@ -163,7 +164,7 @@ impl Mailbox {
         let (step, position) = match waiting {
             Some((at, Waiting::CollapsedChange(mut step))) => {
                 step.fold(event);
-                // The initial objects are complete only after this one was taken.
+                // An initial object that the subscriber has not taken stays before the marker.
                 let stays = self.marker.is_initial(at) && step.taken.is_none();
                 (step, if stays { at } else { position })
             }
@@ -207,7 +208,7 @@ impl CollapsedChange {
             Event::Created { new, origin } => self.now = Some((new, origin)),
             Event::Updated { new, origin, .. } => {
                 let before = self.now.as_ref().map_or(origin, |(_, origin)| *origin);
-                // A resync is no news, and an initial object stays one until it is taken.
+                // A resync changes nothing, and an initial object stays initial until it is taken.
                 let keeps = origin == Origin::Resync || before == Origin::Initial;
                 self.now = Some((new, if keeps { before } else { origin }));
             }
@@ -234,12 +235,12 @@ impl CollapsedChange {
 
     fn any(&self) -> &RawEntry {
         let now = self.now.as_ref().map(|(entry, _)| entry);
-        // An empty change is never kept, so one of the two is set.
+        // An empty change is dropped, so one of the two versions is set.
         now.or(self.taken.as_ref())
             .expect("a waiting change is not empty")
     }
 
-    /// Returns the change as one event, or two if another object has the key.
+    /// Returns the change as one event, or as two if another object has the key now.
     fn events(self) -> Vec<RawEvent> {
         match (self.taken, self.now) {
             (None, None) => Vec::new(),
@@ -260,8 +261,8 @@ impl CollapsedChange {
     }
 }
 
-/// Returns whether the subscriber took the final version. An object that left a selector and came
-/// back was taken at an earlier version, so it is delivered as deleted and created.
+/// Returns whether the subscriber took the final version. An object that left a selector and came back was taken at an
+/// earlier version, so it is delivered as deleted and created.
 fn is_final(taken: &RawEntry, ended: Option<&(RawEntry, Certainty)>) -> bool {
     ended.is_some_and(|(last, certainty)| {
         *certainty == Certainty::Observed && last.is_same_version_as(taken)

@@ -1,4 +1,4 @@
-//! Handle: a subscription: one subscriber's end of its mailbox.
+//! Handle: a subscription, through which a subscriber reads its mailbox.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -17,22 +17,22 @@ use crate::store::ViewHandle;
 pub enum Delivery<K> {
     /// An object changed.
     Event(Event<K>),
-    /// The initial objects were delivered. Comes exactly once.
+    /// All initial objects were delivered. Delivered exactly once.
     Synced,
 }
 
-/// The events of an informer for one subscriber: each present object as
-/// [`Created`](Event::Created), then [`Delivery::Synced`], then changes.
+/// The events of an informer for one subscriber: each stored object as [`Created`](Event::Created), then
+/// [`Delivery::Synced`], then changes.
 ///
-/// Within its bound a subscriber gets every event. A slower subscriber does not hold up others
-/// (FAN-2): past the bound, the events of one object are coalesced to the change from the version
-/// taken last to the current one. No delete of an object that the subscriber has taken is lost.
+/// Within its bound a subscriber gets every event. Beyond the bound, the events of one object are coalesced to the
+/// change from the version that the subscriber took last to the current version, so a slow subscriber does not delay
+/// other subscribers (FAN-2). No delete of an object that the subscriber has taken is lost.
 ///
 /// Dropping the subscription unsubscribes.
 #[must_use = "a subscription that is dropped gets nothing"]
 pub struct Subscription<K> {
     mailbox: Arc<SharedMailbox>,
-    /// Keeps the view of `K`, and so its events.
+    /// Keeps the view of `K` alive, which makes the events.
     _handle: Arc<ViewHandle>,
     of: PhantomData<fn() -> K>,
 }
@@ -57,14 +57,14 @@ impl<K> Subscription<K> {
         }
     }
 
-    /// Waits for the next delivery; `None` after the informer has stopped and everything was taken, or at once
-    /// after the informer was [ended](crate::UntypedInformer::end), which discards the waiting deliveries (FAN-4).
+    /// Waits for the next delivery. Returns `None` after the last delivery of a stopped informer, or at once if the
+    /// informer was [ended](crate::UntypedInformer::end), which discards the waiting deliveries (FAN-4).
     ///
     /// # Cancel safety
     ///
     /// Dropping the future loses no delivery.
     pub async fn next(&mut self) -> Option<Delivery<K>> {
-        // A mailbox that is never empty must not starve other tasks of the thread.
+        // Yields regularly, so that a mailbox that is never empty does not starve other tasks of the thread.
         tokio::task::coop::consume_budget().await;
         loop {
             let (taken, closed) = {
@@ -75,7 +75,7 @@ impl<K> Subscription<K> {
                 Taken::Event(event) => return Some(Delivery::Event(event.cast())),
                 Taken::Synced => return Some(Delivery::Synced),
                 Taken::Nothing if closed => return None,
-                // `Notify` keeps a permit, so no wake-up is lost.
+                // `Notify` stores a permit, so a wake-up before this wait is not lost.
                 Taken::Nothing => self.mailbox.notify.notified().await,
             }
         }
@@ -90,7 +90,7 @@ impl<K> Subscription<K> {
 impl<K> Drop for Subscription<K> {
     fn drop(&mut self) {
         self.mailbox.state.lock().left = true;
-        // Freed after the lock, as it may be many objects.
+        // Freed after the lock is released, because there may be many objects.
         drop(self.mailbox.discard());
     }
 }
@@ -139,7 +139,7 @@ impl SharedMailbox {
         self.state.lock().mailbox.mark_synced();
     }
 
-    /// Returns the waiting deliveries, which the subscriber does not get.
+    /// Removes the waiting deliveries and returns them, to be freed by the caller.
     pub(crate) fn discard(&self) -> Mailbox {
         std::mem::replace(&mut self.state.lock().mailbox, Mailbox::new(0))
     }

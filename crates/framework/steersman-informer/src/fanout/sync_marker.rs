@@ -1,8 +1,8 @@
 //! Machine: decides when a subscriber has taken its initial objects.
 
-/// The position in a mailbox after which the initial objects are complete.
+/// The position in a mailbox up to which events belong to the initial objects.
 ///
-/// The marker is delivered once, when nothing waits before it.
+/// The marker is delivered once, when no event waits before it.
 #[derive(Debug, Default)]
 pub(crate) struct SyncMarker {
     position: Option<u64>,
@@ -10,21 +10,19 @@ pub(crate) struct SyncMarker {
 }
 
 impl SyncMarker {
-    /// Sets the position of the marker: everything before it is initial. Only the first call
-    /// counts.
+    /// Sets the position of the marker: all earlier events are initial. Only the first call counts.
     pub(crate) fn set(&mut self, position: u64) {
         if self.position.is_none() {
             self.position = Some(position);
         }
     }
 
-    /// Returns whether an event at `position` is initial, or may be.
+    /// Returns whether an event at `position` is initial, or may be because the marker is not set yet.
     pub(crate) fn is_initial(&self, position: u64) -> bool {
         self.position.is_none_or(|marker| position < marker)
     }
 
-    /// Returns whether the marker is due, given the position of the first waiting event. Returns
-    /// true once.
+    /// Returns whether to deliver the marker now, given the position of the first waiting event. Returns true once.
     pub(crate) fn due(&mut self, first: Option<u64>) -> bool {
         let Some(position) = self.position.filter(|_| !self.delivered) else {
             return false;

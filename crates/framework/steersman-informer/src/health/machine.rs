@@ -1,4 +1,4 @@
-//! Machine: decides whether a server is away, which informer checks it, and when the others go on.
+//! Machine: decides whether a server is away, which informer checks it, and when other informers repeat their requests.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ pub(crate) const WITHIN: Duration = Duration::from_secs(2);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Availability {
     Up,
-    /// A request failed as it does during an outage; the server was not checked since.
+    /// A request failed as in an outage, and the server was not checked since.
     Doubted,
     /// The server does not answer, or answers that it is not ready.
     Away,
@@ -24,7 +24,7 @@ pub(crate) enum ServerReadiness {
     Ready,
     /// The server answers that it does not serve requests yet.
     NotReady,
-    /// No answer.
+    /// The server did not answer in time.
     NoResponse,
 }
 
@@ -35,16 +35,16 @@ pub(crate) enum NextStep {
     Go,
     /// The server has returned: repeat the request soon, spread over time.
     Returned,
-    /// Check the server's readiness and pass the answer to [`HealthMachine::handle_ready`].
+    /// Check the server's readiness, and pass the answer to [`HealthMachine::handle_ready`].
     Ask,
-    /// Ask again at this time, or when the health changes.
+    /// Wait until this time, or until the health changes, and ask for the next step again.
     Wait(Instant),
 }
 
 /// The pause of one informer after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pause {
-    /// The number of returns of the server when the request failed.
+    /// The number of returns of the server before the request failed.
     pub(crate) returns: u64,
     /// The end of the informer's own backoff.
     pub(crate) until: Instant,
@@ -52,18 +52,18 @@ pub(crate) struct Pause {
     pub(crate) at_last: Instant,
 }
 
-/// The health of one server, as its informers share it (REFL-9).
+/// The health of one server, shared by its informers (REFL-9).
 ///
-/// A single failure may be due to the kind. It makes the server doubtful, and one informer checks
-/// it. The informers wait for the server's return only if the check fails.
+/// A single failure may be due to the kind. It makes the server doubtful, so one informer checks the server, and the
+/// informers wait for its return only if the check fails.
 #[derive(Debug)]
 pub(crate) struct HealthMachine {
     availability: Availability,
     returns: u64,
     /// The earliest time of the next check.
     next: Option<Instant>,
-    /// Whether an informer repeats its own request instead of the next check: a server that is not
-    /// ready may still serve the request.
+    /// Whether an informer repeats its own request instead of the next check, because a server that is not ready may
+    /// still serve the request.
     own: bool,
 }
 
@@ -81,7 +81,7 @@ impl HealthMachine {
         self.returns
     }
 
-    /// Notes a request that failed as requests do during an outage.
+    /// Notes a request that failed as in an outage.
     pub(crate) fn handle_failure(&mut self, now: Instant) {
         if self.availability == Availability::Up {
             self.availability = Availability::Doubted;
@@ -92,7 +92,7 @@ impl HealthMachine {
         }
     }
 
-    /// Notes that the server answered a request: it is up. Returns whether it was not up before.
+    /// Notes that the server answered a request, so it is up. Returns whether it was not known to be up.
     pub(crate) fn handle_answer(&mut self) -> bool {
         let was = std::mem::replace(&mut self.availability, Availability::Up);
         self.next = None;
@@ -108,12 +108,12 @@ impl HealthMachine {
             ServerReadiness::Ready => {
                 self.handle_answer();
             }
-            // Without a readiness check each informer follows its own backoff.
+            // Without a readiness check each informer keeps its own backoff.
             ServerReadiness::Unsupported => {
                 self.availability = Availability::Up;
                 self.next = None;
             }
-            // A request was answered after this check began: the server is up.
+            // A request was answered after the check began, so the server is up.
             ServerReadiness::NotReady | ServerReadiness::NoResponse
                 if self.availability == Availability::Up => {}
             ServerReadiness::NotReady | ServerReadiness::NoResponse => {
@@ -124,8 +124,8 @@ impl HealthMachine {
         }
     }
 
-    /// Returns the next step of an informer in this pause. `Ask`, and `Go` before the end of the
-    /// pause, are given to one informer at a time.
+    /// Returns the next step of an informer in this pause. Only one informer at a time gets `Ask`, or `Go` before the
+    /// end of its pause.
     pub(crate) fn next_step(&mut self, pause: &Pause, now: Instant) -> NextStep {
         if self.returns > pause.returns {
             return NextStep::Returned;
@@ -154,7 +154,7 @@ impl HealthMachine {
 mod tests {
     use super::*;
 
-    /// Returns an origin of time for the tables.
+    /// Returns the origin of the test's instants.
     #[expect(clippy::disallowed_methods, reason = "an origin, not a clock")]
     fn origin() -> Instant {
         Instant::now()
@@ -184,7 +184,7 @@ mod tests {
             NextStep::Wait(now + EVERY.max(WITHIN))
         );
         machine.handle_ready(ServerReadiness::Ready, now);
-        // The server was not away, so each backoff runs to its end.
+        // The server was not away, so each pause lasts to its end.
         for pause in [first, second] {
             assert_eq!(machine.next_step(&pause, now), NextStep::Wait(now + OWN));
             assert_eq!(machine.next_step(&pause, now + OWN), NextStep::Go);
@@ -217,7 +217,6 @@ mod tests {
         for pause in &pauses {
             assert_eq!(machine.next_step(pause, now), NextStep::Returned);
         }
-        // The next failure makes the server doubtful again.
         let next = pause(&mut machine, now);
         assert_eq!(machine.next_step(&next, now), NextStep::Ask);
     }

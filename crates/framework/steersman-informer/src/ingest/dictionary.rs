@@ -1,22 +1,22 @@
-//! Driver: trains dictionaries beside the informer's other work, and packs older bodies again.
+//! Driver: trains dictionaries in the background, and packs older bodies again.
 
 use std::sync::Arc;
 
 use crate::ingest::entry_maker::EntryMaker;
 use steersman_pack::{Dictionary, KEPT_BACK, PackRatio, Samples, TrainedDictionary};
 
-/// The bytes of JSON that are packed or sampled before the task yields.
+/// The amount of JSON, in bytes, that is packed or sampled before the task yields.
 const AT_ONCE: usize = 64 << 10;
-/// The cost of visiting a body, in bytes.
+/// The cost of visiting a body, as a number of bytes.
 const LOOK: usize = 1 << 10;
 
-/// Makes the task yield after a bounded amount of work.
+/// Makes a task yield after a bounded amount of work.
 #[derive(Default)]
 struct YieldBudget {
     done: usize,
 }
 
-/// Trains dictionaries when they are due, until dropped.
+/// Trains dictionaries when a training is due. Never ends by itself.
 #[expect(clippy::infinite_loop, reason = "the caller cancels by dropping")]
 pub(crate) async fn train_dictionaries(entries: &EntryMaker) {
     loop {
@@ -28,15 +28,13 @@ pub(crate) async fn train_dictionaries(entries: &EntryMaker) {
             entries.context().pack.finish_training(trained);
         }
         if (given_up || entries.context().pack.has_dictionary()) && repack(entries).await {
-            // A body that was ingested meanwhile may be packed with the old dictionary, and keep it
-            // alive.
+            // A body that arrived meanwhile may be packed with the old dictionary, and so keep it alive.
             entries.wake_training();
         }
     }
 }
 
-/// Samples the stored objects if training needs them: the arriving objects may all be of one
-/// namespace.
+/// Samples the stored objects if the training needs more samples: the arriving objects may all be from one namespace.
 async fn complete_samples(entries: &EntryMaker) {
     if !entries.context().pack.wants_samples() {
         return;
@@ -47,8 +45,7 @@ async fn complete_samples(entries: &EntryMaker) {
     };
     let mut budget = YieldBudget::default();
     if let Some(dictionary) = entries.context().pack.doubted_dictionary() {
-        // As many objects as a new dictionary would be tested with. Only their sizes are kept
-        // (STORE-6).
+        // Packs as many objects as would test a new dictionary. Only their sizes are kept (STORE-6).
         let mut share = PackRatio::default();
         for at in wanted.clone().step_by(KEPT_BACK) {
             let body = stored[at].raw_body();
@@ -71,7 +68,7 @@ async fn complete_samples(entries: &EntryMaker) {
     entries.context().pack.complete(samples);
 }
 
-/// Trains on a blocking thread, as it takes long (PACK-5).
+/// Trains on a blocking thread, because the training takes long (PACK-5).
 async fn train(
     entries: &EntryMaker,
     samples: Samples,
@@ -80,12 +77,11 @@ async fn train(
     let budget = entries.context().pack.budget().clone();
     let train = move || samples.train(budget.codec(), present.as_ref());
     let trained = tokio::task::spawn_blocking(train);
-    // The task is cancelled only with the runtime; after a panic nothing was trained.
+    // The task fails only if the runtime ends or the training panics; then there is no dictionary.
     trained.await.ok().flatten()
 }
 
-/// Packs again the bodies that were packed with another dictionary or with none. Returns whether
-/// there were such bodies.
+/// Packs the bodies again that were packed with another dictionary or with none. Returns whether it found such bodies.
 async fn repack(entries: &EntryMaker) -> bool {
     let mut budget = YieldBudget::default();
     let mut any = false;
@@ -101,7 +97,7 @@ async fn repack(entries: &EntryMaker) -> bool {
 }
 
 impl YieldBudget {
-    /// Adds work of this number of bytes, and yields if the budget is spent.
+    /// Counts work of this number of bytes, and yields if the budget is spent.
     async fn after(&mut self, bytes: usize) {
         self.done += bytes.max(LOOK);
         if self.done >= AT_ONCE {

@@ -1,7 +1,6 @@
 //! Driver: makes an entry of each object that arrives: transformed, decoded for each view, and packed.
 //!
-//! The reflector gets the finished entry. The JSON comes without `managedFields`: the decoder of
-//! `steersman-api` cut them out.
+//! The JSON comes without `managedFields`, which the decoder of `steersman-api` removes.
 
 use std::sync::Arc;
 
@@ -21,7 +20,7 @@ pub(crate) struct EntryMaker {
     interners: Interners,
     context: Arc<BodyContext>,
     store: Arc<StoreState>,
-    /// Wakes the task that trains dictionaries, because a training may be due.
+    /// Wakes the task that trains dictionaries.
     train: Notify,
 }
 
@@ -40,8 +39,8 @@ impl EntryMaker {
         }
     }
 
-    /// Makes an entry of an object that arrived, or returns the stored entry of the same version.
-    /// `queued` returns the number of deltas that wait for the store.
+    /// Makes an entry of an arrived object, or returns the stored entry of the same version. `queued` returns the
+    /// number of deltas that wait for the store.
     pub(crate) fn ingest(
         &self,
         decoded: Decoded<RawObject>,
@@ -66,9 +65,8 @@ impl EntryMaker {
         }
     }
 
-    /// Makes an entry and decodes it, or takes the stored entry of the same version and form, which
-    /// was decoded when it arrived. All types that look at the object decode it here, before any lock
-    /// is taken.
+    /// Makes an entry and decodes it for every view, before any lock is taken. A stored entry of the same version and
+    /// form was decoded when it arrived, and is returned instead.
     fn made(
         &self,
         object: RawObject,
@@ -109,7 +107,7 @@ impl EntryMaker {
         Ok((entry, report))
     }
 
-    /// Makes an entry. `before` is the entry that is stored under its key.
+    /// Makes an entry. `before` is the entry stored under its key.
     pub(crate) fn entry_of(
         &self,
         object: RawObject,
@@ -119,7 +117,7 @@ impl EntryMaker {
         RawEntry::ingest(object, projection, &self.context, before, &self.interners)
     }
 
-    /// Applies the informer's transform. An object for which it fails is malformed for every type.
+    /// Applies the informer's transform. An object for which the transform fails is malformed for every type.
     pub(crate) fn transformed(&self, object: RawObject) -> Result<RawObject, Malformed> {
         let Some(transform) = &self.transform else {
             return Ok(object);
@@ -130,14 +128,12 @@ impl EntryMaker {
         transformed.map_err(|problem| Malformed::new(key, uid, version, problem))
     }
 
-    /// Packs the bodies that are not packed yet, and wakes the training if it is due.
+    /// Packs the entries that are not packed yet, and wakes the training if one is due.
     pub(crate) fn pack_all(&self, entries: &[RawEntry]) {
         if entries.iter().fold(false, |due, entry| entry.pack() | due) {
             self.train.notify_one();
         }
     }
-
-    // ----- what the stored bodies share -----
 
     pub(crate) fn stored(&self) -> Vec<RawEntry> {
         self.store.indexer.read().entries(None).cloned().collect()
@@ -155,8 +151,7 @@ impl EntryMaker {
         self.train.notify_one();
     }
 
-    /// Forgets interned values that no stored object uses, and wakes the training if too few bodies
-    /// are left for the dictionary.
+    /// Drops shared values that no stored object uses, and wakes the training if too few bodies use the dictionary.
     pub(crate) fn sweep(&self) {
         self.interners.sweep(self.store.indexer.read().len());
         if self.context.pack.is_dictionary_unused() {

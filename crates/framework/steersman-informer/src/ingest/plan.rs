@@ -1,4 +1,4 @@
-//! Machine: decides whether an object that arrives gets a new entry or reuses the stored one, and when it is packed.
+//! Machine: decides whether an arrived object gets a new entry or reuses the stored one, and when it is packed.
 
 use steersman_api::{Head, Projection};
 
@@ -7,22 +7,20 @@ use crate::entry::RawEntry;
 /// The number of live events that may wait for the store without being packed.
 const MOST_UNPACKED: usize = 16;
 
-/// The decision for an object that arrives: a new entry or the stored one.
+/// The decision whether an arrived object gets a new entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IngestPlan {
     /// The object gets a new entry.
     Create,
-    /// The store has this version: the stored entry is used again (STORE-6), unless it has another
-    /// form (STORE-10).
+    /// The store has this version: its entry is used again (STORE-6), unless it has another form (STORE-10).
     Reuse,
-    /// The stored entry is used again, and gets the arrived body if that body holds more of the object
-    /// (VIEW-3).
+    /// The stored entry is used again, and gets the arrived body if that holds more of the object (VIEW-3).
     Complete,
 }
 
 impl IngestPlan {
-    /// Compares the head of an object that arrives with the entry stored under its key. `projection` is
-    /// how much of the object was asked for.
+    /// Compares the head of an arrived object with the entry stored under its key. `projection` is how much of the
+    /// object was requested.
     pub(crate) fn of(stored: Option<&RawEntry>, head: &Head, projection: Projection) -> Self {
         match stored {
             Some(stored) if stored.is_of(head) => match projection {
@@ -34,10 +32,10 @@ impl IngestPlan {
     }
 }
 
-/// Returns whether an entry is packed as it arrives, and not after its event was delivered. `queued`
-/// returns the number of deltas that wait for the store.
+/// Returns whether an entry is packed on arrival, instead of after the delivery of its event. `queued` returns the
+/// number of deltas that wait for the store.
 ///
-/// PACK-6: subscribers read a live event before it is packed, unless many wait already.
+/// PACK-6: subscribers read a live event before it is packed, unless many deltas wait already.
 pub(crate) fn packs_on_arrival(in_list: bool, queued: impl FnOnce() -> usize) -> bool {
     in_list || queued() >= MOST_UNPACKED
 }
@@ -67,7 +65,7 @@ mod tests {
             (map("a", "u", "5"), Whole, IngestPlan::Complete),
             (map("a", "u", "6"), Whole, IngestPlan::Create),
             (map("a", "v", "5"), Whole, IngestPlan::Create),
-            // Without a version nothing tells that it is the same one.
+            // Without a version, nothing tells that the object is the stored one.
             (map("a", "u", ""), Metadata, IngestPlan::Create),
         ] {
             let head = Head::of_meta(&arrived.metadata);

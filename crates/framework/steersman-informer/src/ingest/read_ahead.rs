@@ -1,16 +1,15 @@
-//! Machine: decides how far a stream of objects is read ahead, and when a batch of them is
-//! processed.
+//! Machine: decides how far a stream of objects is read ahead, and when a batch of objects is processed.
 
-/// The next step of an [`IngestStream`](super::stream::IngestStream) that has no part to return.
+/// The next step of an [`IngestStream`](super::stream::IngestStream) that has no finished part to return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadStep {
     /// Read another part from the stream.
     Read,
-    /// Process the waiting parts: [`ReadAhead::hand_over`].
+    /// Process the waiting parts as a batch: [`ReadAhead::hand_over`].
     HandOver,
     /// Wait for the oldest batch that is being processed.
     AwaitBatch,
-    /// Wait for the stream.
+    /// Wait for more data from the stream.
     AwaitStream,
     /// The stream ended, and every part was returned.
     End,
@@ -21,15 +20,14 @@ pub(crate) enum ReadStep {
 pub(crate) enum Worker {
     /// The task that reads the stream.
     Reader,
-    /// A task of its own.
+    /// A separate task.
     Task,
 }
 
-/// Decides how far a stream is read ahead (REFL-7): one batch for each worker, and one that waits.
+/// Decides how far a stream is read ahead (REFL-7): one batch per worker, and one batch that waits.
 #[derive(Debug)]
 pub(crate) struct ReadAhead {
-    /// The maximum number of batches that are processed at the same time; 0 if the reader processes
-    /// each object as it is read.
+    /// The largest number of batches that are processed at once; 0 if the reader processes each object as it is read.
     workers: usize,
     /// The size of a batch, in bytes of JSON.
     batch: usize,
@@ -53,7 +51,7 @@ impl ReadAhead {
         }
     }
 
-    /// Returns the next step. `is_dry` is whether the stream has no data at the moment.
+    /// Returns the next step. `is_dry` says that the stream has no data at the moment.
     pub(crate) fn next(&self, is_dry: bool) -> ReadStep {
         let has_room = match self.workers {
             0 => self.waiting == 0 && self.in_flight == 0,
@@ -83,8 +81,7 @@ impl ReadAhead {
         self.ended = true;
     }
 
-    /// Records that the oldest batch is done. Returns whether the waiting parts must be handed over
-    /// at once.
+    /// Records that the oldest batch is done. Returns whether the waiting parts must be handed over at once.
     pub(crate) fn handle_done(&mut self) -> bool {
         self.in_flight -= 1;
         self.is_full() && self.workers > 0
@@ -100,7 +97,7 @@ impl ReadAhead {
         Worker::Task
     }
 
-    /// Stops reading ahead: from now on the reader processes each object as it is read.
+    /// Ends the reading ahead: from now on the reader processes each object as it is read.
     pub(crate) fn stop_reading_ahead(&mut self) {
         self.workers = 0;
     }
@@ -128,19 +125,19 @@ mod tests {
     fn refl_7_no_more_is_read_ahead_than_a_batch_for_each_worker_and_one_that_waits() {
         use ReadStep::{AwaitBatch, AwaitStream, End, HandOver, Read};
         for (workers, waiting, in_flight, [flows, is_dry, has_ended]) in [
-            // Without workers, each part is processed before the next is read.
+            // Without workers, each part is processed before the next part is read.
             (0, &[][..], 0, [Read, AwaitStream, End]),
             (0, &[10], 0, [HandOver, HandOver, HandOver]),
             (0, &[BATCH], 0, [HandOver, HandOver, HandOver]),
-            // Batches that were started before reading ahead was stopped.
+            // The batches were started before the reading ahead was ended.
             (0, &[], 1, [AwaitBatch, AwaitBatch, AwaitBatch]),
             (0, &[10], 1, [AwaitBatch, AwaitBatch, AwaitBatch]),
-            // With workers, a batch is filled first, unless the stream has no more data.
+            // With workers, a batch is filled first, unless the stream has no data at the moment.
             (2, &[], 0, [Read, AwaitStream, End]),
             (2, &[10], 0, [Read, HandOver, HandOver]),
             (2, &[60, 60], 0, [HandOver, HandOver, HandOver]),
             (2, &[60, 60], 1, [HandOver, AwaitBatch, AwaitBatch]),
-            // All workers are busy: one batch waits, and nothing more is read.
+            // All workers are busy, so one batch waits, and nothing more is read.
             (2, &[60], 2, [Read, AwaitBatch, AwaitBatch]),
             (2, &[60, 60], 2, [AwaitBatch, AwaitBatch, AwaitBatch]),
         ] {

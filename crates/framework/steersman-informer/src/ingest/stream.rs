@@ -1,4 +1,4 @@
-//! Driver: a stream of objects from the server that makes entries of them, several at once and in their order.
+//! Driver: a stream that makes entries of the server's objects, several at once and in their order.
 
 use std::collections::VecDeque;
 use std::mem::take;
@@ -15,9 +15,9 @@ use crate::delta::{Arrived, EventType, IngestContext};
 use crate::ingest::read_ahead::{ReadAhead, ReadStep, Worker};
 use crate::options::DecodeBatches;
 
-/// The size of a batch, in bytes of JSON: large enough to be worth a task.
+/// The size of a batch, in bytes of JSON: large enough to pay for a task.
 const BATCH: usize = 64 << 10;
-/// The most batches that one informer works on at once.
+/// The largest number of batches of one informer that are processed at once.
 const MOST: usize = 4;
 
 /// Makes entries of objects, on any thread.
@@ -26,18 +26,17 @@ pub(crate) trait Ingest: Clone + Send + Sync + 'static {
     fn ingest(&self, decoded: Decoded<RawObject>, arrived_as: IngestContext) -> Arrived;
 }
 
-/// One part of a stream: an object, or anything else.
+/// One part of a stream: an object, or another message.
 #[derive(Debug)]
 pub(crate) enum StreamPart<O, T> {
     Object(EventType, O),
     Other(T),
 }
 
-/// A stream that makes entries of its objects, in their order (REFL-7).
+/// A stream that makes entries of its objects and returns them in order (REFL-7).
 ///
-/// Within a list, several threads process batches of objects while the next objects are read;
-/// [`ReadAhead`] decides how many batches. If the runtime has one thread, and for live events, each
-/// object is processed as it is read.
+/// Within a list, several threads process batches of objects while the next objects are read; [`ReadAhead`] decides the
+/// number of batches. On a runtime with one thread, and for live events, each object is processed as it is read.
 #[derive(Debug)]
 pub(crate) struct IngestStream<S, I, T> {
     parts: S,
@@ -83,7 +82,7 @@ where
         }
     }
 
-    /// Marks the list as complete. Live events follow.
+    /// Marks the list as complete: live events follow.
     pub(crate) fn end_list(&mut self) {
         self.in_list = false;
         self.read_ahead.stop_reading_ahead();
@@ -93,7 +92,7 @@ where
     ///
     /// # Cancel safety
     ///
-    /// The stream keeps the batches that are worked on.
+    /// Dropping the future loses nothing: the stream keeps the batches that are being processed.
     pub(crate) async fn next(&mut self) -> Option<StreamPart<Arrived, T>> {
         future::poll_fn(|context| self.poll_next(context)).await
     }
@@ -129,7 +128,7 @@ where
             Ok(ready) => ready,
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => resume_unwind(panic),
-                // The runtime shuts down, and drops this task too.
+                // The runtime is shutting down, and drops this task, too.
                 Err(_) => return Poll::Pending,
             },
         };
@@ -140,7 +139,7 @@ where
         Poll::Ready(())
     }
 
-    /// Works on the parts that wait, here or in a task of their own.
+    /// Processes the waiting parts as a batch, here or in a separate task.
     fn hand_over(&mut self) {
         let (parts, ingest) = (take(&mut self.waiting), self.ingest.clone());
         let (projection, in_list) = (self.projection, self.in_list);
@@ -159,8 +158,8 @@ where
             parts.collect::<Ready<T>>()
         };
         match self.read_ahead.hand_over() {
-            // On the runtime's own threads, as a batch is short: the allocator returns freed memory to the
-            // thread that allocated it, so that memory of other threads would stay unused.
+            // A batch is short, so it runs on the runtime's own threads: the allocator returns freed memory to the
+            // allocating thread, and memory of blocking threads would stay unused.
             Worker::Task => self
                 .in_flight
                 .push_back(tokio::spawn(async move { work() })),
@@ -197,8 +196,7 @@ fn bytes<T>(part: &StreamPart<Decoded<RawObject>, T>) -> usize {
     }
 }
 
-/// Returns the number of workers for batches; 0 on a runtime with one thread, such as one with a
-/// paused clock.
+/// Returns the number of workers for batches; 0 on a runtime with one thread, for instance with a paused clock.
 fn threads() -> usize {
     let runtime = Handle::current();
     match (runtime.runtime_flavor(), runtime.metrics().num_workers()) {

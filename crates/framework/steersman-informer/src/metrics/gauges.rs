@@ -19,7 +19,7 @@ pub(crate) struct Gauges {
     decoded: AtomicUsize,
     /// The number of deltas that wait for the store.
     queued: AtomicUsize,
-    /// The resource version up to which everything was applied; 0 if it is no number.
+    /// The last applied resource version; 0 if it is not a number.
     version: AtomicU64,
     last_seen: Mutex<LastSeen>,
 }
@@ -41,7 +41,7 @@ pub(crate) struct Sum {
     pub(crate) decoded: usize,
     pub(crate) queued: usize,
     pub(crate) version: Option<u64>,
-    /// The age of the last event of the informer that was silent for longest.
+    /// The age of the last event, of the informer with the oldest one.
     pub(crate) event_age: Option<Duration>,
     pub(crate) bookmark_age: Option<Duration>,
     pub(crate) states: BTreeMap<&'static str, u32>,
@@ -90,7 +90,7 @@ impl Gauges {
 }
 
 impl Sum {
-    /// Adds the gauges of an informer, unless it has stopped.
+    /// Adds the gauges of an informer that has not stopped.
     pub(crate) fn add(&mut self, gauges: &Gauges, now: Instant) {
         let (state, event, bookmark) = {
             let last_seen = gauges.last_seen.lock();
@@ -117,8 +117,7 @@ impl Sum {
     }
 }
 
-/// Returns the last 15 digits of a version, which a gauge holds without loss; client-go does the
-/// same.
+/// Returns the last 15 digits of a version, as client-go does: a gauge holds them without loss.
 fn number(version: &ResourceVersion) -> u64 {
     let text = version.as_str();
     let last = text.get(text.len().saturating_sub(15)..);

@@ -11,24 +11,24 @@ use tokio::time::Instant;
 
 use super::gauges::{Gauges, Sum};
 
-/// The gauges of the existing informers, by the name of their kind.
+/// The gauges of all informers, by the name of their kind.
 #[derive(Debug, Default)]
 pub(crate) struct LiveGauges {
     by_name: Mutex<BTreeMap<String, Vec<Weak<Gauges>>>>,
 }
 
-/// A collector that adds up the informers of each kind. A kind without an informer has no series.
+/// A collector that sums the gauges of all informers of each kind. A kind without an informer has no series.
 #[derive(Debug)]
 pub(crate) struct Scrape {
     living: Arc<LiveGauges>,
-    /// A family for each of [`GAUGES`].
+    /// The gauge vectors, one per entry of [`GAUGES`].
     families: Vec<GaugeVec>,
     states: GaugeVec,
-    /// Serialises collections, which share the metric vectors.
+    /// Serialises collections, because they share the gauge vectors.
     turn: Mutex<()>,
 }
 
-/// The name and the help of a gauge, and its value for one kind, if there is one.
+/// The name and the help of a gauge, and a function for its value; `None` for no series.
 type SumGauge = (&'static str, &'static str, fn(&Sum) -> Option<f64>);
 
 const GAUGES: [SumGauge; 9] = [

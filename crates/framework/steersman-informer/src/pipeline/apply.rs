@@ -17,12 +17,11 @@ use crate::queue::Queued;
 use crate::store::{Effects, Relist, StoreChange, ViewSnapshot};
 use crate::view_results::ViewResults;
 
-/// The most changes that become visible together; they take a fraction of a millisecond.
+/// The largest number of changes that become visible together; applying them takes a fraction of a millisecond.
 const SECTION: usize = 64;
 
 impl Core {
-    /// Applies the queued deltas and observes how long they waited. Returns the entries that are to
-    /// be packed.
+    /// Applies the queued deltas, and observes how long they waited. Returns the entries to pack.
     pub(super) fn apply_queued(&self, batch: Vec<Queued>) -> Vec<RawEntry> {
         let effects = batch.iter().filter_map(|queued| entry(&queued.delta));
         let effects = effects.collect();
@@ -46,7 +45,7 @@ impl Core {
 
     pub(super) fn apply(&self, batch: Vec<Delta>) {
         let mut writer = self.writer.lock();
-        // FAN-4: the run goes on until it is cancelled.
+        // FAN-4: an ended informer applies nothing, although its run goes on until it is cancelled.
         if writer.run == RunState::Ended {
             return;
         }
@@ -79,7 +78,7 @@ impl Core {
                     self.replace(&mut writer, items, version, projection);
                     self.progress
                         .send_modify(|progress| progress.relists = relists);
-                    // VIEW-3: the list made views ready, which decode the changes after it.
+                    // VIEW-3: the list made further views ready, which decode the later changes.
                     decoders = self.decoders();
                 }
             }
@@ -88,7 +87,7 @@ impl Core {
         self.entries.sweep();
         let mailboxes = writer.fanout.mailboxes();
         drop(writer);
-        // RYOW-2: only after the change is in the store, so that a task that wakes up sees it.
+        // RYOW-2: notified after the change is in the store, so that a woken task sees it.
         self.notify_applied();
         for mailbox in mailboxes {
             mailbox.notify();
@@ -105,7 +104,7 @@ impl Core {
             .send_modify(|count| *count = count.wrapping_add(1));
     }
 
-    /// Applies single changes, in sections that become visible together (STORE-1).
+    /// Applies changes in sections, each of which becomes visible as a whole (STORE-1).
     fn change(&self, writer: &mut StoreWriter, changes: Vec<StoreChange>) {
         if changes.is_empty() {
             return;
@@ -116,13 +115,13 @@ impl Core {
             for change in together {
                 indexer.apply(change, &mut effects);
             }
-            // STORE-9: waiting readers get the lock before the next section.
+            // STORE-9: readers that wait get the lock before the next section.
             RwLockWriteGuard::unlock_fair(indexer);
         }
         self.distribute(writer, &effects);
     }
 
-    /// Builds the store after a relist beside the present one, and swaps it in (STORE-1).
+    /// Builds the store after a relist beside the present store, and swaps it in (STORE-1).
     fn replace(
         &self,
         writer: &mut StoreWriter,
@@ -159,10 +158,10 @@ impl Core {
         };
         let (mut next, effects) = stored.replaced(items, relist, has_subscriber);
         drop(stored);
-        // The new store is not shared yet, so index functions run without a lock that readers need.
+        // The new store is not shared yet, so index functions hold no lock that readers need.
         let fresh = next.reach(projection);
         let before = std::mem::replace(&mut *self.shared.indexer.write(), next);
-        // Freed after the lock, as it may be many objects.
+        // Freed after the lock is released, because there may be many objects.
         drop(before);
         self.distribute(writer, &effects);
         for view_effects in fresh {
@@ -178,7 +177,7 @@ impl Core {
         self.entries.wake_training();
     }
 
-    /// Marks the store as complete for readers that need no more than `projection`.
+    /// Marks the store as complete for readers that need at most `projection`.
     fn reach(&self, writer: &StoreWriter, projection: Projection) {
         let before = self.reached();
         {
@@ -203,7 +202,7 @@ impl Core {
         self.publish(writer);
     }
 
-    /// Delivers the events of changes that are in the store (FAN-3).
+    /// Delivers the events of changes that the store already has (FAN-3).
     fn distribute(&self, writer: &mut StoreWriter, effects: &Effects) {
         self.log_malformed(&effects.malformed);
         self.counters.events(effects.counts.in_words());
@@ -243,7 +242,7 @@ fn entry(delta: &Delta) -> Option<RawEntry> {
     }
 }
 
-/// Splits changes into sections that readers may have to wait for (STORE-9).
+/// Splits changes into sections, short enough for readers to wait for one (STORE-9).
 fn sections(changes: Vec<StoreChange>) -> impl Iterator<Item = Vec<StoreChange>> {
     let mut rest = changes.into_iter();
     std::iter::from_fn(move || {
@@ -252,7 +251,7 @@ fn sections(changes: Vec<StoreChange>) -> impl Iterator<Item = Vec<StoreChange>>
     })
 }
 
-/// Splits deltas from the arrival times of those that count as events.
+/// Returns the deltas, and the arrival times of the deltas that count as events.
 fn parted(batch: Vec<Queued>) -> (Vec<Delta>, Vec<std::time::Instant>) {
     let mut events = Vec::with_capacity(batch.len());
     let deltas = batch.into_iter().map(|Queued { delta, since, .. }| {

@@ -1,4 +1,4 @@
-//! Driver: the informer as its reflector sees it: the maker of entries, the state and the wanted projection.
+//! Driver: the interface of an informer to its reflector: entries, the state and the wanted projection.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,7 +15,7 @@ use crate::reflector::step::RequestProblem;
 
 pub(super) struct CoreHost {
     pub(super) core: Arc<Core>,
-    /// The number of deltas that wait for the store.
+    /// Reads the number of deltas that wait for the store.
     pub(super) queued: QueueLength,
 }
 
@@ -62,7 +62,7 @@ impl ReflectorHost for CoreHost {
     async fn wants_list(&self, projection: Projection, relists: u64) {
         let mut wanted = self.core.wanted.subscribe();
         let mut requested = self.core.relists.subscribe();
-        // The senders of these channels live in the core, so the waits do not fail.
+        // The core keeps the senders of these channels, so the waits cannot fail.
         tokio::select! {
             _ = wanted.wait_for(|wanted| *wanted > projection) => {}
             _ = requested.wait_for(|requested| *requested > relists) => {}

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::state::Reason;
 
-/// A problem that comes back within this time after its end is not logged again.
+/// A problem that returns within this time after its end is not logged again.
 const AGAIN: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,20 +17,20 @@ pub(crate) enum LogLine {
 /// Logs one line when a problem begins, and one when it ends.
 #[derive(Debug, Default)]
 pub(crate) struct ProblemLog {
-    /// The current problem: its beginning is in the log, its end is not.
+    /// The present problem, whose begin is logged and whose end is not.
     open: Option<ProblemGroup>,
     ended: Option<(ProblemGroup, Instant)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ProblemGroup {
-    /// An outage shows itself with several reasons, one after the other.
+    /// An outage, which shows as several reasons one after the other.
     Outage,
     Of(Reason),
 }
 
 impl ProblemLog {
-    /// Returns the line for the present problem; called at each attempt.
+    /// Returns the line to log for the present problem. Called at each attempt.
     pub(crate) fn next_line(&mut self, reason: Option<Reason>, now: Instant) -> LogLine {
         let Some(trouble) = reason.map(ProblemGroup::of) else {
             let Some(open) = self.open.take() else {
@@ -61,7 +61,7 @@ impl ProblemGroup {
 mod tests {
     use super::*;
 
-    /// Returns an origin of time for the tables.
+    /// Returns the origin of the test's instants.
     #[expect(clippy::disallowed_methods, reason = "an origin, not a clock")]
     fn origin() -> Instant {
         Instant::now()
@@ -87,7 +87,7 @@ mod tests {
         // The problem comes back soon.
         assert_eq!(decoder(Some(Reason::Starting), 12), LogLine::None);
         assert_eq!(decoder(None, 13), LogLine::None);
-        // The problem persists, so its end must not stay the last line in the log.
+        // The problem persists, so the log must not end with the line about its end.
         assert_eq!(decoder(Some(Reason::Network), 39), LogLine::None);
         assert_eq!(decoder(Some(Reason::Network), 40), LogLine::Begins);
     }

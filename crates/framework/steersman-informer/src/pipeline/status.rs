@@ -24,10 +24,10 @@ impl Core {
         if changed {
             self.notify_applied();
         }
-        // Once per problem, not per attempt.
+        // Logged once per problem, and not per attempt.
         match (line, problem) {
             (LogLine::Ends, _) => tracing::info!(kind = %self.name, "recovered"),
-            // The definition was deleted on purpose: the log gives no advice to restore it.
+            // The definition was probably deleted on purpose, so the line has no advice to restore it.
             (LogLine::Begins, Some(problem)) if synced && problem.reason == Reason::NotServed => {
                 tracing::warn!(
                     kind = %self.name,
@@ -44,7 +44,7 @@ impl Core {
                      trying again"
                 );
             }
-            // Resource versions expire regularly, and everything is listed again.
+            // Resource versions expire regularly, and a list follows, so the line has no advice.
             (LogLine::Begins, Some(problem)) if problem.reason == Reason::Expired => {
                 tracing::info!(
                     kind = %self.name,
@@ -55,9 +55,9 @@ impl Core {
             (LogLine::Begins, Some(problem)) => tracing::warn!(
                 kind = %self.name,
                 reason = %problem.reason,
-                // A field named `message` would replace the text of the line.
+                // The field has another name than `message`, which would replace the text of the line.
                 error = %problem.message,
-                // Last and without quotes, as it may contain a rule to copy.
+                // The last field and without quotes, because it may contain a rule to copy.
                 remedy = self.options.failure_advice.of(problem.reason).map(tracing::field::display),
                 "degraded; trying again until it works"
             ),
@@ -108,12 +108,12 @@ impl Core {
         }
     }
 
-    /// FAN-4: ends the informer, and discards what its subscribers have not taken.
+    /// FAN-4: ends the informer, and discards the waiting deliveries of its subscribers.
     pub(crate) fn end(&self) {
         let writer = self.writer.lock();
         let discarded = writer.fanout.discard();
         self.close(writer, RunState::Ended);
-        // Freed after the lock, as it may be many objects.
+        // Freed after the lock is released, because there may be many objects.
         drop(discarded);
     }
 

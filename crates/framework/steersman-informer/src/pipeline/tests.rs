@@ -1,6 +1,6 @@
-//! Reads, indexes and subscriptions on other threads than the writer.
+//! Reads, indexes and subscriptions on another thread than the writer.
 //!
-//! On one thread nothing runs between two steps of a write, so a missing lock shows only here.
+//! On one thread nothing runs between two steps of a write, so only these tests show a missing lock.
 
 mod ending;
 mod judging;
@@ -75,8 +75,7 @@ fn index(name: &str, values: impl Fn(&Map) -> Vec<String> + Send + Sync + 'stati
     Index::new(name, Arc::new(values))
 }
 
-/// The number of completed writes; the maximum once the writer ends, so that a failed test does not
-/// hang.
+/// The number of completed writes. It becomes the maximum when the writer ends, so that a failed test does not hang.
 struct Progress<'a>(&'a AtomicU64);
 
 impl Drop for Progress<'_> {
@@ -85,7 +84,7 @@ impl Drop for Progress<'_> {
     }
 }
 
-/// Runs `write` for versions from 1 on another thread, and `look` on this one after each write.
+/// Runs `write` on another thread for each version from 1, and `look` on this thread after each write.
 fn while_writing(versions: u64, write: impl Fn(u64) + Send, mut look: impl FnMut()) {
     let written = AtomicU64::new(0);
     std::thread::scope(|threads| {
@@ -157,7 +156,7 @@ fn store_1_an_index_that_is_added_during_writes_misses_none() {
     let (core, handle) = core(1 << 20);
     core.apply(vec![replaced(1, 0..100)]);
     let mut added = 0;
-    // Gives the writer time to interfere, should it not be blocked.
+    // Slow, so that the writer could interfere if it were not blocked.
     let slow = |map: &Map| {
         std::thread::yield_now();
         value(map)
@@ -222,8 +221,7 @@ fn fan_3_no_event_is_delivered_before_the_store_has_it() {
     let (core, handle) = core(0);
     let store = core.store::<Map>(&handle);
     let mut subscription = core.subscribe::<Map>(&handle);
-    // These are served after the first subscription, so that it gets events long before the writer
-    // is done.
+    // These subscriptions get each event after the first subscription, which so gets it long before the writer is done.
     let others: Vec<_> = (0..200).map(|_| core.subscribe::<Map>(&handle)).collect();
     let write = |version: u64| {
         core.apply(vec![match version % 2 {
@@ -252,7 +250,7 @@ fn dropping_a_subscription_frees_its_waiting_events() {
     core.apply(vec![Delta::Removed(entry(0, 2).into())]);
     assert!(store.is_empty() && object.upgrade().is_some());
     drop(subscription);
-    // No later write has removed the mailbox.
+    // The mailbox was emptied, and not just removed by a later write.
     assert!(object.upgrade().is_none());
     assert_eq!(core.subscribers(), 0);
     for _ in 0..10 {
@@ -313,7 +311,7 @@ fn waiting<K>(subscription: &mut Subscription<K>) -> Vec<String> {
 fn view_3_readers_of_whole_objects_do_not_see_a_list_of_metadata() {
     let core = Core::new(Kind::of::<Map>(), InformerOptions::new());
     core.start();
-    // The first list was under way when whole objects were wanted.
+    // The first list had begun when whole objects were requested.
     let (metadata, whole) = (core.view::<Metadata>(), core.view::<Map>());
     let mut heads = core.subscribe::<Metadata>(&metadata);
     let mut bodies = core.subscribe::<Map>(&whole);
@@ -339,7 +337,7 @@ fn view_3_metadata_put_during_a_whole_list_is_completed() {
     let metadata = core.view::<Metadata>();
     core.apply(vec![listed(Vec::new(), Projection::Metadata)]);
     let whole = core.view::<Map>();
-    // The list was read before the watch's event left the queue.
+    // The list was read while the watch's event waited in the queue.
     core.apply(vec![
         Delta::Put(arrived(Projection::Metadata).into()),
         listed(vec![arrived(WHOLE)], WHOLE),
@@ -349,7 +347,7 @@ fn view_3_metadata_put_during_a_whole_list_is_completed() {
     assert!(core.store::<Metadata>(&metadata).get(&key).is_some());
 }
 
-/// Returns a subscription for whole objects to a store with the metadata of `m1`.
+/// Returns a subscription for whole objects, to a store that has the metadata of `m1`.
 fn widening() -> (Core, Arc<ViewHandle>, Subscription<Map>) {
     let core = Core::new(Kind::of::<Map>(), InformerOptions::new());
     core.start();
@@ -362,8 +360,7 @@ fn widening() -> (Core, Arc<ViewHandle>, Subscription<Map>) {
     (core, whole, bodies)
 }
 
-/// Applies a list with the whole of `m1`, and directly after it a later version with this JSON as
-/// `data`.
+/// Applies a list with the whole object `m1`, and right after it a later version with this JSON as `data`.
 fn widened(core: &Core, then: fn(Arrived) -> Delta, data: &str) {
     let metadata = r#"{"name":"m1","uid":"u","resourceVersion":"3"}"#;
     let json = format!(r#"{{"metadata":{metadata},"data":{data}}}"#);
@@ -401,7 +398,7 @@ fn view_3_a_malformed_event_directly_after_the_whole_list_keeps_the_last_version
 fn view_3_a_malformed_delete_directly_after_the_whole_list_delivers_the_last_version() {
     let (core, _whole, mut bodies) = widening();
     widened(&core, Delta::Removed, "7");
-    // The last version that decodes.
+    // The delete has the last version that decoded.
     assert_eq!(waiting(&mut bodies), ["m1@2", "synced", "m1@2"]);
 }
 
@@ -432,7 +429,7 @@ fn store_7_reads_do_not_wait_for_a_new_index() {
     let meanwhile = Mutex::new(meanwhile);
     let slow = move |_: &Map| {
         begins.send(()).unwrap();
-        // This timeout ends the wait only if the test fails.
+        // The timeout ends the wait only if the test fails.
         let read = meanwhile.lock().recv_timeout(Duration::from_secs(10));
         vec![format!("{read:?}")]
     };
@@ -482,7 +479,7 @@ fn an_object_that_heals_while_it_is_read_is_never_absent() {
     let mut next = 1;
     let heal = |version| core.apply(vec![put(version, version + 1)]);
     while_writing(OBJECTS, heal, || {
-        // Many times, so that some reads meet the write.
+        // Repeated, so that some reads coincide with the write.
         for _ in 0..1000 {
             match store.try_get(&key(next.min(OBJECTS))) {
                 Ok(Some(_)) => next += 1,

@@ -15,8 +15,8 @@ use crate::store::{
 };
 use steersman_api::Projection;
 
-/// The number of rounds in which changed objects are processed without a lock (VIEW-7). The last
-/// round holds the writer's lock, so that it ends however fast objects change.
+/// The number of rounds in which changed objects are processed without a lock (VIEW-7). The final round holds the
+/// writer's lock, so that it ends however fast objects change.
 const ROUNDS: u32 = 8;
 
 /// A view that is being created while the store changes.
@@ -36,8 +36,8 @@ struct NewIndex {
 }
 
 impl Core {
-    /// Returns a handle of the view of a type. A new view processes the stored objects before it is
-    /// used. If the type needs more of the objects, the reflector lists everything again (VIEW-3).
+    /// Returns a handle of the view of a type. The stored objects are processed before the view is used. If the type
+    /// needs more of the objects than the store has, the reflector lists everything again (VIEW-3).
     pub(crate) fn view<K: Object>(&self) -> Arc<ViewHandle> {
         let handle = || self.shared.indexer.read().handle(TypeId::of::<K>());
         if let Some(handle) = handle() {
@@ -55,7 +55,7 @@ impl Core {
             let mut new_view = match unfinished.take() {
                 Some(new_view) if new_view.view.ready == is_ready => new_view,
                 _ => {
-                    // Before the new view decodes anything: the old view may be of the same type.
+                    // Before the new view decodes anything, because an unused view may be of the same type.
                     self.drop_unused_views();
                     writer.views += 1;
                     let labels = &self.options.indexed_labels;
@@ -65,7 +65,7 @@ impl Core {
             let diff = new_view.update(&self.shared.indexer.read());
             rounds += 1;
             if diff.is_empty() || rounds == ROUNDS {
-                // VIEW-2: nothing changes while the writer's lock is held.
+                // VIEW-2: the writer's lock is held, so nothing changes before the view is used.
                 new_view.file(&diff);
                 return self.add_view(&writer, new_view);
             }
@@ -89,12 +89,12 @@ impl Core {
         handle
     }
 
-    /// Returns whether the store holds enough of the objects, or is not filled yet.
+    /// Returns whether the store holds enough of the objects, or has no list yet.
     fn is_ready(&self, needs: Projection) -> bool {
         self.reached().is_none_or(|reached| needs <= reached)
     }
 
-    /// Asks for this much of each object from now on (VIEW-3).
+    /// Requests this much of each object from now on (VIEW-3).
     pub(crate) fn want(&self, projection: Projection) {
         let projection = if projection == Projection::Whole {
             super::whole(&self.kind)
@@ -108,8 +108,7 @@ impl Core {
         });
     }
 
-    /// Removes views without handles, and their decoded forms (VIEW-4). The caller holds the
-    /// writer's lock.
+    /// Removes views without handles, and their decoded forms (VIEW-4). The caller holds the writer's lock.
     pub(super) fn drop_unused_views(&self) {
         if self.shared.indexer.read().views().iter().all(View::is_held) {
             return;
@@ -192,7 +191,8 @@ impl NewView {
         }
     }
 
-    /// Returns the entries to decode and to forget; none if the store does not hold enough of the objects.
+    /// Returns the entries that the view has to decode or forget; none if the store does not hold enough of the
+    /// objects.
     fn update(&mut self, indexer: &Indexer) -> EntryDiff {
         match self.view.ready {
             true => self.known.update(indexer.entries(None)),
@@ -223,14 +223,14 @@ impl NewIndex {
         }
     }
 
-    /// Returns the entries to index and to forget, by the entries that the view sees now.
+    /// Returns the entries to add to the index or to remove from it, compared with the view's present entries.
     fn update(&mut self, indexer: &Indexer, handle: &ViewHandle) -> EntryDiff {
         let view = indexer.view(handle.id).into_iter();
         let known = view.flat_map(|view| indexer.seen(view, None));
         self.known.update(known)
     }
 
-    /// Decodes objects and calls the index function.
+    /// Decodes objects, and computes their index values.
     fn file(&mut self, diff: &EntryDiff) {
         for gone in &diff.gone {
             self.forget(gone.key());

@@ -1,4 +1,4 @@
-//! Driver: the delta queue as a channel: one end waits for room, the other for deltas.
+//! Driver: the delta queue as a channel, whose sender waits for room and whose receiver waits for deltas.
 
 use std::sync::Arc;
 
@@ -17,18 +17,18 @@ struct Channel {
     drained: Notify,
 }
 
-/// The reflector's end. Dropping it closes the channel.
+/// The end of the channel that the reflector holds. Dropping it closes the channel.
 pub(crate) struct Sender {
     channel: Arc<Channel>,
     counters: Counters,
 }
 
-/// The store's end.
+/// The end of the channel that the store's task holds.
 pub(crate) struct Receiver {
     channel: Arc<Channel>,
 }
 
-/// Returns the number of waiting deltas. Unlike a [`Sender`] it does not keep the channel open.
+/// Reads the number of waiting deltas. Unlike a [`Sender`], it does not keep the channel open.
 #[derive(Clone)]
 pub(crate) struct QueueLength(Arc<Channel>);
 
@@ -62,7 +62,7 @@ impl DeltaSink for Sender {
                 None => break self.channel.filled.notify_one(),
                 Some(refused) => queued = refused,
             }
-            // `Notify` keeps a permit if room was made meanwhile, so no wake-up is lost.
+            // `Notify` stores a permit, so room that was made before this wait is noticed.
             self.channel.drained.notified().await;
         }
     }

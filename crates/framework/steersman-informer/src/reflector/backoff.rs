@@ -1,4 +1,4 @@
-//! Machine: the delay after consecutive failures, and when it starts again from the beginning.
+//! Machine: the delays after consecutive failures, and when they begin anew.
 
 use std::time::{Duration, Instant};
 
@@ -7,22 +7,22 @@ use steersman_object::Jitter;
 /// The first delay, as in client-go's reflector.
 const FIRST: Duration = Duration::from_millis(800);
 const CAP: Duration = Duration::from_secs(30);
-/// The longest wait that a server's `Retry-After` can demand.
+/// The longest delay that a server's `Retry-After` can demand.
 const ASKED: Duration = Duration::from_secs(300);
-/// After this time without a failure the next delay is the first one again.
+/// The time without a failure after which the next delay is the first delay again.
 const RESET: Duration = Duration::from_secs(120);
-/// For this time after the first failure of an outage the delays stay below [`SOON_CAP`], as the
-/// server may be back at any moment.
+/// The time after the first failure of an outage in which the delays stay below [`SOON_CAP`], because the server may
+/// return at any moment.
 const SOON: Duration = Duration::from_secs(60);
 /// The longest delay at the beginning of an outage.
 const SOON_CAP: Duration = Duration::from_secs(3);
 
-/// The delays of one reflector (REFL-4): each twice the one before, up to a cap. Each is shortened
-/// by up to a quarter, so that many reflectors do not repeat their requests together.
+/// The delays of one reflector (REFL-4): each delay is twice the previous one, up to a cap, and shortened by up to a
+/// quarter, so that many reflectors do not repeat their requests together.
 #[derive(Debug)]
 pub(crate) struct ReflectorBackoff {
     failures: u32,
-    /// The time of the first failure.
+    /// The time of the first failure in a row.
     since: Option<Instant>,
     /// The end of the last delay.
     until: Option<Instant>,
@@ -39,19 +39,19 @@ impl ReflectorBackoff {
         }
     }
 
-    /// Notes a failure. Returns the end of the delay, which is at least as long as the server
-    /// asked, within bounds.
+    /// Notes a failure. Returns the end of the delay, which is at least the `Retry-After` of the server, `asked`,
+    /// within bounds.
     pub(crate) fn fail(&mut self, now: Instant, asked: Option<Duration>) -> Instant {
         self.delay(now, asked, CAP)
     }
 
-    /// As [`fail`](Self::fail), during an outage: for a minute the delays stay short.
+    /// Notes a failure in an outage as [`fail`](Self::fail) does; for a minute the delays stay short.
     pub(crate) fn fail_briefly(&mut self, now: Instant, asked: Option<Duration>) -> Instant {
         let begun = self.since.is_none_or(|since| now < since + SOON);
         self.delay(now, asked, if begun { SOON_CAP } else { CAP })
     }
 
-    /// Notes that the cause of the failures is over. The next failure counts as the first.
+    /// Notes that the cause of the failures is over: the next failure counts as the first.
     pub(crate) fn end(&mut self) {
         self.failures = 0;
         (self.since, self.until) = (None, None);
@@ -82,7 +82,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns an origin of time for the tables.
+    /// Returns the origin of the test's instants.
     #[expect(clippy::disallowed_methods, reason = "an origin, not a clock")]
     fn origin() -> Instant {
         Instant::now()

@@ -29,17 +29,16 @@ pub(crate) trait DeltaSink: Send + Sync {
     fn send(&self, delta: Delta) -> impl Future<Output = ()> + Send;
 }
 
-/// The informer of a reflector: decides what the reflector requests, and receives the failures of
-/// the requests.
+/// The informer of a reflector: tells the reflector what to request, and receives the failures of its requests.
 pub(crate) trait ReflectorHost: Send + Sync {
     type Ingest: Ingest;
 
     fn ingest(&self) -> Self::Ingest;
 
-    /// Reports why requests fail at the moment, or that they do not.
+    /// Reports why requests fail at the moment; `None` if they do not fail.
     fn report(&self, problem: Option<&RequestProblem>);
 
-    /// Returns how much of each object is wanted. It never shrinks.
+    /// Returns how much of each object to request. The value never shrinks.
     fn wanted(&self) -> Projection;
 
     /// Notes the instant by which the reflector does its next step, receives data, or times out.
@@ -47,11 +46,11 @@ pub(crate) trait ReflectorHost: Send + Sync {
 
     fn relists(&self) -> u64;
 
-    /// Waits until more of each object is wanted, or more relists are requested.
+    /// Waits until more than `projection` of each object is wanted, or more than `relists` relists are requested.
     fn wants_list(&self, projection: Projection, relists: u64) -> impl Future<Output = ()> + Send;
 }
 
-/// Lists and watches one kind, until it is dropped.
+/// Lists and watches one kind. Never ends by itself.
 pub(crate) struct Reflector<L, S, H> {
     list_watch: L,
     sink: S,
@@ -65,27 +64,27 @@ pub(crate) struct Reflector<L, S, H> {
     partial_list: PartialList,
     /// How much of each object the present requests ask for.
     projection: Projection,
-    /// The number of relists that had been requested when the present list began.
+    /// The number of relist requests when the present list began.
     relists: u64,
     decode_batches: Option<DecodeBatches>,
     health: ServerHealth,
     version_check: VersionCheck,
-    /// The number of returns of the server at the last failure, and the time of that failure.
+    /// The number of returns of the server before the last failure, and the time of that failure.
     failed: (u64, Instant),
-    /// Whether a list was completed. The first list takes its turn in the cache.
+    /// Whether a list was completed. Later lists need a permit; for the first list the cache decides the turn.
     listed: bool,
     /// The permit of a list after the first.
     turn: Option<OwnedSemaphorePermit>,
 }
 
-/// The longest time that the health of the server keeps an informer from repeating its request.
+/// The longest time for which the health of the server delays a repeated request.
 const AT_LAST: Duration = Duration::from_secs(30);
 
-/// The longest time between two activities of a list, or until the response to a watch: more than the time limits of
-/// requests and of turns together.
+/// The longest time between two activities of a list, or until the response to a watch: longer than the time limit of a
+/// request plus that of a turn.
 const LONGEST_REQUEST: Duration = Duration::from_secs(180);
 
-/// The number of objects of a list after which the reflector notes its activity again.
+/// The number of listed objects after which the reflector notes its activity again.
 const NOTED_OBJECTS: usize = 1024;
 
 impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
@@ -103,7 +102,7 @@ impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
             sink,
             host,
             machine: ReflectorMachine::new(
-                // A streaming list ends with a bookmark.
+                // A streaming list needs bookmarks, because one of them ends it.
                 options.watch_list && options.bookmarks,
                 options.page_size,
                 options.seed,
@@ -165,7 +164,7 @@ impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
         }
     }
 
-    /// Waits for the end of a pause, or for the server's return if it may be away.
+    /// Waits for the end of a pause or, if the server may be away, for its return.
     async fn sleep(&mut self, until: Instant, away: bool) {
         if !away {
             self.host.expect_activity(until);
@@ -191,7 +190,7 @@ impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
         self.host.expect_activity(now() + LONGEST_REQUEST);
     }
 
-    /// Waits for a permit for a list after the first: after an outage all informers list at once.
+    /// Waits for a permit for any list but the first, because after an outage all informers list at once.
     async fn take_turn(&mut self) {
         if self.listed && self.turn.is_none() {
             self.turn = self.health.list_turn().await;
@@ -200,7 +199,7 @@ impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
 
     async fn list(&mut self, version: ResourceVersion, limit: Option<u32>, page: Option<String>) {
         let mut paging = Paging::new().page_size(limit.unwrap_or(0));
-        // With a limit, an exact version without a match already means `NotOlderThan`.
+        // With a limit, an exact version already means `NotOlderThan` without a match.
         paging.version_match = (version.is_exact() && limit.is_none() && page.is_none())
             .then_some(VersionMatch::NotOlderThan);
         paging.resource_version = Some(version);
@@ -232,8 +231,8 @@ impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
         }
     }
 
-    /// Reads one page and makes entries of its objects as they arrive (STORE-5). Of a page that
-    /// ends early nothing is kept (REFL-6).
+    /// Reads one page, and makes entries of its objects as they arrive (STORE-5). A page that ends early is discarded
+    /// (REFL-6).
     async fn page(
         &self,
         parts: ListStream,
@@ -256,11 +255,11 @@ impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
                     }
                 }
                 StreamPart::Other(Ok(ListPart::End(end))) => return Ok((items, end)),
-                // Parts of an unknown sort are ignored.
+                // Messages of an unknown type are ignored.
                 StreamPart::Other(Ok(_)) => {}
                 StreamPart::Other(Err(error)) => return Err(RequestFailure::within(&error)),
             }
-            // A chunk may hold many objects; other tasks get their turn in between.
+            // Yields regularly, because a chunk may hold many objects.
             tokio::task::coop::consume_budget().await;
         }
         Err(RequestFailure::cut())
@@ -320,8 +319,7 @@ impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
                 Some(StreamPart::Other(Ok(WatchEvent::Error(error)) | Err(error)))
                     if error.is_transport() =>
                 {
-                    // A timeout that the transport noticed is silence, and no ordinary end of a
-                    // watch.
+                    // A timeout of the transport means that the watch was silent; it is no ordinary end of a watch.
                     let silent = is_timeout(&error);
                     return self.end(if silent {
                         WatchEnd::Silent
@@ -343,7 +341,7 @@ impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
                     BookmarkEffect::Position => {}
                     BookmarkEffect::NoStream => return,
                 },
-                // Events of an unknown sort are ignored.
+                // Events of an unknown type are ignored.
                 Some(StreamPart::Other(Ok(_))) => {}
                 None => return self.end(WatchEnd::Closed),
             }
@@ -353,7 +351,7 @@ impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
         }
     }
 
-    /// Returns the options of a watch with the informer's own selectors and settings.
+    /// Adds the informer's own selectors and settings to the options of a watch.
     fn complete_options(&self, mut options: WatchOptions, timeout: Duration) -> WatchOptions {
         options.labels.clone_from(&self.labels);
         options.fields.clone_from(&self.fields);
@@ -363,7 +361,7 @@ impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
         options
     }
 
-    /// Opens a watch. If the answer is late, reports the delay and continues to wait.
+    /// Opens a watch. If the response is late, reports the delay and goes on waiting.
     async fn open(&mut self, options: &WatchOptions) -> Result<WatchStream, Error> {
         let due = self.machine.answer_due(now());
         let asked = std::pin::pin!(self.list_watch.watch(options));
@@ -378,7 +376,7 @@ impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
         }
     }
 
-    /// Sends an object, or collects it while a streaming list is incomplete.
+    /// Sends an object as a delta, or collects it while a streaming list is incomplete.
     async fn object(&mut self, change: EventType, arrived: Arrived, initial: bool) {
         if change != EventType::Added {
             self.machine.handle_live_event(now());
@@ -442,8 +440,7 @@ impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
             self.version_check.note_outage();
             let returns = self.health.handle_failure(now());
             if returns > self.failed.0 {
-                // The server has returned since the last failure, so this failure starts a new
-                // outage.
+                // The server has returned since the last failure, so this failure begins a new outage.
                 self.machine.handle_return();
             }
             self.failed = (returns, now());

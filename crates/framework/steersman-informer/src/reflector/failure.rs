@@ -11,7 +11,7 @@ use crate::state::Reason;
 pub(crate) struct RequestFailure {
     pub(crate) class: FailureClass,
     pub(crate) begun: bool,
-    /// The server's `Retry-After`.
+    /// The wait that the server asked for (`Retry-After`).
     pub(crate) after: Option<Duration>,
     /// The message for logs: the verb and the response. The log line adds the kind and the advice.
     pub(crate) message: String,
@@ -19,11 +19,11 @@ pub(crate) struct RequestFailure {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FailureClass {
-    /// 410: the resource version or the continue token expired.
+    /// The resource version or the continue token has expired (410).
     Expired,
     /// The server has not reached the resource version yet.
     VersionUnknown,
-    /// The server refuses the request itself. Of a streaming list: the server does not offer it.
+    /// The server refuses the request itself; for a streaming list, the server does not offer it.
     Rejected,
     /// The server does not serve the kind.
     NotServed,
@@ -33,15 +33,15 @@ pub(crate) enum FailureClass {
     Network,
     /// The server is starting and does not serve the request yet.
     Starting,
-    /// 502, 503 or 504: the server, or an aggregated server behind it, is unavailable.
+    /// The server, or an aggregated server behind it, is unavailable (502, 503, 504).
     Unavailable,
     /// Any other 5xx.
     Server,
     Decode,
 }
 
-/// The messages of a server that is starting: before the storage of a kind is read (429), and
-/// before its paths are installed (503).
+/// The messages of a server that is starting: a kind's storage is not read yet (429), or its paths are not installed
+/// (503).
 const STARTING: [&str; 2] = [
     "storage is (re)initializing",
     "before all known HTTP paths have been installed",
@@ -62,7 +62,7 @@ impl RequestFailure {
             Error::Transport { .. } => FailureClass::Network,
             Error::Decode { .. } => FailureClass::Decode,
             error => match error.code() {
-                // The 404 is no `Status`: the address is wrong, or a proxy answered.
+                // The 404 has no `Status`, so the address is wrong, or a proxy answered.
                 Some(404) => FailureClass::Decode,
                 Some(502..=504) => FailureClass::Unavailable,
                 Some(code) if code >= 500 => FailureClass::Server,
@@ -86,7 +86,7 @@ impl RequestFailure {
         }
     }
 
-    /// As [`of`](Self::of), for a response that had begun.
+    /// Classifies an error as [`of`](Self::of) does, for a response that had begun.
     pub(crate) fn within(error: &Error) -> Self {
         Self {
             begun: true,
@@ -94,8 +94,7 @@ impl RequestFailure {
         }
     }
 
-    /// Returns whether the failure may be due to an outage. A response that had begun came from a
-    /// server that is up.
+    /// Returns whether the failure may be due to an outage. A response that had begun came from a running server.
     pub(crate) fn is_outage(&self) -> bool {
         self.class.is_outage() && !self.begun
     }
@@ -111,7 +110,7 @@ impl RequestFailure {
     }
 }
 
-/// Returns whether the request was refused because the server is starting.
+/// Returns whether the server refused the request because it is starting.
 fn is_starting(error: &Error) -> bool {
     let status = error
         .status()
@@ -125,7 +124,7 @@ pub(crate) fn is_timeout(error: &Error) -> bool {
 }
 
 impl FailureClass {
-    /// Returns whether requests fail like this during an outage.
+    /// Returns whether a failure of this class may be due to an outage.
     pub(crate) fn is_outage(self) -> bool {
         matches!(
             self,
@@ -133,7 +132,7 @@ impl FailureClass {
         )
     }
 
-    /// Returns whether a server that is up examined the request and refused it.
+    /// Returns whether the server examined the request and refused it, so that it must be up.
     pub(crate) fn is_refusal(self) -> bool {
         !self.is_outage() && self != Self::Decode
     }

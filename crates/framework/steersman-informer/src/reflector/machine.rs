@@ -13,39 +13,38 @@ use crate::reflector::step::{BookmarkEffect, ReflectorStep, RequestProblem, Watc
 use crate::reflector::watch_activity::{Bookmarks, SHORT, STALL, WatchActivity};
 use crate::state::Reason;
 
-/// The timeout of a watch, which the server enforces. Jitter shortens it, so that the watches of
-/// many reflectors do not end at the same time.
+/// The timeout of a watch, which the server enforces. Jitter shortens it, so that many reflectors do not end their
+/// watches together.
 const WATCH: Duration = Duration::from_secs(290);
 const WATCH_JITTER: Duration = Duration::from_secs(20);
-/// A watch that lasted this long counts as healthy.
+/// The time after which an open watch counts as healthy.
 const WELL: Duration = Duration::from_secs(10);
 /// The number of broken streaming lists after which the reflector tries an ordinary list.
 const STREAMS: u32 = 2;
 /// The number of consecutive refused or failed watches after which the reflector lists again.
 const REFUSALS: u32 = 5;
-/// The number of consecutive watches that end at once and empty after which the reflector lists
-/// again.
+/// The number of consecutive watches without events that end at once, after which the reflector lists again.
 const EMPTY: u32 = 3;
-/// The number of consecutive expirations that counts as a problem.
+/// The number of consecutive expirations after which the informer counts as degraded.
 const EXPIRED: u32 = 3;
-/// The time within which a server with a working connection accepts the watch after an ended one.
+/// The time within which a working server accepts a watch after the previous watch ended.
 const ANSWER: Duration = Duration::from_secs(5);
-/// The time within which a server accepts the watch after a broken connection.
+/// The time within which a server accepts a watch after the connection broke.
 const ANSWER_OF_BROKEN: Duration = Duration::from_secs(1);
 
 /// Decides which requests to make for one kind, from which resource version, and when.
 #[derive(Debug)]
 pub(crate) struct ReflectorMachine {
     phase: ReflectorPhase,
-    /// The resource version that the watch has reached (REFL-1).
+    /// The resource version up to which the watch has delivered everything (REFL-1).
     position: ResourceVersion,
-    /// The resource version of the next list: any version for the first list, then never older than
-    /// the versions that were seen.
+    /// The resource version of the next list: any version for the first list, later one that is not older than the
+    /// versions seen before.
     list_from: ResourceVersion,
     page_size: u32,
     streams: Streams,
     broken_streams: u32,
-    /// Whether a continue token expired, so that the next list has one page.
+    /// Whether a continue token expired, so that the next list is requested as one page.
     unpaged: bool,
     /// The number of expirations since the last healthy watch (REFL-5).
     expired: u32,
@@ -53,7 +52,7 @@ pub(crate) struct ReflectorMachine {
     refused: u32,
     /// The number of consecutive events that did not decode.
     broken: u32,
-    /// The number of consecutive watches that ended at once and empty (REFL-11).
+    /// The number of consecutive watches without events that ended at once (REFL-11).
     short: u32,
     pauses: Pauses,
     /// Whether the connection of the last watch broke.
@@ -85,8 +84,8 @@ impl ReflectorMachine {
         }
     }
 
-    /// Sets the version that the first list must have at least. If it is unset, the first list has
-    /// the newest version (RYOW-10).
+    /// Sets the version that the first list must have reached. If it is unset, the first list asks for the newest state
+    /// (RYOW-10).
     pub(crate) fn starting_at(mut self, version: ResourceVersion) -> Self {
         self.list_from = version;
         self
@@ -110,8 +109,8 @@ impl ReflectorMachine {
         }
         match &self.phase {
             ReflectorPhase::Empty | ReflectorPhase::Streaming => ReflectorStep::Stream {
-                // "Any version" may be older than the versions that were seen; unset means the
-                // newest.
+                // "Any version" may be older than the versions seen before, so a later list asks for the newest state
+                // instead (unset).
                 version: if self.list_from.is_exact() {
                     self.list_from.clone()
                 } else {
@@ -121,8 +120,7 @@ impl ReflectorMachine {
             },
             ReflectorPhase::Listing { page } => ReflectorStep::List {
                 version: self.list_from.clone(),
-                // A page at an exact version is read from etcd, a whole list from the server's
-                // cache.
+                // At an exact version, the server reads pages from etcd, and a whole list from its cache.
                 limit: Some(self.page_size)
                     .filter(|limit| *limit > 0 && !self.unpaged && !self.list_from.is_exact()),
                 page: page.clone(),
@@ -151,8 +149,8 @@ impl ReflectorMachine {
         self.pauses.handle_answer();
     }
 
-    /// Handles the opening of a watch. It counts as a success only later, because servers may
-    /// accept a watch and then fail.
+    /// Handles the opening of a watch. The watch does not count as a success yet, because a server may accept a watch
+    /// and then fail.
     pub(crate) fn handle_open(&mut self, now: Instant) {
         self.handle_answer();
         self.broke = false;
@@ -163,7 +161,7 @@ impl ReflectorMachine {
         now + if self.broke { ANSWER_OF_BROKEN } else { ANSWER }
     }
 
-    /// Handles a response to a watch that is overdue: the store may be stale.
+    /// Handles a response to a watch that is overdue, so that the store may be stale.
     pub(crate) fn handle_late(&mut self, now: Instant) {
         if self.phase == ReflectorPhase::Watching && self.problem().is_none() {
             let message =
@@ -183,15 +181,15 @@ impl ReflectorMachine {
     }
 
     pub(crate) fn handle_event(&mut self, version: &ResourceVersion, now: Instant) {
-        // The initial events of a streaming list are unordered.
+        // The initial events of a streaming list have no order, so they do not advance the version.
         if self.phase == ReflectorPhase::Watching {
             self.advance(version);
         }
         self.note_arrival(now);
     }
 
-    /// Handles an event that belongs to no initial list. A streaming list must now deliver its end
-    /// bookmark; without it, the server has taken the request for an ordinary watch.
+    /// Handles an event after the initial objects. In a streaming list the end bookmark is due now; without it, the
+    /// server has taken the request for an ordinary watch.
     pub(crate) fn handle_live_event(&mut self, now: Instant) {
         if self.phase == ReflectorPhase::Streaming {
             self.watch.end_due.get_or_insert(now + STALL);
@@ -216,8 +214,8 @@ impl ReflectorMachine {
             }
             ReflectorPhase::Streaming => {
                 self.note_arrival(now);
-                // The first bookmark of a streaming list is its end. If it is not marked as the
-                // end, the server has taken the request for an ordinary watch.
+                // The first bookmark of a streaming list has to be marked as the end. Otherwise the server has taken
+                // the request for an ordinary watch.
                 self.streams = Streams::No;
                 self.phase = ReflectorPhase::Empty;
                 self.close(now);
@@ -233,8 +231,7 @@ impl ReflectorMachine {
         }
     }
 
-    /// Returns the time of the next [`handle_tick`](Self::handle_tick), unless an event arrives
-    /// earlier.
+    /// Returns the time of the next [`handle_tick`](Self::handle_tick) if no event arrives before.
     pub(crate) fn deadline(&self, now: Instant) -> Instant {
         let opened = self.watch.opened.unwrap_or(now);
         let settled = opened + SHORT;
@@ -244,15 +241,14 @@ impl ReflectorMachine {
         self.silent_at(now)
     }
 
-    /// Handles a requested list: a view needs more of each object than the requests ask for (VIEW-3), or
-    /// the objects may have another form. The reflector lists again, at a version that is not older
-    /// than the versions that were seen.
+    /// Handles a relist request: a view needs more of each object than was requested (VIEW-3), or the objects may have
+    /// another form. The next list is not older than the versions seen before.
     pub(crate) fn handle_relist(&mut self, now: Instant) {
         self.close(now);
         self.restart(self.list_from.clone());
     }
 
-    /// Handles the deadline. Returns whether to close the watch.
+    /// Handles the deadline of the open watch. Returns whether to close the watch.
     pub(crate) fn handle_tick(&mut self, now: Instant) -> bool {
         let opened = self.watch.opened.unwrap_or(now);
         let silent = now >= self.silent_at(now);
@@ -260,14 +256,14 @@ impl ReflectorMachine {
             self.bookmarks.handle_silence(&self.watch);
         }
         if now >= opened + SHORT {
-            // The watch stayed open, so requests work.
+            // A watch that stayed open shows that requests work.
             self.short = 0;
             self.problems.settle(silent);
         }
         silent
     }
 
-    /// Handles the end of an open watch. Returns the failure, if the end is one.
+    /// Handles the end of an open watch. Returns a failure if the end counts as one.
     #[must_use = "pass the failure to the hook"]
     pub(crate) fn handle_end(&mut self, end: WatchEnd, now: Instant) -> Option<Failed> {
         let watch = self.close(now);
@@ -292,7 +288,7 @@ impl ReflectorMachine {
             self.broken_streams += 1;
             self.pauses.none();
             if watch.end_due.is_some_and(|due| now >= due) {
-                // The server does not support streaming lists, which is not a failure.
+                // The server does not support streaming lists, which is no failure.
                 self.streams = Streams::No;
                 return None;
             } else if end == WatchEnd::Silent || self.broken_streams >= STREAMS {
@@ -313,19 +309,20 @@ impl ReflectorMachine {
     fn resume(&mut self, watch: &WatchActivity, end: WatchEnd, now: Instant) {
         let settled = watch.opened.unwrap_or(now) + SHORT;
         if end == WatchEnd::Silent {
-            // The store is stale until the next watch is open.
+            // The store may be stale until the next watch is open.
             let message = "nothing was heard of the watch for too long";
             self.degrade(Reason::Silent, message, now);
         }
         if now >= settled {
             self.short = 0;
         } else if watch.news {
-            // This is not a failure, but the next request waits, so that a server that ends watches
-            // does not get a flood of requests.
+            // The end is no failure, but the next request is delayed, so that a server that ends watches is not
+            // flooded.
             self.short = 0;
             self.pauses.until(settled);
         } else {
-            // REFL-11: a server without events after this version may have lost its history.
+            // REFL-11: a server without events after this version may have lost its history, so several such watches
+            // lead to a list.
             self.short += 1;
             self.pauses.fail(now, None);
             if self.short.is_multiple_of(EMPTY) {
@@ -355,8 +352,8 @@ impl ReflectorMachine {
         match failure.class {
             FailureClass::Expired | FailureClass::VersionUnknown => {
                 self.unpaged |= paging;
-                // RYOW-10: the server does not have the requested version of the first list yet, so
-                // the newest version is listed at once.
+                // RYOW-10: the server has not reached the version requested for the first list, so the newest state is
+                // listed at once.
                 let is_first = self.list_from.is_exact() && !self.position.is_exact();
                 self.restart(ResourceVersion::unset());
                 return self.expire(failure, is_first, now);
@@ -366,7 +363,7 @@ impl ReflectorMachine {
                 self.phase = ReflectorPhase::Empty;
                 return;
             }
-            // The server does not understand the continue token.
+            // The server does not understand the continue token, so the list begins anew.
             FailureClass::Rejected if paging => {
                 self.unpaged = true;
                 self.restart(ResourceVersion::unset());
@@ -390,10 +387,9 @@ impl ReflectorMachine {
             FailureClass::Server if self.phase == ReflectorPhase::Watching && failure.begun => {
                 self.refuse()
             }
-            // The objects are gone with their definition. If the definition returns, resource
-            // versions start again.
+            // The objects are gone with their definition. If the definition returns, resource versions begin anew.
             FailureClass::NotServed => self.restart(ResourceVersion::unset()),
-            // REFL-2, REFL-8: no 429, 5xx or refused connection causes a list.
+            // REFL-2, REFL-8: a 429, a 5xx or a refused connection causes no list.
             _ if streaming => self.phase = ReflectorPhase::Empty,
             _ => {}
         }
@@ -401,7 +397,8 @@ impl ReflectorMachine {
         self.degrade(failure.class.reason(), &failure.message, now);
     }
 
-    /// Handles an unknown resource version. REFL-5: the first time, it has simply expired.
+    /// Handles an expired or unknown resource version. REFL-5: the first expiration is ordinary, and only repeated ones
+    /// are a problem.
     fn expire(&mut self, failure: &RequestFailure, is_first: bool, now: Instant) {
         self.expired += 1;
         if self.expired == 1 && (failure.class == FailureClass::Expired || is_first) {
@@ -414,7 +411,7 @@ impl ReflectorMachine {
         }
     }
 
-    /// Handles a refused watch. After [`REFUSALS`] refusals, lists again.
+    /// Handles a refused watch. After [`REFUSALS`] consecutive refusals, the reflector lists again.
     fn refuse(&mut self) {
         self.refused += 1;
         if self.refused >= REFUSALS {
@@ -443,13 +440,13 @@ impl ReflectorMachine {
         watch
     }
 
-    /// Starts again with a list at `version` or newer.
+    /// Restarts with a list at `version` or newer.
     fn restart(&mut self, version: ResourceVersion) {
         self.phase = ReflectorPhase::Empty;
         self.list_from = version;
     }
 
-    /// Advances the version of the watch. REFL-1: it never goes back.
+    /// Advances the version of the watch. REFL-1: the version never goes back.
     fn advance(&mut self, version: &ResourceVersion) {
         if !version.is_exact() || self.position.is_at_least(version) {
             return;
@@ -459,8 +456,8 @@ impl ReflectorMachine {
         self.watch.news = true;
     }
 
-    /// Records that something arrived. Only a new version, or a watch that stays open, counts as a
-    /// success: some servers repeat known events and end the watch.
+    /// Records that an event or bookmark arrived. Only a newer version, or a watch that stays open, counts as a
+    /// success, because some servers repeat known events and end the watch.
     fn note_arrival(&mut self, now: Instant) {
         self.watch.heard = Some(now);
         self.watch.news |= self.phase != ReflectorPhase::Watching;

@@ -1,5 +1,4 @@
-//! Machine: collects the objects of a list from its pages, or from the beginning of a streaming
-//! list.
+//! Machine: collects the objects of a list from its pages, or from the start of a streaming list.
 
 use std::hash::BuildHasher;
 
@@ -10,7 +9,7 @@ use steersman_object::ObjectKey;
 use crate::chunked_vec::ChunkedVec;
 use crate::delta::{Arrived, DeltaItem, key_of};
 
-/// The objects of an incomplete list: the newest version for each key.
+/// The objects of an incomplete list, each key with its newest version.
 #[derive(Debug, Default)]
 pub(crate) struct PartialList {
     items: ChunkedVec<Arrived>,
@@ -54,8 +53,7 @@ impl PartialList {
         *self = Self::default();
     }
 
-    /// Takes the items in order of arrival and frees all memory, as the next list may be days away
-    /// (STORE-8).
+    /// Returns the items in order of arrival and frees all memory, because the next list may be days away (STORE-8).
     pub(crate) fn take(&mut self) -> ChunkedVec<Arrived> {
         std::mem::take(self).items
     }

@@ -1,11 +1,11 @@
-//! Machine: the pause before the next request, with a backoff for each cause.
+//! Machine: the pause before the next request, with one backoff per cause.
 
 use std::time::{Duration, Instant};
 
 use crate::reflector::backoff::ReflectorBackoff;
 use crate::reflector::failure::{FailureClass, RequestFailure};
 
-/// The present pause, and the backoffs that determine its length.
+/// The present pause, and the backoffs from which its length comes.
 #[derive(Debug)]
 pub(crate) struct Pauses {
     own: ReflectorBackoff,
@@ -28,7 +28,7 @@ impl Pauses {
         }
     }
 
-    /// Returns the end of the present pause, and whether the return of the server ends it earlier.
+    /// Returns the end of the present pause, and whether the server's return ends the pause earlier.
     pub(crate) fn current(&mut self, now: Instant) -> Option<(Instant, bool)> {
         self.until.take_if(|until| *until <= now);
         self.until.map(|until| (until, self.away))
@@ -72,7 +72,7 @@ impl Pauses {
         self.until.take_if(|_| self.away);
     }
 
-    /// Returns a number in `[0, 1)` that differs between reflectors.
+    /// Returns a number in `[0, 1)` that differs between reflectors, to spread their requests.
     pub(crate) fn share(&mut self) -> f64 {
         self.own.jitter().fraction()
     }

@@ -2,7 +2,7 @@
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ReflectorPhase {
-    /// The next request lists everything.
+    /// The next request begins a list.
     Empty,
     /// A list is under way, page by page.
     Listing {
@@ -19,8 +19,8 @@ pub(crate) enum ReflectorPhase {
 pub(crate) enum Streams {
     /// Each list is streamed.
     Yes,
-    /// Streams broke: the next list is an ordinary one.
+    /// Streaming lists broke off: the next list is an ordinary list.
     NotNow,
-    /// The options disable streaming, or the server does not offer it.
+    /// No list is streamed: the options disable streaming, or the server does not offer it.
     No,
 }

@@ -1,4 +1,4 @@
-//! Machine: the present problem of a reflector, and the number of failures in a row.
+//! Machine: the present problem of a reflector, and the number of consecutive failures.
 
 use std::time::Instant;
 
@@ -23,8 +23,8 @@ impl ProblemTracker {
         *self = Self::default();
     }
 
-    /// Notes that a watch stayed open. Only a watch that was not silent resets the count of
-    /// failures after silence.
+    /// Notes that a watch stayed open, which ends the problem. After a silent watch the count of failures goes on,
+    /// until a watch is not silent.
     pub(crate) fn settle(&mut self, silent: bool) {
         let problem = self.problem.take();
         if !silent && problem.is_none_or(|problem| problem.reason != Reason::Silent) {
@@ -39,12 +39,12 @@ impl ProblemTracker {
             .take_if(|problem| problem.reason != Reason::ShortWatch);
     }
 
-    /// Resets the count of failures; the problem may persist.
+    /// Resets the count of failures, although the problem may persist.
     pub(crate) fn forget_attempts(&mut self) {
         self.attempts = 0;
     }
 
-    /// Counts a failure. Returns it for the hook.
+    /// Counts a failure, and returns it for the hook of the options.
     pub(crate) fn failed(&mut self, reason: Reason, message: &str) -> Failed {
         self.attempts = self.attempts.saturating_add(1);
         Failed {

@@ -1,10 +1,10 @@
-//! Machine: the duration and the size of lists and watches, counted as they end.
+//! Machine: measures the duration and the number of items of lists and watches.
 
 use std::time::{Duration, Instant};
 
 use crate::metrics::Counters;
 
-/// The measurements of the list and the watch in flight.
+/// The measurements of the present list and watch.
 #[derive(Debug)]
 pub(crate) struct RequestMetrics {
     counters: Counters,

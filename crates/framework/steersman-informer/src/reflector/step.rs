@@ -1,4 +1,4 @@
-//! Words: the next step of a reflector, and the results of its inputs.
+//! Words: the next step of a reflector, and the effects of bookmarks and failures.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ pub(crate) enum ReflectorStep {
     List {
         version: ResourceVersion,
         limit: Option<u32>,
-        /// The continue token; without one the list begins anew.
+        /// The continue token; `None` begins the list anew.
         page: Option<String>,
     },
     /// Open a watch after a resource version.
@@ -20,12 +20,12 @@ pub(crate) enum ReflectorStep {
         after: ResourceVersion,
         timeout: Duration,
     },
-    /// Open a watch that begins with all objects.
+    /// Open a watch that delivers all objects first: a streaming list.
     Stream {
         version: ResourceVersion,
         timeout: Duration,
     },
-    /// Wait.
+    /// Pause until an instant.
     Sleep {
         until: Instant,
         /// Whether the server may be away, so that its return ends the wait.
@@ -35,7 +35,7 @@ pub(crate) enum ReflectorStep {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BookmarkEffect {
-    /// At most the position advances.
+    /// The bookmark advances the version of the watch at most.
     Position,
     /// A streaming list is complete.
     Complete,
@@ -46,7 +46,7 @@ pub(crate) enum BookmarkEffect {
 /// How an open watch ended, other than by an error event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WatchEnd {
-    /// The stream ended.
+    /// The server ended the stream.
     Closed,
     /// The connection broke.
     Broken,

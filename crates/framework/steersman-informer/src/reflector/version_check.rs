@@ -1,31 +1,30 @@
-//! Machine: decides when the version of a resumed watch is checked against the server.
+//! Machine: decides when to check that the server has reached the version of a resumed watch.
 //!
-//! A server opens a watch after a version that it never reached, for instance after it was restored
-//! from a backup, and stays silent. The check is a list of one object at that version, which such a
-//! server refuses.
+//! A server that was restored from a backup opens a watch after a version that it has not reached, and stays silent.
+//! The check is a list of one object at that version, which such a server refuses.
 
 use std::time::{Duration, Instant};
 
-/// The time for which a resumed watch is quiet before its version is checked. Events and bookmarks
-/// are later than the version, so the watches of busy kinds need no check.
+/// How long a resumed watch is silent before a list of one object checks that the server has reached the version of the
+/// watch. An event or a bookmark makes the check unnecessary.
 const QUIET: Duration = Duration::from_secs(5);
-/// The time until a check that failed for another reason is repeated.
+/// The time until the check is repeated, after it failed without an answer about the version.
 const AGAIN: Duration = Duration::from_secs(30);
-/// A watch that ends at most this long before its timeout counts as ended by the timeout.
+/// A watch counts as ended by its timeout if it ends at most this long before the timeout.
 const MARGIN: Duration = Duration::from_secs(5);
 
-/// Whether, and when, the open watch is checked (REFL-12).
+/// The time of the check of the open watch, if one is needed (REFL-12).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct VersionCheck {
-    /// Whether the server may have been restarted since the version was received.
+    /// Whether the server may have been restarted since it sent the version of the watch.
     is_wanted: bool,
-    /// When the present watch was opened.
+    /// The time at which the present watch was opened.
     opened: Option<Instant>,
     due: Option<Instant>,
 }
 
 impl VersionCheck {
-    /// Notes that the present watch has ended, if it was opened; `timeout` is the timeout of that watch.
+    /// Notes the end of the present watch, if it was opened; `timeout` is its timeout. An early end may be a restart.
     pub(crate) fn note_end(&mut self, now: Instant, timeout: Duration) {
         self.due = None;
         let opened = self.opened.take();
@@ -36,14 +35,15 @@ impl VersionCheck {
         self.is_wanted = true;
     }
 
-    /// Notes that a watch was opened. A streaming list is at a version of the server by itself.
+    /// Notes that a watch was opened. Only a resumed watch needs the check: the server chooses the version of a
+    /// streaming list.
     pub(crate) fn note_open(&mut self, is_resumed: bool, now: Instant) {
         self.opened = Some(now);
         self.is_wanted &= is_resumed;
         self.due = self.is_wanted.then_some(now + QUIET);
     }
 
-    /// Notes an event or a bookmark, or a list, which shows that the server has reached the version.
+    /// Notes an event, a bookmark or a list, which shows that the server has reached the version.
     pub(crate) fn note_reached(&mut self) {
         (self.is_wanted, self.due) = (false, None);
     }

@@ -1,17 +1,18 @@
-//! Machine: decides from the last events of an open watch when its connection is dead.
+//! Machine: decides from the last events of an open watch whether its connection is dead.
 
 use std::time::{Duration, Instant};
 
-/// A watch is dead if it is silent for this long after its own timeout, or after a bookmark is due.
+/// How long after its timeout, or after the due time of a bookmark, a silent watch counts as dead.
 pub(crate) const MARGIN: Duration = Duration::from_secs(15);
-/// A streaming list has failed if it is silent for this long, or if its end is missing for this
-/// long after the first live event.
+/// How long a streaming list may be silent, or may lack its end bookmark after the first live event, before it counts
+/// as failed.
 pub(crate) const STALL: Duration = Duration::from_secs(30);
-/// A watch that ended sooner does not count as open.
+/// The shortest time for which a watch must be open to count as a success.
 pub(crate) const SHORT: Duration = Duration::from_secs(1);
 /// The interval in which kube-apiserver sends bookmarks.
 const BOOKMARK: Duration = Duration::from_secs(60);
-/// Bookmarks that are rarer than this are no sign of life: the watch times out before.
+/// The longest interval at which bookmarks are expected. Rarer bookmarks tell nothing, because the watch times out
+/// before.
 const BOOKMARK_CAP: Duration = Duration::from_secs(240);
 
 /// The times of the last events of the open watch.
@@ -19,26 +20,25 @@ const BOOKMARK_CAP: Duration = Duration::from_secs(240);
 pub(crate) struct WatchActivity {
     pub(crate) opened: Option<Instant>,
     pub(crate) heard: Option<Instant>,
-    /// Whether the watch delivered a newer version than was known before.
+    /// Whether the watch has delivered a version that was not known before.
     pub(crate) news: bool,
-    /// The time since which the watch delivers live events.
+    /// The time of the first live event of the watch.
     pub(crate) live: Option<Instant>,
     /// The time of the last bookmark.
     marked: Option<Instant>,
-    /// The time by which the end of the initial events is due.
+    /// The time by which the end bookmark of the initial events is due.
     pub(crate) end_due: Option<Instant>,
     pub(crate) timeout: Duration,
 }
 
-/// The bookmarks that a server can be expected to send (REFL-10).
+/// The interval at which the server is expected to send bookmarks (REFL-10).
 ///
-/// A server sends bookmarks to each watch that asks for them, or to none: kinds that kube-apiserver
-/// does not cache have none. So no bookmark is expected before the first one, nor after a whole
-/// watch without one: after a restart, older servers send none for a kind until one of its objects
-/// changes.
+/// A server sends bookmarks to each watch that asks for them, or to none: kube-apiserver sends none for kinds that it
+/// does not cache. So none are expected before the first bookmark, nor after a whole watch without one: after a
+/// restart, older servers send none for a kind until one of its objects changes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Bookmarks {
-    /// The longest interval between two bookmarks, at least a minute.
+    /// The longest interval between two bookmarks so far, at least a minute; `None` if none are expected.
     every: Option<Duration>,
 }
 
@@ -62,14 +62,14 @@ impl Bookmarks {
         self.every = Some(gap.clamp(known, BOOKMARK_CAP));
     }
 
-    /// Expects no bookmarks any more if a silent watch delivered none at all.
+    /// Notes that a watch was silent. If it delivered no bookmark at all, none are expected any more.
     pub(crate) fn handle_silence(&mut self, watch_activity: &WatchActivity) {
         if watch_activity.marked.is_none() {
             self.every = None;
         }
     }
 
-    /// Returns the time at which an open watch counts as silent for too long.
+    /// Returns the time at which the open watch counts as dead if nothing arrives before.
     pub(crate) fn silent_at(
         &self,
         watch_activity: &WatchActivity,
@@ -94,7 +94,7 @@ impl Bookmarks {
 mod tests {
     use super::*;
 
-    /// Returns an origin of time for the tables.
+    /// Returns the origin of the test's instants.
     #[expect(clippy::disallowed_methods, reason = "an origin, not a clock")]
     fn origin() -> Instant {
         Instant::now()
@@ -120,15 +120,15 @@ mod tests {
         watch_activity.heard = Some(at(60));
         bookmarks.handle_bookmark(&mut watch_activity, at(60));
         assert_eq!(bookmarks.silent_at(&watch_activity, false, start), at(135));
-        // The next watch has the same server.
+        // The next watch is at the same server, so bookmarks are expected from the start.
         assert_eq!(bookmarks.silent_at(&open(start), false, start), at(75));
-        // Bookmarks that come more often set no shorter deadline: the server may become busy.
+        // More frequent bookmarks do not shorten the deadline, because the server may become busy.
         for seconds in [62, 64, 66] {
             watch_activity.heard = Some(at(seconds));
             bookmarks.handle_bookmark(&mut watch_activity, at(seconds));
         }
         assert_eq!(bookmarks.silent_at(&watch_activity, false, start), at(141));
-        // Bookmarks that come less often set a longer deadline.
+        // Less frequent bookmarks lengthen the deadline.
         watch_activity.heard = Some(at(186));
         bookmarks.handle_bookmark(&mut watch_activity, at(186));
         assert_eq!(bookmarks.silent_at(&open(start), false, start), at(135));

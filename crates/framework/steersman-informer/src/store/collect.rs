@@ -1,4 +1,4 @@
-//! Machine: collects the objects of many entries, decoding them lazily.
+//! Machine: collects the objects of many entries, and decodes those that are not cached on demand.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -16,26 +16,26 @@ const TOGETHER: usize = 16;
 
 /// Collects the objects of entries in their order.
 ///
-/// Entries and objects are scattered over memory, and each needs a lock and a reference count,
-/// which a processor does not begin before the data is there. So some entries at a time are first
-/// only read, which loads all of them concurrently, and then locked and counted.
+/// Entries and objects are scattered over memory, and each needs a lock and a reference count, for which the processor
+/// must wait for the data. So [`TOGETHER`] entries at a time are first only read, which loads all of them concurrently,
+/// and then locked and counted.
 pub(crate) struct ListCollector<'a, K> {
     objects: Vec<Arc<K>>,
-    /// The first entry that is not cached, and all entries after it.
+    /// The first entry whose object is not cached, and all entries after it.
     later: Vec<RawEntry>,
     ahead: [Option<&'a RawEntry>; TOGETHER],
     waiting: usize,
 }
 
-/// Decoded objects, and the entries after them that are not decoded yet.
+/// The decoded objects, and the following entries that are not decoded yet.
 #[derive(Debug)]
 pub(crate) struct Pending<K> {
     objects: Vec<Arc<K>>,
     later: IntoIter<RawEntry>,
 }
 
-/// The objects of a list at one version, decoded on demand: each takes tens of microseconds.
-/// Decoding holds no lock and caches nothing (PACK-3).
+/// The objects of a list at one version, decoded on demand, which takes tens of microseconds per object. Decoding holds
+/// no lock and caches nothing (PACK-3).
 #[derive(Debug)]
 pub struct LazyList<K> {
     pub(crate) pending: Pending<K>,
@@ -73,8 +73,7 @@ impl<'a, K: Object> ListCollector<'a, K> {
         let ahead = std::mem::replace(&mut self.ahead, [None; TOGETHER]);
         let waiting = std::mem::take(&mut self.waiting);
         let entries = || ahead.iter().flatten();
-        // These two passes only read memory, so that the last one finds it in the processor's
-        // cache.
+        // These two passes only read memory, so that the last pass finds it in the processor's cache.
         black_box(entries().fold(false, |any, entry| any ^ entry.raw_body().is_visited()));
         let kept = ahead.map(|entry| entry?.raw_body().try_peek::<K>());
         black_box(kept.iter().flatten().map(PeekGuard::shared_by).max());
@@ -89,16 +88,16 @@ impl<'a, K: Object> ListCollector<'a, K> {
 }
 
 impl<K: Object> Pending<K> {
-    /// Decodes the next object; `None` if there is none.
+    /// Decodes the next object; `None` if all objects are decoded.
     fn decode_next(&mut self) -> Option<Result<(), Malformed>> {
         let entry = self.later.next()?;
-        // STORE-7: no lock is held.
+        // STORE-7: no lock is held while decoding.
         let decoded = entry.raw_body().decode_once();
         let decoded = decoded.map(|object| self.objects.push(object));
         Some(decoded.map_err(|problem| entry.malformed(&problem)))
     }
 
-    /// Decodes the rest and returns all objects, without those that do not decode.
+    /// Decodes the remaining objects. Returns all objects that decode.
     pub(crate) fn whole(mut self) -> Vec<Arc<K>> {
         while self.decode_next().is_some() {}
         self.objects
@@ -106,20 +105,19 @@ impl<K: Object> Pending<K> {
 }
 
 impl<K: Object> LazyList<K> {
-    /// Decodes the next object. Returns whether there was one. Tasks should yield between objects.
+    /// Decodes the next object. Returns false if all objects are decoded. A task should yield between objects.
     pub fn decode_next(&mut self) -> bool {
         let Some(decoded) = self.pending.decode_next() else {
             return false;
         };
         if let Err(malformed) = decoded {
-            // CACHE-4: the object decoded when it arrived, so it is reported and not left out
-            // silently.
+            // CACHE-4: the object decoded when it arrived, so it is reported instead of being left out silently.
             self.unreadable.get_or_insert(malformed);
         }
         true
     }
 
-    /// Decodes the rest and returns all objects.
+    /// Decodes the remaining objects. Returns all objects.
     #[must_use]
     pub fn end(mut self) -> ObjectList<K> {
         while self.decode_next() {}
@@ -160,7 +158,7 @@ mod tests {
         for many in [0, 1, TOGETHER - 1, TOGETHER, TOGETHER + 1, all.len()] {
             let entries: Vec<RawEntry> = all[..many].iter().map(|number| entry(*number)).collect();
             assert_eq!(collected(&entries), (all[..many].to_vec(), Vec::new()));
-            // Once an entry is not cached it stays so; the first such entry decides.
+            // The first entry that is not cached decides: all later entries are decoded on demand.
             for away in [2 * TOGETHER, TOGETHER, TOGETHER - 1, 0] {
                 if let Some(entry) = entries.get(away) {
                     entry.raw_body().evict();

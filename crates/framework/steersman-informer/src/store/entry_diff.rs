@@ -1,13 +1,10 @@
-//! Machine: the difference between the entries that a new view has processed and those of the
-//! store.
+//! Machine: the difference between the entries that a new view has processed and those of the store.
 
 use std::mem::take;
 
 use crate::entry::RawEntry;
 
 /// The entries that a new view or index has processed, ordered by key.
-///
-/// They are processed without a lock, while the store changes (VIEW-7).
 #[derive(Debug, Default)]
 pub(crate) struct KnownEntries {
     entries: Vec<RawEntry>,
@@ -16,20 +13,18 @@ pub(crate) struct KnownEntries {
 /// The difference between the processed entries and those of the store.
 #[derive(Debug, Default)]
 pub(crate) struct EntryDiff {
-    /// Processed entries that left the store. A replaced entry is not among them: the new one is in
-    /// `new`.
+    /// Processed entries that left the store. A replaced entry is not listed here: its replacement is in `new`.
     pub(crate) gone: Vec<RawEntry>,
     pub(crate) new: Vec<RawEntry>,
 }
 
 impl KnownEntries {
-    /// Takes over the entries of the store, ordered by key. Returns the difference, which the caller
-    /// has to process.
+    /// Takes over the store's entries, ordered by key. Returns the difference, which the caller has to process.
     pub(crate) fn update<'a>(&mut self, now: impl Iterator<Item = &'a RawEntry>) -> EntryDiff {
         let mut before = take(&mut self.entries).into_iter().peekable();
         let mut diff = EntryDiff::default();
         for entry in now {
-            // Most entries did not change, and identical ones need no comparison of keys.
+            // Most entries are unchanged, and identical ones need no comparison of keys.
             if let Some(known) = before.next_if(|known| known.is_identical_to(entry)) {
                 self.entries.push(known);
                 continue;
@@ -82,10 +77,10 @@ mod tests {
         let mut store: BTreeMap<&str, RawEntry> = BTreeMap::new();
         let mut known = KnownEntries::default();
         let steps = [
-            // Entries put, entries removed, and the expected difference.
+            // The added names, the removed names, and the names of the expected difference.
             ("b d f", "", "", "b d f"),
             ("", "", "", ""),
-            // At both ends and in the middle.
+            // Changes at both ends and in the middle.
             ("a c d g", "f", "f", "a c d g"),
             ("b", "a g", "a g", "b"),
             ("", "b c d", "b c d", ""),

@@ -1,4 +1,4 @@
-//! Machine: one named index: from a value to the entries that have it.
+//! Machine: one named index, from a value to the entries with this value.
 
 use std::sync::Arc;
 
@@ -9,17 +9,17 @@ use crate::entry::RawEntry;
 use crate::store::table::{EntryTable, Keyed, Ordered};
 use crate::view_results::IndexValues;
 
-/// Returns the values of one object, or an error. It must be pure.
+/// Returns the index values of one object, or an error. Must be pure.
 pub(crate) type IndexFn = Arc<dyn Fn(&RawEntry) -> Result<Vec<String>, Arc<str>> + Send + Sync>;
 
 #[derive(Clone)]
 pub(crate) struct Index {
     name: Arc<str>,
     function: IndexFn,
-    /// Whether the values are those of the label with the index's name.
+    /// Whether the index holds the values of the label with its name.
     pub(crate) of_label: bool,
     by_value: HashMap<Arc<str>, IndexBucket>,
-    /// The values of each object, so that removing one does not call the function again.
+    /// The values of each object, so that the function is not called again when the object is removed.
     by_key: EntryTable<IndexedEntry>,
 }
 
@@ -46,7 +46,7 @@ impl Index {
         }
     }
 
-    /// Returns the index of a label's values, under the label's name. Label selectors use it, too.
+    /// Returns an index of a label's values, under the label's name, which label selectors use, too.
     pub(crate) fn of_label(label: &str) -> Self {
         let key = label.to_owned();
         let value = move |entry: &RawEntry| {
@@ -67,13 +67,13 @@ impl Index {
         Arc::clone(&self.function)
     }
 
-    /// Files an entry under its values, in place of the previous one of its key.
+    /// Adds an entry under its values, in place of the previous entry of its key.
     pub(crate) fn put(&mut self, entry: &RawEntry, values: &IndexValues) {
         match self.by_key.get_mut(entry.key()) {
             Some(by_key) if by_key.values == *values => by_key.entry = entry.clone(),
             _ => {
                 self.remove(entry.key());
-                // An object without values takes no memory here.
+                // An object without values takes no memory in the index.
                 if values.is_empty() {
                     return;
                 }
@@ -89,7 +89,7 @@ impl Index {
         }
     }
 
-    /// Returns the values, shared with earlier objects that have the same (POOL-1).
+    /// Returns the values, shared with an earlier object that has the same values (POOL-1).
     fn shared(&mut self, values: &IndexValues) -> IndexValues {
         let mut share = |value: &Arc<str>| {
             if let Some(bucket) = self.by_value.get(value) {

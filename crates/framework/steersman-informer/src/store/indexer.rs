@@ -40,30 +40,30 @@ pub(crate) struct Relist {
 #[derive(Debug, Default)]
 pub(crate) struct Effects {
     pub(crate) counts: ChangeCounts,
-    /// Objects that newly failed to decode for every type.
+    /// The objects that fail to decode for every type since this change.
     pub(crate) malformed: Vec<Malformed>,
     pub(crate) views: Vec<ViewEffects>,
 }
 
-/// A snapshot of the views of a store, with which objects are decoded before any lock is taken.
+/// A snapshot of the views of a store, for decoding objects before any lock is taken.
 #[derive(Default)]
 pub(crate) struct ViewSnapshot {
     version: ViewsVersion,
     each: Vec<ViewDecoder>,
 }
 
-/// The objects of one kind, and the views of them (STORE-1).
+/// The objects of one kind, and their views (STORE-1).
 #[derive(Default)]
 pub(crate) struct Indexer {
     by_key: EntryTable<RawEntry>,
     ordered: Ordered,
     views: Vec<View>,
-    /// The decoders of `views`, rebuilt whenever a view or an index is added, removed or made ready.
+    /// Decodes objects for `views`. Rebuilt when a view or an index is added, removed or made ready.
     decoders: Arc<ViewSnapshot>,
     malformed: BTreeMap<ObjectKey, Malformed>,
-    /// The number of objects that some type cannot decode.
+    /// The number of objects that at least one type cannot decode.
     unreadable: usize,
-    /// The JSON of all entries, in bytes, as measured when they were inserted.
+    /// The size of the JSON of all entries when they were inserted, in bytes.
     bytes: usize,
     version: AppliedVersion,
 }
@@ -117,7 +117,7 @@ impl Indexer {
         self.entries(namespace).filter_map(|entry| view.sees(entry))
     }
 
-    /// Returns the decoders of the present views. Only the `Arc` is cloned under the lock.
+    /// Returns a snapshot of the present views. Under the lock only an `Arc` is cloned.
     pub(crate) fn decoders(&self) -> Arc<ViewSnapshot> {
         Arc::clone(&self.decoders)
     }
@@ -138,11 +138,11 @@ impl Indexer {
 }
 
 impl ViewSnapshot {
-    /// Decodes an object that arrives for each view, and calls the index functions, before the object
-    /// is packed (VIEW-6). `gone` says that the object was deleted, so that no index needs it.
+    /// Decodes an arrived object for each view and calls the index functions, before the object is packed (VIEW-6).
+    /// `gone` marks a deleted object, which needs no index values.
     ///
-    /// Returns `None` if some view cannot decode the object now, because the view needs more than
-    /// `projection` or is about to be removed. [`results`](Self::results) decodes the object later.
+    /// Returns `None` if a view cannot decode the object now, because it needs more than `projection` or is about to be
+    /// removed. [`results`](Self::results) then decodes the object later.
     pub(crate) fn decode_arrival(
         &self,
         entry: &RawEntry,
@@ -165,8 +165,7 @@ impl ViewSnapshot {
         })
     }
 
-    /// Decodes a stored object after more of it has arrived, for the views that wait for that
-    /// (VIEW-3).
+    /// Decodes a stored object of which more has arrived, for the views that wait for more of it (VIEW-3).
     pub(crate) fn decode_for_waiting_views(&self, entry: &RawEntry, projection: Projection) {
         for decoder in self
             .each
@@ -177,8 +176,8 @@ impl ViewSnapshot {
         }
     }
 
-    /// Returns the results from the arrival of the object, or decodes the object now if the views have
-    /// changed since (VIEW-6).
+    /// Returns the view results from the arrival of the object. If the views have changed since, decodes the object
+    /// again (VIEW-6).
     pub(crate) fn results(
         &self,
         item: &DeltaItem,
@@ -203,7 +202,7 @@ impl Indexer {
         self.count();
     }
 
-    /// Adds an index to a view. Objects for which it fails count as malformed.
+    /// Adds an index to a view. Objects for which the index function fails count as malformed.
     pub(crate) fn add_index(
         &mut self,
         id: ViewId,
@@ -227,7 +226,7 @@ impl Indexer {
         types
     }
 
-    /// Returns the effects of no change, to which [`apply`](Self::apply) adds those of changes.
+    /// Returns effects without a change, to which [`apply`](Self::apply) adds those of each change.
     pub(crate) fn unchanged(&self) -> Effects {
         Effects {
             views: self
@@ -239,13 +238,13 @@ impl Indexer {
         }
     }
 
-    /// Applies one change; `effects` was made by [`unchanged`](Self::unchanged).
+    /// Applies one change, and adds its effects to `effects`, which [`unchanged`](Self::unchanged) made.
     pub(crate) fn apply(&mut self, change: StoreChange, effects: &mut Effects) {
         let key = match &change {
             StoreChange::Put(item, _) | StoreChange::Removed(item, _) => key_of(item).clone(),
             StoreChange::Advance(version) => return self.advance(version),
         };
-        // Updated per change, as counting all objects would take long.
+        // Updated per change, because counting all objects would take long.
         let before = self.is_unreadable(&key);
         self.change(change, effects);
         let now = self.is_unreadable(&key);
@@ -297,8 +296,8 @@ impl Indexer {
         effects
     }
 
-    /// Makes views ready that need no more than `projection`, and adds the stored objects to them.
-    /// Returns the effects on each.
+    /// Makes the views ready that need at most `projection`, and adds the stored objects to them. Returns the effects
+    /// on each view.
     pub(crate) fn reach(&mut self, projection: Projection) -> Vec<ViewEffects> {
         let mut ready = Vec::new();
         for view in &mut self.views {
@@ -326,7 +325,7 @@ impl Indexer {
     }
 
     fn put(&mut self, entry: RawEntry, results: &ViewResults, effects: &mut Effects) {
-        // A version that decodes ends the object's time among the malformed ones.
+        // An object of which a version decodes is not malformed any more.
         self.malformed.remove(entry.key());
         let stored = self.get(entry.key());
         let transition = Transition::of(stored, Some(&Decoded::Good(entry)), Origin::Live);
@@ -336,8 +335,8 @@ impl Indexer {
         self.apply_transition(&transition, results, effects);
     }
 
-    /// Notes an object that does not decode. The last version of the same object that decoded stays
-    /// readable; a stored object with another uid is gone.
+    /// Notes an object that does not decode. Its last version that decoded stays readable; a stored object with another
+    /// uid is removed.
     fn put_malformed(&mut self, malformed: Malformed, effects: &mut Effects) {
         let (stored, item) = (self.get(&malformed.key), Decoded::from(malformed.clone()));
         let transition = Transition::of(stored, Some(&item), Origin::Live);
@@ -379,8 +378,8 @@ impl Indexer {
         taken
     }
 
-    /// Subtracts an entry from the counts. A body that a list completed is larger than when it was
-    /// inserted, and that list has added the difference.
+    /// Subtracts an entry from the counts. A body that a list completed is larger than at its insertion; that list has
+    /// added the difference.
     fn leave(&mut self, entry: Option<&RawEntry>) {
         let bytes = entry.map_or(0, |entry| entry.raw_body().bytes());
         self.bytes = self.bytes.saturating_sub(bytes);

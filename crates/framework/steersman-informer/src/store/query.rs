@@ -1,5 +1,4 @@
-//! Machine: finds the objects that a query selects, in the smallest index bucket that contains
-//! them.
+//! Machine: finds the objects that a query selects, in the smallest matching bucket of an index.
 
 use std::sync::Arc;
 
@@ -12,8 +11,7 @@ use crate::store::indexer::Indexer;
 use crate::store::table::Ordered;
 use crate::store::view::View;
 
-/// The name of the index of labels, see [`label_values`]. Users cannot choose it, as names of
-/// indexes are not empty.
+/// The name of the index of labels, see [`label_values`]. It is empty, so that no index of a user has this name.
 pub(crate) const LABELS: &str = "";
 
 /// The entries of a list, at one version.
@@ -22,9 +20,9 @@ pub(crate) const LABELS: &str = "";
 pub struct EntryList<K> {
     /// The entries, ordered by key.
     pub entries: Vec<Entry<K>>,
-    /// The resource version up to which all events, bookmarks and lists had been applied.
+    /// The resource version of the list: the informer had applied all events, bookmarks and lists up to it.
     pub version: ResourceVersion,
-    /// The first object that matches the query's namespace and has no readable version.
+    /// The first object in the query's namespace without a version that decodes.
     pub unreadable: Option<Malformed>,
 }
 
@@ -34,13 +32,13 @@ pub struct EntryList<K> {
 pub struct ObjectList<K> {
     /// The objects, ordered by key.
     pub objects: Vec<Arc<K>>,
-    /// The resource version up to which all events, bookmarks and lists had been applied.
+    /// The resource version of the list: the informer had applied all events, bookmarks and lists up to it.
     pub version: ResourceVersion,
-    /// The first object that matches the query's namespace and has no readable version.
+    /// The first object in the query's namespace without a version that decodes.
     pub unreadable: Option<Malformed>,
 }
 
-/// A value of an index.
+/// One value of an index, with the number of its objects.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct IndexedValue {
@@ -50,7 +48,7 @@ pub struct IndexedValue {
     pub objects: usize,
 }
 
-/// Returns the values in the index of labels: each label's key, and each `key=value`.
+/// Returns the values of an object in the index of labels: the key of each label, and each `key=value`.
 pub(crate) fn label_values(entry: &RawEntry) -> Vec<String> {
     let labels = entry.labels().iter();
     labels
@@ -62,8 +60,7 @@ fn labelled(key: &str, value: &str) -> String {
     format!("{key}={value}")
 }
 
-/// A part of a query that an index answers: a term, or a requirement of the label selector, by
-/// position.
+/// A part of a query that an index can answer: a term, or a requirement of the label selector, by position.
 #[derive(Clone, Copy, PartialEq)]
 enum QueryPart {
     Term(usize),
@@ -90,8 +87,8 @@ impl<'a> CandidateEntries<'a> {
     }
 }
 
-/// Calls `found` with each entry that a view sees and the query selects, ordered by key; without a
-/// view, with all entries. Returns the name of an index that does not exist as the error.
+/// Calls `found` with each selected entry, ordered by key: of the entries that a view sees or, without a view, of all
+/// entries. The error is the name of an index that does not exist.
 pub(crate) fn select<'a, 'q>(
     indexer: &'a Indexer,
     view: Option<&'a View>,
@@ -100,7 +97,7 @@ pub(crate) fn select<'a, 'q>(
 ) -> Result<(), &'q str> {
     let index = |name: &str| view.and_then(|view| view.index(name));
     let candidates = narrowest(view, query)?;
-    // The part that the index answered is not checked again for each object.
+    // The part that the index answered needs no check of each object.
     let part = candidates.as_ref().map(|candidates| candidates.part);
     let labels = query.selected_labels();
     let labelled =
@@ -127,7 +124,7 @@ pub(crate) fn select<'a, 'q>(
             within.filter(selects).take(limit).for_each(found);
         }
         Some(CandidateEntries::Several(several)) => {
-            // An object has one value of a label, so it is in one of the buckets.
+            // An object has one value per label, so it is in one bucket only.
             let all = several.iter().flat_map(|entries| entries.within(namespace));
             let mut all: Vec<&RawEntry> = all.filter(selects).collect();
             all.sort_unstable_by(|a, b| a.key().cmp(b.key()));
@@ -137,7 +134,7 @@ pub(crate) fn select<'a, 'q>(
     Ok(())
 }
 
-/// As [`select`] for a single term: the name of an index, and the value in it.
+/// Selects entries as [`select`] does, for a single term: the name of an index, and the value in it.
 pub(crate) fn having<'a, 'q>(
     view: &'a View,
     name: &'q str,
@@ -152,8 +149,8 @@ pub(crate) fn having<'a, 'q>(
     Ok(())
 }
 
-/// Returns the smallest candidates that an index knows for a part of the query, or the name of an
-/// index that does not exist.
+/// Returns the smallest set of candidates that an index has for a part of the query. The error is the name of an index
+/// that does not exist.
 fn narrowest<'a, 'q>(
     view: Option<&'a View>,
     query: &'q ListOptions,
@@ -206,7 +203,7 @@ fn entries_of<'a>(view: &'a View, required: &Required<'_>) -> Option<CandidateEn
     })
 }
 
-/// Returns the first object of a namespace (or of all) without a readable version.
+/// Returns the first object of a namespace (or of all) without a version that decodes.
 pub(crate) fn unreadable(
     indexer: &Indexer,
     view: Option<&View>,
@@ -269,8 +266,7 @@ mod tests {
         All,
     }
 
-    /// Returns forty objects, with an index of the last digit of their number and, if asked, of
-    /// labels.
+    /// Returns forty objects, with an index of the last digit of their numbers and, if requested, of labels.
     fn store(labels: Indexed) -> (Indexer, Arc<ViewHandle>) {
         let mut indexer = Indexer::default();
         let handle = Arc::new(ViewHandle::new::<ConfigMap>(1));

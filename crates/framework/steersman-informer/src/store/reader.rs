@@ -22,16 +22,15 @@ pub(crate) struct StoreState {
     pub(crate) indexer: RwLock<Indexer>,
 }
 
-/// Reads the objects of one informer as a `K`, from memory and without waiting for the server.
-/// Cheap to clone.
+/// Reads the objects of one informer, decoded as `K`, from memory and without waiting for the server. Cheap to clone.
 ///
 /// Each call sees one version of objects and indexes; two calls may see two versions. The store is
 /// empty before the informer has synced, and keeps its objects after the informer has stopped.
 ///
 /// Objects are shared and never changed (STORE-2). Lists are ordered by namespace and name.
 ///
-/// An object that does not decode as `K` is left out, or stays at the last version that did decode;
-/// [`malformed`](Self::malformed) lists both.
+/// An object that does not decode as `K` is left out, or stays at its last version that decoded.
+/// [`malformed`](Self::malformed) lists the objects of both cases.
 #[derive(Clone)]
 pub struct Store<K> {
     shared: Arc<StoreState>,
@@ -63,12 +62,12 @@ impl<K: Object> Store<K> {
                 None => entry.clone(),
             }
         };
-        // STORE-7: decoding holds no lock.
+        // STORE-7: no lock is held while decoding.
         entry.decoded().ok()
     }
 
-    /// Returns an object if it is decoded and no writer holds the lock of the store. Never waits and decodes nothing;
-    /// `None` does not mean that the object is absent, which [`try_get`](Self::try_get) reports. For `steersman-cache`.
+    /// Returns an object if it is decoded and no writer holds the lock of the store. Never waits and decodes nothing,
+    /// so `None` does not mean that the object is absent; [`try_get`](Self::try_get) tells. For `steersman-cache`.
     #[doc(hidden)]
     pub fn get_decoded(&self, key: &ObjectKey) -> Option<Arc<K>> {
         let indexer = self.shared.indexer.try_read()?;
@@ -76,7 +75,7 @@ impl<K: Object> Store<K> {
         entry.cached()?.ok()
     }
 
-    /// Returns one object, and an error for an object without a version that decodes.
+    /// Returns one object; an error if no version of the object decodes.
     ///
     /// # Errors
     ///
@@ -85,8 +84,8 @@ impl<K: Object> Store<K> {
         self.get_with_version(key).0
     }
 
-    /// As [`try_get`](Self::try_get), with the version of the store: an object that is absent was
-    /// so at that version.
+    /// Returns one object as [`try_get`](Self::try_get) does, with the version of the store, at which an absent object
+    /// was absent.
     pub fn get_with_version(
         &self,
         key: &ObjectKey,
@@ -107,12 +106,12 @@ impl<K: Object> Store<K> {
                 _ => (entry.clone(), version),
             }
         };
-        // STORE-7: decoding holds no lock.
+        // STORE-7: no lock is held while decoding.
         let object = entry.decoded().map(Some);
         (object.map_err(|problem| entry.malformed(&problem)), version)
     }
 
-    /// Returns the entry of one object: its metadata, without decoding the body.
+    /// Returns the entry of one object, with its metadata, without decoding the body.
     pub fn entry(&self, key: &ObjectKey) -> Option<Entry<K>> {
         let indexer = self.shared.indexer.read();
         let entry = self.view(&indexer)?.sees(indexer.get(key)?)?;
@@ -130,7 +129,7 @@ impl<K: Object> Store<K> {
         let query = ListOptions::new()
             .labels(labels.clone())
             .namespace(namespace.unwrap_or_default());
-        // The query names no index.
+        // The query names no index, so it cannot fail.
         self.list_matching(&query)
             .map(|found| found.objects)
             .unwrap_or_default()
@@ -145,8 +144,8 @@ impl<K: Object> Store<K> {
         Ok(self.list_lazily(query)?.end())
     }
 
-    /// As [`list_matching`](Self::list_matching), but objects are decoded on demand, so that a task
-    /// can yield in between.
+    /// Returns the selected objects as [`list_matching`](Self::list_matching) does, but decodes them on demand, so that
+    /// a task can yield in between.
     ///
     /// # Errors
     ///
@@ -288,7 +287,7 @@ impl<K: Object> Store<K> {
     /// Returns the objects that do not decode as `K`, ordered by key.
     pub fn malformed(&self) -> Vec<Malformed> {
         let indexer = self.shared.indexer.read();
-        // An object that no type can read is newer than the version that this type could not.
+        // An object that no type decodes replaces the older version that this type could not decode.
         let mut malformed = indexer.malformed().clone();
         for aside in self.view(&indexer).into_iter().flat_map(View::malformed) {
             let known = malformed.entry(aside.key.clone());
@@ -297,16 +296,16 @@ impl<K: Object> Store<K> {
         malformed.into_values().collect()
     }
 
-    /// Returns the decode error of an object's newest version, if it does not decode.
-    /// [`get`](Self::get) returns an earlier version then.
+    /// Returns the decode error of an object's newest version, if it does not decode; [`get`](Self::get) then returns
+    /// an earlier version.
     pub fn malformed_at(&self, key: &ObjectKey) -> Option<Malformed> {
         let indexer = self.shared.indexer.read();
         let aside = || self.view(&indexer)?.malformed_at(key);
         indexer.malformed().get(key).or_else(aside).cloned()
     }
 
-    /// Calls `found` with each entry that a query selects, in order. Returns the version, and an
-    /// object that may match the query and does not decode.
+    /// Calls `found` with each selected entry, in order. Returns the version, and the first object of the namespace
+    /// that does not decode.
     fn look<'a>(
         &self,
         indexer: &'a Indexer,

@@ -1,4 +1,4 @@
-//! Machine: entries by key, in a hash table and in order.
+//! Machine: entries by key, in a hash table and in an ordered list.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -18,8 +18,8 @@ pub(crate) trait Keyed {
 
 /// A hash table of keyed values.
 ///
-/// The hash is seeded (foldhash), and nothing is listed in the order of this table. So a user who
-/// chooses the names of objects cannot choose names that collide.
+/// The hash is seeded (foldhash), and nothing is listed in the order of the table, so that a user cannot choose names
+/// of objects that collide.
 #[derive(Clone, Debug)]
 pub(crate) struct EntryTable<T> {
     slots: HashTable<T>,
@@ -107,7 +107,7 @@ impl Ordered {
     }
 
     pub(crate) fn within(&self, namespace: Option<&str>) -> impl Iterator<Item = &RawEntry> {
-        // Keys are ordered by namespace first, and an empty name precedes all others.
+        // Keys are ordered by namespace first, and an empty name precedes all other names.
         let start = namespace.map(|namespace| ObjectKey::namespaced(namespace, ""));
         let start = start.as_ref().map_or(Bound::Unbounded, Bound::Included);
         let entries = self.0.range::<ObjectKey, _>((start, Bound::Unbounded));
@@ -118,7 +118,7 @@ impl Ordered {
     }
 }
 
-/// Cheapest for unique keys in order.
+/// Fastest for unique keys in ascending order.
 impl FromIterator<RawEntry> for Ordered {
     fn from_iter<I: IntoIterator<Item = RawEntry>>(entries: I) -> Self {
         Self(entries.into_iter().map(Placed).collect())

@@ -1,4 +1,4 @@
-//! Machine: the change of one stored object, found by comparing it with the object that arrived.
+//! Machine: compares an arrived object with the stored one, and names the change.
 
 use steersman_api::{Decoded, Malformed};
 
@@ -9,11 +9,11 @@ use crate::event::Origin;
 /// The change of the object under one key.
 #[derive(Debug)]
 pub(crate) enum Transition {
-    /// The key was free, and an object is stored under it now.
+    /// An object is now stored under a free key.
     Appeared { new: RawEntry, origin: Origin },
     /// The stored object has a new version, or another form of the same version (STORE-10).
     Changed { old: RawEntry, new: RawEntry },
-    /// Another object, with another uid, took the key. The deletion of the old one was missed.
+    /// Another object, with another uid, has the key. The deletion of the old object was missed.
     Recreated { old: RawEntry, new: RawEntry },
     /// The stored object was deleted. `last` is its final state, if the server sent it and it decodes.
     Gone {
@@ -22,15 +22,15 @@ pub(crate) enum Transition {
     },
     /// The stored version arrived again. `arrived` may hold more of the object than `stored`.
     Same { stored: RawEntry, arrived: RawEntry },
-    /// The new version does not decode. The stored version stays readable.
+    /// The new version does not decode, so the stored version stays readable.
     Kept { stored: RawEntry },
     /// No version of the object was ever stored.
     Nothing,
 }
 
 impl Transition {
-    /// Compares the stored object of a key with the object that arrived for it. `origin` says how an
-    /// object arrived that the store did not have.
+    /// Compares the stored object of a key with the object that arrived for this key. `origin` is the origin of an
+    /// object that the store does not have.
     pub(crate) fn of(
         stored: Option<&RawEntry>,
         arrived: Option<&DeltaItem>,
@@ -69,7 +69,7 @@ impl Transition {
         Self::Gone { stored, last: None }
     }
 
-    /// Returns the entry that the store holds from now on, if it is another one than before.
+    /// Returns the entry that the store holds from now on; `None` if it does not change.
     pub(crate) fn new_entry(&self) -> Option<&RawEntry> {
         match self {
             Self::Appeared { new, .. }
@@ -80,8 +80,7 @@ impl Transition {
     }
 }
 
-/// Returns whether a malformed object is the stored one. Without a readable uid it is taken for the
-/// stored one.
+/// Returns whether a malformed object is the stored object, or has no readable uid.
 fn is_of(malformed: &Malformed, stored: &RawEntry) -> bool {
     malformed.uid.is_empty() || *stored.uid() == *malformed.uid
 }

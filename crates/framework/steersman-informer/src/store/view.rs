@@ -1,4 +1,4 @@
-//! Machine: a view: the objects of a store as one type, with its malformed objects and its indexes.
+//! Machine: a view: the objects of a store decoded as one type, with its malformed objects and its indexes.
 
 use std::any::TypeId;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use crate::view_results::{IndexValues, ViewResult};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ViewId(u64);
 
-/// A handle of a view. The view exists as long as one of its handles.
+/// A handle of a view. The view exists as long as a handle of it.
 #[derive(Debug)]
 pub(crate) struct ViewHandle {
     pub(crate) id: ViewId,
@@ -30,7 +30,7 @@ pub(crate) type IndexFailure = (RawEntry, Arc<str>);
 
 type DecodeCheck = fn(&RawEntry) -> Result<(), Arc<str>>;
 
-/// A snapshot of one view with which objects are decoded before any lock is taken.
+/// A snapshot of one view, for decoding objects before any lock is taken.
 #[derive(Clone)]
 pub(crate) struct ViewDecoder {
     check: DecodeCheck,
@@ -47,10 +47,10 @@ pub(crate) struct ChangeCounts {
     pub(crate) deleted: u64,
 }
 
-/// The objects of a store as one type, with its indexes.
+/// The objects of a store decoded as one type, with the view's indexes.
 ///
-/// For an object that does not decode as the type the view keeps the last version that did
-/// (VIEW-1), until a version decodes or the object is gone.
+/// Of an object that does not decode as the type, the view keeps the last version that did (VIEW-1), until a version
+/// decodes or the object is gone.
 #[derive(Clone)]
 pub(crate) struct View {
     pub(crate) id: ViewId,
@@ -58,8 +58,7 @@ pub(crate) struct View {
     pub(crate) needs: Projection,
     handle: Weak<ViewHandle>,
     check: DecodeCheck,
-    /// Whether the store holds as much of the objects as the type needs. A view that is not ready
-    /// sees no objects.
+    /// Whether the store holds as much of the objects as the type needs. A view that is not ready sees no objects.
     pub(crate) ready: bool,
     malformed_entries: BTreeMap<ObjectKey, MalformedEntry>,
     indexes: Vec<Index>,
@@ -69,17 +68,17 @@ pub(crate) struct View {
 #[derive(Clone, Debug)]
 struct MalformedEntry {
     malformed: Malformed,
-    /// The last version that did decode.
+    /// The last version that decoded; `None` if none did.
     last_good: Option<RawEntry>,
 }
 
 #[derive(Debug)]
 pub(crate) struct ViewEffects {
     pub(crate) view: ViewId,
-    /// Whether the view has subscribers, so that events are recorded.
+    /// Whether the view has subscribers, for which events are recorded.
     has_subscribers: bool,
     pub(crate) events: Vec<RawEvent>,
-    /// Objects that newly failed to decode.
+    /// The objects that fail to decode as the view's type since this change.
     pub(crate) malformed: Vec<Malformed>,
 }
 
@@ -93,21 +92,21 @@ impl ViewHandle {
 }
 
 impl ViewDecoder {
-    /// Returns whether the view is in use, and `projection` is as much of an object as its type needs.
+    /// Returns whether the view has handles, and `projection` holds as much of an object as the type needs.
     pub(crate) fn can_decode(&self, projection: Projection) -> bool {
         self.handle.strong_count() > 0 && self.needs <= projection
     }
 
-    /// Decodes an object for a view that is not ready yet. The body caches the result, so that
-    /// nothing is decoded when the view becomes ready under the writer's lock.
+    /// Decodes an object for a view that is not ready yet. The body caches the result, so that the view need not decode
+    /// it under the writer's lock when it becomes ready.
     pub(crate) fn decode_if_not_ready(&self, entry: &RawEntry) {
         if !self.ready {
             let _cached_by_the_body = (self.check)(entry);
         }
     }
 
-    /// Decodes an object and calls the index functions, which are not called for an object that is
-    /// `gone`. A view that is not ready returns no values.
+    /// Decodes an object, and calls the index functions unless the object is `gone`. A view that is not ready returns
+    /// no values.
     pub(crate) fn decode(&self, entry: &RawEntry, gone: bool) -> ViewResult {
         if !self.ready {
             return Ok(Vec::new());
@@ -143,7 +142,7 @@ impl ChangeCounts {
         }
     }
 
-    /// Returns the counts with lower-case words, as in labels of metrics.
+    /// Returns the counts, each with a lower-case word for the label of a metric.
     pub(crate) fn in_words(&self) -> [(&'static str, u64); 3] {
         [
             ("created", self.created),
@@ -188,7 +187,7 @@ impl View {
         }
     }
 
-    /// Returns the same view of the objects of a kind. If `K` is the built-in type of this kind, objects in protobuf
+    /// Returns the view with the kind of its objects. If `K` is the built-in type of this kind, objects in protobuf
     /// need no check (VIEW-8).
     pub(crate) fn of_kind<K: Object>(mut self, kind: &Kind) -> Self {
         if decodes_all_protobuf(TypeId::of::<K>(), kind.gvk()) {
@@ -215,13 +214,11 @@ impl View {
         }
     }
 
-    // ----- reads -----
-
     pub(crate) fn sees<'a>(&'a self, stored: &'a RawEntry) -> Option<&'a RawEntry> {
         if !self.ready {
             return None;
         }
-        // Usually every object decodes.
+        // In the usual case every object decodes.
         if self.malformed_entries.is_empty() {
             return Some(stored);
         }
@@ -257,9 +254,7 @@ impl View {
         names.collect()
     }
 
-    // ----- changes -----
-
-    /// Adds a stored object to a view that is new or just became ready. No event is recorded.
+    /// Adds a stored object to a view that is new or becomes ready. No event is recorded.
     pub(crate) fn insert(
         &mut self,
         stored: &RawEntry,
@@ -280,8 +275,8 @@ impl View {
         self.insert(stored, result, effects);
     }
 
-    /// Adds an index that contains every object the view sees. Objects for which it fails count as
-    /// malformed, and stay visible.
+    /// Adds an index of every object that the view sees. Objects for which the index function fails count as malformed,
+    /// and stay visible.
     pub(crate) fn add_index(
         &mut self,
         index: Index,
@@ -294,8 +289,8 @@ impl View {
         self.indexes.push(index);
     }
 
-    /// Applies the change of a stored object to this view and records the event that subscribers
-    /// get. `result` is the result of decoding the newest state in the transition for this view.
+    /// Applies the change of a stored object to this view, and records the event for its subscribers. `result` is the
+    /// view's result for the newest state in the transition.
     pub(crate) fn apply(
         &mut self,
         transition: &Transition,
@@ -343,7 +338,7 @@ impl View {
         if self.index_or_mark(new, result, before.clone(), effects) {
             effects.push(match before {
                 Some(old) => Event::updated(old, new.clone(), Origin::Live),
-                // No earlier version of the object decoded as this type.
+                // No earlier version of the object decoded as this type, so the object appears now.
                 None => Event::created(new.clone(), Origin::Live),
             });
         }
@@ -360,7 +355,7 @@ impl View {
         }
     }
 
-    /// Files an object that decodes, or notes its error. Returns whether it decodes.
+    /// Adds an object that decodes to the indexes, or notes its error. Returns whether the object decodes.
     fn index_or_mark(
         &mut self,
         new: &RawEntry,

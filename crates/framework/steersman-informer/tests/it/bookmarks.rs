@@ -22,7 +22,7 @@ async fn refl_8_a_watch_that_ends_resumes_from_a_bookmark_without_a_list() {
     assert_eq!(fake.request(3).await.after(), "17");
     second.unbounded_send(modified("b", 19)).unwrap();
     running.applied(19).await;
-    // A connection that breaks is treated as one that ends.
+    // A connection that breaks is like a watch that ends.
     tokio::time::advance(Duration::from_secs(60)).await;
     second.unbounded_send(Err(broken())).unwrap();
     assert_eq!(fake.request(4).await.after(), "19");

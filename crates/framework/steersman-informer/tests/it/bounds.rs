@@ -1,5 +1,5 @@
-//! QUEUE-2: deltas that wait for the store are bounded in number and in bytes, and none is lost.
-//! And durations at their bounds: zero disables, the maximum never fires.
+//! QUEUE-2: the deltas that wait for the store are bounded in number and in bytes, and none is lost. Also durations at
+//! their bounds: zero disables, the maximum never fires.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::fake::*;
 
 const EVENTS: u64 = 20;
 
-/// Returns the number of batches in which events that are all there at once are stored.
+/// Returns the number of batches in which events that wait together are stored.
 async fn batches(options: InformerOptions) -> u64 {
     let fake = Fake::new();
     fake.page("10", []);
@@ -36,7 +36,7 @@ async fn a_full_queue_blocks_the_reflector_and_loses_no_event() {
     assert_eq!(batches(listing()).await, 1, "there is room for all");
     assert_eq!(batches(listing().queue_bound(5)).await, EVENTS / 5);
     assert_eq!(batches(listing().queue_bound(0)).await, EVENTS);
-    // A delta that is larger than the bound waits alone.
+    // A delta larger than the bound waits alone.
     assert_eq!(batches(listing().queue_bytes(1)).await, EVENTS);
     let some = batches(listing().queue_bytes(1000)).await;
     assert!(1 < some && some < EVENTS, "{some}");

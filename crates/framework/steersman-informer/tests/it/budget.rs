@@ -1,4 +1,4 @@
-//! Packed and decoded bytes under various budgets, and what they cost readers.
+//! Packed and decoded bytes with various budgets, and the unpacking and decoding that reads cause.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -88,7 +88,7 @@ async fn pack_2_reads_return_the_same_under_every_budget_and_decode_as_it_allows
         assert_eq!((hits, unpacks), if keeps { (3, 0) } else { (0, 3) });
         assert!(of(&registry, "packed_bytes") < of(&registry, "bytes"));
         decoded.push(of(&registry, "decoded_bytes"));
-        // Nothing was evicted, or nothing was ever cached.
+        // Either nothing was evicted, or nothing was cached.
         assert_eq!(of(&registry, "evictions_total"), 0);
         let is_limited = budget.limit().is_some();
         assert_eq!(budget.charged() > 0, keeps && is_limited);
@@ -112,7 +112,7 @@ async fn pack_3_objects_that_are_read_again_survive_scans_of_everything() {
     assert!(Arc::ptr_eq(&kept, &store.get(&key("m7")).unwrap()));
     let everything = LabelSelector::everything();
     for _ in 0..3 {
-        // Each object once, by a read of its own.
+        // Each of these objects is read alone.
         for number in 10..40 {
             store.get(&key(&format!("m{number}"))).unwrap();
         }
@@ -133,7 +133,7 @@ async fn pack_3_objects_that_are_read_again_survive_scans_of_everything() {
 // PACK-6
 #[tokio::test(start_paused = true)]
 async fn pack_6_a_subscriber_reads_a_live_event_before_it_is_packed() {
-    // In a task that takes turns with others, as a controller does.
+    // The task takes turns with others, as a controller does.
     tokio::spawn(told_of_live_events()).await.unwrap();
 }
 
@@ -154,7 +154,7 @@ async fn told_of_live_events() {
     let unpacks = || of(&registry, "unpacks_total");
     assert!(store.get(event.key()).is_some());
     assert_eq!(unpacks(), 0);
-    // Now the object is packed, and nothing is cached.
+    // By now the object is packed, and nothing is cached.
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert!(store.get(event.key()).is_some());
     assert_eq!(unpacks(), 1);
@@ -166,7 +166,7 @@ async fn told_of_live_events() {
     assert!(matches!(events.next().await, Some(Delivery::Event(_))));
     let (there, packed) = (store.len() - 1, of(&registry, "packed_bytes") - each);
     assert!(there > MANY / 2, "{there} came together");
-    // A few of these events were not packed yet when the first was delivered.
+    // When the first event was delivered, at most twenty objects were not packed.
     assert!(packed + 20 * each >= there * each, "{packed} of {there}");
 }
 
@@ -206,7 +206,7 @@ async fn pack_5_similar_objects_are_packed_with_a_dictionary_including_earlier_o
     // Packed without a dictionary an object takes more than 250 bytes.
     let (early, late) = (before / 2_000, (packed() - before) / 100);
     assert!(late < 150, "{late} bytes each");
-    // Objects that came before the dictionary, at least a quarter of all, take no more.
+    // At least a quarter of the objects came before the dictionary; they take no more bytes than later objects.
     assert!(early <= late + 10, "{early} bytes each, and later {late}");
     let last = world.informer.store().get(&key("map-2099")).unwrap();
     assert_eq!(last.data.as_ref().unwrap()["of"], "map-2099");

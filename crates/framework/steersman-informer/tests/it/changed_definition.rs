@@ -75,7 +75,7 @@ async fn store_10_a_changed_definition_changes_the_form_of_stored_objects() {
         let titled = json!({"title": {"type": "string", "default": "t"}});
         install(&server, &titled, &no_columns);
         assert_eq!(take(&mut seen, 1).await, ["~a"]);
-        // The object has its version from before.
+        // The object still has the version from before the change.
         assert_eq!(world.stored(), before);
         assert_eq!(title(&world, "a"), "t");
         put(&server, "b");

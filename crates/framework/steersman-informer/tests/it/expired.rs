@@ -25,7 +25,7 @@ async fn a_410_relists(event: bool) {
     let (watch, list) = (fake.request(2).await, fake.request(3).await);
     assert_eq!(watch.after(), "10");
     assert_eq!(list.from(), "");
-    // An expired version is ordinary: no delay, no problem.
+    // The first expired version causes neither a delay nor a problem.
     assert_eq!(list.at, watch.at);
     assert!(states.borrow_and_update().is_synced());
 }
@@ -61,7 +61,7 @@ async fn a_version_that_the_server_has_not_reached_causes_a_list() {
     let wire = fake.watch();
     wire.unbounded_send(modified("a", 30)).unwrap();
     drop(wire);
-    // The server was restored from a backup.
+    // The server behaves as if it was restored from a backup.
     fake.then_too_large();
     fake.page("12", [good("a", 5)]);
     let _wire = fake.watch();

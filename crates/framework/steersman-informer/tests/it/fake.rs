@@ -23,7 +23,7 @@ type Map = ConfigMap;
 type Item = Result<WatchEvent, Error>;
 type Raw = Decoded<RawObject>;
 
-/// The sort of a request.
+/// The verb of a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Asks {
     List(PageRequest),
@@ -37,7 +37,7 @@ pub(crate) struct Request {
     pub(crate) at: Instant,
 }
 
-/// The test's end of an open watch; dropping it ends the watch.
+/// The sender of an open watch's items, held by the test; dropping it ends the watch.
 pub(crate) type Wire = mpsc::UnboundedSender<Item>;
 
 enum Answer {
@@ -69,7 +69,7 @@ impl Fake {
         self.then(Answer::Page(Ok(parts)));
     }
 
-    /// Answers the next request with a last page.
+    /// Answers the next request with the last page of a list.
     pub(crate) fn page(&self, version: &str, maps: impl IntoIterator<Item = Raw>) {
         self.answer(ListPage::new(
             maps.into_iter().collect(),
@@ -84,7 +84,7 @@ impl Fake {
         self.then(Answer::Page(Ok(parts)));
     }
 
-    /// Answers the next request with a page that another one follows.
+    /// Answers the next request with a page that is not the last.
     pub(crate) fn page_then(
         &self,
         token: &str,
@@ -102,27 +102,27 @@ impl Fake {
         wire
     }
 
-    /// Refuses the next request, a list.
+    /// Refuses the next request, which is a list.
     pub(crate) fn list_refused(&self, code: u16, reason: &str) {
         self.list_error(refused("list", code, reason));
     }
 
-    /// Fails the next request, a list.
+    /// Fails the next request, which is a list.
     pub(crate) fn list_error(&self, error: Error) {
         self.then(Answer::Page(Err(error)));
     }
 
-    /// Refuses the next request, a watch, with an HTTP status.
+    /// Refuses the next request, which is a watch, with an HTTP status.
     pub(crate) fn watch_refused(&self, code: u16, reason: &str) {
         self.watch_error(refused("watch", code, reason));
     }
 
-    /// Fails the next request, a watch.
+    /// Fails the next request, which is a watch.
     pub(crate) fn watch_error(&self, error: Error) {
         self.then(Answer::Watch(Err(error)));
     }
 
-    /// Answers the next request, a watch, that its version is too large.
+    /// Refuses the next request, which is a watch: its version is too large.
     pub(crate) fn then_too_large(&self) {
         let status = Status {
             code: 504,
@@ -156,7 +156,7 @@ impl Fake {
 
 impl ListWatch for Fake {
     async fn list(&self, options: &PageRequest) -> Result<ListStream, Error> {
-        // A check of the version of a resumed watch (REFL-12) is no part of the script.
+        // A check of the version of a resumed watch (REFL-12) is not part of the script.
         let paging = &options.paging;
         if (paging.page_size, paging.version_match) == (Some(1), Some(VersionMatch::NotOlderThan)) {
             return Ok(stream::empty().boxed());
@@ -234,7 +234,7 @@ pub(crate) fn broken_by(cause: &str) -> Error {
     }
 }
 
-/// Returns a ConfigMap in the namespace `ns`, with its name as its uid.
+/// Returns a ConfigMap in the namespace `ns` whose uid is its name.
 pub(crate) fn map(name: &str, version: u64) -> Map {
     map_of(name, version, &format!("uid-of-{name}"))
 }
@@ -257,7 +257,7 @@ pub(crate) fn raw(map: &Map) -> Raw {
     Decoded::Good(RawObject::of(map).unwrap())
 }
 
-/// Returns an object that is no ConfigMap but decodes as other types.
+/// Returns an object that does not decode as a ConfigMap, but as other types.
 pub(crate) fn odd(name: &str, version: u64) -> Raw {
     let object = serde_json::json!({
         "apiVersion": "v1", "kind": "ConfigMap", "data": "odd",
@@ -309,7 +309,7 @@ pub(crate) struct Running {
     _stop: DropGuard,
 }
 
-/// Returns options without streaming lists, which have tests of their own.
+/// Returns options without streaming lists, which other tests cover.
 pub(crate) fn listing() -> InformerOptions {
     InformerOptions::new().watch_list(false).seed(7)
 }
@@ -363,7 +363,7 @@ pub(crate) fn word(event: &Event<Map>) -> String {
     }
 }
 
-/// Returns the next delivery as text; `synced` for the marker, `end` after the last.
+/// Returns the next delivery as text; `synced` for the marker, `end` at the end of the subscription.
 pub(crate) async fn next(subscription: &mut Subscription<Map>) -> String {
     let next = tokio::time::timeout(Duration::from_secs(3600), subscription.next());
     match next.await {
@@ -375,7 +375,7 @@ pub(crate) async fn next(subscription: &mut Subscription<Map>) -> String {
     }
 }
 
-/// Returns the next deliveries, as many as given.
+/// Returns the next `count` deliveries.
 pub(crate) async fn take(subscription: &mut Subscription<Map>, count: usize) -> Vec<String> {
     let mut words = Vec::new();
     for _ in 0..count {

@@ -74,13 +74,13 @@ async fn a_panic_of_an_index_function_makes_only_that_object_malformed() {
     assert_eq!(store.by_index("picky", "fine").unwrap().len(), 1);
     let aside = store.malformed_at(&key("a")).unwrap();
     assert_eq!(aside.error, "the index function \"picky\" panicked");
-    // Another type's view of the same informer is not affected.
+    // The view of another type has no such index.
     let others = running
         .informer
         .view::<kube_core::PartialObjectMeta<ConfigMap>>()
         .store();
     assert!(others.len() == 2 && others.malformed().is_empty());
-    // On a running informer a failing object stays visible, and is malformed.
+    // On a running informer an object for which the index fails stays visible, and is malformed.
     let index = |map: &ConfigMap| {
         assert_ne!(map.metadata.name.as_deref(), Some("b"));
         Vec::new()

@@ -65,7 +65,7 @@ async fn an_outage_is_logged_when_it_begins_and_when_it_ends() {
     }
     fake.watch_refused(410, "Expired");
     fake.page("20", [good("a", 1)]);
-    // The storage is not there yet when the watch starts.
+    // The storage of the kind is not initialized when the watch begins.
     fake.watch_refused(503, "ServiceUnavailable");
     let last = fake.watch();
     drop(wire);

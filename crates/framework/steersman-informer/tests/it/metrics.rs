@@ -65,7 +65,7 @@ async fn requests_events_and_objects_are_counted() {
     running.applied(20).await;
     tokio::time::advance(Duration::from_secs(40)).await;
     drop(wire);
-    // Of two watches that end at once, one brought nothing. Each is followed by a pause.
+    // Two watches end at once, one of them without an event. A pause follows each.
     fake.request(4).await;
     busy.unbounded_send(bookmark(21)).unwrap();
     running.applied(21).await;
@@ -96,7 +96,7 @@ async fn requests_events_and_objects_are_counted() {
         "steersman_reflector_failures_total throttled 1".to_owned(),
     ];
     let mut shown = shown(&registry);
-    // Packing has tests of its own.
+    // Other tests cover packing.
     let others = ["_age_", "_packed_", "_decoded_", "_unpacks_", "_evictions_"];
     shown.retain(|line| !others.iter().any(|other| line.contains(other)));
     assert_eq!(shown, expected);
@@ -155,7 +155,7 @@ async fn waiting_deltas_are_shown_and_dropped_informers_are_not() {
         wire.unbounded_send(event).unwrap();
     }
     running.applied(12).await;
-    // The first delta waits while the second is looked at.
+    // The second delta shows that the first still waits.
     let then = waiting.lock().last().cloned();
     assert_eq!(then.as_deref(), Some("steersman_informer_queued_deltas 1"));
     let queued = of(&registry, "steersman_informer_queued_");

@@ -19,7 +19,7 @@ fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// Starts several informers of one connection, and waits until each has synced.
+/// Starts several informers that share one connection, and waits until each has synced.
 async fn informers(server: &ApiServer, streaming: bool) -> Vec<World<ConfigMap>> {
     let client_config = ClientConfig::in_process(server.service(), "default");
     let health = ServerHealth::new(3);
@@ -35,12 +35,12 @@ async fn informers(server: &ApiServer, streaming: bool) -> Vec<World<ConfigMap>>
     for world in &worlds {
         world.informer.wait_for_sync().await.unwrap();
     }
-    // After this time the watches no longer count as short ones.
+    // After this time the watches count as healthy.
     tokio::time::sleep(seconds(20)).await;
     worlds
 }
 
-/// Restarts the server, and counts the requests until it has returned.
+/// Restarts the server, and returns the number of requests until it has returned.
 async fn restart(server: &ApiServer, restart: Restart, time: Duration) -> usize {
     server.requests().clear();
     server.restart(restart);
@@ -86,8 +86,8 @@ async fn refl_9_after_a_restart_all_informers_recover_within_five_seconds() {
                     .installing(seconds(installing))
                     .initializing(seconds(initializing));
                 let asked = restart(&server, asked, time).await;
-                // While storages are initialized each informer repeats its request; otherwise one
-                // checks readiness.
+                // While storages are initialized, each informer repeats its request; otherwise one informer checks the
+                // server's readiness.
                 let looks = if initializing > 0 {
                     3 + initializing
                 } else {
@@ -101,7 +101,7 @@ async fn refl_9_after_a_restart_all_informers_recover_within_five_seconds() {
                 let back = are_back(&worlds, BACK).await;
                 assert!(back, "{away}, {installing}, {initializing}, {history:?}");
                 if history == History::Kept {
-                    // REFL-8: resource versions survived.
+                    // REFL-8: the server kept its resource versions, so no list follows.
                     let log = server.requests();
                     assert_eq!((log.lists(MAPS), log.watch_lists(MAPS)), (0, 0));
                 }
@@ -110,7 +110,7 @@ async fn refl_9_after_a_restart_all_informers_recover_within_five_seconds() {
     }
 }
 
-/// Behind a load balancer the health endpoint answers for another server.
+/// Behind a load balancer, another server may answer the health endpoint.
 #[tokio::test(start_paused = true)]
 async fn refl_9_an_outage_with_a_healthy_health_endpoint_is_an_outage_too() {
     for code in [502, 503, 504] {
@@ -155,7 +155,7 @@ async fn refl_9_a_kind_that_fails_alone_neither_hurries_nor_slows_others() {
         assert!(start.elapsed() >= seconds(600));
         assert!(!alone.informer.has_synced());
         let hits = fails.hits();
-        // A minute at three seconds at least, then at half a minute at most.
+        // For a minute at least three seconds apart, then at most half a minute apart.
         assert!((20..60).contains(&hits), "{hits} requests of {code}");
     }
 }
@@ -203,7 +203,7 @@ async fn a_storage_that_is_reinitialized_degrades_the_kind_as_starting() {
     assert!(are_back(&[world], BACK).await);
 }
 
-/// As above over sockets and TLS, in real time.
+/// A delete during an outage, as seen over sockets and TLS in real time.
 #[tokio::test]
 async fn over_https_a_delete_during_an_outage_is_delivered_after_it() {
     let server = server();
@@ -229,7 +229,7 @@ async fn over_https_a_delete_during_an_outage_is_delivered_after_it() {
     server.restart(restart);
     delete(&server, "a");
     for seen in &mut seen {
-        // The server lost its history, and with it the delete event.
+        // The server lost its history, including the delete event.
         assert_eq!(take(seen, 1).await, ["-a?"]);
     }
     serving.stop().await;

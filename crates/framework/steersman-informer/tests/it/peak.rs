@@ -1,7 +1,7 @@
 //! Peak memory of a first sync and of a later list, in allocated bytes.
 //!
-//! The server makes its responses as they are read and keeps nothing, so that the bytes allocated
-//! on the one thread are the informer's.
+//! The server makes its responses while they are read and keeps nothing, so that the bytes allocated on the test's
+//! thread are the informer's.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -26,19 +26,19 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 const PODS: usize = 2_000;
-/// What a sync may hold besides 1.3 times what it leaves: 32 MiB for 10,000 Pods.
+/// The bytes that a sync may hold besides 1.3 times the bytes that it leaves: 32 MiB for 10,000 Pods.
 const MORE: u64 = (32 << 20) / 5;
 /// The size of the chunks that the transport delivers.
 const CHUNK: usize = 16 << 10;
-/// The tables of a second store and one page of the response: a tenth of the bodies.
+/// The bytes of a second store's tables and of one page of the response: a tenth of the bodies.
 const PLACES: u64 = MORE / 8;
 /// A placeholder for the number of a Pod and its version.
 const NUMBER: &str = "@number";
 const VERSION: &str = "@version";
-/// The version of the first list; the second has the next one.
+/// The version of the first list; the second list has the next version.
 const FIRST: u64 = 900_000;
 
-/// A user's type with few fields: the smaller the result, the more a detour shows.
+/// A user's type with few fields: a small result shows any additional allocation.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Placed {
@@ -46,8 +46,7 @@ struct Placed {
 }
 type PlacedPod = Object<Placed, NotUsed>;
 
-/// Returns a Pod as its Deployment, the scheduler and the kubelet leave it; half of its JSON are
-/// managed fields.
+/// Returns a Pod as its Deployment, the scheduler and the kubelet leave it. Half of its JSON is managed fields.
 fn template() -> String {
     let env =
         |number: usize| json!({"name": format!("APP_SETTING_{number}"), "value": "value-@number"});
@@ -109,13 +108,13 @@ fn template() -> String {
 enum Answers {
     /// In pages of the requested size.
     Pages,
-    /// In one page, as servers answer from their cache.
+    /// In one page, as a server answers from its cache.
     One,
     /// As a streaming list.
     Stream,
 }
 
-/// A server with many Pods; after a watch expired, some of them have changed.
+/// A server with many Pods, some of which change when a watch has expired.
 struct Server {
     answers: Answers,
     changed: usize,
@@ -200,7 +199,7 @@ fn answer(server: &Arc<Server>, query: &str) -> Response<Body> {
     Response::new(UnsyncBoxBody::new(StreamBody::new(frames)))
 }
 
-/// Returns an informer that has synced, and the allocations of that.
+/// Returns an informer that has synced, and the allocations of the sync.
 fn sync(runtime: &Runtime, server: &Arc<Server>) -> (Informer<PlacedPod>, AllocationInfo) {
     let mut kept = None;
     let counted = allocation_counter::measure(|| {
@@ -267,8 +266,7 @@ fn store_6_a_relist_holds_only_changed_objects_twice() {
     for answers in [Answers::Pages, Answers::One, Answers::Stream] {
         let (runtime, server) = world(answers, changed);
         let (informer, first) = sync(&runtime, &server);
-        // The training after the first list ends before this, as virtual time stands still
-        // meanwhile.
+        // The training after the first list ends before this sleep, because virtual time stands still meanwhile.
         runtime.block_on(async { tokio::time::sleep(Duration::from_secs(1)).await });
         let store = informer.store();
         let at = |number| {

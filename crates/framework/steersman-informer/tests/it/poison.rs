@@ -26,7 +26,7 @@ async fn one_malformed_object_stops_neither_a_list_nor_a_watch_and_heals() {
         "11"
     );
 
-    // Both heal: one is created for readers that never saw it, the other updated.
+    // Both objects heal: one appears for readers that never saw it, the other is updated.
     wire.unbounded_send(modified("p", 13)).unwrap();
     wire.unbounded_send(modified("a", 14)).unwrap();
     assert_eq!(take(&mut seen, 2).await, ["+p@13", "~a@1>14"]);

@@ -38,7 +38,7 @@ async fn a_requested_relist_is_awaited_although_the_watch_works_and_a_list_fails
     let _next = fake.watch();
     running.informer.untyped().relist().await;
     assert_eq!(running.stored(), ["ns/a@1", "ns/b@15"]);
-    // The version is not older than those that were seen.
+    // The list is not older than the versions seen before.
     assert_eq!(fake.request(4).await.from(), "10");
     assert_eq!(fake.request(5).await.after(), "20");
     // One list answers all requests that were made before it began.
@@ -48,7 +48,7 @@ async fn a_requested_relist_is_awaited_although_the_watch_works_and_a_list_fails
     tokio::join!(untyped.relist(), untyped.relist());
     assert_eq!(running.stored(), ["ns/a@30"]);
     assert_eq!(fake.request(7).await.after(), "30");
-    // A stopped informer lists nothing.
+    // A stopped informer does not list.
     drop(running);
     untyped.relist().await;
 }
@@ -94,7 +94,7 @@ async fn store_3_a_relist_delivers_missed_deletes_to_each_subscriber_once() {
         assert_eq!(seen.waiting(), 0);
     }
     assert_eq!(running.stored(), ["ns/a@1", "ns/c@15"]);
-    // A relist after an expired version asks for the newest state.
+    // After an expired version, the relist asks for the newest state.
     assert_eq!(fake.request(4).await.from(), "");
     assert_eq!(fake.request(5).await.after(), "20");
 }
@@ -192,7 +192,7 @@ async fn refl_6_a_list_that_ends_early_is_discarded() {
         let _wire = fake.watch();
         let running = run(&fake, listing());
         let mut seen = running.informer.subscribe();
-        // The objects of the half page are forgotten, and those it lacked are not gone.
+        // The objects of the incomplete page are discarded, and stored objects that it lacks are kept.
         let expected = ["*a@1", "*b@2", "*c@3", "synced", "-b@2?", "~a@1>17"];
         assert_eq!(take(&mut seen, 6).await, expected);
         fake.request(6).await;

@@ -1,5 +1,5 @@
-//! Seeded worlds: random writes, faults and subscribers against the embedded server. In the end
-//! every store and every subscriber agrees with the server.
+//! Seeded worlds: random writes, faults and subscribers at the embedded server. In the end every store and every
+//! subscriber agrees with the server.
 //!
 //! `cargo xtask seeds` runs any number of seeds, or a given one again.
 
@@ -26,10 +26,9 @@ use self::watched::Watched;
 const MAPS: &str = "configmaps";
 const WEBSITES: &str = "websites.web.example.com";
 const NAMESPACES: [&str; 2] = ["a", "b"];
-/// The packed size, in per cent of the JSON, below which a dictionary was used; without one it is
-/// twice that.
+/// The packed size, as a percentage of the JSON, that only a dictionary reaches; without a dictionary it is twice that.
 const PACKED: usize = 8;
-/// The number of objects of a crowd.
+/// The number of objects in a crowd.
 const CROWD: u16 = 1000;
 
 #[derive(CustomResource, Serialize, Deserialize, Clone, Debug, JsonSchema)]
@@ -103,7 +102,7 @@ impl Sim {
             }
             Act::Disrupt(disruption) => disruption.inflict(&self.server),
             Act::Uninstall => {
-                // The object may be missing.
+                // The write fails if the object is missing.
                 let _ = self
                     .server
                     .delete("customresourcedefinitions", "", WEBSITES);
@@ -139,7 +138,7 @@ impl Sim {
                         tokio::time::sleep(Duration::from_millis(20)).await;
                     }
                 }
-                // The training ends before this, as virtual time stands still meanwhile.
+                // The training ends before this sleep, because virtual time stands still meanwhile.
                 tokio::time::sleep(Duration::from_secs(1)).await;
                 if self.everywhere.packed() < PACKED {
                     LEARNED[*shape as usize].fetch_add(1, Ordering::Relaxed);
@@ -149,14 +148,14 @@ impl Sim {
                 for number in (0..CROWD).filter(|number| number % 50 != 0) {
                     let name = format!("crowd-{number}");
                     let namespace = NAMESPACES[usize::from(number % 2)];
-                    // The object may be missing.
+                    // The delete fails if the object is missing.
                     let _ = self.server.delete(MAPS, namespace, &name);
                 }
             }
         }
     }
 
-    /// Writes one of many similar objects.
+    /// Writes one object of a crowd of similar objects.
     fn crowd(&self, shape: Shape, number: u16) {
         let (name, namespace) = (
             format!("crowd-{}", number % CROWD),
@@ -178,7 +177,7 @@ impl Sim {
             "apiVersion": "v1", "kind": "ConfigMap", "data": data,
             "metadata": {"namespace": namespace, "name": name, "labels": {"keep": "yes"}},
         });
-        // The old object is deleted, so that none of another shape remains.
+        // The former object is deleted, because it may have another shape.
         let _ = self.server.delete(MAPS, namespace, &name);
         self.server.create(object).unwrap();
     }
@@ -213,13 +212,13 @@ impl Sim {
         if label {
             object["metadata"]["labels"] = json!({"keep": "yes"});
         }
-        // The definition may be missing.
+        // The write fails if the definition is missing.
         let _ = self.server.create(object);
     }
 
     fn delete(&self, which: Which) {
         let (resource, namespace, name) = which.names();
-        // The object may be missing.
+        // The delete fails if the object is missing.
         let _ = self.server.delete(resource, namespace, &name);
     }
 
@@ -282,7 +281,7 @@ fn in_every_world_stores_and_subscribers_end_equal_to_the_server() {
 fn in_every_crowded_world_stores_end_equal_to_the_server_whatever_the_dictionary() {
     let again = "cargo xtask seeds --of crowds --only";
     steersman_testenv::seeds::live(0..12, again, live_crowded);
-    // A single world that is run again may have no dictionary.
+    // A single repeated world may have no dictionary.
     let learned = LEARNED
         .each_ref()
         .map(|worlds| worlds.load(Ordering::Relaxed));

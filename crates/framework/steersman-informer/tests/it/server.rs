@@ -48,7 +48,7 @@ async fn without_streaming_it_is_one_list_and_one_watch() {
         for n in 0..5 {
             put(&server, &format!("m{n}"), "1");
         }
-        // A server without WatchList refuses the request or never ends the list.
+        // A server without WatchList refuses the request, or never ends the list.
         let options = options().watch_list(asks).page_size(2);
         let world = World::of_maps(&server, options);
         world.informer.wait_for_sync().await.unwrap();
@@ -105,7 +105,7 @@ async fn store_3_deletes_missed_during_an_expired_watch_are_delivered() {
         put(&server, "e", "1");
         server.compact();
         let mut words = take(&mut seen, 5).await;
-        // Deletes come first, then the rest in the order of the list.
+        // The deletes come first, then the other changes in the order of the list.
         words[..2].sort();
         assert_eq!(words[..2], ["-b?", "-d?"]);
         words[2..].sort();
@@ -143,8 +143,7 @@ async fn an_expired_continue_token_does_not_prevent_the_sync() {
     let later_pages =
         |r: &steersman_apiserver::faults::RequestRecord| r.parameter("continue").is_some();
     server.faults().answer_matching(later_pages, expired).keep();
-    // The embedded server pages only lists of the newest state, which the informer asks for after a
-    // 410.
+    // The embedded server pages only lists of the newest state, which the informer requests after a 410.
     let first = Answer::code(410).times(1);
     server.faults().answer(Verb::List, MAPS, first).keep();
     let world = World::of_maps(&server, options().watch_list(false).page_size(3));
@@ -168,7 +167,7 @@ async fn a_silent_server_is_noticed_and_no_event_is_missed() {
     assert_eq!(server.requests().lists(MAPS), 0);
 }
 
-// As above over sockets and TLS, in real time.
+// Broken watches and expired versions over sockets and TLS, in real time.
 #[tokio::test]
 async fn over_https_broken_watches_and_expired_versions_recover_too() {
     let server = server();
@@ -232,7 +231,7 @@ struct ThingSpec {
     size: u32,
 }
 
-/// Returns a CRD that admits objects the Rust type does not decode.
+/// Returns a CRD that allows objects which do not decode as the Rust type.
 fn loose_crd() -> serde_json::Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -363,7 +362,7 @@ async fn refl_12_a_server_restored_from_an_older_snapshot_is_listed_again() {
         let mut words = take(&mut seen, 2).await;
         words.sort();
         assert_eq!(words, ["-lost?", "~a"]);
-        // Five seconds of silence, and three in which the server waits for the revision.
+        // The watch is silent for five seconds, and the server waits three seconds for the revision.
         assert!(restarted.elapsed() < Duration::from_secs(12));
         put(&second, "new", "1");
         assert_eq!(next(&mut seen).await, "+new");

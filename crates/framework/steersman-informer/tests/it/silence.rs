@@ -37,7 +37,7 @@ async fn a_watch_with_events_is_kept_past_its_timeout() {
     }
     assert!(start.elapsed() >= Duration::from_secs(400));
     assert_eq!(fake.requests().len(), 2);
-    // The watch is dead 15 s after that.
+    // The watch counts as dead 15 s later.
     let last = tokio::time::Instant::now();
     let resumed = fake.request(3).await;
     assert_eq!(resumed.after(), "50");
@@ -65,7 +65,7 @@ async fn a_server_that_ends_each_watch_at_once_is_not_flooded() {
     assert!(running.informer.state().is_degraded());
 }
 
-/// Opens watches that end at once, empty or with a bookmark of their first version.
+/// Opens watches that end at once, without an event or with a bookmark of their first version.
 async fn an_empty_watch_lists_once(bookmark_of: Option<u64>) {
     let fake = Fake::new();
     fake.page("10", [good("a", 1)]);
@@ -85,7 +85,7 @@ async fn an_empty_watch_lists_once(bookmark_of: Option<u64>) {
         assert_eq!(fake.request(number).await.after(), "10");
     }
     assert_eq!(fake.request(5).await.from(), "");
-    // The next watch starts there.
+    // The next watch begins at the version of the bookmark.
     assert_eq!(fake.request(6).await.after(), "20");
     wire.unbounded_send(added("c", 21)).unwrap();
     assert_eq!(next(&mut seen).await, "+c@21");
@@ -137,10 +137,10 @@ async fn refl_10_bookmarks_are_expected_for_one_more_watch_after_they_stop() {
     let first = fake.request(2).await.at;
     tokio::time::sleep_until(first + Duration::from_secs(60)).await;
     marked.unbounded_send(bookmark(11)).unwrap();
-    // The first two watches are closed as silent; the second brought no bookmark at all.
+    // The first two watches are closed as silent; the second delivered no bookmark at all.
     let (second, third) = (fake.request(3).await.at, fake.request(4).await);
     assert_eq!(third.at - second, Duration::from_secs(75));
-    // The third lasts until its own timeout, as no bookmark is expected any more.
+    // The third watch lasts until its own timeout, because no bookmark is expected any more.
     let fourth = fake.request(5).await.at;
     let timeout = third.watch().timeout.unwrap();
     assert_eq!(fourth - third.at, timeout + Duration::from_secs(15));
@@ -207,7 +207,7 @@ async fn the_failure_hook_is_called_for_watches_that_end_at_once() {
     let short = |attempt| (Reason::ShortWatch, attempt);
     assert_eq!(*calls.lock(), [short(1), short(2), short(3)]);
 
-    // A watch that lasted or brought an event ends without a failure.
+    // A watch that lasted, or delivered an event, ends without a failure.
     let _next = fake.watch();
     drop(wire);
     fake.request(7).await;

@@ -49,7 +49,7 @@ async fn initial_objects_past_the_bound_still_end_with_one_marker() {
     wire.unbounded_send(added("new", 62)).unwrap();
     running.applied(62).await;
     let words = take(&mut seen, 51).await;
-    // Initial objects are delivered at their newest version, and deleted ones not at all.
+    // Initial objects are delivered at their newest version; deleted initial objects are not delivered.
     assert_eq!(words[7], "*07@60");
     assert!(!words.iter().any(|word| word.contains("08@")));
     assert_eq!(words[49..], ["synced", "+new@62"]);

@@ -1,4 +1,4 @@
-//! Several types over one informer, and the objects that each of them sees.
+//! Several types over one informer, and the objects that each type sees.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -45,7 +45,7 @@ async fn view_1_an_object_that_one_type_cannot_decode_is_malformed_for_it_alone(
     assert!(aside.error.starts_with("data: invalid type"), "{aside:?}");
     assert!(anything.store().malformed().is_empty());
 
-    // The last good version stays visible, and the other type gets the update.
+    // The last good version stays visible, and the view of the other type gets the update.
     wire.unbounded_send(Ok(WatchEvent::Modified(odd("a", 11))))
         .unwrap();
     assert_eq!(next_line(&mut all).await, "~a");
@@ -56,14 +56,14 @@ async fn view_1_an_object_that_one_type_cannot_decode_is_malformed_for_it_alone(
     );
     assert_eq!(waiting(&seen), 0);
 
-    // The object heals: created for the type that never saw it, updated for the type that did.
+    // The object heals: it appears for the type that never saw it, and is updated for the type that did.
     wire.unbounded_send(modified("o", 12)).unwrap();
     wire.unbounded_send(modified("a", 13)).unwrap();
     assert_eq!(take(&mut seen, 2).await, ["+o@12", "~a@1>13"]);
     assert_eq!(world::take(&mut all, 2).await, ["~o", "~a"]);
     assert!(typed.malformed().is_empty());
 
-    // Its delete is delivered to the type that saw a version of it, and to no other.
+    // Its delete is delivered only to the type that saw a version of it.
     for event in [
         WatchEvent::Modified(odd("a", 14)),
         WatchEvent::Added(odd("p", 15)),
@@ -163,7 +163,7 @@ async fn an_object_is_decoded_once_for_each_type_with_a_view() {
             .unwrap();
         applied(&version.to_string()).await;
     };
-    // The first objects of a type are decoded a second time, to be weighed.
+    // The first objects of a type are decoded a second time, to measure their size.
     for version in 11..20 {
         change(version).await;
     }
@@ -203,8 +203,7 @@ async fn view_3_only_metadata_is_requested_until_a_view_needs_whole_objects() {
         let whole = metadata.view::<ConfigMap>();
         assert!(!metadata.untyped().is_metadata_only());
         let mut bodies = whole.subscribe();
-        // Metadata stays readable and synced; whole objects are not there yet, and not reported as
-        // synced.
+        // Metadata stays readable and synced, while whole objects are not yet there and do not count as synced.
         assert!(metadata.has_synced() && metadata.state().is_synced());
         assert!(!whole.has_synced() && !whole.state().is_synced());
         assert!(whole.store().is_empty() && whole.store().get(&key).is_none());
@@ -218,7 +217,7 @@ async fn view_3_only_metadata_is_requested_until_a_view_needs_whole_objects() {
         );
         let map = whole.store().get(&key).unwrap();
         assert_eq!(map.data.as_ref().unwrap()["v"], "1");
-        // Readers of metadata got the events of the meantime, and nothing else.
+        // Readers of metadata got the events since then, and nothing else.
         let mut meanwhile = world::take(&mut seen, 2).await;
         meanwhile.sort();
         assert!(

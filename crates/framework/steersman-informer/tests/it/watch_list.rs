@@ -166,7 +166,7 @@ async fn a_busy_server_that_does_not_stream_gets_an_ordinary_list() {
     running.informer.wait_for_sync().await.unwrap();
     assert!(start.elapsed() <= Duration::from_secs(30));
     busy.await.unwrap();
-    // The server does not stream, so it is not asked for a streaming list again.
+    // The server does not stream, so no streaming list is requested again.
     fake.page("20", []);
     let _wire = fake.watch();
     let error = refused("watch", 410, "Expired");

@@ -1,4 +1,4 @@
-//! Replayed events lead to the final state, coalesced or not.
+//! The replay of delivered events, coalesced or not, leads to the final state.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -60,7 +60,7 @@ struct Bench {
     seen: Seen,
     version: u64,
     synced: u32,
-    /// Initial objects that still exist.
+    /// The initial objects that still exist.
     initial: BTreeMap<u8, u64>,
 }
 
@@ -131,7 +131,7 @@ impl Bench {
     fn delete(&mut self, name: u8) {
         if let Some(old) = self.store.remove(&name) {
             self.initial.remove(&name);
-            // The delete is at the version at which the object left the selector.
+            // The delete has the version at which the object left the selector.
             let last = object(name, uid(&old), self.version);
             self.mailbox.push(Event::deleted(last, Certainty::Observed));
         }
@@ -186,7 +186,7 @@ proptest! {
         for act in acts {
             bench.act(act)?;
             if bound < 1000 {
-                // Five objects seen, five that exist, the marker, and half a change.
+                // Five objects that were seen, five that exist, the marker, and the second event of a change.
                 let most = bound.max(5) + 7;
                 prop_assert!(bench.mailbox.len() <= most, "{}", bench.mailbox.len());
             }
@@ -215,7 +215,7 @@ fn store_8_an_emptied_mailbox_keeps_a_small_table() {
         });
         (counted.bytes_current, mailbox.positions.capacity())
     };
-    // The buffer for a change of two events stays small.
+    // The buffer for the two events of a change stays small.
     assert!(go_through(&objects).0 < 1024);
     let (_, positions) = go_through(&objects[..1000]);
     assert!((1000..=KEPT).contains(&positions), "{positions}");

@@ -1,4 +1,4 @@
-//! Streams that never wait, and ingests that wait for each other.
+//! Streams that are never dry, and ingests that wait for each other.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -11,7 +11,7 @@ use steersman_object::ResourceVersion;
 
 use super::*;
 
-/// Waits end then, so that a failed test does not hang.
+/// The longest wait, so that a failed test does not hang.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn object(name: &str, size: usize) -> StreamPart<Decoded<RawObject>, &'static str> {
@@ -31,10 +31,10 @@ fn name(part: &StreamPart<Arrived, &'static str>) -> String {
     }
 }
 
-/// Called with the name of each object before it is ingested.
+/// Called with the name of each object before the object is ingested.
 type Before = dyn Fn(&str) + Send + Sync;
 
-/// Records the names of the objects it ingests.
+/// Records the names of the ingested objects.
 #[derive(Clone)]
 struct Noting {
     worked: Arc<Mutex<Vec<String>>>,

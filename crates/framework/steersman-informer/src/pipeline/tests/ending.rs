@@ -1,4 +1,4 @@
-//! The end of an informer for good.
+//! Informers that are ended for good.
 
 use super::*;
 
@@ -18,7 +18,7 @@ fn fan_4_an_ended_informer_delivers_nothing_more_and_keeps_its_store() {
         let mut after = core.subscribe::<Map>(&handle);
         if is_ended {
             core.apply(vec![put(2, 2), replaced(3, 0..KEYS)]);
-            // The run goes on until its task is cancelled.
+            // Stops the run, which goes on until its task is cancelled.
             core.stop();
         }
         for subscription in [&mut before, &mut after] {

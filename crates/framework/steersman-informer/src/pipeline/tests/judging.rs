@@ -1,4 +1,4 @@
-//! Findings of views and indexes: made once on arrival, and again if the views changed since.
+//! Decoding for views and indexes: once on arrival, and again if the views have changed since.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Reads while another thread decodes, and types that decode the same JSON only sometimes.
+//! Reads during decoding on another thread, and types that decode the same JSON only sometimes.
 
 use std::sync::atomic::AtomicBool;
 
@@ -8,13 +8,13 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::*;
 
-/// Signals that decoding has begun, and waits until it may end.
+/// A sender that signals the begin of decoding, and a receiver that waits for its permitted end.
 type Gate = (mpsc::Sender<()>, mpsc::Receiver<()>);
 
 static GATES: [Mutex<Option<Gate>>; 2] = [Mutex::new(None), Mutex::new(None)];
 static IS_FICKLE: AtomicBool = AtomicBool::new(false);
 
-/// Decodes from `true` alone, and waits for its gate.
+/// Decodes only from `true`, and waits for its gate.
 #[derive(Clone, Debug, Serialize)]
 struct Slow<const GATE: usize> {
     was_let_in: bool,
@@ -26,20 +26,20 @@ impl<'de, const GATE: usize> Deserialize<'de> for Slow<GATE> {
         let gate = GATES[GATE].lock().take();
         let was_let_in = gate.is_none_or(|(begins, may_end)| {
             begins.send(()).unwrap();
-            // This timeout ends the wait only if the test fails.
+            // The timeout ends the wait only if the test fails.
             may_end.recv_timeout(Duration::from_secs(10)).is_ok()
         });
         Ok(Self { was_let_in })
     }
 }
 
-/// Decodes from `true` alone.
+/// Decodes only from `true`.
 #[derive(Clone, Debug, Serialize)]
 struct Strict;
 
 impl<'de> Deserialize<'de> for Strict {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // Gives the writer time to interfere, should it not be blocked.
+        // Lets the writer interfere, if it is not blocked.
         std::thread::yield_now();
         match bool::deserialize(deserializer)? {
             true => Ok(Self),
@@ -48,7 +48,7 @@ impl<'de> Deserialize<'de> for Strict {
     }
 }
 
-/// Fails to decode `true` while `IS_FICKLE` is set.
+/// Does not decode `true` while `IS_FICKLE` is set.
 #[derive(Clone, Debug, Serialize)]
 struct Fickle;
 
@@ -106,7 +106,7 @@ fn store_7_reads_and_writes_do_not_wait_for_decoding() {
     std::thread::scope(|threads| {
         let read = threads.spawn(|| slow.get(&one));
         begun.recv().unwrap();
-        // Each of these reads has the body's lock for a moment.
+        // Each of these reads holds the body's lock for a moment.
         assert!(maps.get(&one).is_some());
         stored.raw_body().evict();
         stored.raw_body().repack();
@@ -184,7 +184,7 @@ fn view_7_a_new_index_does_not_block_the_writer_and_misses_nothing() {
         let mut values = value(map);
         if map.metadata.name.as_deref() == Some("m1") {
             begins.send(()).unwrap();
-            // This timeout ends the wait only if the test fails.
+            // The timeout ends the wait only if the test fails.
             let opened = open.lock().recv_timeout(Duration::from_secs(10));
             values.push(format!("{opened:?}"));
         }
@@ -231,7 +231,7 @@ fn view_7_a_view_created_during_writes_misses_none() {
     let mut view_creation = 0;
     while_writing(2000, write, || {
         if view_creation < 50 {
-            // The last view was dropped, so each of these creates a new one.
+            // The last view was dropped, so each round creates a new one.
             let handle = core.view::<StrictMap>();
             let indexer = core.shared.indexer.read();
             let view = indexer.view(handle.id).unwrap();

@@ -1,4 +1,4 @@
-//! Driver: decides whether a watch that delivers nothing is kept, and checks its version.
+//! Driver: decides whether a silent watch is kept, and checks its version at the server.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use super::{DeltaSink, Reflector, ReflectorHost, now};
 use crate::reflector::failure::RequestFailure;
 use crate::reflector::step::WatchEnd;
 
-/// The longest time for which a check of a version delays the events of its watch.
+/// The longest time for which the check of a version delays the events of its watch.
 const LONGEST_CHECK: Duration = Duration::from_secs(5);
 
 impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
-    /// Decides at a deadline without an event whether the watch is kept. A watch that is not kept has ended or failed.
+    /// At a deadline without an event, decides whether the watch is kept. A watch that is not kept has ended or failed.
     pub(super) async fn is_quiet_watch_kept(&mut self, after: &ResourceVersion) -> bool {
         if self.version_check.is_due(now()) {
             let unknown = self.check_version(after).await;
@@ -30,8 +30,8 @@ impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
         true
     }
 
-    /// REFL-12: lists one object at the version of the watch. Returns the failure of a server that
-    /// has not reached that version.
+    /// REFL-12: lists one object at the version of the watch. Returns a failure if the server has not reached that
+    /// version.
     async fn check_version(&mut self, after: &ResourceVersion) -> Option<RequestFailure> {
         let mut paging = Paging::new().page_size(1);
         paging.version_match = Some(VersionMatch::NotOlderThan);

@@ -4,7 +4,7 @@ use super::{FailureClass as Class, ReflectorStep as Step, WatchEnd as End, *};
 use ReflectorMachine as Machine;
 use std::fmt::Write as _;
 
-/// Returns an origin of time for the tables.
+/// Returns the origin of the test's instants.
 #[expect(clippy::disallowed_methods, reason = "an origin, not a clock")]
 fn origin() -> Instant {
     Instant::now()
@@ -14,10 +14,10 @@ fn version(text: &str) -> ResourceVersion {
     ResourceVersion::new(text)
 }
 
-/// Long enough after the opening of a watch that it is not a short one.
+/// The time after the opening of a watch at which it is no longer a short watch.
 const LATER: Duration = Duration::from_secs(100);
 
-/// Returns a machine in each phase, at `now`.
+/// Returns one machine per phase, at `now`.
 fn phases(now: Instant) -> Vec<(&'static str, Machine)> {
     let listing = || {
         let mut machine = Machine::new(false, 500, 7);
@@ -194,7 +194,7 @@ fn transition_table() {
     insta::assert_snapshot!(table);
 }
 
-/// Returns whether the machine waits before that step.
+/// Returns whether the machine sleeps before that step.
 fn machine_waits(
     step: &mut Step,
     apply: &fn(&mut Machine, Instant),
@@ -228,7 +228,7 @@ fn refl_1_within_a_watch_the_version_only_advances() {
         machine.handle_event(&version(seen), now);
         assert_eq!(machine.position, version(expected));
     }
-    // If versions cannot be ordered, the last one counts as the newest.
+    // Versions that cannot be ordered: the last one counts as the newest.
     machine.handle_event(&version("x7"), now);
     machine.handle_event(&version("x6"), now);
     assert_eq!(machine.position, version("x6"));
@@ -251,7 +251,7 @@ fn watches_last_a_little_less_than_five_minutes_and_differ() {
     assert!(timeouts.iter().all(|timeout| bounds.contains(timeout)));
 }
 
-/// Returns the reason of an end and its number since the last success.
+/// Returns the reason of a failure, and its number since the last success.
 fn reported(machine: &mut Machine, of: End, now: Instant) -> Option<(Reason, u32)> {
     let failed = machine.handle_end(of, now)?;
     Some((failed.reason, failed.attempt))
@@ -265,7 +265,7 @@ fn due(machine: &mut Machine, mut now: Instant) -> Instant {
     now
 }
 
-/// Opens the next watch. Returns the time.
+/// Opens the next watch. Returns its time.
 fn open(machine: &mut Machine, now: Instant) -> Instant {
     let now = due(machine, now);
     machine.handle_open(now);
@@ -276,7 +276,7 @@ fn open(machine: &mut Machine, now: Instant) -> Instant {
 fn the_end_of_a_watch_is_a_failure_if_it_brought_nothing() {
     let start = origin();
     let (_, mut machine) = phases(start).remove(3);
-    // A quiet watch lasted until its timeout.
+    // A quiet watch that lasts until its timeout is no failure.
     assert_eq!(reported(&mut machine, End::Closed, start + LATER), None);
     let mut now = start + LATER;
     for attempt in 1..=3 {
@@ -285,12 +285,12 @@ fn the_end_of_a_watch_is_a_failure_if_it_brought_nothing() {
         assert_eq!(short, Some((Reason::ShortWatch, attempt)));
     }
     assert_eq!(machine.problem().unwrap().reason, Reason::ShortWatch);
-    // REFL-11: everything is listed, which does not prove that watches work.
+    // REFL-11: everything is listed. The list does not prove that watches work.
     now = due(&mut machine, now);
     assert!(matches!(machine.next_step(now), Step::List { .. }));
     machine.handle_page(&version("20"), None);
     assert_eq!(machine.problem().unwrap().reason, Reason::ShortWatch);
-    // The watch brought an event before it ended, so failures are counted anew.
+    // The watch delivered an event before it ended, so failures are counted anew.
     now = open(&mut machine, now);
     machine.handle_event(&version("30"), now);
     let failure = RequestFailure::cut();
@@ -302,7 +302,7 @@ fn the_end_of_a_watch_is_a_failure_if_it_brought_nothing() {
         now = open(&mut machine, now);
         now = machine.deadline(now);
         if !machine.handle_tick(now) {
-            // The watch stayed open for a moment, which ends the problem but keeps the count.
+            // The watch stayed open for a moment, which ends the problem but not the count.
             assert!(machine.problem().is_none());
             now = machine.deadline(now);
             assert!(machine.handle_tick(now));
@@ -451,7 +451,7 @@ fn refl_11_bookmarks_without_news_do_not_make_a_short_watch_a_success() {
             }
         }
     }
-    // Three watches and a list, again and again, with growing delays.
+    // Three watches and a list alternate, with growing delays.
     assert!((7..40).contains(&requests), "{requests}");
     assert!(
         (requests / 4..=requests / 4 + 1).contains(&lists),

@@ -1,4 +1,4 @@
-//! Machine: builds the store after a relist, beside the present one.
+//! Machine: builds the store after a relist, beside the present store.
 
 use std::collections::BTreeMap;
 
@@ -15,9 +15,8 @@ use crate::store::view::{ViewEffects, ViewId};
 use crate::view_results::ViewResults;
 
 impl Indexer {
-    /// Builds the store after a relist, and the effects: first deletes, then the other changes in
-    /// the order of the list. Each key comes once. Events are recorded only for views with
-    /// subscribers.
+    /// Builds the store after a relist, and the effects: first the deletes, then the other changes in the order of the
+    /// list. Each key comes once. Events are recorded only for views with subscribers.
     pub(crate) fn replaced(
         &self,
         items: impl Iterator<Item = (DeltaItem, ViewResults)>,
@@ -59,7 +58,7 @@ impl Indexer {
                     listed.push(new.clone());
                     changes.push((transition, results));
                 }
-                // STORE-4
+                // STORE-4: another uid is a delete and a create.
                 Transition::Recreated { old, new } => {
                     listed.push(new.clone());
                     gone_first.push(Transition::missed(old));
@@ -67,8 +66,7 @@ impl Indexer {
                     changes.push((Transition::Appeared { new, origin }, results));
                 }
                 Transition::Same { stored, arrived } => {
-                    // VIEW-3: the stored entry may hold metadata alone, put by an event that was
-                    // queued before this list.
+                    // VIEW-3: the stored entry may hold only metadata, from an event that was queued before this list.
                     stored.raw_body().complete_as(arrived.raw_body());
                     listed.push(stored);
                 }
@@ -92,7 +90,7 @@ impl Indexer {
         (next, effects)
     }
 
-    /// Keeps an object that does not decode. The effects name the object if it is new in `before`.
+    /// Keeps an object that does not decode. The effects name it if `before` did not have it.
     fn note_malformed(&mut self, malformed: Malformed, before: &Self, effects: &mut Effects) {
         if before.malformed.get(&malformed.key) != Some(&malformed) {
             effects.malformed.push(malformed.clone());
@@ -110,8 +108,8 @@ impl Indexer {
 
     /// Returns the deletes of the objects that the store `next` lacks.
     ///
-    /// STORE-3: an object that the list does not name is gone. Of a malformed object, its transition
-    /// decided whether the stored version is gone.
+    /// STORE-3: an object that the list does not name is gone. For a malformed object, its transition has decided
+    /// whether the stored version is gone.
     fn missed_by(&self, next: &Self) -> impl Iterator<Item = Transition> {
         let missed = self
             .ordered
@@ -120,7 +118,7 @@ impl Indexer {
         missed.map(|old| Transition::missed(old.clone()))
     }
 
-    /// Returns an empty store with the same views, for a list of this number of objects.
+    /// Returns an empty store with the same views, with room for this number of objects.
     fn emptied(&self, objects: usize, version: ResourceVersion, projection: Projection) -> Self {
         let mut next = Self {
             by_key: EntryTable::with_capacity(objects),
@@ -132,8 +130,7 @@ impl Indexer {
             bytes: 0,
             version: AppliedVersion(version),
         };
-        // Before the first list every view is ready, as it is not known yet how much of the objects the
-        // list brings.
+        // Before the first list every view is ready, because it is unknown how much of each object the list brings.
         let mut has_waiting = false;
         for view in &mut next.views {
             if view.ready && view.needs > projection {

@@ -14,7 +14,7 @@ use crate::store::index::{Index, IndexFn};
 
 type Map = ConfigMap;
 
-/// The naive map: name to uid and version.
+/// The naive map, from a name to uid and version.
 type World = BTreeMap<u8, (u8, u64)>;
 
 #[derive(Clone, Debug)]
@@ -24,7 +24,7 @@ enum Said {
     Recreated(u8),
     Removed(u8),
     Broken(u8),
-    /// An object that decodes, but not as the view's type.
+    /// An object that decodes only as other types than the view's.
     Odd(u8),
     Relist(Vec<(u8, Listed)>),
     Resync,
@@ -100,7 +100,7 @@ fn said() -> impl Strategy<Value = Said> {
 struct Bench {
     indexer: Indexer,
     handle: Arc<ViewHandle>,
-    /// The objects that the view sees.
+    /// The objects that the view should see.
     world: World,
     bad: BTreeSet<u8>,
     version: u64,
@@ -226,7 +226,7 @@ impl Bench {
     }
 }
 
-/// Returns a list of this number of objects that is not the first.
+/// Returns a relist with this number of objects.
 fn relist(objects: usize, version: &str) -> Relist {
     Relist {
         objects,
@@ -260,7 +260,7 @@ proptest! {
         script in prop::collection::vec(said(), 0..40),
     ) {
         let mut bench = Bench::new();
-        // The map that a subscriber builds of the events alone.
+        // The map that a subscriber builds from events alone.
         let mut seen: BTreeMap<u8, RawEntry> = BTreeMap::new();
         for said in script {
             let resync = matches!(said, Said::Resync);
@@ -384,7 +384,7 @@ fn the_number_of_unreadable_objects_is_kept_up_to_date() {
     ));
     bench.indexer.drop_unused_views();
     assert_eq!(bench.indexer.unreadable(), 0);
-    // A second view, which has no version of the malformed object either.
+    // A second view, which has no version of the malformed object.
     let view = View::new::<Map>(&bench.handle, true);
     bench.indexer.add_view(view);
     let broken = StoreChange::Put(broken(1, 7, 6), ViewResults::default());

@@ -1,4 +1,4 @@
-//! The events of one world, drawn from its seed.
+//! The events of one world, derived from its seed.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub(super) enum Act {
     Disrupt(Disruption),
     Uninstall,
     Install,
-    /// The next request with this verb gets this status, perhaps with a `Retry-After`.
+    /// The next request with this verb is answered with this status and, unless 0, a `Retry-After`.
     Answer(Verb, u16, u32),
     Sleep(u64),
     Subscribe(u8),
@@ -42,7 +42,7 @@ pub(super) enum Act {
     Disperse,
 }
 
-/// The fields that the objects of a crowd have in common.
+/// The common fields of the objects of a crowd.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Shape {
     Old,
@@ -69,9 +69,9 @@ pub(super) struct Options {
     pub(super) page: u32,
     pub(super) resync: Option<u64>,
     pub(super) selects: bool,
-    /// The budget in bytes: nothing, one or two objects, some, all.
+    /// The budget in bytes: for no object, one or two, some, or all.
     pub(super) budget: Option<usize>,
-    /// The number of batches decoded at once, and the bytes of each.
+    /// The number of batches decoded at once, and the bytes of each batch.
     pub(super) decode_batches: (usize, usize),
 }
 
@@ -98,7 +98,7 @@ fn fault() -> impl Strategy<Value = FaultSpec> {
         Just(watch(Effect::Silence)),
         Just(list(Effect::Cut { commit: false })),
         (1..20_u64).prop_map(move |revisions| list(Effect::StaleList { revisions })),
-        // After a wait the continue token of a page may have expired.
+        // A wait may expire the continue token of a page.
         (1..9_000_u64).prop_map(move |millis| {
             list(Effect::Delay {
                 millis,
@@ -203,8 +203,8 @@ fn plan() -> impl Strategy<Value = Plan> {
 }
 
 impl Plan {
-    /// Returns the same world with enough objects for a dictionary, another one when their shape
-    /// changes, and none in the end.
+    /// Returns the same world with enough objects for a dictionary, with a change of their shape that causes another
+    /// dictionary, and without objects in the end.
     pub(super) fn crowded(mut self) -> Self {
         for options in &mut self.options {
             options.page += 200;

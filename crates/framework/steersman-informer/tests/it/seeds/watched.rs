@@ -129,7 +129,7 @@ impl<K: Object> Watched<K> {
         });
     }
 
-    /// Returns the packed size of its objects, in per cent of their JSON.
+    /// Returns the packed size of the objects, as a percentage of their JSON.
     pub(super) fn packed(&self) -> usize {
         let bytes = of(&self.registry, "bytes").max(1);
         of(&self.registry, "packed_bytes") * 100 / bytes
@@ -192,7 +192,7 @@ impl<K: Object> Watched<K> {
             assert_eq!(onlooker.synced, 1);
             assert_eq!(onlooker.known, served);
         }
-        // The bodies equal those of the server, too.
+        // The stored bodies equal the objects of the server, too.
         for object in self.informer.store().list() {
             let key = object.key();
             let namespace = key.namespace().unwrap();

@@ -13,7 +13,7 @@ use crate::view_results::ViewResults;
 use steersman_api::Projection;
 use steersman_pack::Budget;
 
-/// Returns the JSON of a Pod without a spec. Ten Pods have one ReplicaSet.
+/// Returns the JSON of a Pod without a spec. Every ten Pods have one ReplicaSet.
 fn pod(number: usize) -> RawObject {
     let set = number / 10;
     let uid = |kind: u8, number: usize| format!("b6589fc6-000{kind}-4000-a000-{number:012x}");
@@ -47,7 +47,7 @@ fn bytes_each(put: impl Fn(&mut Indexer, Vec<RawEntry>)) -> usize {
     });
     assert_eq!(indexer.len(), PODS);
     let all = usize::try_from(counted.bytes_current).unwrap();
-    // Fresh JSON is shared through an `Arc<Box<[u8]>>`.
+    // The allocation of `Arc<Box<[u8]>>`, which shares the fresh JSON.
     let shared = size_of::<Box<[u8]>>() + 2 * size_of::<usize>();
     (all - json) / PODS - size_of::<Body>() - shared
 }
@@ -76,11 +76,11 @@ fn store_8_an_object_takes_few_bytes_besides_its_body() {
             );
         }
     });
-    // A value shared by ten Pods counts a tenth for each.
+    // Ten Pods share a value, so it counts a tenth for each.
     assert!(
         listed <= 200 && one_by_one <= 200,
         "{listed} and {one_by_one} bytes"
     );
-    // The lock, the slot of the budget, and the pointers to bytes and forms.
+    // The size of the lock, the budget slot, and the pointers to bytes and forms.
     assert!(size_of::<Body>() <= 104);
 }
