@@ -81,8 +81,6 @@ impl<K: Object> KindClient<K> {
 
 /// Copies of a client with other options, and access to its cache, configuration and mapper.
 impl<S: Clone> Client<S> {
-    // ===== copies with another option =====
-
     /// Returns a copy of this client with another field manager.
     pub fn field_manager(&self, name: impl Into<String>) -> Self {
         self.with(|options| options.field_manager(name))
