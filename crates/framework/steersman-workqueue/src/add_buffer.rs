@@ -1,14 +1,13 @@
-//! Driver: a buffer of adds that the machine has not processed yet, so that an add rarely waits for
-//! the lock.
+//! Driver: a buffer of adds that the machine has not processed yet, so that an add rarely waits for the lock.
 
 use crate::exchange::Arrival;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Whether loom explores the queue. Loom needs small limits.
+/// Whether loom explores the queue, which needs small limits.
 const IN_LOOM: bool = cfg!(all(test, loom));
 
-/// The number of ready keys from which adds are buffered: the workers are busy and need no wake-up.
+/// The number of ready keys from which adds are buffered, because the workers are busy and need no wake-up.
 const BACKLOG: usize = if IN_LOOM { 1 } else { 64 };
 
 /// The number of buffered adds at which the adding thread applies them to the machine.
@@ -16,18 +15,17 @@ const CAPACITY: usize = if IN_LOOM { 2 } else { 128 };
 
 /// Adds that the machine has not processed yet, and the number of parked workers.
 ///
-/// The machine processes a batch of adds faster than single adds, and an adding thread does not
-/// wait for a thread that takes keys.
+/// The machine processes a batch of adds faster than single adds, and an adding thread does not wait for the lock while
+/// another thread takes a key.
 ///
-/// WQ-7: every access to the machine first applies the buffered adds, so callers cannot distinguish
-/// a buffered key from a key in the machine. The buffer is empty while a worker is parked: a worker
-/// is counted as parked before it checks the machine for the last time, and from then on the buffer
-/// refuses adds.
+/// WQ-7: every access to the machine first applies the buffered adds, so callers cannot tell a buffered key from a key
+/// in the machine. The buffer is empty while a worker is parked: a worker counts as parked before its last check of the
+/// machine, and from then on the buffer refuses adds.
 pub(crate) struct AddBuffer<T> {
     adds: Mutex<Vec<Arrival<T>>>,
     has_adds: AtomicBool,
-    /// The number of workers that are parked or about to park. It is increased while `adds` is
-    /// locked, so that an add is either seen by the last check of the worker, or refused.
+    /// The number of workers that are parked or about to park. It is increased while `adds` is locked, so that the last
+    /// check of the worker sees an add, or the buffer refuses the add.
     parked: AtomicUsize,
     has_backlog: AtomicBool,
 }
@@ -67,7 +65,7 @@ impl<T> AddBuffer<T> {
         }
     }
 
-    /// Exchanges the buffered adds for `empty`.
+    /// Exchanges the buffered adds for the vector `empty`.
     pub(crate) fn swap(&self, empty: &mut Vec<Arrival<T>>) {
         if self.has_adds.load(Ordering::Acquire) {
             let mut adds = self.adds.lock();
@@ -76,8 +74,8 @@ impl<T> AddBuffer<T> {
         }
     }
 
-    /// Returns whether a worker is parked or about to park. Called after a change of the machine,
-    /// because a worker that is not counted yet still sees the change.
+    /// Returns whether a worker is parked or about to park. Call it after a change of the machine: a worker that does
+    /// not count as parked yet will see the change.
     pub(crate) fn has_parked_workers(&self) -> bool {
         self.parked.load(Ordering::Acquire) > 0
     }
@@ -87,7 +85,7 @@ impl<T> AddBuffer<T> {
         self.parked.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Counts a worker as parked no longer.
+    /// Ends the count of one parked worker.
     pub(crate) fn unpark(&self) {
         self.parked.fetch_sub(1, Ordering::AcqRel);
     }
@@ -97,7 +95,7 @@ impl<T> AddBuffer<T> {
         self.has_backlog.load(Ordering::Relaxed)
     }
 
-    /// Stores the number of ready keys.
+    /// Stores the number of ready keys, which decides whether adds are buffered.
     pub(crate) fn set_ready(&self, ready: usize) {
         let has_backlog = ready >= BACKLOG;
         if has_backlog != self.has_backlog() {

@@ -5,8 +5,8 @@ use std::ops::{BitOr, BitOrAssign};
 
 /// The causes of one run of a key, as a set.
 ///
-/// The queue collects the causes of all adds that became one run. Adds may name causes with a meaning of their
-/// own: [`Causes::custom`].
+/// The queue collects the causes of all adds that became one run. The user of the queue can define further causes:
+/// [`Causes::custom`].
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Causes(u8);
 
@@ -14,17 +14,17 @@ pub struct Causes(u8);
 const NAMES: [&str; 3] = ["add", "delay", "backoff"];
 
 impl Causes {
-    /// No cause.
+    /// The empty set.
     pub const NONE: Self = Self(0);
-    /// An add that names no cause of its own.
+    /// An add whose options name no causes.
     pub const ADD: Self = Self(1);
-    /// The end of a delay: that of [`AddOptions::after`](crate::AddOptions::after) or of
+    /// The end of a delay of [`AddOptions::after`](crate::AddOptions::after) or
     /// [`Ticket::after`](crate::Ticket::after).
     pub const DELAY: Self = Self(1 << 1);
     /// The end of a backoff: the run is a retry.
     pub const BACKOFF: Self = Self(1 << 2);
 
-    /// Returns cause `number`, from 0 to 4; greater numbers count as 4. The user of the queue decides its meaning.
+    /// Returns the user-defined cause `number`, from 0 to 4; greater numbers count as 4.
     #[must_use]
     pub const fn custom(number: u8) -> Self {
         let number = if number < 4 { number } else { 4 };
@@ -49,7 +49,7 @@ impl Causes {
         Self(self.0 & !causes.0)
     }
 
-    /// Returns this set, or `causes` if it is empty.
+    /// Returns this set or, if it is empty, `causes`.
     pub(crate) const fn or(self, causes: Self) -> Self {
         if self.0 == 0 { causes } else { self }
     }

@@ -1,11 +1,11 @@
-//! Machine: delayed keys, the earliest deadline first.
+//! Machine: delayed keys, ordered by their deadlines.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
 
 use crate::ready::KeySlot;
 
-/// Identifies the delay of one key: the deadline, and a sequence number among equal deadlines.
+/// Identifies the delay of one key: the deadline, and a number that orders equal deadlines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct DelayId {
     pub(crate) deadline: Instant,
@@ -30,8 +30,8 @@ impl DelayedKeys {
             .map(|(at, _)| at.deadline)
     }
 
-    /// Delays `slot` until `deadline`, unless its current delay `present` ends at the same time or
-    /// earlier (WQ-4). Returns the new delay, if there is one.
+    /// Delays `slot` until `deadline`, unless its current delay `present` ends at the same time or earlier (WQ-4).
+    /// Returns the new delay; `None` if the present delay stays.
     pub(crate) fn insert(
         &mut self,
         slot: KeySlot,
@@ -57,7 +57,7 @@ impl DelayedKeys {
         self.by_deadline.remove(&delay);
     }
 
-    /// Removes and returns one key with a deadline in the past.
+    /// Removes and returns one key whose deadline is in the past.
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<KeySlot> {
         if self.earliest()? > now {
             return None;

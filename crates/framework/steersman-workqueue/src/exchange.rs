@@ -25,25 +25,24 @@ pub(crate) struct Taken<T> {
     pub(crate) causes: Causes,
 }
 
-/// How a worker ends its work on a key; see [`Ticket::end`](crate::Ticket::end).
+/// The end of a ticket, which decides whether and when the key runs again; see [`Ticket::end`](crate::Ticket::end).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Verdict {
     /// Success: resets the failures of the key. The key does not run again.
     Forget,
-    /// Keeps the failures of the key. The key does not run again.
+    /// Keeps the number of failures of the key. The key does not run again.
     Settle,
-    /// Keeps the failures of the key. The key is ready again after a delay.
+    /// Keeps the number of failures of the key. The key is ready again after a delay.
     SettleAfter(Duration),
     /// Success: resets the failures of the key. The key is ready again after a delay.
     After(Duration),
-    /// Failure: the key is ready again after the delay of the rate limiter. If the key waited for a retry that is
-    /// still ahead when it was added, the key is ready again at the time of that retry, and the failure does not
-    /// count (WQ-11).
+    /// Failure: the key is ready again after the delay of the rate limiter. If an add caused the run before the retry
+    /// of the key was due, the key is ready again when that retry is due, and the failure does not count (WQ-11).
     Backoff,
 }
 
-/// The consequences of the end of a ticket.
+/// The consequences of a ticket's end for the worker.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Released {
     /// Whether a parked worker must be woken, because of a ready key or an earlier deadline.

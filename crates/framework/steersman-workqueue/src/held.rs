@@ -1,4 +1,4 @@
-//! Words: what the queue knows of a key only while a ticket holds it.
+//! Words: the facts about a key that the queue stores only while a ticket holds the key.
 
 use std::time::Instant;
 
@@ -8,17 +8,16 @@ use crate::ready::KeySlot;
 
 /// A key that a ticket holds, and the start of the hold.
 ///
-/// These facts are stored outside the table, because only few of a queue's keys are held.
+/// Stored outside the table of keys, because a queue has few held keys.
 pub(crate) struct HeldKey {
     pub(crate) slot: KeySlot,
     pub(crate) since: Instant,
-    // The rerun that adds requested while the key was held (WQ-2). An immediate rerun absorbs a
-    // pending delay. A rerun that keeps a backoff leaves the delay in place, because the ticket may
-    // end without another run (WQ-4).
+    // The rerun that adds requested while the key was held (WQ-2). An immediate rerun absorbs a pending delay. A rerun
+    // that keeps the backoff leaves the delay in place, because the ticket may end without another run (WQ-4).
     pub(crate) again: Option<Rerun>,
 }
 
-/// What an add asked for while its key was held.
+/// The run that adds requested while their key was held.
 #[derive(Clone, Copy)]
 pub(crate) struct Rerun {
     pub(crate) priority: Priority,
@@ -37,7 +36,7 @@ impl HeldKey {
         }
     }
 
-    /// Records an add during the hold. The rerun has the smallest `AddDelay` of all adds: `Now` if one of them has it.
+    /// Records an add of the held key. The rerun has the smallest `AddDelay` of all adds, so `Now` if one add has it.
     pub(crate) fn mark(&mut self, add: Rerun) {
         let again = self.again.get_or_insert(add);
         again.priority = again.priority.max(add.priority);

@@ -7,7 +7,7 @@ use foldhash::quality::RandomState;
 use crate::key::Key;
 use crate::ready::KeySlot;
 
-/// The upper 32 bits of a key's hash, which differ for all but a few of a million keys.
+/// The upper 32 bits of a key's hash. Only a few of a million keys share them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Hash(u32);
 
@@ -15,19 +15,16 @@ pub(crate) struct Hash(u32);
 #[derive(Clone, Default)]
 pub(crate) struct Hashes(RandomState);
 
-/// An open-addressing hash table of slots with linear probing. The buckets are in the order of the
-/// hashes.
+/// An open-addressing hash table of slots with linear probing, whose buckets are in the order of the hashes.
 ///
-/// The index is searched once when a key arrives, and not at all when a key is removed. The bucket
-/// of a removed key is detected by the closure `is_live`, is reused by a key with the same hash,
-/// and is dropped when the table grows. So each key costs one random memory access. Because the
-/// buckets are in the order of the hashes, a growing table is copied from front to back.
+/// The index is searched once when a key arrives, and not at all when a key is removed: the closure `is_live` detects
+/// the bucket of a removed key, which a key with the same hash reuses, or which is dropped when the table grows. So
+/// each key costs one random memory access. The order of the buckets lets a growing table be copied from front to back.
 #[derive(Debug)]
 pub(crate) struct SlotIndex {
-    // The length is zero or a power of two.
+    // The buckets; their number is zero or a power of two.
     buckets: Vec<IndexBucket>,
-    // The number of buckets in use: at most three in four, so that every search ends at an empty
-    // bucket.
+    // The number of used buckets: at most three in four, so that every search ends at an empty bucket.
     taken: usize,
 }
 
@@ -51,13 +48,13 @@ pub(crate) struct Vacancy {
     is_empty: bool,
 }
 
-/// The content of a slot, compared with the searched key.
+/// The result of comparing the key in a slot with the searched key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Occupant {
     Sought,
-    /// Another key with the same hash.
+    /// The slot has another key with the same hash.
     Other,
-    /// No key, or a key with another hash: the bucket is stale.
+    /// The slot has no key, or a key with another hash, so the bucket is stale.
     Gone,
 }
 
@@ -86,9 +83,8 @@ impl SlotIndex {
         }
     }
 
-    /// Makes room for `more` keys in addition to `live` keys. `is_live` returns whether the key of
-    /// a bucket is still in its slot. The new size follows the number of live keys, so the index
-    /// can also shrink.
+    /// Makes room for `more` keys besides `live` keys. `is_live` returns whether the key of a bucket is still in its
+    /// slot. The new size follows the number of live keys, so the index can also shrink.
     pub(crate) fn reserve(
         &mut self,
         more: usize,
@@ -110,8 +106,7 @@ impl SlotIndex {
         }
     }
 
-    /// Reads the first bucket of each search ahead, so that the processor waits once for all cache
-    /// misses.
+    /// Reads the first bucket of each coming search, so that the processor waits once for all cache misses.
     pub(crate) fn approach(&self, hashes: impl Iterator<Item = Hash>) {
         let begin = |hash| {
             self.buckets
@@ -121,8 +116,7 @@ impl SlotIndex {
         std::hint::black_box(hashes.fold(0, |all, hash| all ^ begin(hash)));
     }
 
-    /// Searches a key. The index must have room for another key, because an empty bucket ends each
-    /// search.
+    /// Searches a key. The index must have room for another key, because an empty bucket ends a search.
     pub(crate) fn find(&self, hash: Hash, occupant: impl Fn(KeySlot) -> Occupant) -> FoundSlot {
         let mut left = None;
         let mut at = self.home(hash);
@@ -160,7 +154,7 @@ impl SlotIndex {
         at
     }
 
-    // The position is given by the high bits of the hash, so it doubles with the size of the table.
+    // The high bits of the hash give the position of a key, so the position doubles with the size of the table.
     fn home(&self, hash: Hash) -> usize {
         ((u64::from(hash.0) * self.buckets.len() as u64) >> 32) as usize
     }
@@ -186,7 +180,7 @@ mod tests {
 
     use super::*;
 
-    /// Keys in slots, as in the table of the queue.
+    /// Keys in slots, in place of the queue's table.
     struct Slots {
         hash_of: fn(u16) -> Hash,
         index: SlotIndex,
@@ -194,7 +188,7 @@ mod tests {
         free: Vec<KeySlot>,
     }
 
-    // Few hashes for many keys, some at the end of the table.
+    // Many keys share few hashes, some of them at the end of the table.
     fn crowded(key: u16) -> Hash {
         Hash(u32::MAX - u32::from(key % 61) * 0x0100_0000)
     }

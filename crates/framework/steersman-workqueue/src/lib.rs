@@ -14,8 +14,8 @@
 //! # }
 //! ```
 //!
-//! The queue knows nothing of Kubernetes. It holds keys (see [`Key`]), hands each of them to one
-//! worker at a time as a [`Ticket`], and the end of the ticket decides what happens to the key next.
+//! The queue is independent of Kubernetes. It holds keys (see [`Key`]) and hands each key to one worker at a time as a
+//! [`Ticket`], whose end decides what happens to the key next.
 //!
 //! # What it promises
 //!
@@ -27,8 +27,8 @@
 //! - **WQ-5** Keys leave by priority, first in first out within one, and the oldest key always gets a
 //!   share of the turns, so no key starves.
 //! - **WQ-6** After a shut-down no key is handed out and none is accepted; dropped keys are counted.
-//! - **WQ-7** Every look at the queue finds every key that was added before, and no added key waits
-//!   unseen while a worker is parked.
+//! - **WQ-7** Every access to the queue finds every key that was added before, and no added key waits unnoticed while a
+//!   worker is parked.
 //! - **WQ-11** A run that an add causes before the retry of its key is due costs no attempt: if it fails, the
 //!   key runs again at the deadline of that retry.
 //! - **WQ-12** Adds that are spaced in a backoff run before the retry after pauses that double with each failure.

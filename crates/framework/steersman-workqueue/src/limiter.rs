@@ -1,4 +1,4 @@
-//! Words: rate limiters: how long a key that failed waits before its next run.
+//! Words: rate limiters, which decide how long a failed key waits before its next run.
 
 mod failures;
 pub(crate) mod windows;
@@ -18,13 +18,13 @@ pub use fast_slow::FastSlow;
 pub use max_of::MaxOf;
 pub use max_wait::MaxWait;
 
-/// The longest delay. Longer delays are shortened to it, so that no deadline overflows the clock.
+/// The longest delay. A longer delay is shortened to this one, so that no deadline overflows the clock.
 pub(crate) const LONGEST_DELAY: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
-/// Decides the delay of a key that is added with backoff.
+/// Decides the delay of a key that failed, or that is added with [`rate_limited`](crate::AddOptions::rate_limited).
 ///
-/// The queue calls a limiter under its lock, so a limiter must be quick and must not wait. It is given
-/// the time and never reads a clock.
+/// The queue calls a limiter under its lock, so a limiter must be quick and must not wait. It gets the time from the
+/// queue, and reads no clock.
 pub trait RateLimiter<T>: Send + 'static {
     /// Counts one failure of `key`, and returns the delay until its next run.
     fn delay(&mut self, key: &T, now: Instant) -> Duration;
@@ -32,7 +32,7 @@ pub trait RateLimiter<T>: Send + 'static {
     /// Forgets the failures of `key`; its next failure counts as the first.
     fn forget(&mut self, key: &T);
 
-    /// Returns the number of failures of `key` since it was last forgotten.
+    /// Returns the number of failures of `key` since the last [`forget`](Self::forget).
     fn failures(&self, key: &T) -> u32;
 }
 

@@ -17,7 +17,7 @@ use crate::table::{KeyStatus, KeyTable, Retry};
 mod arrivals;
 mod verdicts;
 
-/// The state of one queue. Its methods are given the time and never read a clock.
+/// The state of one queue. Its methods get the time from the caller, and read no clock.
 ///
 /// A key is in the table exactly while it is ready, delayed or held:
 ///
@@ -30,15 +30,15 @@ mod verdicts;
 ///                     ready ◀────────────────────┘   (any end, if a rerun was asked for)
 /// ```
 ///
-/// WQ-11: a failed key that an add makes ready before its retry is due keeps the deadline of the retry. If the
-/// early run fails as well, the key is delayed until that deadline, and the failure does not count.
+/// WQ-11: a failed key that an add makes ready before its retry is due keeps the deadline of the retry. If that early
+/// run fails too, the key is delayed until this deadline, and the failure does not count.
 pub(crate) struct Machine<T> {
     table: KeyTable<T>,
     ready: ReadyKeys,
     delayed: DelayedKeys,
     held: Vec<HeldKey>,
     limiter: Box<dyn RateLimiter<T>>,
-    /// The limit of the runs of each key, if there is one (WQ-13).
+    /// The limit of the runs of each key (WQ-13); `None` without a limit.
     runs: Option<Windows<T>>,
     metrics: Option<Metrics>,
     records_times: bool,
@@ -53,7 +53,7 @@ enum QueueStage {
     Closed,
 }
 
-/// A run that is asked for later.
+/// A run that is requested for a later time.
 #[derive(Clone, Copy)]
 struct Delay {
     deadline: Instant,
@@ -62,7 +62,7 @@ struct Delay {
     retry: Option<Retry>,
 }
 
-/// What the end of a ticket asks for.
+/// The run that the end of a ticket requests.
 #[derive(Clone, Copy, Default)]
 struct NextRun {
     /// The delay until the next run; `None` for no run.
@@ -88,21 +88,20 @@ impl<T: Key> Machine<T> {
         }
     }
 
-    /// Returns whether `next`, or `release` without a delay, may use the time because a key is delayed. If it does
-    /// not, and neither [`times_every_step`](Self::times_every_step) nor, for `next`,
-    /// [`records_times`](Self::records_times) asks for the time, the caller may pass any instant instead of reading
-    /// the clock.
+    /// Returns whether a key is delayed, so that `next`, and `release` without a delay, may use the time. If not, and
+    /// if neither [`times_every_step`](Self::times_every_step) nor, for `next`, [`records_times`](Self::records_times)
+    /// is true, the caller may pass any instant instead of reading the clock.
     pub(crate) fn needs_clock(&self) -> bool {
         !self.delayed.is_empty()
     }
 
-    /// Returns whether every `add`, `next` and `release` uses the time: for metrics, or for a limit of runs.
-    /// Otherwise an `add` without a delay uses the time only if it is spaced in a backoff.
+    /// Returns whether every `add`, `next` and `release` uses the time: for metrics, or for a limit of runs. Otherwise
+    /// an `add` without a delay uses the time only if it is spaced in a backoff (WQ-12).
     pub(crate) fn times_every_step(&self) -> bool {
         self.metrics.is_some() || self.runs.is_some()
     }
 
-    /// Returns whether the times of holds are known, so that `next` uses the time.
+    /// Returns whether the start of each hold is recorded, so that `next` uses the time.
     pub(crate) fn records_times(&self) -> bool {
         self.records_times || self.times_every_step()
     }
@@ -114,7 +113,7 @@ impl<T: Key> Machine<T> {
         self.take_in(arrival)
     }
 
-    /// Adds keys in their order, which costs less than adding them one by one.
+    /// Adds keys in order, which costs less than adding each key by itself.
     pub(crate) fn handle_adds(&mut self, arrivals: &mut Vec<Arrival<T>>) {
         self.table
             .expect(arrivals.iter().map(|arrival| arrival.hash));
@@ -140,7 +139,7 @@ impl<T: Key> Machine<T> {
             return None;
         };
         let key = entry.share()?;
-        // WQ-1: a held key is in no ready line, so it cannot be taken again before it is released.
+        // WQ-1: a held key is not ready, so it cannot be taken again before its release.
         entry.status = KeyStatus::Held {
             priority,
             position: self.held.len() as u32,
@@ -162,8 +161,8 @@ impl<T: Key> Machine<T> {
         })
     }
 
-    /// Ends the hold of a key (WQ-3). `next` is the priority of the run that the verdict asks for; `None` keeps that of
-    /// the ticket.
+    /// Ends the hold of a key (WQ-3). `next` is the priority of the run that the verdict requests; `None` means the
+    /// priority of the ticket.
     pub(crate) fn handle_end(
         &mut self,
         slot: KeySlot,
@@ -203,7 +202,7 @@ impl<T: Key> Machine<T> {
         self.ready.len() > 0 || !self.delayed.is_empty()
     }
 
-    /// Returns whether a key is ready or a delay has passed. The delay may be one that an add has absorbed.
+    /// Returns whether a key is ready, or a deadline has passed, even if an add has absorbed its delay.
     pub(crate) fn has_ready(&self, now: Instant) -> bool {
         self.ready.len() > 0 || self.deadline().is_some_and(|deadline| deadline <= now)
     }
@@ -224,8 +223,8 @@ impl<T: Key> Machine<T> {
             .collect()
     }
 
-    /// Returns the keys that are held, each with the start of its hold, in no particular order. Empty if no times
-    /// are recorded.
+    /// Returns the held keys, each with the start of its hold, in no particular order. Empty if the queue does not
+    /// record times.
     pub(crate) fn held_since(&self) -> Vec<(T, Instant)> {
         let held = self.held.iter().filter(|_| self.records_times());
         held.filter_map(|held| Some((self.table.get(held.slot)?.key()?.clone(), held.since)))
@@ -236,8 +235,7 @@ impl<T: Key> Machine<T> {
         self.stage == QueueStage::Closed
     }
 
-    /// Returns the number of keys dropped by a shut-down, by a drain, and by tickets that ended
-    /// after them.
+    /// Returns the number of keys that were dropped by a shut-down, by a drain, and by later ends of tickets.
     pub(crate) fn dropped(&self) -> usize {
         self.dropped
     }
@@ -254,7 +252,7 @@ impl<T: Key> Machine<T> {
         self.dropped - before
     }
 
-    /// Refuses later adds and drops delayed keys. Ready keys are still handed out.
+    /// Refuses later adds and drops delayed keys. Ready keys are still handed out (WQ-8).
     pub(crate) fn handle_drain(&mut self, now: Instant) {
         if self.stage != QueueStage::Open {
             return;
@@ -272,7 +270,6 @@ impl<T: Key> Machine<T> {
         }
     }
 
-    /// Returns the values of the metrics at this moment.
     pub(crate) fn snapshot(&self, now: Instant) -> QueueSnapshot {
         let mut snapshot = QueueSnapshot {
             depths: self
@@ -290,8 +287,6 @@ impl<T: Key> Machine<T> {
         snapshot
     }
 
-    // === the steps of the methods above ===
-
     fn take_in(&mut self, arrival: Arrival<T>) -> bool {
         if self.stage != QueueStage::Open {
             return false;
@@ -305,7 +300,7 @@ impl<T: Key> Machine<T> {
         let mut delay = options.after;
         let mut retry = None;
         if options.rate_limited {
-            // The failure counts even if the key is ready already.
+            // Counted before anything else, because the failure counts even if the key is ready already.
             let backoff = back_off(&mut *self.limiter, self.metrics.as_ref(), &key, now);
             let shorter = delay.map_or(backoff, |after| after.min(backoff));
             delay = Some(shorter);
@@ -358,7 +353,7 @@ impl<T: Key> Machine<T> {
             return;
         };
         let is_ready = matches!(entry.status, KeyStatus::Ready { .. });
-        // A retry that is only kept is no run of its own.
+        // `at` is set for a delayed run. A retry that is only kept for later is not counted.
         let is_due = entry.due.take().is_some_and(|due| due.at.is_some());
         if is_ready {
             entry.status = KeyStatus::Neither;

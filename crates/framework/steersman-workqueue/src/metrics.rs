@@ -13,18 +13,18 @@ use prometheus::{
 
 use crate::error::MetricsError;
 
-/// The number of priorities with a separate depth; all others share one series, as in
-/// controller-runtime.
+/// The number of priorities that have their own series of the depth, as in controller-runtime; all other priorities
+/// share one series.
 const DEPTH_PRIORITIES: usize = 25;
 const DEPTH_OVERFLOW: &str = "exceeded_cardinality_limit";
 
 /// The metrics of one queue; cheap to clone.
 ///
-/// Names and labels are those of client-go and controller-runtime, so dashboards made for them work:
+/// Names and labels are those of client-go and controller-runtime, so their dashboards work:
 /// `workqueue_depth{name,controller,priority}`, and with `{name,controller}` `workqueue_adds_total`,
 /// `workqueue_retries_total`, `workqueue_queue_duration_seconds`, `workqueue_work_duration_seconds`,
-/// `workqueue_unfinished_work_seconds` and `workqueue_longest_running_processor_seconds`.
-/// The depth and the last two are computed when the registry is gathered.
+/// `workqueue_unfinished_work_seconds` and `workqueue_longest_running_processor_seconds`. The depth and the last two
+/// are computed when the registry is gathered.
 #[derive(Clone, derive_more::Debug)]
 #[debug("Metrics {{ .. }}")]
 pub struct Metrics {
@@ -60,7 +60,7 @@ impl Metrics {
     ///
     /// # Errors
     ///
-    /// Fails if the registry already holds metrics of a queue of that name.
+    /// If the registry already holds metrics of a queue with that name.
     pub fn new(registry: &Registry, name: &str) -> Result<Self, MetricsError> {
         let error = |source| MetricsError {
             name: name.to_owned(),
@@ -103,7 +103,7 @@ impl QueueMetrics {
                 .const_label("name", name)
                 .const_label("controller", name)
         };
-        // 10 ns to 1000 s, a bucket for each power of ten.
+        // One bucket per power of ten, from 10 ns to 1000 s.
         let histogram = |metric: &str, help: &str| -> Result<Histogram, prometheus::Error> {
             let mut histogram = HistogramOpts::from(opts(metric, help));
             histogram.buckets = exponential_buckets(1e-8, 10.0, 12)?;
@@ -172,8 +172,7 @@ impl QueueMetrics {
     }
 }
 
-// The collector in the registry. It is a separate type, so that [`Metrics`] does not implement
-// `Collector`.
+// The collector in the registry. A separate type, so that [`Metrics`] itself does not implement `Collector`.
 struct Scrape(Arc<QueueMetrics>);
 
 impl Collector for Scrape {

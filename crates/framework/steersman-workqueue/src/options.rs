@@ -27,13 +27,13 @@ pub struct AddOptions {
     pub(crate) causes: Causes,
 }
 
-/// What an immediate add does while its key waits for a retry, from the earliest run to the latest.
+/// Decides when an immediate add of a key that waits for a retry runs the key.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum AddDelay {
     /// The key runs now.
     #[default]
     Now,
-    /// The key runs now, or after a pause that doubles with each run that failed before the retry.
+    /// The key runs now or, after early runs that failed, after a pause that doubles with each of them (WQ-12).
     Spaced,
     /// The key runs when the retry is due.
     Backoff,
@@ -46,7 +46,7 @@ pub struct QueueOptions<T> {
     pub(crate) limiter: Box<dyn RateLimiter<T>>,
     pub(crate) metrics: Option<Metrics>,
     pub(crate) lower_share: u32,
-    /// The number of runs of one key, and the time in which no more of them begin.
+    /// The number of runs of one key that may begin in a span, and the length of the span.
     pub(crate) at_most: Option<(u32, Duration)>,
     pub(crate) records_times: bool,
 }
@@ -80,20 +80,20 @@ impl AddOptions {
         Self::default()
     }
 
-    /// Sets the priority. Of several adds of one waiting key the highest priority stands.
+    /// Sets the priority. Of several adds of one waiting key the highest priority counts.
     pub fn priority(mut self, priority: Priority) -> Self {
         self.priority = priority;
         self
     }
 
-    /// Delays the key. Zero is no delay; a delay of more than ten years counts as ten years.
+    /// Delays the key. Zero means no delay; a delay of more than ten years counts as ten years.
     pub fn after(mut self, delay: Duration) -> Self {
         self.after = Some(delay);
         self
     }
 
     /// Counts a failure of the key, and delays the key as the rate limiter decides. Together with
-    /// [`after`](Self::after) the shorter delay stands.
+    /// [`after`](Self::after) the shorter delay counts.
     pub fn rate_limited(mut self) -> Self {
         self.rate_limited = true;
         self
@@ -101,19 +101,19 @@ impl AddOptions {
 
     /// Lets an immediate add keep the running backoff of its key.
     ///
-    /// A key in backoff stays delayed, and a held key is not run at once if its run ends in
-    /// backoff: the retry sees the cause of this add. For every other key this is an ordinary add.
-    /// Meant for events that the failing run has caused itself.
+    /// A key in backoff stays delayed, and a held key does not run at once if its run ends in backoff: the retry gets
+    /// the cause of this add. For every other key this is an ordinary add. Use it for events that the failing run
+    /// itself has caused.
     pub fn keep_backoff(mut self) -> Self {
         self.add_delay = AddDelay::Backoff;
         self
     }
 
-    /// Lets an immediate add of a key in backoff wait, if runs before the retry have failed: 5 ms after the
-    /// first of them, twice as long after each further one, and never longer than until the retry (WQ-12).
+    /// Spaces the immediate adds of a key in backoff (WQ-12): the first one runs the key now. After each run before the
+    /// retry that fails, the next add waits, 5 ms at first and then twice as long each time, at most until the retry.
     ///
-    /// For every other key this is an ordinary add. It is meant for events that the failing run may have
-    /// caused itself, such as a change of only the object's status.
+    /// For every other key this is an ordinary add. Use it for events that the failing run itself may have caused, such
+    /// as a change of only the object's status.
     pub fn space_in_backoff(mut self) -> Self {
         self.add_delay = AddDelay::Spaced;
         self
@@ -167,18 +167,18 @@ impl<T: Key> QueueOptions<T> {
         self
     }
 
-    /// Records since when each key is held, for [`Queue::held_since`](crate::Queue::held_since). The metrics, and a
-    /// limit of runs, record it as well.
+    /// Records since when each key is held, for [`Queue::held_since`](crate::Queue::held_since). Implied by metrics and
+    /// by a limit of runs.
     pub fn record_times(mut self) -> Self {
         self.records_times = true;
         self
     }
 
-    /// Lets each key run at most `runs` times in any span of `per`, whatever adds and retries ask for (WQ-13).
-    /// A key that is added too soon becomes ready as soon as it may run. By default there is no limit.
+    /// Lets each key run at most `runs` times in any span of `per`, whatever adds and retries ask for (WQ-13). A key
+    /// that is added too soon becomes ready when the limit allows its run. By default there is no limit.
     ///
-    /// The queue stores the times of the last runs of each key until they have no effect. Zero runs count as 1,
-    /// and a `per` of zero is no limit.
+    /// The queue stores the start times of the last runs of each key while they matter. Zero runs count as 1, and a
+    /// `per` of zero is no limit.
     pub fn at_most(mut self, runs: u32, per: Duration) -> Self {
         self.at_most = (!per.is_zero()).then_some((runs, per));
         self

@@ -42,16 +42,15 @@ impl<T: Key> Queue<T> {
     /// Adds a key.
     ///
     /// - A ready key stays ready; a higher priority moves it to the end of that priority's line.
-    /// - An immediate add absorbs a pending delay of the key; of two delays the earlier deadline
-    ///   stands (WQ-4).
-    /// - A key that a ticket holds runs exactly once more after the ticket ended (WQ-2).
+    /// - An immediate add absorbs a pending delay of the key; of two delays the earlier deadline counts (WQ-4).
+    /// - A key that a ticket holds runs exactly once more after the ticket has ended (WQ-2).
     /// - After [`shut_down`](Self::shut_down) or [`drain`](Self::drain) an add has no effect (WQ-6).
     pub fn add_with(&self, key: T, options: AddOptions) {
         self.shared.add(key, options);
     }
 
-    /// Takes the next key, and waits while there is none. The highest priority goes first, and within
-    /// one priority the oldest key; one turn in a few goes to the oldest key of all (WQ-5).
+    /// Takes the next key, and waits while there is none. The highest priority goes first, and within one priority the
+    /// oldest key; a share of the turns goes to the oldest key of all (WQ-5).
     ///
     /// # Errors
     ///
@@ -65,21 +64,20 @@ impl<T: Key> Queue<T> {
         Ok(Ticket::new(Arc::clone(&self.shared), taken))
     }
 
-    /// Takes the next key like [`next`](Self::next), but only with a permit: waits until a key is ready, then
-    /// for the future of `permit`, and takes a key after that. So no key is held while its worker waits for
-    /// a permit, and no permit while its worker waits for a key (WQ-10).
+    /// Takes the next key like [`next`](Self::next), but only with a permit: waits until a key is ready, then for the
+    /// future of `permit`, and then takes a key. So no key is held while its worker waits for a permit, and no permit
+    /// is held while its worker waits for a key (WQ-10).
     ///
-    /// If other workers have taken the ready keys meanwhile, the permit is dropped, and another one is
-    /// waited for with the next ready key.
+    /// If other workers have taken the ready keys meanwhile, the permit is dropped, and the call waits for another
+    /// ready key and another permit.
     ///
     /// # Errors
     ///
-    /// [`ShutDown`] once the queue is shut down, or drained to the end, also while the permit is waited for.
+    /// [`ShutDown`] once the queue is shut down, or drained to the end, even during the wait for the permit.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe, as far as the future of `permit` is: a future dropped before it returned has taken no
-    /// key.
+    /// Cancel safe if the future of `permit` is: a future dropped before it returned has taken no key.
     pub async fn next_with<P, F>(
         &self,
         permit: impl FnMut() -> F,
@@ -111,36 +109,35 @@ impl<T: Key> Queue<T> {
         self.shared.read(Machine::held)
     }
 
-    /// Returns the keys that tickets hold, each with the instant at which its ticket was taken, in no particular
-    /// order. Empty unless the queue [records times](QueueOptions::record_times).
+    /// Returns the keys that tickets hold, each with the instant at which its ticket was taken, in no particular order.
+    /// Empty unless the queue [records times](QueueOptions::record_times).
     pub fn held_since(&self) -> Vec<(T, Instant)> {
         self.shared.read(Machine::held_since)
     }
 
-    /// Closes the queue at once, and returns the number of keys that this dropped.
+    /// Closes the queue at once, and returns the number of dropped keys.
     ///
-    /// Workers that wait get [`ShutDown`], ready and delayed keys are dropped, and keys that tickets
-    /// hold do not come back.
+    /// Waiting workers get [`ShutDown`], ready and delayed keys are dropped, and keys that tickets hold do not run
+    /// again.
     pub fn shut_down(&self) -> usize {
         self.shared.shut_down()
     }
 
-    /// Accepts no more keys, drops delayed ones, and waits until the ready ones have had their run; then
-    /// the queue is closed. [`dropped`](Self::dropped) counts the dropped keys.
+    /// Refuses adds, drops delayed keys, and waits until each ready key has had its run; then the queue is closed.
+    /// [`dropped`](Self::dropped) counts the dropped keys.
     ///
-    /// A run that a ticket asks for meanwhile, by [`after`](Ticket::after), by
-    /// [`backoff`](Ticket::backoff) or by being dropped, is dropped as well, whatever its delay. So a
-    /// drain ends however the tickets end (WQ-8).
+    /// A run that a ticket requests meanwhile, by [`after`](Ticket::after), by [`backoff`](Ticket::backoff) or by being
+    /// dropped, is dropped as well, whatever its delay. So a drain ends however the tickets end (WQ-8).
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: the queue goes on draining, and another call waits for the end.
+    /// Cancel safe: the queue goes on draining, and a later call waits for the end.
     pub async fn drain(&self) {
         self.shared.drain().await;
     }
 
-    /// Returns the number of keys that a shut-down or drain dropped, including those of tickets
-    /// that asked for another run afterwards.
+    /// Returns the number of keys that a shut-down or drain dropped, including the keys of tickets that requested
+    /// another run afterwards.
     pub fn dropped(&self) -> usize {
         self.shared.read(Machine::dropped)
     }

@@ -1,5 +1,5 @@
-//! Machine: selects the next ready key: the oldest key of the highest priority, with a share of the
-//! turns for the oldest key of all.
+//! Machine: selects the next ready key: the oldest key of the highest priority, or in a share of the turns the oldest
+//! key of all.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,21 +8,20 @@ use crate::options::Priority;
 /// The index of a key's slot in the table.
 pub(crate) type KeySlot = u32;
 
-/// A unique number per push. It orders keys by age and distinguishes live entries from stale ones.
+/// A number that is unique per push. It orders keys by age, and tells live entries from stale ones.
 pub(crate) type Turn = u64;
 
-/// The number of keys for which memory stays allocated when they are removed. More memory, for
-/// instance after a relist, is freed.
+/// The capacity, in keys, that stays allocated when keys are removed. More capacity, for instance after a relist, is
+/// freed.
 pub(crate) const KEPT: usize = 1024;
 
-/// The number of empty lines that are not removed, so that a queue with few priorities does not
-/// allocate per key.
+/// The number of empty lines that are kept, so that a queue with few priorities does not allocate per key.
 const KEPT_LINES: usize = 4;
 
 /// The ready keys, in one FIFO line per priority.
 ///
-/// A key that moves to another line leaves a stale entry, which `pop` detects by its turn. A line
-/// without live entries is cleared, so stale entries do not accumulate.
+/// A key that moves to another line leaves a stale entry, which `pop` detects by its turn. A line without live entries
+/// is cleared, so that stale entries do not accumulate.
 #[derive(Debug)]
 pub(crate) struct ReadyKeys {
     lines: BTreeMap<Priority, Line>,
@@ -59,7 +58,7 @@ impl ReadyKeys {
             .map(|(priority, line)| (*priority, line.live))
     }
 
-    /// Puts a key at the end of its line.
+    /// Puts a key at the end of the line of its priority.
     pub(crate) fn push(&mut self, slot: KeySlot, priority: Priority) -> Turn {
         let turn = self.next_turn;
         self.next_turn += 1;
@@ -70,7 +69,7 @@ impl ReadyKeys {
         turn
     }
 
-    /// Takes the next key. `is_live` tells whether an entry is live.
+    /// Takes the next key. `is_live` returns whether an entry is live.
     pub(crate) fn pop(&mut self, is_live: impl Fn(Turn, KeySlot) -> bool) -> Option<KeySlot> {
         if self.live == 0 {
             return None;
@@ -88,8 +87,7 @@ impl ReadyKeys {
         self.live = 0;
     }
 
-    /// Removes one live entry from the count of a line: it is stale. WQ-9: an empty line is removed, unless there are
-    /// few lines.
+    /// Counts one entry of a line as stale. WQ-9: an empty line is removed, unless there are few lines.
     pub(crate) fn leave(&mut self, priority: Priority) {
         self.live -= 1;
         let Some(line) = self.lines.get_mut(&priority) else {
@@ -101,9 +99,9 @@ impl ReadyKeys {
         }
     }
 
-    // WQ-5: while several lines have keys, one turn in `lower_share` goes to the oldest key, in whichever line it
-    // is. Every key becomes the oldest eventually, so every key gets a turn. (A turn for the oldest key below the
-    // highest priority is not enough: a middle priority starves if higher keys come in bursts of the right length.)
+    // WQ-5: while several lines have keys, one turn in `lower_share` goes to the oldest key of all lines. Every key
+    // becomes the oldest eventually, so every key gets a turn. (Turns for the oldest key below the highest priority
+    // would not be enough: bursts of higher keys could starve a middle priority.)
     fn choose(&mut self, is_live: &impl Fn(Turn, KeySlot) -> bool) -> Option<Priority> {
         let mut busy = self
             .lines
@@ -130,7 +128,7 @@ impl ReadyKeys {
 }
 
 impl Line {
-    // Removes stale entries from the front and returns the first live one.
+    // Removes stale entries from the front of this line, and returns the first live entry.
     fn front(&mut self, is_live: &impl Fn(Turn, KeySlot) -> bool) -> Option<(Turn, KeySlot)> {
         while let Some(&(turn, slot)) = self.entries.front() {
             if is_live(turn, slot) {
@@ -231,7 +229,7 @@ mod tests {
         }
         assert!(ready.lines.len() <= KEPT_LINES, "{}", ready.lines.len());
         assert_eq!((ready.len(), ready.pop(|_, _| true)), (0, None));
-        // Lines that were all in use at once are removed as well.
+        // Lines that were all used at once are removed, too.
         for value in 0..10_000 {
             ready.push(value, Priority::new(value as i32));
         }

@@ -21,29 +21,28 @@ pub(crate) struct SharedQueue<T> {
     hashes: Hashes,
     locked: Mutex<Locked<T>>,
     add_buffer: AddBuffer<T>,
-    // Wakes one parked worker for each ready key or earlier deadline.
+    // Notifies one parked worker of a ready key or an earlier deadline.
     work: Notify,
-    // Notifies all waiters when the queue is closed.
+    // Notifies all parked workers when the queue is closed.
     closed: Notify,
-    // The instant that the driver passes to the machine if the machine does not use the time.
+    // The instant that the machine gets when it does not use the time.
     created: Instant,
-    // Whether every step needs the time: the queue has metrics or a limit of runs.
+    // Whether every step reads the clock: the queue has metrics or a limit of runs.
     times_every_step: bool,
-    // Whether every taken key needs the time: the queue records the times of holds, or times every step.
+    // Whether each taken key reads the clock: the queue records the times of holds, or times every step.
     times_holds: bool,
 }
 
 struct Locked<T> {
     machine: Machine<T>,
-    // An empty vector, which is swapped with the buffered adds.
+    // An empty vector with capacity, to be exchanged for the buffered adds.
     empty: Vec<Arrival<T>>,
 }
 
-// Counts its worker as parked until dropped. It is part of the worker's future, so it is dropped
-// with it.
+// Counts a worker as parked until dropped. The worker's future owns this value, so both are dropped together.
 struct Parked<'a, T: Key>(&'a SharedQueue<T>);
 
-// Notifies another worker when it is dropped.
+// Notifies another worker when dropped, so that the notification of a ready key is not lost.
 struct Handover<'a, T: Key>(&'a SharedQueue<T>);
 
 // === impl SharedQueue ===
@@ -121,7 +120,7 @@ impl<T: Key> SharedQueue<T> {
 
     /// Takes the next key, and waits while there is none.
     ///
-    /// A key is taken only in the poll that returns it, so dropping the future loses none.
+    /// A key is taken only in the poll that returns it, so dropping the future loses no key.
     pub(crate) async fn next(&self) -> Result<Taken<T>, ShutDown> {
         self.wait_for(Self::try_next).await
     }
@@ -136,8 +135,8 @@ impl<T: Key> SharedQueue<T> {
     {
         loop {
             self.wait_for(Self::try_ready).await?;
-            // The notification of the ready key went to this worker; if its future is dropped while it waits
-            // for the permit, another worker gets it.
+            // This worker got the notification of the ready key. If its future is dropped while it waits for the
+            // permit, `handover` notifies another worker.
             let handover = Handover(self);
             let mut closed = pin!(self.closed.notified());
             closed.as_mut().enable();
@@ -150,7 +149,7 @@ impl<T: Key> SharedQueue<T> {
                 permit = permit() => permit,
             };
             std::mem::forget(handover);
-            // The key may have been taken by another worker meanwhile.
+            // Another worker may have taken the key meanwhile; then the loop starts again.
             if let Some(taken) = self.try_next() {
                 return Ok((taken?, permit));
             }
@@ -162,8 +161,7 @@ impl<T: Key> SharedQueue<T> {
             return end;
         }
         loop {
-            // Both waiters are registered before the machine is checked, so that no notification is
-            // missed.
+            // Both waiters are registered before the machine is checked, so that no notification is missed.
             let mut work = pin!(self.work.notified());
             let mut closed = pin!(self.closed.notified());
             work.as_mut().enable();
@@ -175,7 +173,7 @@ impl<T: Key> SharedQueue<T> {
             }
             let deadline = self.read(Machine::deadline);
             tokio::select! {
-                // A fixed order, because loom explores only deterministic code.
+                // The order is fixed, because loom explores only deterministic code.
                 biased;
                 () = work => {}
                 () = closed => {}
@@ -185,7 +183,7 @@ impl<T: Key> SharedQueue<T> {
         }
     }
 
-    /// Ends the hold of a key. Returns the delay that the verdict asked for.
+    /// Ends the hold of a key. Returns the delay that the verdict requested.
     pub(crate) fn release(
         &self,
         slot: KeySlot,
@@ -213,7 +211,7 @@ impl<T: Key> SharedQueue<T> {
     pub(crate) fn shut_down(&self) -> usize {
         let mut locked = self.enter();
         let dropped = locked.machine.handle_shut_down();
-        // From now on the machine refuses adds, so they are not buffered.
+        // From now on the machine refuses adds, so they must not be buffered.
         self.add_buffer.set_ready(locked.machine.len());
         drop(locked);
         self.closed.notify_waiters();
@@ -236,14 +234,14 @@ impl<T: Key> SharedQueue<T> {
     }
 
     fn try_next(&self) -> Option<Result<Taken<T>, ShutDown>> {
-        // If every take needs the time, the clock is read before the lock is taken.
+        // If every take needs the time, the clock is read before the lock is taken, to shorten the hold of the lock.
         let early = self.times_holds.then(clock);
         let mut locked = self.enter();
         let machine = &mut locked.machine;
         let now = early.unwrap_or_else(|| self.now(machine, false));
         let taken = machine.next_key(now);
         let closed = machine.is_closed();
-        // This worker will be busy, so another one is woken for remaining keys and deadlines.
+        // This worker will be busy, so another worker is woken for the remaining keys and deadlines.
         let more = taken.is_some() && machine.has_more();
         self.add_buffer.set_ready(machine.len());
         drop(locked);
@@ -257,7 +255,7 @@ impl<T: Key> SharedQueue<T> {
         }
     }
 
-    /// Returns whether a key is ready, without taking it; `None` if none is.
+    /// Returns `Some` if a key is ready or the queue is closed, without taking the key.
     fn try_ready(&self) -> Option<Result<(), ShutDown>> {
         let locked = self.enter();
         let machine = &locked.machine;

@@ -1,4 +1,4 @@
-//! Driver: the mutex, atomics and notifications of the queue: those of production, or those of loom.
+//! Driver: the mutex, atomics and notifications of the queue, for production or for loom.
 
 #[cfg(not(all(test, loom)))]
 pub(crate) use std::sync::atomic;

@@ -1,4 +1,4 @@
-//! Machine: the table of keys: each key that the queue knows has one slot.
+//! Machine: the table of keys, with one slot for each key of the queue.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::ready::{KEPT, KeySlot, Turn};
 /// The number of slots per page.
 const PAGE: usize = 512;
 
-/// The pause of a spaced add after the first failed run before a retry. It doubles with each further one.
+/// The pause of a spaced add after the first early run that failed (WQ-12). It doubles with each further failed run.
 const EARLY_PAUSE: Duration = Duration::from_millis(5);
 
 /// The keys of the queue and their state. The slot of a removed key is reused.
@@ -24,21 +24,19 @@ pub(crate) struct KeyTable<T> {
     pages: Vec<SlotPage<T>>,
     // The number of keys in the table.
     live: usize,
-    // Pages with free slots, and some that have filled up since. The last page takes the next key.
+    // Pages with free slots, and some pages that have filled up since. The last page of the list takes the next key.
     roomy: Vec<usize>,
-    // Pages without memory.
+    // Pages whose memory was freed.
     gone: Vec<usize>,
     // An empty page that keeps its memory for the next keys.
     spare: Option<usize>,
-    // The instant that stamps count from.
+    // The instant from which stamps count.
     began: Option<Instant>,
 }
 
-/// A group of slots. A key keeps its slot as long as the queue knows the key, so memory is given back
-/// page by page.
+/// A group of slots. A key keeps its slot while the queue knows the key, so memory is freed page by page.
 struct SlotPage<T> {
-    // All slots that were ever used. The capacity is a multiple of a page, or zero while the table
-    // is empty.
+    // All slots that were ever used. The capacity is a multiple of a page, or zero for an empty table.
     entries: Vec<Option<KeyEntry<T>>>,
     // The positions of the free slots.
     free: Vec<u16>,
@@ -46,31 +44,30 @@ struct SlotPage<T> {
     is_roomy: bool,
 }
 
-/// What the queue knows of one key. It is small, because each waiting key has one.
+/// The state of one key. Small, because each waiting key has one.
 pub(crate) struct KeyEntry<T> {
     key: Stored<T>,
     hash: Hash,
     pub(crate) status: KeyStatus,
-    // Boxed, because few keys have a deadline.
+    // The delay and the retry. Boxed, because few keys have a deadline.
     pub(crate) due: Option<Box<Deadlines>>,
-    // When the key last became ready, or was added while held; recorded only with metrics.
+    // The time at which the key last became ready, or was added while held; recorded only for metrics.
     pub(crate) added: Stamp,
 }
 
-/// An instant as nanoseconds since the first instant of the table, in half the size of an `Instant`.
+/// An instant as nanoseconds since the first instant of the table, half as large as an `Instant`.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Stamp(u64);
 
-/// A key, which is shared with tickets only from its first ticket on: a waiting key needs no second
-/// allocation.
+/// A key, which becomes shared with its first ticket: a waiting key needs no second allocation.
 enum Stored<T> {
     Own(T),
     Shared(Arc<T>),
-    /// The state between the other two, during the conversion.
+    /// A state during the conversion from owned to shared.
     Moving,
 }
 
-/// Whether a key is ready, held, or neither.
+/// Whether a key is ready, held, or neither (delayed).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeyStatus {
     Neither,
@@ -88,12 +85,12 @@ pub(crate) enum KeyStatus {
 }
 
 pub(crate) struct Deadlines {
-    /// The delay that the key waits for. `None` while the key is ready or held and only its retry is kept.
+    /// The delay that the key waits for; `None` while the key is ready or held and only keeps its retry.
     pub(crate) at: Option<DelayId>,
     pub(crate) priority: Priority,
     /// The causes of the run at the end of the delay.
     pub(crate) causes: Causes,
-    /// Set if the key has failed, even if another add has brought the next run forward.
+    /// The retry of a key that has failed, even if an add has brought the next run forward.
     pub(crate) retry: Option<Retry>,
 }
 
@@ -101,7 +98,7 @@ pub(crate) struct Deadlines {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Retry {
     pub(crate) deadline: Instant,
-    /// The number of runs that began before the deadline and failed.
+    /// The number of runs that began before the deadline of the retry and failed.
     pub(crate) early_failures: u32,
 }
 
@@ -129,11 +126,11 @@ impl<T: Key> KeyTable<T> {
         page.entries.get_mut(slot as usize % PAGE)?.as_mut()
     }
 
-    /// Records when a key became ready, or was added while held.
+    /// Records the time at which a key became ready, or was added while held.
     pub(crate) fn stamp(&mut self, slot: KeySlot, now: Instant) {
         let began = *self.began.get_or_insert(now);
         if let Some(entry) = self.get_mut(slot) {
-            // The numbers suffice for centuries.
+            // 64 bits of nanoseconds last for centuries.
             let nanos = now.saturating_duration_since(began).as_nanos();
             entry.added = Stamp(nanos as u64);
         }
@@ -146,7 +143,7 @@ impl<T: Key> KeyTable<T> {
     }
 
     pub(crate) fn slots(&self) -> Range<KeySlot> {
-        // Slots are numbered by `slot_of` alone, in this type.
+        // Only `slot_of` makes slot numbers, as values of this type.
         0..(self.pages.len() * PAGE) as KeySlot
     }
 
@@ -159,7 +156,7 @@ impl<T: Key> KeyTable<T> {
         matches!(status, Some(KeyStatus::Ready { turn: since, .. }) if since == turn)
     }
 
-    /// Prepares `slot_of` for keys with these hashes.
+    /// Prepares the table for calls of `slot_of` with these hashes.
     pub(crate) fn expect(&mut self, hashes: impl ExactSizeIterator<Item = Hash>) {
         let pages = &self.pages;
         let live = self.len();
@@ -169,7 +166,7 @@ impl<T: Key> KeyTable<T> {
         self.index.approach(hashes);
     }
 
-    /// Returns the slot of `key`, a new one if it has none. `expect` must have been called with the hash.
+    /// Returns the slot of `key`, a new slot for a new key. `expect` must have been called with the hash.
     pub(crate) fn slot_of(&mut self, key: T, hash: Hash) -> KeySlot {
         let pages = &self.pages;
         let occupant = |slot| match entry_in(pages, slot) {
@@ -246,7 +243,7 @@ impl<T: Key> KeyTable<T> {
             Some(entry) if entry.as_ref().is_some_and(|entry| !is_used(entry)) => *entry = None,
             _ => return,
         }
-        // A page has fewer slots than this type has numbers.
+        // The positions of a page fit into this type.
         page.free.push(position as u16);
         page.used -= 1;
         self.live -= 1;
@@ -259,7 +256,7 @@ impl<T: Key> KeyTable<T> {
         }
     }
 
-    // Gives memory back after the last key of a page left.
+    // Frees memory after the last key of a page was removed.
     fn leave(&mut self, number: usize) {
         if self.live == 0 {
             let began = self.began;
@@ -279,7 +276,7 @@ impl<T: Key> KeyTable<T> {
 // === impl Deadlines ===
 
 impl Deadlines {
-    /// Makes the deadlines of a key that waits for no delay and keeps a retry.
+    /// Makes the deadlines of a key that is not delayed, and keeps a retry.
     pub(crate) fn of_retry(retry: Retry) -> Self {
         Self {
             at: None,
@@ -289,14 +286,14 @@ impl Deadlines {
         }
     }
 
-    /// Removes the delay, and keeps the retry.
+    /// Removes the delay; the retry stays.
     pub(crate) fn keep_retry(&mut self) {
         self.at = None;
         self.priority = Priority::new(i32::MIN);
         self.causes = Causes::NONE;
     }
 
-    /// Adds the priority and the causes of an add that waits for this delay.
+    /// Merges an add that waits for this delay: its priority and its causes.
     pub(crate) fn merge(&mut self, add: Rerun) {
         self.priority = self.priority.max(add.priority);
         self.causes |= add.causes;
@@ -320,8 +317,7 @@ impl Retry {
         }
     }
 
-    /// Returns when an add that is spaced in the backoff runs: now before the first failure of an early run
-    /// (WQ-12).
+    /// Returns the instant at which a spaced add runs: `now` before the first failure of an early run (WQ-12).
     pub(crate) fn earliest_run(self, now: Instant) -> Instant {
         let Some(doublings) = self.early_failures.checked_sub(1) else {
             return now;
@@ -331,7 +327,7 @@ impl Retry {
             .map_or(self.deadline, |early| early.min(self.deadline))
     }
 
-    /// Returns the one of two retries with the earlier deadline.
+    /// Returns the retry with the earlier deadline.
     pub(crate) fn earlier(a: Option<Self>, b: Option<Self>) -> Option<Self> {
         match (a, b) {
             (Some(a), Some(b)) => Some(if b.deadline < a.deadline { b } else { a }),
@@ -374,7 +370,7 @@ impl<T> KeyEntry<T> {
         }
     }
 
-    /// Takes the retry of the key. A delay that the key waits for stays.
+    /// Removes and returns the retry of the key. A delay that the key waits for stays.
     pub(crate) fn take_retry(&mut self) -> Option<Retry> {
         let due = self.due.as_mut()?;
         let retry = due.retry.take();
@@ -440,7 +436,7 @@ mod tests {
         go(&mut table, &first);
         assert_eq!((table.len(), pages(&table)), (1, 2));
         assert_eq!(add(&mut table, &hashes, 2_345), stays);
-        // Keys that come later get all slots back, one slot per key, in whichever order they leave.
+        // Later keys get all freed slots, one slot per key, in whichever order keys were removed.
         let orders: [fn(&mut Vec<KeySlot>); 3] = [
             |slots| slots.reverse(),
             |slots| slots.sort_by_key(|slot| slot.wrapping_mul(0x9e37_79b9)),
@@ -456,7 +452,7 @@ mod tests {
             order(&mut slots);
             go(&mut table, &slots);
             assert_eq!((table.len(), pages(&table)), (1, 2));
-            // A few keys that come and go fit into the kept pages.
+            // A few keys that are added and removed fit into the kept pages.
             for round in 0..1_000 {
                 let keys = 10_000 + round..10_020 + round;
                 let few: Vec<KeySlot> = keys.map(|key| add(&mut table, &hashes, key)).collect();

@@ -1,4 +1,4 @@
-//! Driver: a ticket: the obligation to finish one key.
+//! Driver: a ticket: the right and duty to process one key.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,12 +10,11 @@ use crate::key::Key;
 use crate::options::Priority;
 use crate::shared::SharedQueue;
 
-/// One key that one worker works on.
+/// The right and duty of a worker to process one key.
 ///
-/// While a ticket lives no other ticket holds its key (WQ-1). Finish it with [`forget`](Self::forget),
-/// [`after`](Self::after), [`backoff`](Self::backoff) or [`settle`](Self::settle). Dropping a ticket, by
-/// a panic or with an aborted task, counts as [`backoff`](Self::backoff), so no key is blocked or lost
-/// (WQ-3).
+/// While a ticket lives no other ticket holds its key (WQ-1). End it with [`forget`](Self::forget),
+/// [`after`](Self::after), [`backoff`](Self::backoff) or [`settle`](Self::settle). Dropping a ticket, by a panic or
+/// with an aborted task, counts as [`backoff`](Self::backoff), so no key is blocked or lost (WQ-3).
 #[must_use = "dropping a ticket requeues its key with backoff"]
 pub struct Ticket<T: Key> {
     shared: Arc<SharedQueue<T>>,
@@ -39,8 +38,8 @@ impl<T: Key> Ticket<T> {
         &self.taken.key
     }
 
-    /// Returns the number of failures of the key since it was last forgotten: 0 on a first run. The failure of
-    /// a run that an add caused before the retry was due does not count (WQ-11).
+    /// Returns the number of failures of the key since it was last forgotten: 0 on a first run. If an add causes a run
+    /// before the retry is due, the failure of that run does not count (WQ-11).
     pub fn attempts(&self) -> u32 {
         self.taken.attempts
     }
@@ -56,36 +55,35 @@ impl<T: Key> Ticket<T> {
         self.taken.causes
     }
 
-    /// Sets the priority of the run that the end of this ticket asks for. A run that an add asks for has the
-    /// priority of the add.
+    /// Sets the priority of the run that the end of this ticket requests. A run that an add requests has the priority
+    /// of the add.
     pub fn set_next_priority(&mut self, priority: Priority) {
         self.next_priority = Some(priority);
     }
 
-    /// Ends with success: forgets the failures of the key. The key comes back when it is added again.
+    /// Ends with success: forgets the failures of the key. The key runs again when it is added again.
     pub fn forget(self) {
         let _ = self.end(Verdict::Forget);
     }
 
-    /// Ends with success: forgets the failures, and the key comes back after `delay`.
+    /// Ends with success: forgets the failures of the key, which runs again after `delay`.
     pub fn after(self, delay: Duration) {
         let _ = self.end(Verdict::After(delay));
     }
 
-    /// Ends with a failure: the key comes back after the returned delay, which the rate limiter chose, or when
-    /// the retry is due that was pending when an add caused this run (WQ-11). An add may bring the key back
-    /// earlier.
+    /// Ends with a failure: the key runs again after the returned delay, which the rate limiter chose. If an add caused
+    /// this run before a pending retry was due, the key runs again when that retry is due (WQ-11). An add may run the
+    /// key earlier.
     pub fn backoff(self) -> Duration {
         self.end(Verdict::Backoff).unwrap_or_default()
     }
 
-    /// Ends without success and without a retry: the number of failures stays as it is.
+    /// Ends without success and without a retry: the number of failures of the key stays unchanged.
     pub fn settle(self) {
         let _ = self.end(Verdict::Settle);
     }
 
-    /// Ends with a verdict, for callers that have it as a value. Returns the delay until the next run, if
-    /// the verdict asks for one.
+    /// Ends with a verdict as a value. Returns the delay until the next run, if the verdict requests one.
     pub fn end(mut self, verdict: Verdict) -> Option<Duration> {
         self.ended = true;
         let slot = self.taken.slot;

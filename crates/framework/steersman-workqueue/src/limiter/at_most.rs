@@ -12,11 +12,11 @@ pub struct AtMost<T> {
     windows: Windows<T>,
 }
 
-/// Makes a limiter with which each key is retried at most `retries` times in any span of `per`, and without a
-/// delay until then. Zero retries count as 1.
+/// Makes a limiter that retries each key at most `retries` times in any span of `per`, without a delay until the limit
+/// is reached. Zero retries count as 1.
 ///
-/// The limiter limits retries alone: [`QueueOptions::at_most`](crate::QueueOptions::at_most) limits all runs of a key.
-/// It counts no failures; combine it with [`Exponential`](super::Exponential) by [`MaxOf`](super::MaxOf).
+/// Only retries are limited: [`QueueOptions::at_most`](crate::QueueOptions::at_most) limits all runs of a key. The
+/// limiter counts no failures; combine it with [`Exponential`](super::Exponential) by [`MaxOf`](super::MaxOf).
 ///
 /// ```
 /// use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Machine: one token bucket for all keys.
+//! Machine: one token bucket that all keys share.
 
 use std::time::{Duration, Instant};
 
@@ -7,19 +7,17 @@ use crate::limiter::RateLimiter;
 /// A token bucket that all keys share: `burst` keys at once, then one per `interval`.
 ///
 /// A bucket counts no failures of single keys; combine it with [`Exponential`](super::Exponential) by
-/// [`MaxOf`](super::MaxOf). It never refuses a key: each key reserves the next free token and waits for
-/// it.
+/// [`MaxOf`](super::MaxOf). It never refuses a key: each key reserves the next free token and waits for that token.
 #[derive(Debug)]
 pub struct Bucket {
     interval: Duration,
     tolerance: Duration,
-    // The instant at which the bucket is full again; `None` until first used.
+    // The instant at which the bucket is full again; `None` before the first use.
     full_at: Option<Instant>,
 }
 
 impl Bucket {
-    /// Makes a bucket of `burst` tokens that gains one token per `interval`. A burst of 0 counts as
-    /// 1.
+    /// Makes a bucket of `burst` tokens that gains one token per `interval`. A burst of 0 counts as 1.
     pub fn new(interval: Duration, burst: u32) -> Self {
         Self {
             interval,

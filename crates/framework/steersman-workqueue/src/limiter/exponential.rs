@@ -6,10 +6,10 @@ use crate::key::Key;
 use crate::limiter::RateLimiter;
 use crate::limiter::failures::Failures;
 
-/// Per-key exponential backoff: `base`, twice that, four times that, at most `cap`.
+/// Exponential backoff per key: `base`, then twice the last delay, at most `cap`.
 ///
-/// The default is 5 ms doubling to 1000 s, as in controller-runtime's priority queue. Memory is held
-/// only for keys that failed and were not forgotten since.
+/// The default is 5 ms doubling to 1000 s, as in controller-runtime's priority queue. Only keys that failed since they
+/// were last forgotten use memory.
 #[derive(Debug)]
 pub struct Exponential<T> {
     base: Duration,
@@ -28,7 +28,7 @@ impl<T: Key> Exponential<T> {
     }
 
     fn delay_after(&self, earlier_failures: u32) -> Duration {
-        // A base of 1 ns doubled 64 times exceeds every useful cap, and saturates on the way.
+        // A factor of 2^32 or more exceeds every useful cap, so the delay saturates at the cap.
         let factor = 1_u32.checked_shl(earlier_failures);
         match factor {
             Some(factor) => self.base.saturating_mul(factor).min(self.cap),

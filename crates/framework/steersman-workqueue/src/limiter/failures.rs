@@ -1,10 +1,10 @@
-//! Machine: the numbers of failures of keys.
+//! Machine: the number of failures of each key.
 
 use std::collections::HashMap;
 
 use crate::key::Key;
 
-/// The number of failures of each key that failed and was not forgotten since.
+/// The number of failures of each key since the key was last forgotten.
 #[derive(Debug)]
 pub(super) struct Failures<T> {
     counts: HashMap<T, u32>,
@@ -17,7 +17,7 @@ impl<T: Key> Failures<T> {
         }
     }
 
-    /// Counts a failure, and returns the number of earlier ones.
+    /// Counts a failure of the key. Returns the number of its earlier failures.
     pub(super) fn count(&mut self, key: &T) -> u32 {
         match self.counts.get_mut(key) {
             Some(count) => {
@@ -33,7 +33,7 @@ impl<T: Key> Failures<T> {
     }
 
     pub(super) fn forget(&mut self, key: &T) {
-        // A queue without failed keys does not pay for hashing.
+        // A queue without failed keys pays for no hash.
         if !self.counts.is_empty() {
             self.counts.remove(key);
         }

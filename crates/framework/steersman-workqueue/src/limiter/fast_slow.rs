@@ -1,4 +1,4 @@
-//! Machine: a short delay for the first failures of a key, and a long one for all others.
+//! Machine: a short delay for the first failures of a key, and a long delay for later ones.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use crate::limiter::failures::Failures;
 /// Per-key delays in two steps: `fast` for the first failures of a key, then `slow`; client-go's
 /// `ItemFastSlowRateLimiter`.
 ///
-/// Memory is held only for keys that failed and were not forgotten since.
+/// Only keys that failed since they were last forgotten use memory.
 ///
 /// ```
 /// use std::time::Duration;
@@ -31,8 +31,8 @@ pub struct FastSlow<T> {
 }
 
 impl<T: Key> FastSlow<T> {
-    /// Makes a limiter with the delay `fast` for the first `fast_attempts` failures of a key, and `slow` for
-    /// further ones.
+    /// Makes a limiter with the delay `fast` for the first `fast_attempts` failures of a key, and `slow` for later
+    /// failures.
     #[must_use]
     pub fn new(fast: Duration, slow: Duration, fast_attempts: u32) -> Self {
         Self {

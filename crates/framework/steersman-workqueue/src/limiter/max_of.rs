@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::limiter::RateLimiter;
 
-/// Takes the longest delay of several limiters; each of them counts every failure.
+/// Returns the longest delay of several limiters, each of which counts every failure.
 #[derive(derive_more::Debug)]
 #[debug("MaxOf {{ limiters: {} }}", limiters.len())]
 pub struct MaxOf<T> {
@@ -12,7 +12,7 @@ pub struct MaxOf<T> {
 }
 
 impl<T: 'static> MaxOf<T> {
-    /// Makes a limiter without parts: every delay is zero.
+    /// Makes a combination of no limiters: every delay is zero.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -20,7 +20,7 @@ impl<T: 'static> MaxOf<T> {
         }
     }
 
-    /// Adds one limiter.
+    /// Adds a limiter to the combination.
     #[must_use]
     pub fn and(mut self, limiter: impl RateLimiter<T>) -> Self {
         self.limiters.push(Box::new(limiter));

@@ -1,10 +1,10 @@
-//! Machine: the delays of another limiter, up to a longest one.
+//! Machine: the delays of another limiter, shortened to a maximum.
 
 use std::time::{Duration, Instant};
 
 use crate::limiter::RateLimiter;
 
-/// Shortens the delays of another limiter to a longest one; client-go's `WithMaxWaitRateLimiter`.
+/// Shortens the delays of another limiter to a maximum; client-go's `WithMaxWaitRateLimiter`.
 ///
 /// ```
 /// use std::time::Duration;

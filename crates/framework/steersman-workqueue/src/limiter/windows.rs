@@ -6,17 +6,17 @@ use std::time::{Duration, Instant};
 use crate::key::Key;
 use crate::limiter::LONGEST_DELAY;
 
-/// The number of keys from which keys without recent runs are removed.
+/// The number of keys from which keys without recent runs are swept.
 const SWEEP_FROM: usize = 1024;
 
-/// The times of the last runs of each key. In any span of `per` at most `runs` of a key begin.
+/// The start times of the last runs of each key. In any span of `per` at most `runs` runs of a key begin (WQ-13).
 ///
-/// The times of a key are removed some time after they have lost their effect.
+/// The times of a key are removed some time after they are older than `per`.
 #[derive(Debug)]
 pub(crate) struct Windows<T> {
     runs: usize,
     per: Duration,
-    /// At most `runs` times of each key, the earliest first.
+    /// The last start times of each key, at most `runs`, the earliest first.
     begun: HashMap<T, VecDeque<Instant>>,
     /// The number of keys at which the next sweep begins.
     sweep_at: usize,
@@ -33,7 +33,7 @@ impl<T: Key> Windows<T> {
         }
     }
 
-    /// Returns when the key may run again; `None` if it may run at `now`.
+    /// Returns the instant at which the key may run again; `None` if it may run at `now`.
     pub(crate) fn next_free(&self, key: &T, now: Instant) -> Option<Instant> {
         let begun = self.begun.get(key)?;
         let first = begun.front().filter(|_| begun.len() >= self.runs)?;

@@ -1,4 +1,4 @@
-//! Machine: where an add, a passed deadline or a delay puts a key.
+//! Machine: decides whether an add, a passed deadline or a delay makes a key ready, delayed or run again.
 
 use std::time::Instant;
 
@@ -25,7 +25,7 @@ impl<T: Key> Machine<T> {
             causes: due.causes,
         };
         match due.retry {
-            // WQ-11: this run comes before the retry, which stays in case the run fails.
+            // WQ-11: this run begins before the retry is due, and the retry is kept in case the run fails.
             Some(retry) if retry.deadline > now => {
                 due.keep_retry();
                 entry.due = Some(due);
@@ -36,7 +36,7 @@ impl<T: Key> Machine<T> {
         self.arrive(slot, add, now);
     }
 
-    /// Handles an immediate add, and a deadline that has passed. Returns whether a worker must be woken.
+    /// Handles an immediate add, or a deadline that has passed. Returns whether a worker must be woken.
     pub(super) fn arrive(&mut self, slot: KeySlot, add: Rerun, now: Instant) -> bool {
         let Some(entry) = self.table.get_mut(slot) else {
             return false;
@@ -74,14 +74,14 @@ impl<T: Key> Machine<T> {
         {
             return self.wait(slot, add.delayed_until(free));
         }
-        // The time in the queue starts with the first add that requested the rerun.
+        // The measured time in the queue starts with the first add that requested the rerun.
         if again != Some(true)
             && let Some(metrics) = &self.metrics
         {
             metrics.added();
             self.table.stamp(slot, now);
         }
-        // WQ-4: the end of the ticket decides whether an add that waits in a backoff (`Spaced`, `Backoff`) runs at
+        // WQ-4: only the end of the ticket tells whether an add that waits in a backoff (`Spaced`, `Backoff`) runs at
         // once. Until then the deadline stays, because the ticket may end in backoff.
         let absorbs = again.is_none() || add.add_delay == AddDelay::Now;
         let due = absorbs.then(|| self.absorb(slot)).flatten();
@@ -93,7 +93,7 @@ impl<T: Key> Machine<T> {
         self.line_up(slot, add.priority, add.causes, now)
     }
 
-    /// Handles a delayed add, and a verdict with a delay. Returns whether a worker must be woken.
+    /// Handles a delayed add, or a verdict with a delay. Returns whether a worker must be woken.
     pub(super) fn wait(&mut self, slot: KeySlot, delay: Delay) -> bool {
         let holding = self.holding(slot);
         if let Some(again) = holding.and_then(|held| held.again.as_mut())
@@ -107,7 +107,7 @@ impl<T: Key> Machine<T> {
             return false;
         };
         if let KeyStatus::Ready { .. } = entry.status {
-            // A ready key stays ready.
+            // A ready key stays ready, with the highest priority and all causes.
             let add = Rerun {
                 priority: delay.priority,
                 add_delay: AddDelay::Now,
@@ -144,7 +144,7 @@ impl<T: Key> Machine<T> {
         self.held.get_mut(position as usize)
     }
 
-    /// Makes a key ready, or delays it until it may run (WQ-13).
+    /// Makes a key ready or, if it has run too often, delays it until the limit allows the run (WQ-13).
     pub(super) fn line_up(
         &mut self,
         slot: KeySlot,
@@ -171,7 +171,7 @@ impl<T: Key> Machine<T> {
         true
     }
 
-    /// Removes a pending delay, and returns its priority and causes. The retry of a failed key is kept.
+    /// Removes a pending delay, and returns its priority and causes. The retry of a failed key stays.
     pub(super) fn absorb(&mut self, slot: KeySlot) -> Option<(Priority, Causes)> {
         let due = &mut self.table.get_mut(slot)?.due;
         let pending = due.as_mut()?;
@@ -195,7 +195,7 @@ impl<T: Key> Machine<T> {
         }
     }
 
-    /// Adds the causes of an add to a ready key, and moves the key to the end of the line of a higher priority.
+    /// Adds the causes of an add to a ready key. A higher priority moves the key to the end of that priority's line.
     fn raise(&mut self, slot: KeySlot, add: Rerun) {
         let Some(entry) = self.table.get_mut(slot) else {
             return;
@@ -217,9 +217,9 @@ impl<T: Key> Machine<T> {
         }
     }
 
-    /// Returns the instant at which a key may run again, if it has run too often to run now.
+    /// Returns the instant at which a key may run again; `None` if it may run now.
     fn next_free(&self, slot: KeySlot, now: Instant) -> Option<Instant> {
-        // A queue that drains waits for nothing.
+        // A draining queue delays no run.
         let runs = self
             .runs
             .as_ref()
@@ -231,7 +231,7 @@ impl<T: Key> Machine<T> {
 // === impl Rerun ===
 
 impl Rerun {
-    /// Returns the run that replaces a pending delay.
+    /// Returns the run that replaces a pending delay: it has the higher priority and the causes of both.
     pub(super) fn with(mut self, absorbed: Option<(Priority, Causes)>) -> Self {
         if let Some((priority, causes)) = absorbed {
             self.priority = self.priority.max(priority);

@@ -49,7 +49,7 @@ impl World {
             .wake
     }
 
-    /// Fails `failures` times, and takes the retry that follows.
+    /// Fails the key `failures` times, and takes the retry that follows.
     fn retry(&mut self, key: &'static str, failures: usize) -> Taken<&'static str> {
         self.add(key, now());
         let mut taken = self.take().unwrap();
@@ -225,7 +225,7 @@ fn a_delay_is_not_lost_to_an_add_that_keeps_the_backoff() {
     for adds in orders {
         for (verdict, run_at) in [(Verdict::Backoff, 10), (Verdict::Forget, 0)] {
             let mut world = World::new();
-            // The next failure waits 20 ms, which is later than the delay.
+            // The next failure waits 20 ms, so its deadline is later than the delay.
             let held = world.retry("a", 2);
             for add in adds {
                 world.add("a", add);
@@ -356,7 +356,7 @@ fn wq_13_no_span_holds_more_runs_of_a_key_than_the_limit() {
         "{runs:?}"
     );
     assert!(runs[11] < 15_100, "as early as the limit allows: {runs:?}");
-    // Other keys do not wait, and a drain does not either.
+    // Neither other keys nor a drain wait.
     world.add("b", now());
     assert_eq!(world.take_key(), Some("b"));
     let mut world = World::new();

@@ -1,4 +1,4 @@
-//! Machine: what follows the end of a ticket.
+//! Machine: decides the next run of a key after the end of its ticket.
 
 use std::time::Instant;
 
@@ -34,14 +34,13 @@ impl<T: Key> Machine<T> {
             if verdict != Verdict::Backoff || again.add_delay != AddDelay::Backoff {
                 return self.run_again(slot, again, asked, now);
             }
-            // The retry, or an earlier deadline, is the one later run that WQ-2 guarantees for the
-            // add.
+            // The retry, or an earlier deadline, is the one later run that WQ-2 guarantees for the add.
             priority = priority.max(again.priority);
             causes |= again.causes;
         }
         match asked.delay {
             None => false,
-            // WQ-8: a draining queue drops every run that a ticket asks for.
+            // WQ-8: a draining queue drops every run that a ticket requests.
             Some(_) if self.stage == QueueStage::Draining => {
                 self.dropped += 1;
                 false
@@ -70,9 +69,9 @@ impl<T: Key> Machine<T> {
         }
     }
 
-    /// Runs a key again that was added while a ticket held it.
+    /// Runs a key again, because it was added while a ticket held it.
     fn run_again(&mut self, slot: KeySlot, again: Rerun, asked: NextRun, now: Instant) -> bool {
-        // WQ-11: the retry stays, in case the run before it fails as well.
+        // WQ-11: the retry is kept, in case the run before it fails as well.
         if let Some(retry) = asked.retry
             && self.stage == QueueStage::Open
         {
@@ -88,13 +87,13 @@ impl<T: Key> Machine<T> {
             }
             self.keep(slot, retry);
         }
-        // WQ-2, WQ-4: the rerun is immediate. The add was already counted in the metrics.
+        // WQ-2, WQ-4: the rerun is immediate and absorbs the delay. The metrics have already counted the add.
         let due = self.absorb(slot);
         let add = again.with(due);
         self.line_up(slot, add.priority, add.causes, now)
     }
 
-    /// Updates the number of failures, and returns what the verdict asks for. `kept` is the retry that was
+    /// Updates the number of failures, and returns the run that the verdict requests. `kept` is the retry that was
     /// pending when the run began.
     pub(super) fn judge(
         &mut self,
@@ -123,7 +122,7 @@ impl<T: Key> Machine<T> {
     }
 
     fn retry(&mut self, slot: KeySlot, kept: Option<Retry>, now: Instant) -> NextRun {
-        // WQ-11: the failure of a run before the retry keeps the deadline and does not count.
+        // WQ-11: a failed run before the retry keeps the deadline of the retry and does not count.
         if let Some(kept) = kept.filter(|kept| kept.deadline > now) {
             return NextRun {
                 delay: Some(kept.deadline.saturating_duration_since(now)),

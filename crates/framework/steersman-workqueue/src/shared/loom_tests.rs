@@ -1,5 +1,5 @@
-//! Every interleaving of a few threads, up to a bound of preemptions: WQ-7. A lost wake-up is a deadlock,
-//! which loom reports. `.ci/run loom` runs these tests.
+//! WQ-7 in every interleaving of a few threads, up to a bound of preemptions. Loom reports a lost wake-up as a
+//! deadlock. `.ci/run loom` runs these tests.
 
 use loom::future::block_on;
 use loom::thread;
@@ -10,7 +10,7 @@ fn queue() -> Arc<SharedQueue<u32>> {
     SharedQueue::new(QueueOptions::new("loom"))
 }
 
-/// Takes the next key and ends its hold.
+/// Takes the next key, ends its hold, and returns it; `None` if the queue is shut down.
 fn take(queue: &SharedQueue<u32>) -> Option<u32> {
     let taken = block_on(queue.next()).ok()?;
     queue.release(taken.slot, Verdict::Forget, None);
@@ -141,7 +141,7 @@ fn loom_a_drain_ends_when_the_last_ticket_ends() {
         add(&queue, 1);
         let worker = spawn(&queue, take);
         block_on(queue.drain());
-        // The drain lets the ready key have its run.
+        // The drain waits for the run of the ready key.
         assert_eq!(worker.join().unwrap(), Some(1));
         assert!(queue.read(Machine::is_closed));
     });

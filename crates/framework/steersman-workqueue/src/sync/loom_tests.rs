@@ -21,8 +21,7 @@ impl<T> Mutex<T> {
     }
 }
 
-/// A stand-in for `tokio::sync::Notify`: `notify_one` keeps a permit if no task waits, and
-/// `notify_waiters` keeps none.
+/// A stand-in for `tokio::sync::Notify`: if no task waits, `notify_one` stores a permit, and `notify_waiters` does not.
 pub(crate) struct Notify(Mutex<Waiters>);
 
 #[derive(Default)]
@@ -137,7 +136,7 @@ impl Drop for Notified<'_> {
         let at = waiters.waiters.iter().position(|(of, _)| Some(*of) == id);
         let waiter = at.map(|at| waiters.waiters.remove(at).1);
         drop(waiters);
-        // A notification that this waiter did not use is for another one.
+        // A notification that this waiter did not use goes to another waiter.
         if matches!(waiter, Some(Waiter::NotifiedAlone)) {
             self.notify.notify_one();
         }

@@ -1,4 +1,4 @@
-//! No key starves, and urgent keys do not wait for the others.
+//! No key starves, and urgent keys overtake ordinary ones.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use futures::FutureExt;
 use proptest::prelude::*;
 use steersman_workqueue::{AddOptions, Priority, Queue, QueueOptions};
 
-// WQ-5: a hot key that is added again during each of its runs, beside a thousand cold ones.
+// WQ-5: a hot key that is added again during each of its runs, among a thousand cold keys.
 #[tokio::test(start_paused = true)]
 async fn a_hot_key_delays_cold_keys_by_one_run_each_at_most() {
     let queue = Queue::new(QueueOptions::<u32>::new("hot"));
@@ -29,7 +29,7 @@ async fn a_hot_key_delays_cold_keys_by_one_run_each_at_most() {
     assert!(turns <= 2001, "{turns} turns");
 }
 
-// WQ-5: an initial list of low priority beside a steady flow of ordinary keys.
+// WQ-5: an initial list of low priority, and a steady flow of ordinary keys.
 #[tokio::test(start_paused = true)]
 async fn low_priority_keeps_a_share_under_a_steady_flow() {
     let queue = Queue::new(QueueOptions::<u32>::new("share"));
@@ -76,7 +76,7 @@ async fn ordinary_keys_overtake_an_initial_list() {
     assert_eq!(taken, [500, 5000, 0]);
 }
 
-/// The turns of a flow: the priorities of the keys that are added before each turn.
+/// A strategy for flows: per turn, the priorities of the keys that are added before the turn.
 fn flow() -> impl Strategy<Value = Vec<Vec<i32>>> {
     let priority = prop::sample::select(vec![-100, 0, 0, 1, 100, 100]);
     prop::collection::vec(prop::collection::vec(priority, 0..4), 1..400)
@@ -85,8 +85,8 @@ fn flow() -> impl Strategy<Value = Vec<Vec<i32>>> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1000) })]
 
-    // WQ-5: whatever is added with a higher priority, a key waits for a number of turns that follows from the
-    // number of keys that were ready before it.
+    // WQ-5: whatever is added with a higher priority, the number of turns that a key waits is bounded by the number of
+    // keys that were ready before it.
     #[test]
     fn no_flow_of_higher_priorities_delays_a_key_without_bound(flow in flow(), share in 2_u32..12) {
         let options = QueueOptions::<usize>::new("flow").lower_priority_share(share);

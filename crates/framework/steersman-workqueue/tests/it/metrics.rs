@@ -1,4 +1,4 @@
-//! The metrics as a scrape shows them.
+//! The metrics in the output of a scrape.
 
 use std::time::Duration;
 

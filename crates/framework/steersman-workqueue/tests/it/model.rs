@@ -8,7 +8,7 @@ use steersman_workqueue::{AddOptions, Priority, Queue, QueueOptions, Ticket};
 
 const KEYS: u8 = 5;
 
-/// The number of further keys that are ready all the time, so that adds are buffered.
+/// The number of other keys that are always ready, so that adds are buffered.
 const CROWD: u8 = 100;
 
 #[derive(Debug, Clone)]
@@ -29,7 +29,7 @@ enum Step {
     },
 }
 
-/// What an add does while its key is in backoff.
+/// When an immediate add runs a key in backoff.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum AddDelay {
     Now,
@@ -37,7 +37,7 @@ enum AddDelay {
     Backoff,
 }
 
-/// The deadline of a retry, and the number of runs before it that failed.
+/// The deadline of a retry, and the number of earlier runs that failed.
 type Retry = (u64, u32);
 
 #[derive(Debug, Clone, Copy)]
@@ -48,7 +48,7 @@ enum End {
     Drop,
 }
 
-/// The model: each rule written in the slow and obvious way. Time is milliseconds since the start.
+/// The model, with each rule written in the slow and obvious way. Times are milliseconds since the start.
 #[derive(Default)]
 struct Naive {
     now: u64,
@@ -62,10 +62,10 @@ struct Naive {
 struct State {
     ready: Option<(i32, u64)>,
     due: Option<(u64, u64, i32)>,
-    // The retry after a failure, also while an earlier run is ready or held.
+    // The retry after a failure, kept while an earlier run is ready or held.
     retry: Option<Retry>,
     held: Option<i32>,
-    // The rerun that adds asked for: its priority, and the shortest delay of the adds.
+    // The rerun that adds requested: its priority, and the shortest delay of the adds.
     again: Option<(i32, AddDelay)>,
     failures: u32,
 }
@@ -100,7 +100,7 @@ impl Naive {
             }
             return;
         }
-        // The end of the ticket decides whether a patient add replaces the delay.
+        // The end of the ticket decides whether an add with a delay in backoff replaces the deadline.
         let due = if state.held.is_some() && add_delay > AddDelay::Now {
             None
         } else {
@@ -158,7 +158,7 @@ impl Naive {
             let Some((.., key)) = due else { return };
             let state = &mut self.keys[key];
             let priority = state.due.take().map_or(0, |(.., priority)| priority);
-            // A run before the retry keeps the retry.
+            // A run before the retry is due keeps the retry.
             state.retry = state.retry.filter(|(deadline, _)| *deadline > self.now);
             self.arrive(key, priority, AddDelay::Now);
         }
@@ -235,7 +235,7 @@ impl Naive {
     }
 }
 
-/// Returns when a spaced add runs.
+/// Returns the time at which a spaced add runs.
 fn earliest((deadline, early): Retry, now: u64) -> u64 {
     match early {
         0 => now,
@@ -323,7 +323,7 @@ async fn agrees(steps: Vec<Step>, crowd: u8) -> Result<(), TestCaseError> {
             }
         }
     }
-    // WQ-3: every owed run still comes.
+    // WQ-3: every owed run still takes place.
     drop(held);
     let mut rounds = 0;
     while !queue.idle() {

@@ -74,7 +74,7 @@ async fn a_worker_that_gives_up_wakes_another() {
         async move { queue.next().await.map(|ticket| *ticket.key()) }
     });
     tokio::task::yield_now().await;
-    // Wakes the worker that parked first.
+    // The add wakes the worker that parked first.
     queue.add(1);
     assert!((&mut first).now_or_never().is_none());
     drop(first);

@@ -72,7 +72,7 @@ async fn a_drain_runs_ready_keys_and_drops_delayed_ones() {
     queue.drain().await;
 }
 
-// A drain ends whatever the tickets ask for: each ready key has one more run.
+// A drain ends whatever the tickets request: each ready key has one more run.
 // WQ-8
 #[tokio::test(start_paused = true)]
 async fn wq_8_a_drain_ends_though_every_ticket_asks_for_another_run_at_once() {
@@ -106,8 +106,8 @@ async fn wq_8_a_drain_ends_though_every_ticket_asks_for_another_run_at_once() {
     }
 }
 
-// Many workers wait, several keys are added or become due together, and each key reaches a worker,
-// although every worker keeps the key it takes.
+// Many workers wait, several keys are added or become due together, and each key reaches a worker, although every
+// worker keeps its key.
 #[tokio::test(start_paused = true)]
 async fn every_parked_worker_is_notified_of_its_key() {
     let queue = queue();
@@ -117,7 +117,7 @@ async fn every_parked_worker_is_notified_of_its_key() {
         tokio::spawn(async move {
             while let Ok(ticket) = queue.next().await {
                 taken.send(*ticket.key()).unwrap();
-                // Keeps the key for longer than the test runs.
+                // The worker keeps its key for longer than the test runs.
                 tokio::time::sleep(Duration::from_secs(10_000)).await;
                 ticket.forget();
             }
@@ -140,7 +140,7 @@ async fn every_parked_worker_is_notified_of_its_key() {
     assert_eq!(arrivals, [(1, 5), (2, 7), (3, 7), (4, 1), (5, 0), (6, 0)]);
 }
 
-// The cancel safety of `next`.
+// `next` is cancel safe.
 #[tokio::test(start_paused = true)]
 async fn a_worker_that_stops_waiting_takes_no_key() {
     let queue = queue();

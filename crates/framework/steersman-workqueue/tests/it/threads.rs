@@ -1,11 +1,11 @@
-//! Several threads at once, where tasks truly race.
+//! Several threads at once, whose tasks truly race.
 
 use std::sync::mpsc;
 use std::time::Duration;
 
 use steersman_workqueue::{Queue, QueueOptions, Ticket};
 
-/// A limit, so that a lost key fails the test and does not hang it.
+/// The longest wait, so that a lost key fails the test instead of hanging it.
 const AGES: Duration = Duration::from_secs(60);
 
 /// Runs a worker until the queue is shut down.
@@ -19,9 +19,9 @@ fn work(queue: &Queue<u32>, mut done: impl FnMut(Ticket<u32>)) -> std::io::Resul
     Ok(())
 }
 
-// WQ-7. An add that comes while the only worker is about to park. In each round the producer adds as soon
-// as it gets the last key, which is when the worker looks for the next one. A worker that did not look once
-// more after it enlisted would sleep on the key.
+// WQ-7: an add races with the only worker, which is about to park. In each round the producer adds when it gets the
+// last key, while the worker looks for the next one. A worker that did not check once more before it parks would
+// sleep although a key is ready.
 #[test]
 fn an_add_that_races_with_a_worker_about_to_wait_is_taken() {
     let queue = Queue::<u32>::new(QueueOptions::new("race"));

@@ -1,4 +1,4 @@
-//! Runs that adds cause before the retry of their key is due.
+//! Runs that adds cause before the retry of a key is due.
 
 use super::*;
 
@@ -81,7 +81,7 @@ fn wq_12_adds_that_the_failing_run_causes_itself_run_a_few_times_before_the_retr
     let mut world = World::new();
     let mut taken = world.retry("a", 10);
     let (began, mut runs) = (world.now, Vec::new());
-    // Each run writes the status of its object and fails.
+    // Each run writes the status of its object, which adds the key, and fails.
     while taken.attempts < 12 {
         runs.push((world.now - began).as_millis());
         world.add("a", now().space_in_backoff());
