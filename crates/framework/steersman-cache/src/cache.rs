@@ -64,8 +64,6 @@ impl Cache {
         })
     }
 
-    // ===== reading =====
-
     /// Returns reads of a kind as any type: for example
     /// [`DynamicObject`](steersman_api::kube_client::core::DynamicObject) for a kind known only at
     /// runtime, or a type with only the needed fields. Sends no request and declares nothing.
@@ -73,8 +71,8 @@ impl Cache {
         Reads::new(Arc::clone(&self.shared), |shared| shared.coverage(kind))
     }
 
-    /// Returns reads of the metadata of the kind `K`. The informer requests metadata only, until a
-    /// reader or watcher of the kind needs whole objects.
+    /// Returns reads of the metadata of the kind `K`. The informer requests only metadata, until a reader or watcher of
+    /// the kind needs whole objects.
     pub fn metadata<K: TypedObject>(&self) -> Reads<PartialObjectMeta<K>> {
         Reads::new(Arc::clone(&self.shared), SharedCache::coverage_of::<K>)
     }
@@ -103,7 +101,7 @@ impl Cache {
                 return Ok(found);
             }
             let coverage = self.shared.coverage_of::<K>();
-            // Boxed: the future of the slow path is large, and most reads find the object decoded.
+            // Boxed, because the future of the slow path is large, and most reads find the object decoded.
             Box::pin(get(&self.shared, &coverage, key, caller)).await
         }
     }
@@ -129,9 +127,9 @@ impl Cache {
     ///
     /// # Errors
     ///
-    /// Those of [`get`](Self::get), and [`Error::NoIndex`]. [`Error::Malformed`] names an object
-    /// that does not decode and that never decoded before: only its namespace is known, so the
-    /// list options may select it (CACHE-4). [`ListOptions::skip_malformed`] omits such objects.
+    /// The errors of [`get`](Self::get), and [`Error::NoIndex`]. [`Error::Malformed`] names an object no version of
+    /// which has decoded: only its namespace is known, so the list options may select it (CACHE-4).
+    /// [`ListOptions::skip_malformed`] omits such objects.
     #[track_caller]
     pub fn list<K: TypedObject>(
         &self,
@@ -144,15 +142,13 @@ impl Cache {
         }
     }
 
-    // ===== state =====
-
     /// Returns whether both handles belong to the same cache.
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
 
-    /// Returns whether reads of the kind are served from memory; false if the options declare the
-    /// kind `uncached`.
+    /// Returns whether reads of the kind are served from memory; false if the options declare the kind
+    /// [`uncached`](crate::ByObject::uncached).
     pub fn is_cached(&self, kind: &Kind) -> bool {
         self.shared.is_cached(&self.shared.coverage(kind))
     }
@@ -163,8 +159,8 @@ impl Cache {
         self.shared.coverage(kind).scoped_by()
     }
 
-    /// Returns the name of the kind's transform, if there is one. Transformed objects differ from
-    /// those on the server and must not replace them.
+    /// Returns the name of the kind's transform; `None` without a transform. A transformed object must not replace the
+    /// object on the server, because it may lack fields.
     pub fn transformed(&self, kind: &Kind) -> Option<String> {
         self.shared.coverage(kind).transformed()
     }
@@ -186,9 +182,8 @@ impl Cache {
             .collect()
     }
 
-    /// Returns a report on every informer that does not follow its server at the moment: informers
-    /// with failing requests, even if they had synced before, stopped informers, and declared
-    /// informers without a first sync.
+    /// Returns a report on every informer that does not follow its server at the moment: its requests fail (even if it
+    /// had synced before), it has stopped, or it is declared and has not had its first sync.
     pub fn informer_failures(&self) -> Vec<InformerFailure> {
         let entries = self.shared.registry.read().entries();
         entries.iter().filter_map(InformerEntry::failure).collect()
@@ -203,13 +198,12 @@ impl Cache {
     /// Lists the objects of a kind again, although its watches work. Returns when each informer of the
     /// kind has the complete result of a list that began after this call, or has stopped.
     ///
-    /// A change of a definition gives the objects of its kind another form without new versions. A
-    /// server ends the watches of such a kind, and the informers list again, but only after a while;
-    /// this is for callers that must not work with the former objects.
+    /// Use it after a change of a definition, which gives the objects of its kind another form without new versions. A
+    /// server ends the watches of such a kind, and the informers list again, but only after a while.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future does not take the request back.
+    /// Dropping the future does not cancel the list.
     pub async fn relist(&self, gvk: &Gvk) {
         let entries = self.shared.registry.read().of_kind(gvk);
         let relists: Vec<_> = entries.iter().map(|one| one.untyped().relist()).collect();
@@ -218,12 +212,10 @@ impl Cache {
         }
     }
 
-    // ===== running =====
-
     /// Starts every declared informer, and informers declared later. Ends when `cancel` fires and
     /// all informers have stopped.
     ///
-    /// The cache is marked as running from the call on, before the returned future is polled.
+    /// The cache counts as running from the call on, before the returned future is polled.
     ///
     /// A kind that cannot be listed delays only its own readers (CACHE-2).
     ///
@@ -240,8 +232,7 @@ impl Cache {
         client_config: ClientConfig,
         cancel: CancellationToken,
     ) -> impl Future<Output = Result<(), Error>> + Send + 'static {
-        // Before the future is polled, so that a read right after the call waits instead of failing
-        // with `NotStarted`.
+        // Before the future is polled, so that a read right after the call waits instead of failing with `NotStarted`.
         let begun = self.begin();
         async move { begun?.run(client_config, cancel).await }
     }

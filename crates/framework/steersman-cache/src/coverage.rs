@@ -1,5 +1,4 @@
-//! Machine: decides which informers a kind gets, and which namespaces and selectors each informer
-//! has.
+//! Machine: decides which informers a kind gets, and the namespace and selectors of each informer.
 
 use std::any::TypeId;
 use std::collections::BTreeMap;
@@ -11,15 +10,14 @@ use crate::error::Error;
 use crate::options::{ByObject, CacheOptions, Namespaces, Undeclared};
 use crate::settings::Settings;
 
-/// Kinds that an undeclared read never caches cluster-wide, because they hold credentials or large
-/// files.
+/// Kinds that an undeclared read does not cache cluster-wide, because they hold credentials or large files.
 const GUARDED: &[&str] = &["Secret", "ConfigMap"];
 
 /// The part of one kind that the cache holds, as the options define it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Coverage {
     kind: Kind,
-    /// One element per informer. Never empty; each namespace occurs once.
+    /// The scopes of the informers, one per informer. Never empty; each namespace occurs once.
     scopes: Vec<InformerScope>,
     cached: bool,
     declared: bool,
@@ -30,12 +28,12 @@ pub(crate) struct Coverage {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct InformerScope {
-    /// `None` covers all namespaces, except those that have an informer of their own.
+    /// The namespace of the informer; `None` covers all namespaces without their own informer.
     namespace: Option<Arc<str>>,
     settings: Settings,
 }
 
-/// Whether an informer holds an object, decided by the key and the labels of the object.
+/// Whether an informer holds an object, judged by the key and the labels of the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Membership {
@@ -57,8 +55,8 @@ impl Coverage {
         Self::of_namespaces(kind, options, &options.namespaces)
     }
 
-    /// Returns the coverage of `kind` under `options`, with other default namespaces. The most specific
-    /// value of a setting applies: the kind's namespace, then the kind, the default namespace, the defaults.
+    /// Returns the coverage of `kind` under `options`, with other default namespaces. For each setting the most
+    /// specific value applies: of the kind's namespace, the kind, the default namespace, or the defaults.
     pub(crate) fn of_namespaces(
         kind: &Kind,
         options: &CacheOptions,
@@ -84,8 +82,7 @@ impl Coverage {
         &self.kind
     }
 
-    /// Returns the namespace of each informer; `None` stands for all namespaces without an informer
-    /// of their own.
+    /// Returns the namespace of each informer; `None` stands for all namespaces without their own informer.
     pub(crate) fn informers(&self) -> Vec<Option<Arc<str>>> {
         self.scopes.iter().map(|p| p.namespace.clone()).collect()
     }
@@ -96,8 +93,7 @@ impl Coverage {
         Some(&scope.settings)
     }
 
-    /// Returns the object name that the field selector of a namespace's informer requires, if there
-    /// is one.
+    /// Returns the object name that the field selector of a namespace's informer requires; `None` if it requires none.
     ///
     /// The server takes this name from the field selector of a list or watch and authorizes the
     /// request for it (`RequestInfoFactory` of k8s.io/apiserver), so a rule with `resourceNames`
@@ -110,8 +106,8 @@ impl Coverage {
         is_segment.then(|| name.to_owned())
     }
 
-    /// Returns the namespace of the informer that holds the object of a key; `None` is the informer
-    /// of all namespaces.
+    /// Returns the namespace of the informer that holds the object of a key; `None` stands for the informer of all
+    /// namespaces.
     pub(crate) fn informer_for(&self, key: &ObjectKey) -> Result<Option<Arc<str>>, Error> {
         match (self.kind.is_namespaced(), key.namespace()) {
             (false, _) => Ok(None),
@@ -123,7 +119,7 @@ impl Coverage {
         }
     }
 
-    /// Returns the same as [`informer_for`](Self::informer_for), but `None` instead of an error.
+    /// Returns the namespace like [`informer_for`](Self::informer_for), but `None` instead of an error.
     pub(crate) fn find_informer_for(&self, key: &ObjectKey) -> Option<&Option<Arc<str>>> {
         match key.namespace().filter(|_| self.kind.is_namespaced()) {
             Some(namespace) => Some(&self.scope_in(namespace)?.namespace),
@@ -132,8 +128,8 @@ impl Coverage {
         }
     }
 
-    /// Returns the namespaces of the informers that a list reads: all of them, or the one that
-    /// covers `namespace`.
+    /// Returns the namespaces of the informers that a list reads: of all informers, or of the informer that covers
+    /// `namespace`.
     pub(crate) fn informers_for(
         &self,
         namespace: Option<&str>,
@@ -144,7 +140,7 @@ impl Coverage {
         }
     }
 
-    /// Returns the namespace of the kind's only informer.
+    /// Returns the namespace of the kind's only informer; an error if there are several.
     pub(crate) fn only_informer(&self) -> Result<Option<Arc<str>>, Error> {
         match self.scopes.as_slice() {
             [one] => Ok(one.namespace.clone()),
@@ -181,7 +177,7 @@ impl Coverage {
             }
         }
         let guarded = self.kind.gvk().group().is_empty() && GUARDED.contains(&kind);
-        // CACHE-3: only a declaration starts a cluster-wide informer of these.
+        // CACHE-3: only a declaration starts a cluster-wide informer of a guarded kind.
         if guarded && self.scopes.iter().any(|scope| scope.namespace.is_none()) {
             let line = format!(".by_object::<{kind}>(ByObject::new().namespaces([\"…\"]))");
             return Err(Error::MustBeDeclared {
@@ -207,8 +203,7 @@ impl Coverage {
             Some(selector.matches(Some(labels?)))
         });
         let by_fields = settings.sent_fields().map_or(Some(true), |text| {
-            // The informer was chosen by namespace, which already applies the selector's namespace
-            // requirements.
+            // The informer was chosen by its namespace, which implies the selector's requirements of the namespace.
             let fields = FieldSelector::parse(text)?.without(NAMESPACE);
             fields.matches_name(key.name())
         });
@@ -245,13 +240,13 @@ impl Coverage {
         joined(self.scopes.iter().filter_map(|p| p.settings.scoped_by()))
     }
 
-    /// Returns the names of the transforms that may change objects.
+    /// Returns the names of the transforms that may change objects of the kind.
     pub(crate) fn transformed(&self) -> Option<String> {
         let changing = self.scopes.iter().filter_map(|p| p.settings.changing());
         joined(changing.map(|transform| transform.name().to_owned()))
     }
 
-    /// Returns the cached namespaces; empty if all namespaces are cached.
+    /// Returns the cached namespaces; empty if the cache holds all namespaces.
     fn scope(&self) -> Vec<String> {
         let scopes = self.scopes.iter();
         let named: Option<Vec<String>> = scopes
@@ -279,7 +274,7 @@ impl Coverage {
     }
 }
 
-/// Joins the distinct texts in order of first occurrence.
+/// Joins the distinct texts, in the order of their first occurrence.
 fn joined(texts: impl Iterator<Item = String>) -> Option<String> {
     let mut all: Vec<String> = Vec::new();
     for text in texts {
@@ -333,9 +328,8 @@ fn informer_scopes(
     scopes
 }
 
-/// Replaces a watch of all namespaces under a selector of one namespace by a watch of that
-/// namespace: such a watch needs fewer permissions, and reads of other namespaces fail with
-/// [`Error::OutsideScope`].
+/// If a selector of the informer of all namespaces requires one namespace, restricts the informer to it: the watch then
+/// needs fewer permissions, and reads of other namespaces fail with [`Error::OutsideScope`].
 fn restrict(scope: &mut InformerScope) {
     let Some(fields) = scope.settings.sent_fields().and_then(FieldSelector::parse) else {
         return;
@@ -346,8 +340,7 @@ fn restrict(scope: &mut InformerScope) {
     }
 }
 
-/// CACHE-1: excludes the namespaces that have an informer of their own from the informer of all
-/// others.
+/// CACHE-1: excludes the namespaces with their own informer from the informer of all other namespaces.
 fn exclude(settings: &mut Settings, named: &[InformerScope]) {
     let named = named.iter().filter_map(|scope| scope.namespace.as_deref());
     let excluded = named.fold(FieldSelector::new(), |selector, namespace| {

@@ -7,9 +7,9 @@ use thiserror::Error as ThisError;
 
 use crate::unsynced::Unsynced;
 
-/// An error of a cache.
+/// An error of a [`Cache`](crate::Cache).
 ///
-/// Displays without its causes; [`source`](std::error::Error::source) returns them.
+/// `Display` omits the causes; [`source`](std::error::Error::source) returns them.
 #[derive(Debug, ThisError)]
 #[non_exhaustive]
 pub enum Error {
@@ -20,8 +20,7 @@ pub enum Error {
         kind: Kind,
         /// The requested key.
         key: ObjectKey,
-        /// The selectors under which this kind is cached, if any: they may exclude an existing
-        /// object.
+        /// The selectors under which the kind is cached, if any: they may exclude an object that exists.
         scoped_by: Option<String>,
     },
     /// The object exists, but does not decode as its kind.
@@ -33,7 +32,7 @@ pub enum Error {
         kind: Kind,
         /// The requested key.
         key: ObjectKey,
-        /// The decode error.
+        /// The error of the decoder.
         problem: String,
     },
     /// The cache does not run yet.
@@ -54,7 +53,7 @@ pub enum Error {
     /// [`Cache::run`](crate::Cache::run) was called twice.
     #[error("this cache has already run and cannot run twice: create a new cache")]
     AlreadyRan,
-    /// The options declare this kind as read live.
+    /// The options send reads of this kind to the server.
     #[error("{kind} is declared uncached: read it through `Client::get` or `Client::live`")]
     NotCached {
         /// The requested kind.
@@ -91,8 +90,8 @@ pub enum Error {
     OutsideScope {
         /// The requested kind.
         kind: Kind,
-        /// The requested namespace. A request for all namespaces returns the cached ones instead of
-        /// this error.
+        /// The requested namespace. A request for all namespaces returns the objects of the cached namespaces instead
+        /// of this error.
         asked: String,
         /// The cached namespaces.
         scope: Vec<String>,
@@ -105,8 +104,7 @@ pub enum Error {
         /// The reason for the refusal.
         problem: String,
     },
-    /// The kind is cached in several namespaces by an informer each, and the caller requested its
-    /// only informer.
+    /// The caller requested the only informer of a kind that is cached in several namespaces, with one informer each.
     #[error(
         "{kind} is cached by one informer for each of {}: use `Cache::informers`",
         named(scope)
@@ -152,7 +150,7 @@ pub enum Error {
         /// The requested index.
         index: String,
     },
-    /// A read names an index by a typed key of a type other than its own.
+    /// A read as one type names an index by a typed key of another type.
     #[error(
         "{kind} is read as {read}, but the key of the field index {index:?} has the type {of}: use the \
          `IndexKey` of the type of the read"
@@ -256,8 +254,8 @@ impl Error {
 
     /// Returns the selectors that may exclude the object of a [`NotFound`](Self::NotFound).
     ///
-    /// For a `NotFound`, `None` means that the kind is cached without selectors: the object was
-    /// absent in the latest state that the cache received.
+    /// `None` means that the kind is cached without selectors, so the object was absent in the latest state that the
+    /// cache received.
     pub fn scoped_by(&self) -> Option<&str> {
         match self {
             Self::NotFound { scoped_by, .. } => scoped_by.as_deref(),

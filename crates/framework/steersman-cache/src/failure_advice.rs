@@ -9,21 +9,21 @@ use crate::server_problem::ServerProblem;
 use crate::settings::Settings;
 use crate::unsynced::{Unsynced, UnsyncedReason};
 
-/// The context of one informer that messages about its failures need. Cheap to clone.
+/// The facts about one informer for the messages about its failures. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Advice {
     pub(crate) coverage: Arc<Coverage>,
     pub(crate) namespace: Option<Arc<str>>,
     /// A description of the cache's credentials; set when the cache runs.
     pub(crate) credentials: Arc<OnceLock<String>>,
-    /// The problem of the server. A failure of the informer's own requests takes precedence.
+    /// The problem of the whole server. A failure of the informer's own requests takes precedence.
     pub(crate) server: ServerProblem,
     /// Whether this program itself installs the definition of the kind.
     pub(crate) is_installed: bool,
 }
 
 impl Advice {
-    /// Builds the report of an informer in `state` that has not synced.
+    /// Builds the report of an unsynced informer in `state`.
     pub(crate) fn unsynced(&self, state: &InformerState) -> Unsynced {
         let problem = self.server.get();
         let (reason, why) = match (state, &problem) {

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use crate::informer_map::InformerKey;
 
-/// The number of checks per linger time. A read sets a bit, so the time of the last read is known
-/// to the precision of one check interval.
+/// The number of checks per linger time. A read only sets a bit, so the time of the last read is known to the precision
+/// of one check interval.
 const CHECKS: u32 = 10;
 
-/// The undeclared informers that are idle, each with the time of the check that found it idle.
+/// The idle undeclared informers, each with the time of the check that found it idle.
 #[derive(Debug)]
 pub(crate) struct IdleInformers {
     after: Option<Duration>,
@@ -18,7 +18,7 @@ pub(crate) struct IdleInformers {
 }
 
 impl IdleInformers {
-    /// Creates the machine. Informers may be idle for `after`; without limit if `None`.
+    /// `after` is the linger time; `None` means that informers never end for idleness.
     pub(crate) fn new(after: Option<Duration>, now: Instant) -> Self {
         let mut linger = Self {
             after,
@@ -34,9 +34,8 @@ impl IdleInformers {
         self.after.map(|_| self.next)
     }
 
-    /// Handles a check of all undeclared informers: each key with whether the informer was in use
-    /// since the last check. Returns the keys of informers that were idle for the whole linger
-    /// time.
+    /// Handles a check of all undeclared informers, each key with whether its informer was in use since the last check.
+    /// Returns the keys of informers that were idle for the whole linger time.
     pub(crate) fn handle_check(
         &mut self,
         undeclared: impl IntoIterator<Item = (InformerKey, bool)>,
@@ -66,7 +65,7 @@ impl IdleInformers {
     }
 
     fn schedule(&mut self, now: Instant) {
-        // At least a millisecond, so that a tiny linger time does not cause a busy loop.
+        // At least a millisecond, so that a tiny linger time causes no busy loop.
         let between = self.after.unwrap_or_default() / CHECKS;
         self.next = now + between.max(Duration::from_millis(1));
     }
@@ -91,8 +90,7 @@ mod tests {
         }
     }
 
-    /// Runs up to `looks` checks, each at its due time; returns the number of the check that ended
-    /// the informer.
+    /// Runs up to `looks` checks at their due times. Returns the number of the check that ended the informer.
     fn over(linger: &mut IdleInformers, looks: u32, used: impl Fn(u32) -> bool) -> Option<u32> {
         (1..=looks).find(|number| {
             let due = linger.next_check().unwrap();

@@ -1,5 +1,4 @@
-//! Driver: runs one informer from its start to its removal, gives out its typed views, and waits
-//! for its sync.
+//! Driver: runs one informer from its start to its removal, gives out its typed views, and waits for its sync.
 
 use std::any::TypeId;
 use std::fmt;
@@ -24,12 +23,12 @@ use crate::settings::Settings;
 use crate::type_map::TypeMap;
 use crate::unsynced::{InformerFailure, InformerReport, Unsynced, UnsyncedReason};
 
-/// The time after which an informer that neither syncs nor fails makes room for another first sync.
+/// The time after which an informer that neither syncs nor fails lets another informer begin its first sync.
 const TURN: Duration = Duration::from_secs(30);
 
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// The registry's entry of one informer. Cheap to clone.
+/// The entry of one informer in the registry. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct InformerEntry {
     inner: Arc<EntryState>,
@@ -40,8 +39,8 @@ struct EntryState {
     untyped: UntypedInformer,
     /// One typed handle for each Rust type that has a view.
     types: RwLock<TypeMap>,
-    /// Whether options, a controller, an index or a caller declared the informer, so that it never
-    /// ends for idleness.
+    /// Whether options, a controller, an index or a caller declared the informer. A declared informer never ends for
+    /// idleness.
     permanent: AtomicBool,
     /// Whether the informer was read since the last check of idle informers.
     used: AtomicBool,
@@ -49,19 +48,19 @@ struct EntryState {
     guards: AtomicUsize,
     /// The number of live [`HoldGuard`]s.
     holds: AtomicUsize,
-    /// Counters of the reads of the kind; `None` without metrics.
+    /// Counts the reads of the kind; `None` without metrics.
     reads: Option<Arc<ReadCounts>>,
     removed: CancellationToken,
     /// Whether the informer was removed together with its namespace.
     has_left_scope: AtomicBool,
 }
 
-/// Keeps the informer from ending as idle while a caller waits for the first sync or subscribes.
+/// Keeps an informer from ending as idle while a caller waits for its first sync or subscribes.
 pub(crate) struct UseGuard {
     entry: InformerEntry,
 }
 
-/// Makes the informer count as declared until it is dropped.
+/// Makes the informer count as declared until the guard is dropped.
 pub(crate) struct HoldGuard {
     guard: UseGuard,
 }
@@ -98,29 +97,27 @@ impl InformerEntry {
         self.inner.advice.coverage.kind()
     }
 
-    /// Returns the view of the objects as `K`s, and creates it if needed. The view is permanent if
-    /// `permanent` is set or the options declare the type (CACHE-15); otherwise it is dropped when
-    /// no read has used it for a while.
+    /// Returns the view of the objects as `K`, created if needed. The view is permanent if `permanent` is set or the
+    /// options declare the type (CACHE-15); otherwise it is dropped when no read has used it for a while.
     pub(crate) fn informer<K: Object>(&self, permanent: bool) -> Informer<K> {
         let coverage = &self.inner.advice.coverage;
         let permanent = permanent || coverage.is_declared_as(TypeId::of::<K>());
         if let Some(known) = self.inner.types.read().get::<Informer<K>>(permanent) {
             return known.clone();
         }
-        // Outside the lock, because a new view decodes the stored objects. All views of one type
-        // share their state.
+        // Outside the lock, because a new view decodes the stored objects. Two views of one type share their state.
         let informer = self.inner.untyped.view::<K>();
         self.inner.types.write().put(informer.clone(), permanent);
         informer
     }
 
-    /// Returns the view of the objects as `K`s if it exists, and marks it as used.
+    /// Returns the view of the objects as `K` if it exists, and marks the view as used.
     pub(crate) fn existing_view<K: Object>(&self) -> Option<Informer<K>> {
         self.inner.types.read().get::<Informer<K>>(false).cloned()
     }
 
-    /// Returns an object if the view as `K` exists and the object is decoded. Never waits for a
-    /// lock. `None` does not mean that the object is absent.
+    /// Returns an object if the view as `K` exists and has the object decoded. Never waits for a lock, so `None` does
+    /// not mean that the object is absent.
     pub(crate) fn decoded<K: Object>(&self, key: &ObjectKey) -> Option<Arc<K>> {
         let types = self.inner.types.try_read()?;
         types.get::<Informer<K>>(false)?.as_store().get_decoded(key)
@@ -149,10 +146,10 @@ impl InformerEntry {
         self.is_permanent() || self.inner.holds.load(Ordering::Relaxed) > 0
     }
 
-    /// Marks the informer as read (CACHE-8). Callers hold the registry's lock, as does the decision
-    /// to end the informer.
+    /// Marks the informer as read (CACHE-8). The caller holds the registry's lock, under which the end of idle
+    /// informers is decided, too.
     pub(crate) fn touch(&self) {
-        // Store only on change, so that concurrent readers keep the cache line shared.
+        // Stores only a change, so that concurrent readers keep the cache line shared.
         if !self.inner.used.load(Ordering::Relaxed) {
             self.inner.used.store(true, Ordering::Relaxed);
         }
@@ -170,7 +167,7 @@ impl InformerEntry {
         UseGuard { entry }
     }
 
-    /// Returns whether the informer is in use or was used since the last call.
+    /// Returns whether the informer is in use, or was used since the previous call.
     pub(crate) fn take_used(&self) -> bool {
         let held = self.is_held();
         self.inner.used.swap(false, Ordering::Relaxed)
@@ -178,8 +175,7 @@ impl InformerEntry {
             || self.inner.untyped.subscribers() > 0
     }
 
-    /// Returns whether the informer is undeclared and was not used since
-    /// [`take_used`](Self::take_used) found it idle.
+    /// Returns whether the informer is undeclared and was not used since [`take_used`](Self::take_used).
     pub(crate) fn may_end(&self) -> bool {
         !self.is_permanent() && !self.is_held() && !self.inner.used.load(Ordering::Relaxed)
     }
@@ -192,7 +188,7 @@ impl InformerEntry {
         self.inner.removed.is_cancelled()
     }
 
-    /// Ends the informer for good, even if it never started.
+    /// Ends the informer for good, even if it was never started.
     ///
     /// After the return its subscribers take no further delivery (CACHE-7), although its task is cancelled later.
     pub(crate) fn end(&self) {
@@ -202,7 +198,7 @@ impl InformerEntry {
 
     /// Ends the informer because its namespace was removed from the scope of the cache (CACHE-17).
     pub(crate) fn leave_scope(&self) {
-        // Before the subscriptions end, so that their subscribers find the reason.
+        // Set before the subscriptions end, so that subscribers find the reason.
         self.inner.has_left_scope.store(true, Ordering::Release);
         self.end();
     }
@@ -212,8 +208,8 @@ impl InformerEntry {
         self.inner.has_left_scope.load(Ordering::Acquire)
     }
 
-    /// Returns the task of the informer. The task first waits for a permit of `turns`, which limits
-    /// concurrent first syncs.
+    /// Returns the task of the informer, which first waits for a permit of `turns`, the limit of concurrent first
+    /// syncs.
     pub(crate) fn run(
         &self,
         client: kube_client::Client,
@@ -233,20 +229,19 @@ impl InformerEntry {
         let run = self.inner.untyped.run(list_watch, cancel.clone());
         let this = self.clone();
         Box::pin(async move {
-            // CACHE-5. An informer that is cancelled before its turn still runs, because its end is
-            // what notifies its waiters.
+            // CACHE-5: first syncs are limited. An informer that is cancelled before its turn still runs, because its
+            // end notifies the tasks that wait for it.
             let turn = tokio::select! {
                 turn = turns.acquire_owned() => turn.ok(),
                 () = cancel.cancelled() => None,
                 () = this.inner.removed.cancelled() => None,
             };
             if this.inner.removed.is_cancelled() {
-                // CACHE-7: the removal has already ended this informer, because it never ran.
+                // CACHE-7: the removal has ended this informer, so nothing is run.
                 return;
             }
             let first = async {
-                // CACHE-2: an informer that hangs gives its permit to another informer after
-                // `TURN`.
+                // CACHE-2: an informer that hangs returns its permit after `TURN`, so that it delays no other kind.
                 let _settled = tokio::select! {
                     settled = timeout(TURN, this.settled()) => settled.is_ok(),
                     () = this.inner.removed.cancelled() => true,
@@ -292,8 +287,7 @@ impl InformerEntry {
         let has_synced = self.has_synced();
         let is_failure = match unsynced.reason {
             UnsyncedReason::Failing(_) | UnsyncedReason::Stopped => true,
-            // An informer that a read started may restart at any time, so its first sync is no
-            // failure.
+            // A read started this informer and may start it again, so an incomplete first sync is no failure.
             UnsyncedReason::NotStarted | UnsyncedReason::Syncing => {
                 !has_synced && self.is_permanent()
             }
@@ -320,7 +314,7 @@ impl InformerEntry {
     }
 }
 
-/// A view or an untyped informer, with its sync state.
+/// A view or an untyped informer that a read can wait for.
 pub(crate) trait Readable {
     fn has_synced(&self) -> bool;
 
@@ -400,7 +394,7 @@ impl Drop for HoldGuard {
 
 impl Drop for UseGuard {
     fn drop(&mut self) {
-        // `used` first: a check that sees no guard must see that there was one.
+        // `used` is set before the guard is dropped, so that a check which sees no guard sees the use.
         self.entry.inner.used.store(true, Ordering::Relaxed);
         self.entry.inner.guards.fetch_sub(1, Ordering::Release);
     }
@@ -450,7 +444,7 @@ mod tests {
         assert!(!entry.may_end() && !idle() && idle());
         let guard = entry.guard();
         assert!(!idle() && !idle());
-        // A guard sets `used` when it is dropped; until then the guard alone keeps the informer.
+        // A guard sets `used` only when it is dropped; until then the guard alone keeps the informer.
         entry.take_used();
         assert!(!entry.may_end());
         drop(guard);

@@ -1,18 +1,18 @@
-//! Machine: one entry per kind and namespace, created once and started once.
+//! Machine: the informer entries by kind and namespace, each created once and started once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use steersman_object::Gvk;
 
-/// The kind and the namespace of an informer (`None`: all namespaces).
+/// Identifies an informer by its kind and namespace (`None`: all namespaces).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct InformerKey {
     pub(crate) gvk: Gvk,
     pub(crate) namespace: Option<Arc<str>>,
 }
 
-/// The phase of a cache. Phases follow each other in this order only.
+/// The phase of a cache. The phases follow each other in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CachePhase {
     /// Informers are declared; none runs.
@@ -25,7 +25,7 @@ pub(crate) enum CachePhase {
 
 type ByNamespace<E> = BTreeMap<Option<Arc<str>>, E>;
 
-/// All entries, and the keys of those that have not been started.
+/// All informer entries, and the keys of the entries that have not been started.
 #[derive(Debug)]
 pub(crate) struct InformerMap<E> {
     entries: BTreeMap<Gvk, ByNamespace<E>>,
@@ -50,13 +50,12 @@ impl<E: Clone> InformerMap<E> {
         self.at(&informer_key.gvk, &informer_key.namespace).cloned()
     }
 
-    /// Returns the entry like [`get`](Self::get), without allocating a key.
+    /// Returns the entry of a kind and namespace like [`get`](Self::get), without allocating a key.
     pub(crate) fn at(&self, gvk: &Gvk, namespace: &Option<Arc<str>>) -> Option<&E> {
         self.entries.get(gvk)?.get(namespace)
     }
 
-    /// Returns the entry of a key, created by `make` if there was none, and whether the entry is
-    /// new.
+    /// Returns the entry of a key, made by `make` if it does not exist, and whether it is new.
     ///
     /// CACHE-1: all callers from all tasks get the same entry.
     pub(crate) fn declare(
@@ -79,7 +78,7 @@ impl<E: Clone> InformerMap<E> {
         places.flat_map(BTreeMap::values).cloned().collect()
     }
 
-    /// Removes and returns the entries of a kind. An entry that was not started yet never starts.
+    /// Removes and returns the entries of a kind. Those that were not started never start.
     ///
     /// CACHE-7: a later declaration creates a new entry, which starts once.
     pub(crate) fn remove(&mut self, gvk: &Gvk) -> Vec<E> {
@@ -89,7 +88,7 @@ impl<E: Clone> InformerMap<E> {
         removed.into_values().collect()
     }
 
-    /// Removes and returns the entry of a key if `may` allows it.
+    /// Removes and returns the entry of a key if `may` returns true for it.
     pub(crate) fn remove_if(
         &mut self,
         informer_key: &InformerKey,
@@ -103,7 +102,7 @@ impl<E: Clone> InformerMap<E> {
         places.remove(&informer_key.namespace)
     }
 
-    /// Enters [`CachePhase::Running`]; returns false if the cache ran before.
+    /// Enters [`CachePhase::Running`]; returns false if the cache was running before.
     pub(crate) fn start(&mut self) -> bool {
         let first = self.phase == CachePhase::Declaring;
         if first {
@@ -124,7 +123,6 @@ impl<E: Clone> InformerMap<E> {
             .collect()
     }
 
-    /// Enters [`CachePhase::Stopped`].
     pub(crate) fn stop(&mut self) {
         self.phase = CachePhase::Stopped;
     }

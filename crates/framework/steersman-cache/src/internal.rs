@@ -1,5 +1,5 @@
-//! Handle: methods of a cache that only other crates of this workspace call. They are not part of
-//! the public interface and may change in any release.
+//! Handle: methods of a cache for other crates of this workspace. They are not part of the public interface and may
+//! change in any release.
 //!
 //! `steersman-client` waits until the cache has seen a write, so it needs the informer that holds
 //! an object and the resource version of that informer. `steersman-manager` notes that a cluster
@@ -27,20 +27,20 @@ pub trait CacheInternals {
     /// Returns the cache.
     fn cache(&self) -> &Cache;
 
-    /// Returns an object if it is in memory, decoded, and may be read as [`Cache::get`] reads it. Never waits, and
-    /// starts no informer; `None` does not mean that the object is absent.
+    /// Returns an object if the cache holds it decoded and [`Cache::get`] could return it without waiting. Never waits
+    /// and starts no informer, so `None` does not mean that the object is absent.
     fn get_decoded<K: TypedObject>(&self, key: &ObjectKey) -> Option<Arc<K>> {
         self.cache().shared.typed_decoded(key)
     }
 
-    /// Returns the running informer that holds the objects of a key, if there is one. Declares nothing.
+    /// Returns the running informer that covers the objects of a key; `None` if there is none. Declares nothing.
     fn untyped_of(&self, gvk: &Gvk, key: &ObjectKey) -> Option<UntypedInformer> {
         let coverage = self.cache().shared.known(gvk)?;
         running_at(self.cache(), gvk, &coverage.informer_for(key).ok()?)
     }
 
-    /// Returns the live reads of the running informer that covers a namespace, if there is one; of a cluster-scoped
-    /// kind, `namespace` is ignored. Declares nothing and sends no request.
+    /// Returns the live reads of the running informer that covers a namespace; `None` if there is none. The namespace
+    /// of a cluster-scoped kind is ignored. Declares nothing and sends no request.
     fn live_reads(&self, gvk: &Gvk, namespace: Option<&str>) -> Option<LiveReads> {
         let coverage = self.cache().shared.known(gvk)?;
         let somewhere = ObjectKey::namespaced(namespace.unwrap_or_default(), "");
@@ -55,8 +55,8 @@ pub trait CacheInternals {
         })
     }
 
-    /// Returns whether the informer of a key's namespace holds an object of this key with these labels (`None`:
-    /// unknown labels) once it has received the object. `None` if no such informer runs.
+    /// Returns whether the informer of a key's namespace will hold an object with this key and these labels (`None`:
+    /// unknown labels) when it receives the object. `None` if no such informer runs.
     fn membership(
         &self,
         gvk: &Gvk,
@@ -67,46 +67,46 @@ pub trait CacheInternals {
         self.untyped_of(gvk, key).map(|_| membership)
     }
 
-    /// Records that this process wrote an object of a kind at this version, which is unset if the
-    /// response contained none. The first list of an informer that starts later is at least as new
-    /// (RYOW-10). Running informers are not affected.
+    /// Records that this process wrote an object of a kind at this version, which is unset if the response had none.
+    /// The first list of an informer that starts later includes this write (RYOW-10). Running informers are not
+    /// affected.
     fn note_written(&self, gvk: &Gvk, version: &ResourceVersion) {
         self.cache().shared.written_versions.raise(gvk, version);
     }
 
-    /// Notes kinds with definitions that this program installs: informers that are declared later log no warning when
-    /// the kind is not served at first.
+    /// Notes kinds whose definitions this program installs: informers that are declared later log no warning while the
+    /// kind is not yet served.
     fn note_installed(&self, kinds: Vec<Gvk>) {
         self.cache().shared.installed.lock().extend(kinds);
     }
 
-    /// Notes kinds with objects that this program converts: informers that are declared later log no warning when the
-    /// server fails at first.
+    /// Notes kinds whose objects this program converts: informers that are declared later log no warning while the
+    /// server cannot convert them.
     fn note_converted(&self, kinds: Vec<Gvk>) {
         self.cache().shared.converted.lock().extend(kinds);
     }
 
-    /// Returns whether the server lists a kind only with the help of this program, which installs its definition or
-    /// converts its objects.
+    /// Returns whether this program installs the definition of a kind or converts its objects, so that the server can
+    /// list the kind only with the program's help.
     fn is_provided(&self, gvk: &Gvk) -> bool {
         !self.cache().shared.expected_at_first(gvk).is_empty()
     }
 
-    /// Recognises the applies of a program's field managers in the objects of informers, for
-    /// [`UntypedInformer::is_applied`]. Objects that arrived before are not looked at again.
+    /// Makes informers recognise the applies of a program's field managers, for [`UntypedInformer::is_applied`].
+    /// Objects that arrived before are not examined again.
     fn note_field_manager(&self, program: &str) {
         self.cache().shared.field_managers.note(program);
     }
 
-    /// Notes why the server cannot be reached, or that it can (`None`). Until it can, a read of a kind that has not
-    /// synced fails with this reason instead of waiting, and [`Cache::informer_failures`] names it. Informers are not
+    /// Notes the reason why the server cannot be reached; `None` when it can. Meanwhile a read of an unsynced kind
+    /// fails with this reason instead of waiting, and [`Cache::informer_failures`] names it. Informers are not
     /// affected.
     fn note_server_problem(&self, problem: Option<(Reason, &str)>) {
         self.cache().shared.server_problem.set(problem);
     }
 
-    /// Returns the informers of a kind as `K`s, and starts those that do not run. They count as declared as long
-    /// as the returned value exists (CACHE-16).
+    /// Returns the informers of a kind with objects as `K`, started if needed. They count as declared while the
+    /// returned value exists (CACHE-16).
     ///
     /// # Errors
     ///
@@ -115,7 +115,7 @@ pub trait CacheInternals {
         SharedCache::hold(&self.cache().shared, kind)
     }
 
-    /// Returns the informers of a kind as [`Cache::informers_of`] does, each with its namespace.
+    /// Returns the informers of a kind like [`Cache::informers_of`], each with its namespace.
     ///
     /// # Errors
     ///
@@ -127,7 +127,7 @@ pub trait CacheInternals {
         self.cache().shared.declare_in_each_namespace(kind)
     }
 
-    /// Waits until each present informer of a kind has synced, or has ended.
+    /// Waits until each present informer of a kind has synced or has ended.
     ///
     /// Cancel safe.
     fn first_sync(&self, kind: &Kind) -> impl Future<Output = ()> + Send {

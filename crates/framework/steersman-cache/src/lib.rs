@@ -60,7 +60,7 @@
 //! - [`options`] has [`CacheOptions`] and [`ByObject`].
 //! - [`listed`] has [`Listed`], the result of a list, and [`Versions`], its resource versions.
 //! - `coverage` decides which informers a kind gets and which objects they hold.
-//! - `server_problem`: why the whole server cannot be reached, as the owner of the cache noted it.
+//! - `server_problem` has the reason, noted by the owner of the cache, why the whole server cannot be reached.
 //! - `failure_advice`: the remedy for a kind that does not sync.
 //! - `type_map`: the typed handles of one informer; contains the only `Any` downcast.
 //! - `informer_map`: one entry per kind and namespace, created and started once.

@@ -5,16 +5,15 @@ use std::sync::Arc;
 
 use steersman_object::ResourceVersion;
 
-/// The namespace of each informer that was read (`None`: all namespaces without an informer of
-/// their own), with the resource version up to which the informer had applied all changes. All
-/// objects read from one informer are of its version.
+/// For each informer that was read: its namespace (`None`: all namespaces without their own informer), and the resource
+/// version up to which it had applied all changes. All objects from one informer are of its version.
 pub type Versions = Vec<(Option<Arc<str>>, ResourceVersion)>;
 
 /// The objects of a list, with the version of each informer that was read.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Listed<K> {
-    /// The objects. Those of one informer are in the order of their keys.
+    /// The objects. Objects from one informer are in the order of their keys.
     pub items: Vec<Arc<K>>,
     /// The version of each informer that was read.
     pub versions: Versions,

@@ -1,5 +1,5 @@
-//! Driver: reads from the API server the objects that an informer would receive, for a read that
-//! must not wait for the informer.
+//! Driver: reads the objects in the scope of an informer from the API server, for reads that must not wait for the
+//! informer.
 
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ const PAGE: u32 = 500;
 
 /// Reads from the API server in the scope of one informer: its namespace, its selectors and its transform.
 ///
-/// RYOW-6: the requests need no rights but the informer's. One object is read by a list of its name, which
-/// kube-apiserver looks up by the key (apiserver, `SelectionPredicate.MatchesSingle`).
+/// RYOW-6: the requests need only the permissions of the informer. One object is read by a list of its name, for which
+/// kube-apiserver looks up the key (apiserver, `SelectionPredicate.MatchesSingle`).
 ///
 /// # Cancel safety
 ///
@@ -43,8 +43,7 @@ pub struct LiveIdentity {
     pub version: ResourceVersion,
 }
 
-/// The objects of a list. At the version of the list, the server had no other object of the
-/// requested names.
+/// The objects of a list. At its version, the server had no other object of the requested names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LiveList {
@@ -60,17 +59,17 @@ pub struct LiveList {
 pub struct LiveObject<K> {
     /// The result of a list by the object's name; contains no object if the object is absent.
     pub list: LiveList,
-    /// The result that [`Cache::get`](crate::Cache::get) would have: the transformed object, or the same errors.
+    /// The result that [`Cache::get`](crate::Cache::get) would return: the transformed object, or the error.
     pub object: Result<Arc<K>, Error>,
 }
 
 impl LiveReads {
-    /// Returns the informer.
+    /// Returns the informer whose scope the reads have.
     pub fn untyped(&self) -> &UntypedInformer {
         &self.untyped
     }
 
-    /// Reads the object of a name.
+    /// Reads the object with this name.
     ///
     /// # Errors
     ///
@@ -96,8 +95,8 @@ impl LiveReads {
         Ok(LiveObject { list, object })
     }
 
-    /// Returns an object from the body of another answer of the server, such as that to a write, as
-    /// [`Cache::get`](crate::Cache::get) would return it: transformed, or the same error. Sends nothing.
+    /// Returns an object from the body of another answer of the server, such as the answer to a write, as
+    /// [`Cache::get`](crate::Cache::get) would return it: transformed, or the error. Sends no request.
     ///
     /// # Errors
     ///
@@ -116,7 +115,7 @@ impl LiveReads {
         })
     }
 
-    /// Lists the object of a name, with its metadata alone.
+    /// Lists the metadata of the object with this name.
     ///
     /// # Errors
     ///
@@ -131,7 +130,7 @@ impl LiveReads {
         Ok(LiveList::of(&page))
     }
 
-    /// Lists every object that the informer would receive, with its metadata alone.
+    /// Lists the metadata of every object that the informer would receive.
     ///
     /// # Errors
     ///
@@ -169,21 +168,20 @@ impl LiveReads {
         request
     }
 
-    /// Returns the request for the object of a name under the informer's selectors.
+    /// Returns the request for the object with this name under the informer's selectors.
     fn named(&self, name: &str) -> PageRequest {
         let name = FieldSelector::new().equals("metadata.name", name);
         let mut request = self.everything();
         request.fields = Some(match &request.fields {
-            // RBAC for single names checks the first name of a request, so the informer's own
-            // selector comes first.
+            // RBAC for single names checks the first name in the selector, so the informer's own selector comes first.
             Some(fields) => format!("{fields},{name}"),
             None => name.into(),
         });
         request
     }
 
-    /// Removes objects of other names, because not every server applies the field selector. Keeps
-    /// objects with an unreadable name, which may be the requested one (CACHE-4).
+    /// Removes objects with other names, because not every server applies the field selector. Keeps objects whose name
+    /// is unreadable, because each may be the requested object (CACHE-4).
     fn keep_named(&self, page: &mut ListPage<RawObject>, name: &str) {
         let key = self.key(name);
         page.items.retain(|arrived| {

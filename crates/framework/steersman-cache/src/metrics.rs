@@ -18,7 +18,7 @@ const WAITS: [f64; 11] = [
 
 /// The metrics of all caches and informers of one registry; cheap to clone.
 ///
-/// Their label `name` is `Kind.version.group`.
+/// The label `name` of their series is `Kind.version.group`.
 #[derive(Clone, Debug)]
 pub struct CacheMetrics {
     informers: InformerMetrics,
@@ -27,7 +27,7 @@ pub struct CacheMetrics {
     lingered: IntCounterVec,
 }
 
-/// Whether a read is of one object or of several, as the metrics count it.
+/// The verb under which the metrics count a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verb {
     /// A read of one object.
@@ -51,7 +51,7 @@ pub(crate) struct ReadCounts {
     lists: AtomicU64,
 }
 
-/// The reads of all kinds in all caches of a registry.
+/// The read counters of all kinds and all caches of a registry.
 #[derive(Debug)]
 struct AllReadCounts {
     counts: Mutex<Vec<(String, Arc<ReadCounts>)>>,
@@ -101,7 +101,7 @@ impl CacheMetrics {
         &self.informers
     }
 
-    /// Creates the counters of one kind in one cache; no other cache updates them.
+    /// Returns new counters for the reads of one kind in one cache.
     pub(crate) fn reads_of(&self, name: String) -> Arc<ReadCounts> {
         let counts = Arc::<ReadCounts>::default();
         let mut all = self.reads.counts.lock();
@@ -141,7 +141,7 @@ impl Collector for ReadsCollector {
     }
 
     fn collect(&self) -> Vec<MetricFamily> {
-        // The lock is held to the end: two concurrent collections would add to the same sums.
+        // The lock is held to the end, because two concurrent collections would add to the same sums.
         let counts = self.0.counts.lock();
         self.0.shown.reset();
         for (name, counts) in counts.iter() {

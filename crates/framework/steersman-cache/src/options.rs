@@ -45,15 +45,15 @@ pub struct ByObject {
     uncached: bool,
     /// The Rust types that [`CacheOptions::by_object`] declared for the kind.
     pub(crate) types: Vec<TypeId>,
-    /// Set by [`CacheOptions::disable_for`]; later options of the kind do not reset it.
+    /// Whether [`CacheOptions::disable_for`] was called; later options of the kind do not reset it.
     disabled: bool,
 }
 
-/// Cached namespaces by name, and the settings of all other namespaces if these are cached too.
-/// Empty: all namespaces.
+/// The cached namespaces by name, and the settings of all other namespaces if they are cached, too. Empty means that
+/// all namespaces are cached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Namespaces {
-    /// In the order of declaration; each name occurs once.
+    /// The named namespaces in the order of their declaration; each name occurs once.
     pub(crate) named: Vec<(String, Settings)>,
     pub(crate) others: Option<Settings>,
 }
@@ -68,7 +68,7 @@ pub enum Undeclared {
     Start,
     /// Fails with an error that contains the missing declaration.
     Fail,
-    /// The client reads from the server. The cache itself refuses the read as for an uncached kind.
+    /// The client reads from the server. The cache itself refuses the read, as for an uncached kind.
     Live,
 }
 
@@ -92,8 +92,8 @@ impl CacheOptions {
         }
     }
 
-    /// Sets the namespaces in which namespaced kinds are cached, unless [`ByObject::namespaces`]
-    /// overrides them. An empty list means all namespaces.
+    /// Sets the namespaces in which namespaced kinds are cached, unless [`ByObject::namespaces`] overrides them. An
+    /// empty list means all namespaces.
     pub fn default_namespaces<N: Into<String>>(
         mut self,
         namespaces: impl IntoIterator<Item = N>,
@@ -111,7 +111,7 @@ impl CacheOptions {
         self
     }
 
-    /// Caches all namespaces that are not default namespaces too, with their own settings.
+    /// Also caches all namespaces that are not default namespaces, with these settings.
     pub fn default_other_namespaces(mut self, settings: Settings) -> Self {
         self.namespaces.others = Some(settings);
         self
@@ -137,19 +137,19 @@ impl CacheOptions {
         self
     }
 
-    /// Sets how long a read, and [`Cache::wait_for_sync`](crate::Cache::wait_for_sync), wait for a
-    /// first sync. Default: 2 minutes. With zero a read of an unsynced kind fails without a wait.
+    /// Sets how long reads and [`Cache::wait_for_sync`](crate::Cache::wait_for_sync) wait for a first sync. Default: 2
+    /// minutes. With zero a read of an unsynced kind fails without a wait.
     pub fn sync_timeout(mut self, timeout: Duration) -> Self {
         self.sync_timeout = timeout;
         self
     }
 
-    /// Sets the number of informers that run their first sync at the same time; at least 1.
-    /// Default: 10. The other informers wait, so that the start of an operator does not overload
-    /// the server. The same limit applies to relists after an outage.
+    /// Sets the number of informers that run their first sync at the same time; at least 1. Default: 10. Other
+    /// informers wait, so that the start of an operator does not overload the server. The limit also applies to relists
+    /// after an outage.
     ///
-    /// An informer stops counting after its sync, a failure, or 30 seconds, so a kind without a
-    /// response does not block the others.
+    /// An informer returns its place after its sync, a failure, or 30 seconds, so a kind without a response does not
+    /// block other kinds.
     pub fn concurrent_syncs(mut self, informers: usize) -> Self {
         self.concurrent_syncs = informers.max(1);
         self
@@ -160,20 +160,18 @@ impl CacheOptions {
     /// Default: 10 minutes. The precision is a tenth of the value. The next read starts the
     /// informer again.
     ///
-    /// Kinds that the options declare, that a controller watches, or for which
-    /// [`Cache::informer`](crate::Cache::informer) was called are kept for as long as the cache
-    /// runs.
+    /// An informer is kept as long as the cache runs if the options declare its kind, a controller watches it, or
+    /// [`Cache::informer`](crate::Cache::informer) was called for it.
     pub fn linger(mut self, after: impl Into<Option<Duration>>) -> Self {
         self.linger = after.into();
         self
     }
 
-    /// Sets the budget of decoded objects of the whole cache, in bytes, in addition to the packed
-    /// objects: 0 for none, `None` for no limit. Default: 64 MiB.
+    /// Sets the budget of decoded objects for the whole cache, in bytes, in addition to the packed objects: 0 for none,
+    /// `None` for no limit. Default: 64 MiB.
     ///
-    /// A read of a decoded object shares it; a read of another object decodes it, which takes some
-    /// tens of microseconds. Objects that are read repeatedly stay decoded. The byte counts are
-    /// estimates.
+    /// A read of a decoded object shares it; otherwise the read decodes the object, which takes some tens of
+    /// microseconds. Objects that are read repeatedly stay decoded. The byte counts are estimates.
     pub fn decoded_budget(mut self, bytes: impl Into<Option<usize>>) -> Self {
         self.decoded_budget = bytes.into();
         self
@@ -200,7 +198,6 @@ impl CacheOptions {
         self
     }
 
-    /// Returns whether metrics are set.
     pub fn has_metrics(&self) -> bool {
         self.metrics.is_some()
     }
@@ -228,8 +225,8 @@ impl CacheOptions {
         self
     }
 
-    /// Sends the client's reads of the kind `K` to the server. Other options of the kind still
-    /// apply, whether set before or after.
+    /// Sends the client's reads of the kind `K` to the server. Other options of the kind still apply, whether they are
+    /// set before or after this call.
     pub fn disable_for<K: TypedObject>(mut self) -> Self {
         let kind = Kind::of::<K>();
         let entry = self.objects.entry(kind.gvk().clone());
@@ -251,8 +248,7 @@ impl ByObject {
         Self::default()
     }
 
-    /// Sets the namespaces in which this kind is cached, instead of the default ones: one informer
-    /// for each.
+    /// Sets the namespaces in which this kind is cached, with one informer each, instead of the default namespaces.
     pub fn namespaces<N: Into<String>>(mut self, namespaces: impl IntoIterator<Item = N>) -> Self {
         let own = self.namespaces.get_or_insert_default();
         own.named.clear();
@@ -269,8 +265,8 @@ impl ByObject {
         self
     }
 
-    /// Caches this kind in all other namespaces too, with their own settings. No object is watched
-    /// twice: the informer of the other namespaces excludes the named ones.
+    /// Also caches this kind in all other namespaces, with these settings. No object is watched twice: the informer of
+    /// the other namespaces excludes the named namespaces.
     pub fn other_namespaces(mut self, settings: Settings) -> Self {
         self.namespaces.get_or_insert_default().others = Some(settings);
         self
@@ -291,8 +287,7 @@ impl ByObject {
 
     /// Caches only objects with these labels, in the syntax of `kubectl -l`.
     ///
-    /// The server filters, so other objects cost nothing; the cache cannot distinguish them from
-    /// absent objects.
+    /// The server filters, so other objects cost nothing; to the cache they look absent.
     pub fn labels(mut self, selector: impl Into<String>) -> Self {
         self.settings = self.settings.labels(selector);
         self

@@ -1,5 +1,4 @@
-//! Driver: checks before the first list whether the server grants the permissions that the cache
-//! needs.
+//! Driver: checks before the first list whether the server grants the permissions that the cache needs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,8 +20,7 @@ use crate::informer_map::InformerKey;
 use crate::preflight_report::{MissingRule, Preflight};
 use crate::shared::has_kind;
 
-/// The verbs of an informer, and `get`, with which clients read one object live, for example after
-/// a conflict.
+/// The verbs of an informer, and `get` for clients that read one object live, for example after a conflict.
 const VERBS: [&str; 3] = ["get", "list", "watch"];
 
 const EVENT_VERBS: [&str; 2] = ["create", "patch"];
@@ -108,7 +106,7 @@ impl Cache {
         Ok(found)
     }
 
-    /// Returns the declared informers, each once, ordered by kind.
+    /// Returns the declared informers, ordered by kind.
     fn declared_informers(&self) -> BTreeMap<InformerKey, Advice> {
         let mut all = BTreeMap::new();
         let mut add = |coverage: &Arc<Coverage>, namespace: Option<Arc<str>>| {
@@ -141,7 +139,7 @@ impl Cache {
     }
 }
 
-/// Returns the missing permissions to record Events in these namespaces; `None` is all of them.
+/// Returns the missing permissions to record Events in these namespaces; `None` means all namespaces.
 async fn missing_for_events(
     client: &kube_client::Client,
     mut namespaces: BTreeSet<Option<String>>,
@@ -158,7 +156,7 @@ async fn missing_for_events(
     Ok(missing)
 }
 
-/// Returns the rule for the verbs that are not allowed, if there are any.
+/// Returns the rule for the verbs that are not allowed; `None` if all are allowed.
 async fn missing_rule(
     client: &kube_client::Client,
     kind: &Kind,

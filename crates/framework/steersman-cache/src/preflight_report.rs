@@ -21,7 +21,7 @@ pub struct Preflight {
     pub advice: Vec<MissingRule>,
 }
 
-/// The verbs on one kind that an informer, or a live read of its objects, needs and may not use.
+/// The verbs on one kind that an informer or a live read needs and the credentials may not use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MissingRule {
@@ -32,7 +32,7 @@ pub struct MissingRule {
     /// The only object to read, if the kind is cached by a field selector that requires
     /// `metadata.name`; `None` for all objects.
     pub name: Option<String>,
-    /// The denied verbs: of `get`, `list` and `watch` for an informer.
+    /// The denied verbs; for an informer some of `get`, `list` and `watch`.
     pub verbs: Vec<&'static str>,
 }
 
@@ -42,8 +42,8 @@ impl Preflight {
         self.missing.is_empty() && self.not_served.is_empty()
     }
 
-    /// Returns the missing rules as YAML, those of [`advice`](Self::advice) included: one ClusterRole for
-    /// cluster-wide access, and one Role per namespace. Empty if no rule is missing.
+    /// Returns the missing rules as YAML, including those of [`advice`](Self::advice): one ClusterRole for cluster-wide
+    /// access, and one Role per namespace. Empty if no rule is missing.
     ///
     /// Each role has the name `name` and grants the missing verbs only. No bindings are included.
     pub fn rules(&self, name: &str) -> String {

@@ -24,8 +24,8 @@ use crate::shared::{NamespacedInformer, SharedCache};
 pub(crate) use point_read::get;
 use point_read::malformed;
 
-/// Reads of one kind as `K`s: `DynamicObject`s for a kind known only at runtime, metadata, or a
-/// type of the caller. Cheap to clone.
+/// Reads of one kind as `K`: `DynamicObject` for a kind known only at runtime, metadata, or a type of the caller. Cheap
+/// to clone.
 ///
 /// Created by [`Cache::of`](crate::Cache::of), [`Cache::typed`](crate::Cache::typed) and
 /// [`Cache::metadata`](crate::Cache::metadata). All reads of a kind share its informers, whatever
@@ -38,7 +38,7 @@ use point_read::malformed;
 pub struct Reads<K> {
     shared: Arc<SharedCache>,
     coverage: Arc<Coverage>,
-    /// The number of changes of the scope when `coverage` was read.
+    /// The number of changes of the scope before `coverage` was read.
     as_of: u64,
     of: PhantomData<fn() -> K>,
 }
@@ -48,7 +48,7 @@ impl<K: Object> Reads<K> {
         shared: Arc<SharedCache>,
         coverage: impl FnOnce(&SharedCache) -> Arc<Coverage>,
     ) -> Self {
-        // Before the coverage is read, so that a change in between makes it outdated.
+        // Read before the coverage, so that a change in between makes the coverage outdated.
         let as_of = shared.scope.changes();
         Self {
             coverage: coverage(&shared),
@@ -119,7 +119,8 @@ impl<K: Object> Reads<K> {
         self.get_at(key, Location::caller())
     }
 
-    /// Reads on behalf of the code at `caller`, which the warning about undeclared informers names.
+    /// Returns the object like [`get`](Self::get). The warning about undeclared informers names `caller`, the code of
+    /// the read.
     ///
     /// # Errors
     ///
@@ -186,7 +187,7 @@ impl<K: Object> Reads<K> {
         self.list_at(list_options, Location::caller())
     }
 
-    /// Lists on behalf of the code at `caller`.
+    /// Lists like [`list`](Self::list). The warning about undeclared informers names `caller`, the code of the read.
     ///
     /// # Errors
     ///
@@ -199,7 +200,7 @@ impl<K: Object> Reads<K> {
     ) -> Result<Listed<K>, Error> {
         let (mut items, mut versions) = (Vec::new(), Versions::new());
         let mut query = self.placed(list_options)?;
-        // Counts as one read, even if it reads several informers.
+        // Counted as one read, even if it reads several informers.
         let mut verb = Some(Verb::List);
         let namespaces = self
             .coverage()
@@ -211,12 +212,12 @@ impl<K: Object> Reads<K> {
             };
             let found = informer.as_store().list_lazily(&query);
             let mut found = found.map_err(|_| self.unknown_index(&informer, &query))?;
-            // CACHE-12
+            // CACHE-12: a read of many packed objects yields to other tasks between objects.
             while found.decode_next() {
                 coop::consume_budget().await;
             }
             let found = found.end();
-            // CACHE-4
+            // CACHE-4: an object that does not decode is an error, unless the caller skips such objects.
             if let Some(malformed) = found.unreadable.filter(|_| !list_options.skips_malformed()) {
                 return Err(self.malformed(malformed));
             }
@@ -231,10 +232,9 @@ impl<K: Object> Reads<K> {
         Ok(Listed::new(items, versions))
     }
 
-    /// Calls `f` with each selected object without collecting the objects, and returns the resource
-    /// versions of the informers. If the kind has no view as `K`, none is created: each object is
-    /// decoded for its call and then dropped. (Reads, subscriptions and list options with an index
-    /// create a view.)
+    /// Calls `f` with each selected object without collecting the objects, and returns the resource versions of the
+    /// informers. Creates no view as `K`: without one, each object is decoded for its call and then dropped. (Reads,
+    /// subscriptions and list options with an index create a view.)
     ///
     /// # Errors
     ///
@@ -253,18 +253,18 @@ impl<K: Object> Reads<K> {
                 match object.read() {
                     Ok(object) => f(&object),
                     Err(_) if list_options.skips_malformed() => {}
-                    // CACHE-4
+                    // CACHE-4: an object that does not decode is an error.
                     Err(malformed) => return Err(self.malformed(malformed)),
                 }
-                // CACHE-12
+                // CACHE-12: a pass over many objects yields to other tasks.
                 coop::consume_budget().await;
             }
             Ok(versions)
         }
     }
 
-    /// Returns the keys of the selected objects. Decodes nothing: if the kind has no view as `K`,
-    /// the result includes objects that would not decode as `K`.
+    /// Returns the keys of the selected objects. Decodes nothing: if the kind has no view as `K`, the result includes
+    /// keys of objects that would not decode as `K`.
     ///
     /// # Errors
     ///
@@ -330,7 +330,7 @@ impl<K: Object> Reads<K> {
         Ok((keys.collect(), versions))
     }
 
-    /// Returns the view of a namespace's informer after its first sync; counts a read as `verb`.
+    /// Returns the view of a namespace's informer after its first sync. Counts the read as `verb`.
     fn informer(
         &self,
         namespace: Option<Arc<str>>,
@@ -341,7 +341,7 @@ impl<K: Object> Reads<K> {
             .readable(&self.coverage, namespace, verb, caller)
     }
 
-    /// Selects objects for one pass over them, without decoding.
+    /// Selects objects for one pass, without decoding them.
     async fn unread(
         &self,
         list_options: &ListOptions,
@@ -390,7 +390,7 @@ impl<K: Object> Reads<K> {
                     (pass.objects, pass.version, pass.unreadable)
                 }
             };
-            // CACHE-4
+            // CACHE-4: an object that does not decode is an error, unless the caller skips such objects.
             if let Some(malformed) = unreadable.filter(|_| !list_options.skips_malformed()) {
                 return Err(self.malformed(malformed));
             }
@@ -412,7 +412,7 @@ impl<K: Object> Reads<K> {
     }
 
     fn placed(&self, list_options: &ListOptions) -> Result<ListOptions, Error> {
-        // CACHE-9
+        // CACHE-9: a typed key of an index fits only reads of its type.
         if let Some((index, of)) = list_options.index_of_another_type::<K>() {
             return Err(Error::IndexOfAnother {
                 kind: self.kind().clone(),

@@ -21,7 +21,7 @@ impl Cache {
         self.shared.scope.forget_indexes(kind.gvk());
         let removed = self.shared.registry.write().remove(kind.gvk());
         for entry in &removed {
-            // Outside the lock, because `end` notifies subscribers.
+            // Outside the lock of the registry, because `end` notifies subscribers.
             entry.end();
         }
         removed.len()

@@ -1,4 +1,4 @@
-//! Handle: a problem of the whole server, noted by the owner of a cache because no informer can observe it.
+//! Handle: a problem of the whole server, noted by the owner of a cache because no informer can observe the problem.
 
 use std::sync::Arc;
 
@@ -6,11 +6,11 @@ use steersman_informer::Reason;
 use tokio::sync::watch;
 
 /// The problem because of which no informer of a cache can sync at the moment, whatever its kind, for example that no
-/// client can be made: the reason, which decides the remedy, and a text. Clones share the problem.
+/// client can be made. Clones share the problem.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ServerProblem(Arc<watch::Sender<Option<ExplainedReason>>>);
 
-/// A reason, and a text that names the cause.
+/// The reason of a problem, which decides the remedy, and a text that names the cause.
 type ExplainedReason = (Reason, Arc<str>);
 
 impl ServerProblem {

@@ -8,10 +8,9 @@ use steersman_informer::{Budget, InformerOptions, Transform};
 /// ([`CacheOptions::defaults`](crate::CacheOptions::defaults)), a default namespace, one kind
 /// ([`ByObject::settings`](crate::ByObject::settings)), or one namespace of one kind.
 ///
-/// The most specific value of a setting applies: first the value for the kind's namespace, then for
-/// the kind, for the default namespace, and the default. An opt-out ([`all_labels`](Self::all_labels),
-/// [`all_fields`](Self::all_fields), [`Transform::identity`], [`no_resync`](Self::no_resync)) is a
-/// value too and overrides a default.
+/// For each setting the most specific value applies: of the kind's namespace, the kind, the default namespace, or the
+/// defaults. An opt-out ([`all_labels`](Self::all_labels), [`all_fields`](Self::all_fields), [`Transform::identity`],
+/// [`no_resync`](Self::no_resync)) is a value, too, so it overrides a default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub struct Settings {
@@ -25,7 +24,7 @@ pub struct Settings {
     pub(crate) queue_bound: Option<usize>,
     pub(crate) queue_bytes: Option<usize>,
     pub(crate) mailbox_bound: Option<usize>,
-    /// The inner `None` means no limit.
+    /// The informer's own budget in bytes; the inner `None` means no limit.
     pub(crate) decoded_budget: Option<Option<usize>>,
     pub(crate) decode_batches: Option<(usize, usize)>,
     pub(crate) indexed_labels: Option<Vec<String>>,
@@ -115,9 +114,9 @@ impl Settings {
         self
     }
 
-    /// Sets the number of events that may wait for one subscriber, such as a controller. Beyond it,
-    /// the events of one object are coalesced into one, from the last state that the subscriber
-    /// took to the current state. Default: 1024.
+    /// Sets the number of events that may wait for one subscriber, such as a controller. Beyond this number, the events
+    /// of one object are coalesced into one, from the last state that the subscriber took to the current state.
+    /// Default: 1024.
     pub fn mailbox_bound(mut self, events: usize) -> Self {
         self.mailbox_bound = Some(events);
         self
@@ -131,9 +130,9 @@ impl Settings {
         self
     }
 
-    /// Decodes the objects of a list in batches of `bytes` of JSON, `batches` of them at once; 0
-    /// decodes each object as it is read. For tests that must not depend on the threads of the
-    /// runtime. Default: one batch of 64 KiB for each thread of the runtime, at most four.
+    /// Sets that the objects of a list are decoded in batches of `bytes` of JSON, `batches` of them at once (0 decodes
+    /// each object as it is read), for tests that must not depend on the runtime's threads. Default: batches of 64 KiB,
+    /// as many at once as the runtime has threads, at most four.
     pub fn decode_batches(mut self, batches: usize, bytes: usize) -> Self {
         self.decode_batches = Some((batches, bytes));
         self
@@ -216,7 +215,7 @@ impl Settings {
     }
 }
 
-/// Sets an option if there is a value for it.
+/// Applies `set` to the options if there is a value.
 fn with<T>(
     options: InformerOptions,
     value: Option<T>,

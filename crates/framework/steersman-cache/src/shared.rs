@@ -44,9 +44,9 @@ pub(crate) struct SharedCache {
     pub(crate) options: CacheOptions,
     pub(crate) registry: RwLock<InformerMap<InformerEntry>>,
     pub(crate) scope: Scope,
-    /// Kinds for which the warning about an undeclared read was logged.
+    /// The kinds whose undeclared read was warned about.
     warned: Mutex<HashSet<Gvk>>,
-    /// Read counters by kind; empty without metrics.
+    /// The read counters by kind; empty without metrics.
     reads: Mutex<HashMap<Gvk, Arc<ReadCounts>>>,
     /// A description of the credentials for messages; set when the cache runs.
     credentials: Arc<OnceLock<String>>,
@@ -56,17 +56,17 @@ pub(crate) struct SharedCache {
     health: ServerHealth,
     /// A problem of the server that the owner of the cache has noted.
     pub(crate) server_problem: ServerProblem,
-    /// The versions that this process wrote, for first lists (RYOW-10).
+    /// The versions that this process wrote, which the first lists of informers must have reached (RYOW-10).
     pub(crate) written_versions: Arc<WrittenVersions>,
-    /// The kinds with definitions that this program installs.
+    /// The kinds whose definitions this program installs.
     pub(crate) installed: Mutex<Vec<Gvk>>,
-    /// The kinds with objects that this program converts.
+    /// The kinds whose objects this program converts.
     pub(crate) converted: Mutex<Vec<Gvk>>,
-    /// The field managers of which informers recognise the applies.
+    /// The field managers whose applies informers recognise.
     pub(crate) field_managers: FieldManagers,
     /// Wakes the supervisor when an informer was declared.
     declared: Notify,
-    /// The registry's phase, for tasks that wait for a change.
+    /// The phase of the registry, for tasks that wait for it to change.
     phase: watch::Sender<CachePhase>,
 }
 
@@ -120,9 +120,8 @@ impl SharedCache {
         self.decoded(typed.get(&TypeId::of::<K>())?, key)
     }
 
-    /// Returns an object if its informer may be read and holds it decoded. Never waits and starts
-    /// no informer; a hit counts as a read in the metrics. `None` does not mean that the object is
-    /// absent.
+    /// Returns an object if its informer may be read and holds the object decoded. Never waits and starts no informer,
+    /// so `None` does not mean that the object is absent. A hit counts as a read in the metrics.
     pub(crate) fn decoded<K: Object>(
         &self,
         coverage: &Coverage,
@@ -131,7 +130,7 @@ impl SharedCache {
         let kind = coverage.kind();
         let namespace = coverage.find_informer_for(key)?;
         let registry = self.registry.read();
-        // CACHE-10
+        // CACHE-10: nothing is read from a stopped cache.
         if registry.phase() == CachePhase::Stopped {
             return None;
         }
@@ -180,7 +179,7 @@ impl SharedCache {
         namespace: &Option<Arc<str>>,
         verb: Option<Verb>,
     ) -> Option<Informer<K>> {
-        // A stopped cache has no view; the caller's next step returns the error.
+        // A stopped cache has no view; the next step of the caller returns the error.
         let entry = self.known_at(kind, namespace, None).ok()??;
         let informer = entry.existing_view().filter(Informer::has_synced)?;
         if let Some(verb) = verb {
@@ -207,7 +206,7 @@ impl SharedCache {
         {
             return Ok(read);
         }
-        // CACHE-8: the guard keeps the informer while this call waits.
+        // CACHE-8: the guard in `read` keeps the informer from ending as idle while this call waits.
         let (entry, read) = self.entry(kind, namespace, Purpose::Read(caller), obtain)?;
         {
             let registry = self.registry.read();
@@ -235,19 +234,19 @@ impl SharedCache {
         }
     }
 
-    /// Waits until an informer has synced, fails, or the cache stops, at most for the sync timeout, and not for a
-    /// server with a known problem.
+    /// Waits until an informer has synced or fails, until the cache stops or the server has a known problem, at most
+    /// for the sync timeout.
     async fn outcome(&self, read: &impl Readable) -> SyncWait {
         let settled = tokio::select! {
             // The informer's own outcome wins over a simultaneous stop.
             biased;
             settled = timeout(self.options.sync_timeout, settled(read)) => settled,
             () = self.reaches(|phase| *phase == CachePhase::Stopped) => return SyncWait::Stopped,
-            // CACHE-2
+            // CACHE-2: a known problem of the server is returned without a wait.
             () = self.server_problem.occurs() => Ok(false),
         };
         match settled {
-            // CACHE-10: informers end before the cache does, so the phase decides.
+            // CACHE-10: informers end before the cache does, so the phase decides between a stop and a failure.
             Ok(_) if self.registry.read().phase() == CachePhase::Stopped => SyncWait::Stopped,
             Ok(true) => SyncWait::Synced,
             Ok(false) => SyncWait::Unavailable,
@@ -255,7 +254,7 @@ impl SharedCache {
         }
     }
 
-    /// Subscribes to the informer of a namespace, if a read of it would be allowed.
+    /// Subscribes to the informer of a namespace, if a read would be allowed to start it.
     pub(crate) fn subscribe<K: Object>(
         &self,
         coverage: &Coverage,
@@ -265,13 +264,13 @@ impl SharedCache {
         let kind = coverage.kind();
         let known = self.known_at(kind, &namespace, None)?;
         coverage.allows_read(known.as_ref().is_some_and(InformerEntry::is_declared))?;
-        // CACHE-8: the guard keeps the informer until the subscription exists.
+        // CACHE-8: the guard keeps the informer from ending as idle until the subscription exists.
         let obtain = |entry: &InformerEntry| entry.informer::<K>(false);
         let (_guard, informer) = self.entry(kind, namespace, Purpose::Read(caller), obtain)?;
         Ok(informer.subscribe())
     }
 
-    /// Returns the entry of a namespace, if it exists; marks it as used and counts the read.
+    /// Returns the entry of a namespace, if it exists. Marks the entry as used and counts the read.
     fn known_at(
         &self,
         kind: &Kind,
@@ -279,7 +278,7 @@ impl SharedCache {
         verb: Option<Verb>,
     ) -> Result<Option<InformerEntry>, Error> {
         let registry = self.registry.read();
-        // CACHE-10
+        // CACHE-10: nothing is read from a stopped cache.
         if registry.phase() == CachePhase::Stopped {
             return Err(Error::Stopped { kind: kind.clone() });
         }
@@ -319,7 +318,7 @@ impl SharedCache {
             if registry.phase() == CachePhase::Stopped {
                 return Err(Error::Stopped { kind: kind.clone() });
             }
-            // CACHE-17: under the lock, so that a removed namespace gets no informer.
+            // CACHE-17: read under the lock, so that a removed namespace gets no informer.
             let coverage = self.coverage(kind);
             Self::covered(&coverage, namespace.as_ref())?;
             let (entry, new) = registry.declare(informer_key.clone(), || {
@@ -335,7 +334,7 @@ impl SharedCache {
                 let reads = self.reads_of(kind);
                 InformerEntry::new(advice, untyped, coverage.is_declared(), reads)
             });
-            // Under the lock, so that the entry cannot end as idle in between (CACHE-8).
+            // Under the lock, so that the entry cannot end as idle before the guard exists (CACHE-8).
             if matches!(purpose, Purpose::Declare) {
                 entry.make_permanent();
             }
@@ -344,7 +343,7 @@ impl SharedCache {
         if new {
             self.scope.index(&entry);
         }
-        // Before the informer starts, so that its requests already cover what `obtain` needs.
+        // Called before the informer starts, so that its first requests cover what `obtain` needs.
         let read = obtain(&entry);
         if new {
             self.declared.notify_one();
@@ -358,8 +357,8 @@ impl SharedCache {
         Ok((entry, read))
     }
 
-    /// Warns about an undeclared kind, once per kind: its informer ends when idle and lists again
-    /// on the next read.
+    /// Warns about an undeclared kind, once per kind: the kind's informer ends when idle, and lists again on the next
+    /// read.
     fn warn_undeclared(&self, coverage: &Coverage, caller: &'static Location<'static>) {
         let kind = coverage.kind();
         if self.warned.lock().insert(kind.gvk().clone()) {
@@ -378,7 +377,7 @@ impl SharedCache {
         }
     }
 
-    /// Returns the reasons for which a first list may fail until this program removes them.
+    /// Returns the reasons of failures of the first list that this program itself removes.
     pub(crate) fn expected_at_first(&self, gvk: &Gvk) -> Vec<Reason> {
         let installs = has_kind(&self.installed, gvk).then_some(Reason::NotServed);
         let converts = has_kind(&self.converted, gvk).then_some(Reason::Server);
@@ -392,7 +391,7 @@ impl SharedCache {
         let (written_versions, gvk) =
             (Arc::clone(&self.written_versions), informer_key.gvk.clone());
         let mut informer = InformerOptions::new()
-            // RYOW-10: evaluated when the informer starts, which may be long after its declaration.
+            // RYOW-10: evaluated at the start of the informer, which may be long after its declaration.
             .first_version(move || written_versions.of(&gvk))
             .watch_list(options.watch_list)
             .budget(self.budget.clone())
@@ -429,9 +428,9 @@ impl SharedCache {
         let _phase = phase.wait_for(is).await;
     }
 
-    /// Waits for `until` on every informer that is declared when the cache starts to run, at most
-    /// for the sync timeout and until the cache stops. Returns those informers; informers that a
-    /// read starts meanwhile are not included. Returns `None` if the cache was not started in time.
+    /// Waits for `until` on every informer that is declared when the cache starts to run, at most for the sync timeout
+    /// and until the cache stops. Returns these informers, without those that a read starts meanwhile. Returns `None`
+    /// if the cache did not start in time.
     pub(crate) async fn wait_for_all<F: Future<Output = bool>>(
         &self,
         says: impl Fn(InformerEntry) -> F,
@@ -455,7 +454,7 @@ impl SharedCache {
     }
 }
 
-/// Hashes an informer key, with the same result in every run.
+/// Hashes an informer key for the seed of its delays, with the same result in every run.
 fn fingerprint(informer_key: &InformerKey) -> u64 {
     let namespace = informer_key.namespace.as_deref().unwrap_or_default();
     // The hash must not change between releases of the standard library.
@@ -472,7 +471,7 @@ fn scope_text(coverage: &Coverage) -> String {
     }
 }
 
-/// Returns whether a kind is among these kinds, in any version.
+/// Returns whether a kind, in any version, is among `kinds`.
 pub(crate) fn has_kind(kinds: &Mutex<Vec<Gvk>>, gvk: &Gvk) -> bool {
     kinds.lock().iter().any(|one| one.same_group_kind(gvk))
 }

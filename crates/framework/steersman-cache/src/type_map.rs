@@ -1,5 +1,4 @@
-//! Machine: a map from Rust types to the typed handles of one informer; contains the only `Any`
-//! downcast.
+//! Machine: a map from Rust types to the typed handles of one informer, with the only `Any` downcast.
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -7,10 +6,10 @@ use std::fmt;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A map from `TypeId` to `T`. Every read looks an entry up, so the hasher is trivial.
+/// A map from `TypeId` to `T`. The hasher is trivial, because every read looks up an entry.
 pub(crate) type ByType<T> = HashMap<TypeId, T, BuildHasherDefault<TypeIdHasher>>;
 
-/// A hasher that returns a `TypeId` unchanged: it is already a hash, and no input controls it.
+/// A hasher that returns a `TypeId` unchanged, because a `TypeId` is a hash that no input controls.
 #[derive(Default)]
 pub(crate) struct TypeIdHasher(u64);
 
@@ -34,7 +33,7 @@ impl TypeMap {
     pub(crate) fn get<T: Any>(&self, permanent: bool) -> Option<&T> {
         let of = TypeId::of::<T>();
         let value = self.values.iter().find(|value| value.of == of)?;
-        // Store only on change, so that concurrent readers keep the cache line shared.
+        // Stores only a change, so that concurrent readers keep the cache line shared.
         for (noted, now) in [(&value.used, true), (&value.permanent, permanent)] {
             if now && !noted.load(Ordering::Relaxed) {
                 noted.store(true, Ordering::Relaxed);

@@ -64,8 +64,8 @@ pub struct InformerReport {
     pub is_metadata_only: bool,
     /// The number of subscribers.
     pub subscribers: usize,
-    /// The instant by which the reflector has received something, tried a request, or ended a pause; `None` unless
-    /// the informer runs.
+    /// The instant by which the reflector will have received data, sent a request, or ended a pause; `None` unless the
+    /// informer runs.
     pub activity_due: Option<Instant>,
 }
 
@@ -85,7 +85,7 @@ pub enum UnsyncedReason {
 }
 
 impl Unsynced {
-    /// Returns the reason of failing requests.
+    /// Returns the reason why requests fail; `None` if they do not fail.
     pub fn failing(&self) -> Option<Reason> {
         match self.reason {
             UnsyncedReason::Failing(reason) => Some(reason),
@@ -146,8 +146,7 @@ impl Unsynced {
 }
 
 impl UnsyncedReason {
-    /// Returns the reason as a label value for metrics, in lower case. For failing requests this is
-    /// the label value of the [`Reason`].
+    /// Returns the reason as a label value for metrics, in lower case; for failing requests that of their [`Reason`].
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

@@ -6,11 +6,10 @@ use std::sync::Arc;
 use steersman_informer::Reason;
 use steersman_object::Kind;
 
-/// A failed list or watch of an informer; see
-/// [`CacheOptions::on_watch_error`](crate::CacheOptions::on_watch_error). A watch that ends right
-/// after its start ([`Reason::ShortWatch`]) or is silent for too long ([`Reason::Silent`]) is a
-/// failure. A watch that ends after events or a normal duration, or because its connection breaks,
-/// is resumed and is not a failure.
+/// A failed list or watch of an informer; see [`CacheOptions::on_watch_error`](crate::CacheOptions::on_watch_error). A
+/// watch that ends right after its start ([`Reason::ShortWatch`]) or is silent for too long ([`Reason::Silent`]) is a
+/// failure. A watch that ends after events or a normal duration, or because its connection breaks, is resumed and is no
+/// failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WatchError {
@@ -18,7 +17,7 @@ pub struct WatchError {
     pub kind: Kind,
     /// The namespace of the informer; `None` for all namespaces and for cluster-scoped kinds.
     pub namespace: Option<Arc<str>>,
-    /// The kind of failure.
+    /// The class of the failure.
     pub reason: Reason,
     /// The server's message or a description of the failure, without the kind.
     pub message: String,

@@ -1,5 +1,4 @@
-//! Handle: the minimum resource version of a kind's first list, so that the list includes the
-//! writes of this process.
+//! Handle: the minimum resource versions of first lists, which then include the writes of this process.
 
 use std::collections::HashMap;
 
@@ -9,19 +8,19 @@ use steersman_object::{Gvk, ResourceVersion};
 /// The newest resource version of each kind that this process wrote (RYOW-10).
 #[derive(Debug, Default)]
 pub(crate) struct WrittenVersions {
-    /// Unset if the written versions cannot be ordered; the first list must then read the newest
-    /// state.
+    /// The newest written version of each kind; unset if the versions cannot be ordered, so that the first list must
+    /// read the newest state.
     newest: Mutex<HashMap<Gvk, ResourceVersion>>,
 }
 
 impl WrittenVersions {
-    /// Records a write of a kind at a version. If the version is unset or cannot be compared, later
-    /// first lists read the newest state.
+    /// Records a write of a kind at a version. If the version is unset or cannot be ordered, later first lists read the
+    /// newest state.
     pub(crate) fn raise(&self, gvk: &Gvk, version: &ResourceVersion) {
         let mut newest = self.newest.lock();
         let known = newest.entry(gvk.clone());
         let known = known.or_insert_with(|| version.clone());
-        // A version that cannot be ordered is not at least itself.
+        // A version that cannot be ordered does not even count as at least itself.
         if !known.is_at_least(version) {
             *known = if version.is_at_least(known) {
                 version.clone()
@@ -31,8 +30,8 @@ impl WrittenVersions {
         }
     }
 
-    /// Returns the minimum version of a kind's first list: any version if this process wrote no
-    /// object of the kind, and unset (the newest state) if the written versions cannot be ordered.
+    /// Returns the minimum version of a kind's first list: any version if this process wrote no object of the kind, and
+    /// unset (the newest state) if the versions cannot be ordered.
     pub(crate) fn of(&self, gvk: &Gvk) -> ResourceVersion {
         let newest = self.newest.lock();
         newest
@@ -61,7 +60,7 @@ mod tests {
         assert_eq!(floor(&[]), "0");
         assert_eq!(floor(&["9"]), "9");
         assert_eq!(floor(&["9", "10", "8"]), "10");
-        // A response without a version: a delete, or a lost response.
+        // A response has no version after some deletes, and if it was lost.
         assert_eq!(floor(&["9", ""]), "");
         assert_eq!(floor(&["", "9"]), "");
         assert_eq!(floor(&["abc"]), "");

@@ -151,8 +151,7 @@ impl Cache {
         index: &str,
         add: impl Fn(&Informer<K>) -> Result<(), steersman_informer::Error> + Send + Sync + 'static,
     ) -> Result<(), Error> {
-        // CACHE-13: refuses the index before the kind is declared and before any of its informers
-        // has the index.
+        // CACHE-13: an index is refused before the kind is declared and before an informer has the index.
         if index.is_empty() {
             return Err(Error::IndexWithoutName {
                 kind: Kind::of::<K>(),
@@ -172,13 +171,13 @@ impl Cache {
             add(informer).map_err(|_| exists())?;
         }
         self.remember::<K>(Some(index.to_owned()), move |informer| {
-            // A new informer has no index of the name.
+            // Adding fails only for an existing name, which a new informer does not have.
             let _ = add(informer);
         });
         Ok(())
     }
 
-    /// Adds an index to the informers of namespaces that are added later, too (CACHE-17).
+    /// Records an index for the informers of namespaces that are added later (CACHE-17).
     fn remember<K: TypedObject>(
         &self,
         name: IndexName,

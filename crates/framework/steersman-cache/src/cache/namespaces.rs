@@ -5,8 +5,8 @@ use crate::error::Error;
 use crate::settings::Settings;
 
 impl Cache {
-    /// Returns the [default namespaces](crate::CacheOptions::default_namespaces) as they are now; `None` if the
-    /// cache holds all namespaces.
+    /// Returns the present [default namespaces](crate::CacheOptions::default_namespaces); `None` if the cache holds all
+    /// namespaces.
     pub fn default_namespaces(&self) -> Option<Vec<String>> {
         self.shared.default_namespaces()
     }
@@ -37,15 +37,15 @@ impl Cache {
         self.shared.add_namespace(namespace, settings)
     }
 
-    /// Removes a default namespace, and returns whether it was one.
+    /// Removes a default namespace; returns false if the namespace is none of the default namespaces.
     ///
-    /// The informers of the namespace have ended when this method returns: subscriptions to them end at once,
-    /// without the events that wait and without deletes, because the objects exist (CACHE-17). Waits, without
-    /// yielding, for a change that such an informer is applying. Their requests are cancelled soon afterwards.
+    /// The informers of the namespace have ended when this method returns. Their subscriptions end at once, without the
+    /// waiting events and without deletes, because the objects exist (CACHE-17). The method blocks while such an
+    /// informer applies a change. The requests of the informers are cancelled soon afterwards.
     ///
-    /// Controllers go on with the other namespaces. Only an event that a handler works on at that moment, and
-    /// requests that wait in a queue already, still cause runs. Reads of the namespace fail with
-    /// [`Error::OutsideScope`], also those of such runs, and a list of all namespaces that is in progress.
+    /// Controllers go on with the other namespaces. An event that a handler is working on, and requests that already
+    /// wait in a queue, still cause runs. Reads of the namespace, also in such runs, fail with [`Error::OutsideScope`],
+    /// and so does a list of all namespaces in progress.
     ///
     /// # Errors
     ///

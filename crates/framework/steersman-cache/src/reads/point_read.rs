@@ -20,7 +20,7 @@ pub(crate) async fn get<K: Object>(
     let (kind, namespace) = (coverage.kind(), coverage.informer_for(key)?);
     let informer = shared.readable::<K>(coverage, namespace.clone(), Some(Verb::Get), caller);
     let found = informer.await?.as_store().try_get(&key.placed(kind));
-    // An object that does not decode must not look absent: callers would clean up after it.
+    // An object that does not decode is an error, because callers would clean up after an absent object.
     let found = found.map_err(|problem| malformed(kind, problem))?;
     found.ok_or_else(|| Error::NotFound {
         kind: kind.clone(),

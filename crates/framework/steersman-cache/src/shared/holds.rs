@@ -1,4 +1,4 @@
-//! Handle: the informers of a kind for as long as an optional watch needs them.
+//! Handle: keeps the informers of a kind while an optional watch needs them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::informer_map::InformerKey;
 /// The informers of a kind, which count as declared until this value is dropped; see
 /// [`CacheInternals::hold`](crate::internal::CacheInternals::hold).
 ///
-/// After the drop an informer ends when it was idle for its linger time, unless it is declared otherwise.
+/// After the drop an informer that nothing else declares ends when it was idle for its linger time.
 #[must_use = "dropping it releases the informers"]
 pub struct HeldInformers<K: Object> {
     shared: Arc<SharedCache>,
@@ -28,8 +28,8 @@ struct HeldInformer<K: Object> {
 }
 
 impl SharedCache {
-    /// Returns the informers of a kind as `K`s, started if needed, and keeps them as long as the returned
-    /// value.
+    /// Returns the informers of a kind with objects as `K`, started if needed, and keeps them while the returned value
+    /// exists.
     pub(crate) fn hold<K: Object>(
         shared: &Arc<Self>,
         kind: &Kind,
@@ -57,13 +57,13 @@ impl SharedCache {
         let Some(entry) = self.registry.read().get(key) else {
             return;
         };
-        // The first call clears the mark of a use in the past. Outside the registry's lock, as for idle
-        // informers.
+        // The first call clears the mark of an earlier use. Outside the registry's lock, because counting subscribers
+        // may wait.
         entry.take_used();
         if entry.take_used() {
             return;
         }
-        // CACHE-8: a use since then was recorded under this lock and keeps the informer.
+        // CACHE-8: a later use is recorded under this lock, and keeps the informer.
         let removed = self.registry.write().remove_if(key, InformerEntry::may_end);
         if let Some(unused) = removed {
             unused.end();
@@ -77,7 +77,7 @@ impl<K: Object> HeldInformers<K> {
         self.held.iter().map(|held| &held.informer)
     }
 
-    /// Releases the informers because their kind is not served any more: those that nothing else uses end at
+    /// Releases the informers because the server no longer serves their kind. Informers that nothing else uses end at
     /// once instead of after their linger time, because their requests fail.
     pub fn end(self) {
         let Self { shared, held } = self;

@@ -19,8 +19,8 @@ pub struct NamespacedInformer<K: Object> {
 }
 
 impl SharedCache {
-    /// Returns what `obtain` returns for each namespace with an informer of a kind. If the namespaces change
-    /// meanwhile, `obtain` is called again for all of them, so that none is missing (CACHE-17).
+    /// Returns the results of `obtain` for each namespace with an informer of a kind. If the namespaces change
+    /// meanwhile, `obtain` is called again for all namespaces, so that none is missing (CACHE-17).
     pub(crate) fn for_each_namespace<T>(
         &self,
         kind: &Kind,
@@ -30,7 +30,7 @@ impl SharedCache {
             let as_of = self.scope.changes();
             let namespaces = self.coverage(kind).informers().into_iter();
             match namespaces.map(&obtain).collect() {
-                // The namespace was removed after the coverage was read.
+                // The namespace was removed after the coverage was read, so it is left out.
                 Err(error) if Error::is_outside_scope(&error) => {}
                 obtained if self.scope.changes() == as_of => return obtained,
                 _ => {}
@@ -78,19 +78,19 @@ impl<K: Object> NamespacedInformer<K> {
         &self.informer
     }
 
-    /// Subscribes to the informer. A subscription to an informer that has ended ends at once.
+    /// Subscribes to the informer. If the informer has ended, the subscription ends at once.
     pub fn subscribe(&self) -> Subscription<K> {
         self.informer.subscribe()
     }
 
-    /// Returns whether the informer was removed from the cache, with its namespace or alone. True before its
-    /// subscriptions end.
+    /// Returns whether the informer was removed from the cache, with its namespace or alone. True before the
+    /// subscriptions of the informer end.
     pub fn was_removed(&self) -> bool {
         self.entry.is_removed()
     }
 
-    /// Returns whether the informer ended because its namespace was removed from the scope of the cache, and not
-    /// for another reason. True before its subscriptions end.
+    /// Returns whether the informer ended because its namespace was removed from the scope of the cache. True before
+    /// the subscriptions of the informer end.
     pub fn has_left_scope(&self) -> bool {
         self.entry.has_left_scope()
     }

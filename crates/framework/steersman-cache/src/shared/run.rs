@@ -19,8 +19,8 @@ use crate::idle_informers::IdleInformers;
 use crate::informer_entry::InformerEntry;
 use crate::informer_map::CachePhase;
 
-/// The interval at which views without a read since the last sweep are dropped: an unused view
-/// lives between one and two intervals.
+/// The interval at which views without a read since the previous sweep are dropped. An unused view exists for one to
+/// two intervals.
 const SWEEP: Duration = Duration::from_secs(5 * 60);
 
 /// A cache that is marked as running; see [`Cache::begin`](crate::Cache::begin).
@@ -69,15 +69,14 @@ impl SharedCache {
 
     /// CACHE-8: ends undeclared informers that were idle for the linger time.
     fn end_idle(&self, linger: &mut IdleInformers) {
-        // Outside the registry's lock, which every read takes: counting subscribers may wait for a
-        // writer.
+        // Outside the registry's lock, which every read takes, because counting subscribers may wait for a writer.
         let keyed_entries = self.registry.read().keyed_entries();
         let undeclared = keyed_entries
             .into_iter()
             .filter(|(_, entry)| !entry.is_permanent());
         let undeclared = undeclared.map(|(informer_key, entry)| (informer_key, entry.take_used()));
         for informer_key in linger.handle_check(undeclared, Instant::now().into_std()) {
-            // A use since the check was recorded under this lock and keeps the informer.
+            // A use after the check is recorded under this lock, and keeps the informer.
             let Some(idle) = self
                 .registry
                 .write()
@@ -109,11 +108,11 @@ impl StartedCache {
         Some(Self { shared })
     }
 
-    /// Same as [`Cache::run`](crate::Cache::run).
+    /// Runs the cache; see [`Cache::run`](crate::Cache::run).
     ///
     /// # Errors
     ///
-    /// Same as [`Cache::run`](crate::Cache::run).
+    /// The errors of [`Cache::run`](crate::Cache::run).
     ///
     /// # Cancel safety
     ///
@@ -123,10 +122,10 @@ impl StartedCache {
         client_config: ClientConfig,
         cancel: CancellationToken,
     ) -> Result<(), Error> {
-        // CLIENT-12
+        // CLIENT-12: informers recognise the applies of this program.
         self.shared.field_managers.note(&client_config.program());
         if let Some(credentials) = client_config.credentials() {
-            // A cache runs once, so this is the first value.
+            // A cache runs once, so the value was not set before.
             let _first = self.shared.credentials.set(credentials.to_owned());
         }
         let client = client_config.client().map_err(Error::Connection)?;
@@ -140,8 +139,7 @@ impl fmt::Debug for StartedCache {
     }
 }
 
-/// CACHE-11: every end of a run, also by a drop or a panic, releases the tasks that wait for the
-/// cache.
+/// CACHE-11: every end of a run, even by a drop or a panic, releases the tasks that wait for the cache.
 impl Drop for StartedCache {
     fn drop(&mut self) {
         let declared = {
@@ -149,8 +147,8 @@ impl Drop for StartedCache {
             registry.stop();
             registry.entries()
         };
-        // Running informers end by themselves; those that never started must be ended here, outside
-        // the lock that every read takes.
+        // Running informers end by themselves. Those that never started are ended here, outside the lock that every
+        // read takes.
         for entry in declared {
             entry.untyped().end_unstarted();
         }
@@ -158,7 +156,7 @@ impl Drop for StartedCache {
     }
 }
 
-/// Waits until `time`; forever if there is none.
+/// Waits until `time`; without a time the future never ends, so that a `select!` can poll it.
 async fn at(time: Option<std::time::Instant>) {
     match time {
         Some(time) => sleep_until(time.into()).await,
@@ -166,8 +164,7 @@ async fn at(time: Option<std::time::Instant>) {
     }
 }
 
-/// Handles the end of an informer's task: a cancellation or removal is expected, a panic ends the
-/// cache.
+/// Handles the end of an informer's task: a cancellation or removal is expected, and a panic ends the cache.
 fn accept(ended: Result<(Id, ()), JoinError>, kinds: &mut HashMap<Id, Kind>) -> Result<(), Error> {
     let error = match ended {
         Ok((id, ())) => {

@@ -1,4 +1,4 @@
-//! Handle: the namespaces of a cache, which may change while it runs, and the coverages that follow from them.
+//! Handle: the namespaces of a cache, which may change while it runs, and the coverages of its kinds.
 
 use std::any::TypeId;
 use std::collections::{BTreeMap, HashMap};
@@ -20,19 +20,18 @@ use crate::type_map::ByType;
 
 /// The namespaces of a cache and the coverages of its kinds.
 ///
-/// `namespaces`, `coverages` and `indexes` may be locked while the registry is locked, and the registry while
-/// `typed` is.
+/// Lock order: first `typed`, then the registry, then `namespaces`, `coverages` or `indexes`.
 pub(crate) struct Scope {
     /// The default namespaces.
     namespaces: RwLock<Namespaces>,
     coverages: Mutex<HashMap<Gvk, Arc<Coverage>>>,
-    /// The coverages by Rust type, so that a read does not build the names of its kind.
+    /// The coverages by Rust type, so that a read need not build the name of its kind.
     pub(crate) typed: RwLock<ByType<Arc<Coverage>>>,
     changes: AtomicU64,
-    /// The number of changes of the namespaces, for tasks that wait for a change; sent after the informers have
-    /// changed.
+    /// Sends the number of changes of the namespaces, after the informers have changed, to tasks that wait for a
+    /// change.
     changed: watch::Sender<u64>,
-    /// Held during a change of the namespaces, and while an index is added.
+    /// Locked during a change of the namespaces, and while an index is added.
     changing: Mutex<()>,
     indexes: Mutex<HashMap<Gvk, BTreeMap<IndexName, AddIndex>>>,
 }
@@ -55,7 +54,8 @@ impl Scope {
         }
     }
 
-    /// Returns the number of changes of the namespaces. A coverage that was read at an earlier number may be outdated.
+    /// Returns the number of changes of the namespaces. A coverage that was read before the last change may be
+    /// outdated.
     pub(crate) fn changes(&self) -> u64 {
         self.changes.load(Ordering::Acquire)
     }
@@ -64,18 +64,18 @@ impl Scope {
         self.changed.subscribe()
     }
 
-    /// Keeps the namespaces as they are until the guard is dropped.
+    /// Prevents changes of the namespaces until the guard is dropped.
     pub(crate) fn freeze(&self) -> MutexGuard<'_, ()> {
         self.changing.lock()
     }
 
-    /// Records that the informers of a kind have an index, for those of namespaces that are added later.
+    /// Records an index of a kind, for the informers of namespaces that are added later.
     pub(crate) fn add_index(&self, gvk: Gvk, name: IndexName, add: AddIndex) {
         let mut indexes = self.indexes.lock();
         indexes.entry(gvk).or_default().insert(name, add);
     }
 
-    /// Forgets the indexes of a kind with removed informers (CACHE-7).
+    /// Forgets the indexes of a kind whose informers were removed (CACHE-7).
     pub(crate) fn forget_indexes(&self, gvk: &Gvk) {
         self.indexes.lock().remove(gvk);
     }
@@ -131,7 +131,7 @@ impl SharedCache {
         if let Some(coverage) = self.scope.typed.read().get(&TypeId::of::<K>()) {
             return Arc::clone(coverage);
         }
-        // Within the lock, so that a change of the namespaces finds the coverage here.
+        // Under the lock, so that a change of the namespaces finds this coverage.
         let mut typed = self.scope.typed.write();
         let coverage = self.coverage(&Kind::of::<K>());
         typed.insert(TypeId::of::<K>(), Arc::clone(&coverage));
@@ -168,7 +168,7 @@ impl SharedCache {
             *is_whole |= !entry.untyped().is_metadata_only();
         }
         for (kind, is_whole) in kinds {
-            // Before the informer starts, so that it does not ask for metadata first.
+            // Called before the informer starts, so that it requests whole objects from the start where needed.
             let need = |entry: &InformerEntry| {
                 if is_whole {
                     entry.untyped().need::<DynamicObject>();
@@ -199,7 +199,7 @@ impl SharedCache {
         }
         let is_other = |(name, _): &(String, Settings)| name != namespace;
         self.scope.namespaces.write().named.retain(is_other);
-        // Before the informers end, so that no read starts one of them again.
+        // Refreshed before the informers end, so that no read starts one of them again.
         self.scope.refresh(&self.options);
         let in_namespace = self.registry.read().keyed_entries().into_iter();
         let in_namespace =
@@ -210,7 +210,7 @@ impl SharedCache {
                 .settings(Some(namespace))
                 .is_some();
             if !is_covered && self.registry.write().remove_if(&key, |_| true).is_some() {
-                // Outside the lock, because the end notifies subscribers.
+                // Outside the lock of the registry, because the end notifies subscribers.
                 entry.leave_scope();
             }
         }
@@ -218,7 +218,7 @@ impl SharedCache {
         Ok(true)
     }
 
-    /// Refuses an informer of a namespace that was removed since the caller read the coverage.
+    /// Refuses an informer of a namespace that was removed after the caller read the coverage.
     pub(crate) fn covered(coverage: &Coverage, namespace: Option<&Arc<str>>) -> Result<(), Error> {
         match namespace {
             Some(namespace) if coverage.settings(Some(namespace)).is_none() => {
@@ -229,8 +229,8 @@ impl SharedCache {
         }
     }
 
-    /// Returns `None` instead of the error of a namespace that was removed from the scope during a read of all
-    /// namespaces (CACHE-17). `asked` is the namespace that the read selects.
+    /// Turns the error of a namespace that was removed during a read of all namespaces into `None` (CACHE-17). `asked`
+    /// is the namespace that the read selects.
     pub(crate) fn unless_left<T>(
         &self,
         kind: &Kind,
@@ -272,7 +272,7 @@ mod tests {
 
     use super::*;
 
-    /// CACHE-17: the caller read the coverage before the namespace was removed.
+    /// CACHE-17: the caller reads the coverage before the namespace is removed.
     #[test]
     fn a_declaration_in_a_removed_namespace_is_refused() {
         let shared = SharedCache::new(CacheOptions::new().default_namespaces(["a", "b"]));

@@ -1,6 +1,5 @@
-//! The kind of a CustomResourceDefinition that is missing, installed, served in another version,
-//! deleted and installed again, as its readers and subscribers see it. Nothing restarts, and
-//! neither the server nor the log is flooded.
+//! The kind of a CustomResourceDefinition that is missing, installed, served in another version, deleted and installed
+//! again, as readers and subscribers see it. Nothing restarts, and neither the server nor the log is flooded.
 
 use std::time::Duration;
 
@@ -52,7 +51,7 @@ async fn next(subscription: &mut Subscription<Website>) -> String {
     }
 }
 
-/// Returns the number of requests for the kind within `time`; backoff limits it.
+/// Returns the number of requests for the kind within `time`, which backoff limits.
 async fn asked_in(world: &World, time: Duration) -> usize {
     let asked = || world.server.requests().count(|r| r.is_for(WEBSITES));
     let before = asked();
@@ -71,7 +70,7 @@ async fn world() -> (World, Informer<Website>, Subscription<Website>) {
     world.start();
     let mut subscription = informer.subscribe();
     assert_eq!(soon(initial(&mut subscription)).await, 2);
-    // The first watch opens after the sync.
+    // The first watch opens within a second after the sync.
     tokio::time::sleep(Duration::from_secs(1)).await;
     (world, informer, subscription)
 }
@@ -88,7 +87,7 @@ async fn the_kind_of_a_deleted_definition_is_paused_and_resumes_with_a_new_defin
     let log = capture();
     let (world, informer, mut seen) = world().await;
     world.server.delete(CRDS, "", WEBSITES).unwrap();
-    // The server deletes the objects of a kind before the kind.
+    // The server deletes the objects of a kind before it deletes the kind.
     let mut events = [next(&mut seen).await, next(&mut seen).await];
     events.sort();
     assert_eq!(events, ["-one", "-two"]);
@@ -97,7 +96,7 @@ async fn the_kind_of_a_deleted_definition_is_paused_and_resumes_with_a_new_defin
     let read = soon(world.cache.get::<Website>(&key("a", "one"))).await;
     assert!(read.unwrap_err().is_not_found());
 
-    // One request per 30 seconds at most, with jitter, and two at the start.
+    // At most one request per 30 seconds, with jitter, and two at the start.
     tokio::time::sleep(Duration::from_secs(120)).await;
     let asked = asked_in(&world, HOUR * 6).await;
     assert!(
@@ -135,7 +134,7 @@ async fn deletions_during_the_absence_of_a_definition_are_reported_after_its_ret
     for _ in 0..3 {
         events.push(next(&mut seen).await);
     }
-    // The new object has the name of a deleted one.
+    // The new object has the name of a deleted object.
     events[..2].sort();
     assert_eq!(events, ["-one?", "-two?", "+two"]);
     assert_eq!(listed(&world).await, 1);
@@ -204,8 +203,8 @@ fn kind(version: &str) -> Kind {
     Kind::new(gvk, "websites", steersman_object::Scope::Namespaced)
 }
 
-/// A kind that this program installs needs no warning before it is served, and one that it only converts does: a person
-/// has to install it.
+/// A kind that this program installs causes no warning before it is served. A kind that the program only converts does,
+/// because a person has to install it.
 #[tokio::test(start_paused = true)]
 async fn a_kind_that_this_program_installs_is_awaited_without_a_warning() {
     for (installs, level) in [(true, "INFO"), (false, "WARN")] {

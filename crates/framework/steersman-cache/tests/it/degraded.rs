@@ -81,7 +81,7 @@ async fn a_kind_with_a_missing_definition_recovers_when_it_is_installed() {
         ),
         "{text}"
     );
-    // The message contains one remedy, the more specific one.
+    // The message contains only the more specific of two remedies.
     assert_eq!(text.matches("install").count(), 1, "{text}");
 
     world.install_websites();
@@ -172,7 +172,7 @@ async fn a_server_that_cannot_be_reached_is_named() {
     run.await.unwrap().unwrap();
 }
 
-/// A page of another web server does not suggest to install a definition.
+/// The error for a page of another web server does not suggest to install a definition.
 #[tokio::test]
 async fn an_address_of_another_kind_of_server_is_reported() {
     let nginx = tower::service_fn(|_: http::Request<kube_client::client::Body>| async {
@@ -318,7 +318,7 @@ async fn the_error_hook_receives_each_attempt_with_kind_scope_and_reason() {
     };
     assert_eq!(*calls.lock(), [1, 2, 3].map(expected));
 
-    // After a success, the count of attempts restarts.
+    // After a success, the count of attempts begins anew.
     let server = Answer::code(500).times(1);
     let _server = world.server.faults().answer(None, "services", server);
     world.server.faults().cut_watches();

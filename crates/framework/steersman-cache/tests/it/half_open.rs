@@ -21,9 +21,8 @@ use super::world::key;
 /// The time limit of each wait of a test.
 const LONG: Duration = Duration::from_secs(60);
 
-/// Forwards connections of clients to the server. While `cut` is true, new connections are closed
-/// at once, and bytes on open connections are dropped; a connection that was cut stays open and
-/// silent.
+/// Forwards connections of clients to the server. While `cut` is true, new connections are closed at once, and bytes on
+/// open connections are dropped. A connection that was open during a cut stays open and silent.
 async fn cable(server: SocketAddr, cut: watch::Receiver<bool>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -98,7 +97,7 @@ async fn a_dead_link_degrades_its_kinds_and_costs_no_event() {
     let mut delivered = Vec::new();
     while delivered.len() < 3 {
         match timeout(LONG, events.next()).await.unwrap() {
-            // The server has ConfigMaps of its own in another namespace.
+            // The server has its own ConfigMaps in another namespace.
             Some(Delivery::Event(event)) if event.key().namespace() == Some("default") => {
                 delivered.push(event);
             }

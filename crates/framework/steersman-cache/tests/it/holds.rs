@@ -65,18 +65,18 @@ async fn the_end_of_a_kind_ends_a_held_informer_at_once_unless_something_else_us
     assert_eq!(open(&world), 0);
     assert!(world.cache.informer_reports().is_empty());
 
-    // Another hold.
+    // Another hold uses the informer.
     let (held, other) = (hold(), hold());
     held.end();
     settle().await;
     assert_eq!(open(&world), 1);
-    // A subscription.
+    // A subscription uses the informer.
     let subscription = other.informers().next().unwrap().subscribe();
     other.end();
     settle().await;
     assert_eq!(open(&world), 1);
     drop(subscription);
-    // A declaration.
+    // A declaration uses the informer.
     let held = hold();
     world.cache.informer::<Service>().unwrap();
     held.end();

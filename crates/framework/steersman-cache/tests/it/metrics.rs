@@ -42,7 +42,7 @@ async fn absent(world: &World) {
     assert!(read.unwrap().is_none());
 }
 
-/// A list over several namespaces counts as one read, and reads as any type count for their kind.
+/// A list over several namespaces counts as one read. Reads as any type count for the kind.
 #[tokio::test(start_paused = true)]
 async fn reads_are_counted_by_kind_and_verb() {
     let (registry, options) = counted();
@@ -71,7 +71,7 @@ async fn reads_are_counted_by_kind_and_verb() {
     ];
     assert_eq!(of(&registry, "steersman_cache_reads_total"), expected);
 
-    // Counts remain after the informer is removed.
+    // The counts stay after the removal of the informer.
     world.cache.remove::<ConfigMap>();
     world.cache.list::<ConfigMap>(&everything).await.unwrap();
     let reads = of(&registry, "steersman_cache_reads_total");

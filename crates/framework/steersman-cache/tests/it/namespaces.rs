@@ -69,10 +69,10 @@ async fn an_added_namespace_is_cached_with_the_indexes_of_its_kinds() {
     assert_eq!(names(&world.cache, &indexed).await.unwrap(), ["in-b"]);
     let controlled = ListOptions::new().controlled_by("none");
     assert!(names(&world.cache, &controlled).await.unwrap().is_empty());
-    // A handle from before the change.
+    // `reads` is a handle from before the change.
     assert!(soon(reads.get(&key("b", "in-b"))).await.is_ok());
     assert_eq!(asked(&world, "configmaps"), ["a[][]", "b[][]"]);
-    // Kinds with namespaces of their own, and kinds of the cluster, have one informer as before.
+    // Kinds with their own namespaces and cluster-scoped kinds keep their one informer.
     assert_eq!(asked(&world, "services"), ["a[][]"]);
     assert_eq!(asked(&world, "namespaces"), ["*[][]"]);
     assert!(!changes.has_changed().unwrap());
@@ -136,9 +136,8 @@ async fn the_informers_of_a_removed_namespace_end_without_deletes_and_start_agai
     world.stop().await.unwrap();
 }
 
-/// FAN-4, CACHE-17: what waits for a subscriber is dropped, and what the server sends afterwards is not applied,
-/// although the task of the informer ends later. The order of its end and of the server's events is random, so
-/// there are many rounds.
+/// FAN-4, CACHE-17: waiting deliveries are dropped, and later events of the server are not applied, although the task
+/// of the informer ends later. Many rounds, because the order of that end and of the events is random.
 #[tokio::test(start_paused = true)]
 async fn no_delivery_of_a_removed_namespace_is_taken_after_the_removal() {
     let world = world().await;
@@ -156,7 +155,7 @@ async fn no_delivery_of_a_removed_namespace_is_taken_after_the_removal() {
         assert!(in_b.was_removed() && in_b.has_left_scope());
         world.config_map("b", &format!("late-{round}"), &json!({}));
         assert!(soon(subscription.next()).await.is_none());
-        // After its task has ended, too.
+        // The same after the task of the informer has ended.
         tokio::time::sleep(Duration::from_secs(1)).await;
         assert!(soon(in_b.subscribe().next()).await.is_none());
         assert_eq!(in_b.informer().as_store().entries(None).len(), stored);
@@ -195,7 +194,7 @@ fn the_scope_of_a_cache_stays_limited_or_unlimited() {
     assert!(empty.contains("the name is empty"), "{empty}");
     let last = limited.remove_namespace("a").unwrap_err().to_string();
     assert!(last.contains("it is the last one"), "{last}");
-    // Before the cache runs.
+    // Declared before the cache runs.
     limited.informers::<ConfigMap>().unwrap();
     assert!(limited.add_namespace("b").unwrap());
     assert_eq!(limited.informer_reports().len(), 2);
@@ -204,8 +203,8 @@ fn the_scope_of_a_cache_stays_limited_or_unlimited() {
     assert_eq!(limited.default_namespaces().unwrap(), ["b"]);
 }
 
-/// CACHE-17: reads on other threads either find the object or are told that it is outside the scope, and no
-/// informer of the removed namespace is left.
+/// CACHE-17: a read on another thread either finds the object or fails because it is outside the scope, and no informer
+/// of the removed namespace stays.
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
 async fn reads_during_changes_of_the_scope_leave_no_informer_behind() {
     let world = world().await;
@@ -244,14 +243,14 @@ async fn reads_during_changes_of_the_scope_leave_no_informer_behind() {
     world.stop().await.unwrap();
 }
 
-/// CACHE-17: a read of all namespaces waits for the first list of the added one when the namespace is removed.
+/// CACHE-17: the namespace is removed while a read of all namespaces waits for its first list.
 #[tokio::test(start_paused = true)]
 async fn a_read_of_all_namespaces_leaves_out_a_namespace_that_is_removed_meanwhile() {
     let world = world().await;
     let slow = Duration::from_secs(20);
     let _delay = world.server.faults().delay(None, "configmaps", slow);
     let cache = &world.cache;
-    // Dynamic objects have no view yet: their keys are read without one.
+    // Dynamic objects have no view yet, so their keys are read without a view.
     let everything = ListOptions::new();
     let kind = Kind::of::<ConfigMap>();
     let dynamic = cache.of::<DynamicObject>(&kind);

@@ -35,8 +35,8 @@ async fn world() -> World {
     world
 }
 
-/// REFL-9: the number of requests during an outage does not depend on the number of kinds, and all
-/// kinds are in sync five seconds after it.
+/// REFL-9: the number of requests during an outage does not depend on the number of kinds, and all kinds are in sync
+/// five seconds after the outage.
 #[tokio::test(start_paused = true)]
 async fn refl_9_the_kinds_of_a_cache_wait_for_their_server_together() {
     let world = world().await;
@@ -83,18 +83,17 @@ async fn durations_of_zero_disable_and_of_the_maximum_never_fire() {
         for _ in 0..3 {
             let listed = soon(world.cache.list::<Service>(&ListOptions::new())).await;
             assert_eq!(listed.unwrap().len(), 1);
-            // Idle informers without a linger time are checked every millisecond.
+            // Without a linger time, idle informers are checked every millisecond.
             let long = if time.is_zero() { 2 } else { 1800 };
             tokio::time::sleep(Duration::from_secs(long)).await;
         }
         let lists = world.server.requests().watch_lists("services");
-        // Without a linger time an informer ends after its last read; with an infinite one it never
-        // ends.
+        // Without a linger time an informer ends after its last read; with the maximum it never ends.
         let expected = if time.is_zero() { 3 } else { 1 };
         assert_eq!(lists, expected, "{time:?}");
         world.stop().await.unwrap();
     }
-    // A read with a timeout of zero fails at once.
+    // With a timeout of zero, a read fails at once.
     let mut world = World::new(CacheOptions::new().sync_timeout(Duration::ZERO));
     world.start();
     let error = world.cache.list::<Service>(&ListOptions::new()).await;

@@ -57,7 +57,7 @@ async fn a_type_that_panics_while_it_decodes_affects_that_object_only() {
             .unwrap_err()
             .is_malformed()
     );
-    // Other kinds and readers are not affected.
+    // Reads of other kinds are not affected.
     let all = soon(world.cache.list::<Service>(&ListOptions::new())).await;
     assert!(
         all.unwrap()
@@ -77,7 +77,7 @@ fn values(map: &ConfigMap) -> Vec<String> {
     value.into_iter().collect()
 }
 
-/// VIEW-1, STORE-1: for objects stored before and after the registration of the index.
+/// VIEW-1, STORE-1: the index is registered before one object is stored and after the other.
 #[tokio::test(start_paused = true)]
 async fn an_index_function_that_panics_affects_that_object_only() {
     let mut world = World::new(CacheOptions::new());
@@ -100,7 +100,7 @@ async fn an_index_function_that_panics_affects_that_object_only() {
     world.start();
     soon(world.cache.wait_for_sync()).await.unwrap();
     world.cache.index_values::<ConfigMap>("v", values).unwrap();
-    // The last good state stays readable, and is under no index value.
+    // The last good state stays readable, and has no value in the index.
     let seen = world.cache.get::<ConfigMap>(&key("a", "before")).await;
     assert!(seen.is_ok());
     assert_eq!(informer.store().malformed().len(), 1);
@@ -179,8 +179,8 @@ async fn a_transform_that_panics_affects_that_object_only() {
     world.stop().await.unwrap();
 }
 
-/// A hook concerns no single object: the cache ends, all waiting readers fail, and the error names
-/// the kind.
+/// A hook is about no single object, so its panic ends the cache: all waiting readers fail, and the error names the
+/// kind.
 #[tokio::test(start_paused = true)]
 async fn a_hook_that_panics_ends_the_cache_with_an_error_that_names_the_kind() {
     let options = CacheOptions::new().on_watch_error(|failed| panic!("no {failed:?}"));
@@ -208,7 +208,7 @@ async fn a_hook_that_panics_ends_the_cache_with_an_error_that_names_the_kind() {
         .await
         .unwrap_err();
     assert!(error.is_stopped(), "{error}");
-    // The informers that did not panic stop too.
+    // The informers without a panic stop, too.
     soon(async { while subscription.next().await.is_some() {} }).await;
     assert_eq!(maps.state(), InformerState::Stopped);
 }

@@ -82,7 +82,7 @@ async fn preflight_reports_exactly_the_missing_verbs_of_each_informer() {
         "services are not cached"
     );
 
-    // Events are advice, and no reason not to be ready.
+    // Missing permissions for Events are only advice, so the program is ready.
     let advice: Vec<String> = found.advice.iter().map(ToString::to_string).collect();
     assert_eq!(advice, ["create, patch events.events.k8s.io"]);
 
@@ -168,7 +168,7 @@ async fn cache_14_a_cache_of_one_object_needs_a_rule_for_that_object_alone() {
     stop.cancel();
     run.await.unwrap().unwrap();
 
-    // For a cache of the whole kind, a rule for one object does not suffice.
+    // For a cache of the whole kind, the rule for one object is not enough.
     let all = Cache::new(CacheOptions::new().default_namespaces(["default"])).unwrap();
     all.informer::<ConfigMap>().unwrap();
     let found = all.preflight(&client_config).await.unwrap();

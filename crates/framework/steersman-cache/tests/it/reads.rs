@@ -39,7 +39,7 @@ async fn lists_select_by_namespace_labels_and_index() {
     world.cache.index_field::<ConfigMap>("app", by_app).unwrap();
     world.start();
     world.cache.wait_for_sync().await.unwrap();
-    // Registered while the cache runs: stored objects are indexed too.
+    // The index is registered while the cache runs, and includes stored objects.
     let keys = |c: &ConfigMap| {
         c.metadata
             .labels
@@ -212,7 +212,7 @@ async fn the_namespace_of_a_key_follows_the_scope_of_its_kind() {
     let live = World::synced(uncached).await;
     let error = live.cache.get::<Service>(&key("a", "s")).await.unwrap_err();
     assert!(matches!(error, Error::NotCached { .. }), "{error}");
-    // Nor through an informer that a controller declared.
+    // An uncached kind is not read through the informer of a controller either.
     live.cache.informer::<Service>().unwrap();
     live.cache.wait_for_sync().await.unwrap();
     let (reads, all) = (
@@ -231,7 +231,7 @@ async fn the_namespace_of_a_key_follows_the_scope_of_its_kind() {
 #[tokio::test(start_paused = true)]
 async fn an_object_that_does_not_decode_is_not_absent_and_others_stay_readable() {
     let mut world = World::new(CacheOptions::new());
-    // The server's schema accepts objects that the Rust type does not.
+    // The server's schema accepts objects that do not decode as the Rust type.
     world.install_loose_websites();
     world.website("good", &json!("nginx"));
     world.website("bad", &json!(1));
@@ -246,8 +246,7 @@ async fn an_object_that_does_not_decode_is_not_absent_and_others_stay_readable()
         .unwrap_err();
     assert!(error.is_malformed(), "{error}");
     assert!(error.to_string().contains("a/bad"), "{error}");
-    // CACHE-4: callers that compare objects with a list must not take an unreadable object for an
-    // absent one.
+    // CACHE-4: a caller that compares objects with a list must not take an unreadable object for an absent object.
     let in_a = ListOptions::new().namespace("a");
     for options in [ListOptions::new(), in_a.clone(), in_a.labels(front())] {
         let error = world.cache.list::<Website>(&options).await.unwrap_err();
@@ -436,7 +435,7 @@ async fn a_read_of_many_packed_objects_yields_to_other_tasks() {
     let passed = turns.swap(0, Ordering::Relaxed);
     assert_eq!(reads.list(&all).await.unwrap().len(), OBJECTS);
     let listed = turns.swap(0, Ordering::Relaxed);
-    // The budget of one poll is about a hundred objects.
+    // A poll may take about a hundred objects before it yields.
     assert!(
         seen == OBJECTS && passed >= 10 && listed >= 10,
         "{passed}, {listed}"

@@ -1,5 +1,5 @@
-//! CACHE-7, CACHE-8: an informer that was removed, or that ended as idle, leaves nothing behind,
-//! and a later read starts a new one.
+//! CACHE-7, CACHE-8: an informer that was removed or ended as idle leaves nothing behind, and a later read starts a new
+//! informer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,7 +35,7 @@ async fn a_removed_kind_is_not_watched_and_the_next_read_lists_it_again() {
         .unwrap();
     assert_eq!(services.state(), InformerState::Synced);
 
-    // No watch follows the kind: later changes reach no store.
+    // The kind is not watched, so later changes reach no store.
     world.config_map("a", "d", &json!({}));
     assert!(removed.store().get(&key("a", "d")).is_none());
     assert_eq!(world.server.requests().watch_lists("configmaps"), 1);
@@ -108,7 +108,7 @@ async fn pass(time: Duration) {
     tokio::time::sleep(time).await;
 }
 
-/// Returns the number of requests for a resource; a running informer sends one every five minutes.
+/// Returns the number of requests for a resource; a running informer sends one request every five minutes.
 fn asked(world: &World, resource: &str) -> usize {
     world.server.requests().count(|r| r.is_for(resource))
 }
@@ -213,7 +213,7 @@ async fn a_declared_informer_never_ends_as_idle() {
     soon(world.cache.list::<ConfigMap>(&everything))
         .await
         .unwrap();
-    // Read first, and declared during its linger time.
+    // The kind is read first, and declared during its linger time.
     assert_eq!(services(&world).await, 0);
     pass(LINGER / 2).await;
     drop(world.cache.informer::<Service>().unwrap());
@@ -271,7 +271,7 @@ async fn reads_and_subscriptions_succeed_while_an_idle_informer_ends() {
                 let mut subscription = reads.subscribe().unwrap().pop().unwrap();
                 assert_eq!(initial(&mut subscription).await, 1);
                 drop(subscription);
-                // Close to the time of an idle check.
+                // The read falls close to the time of an idle check.
                 tokio::time::sleep(Duration::from_micros(400 * ((task + round) % 5))).await;
             }
         }));

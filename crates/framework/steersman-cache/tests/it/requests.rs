@@ -31,7 +31,7 @@ fn requests(world: &World) -> Vec<RequestRecord> {
     requests.matching(|r| r.is_for("configmaps"))
 }
 
-/// The first watch opens after the sync.
+/// Waits until the first watch has opened, which is after the sync.
 async fn watching() {
     tokio::time::sleep(Duration::from_secs(1)).await;
 }
@@ -207,7 +207,7 @@ async fn a_mailbox_coalesces_events_beyond_its_bound() {
     world.stop().await.unwrap();
 }
 
-/// Caches with the same seed request watches of the same durations, and each informer has its own.
+/// Two caches with the same seed request watches of the same durations, which differ between informers.
 #[tokio::test(start_paused = true)]
 async fn a_seed_decides_how_long_watches_last() {
     let lengths = async |seed: u64| {
@@ -284,11 +284,11 @@ async fn metadata_is_requested_until_a_reader_needs_whole_objects() {
     }
 }
 
-/// Sets settings of the ConfigMaps at one level: by default, for a default namespace, for the kind,
-/// or for the kind in a namespace.
+/// Sets settings of the ConfigMaps at one level: for all kinds, for a default namespace, for the kind, or for the kind
+/// in a namespace.
 type SetAt = fn(Settings, CacheOptions, ByObject) -> (CacheOptions, ByObject);
 
-/// The levels at which settings can be set, the least specific first.
+/// The levels of settings, the least specific first.
 const PLACES: [SetAt; 4] = [
     |settings, options, by_object| (options.defaults(settings), by_object),
     |settings, options, by_object| (options.default_namespace("a", settings), by_object),
@@ -332,8 +332,7 @@ async fn counts(options: CacheOptions, which: bool) {
     let name = if which { "one" } else { "another" };
     let mut world = World::new(options);
     world.config_map("a", "map", &json!({"from": name}));
-    // The first list is at any version and is returned whole; the list after an expired version has
-    // pages.
+    // The first list accepts any version, and the server returns it whole; the list after an expired version has pages.
     let gone = Answer::code(410).times(1);
     let _gone = world.server.faults().answer(Verb::List, "configmaps", gone);
     let informer = world.cache.informers::<ConfigMap>().unwrap().remove(0);

@@ -89,7 +89,7 @@ async fn other_namespaces_are_requested_without_the_named_ones() {
         "b[app=none][]".into(),
     ];
     assert_eq!(asked(&world, "configmaps"), expected);
-    // A read covers several informers.
+    // A read of the kind covers several informers.
     let reads = world.cache.of::<ConfigMap>(&Kind::of::<ConfigMap>());
     let listed = reads.list(&ListOptions::new()).await.unwrap();
     let mut names: Vec<&str> = listed
@@ -255,7 +255,7 @@ async fn a_transform_changes_every_read_and_its_failures_are_malformed_objects()
     );
     world.stop().await.unwrap();
 
-    // The identity replaces a default transform.
+    // The identity transform replaces a default transform.
     let options = CacheOptions::new()
         .defaults(Settings::new().transform(mark()))
         .by_object::<ConfigMap>(ByObject::new().transform(Transform::identity()));
@@ -302,7 +302,7 @@ async fn undeclared_reads_start_an_informer_fail_or_are_live() {
     let (world, cached, answer) = read(Undeclared::Live).await;
     assert!(!cached && matches!(answer, Err(Error::NotCached { .. })));
     assert!(asked(&world, "services").is_empty());
-    // A kind that a controller declared is cached, and reads are served from memory.
+    // A kind that a controller declared is cached, so reads are served from memory.
     world.cache.informer::<Service>().unwrap();
     assert!(world.cache.typed::<Service>().is_cached());
     soon(world.cache.list::<Service>(&ListOptions::new()))
@@ -349,8 +349,7 @@ fn contradictory_settings_are_refused_at_every_level() {
     assert!(text.contains("cluster-scoped"), "{text}");
 }
 
-/// Reads cover several informers: the limit applies to all of them, and a value of an index occurs
-/// once.
+/// A read of several informers applies the limit to their sum, and returns each value of an index once.
 #[tokio::test(start_paused = true)]
 async fn limits_and_index_values_span_all_informers_of_a_kind() {
     let by_object = ByObject::new().namespaces(["b", "a"]);
@@ -378,7 +377,7 @@ async fn limits_and_index_values_span_all_informers_of_a_kind() {
         assert_eq!(reads.keys(&some).await.unwrap().len(), expected);
         let web = some.index("app", "web");
         assert_eq!(reads.keys(&web).await.unwrap().len(), limit.min(2));
-        // Also for reads without a view.
+        // The limit also applies to reads without a view.
         let dynamic = world.cache.of::<DynamicObject>(&kind);
         let some = ListOptions::new().limit(limit);
         let mut passed = 0;

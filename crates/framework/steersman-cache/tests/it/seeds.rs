@@ -1,6 +1,5 @@
-//! Seeded simulations: random writes, faults, readers and subscribers, through a cache of several
-//! kinds over the embedded server. Whenever a simulation is at rest, all of them agree with the
-//! server.
+//! Seeded simulations: random writes, faults, readers and subscribers, through a cache of several kinds over the
+//! embedded server. At each rest, readers and subscribers agree with the server.
 //!
 //! `cargo xtask seeds` runs any number of seeds, or repeats one.
 
@@ -115,7 +114,7 @@ impl Sim {
             }
             Act::Disrupt(disruption) => disruption.inflict(&self.server),
             Act::Uninstall => {
-                // The object may not exist.
+                // The delete fails if the object does not exist.
                 let definitions = "customresourcedefinitions";
                 let _ = self.server.delete(definitions, "", WEBSITES);
             }
@@ -165,14 +164,14 @@ impl Sim {
                     .unwrap()
                     .remove("keep");
             }
-            // The definition may not exist, or may not serve this version.
+            // The write fails if the definition does not exist, or does not serve this version.
             let _ = self.server.create(object);
         }
     }
 
     fn delete(&self, which: Which) {
         let name = format!("o{}", which.name);
-        // The object may not exist.
+        // The delete fails if the object does not exist.
         let _ = self
             .server
             .delete(which.of.resource(), which.namespace, &name);

@@ -17,7 +17,7 @@ async fn two_watchers_and_many_readers_cause_one_watch_list() {
     for n in 0..3 {
         world.config_map("a", &format!("c{n}"), &json!({}));
     }
-    // The subscriptions of two controllers: one before the start, one after.
+    // Two controllers subscribe: one before the start, and one after.
     let mut early = world.cache.informer::<ConfigMap>().unwrap().subscribe();
     world.start();
     world.cache.wait_for_sync().await.unwrap();
@@ -79,8 +79,8 @@ async fn without_watch_list_watchers_and_readers_cause_one_list_and_one_watch() 
     world.stop().await.unwrap();
 }
 
-/// CACHE-1: also for a list of several pages. The first list is at any version, which a server
-/// returns whole from memory; the list after an expired version requests the newest state in pages.
+/// CACHE-1 for a list of several pages. The first list accepts any version, and the server returns it whole from
+/// memory; the list after an expired version requests the newest state in pages.
 #[tokio::test(start_paused = true)]
 async fn each_page_of_the_only_list_is_requested_once() {
     let mut world = World::new(CacheOptions::new().watch_list(false));
@@ -128,8 +128,8 @@ async fn a_hundred_concurrent_first_reads_start_one_informer() {
     world.stop().await.unwrap();
 }
 
-/// CACHE-1, CACHE-2: the requests for a failing kind are those of one informer, for any number of
-/// readers. Every reader gets the reason, and a later read succeeds.
+/// CACHE-1, CACHE-2: a failing kind gets the requests of one informer, for any number of readers. Every reader gets the
+/// reason, and a later read succeeds.
 #[tokio::test(start_paused = true)]
 async fn a_hundred_concurrent_first_reads_of_a_failing_kind_send_one_request() {
     let world = World::synced(CacheOptions::new()).await;
@@ -152,7 +152,7 @@ async fn a_hundred_concurrent_first_reads_of_a_failing_kind_send_one_request() {
     let before = Instant::now();
     all_fail().await;
     assert_eq!((asked(), world.cache.all_unsynced().len()), (1, 1));
-    // Later readers do not cause an earlier retry either.
+    // Later readers cause no earlier retry.
     all_fail().await;
     assert_eq!((asked(), before.elapsed()), (1, Duration::ZERO));
     drop(refused);

@@ -10,8 +10,8 @@ use tokio::time::Instant;
 
 use crate::world::{World, soon};
 
-/// CACHE-5: each list takes ten seconds, so 200 lists, ten at a time, take 200 seconds. With more
-/// than ten at a time they would end sooner.
+/// CACHE-5: each list takes ten seconds, so 200 lists, ten at a time, take 200 seconds. More lists at a time would end
+/// sooner.
 #[tokio::test(start_paused = true)]
 async fn two_hundred_informers_start_ten_at_a_time() {
     let namespaces: Vec<String> = (0..200).map(|n| format!("n{n:03}")).collect();
@@ -40,8 +40,7 @@ async fn two_hundred_informers_start_ten_at_a_time() {
 /// CACHE-5, CACHE-2
 #[tokio::test(start_paused = true)]
 async fn a_hanging_kind_does_not_block_other_first_syncs() {
-    // A silent stream is abandoned; a hanging list continues, and only its place among the first
-    // syncs ends.
+    // A silent stream is abandoned. A hanging list goes on, and only loses its place among the first syncs.
     for streams in [true, false] {
         let options = CacheOptions::new().watch_list(streams);
         let mut world = World::new(options.concurrent_syncs(1));

@@ -23,8 +23,7 @@ async fn nothing_is_read_from_a_cache_that_has_stopped() {
     world.config_map("a", "c", &json!({}));
     let name = |map: &ConfigMap| map.metadata.name.clone();
     world.cache.index_field("name", name).unwrap();
-    // Declared by a call instead of the options. The error must not say that the kind is
-    // undeclared.
+    // Declared by a call instead of the options: the error must not say that the kind is undeclared.
     world.cache.informer::<Secret>().unwrap();
     let store = world.cache.informer::<ConfigMap>().unwrap().store();
     world.start();
@@ -84,8 +83,8 @@ async fn a_waiting_read_fails_when_the_cache_stops() {
     assert!(error.is_stopped(), "{error}");
 }
 
-/// Creates a cache with one place for first syncs, which the first informer occupies, and returns
-/// an informer that waits for it.
+/// Creates a cache with one place for first syncs, which the first informer takes, and returns an informer that waits
+/// for the place.
 fn crowded(options: CacheOptions) -> (World, Informer<Service>) {
     let world = World::new(options.concurrent_syncs(1));
     world.cache.informer::<ConfigMap>().unwrap();

@@ -25,7 +25,7 @@ async fn typed_dynamic_and_metadata_reads_cause_one_watch_list() {
     let typed = world.cache.informer::<ConfigMap>().unwrap();
     let dynamic = world.cache.of::<DynamicObject>(&kind);
     let metadata = world.cache.metadata::<ConfigMap>();
-    // A dynamic view keeps fields that only JSON has, so the informer has to know of it before it starts.
+    // A dynamic view keeps fields that only JSON has, so it is declared before the informer starts.
     let _declared = dynamic.informers().unwrap();
     world.start();
     world.cache.wait_for_sync().await.unwrap();
@@ -127,7 +127,7 @@ async fn label_indexes_of_the_options_serve_reads_of_every_type() {
     assert_eq!(front.unwrap().items.len(), 1);
     let red = metadata.list(&named("team", "red").namespace("b")).await;
     assert_eq!(red.unwrap().items.len(), 1);
-    // The most specific setting applies.
+    // The setting of the namespace applies, which is the most specific one.
     let unsaid = typed.list(&named("tier", "front").namespace("b")).await;
     assert!(matches!(unsaid, Err(Error::NoIndex { .. })));
     // Selectors select the same objects with and without an index.
@@ -151,7 +151,7 @@ async fn cache_13_a_refused_index_declares_no_kind_and_exists_in_no_namespace() 
     let nameless = world.cache.index_field::<Service>("", |_| None);
     assert!(matches!(nameless, Err(Error::IndexWithoutName { .. })));
     assert!(world.cache.all_unsynced().is_empty());
-    // One of the two namespaces already has an index of that name.
+    // One of the two namespaces already has an index of this name.
     let again = world.cache.index_label::<ConfigMap>("team").unwrap_err();
     assert!(matches!(again, Error::IndexExists { .. }), "{again}");
     world.start();
@@ -243,7 +243,7 @@ async fn conditions_combine_and_keys_and_index_values_decode_nothing() {
 #[tokio::test(start_paused = true)]
 async fn owners_are_found_by_their_uid() {
     let mut world = World::new(CacheOptions::new());
-    // The owners exist, because the server deletes objects with owners that do not.
+    // The owners must exist, because the server deletes objects whose owners do not.
     let uid = |name: &str| {
         world.config_map("a", name, &json!({}));
         let owner = world.server.get("configmaps", "a", name).unwrap();
@@ -283,7 +283,7 @@ async fn owners_are_found_by_their_uid() {
     world.stop().await.unwrap();
 }
 
-/// The number of live specs, and the number ever created.
+/// The number of existing specs, and the number of specs ever created.
 static ALIVE: AtomicUsize = AtomicUsize::new(0);
 static MADE: AtomicUsize = AtomicUsize::new(0);
 
@@ -326,7 +326,7 @@ async fn view_5_a_pass_caches_no_decoded_objects_and_shares_the_objects_of_a_vie
     let all = ListOptions::new();
     let metadata = world.cache.metadata::<Service>();
     assert_eq!(metadata.keys(&all).await.unwrap().len(), 3);
-    // The read has requested whole objects.
+    // The read has made the informer request whole objects.
     let reads = world
         .cache
         .of::<Object<CountedSpec, NotUsed>>(&Kind::of::<Service>());
@@ -352,8 +352,8 @@ async fn view_5_a_pass_caches_no_decoded_objects_and_shares_the_objects_of_a_vie
         tokio::task::yield_now().await;
     }
     assert_eq!((alive(), made()), (0, 5));
-    // A list creates a view, which keeps objects decoded; later passes share them. The first four
-    // objects of a type are decoded a second time to estimate their size.
+    // A list creates a view, which keeps objects decoded, and later passes share these objects. The first four objects
+    // of a type are decoded twice, to estimate their size.
     drop(reads.list(&all).await.unwrap());
     assert_eq!((alive(), made()), (4, 13));
     assert_eq!(pass(&all).await.0.len(), 4);

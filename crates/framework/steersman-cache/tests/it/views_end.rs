@@ -46,7 +46,7 @@ async fn a_view_of_an_undeclared_type_ends_after_its_last_read() {
     assert_eq!(happens("one").await, 1.0);
     tokio::time::sleep(Duration::from_secs(660)).await;
     assert_eq!(happens("two").await, 0.0);
-    // A new read creates the view again; a declared view remains.
+    // A new read creates the dropped view again; the declared view still exists.
     assert!(world.cache.get::<Website>(&key("a", "two")).await.is_ok());
     assert_eq!(happens("three").await, 1.0);
     world.cache.informer::<Website>().unwrap();
@@ -62,7 +62,7 @@ async fn cache_15_a_view_of_a_declared_type_never_ends() {
     let settings = ByObject::new;
     for (number, (options, is_kept)) in [
         (CacheOptions::new().by_object::<Website>(settings()), true),
-        // Later options of the kind neither declare another type nor remove one.
+        // Later options of the kind neither declare another type nor remove a declared type.
         (
             CacheOptions::new()
                 .by_object::<Website>(settings())
@@ -95,12 +95,12 @@ async fn cache_15_a_view_of_a_declared_type_never_ends() {
     }
 }
 
-/// Signals the start of a decoding, and waits for permission to end.
+/// A sender that signals the start of a decoding, and a receiver that waits for its permitted end.
 type DecodingSignals = (mpsc::Sender<()>, mpsc::Receiver<()>);
 
 static DECODING: Mutex<Option<DecodingSignals>> = Mutex::new(None);
 
-/// Data with a first decoding that blocks. No other test reads as this type.
+/// Data whose first decoding blocks. No other test reads as this type.
 #[derive(Clone, Debug, Serialize)]
 struct BlockingSpec {
     was_released: bool,
@@ -112,7 +112,7 @@ impl<'de> Deserialize<'de> for BlockingSpec {
         let signals = DECODING.lock().take();
         let was_released = signals.is_none_or(|(begins, may_end)| {
             begins.send(()).unwrap();
-            // The limit applies only if other tasks wait for this one, so that a failing test ends.
+            // The limit ends a failing test, in which other tasks wait for this one.
             may_end.recv_timeout(Duration::from_secs(10)).is_ok()
         });
         Ok(Self { was_released })

@@ -34,8 +34,7 @@ pub(crate) struct World {
     running: Option<JoinHandle<Result<(), Error>>>,
 }
 
-/// The decoded budget of all tests if an environment variable sets it: a number of bytes, or
-/// `none`.
+/// The decoded budget of all tests, if an environment variable sets it to a number of bytes or `none`.
 pub(crate) fn budget() -> Option<Option<usize>> {
     let named = std::env::var("STEERSMAN_TEST_BUDGET").ok()?;
     Some((named != "none").then(|| named.parse().unwrap()))
@@ -55,7 +54,7 @@ impl World {
         })
     }
 
-    /// Creates the same with the budget of `options`, regardless of the environment.
+    /// Creates the same world as [`new`](Self::new), with the budget of `options` regardless of the environment.
     pub(crate) fn under_own_budget(options: CacheOptions) -> Self {
         let server = ApiServer::new();
         for namespace in ["a", "b"] {
@@ -109,7 +108,7 @@ impl World {
         self.server.create(object).unwrap();
     }
 
-    /// Accepts any spec.
+    /// Installs a definition of Websites that accepts any spec.
     pub(crate) fn install_loose_websites(&self) {
         let mut crd = serde_json::to_value(Website::crd()).unwrap();
         let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
@@ -128,8 +127,8 @@ pub(crate) fn key(namespace: &str, name: &str) -> ObjectKey {
     ObjectKey::namespaced(namespace, name)
 }
 
-/// Returns namespace, label selector and field selector of each requested informer of a kind,
-/// ordered by namespace.
+/// Returns the namespace, label selector and field selector of each informer that requested a kind, ordered by
+/// namespace.
 pub(crate) fn asked(world: &World, resource: &str) -> Vec<String> {
     let requests = world.server.requests();
     let requests = requests.matching(|r| r.is_for(resource));
@@ -146,7 +145,7 @@ pub(crate) fn asked(world: &World, resource: &str) -> Vec<String> {
     asked
 }
 
-/// Waits until the subscription delivers an event of the key.
+/// Waits until the subscription delivers an event of this key.
 pub(crate) async fn event_of<K: Object>(subscription: &mut Subscription<K>, key: &ObjectKey) {
     loop {
         match subscription.next().await.unwrap() {
@@ -165,7 +164,7 @@ pub(crate) async fn initial<K: Object>(subscription: &mut Subscription<K>) -> us
     events
 }
 
-/// Fails after a time limit, which also elapses on a paused clock.
+/// Fails after a time limit, which also ends on a paused clock.
 pub(crate) async fn soon<T>(what: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(600), what)
         .await

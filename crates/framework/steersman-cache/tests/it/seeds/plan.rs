@@ -70,15 +70,14 @@ pub(super) struct Plan {
     pub(super) bookmarks: u64,
     pub(super) watch_list: bool,
     pub(super) concurrent_syncs: usize,
-    /// In seconds.
+    /// The linger time, in seconds.
     pub(super) linger: Option<u64>,
     pub(super) resync_millis: Option<u64>,
-    /// The number of events that may wait for a subscriber, and of changes that may wait for the
-    /// store.
+    /// The number of events that may wait for a subscriber, and of changes that may wait for the store.
     pub(super) mailbox: usize,
     pub(super) queue: usize,
     pub(super) page: u32,
-    /// The decoded budget in bytes: none, one or two objects, some, all.
+    /// The decoded budget in bytes: for no object, one or two, some, or all.
     pub(super) budget: Option<usize>,
     pub(super) by_default: Scope,
     /// The scope of each kind with its own options, in the order of [`KINDS`].
@@ -91,7 +90,7 @@ impl Plan {
     pub(super) fn of(seed: u64) -> Self {
         let rng = &mut SeededRng::new(seed ^ 0x5eed_0fca_c4e5);
         let declared = KINDS.map(|of| {
-            // An undeclared read never caches all ConfigMaps.
+            // An undeclared read does not cache all ConfigMaps, so these are always declared.
             let percent = if of == Of::Maps { 100 } else { 40 };
             rng.maybe(percent, |rng| Scope::of(rng, of != Of::Roles))
         });

@@ -58,7 +58,7 @@ impl Query {
         }
     }
 
-    /// Returns the query without index conditions.
+    /// Returns the query without conditions on indexes.
     pub(super) fn without_terms(mut self) -> Self {
         self.terms.clear();
         self
@@ -112,9 +112,9 @@ impl Query {
         reads: &Reads<V>,
         values: impl Fn(&V, &str) -> Vec<String>,
     ) -> Result<Listed<V>, steersman_cache::Error> {
-        // This may wait for one informer while another continues; the reads below wait for none.
+        // This read may wait for an informer, so that the reads below wait for none.
         reads.list(&Self::everything().options()).await?;
-        // Unconstrained, so the reads do not yield (CACHE-12) and no change comes between them.
+        // Unconstrained, so that the reads do not yield (CACHE-12) and no change falls between them.
         unconstrained(self.compare_at_once(reads, values)).await
     }
 

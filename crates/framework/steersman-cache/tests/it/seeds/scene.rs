@@ -21,13 +21,13 @@ pub(super) struct Scene<K> {
     server: ApiServer,
     kind: Kind,
     scope: Scope,
-    /// Declared by the options.
+    /// Whether the options declare the kind.
     declared: bool,
-    /// Declared by a call since the last removal.
+    /// Whether a call has declared the kind since the last removal.
     meant: bool,
     indexed: bool,
     subscribers: Vec<Box<dyn AnySubscriber>>,
-    /// The version of each informer at its last read.
+    /// The version of each informer at the last read.
     versions: HashMap<Option<String>, ResourceVersion>,
     of: std::marker::PhantomData<fn() -> K>,
 }
@@ -96,8 +96,6 @@ impl<K: Subject> Scene<K> {
         }
     }
 
-    // ===== what is done =====
-
     pub(super) fn declare(&mut self, seen_as: As) {
         reading!(self, seen_as, |reads, _values| drop(
             reads.informers().unwrap()
@@ -149,7 +147,7 @@ impl<K: Subject> Scene<K> {
         }
     }
 
-    /// CACHE-7
+    /// CACHE-7: removes the informers of the kind.
     pub(super) async fn remove(&mut self) {
         self.cache.remove::<K>();
         for subscriber in self.subscribers.drain(..) {
@@ -169,8 +167,6 @@ impl<K: Subject> Scene<K> {
     fn is_lasting(&self) -> bool {
         self.declared || self.meant
     }
-
-    // ===== what is read while things go wrong =====
 
     pub(super) async fn get(&mut self, seen_as: As, which: Which) {
         self.forget_unless_held();
@@ -212,7 +208,7 @@ impl<K: Subject> Scene<K> {
         });
     }
 
-    /// No read is at an earlier version than the read before, and no object is newer than its read.
+    /// Checks that no read is at an earlier version than the read before, and no object is newer than its read.
     fn note<V: Object>(
         &mut self,
         items: &[std::sync::Arc<V>],
@@ -238,8 +234,6 @@ impl<K: Subject> Scene<K> {
             _ => query.clone().without_terms(),
         }
     }
-
-    // ===== what has to be seen at rest =====
 
     pub(super) async fn rest(&mut self, seen_as: &[As], queries: &[Query]) {
         let served = self.served();
@@ -348,7 +342,7 @@ impl<K: Subject> Scene<K> {
             }
         }
         assert_eq!(listed.len() + unreadable, served.len());
-        // CACHE-4
+        // CACHE-4: a list with an unreadable object is an error.
         let all = reads.list(&ListOptions::new()).await;
         match all {
             Ok(_) => assert_eq!(unreadable, 0),
@@ -374,18 +368,14 @@ impl<K: Subject> Scene<K> {
         }
     }
 
-    // ===== the end =====
-
     pub(super) fn leave_all(&mut self) {
         self.subscribers.clear();
     }
 
-    /// CACHE-8: undeclared informers have ended after their linger time, and declared ones have
-    /// not.
+    /// CACHE-8: checks that undeclared informers have ended after their linger time, and declared informers have not.
     pub(super) fn has_lingered(&self) {
         for place in self.scope.places() {
-            // No namespace has this name: its objects belong to the informer of the other
-            // namespaces.
+            // No namespace has the name `none`, so its objects belong to the informer of the other namespaces.
             let namespace = place.unwrap_or("none");
             let key = if self.kind.is_namespaced() {
                 ObjectKey::namespaced(namespace, "o1")

@@ -4,8 +4,7 @@ use serde_json::Value;
 use steersman_cache::{ByObject, CacheOptions, Settings};
 use steersman_testenv::seeds::SeededRng;
 
-/// The cached namespaces, each with its selectors, and the selectors of all others if these are
-/// cached too.
+/// The cached namespaces, each with its selectors, and the selectors of all other namespaces if they are cached, too.
 #[derive(Clone, Debug)]
 pub(super) struct Scope {
     named: Vec<(&'static str, Sieve)>,

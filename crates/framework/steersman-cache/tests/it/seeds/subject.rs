@@ -125,8 +125,7 @@ pub(super) fn value_in(object: &Value) -> Option<&str> {
     paths.iter().find_map(|path| object.pointer(path)?.as_str())
 }
 
-/// Installs a definition that accepts any value; `served` tells whether its first version is
-/// served.
+/// Installs a definition that accepts any value; `served` says whether its first version is served.
 pub(super) fn install(server: &ApiServer, served: bool) {
     let mut definition = serde_json::to_value(Website::crd()).unwrap();
     let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});

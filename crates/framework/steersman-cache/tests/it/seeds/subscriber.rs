@@ -42,7 +42,7 @@ pub(super) trait AnySubscriber {
 pub(super) struct ReplayingSubscriber<V> {
     subscription: Subscription<V>,
     place: Option<&'static str>,
-    /// Whether the subscriber decodes objects that the kind's Rust type does not.
+    /// Whether the subscriber's type decodes objects that the kind's Rust type does not.
     reads_all: bool,
     known: Known,
     synced: u32,
@@ -70,8 +70,8 @@ impl<V: Object> ReplayingSubscriber<V> {
         }
     }
 
-    /// FAN-1: each event of an object continues from the event before; no event comes twice or out
-    /// of order.
+    /// FAN-1: checks that each event of an object continues from the previous event, so that none is repeated or out of
+    /// order.
     fn replay(&mut self, event: &Event<V>) {
         let (key, entry) = (event.key().to_string(), event.entry());
         let identity = Identity {
@@ -132,7 +132,7 @@ impl<V: Object> AnySubscriber for ReplayingSubscriber<V> {
         let mut expected = served.clone();
         let mut known = self.known.clone();
         if !self.reads_all {
-            // VIEW-1: for an unreadable object, the known state is the last good one or none.
+            // VIEW-1: of an unreadable object, the subscriber knows the last good state, or none.
             for (key, served) in served.iter().filter(|(_, served)| !served.readable) {
                 expected.remove(key);
                 if let Some(before) = known.remove(key) {
