@@ -1,4 +1,4 @@
-//! Room: `cargo steersman add`.
+//! Room: `cargo steersman add`, which adds kinds, controllers, versions and webhooks.
 
 mod built_in;
 mod external;

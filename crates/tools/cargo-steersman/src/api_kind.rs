@@ -9,10 +9,10 @@ use syn::{Attribute, Expr, ExprLit, Fields, Item, ItemMod, ItemStruct, Lit, Meta
 use crate::edits::parse;
 use crate::error::Error;
 
-/// A kind that a file below `src/api` declares.
+/// A kind that a file in `src/api` declares.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ApiKind {
-    /// The name of the module, which is that of the file.
+    /// The name of the module of the kind, equal to the name of its file.
     pub(crate) module: String,
     pub(crate) kind: String,
     pub(crate) group: String,
@@ -22,7 +22,7 @@ pub(crate) struct ApiKind {
     pub(crate) versions: Vec<String>,
     pub(crate) is_versioned: bool,
     pub(crate) is_namespaced: bool,
-    /// Whether the spec has a field `message` of the type `String`, as a new kind has.
+    /// Whether the spec has a field `message` of the type `String`, as the spec of a new kind.
     pub(crate) has_message: bool,
 }
 
@@ -36,7 +36,7 @@ impl ApiKind {
     }
 }
 
-/// Returns the kinds of an operator, ordered by their files. A file that cannot be parsed declares none.
+/// Returns the kinds of an operator, ordered by file. A file that is not valid Rust declares no kind.
 pub(crate) fn all(folder: &Path) -> Result<Vec<ApiKind>, Error> {
     let place = folder.join("src/api");
     let entries = fs::read_dir(&place).map_err(Error::file(&place, "read"))?;

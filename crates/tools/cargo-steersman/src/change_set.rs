@@ -20,7 +20,7 @@ pub(crate) struct ChangeSet {
     files: BTreeMap<PathBuf, FileChange>,
 }
 
-/// The content of a file before and after a command. A new file had none.
+/// The content of a file before and after a command. A new file has no content before.
 #[derive(Debug)]
 struct FileChange {
     before: Option<String>,
@@ -36,8 +36,8 @@ impl ChangeSet {
         }
     }
 
-    /// Adds new files that belong together. If all of them exist, the command ran before, and they may have been
-    /// changed since: they stay. Returns whether they are new.
+    /// Adds new files that belong together, and returns `true`. If all of them exist, an earlier call has added them:
+    /// the files stay as they are, and the result is `false`.
     pub(crate) fn add(&mut self, files: Files) -> Result<bool, Error> {
         let mut present = files.keys().filter(|path| self.folder.join(path).exists());
         let Some(path) = present.next().cloned() else {
@@ -65,7 +65,7 @@ impl ChangeSet {
         file.is_some_and(|file| file.before.is_none())
     }
 
-    /// Returns a file with the changes so far; `None` if it does not exist.
+    /// Returns the content of a file with the pending changes; `None` if the file does not exist.
     pub(crate) fn read(&self, path: impl AsRef<Path>) -> Result<Option<String>, Error> {
         let path = path.as_ref();
         match self.files.get(path) {
@@ -74,7 +74,7 @@ impl ChangeSet {
         }
     }
 
-    /// Changes a source. Several changes of one source follow each other.
+    /// Changes a source file. A further call changes the result of the call before.
     pub(crate) fn edit(
         &mut self,
         path: impl AsRef<Path>,
@@ -99,8 +99,8 @@ impl ChangeSet {
         Ok(())
     }
 
-    /// Formats the files, prints what is new and changed, and writes it; `nothing` is printed if there is nothing. A
-    /// dry run prints the differences of the changed files instead of writing.
+    /// Formats the files, writes them, and prints the names of new and changed files; prints `nothing` if there is no
+    /// change. A dry run prints the differences and writes nothing.
     pub(crate) fn finish(mut self, is_dry_run: bool, nothing: &str) -> Result<(), Error> {
         let is_formatted = self.format();
         for (is_new, word) in [(true, "new"), (false, "changed")] {
@@ -131,8 +131,8 @@ impl ChangeSet {
         self.write()
     }
 
-    /// Formats the new sources, and of the others those that were formatted before. Returns whether there is a
-    /// formatter.
+    /// Formats the new sources, and the changed sources that were formatted before the change. Returns whether rustfmt
+    /// is installed.
     fn format(&mut self) -> bool {
         let formatted = |text: &String| formatted(&self.folder, &self.edition, text);
         let mut all = true;
@@ -151,7 +151,7 @@ impl ChangeSet {
         all
     }
 
-    /// Writes all files. If one cannot be written, the others become what they were.
+    /// Writes all files. If one write fails, restores the former content of all files.
     fn write(self) -> Result<(), Error> {
         let (mut before, mut after, mut added) = (Files::new(), Files::new(), Vec::new());
         for (path, file) in self.files {
@@ -163,7 +163,7 @@ impl ChangeSet {
         }
         let written = write(&self.folder, &after);
         if written.is_err() {
-            // The first error is the one to report.
+            // A failure of the restore is ignored, because the error of the write is reported.
             let _ = write(&self.folder, &before);
             for path in added {
                 let _ = fs::remove_file(self.folder.join(path));
@@ -190,7 +190,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("old"), "1\n").unwrap();
         let mut set = set(folder.path());
-        // The first file is in the way of the folder of the second.
+        // The second path needs a folder with the name of the first file, so that its write fails.
         let files = ["new", "new/a"].map(|path| (PathBuf::from(path), String::new()));
         assert!(set.add(Files::from(files)).unwrap());
         set.edit("old", |_| Ok("2\n".to_owned())).unwrap();
@@ -214,7 +214,7 @@ mod tests {
             set.edit(path, |text| Ok(format!("{text}fn  b() {{}}\n")))
                 .unwrap();
         }
-        // A module in another file is not formatted with the file that declares it.
+        // Formatting a file does not format the modules that it declares in other files.
         fs::write(folder.path().join("other.rs"), "fn a(){}\n").unwrap();
         set.edit("neat.rs", |text| Ok(format!("mod other;\n{text}")))
             .unwrap();

@@ -1,4 +1,4 @@
-//! Driver: `cargo steersman install`, `deploy` and their opposites, with kubectl; and `image`.
+//! Driver: `cargo steersman install`, `deploy` and their opposites with kubectl, and `image` with docker or podman.
 
 mod kept_definitions;
 
@@ -25,25 +25,25 @@ pub(crate) enum ManifestAction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Objects {
     Definitions,
-    /// The definitions and the operator with all it needs.
+    /// The definitions of the operator's kinds, and all objects that the operator needs to run.
     All,
 }
 
 const BUILDERS: [&str; 2] = [DOCKER, "podman"];
 const DOCKER: &str = "docker";
-/// The line of a document with a definition.
+/// The line that marks a YAML document as a CustomResourceDefinition.
 const DEFINITION: &str = "kind: CustomResourceDefinition";
-/// The text between two documents of YAML.
+/// The separator of YAML documents.
 const BETWEEN: &str = "\n---\n";
 
-/// Applies or deletes objects of the operator in the present folder.
+/// Applies or deletes the objects of the operator in the current folder.
 pub(crate) fn deploy(
     args: &DeployArgs,
     action: ManifestAction,
     objects: Objects,
 ) -> Result<(), Error> {
     let project = Project::find(Path::new("."))?;
-    // Before a build that takes minutes.
+    // kubectl is looked up first, because the build takes minutes.
     find_kubectl()?;
     let (_, manifests) = described(&project, &args.manifests)?;
     if let (ManifestAction::Apply, Objects::All, Some(namespace)) =
@@ -75,7 +75,7 @@ pub(crate) fn deploy(
     command.args(["--filename", "-"]).stdin(Stdio::piped());
     let mut child = command.spawn().map_err(missing)?;
     if let Some(mut stdin) = child.stdin.take() {
-        // kubectl says itself why it reads no more.
+        // A failed write is ignored: kubectl exits with its own error message.
         let _ = stdin.write_all(text.as_bytes());
     }
     let status = child.wait().map_err(missing)?;
@@ -100,8 +100,8 @@ fn missing(source: std::io::Error) -> Error {
     Error::start("kubectl, which must be on the PATH,")(source)
 }
 
-/// Fails if a cluster has no such namespace. If the cluster does not tell, as without a permission, the next command
-/// reports that better.
+/// Fails if the namespace does not exist: `deploy` creates only the operator's own namespace, `<program>-system`.
+/// Ignores a failed read, because the next kubectl command reports its cause.
 fn find_namespace(args: &DeployArgs, namespace: &str, program: &str) -> Result<(), Error> {
     let mut command = kubectl(args);
     let command = command.args(["get", "namespace", namespace, "--ignore-not-found"]);
@@ -124,7 +124,7 @@ pub(crate) fn image(args: &ImageArgs) -> Result<(), Error> {
     run_to_end(&mut command)
 }
 
-/// Returns the first builder on the PATH. Docker passes a second context to a build only with its plugin buildx.
+/// Returns the first usable builder on the PATH. With a second build context, docker needs its plugin buildx.
 fn builder(needs_context: bool) -> Result<&'static str, Error> {
     let answers = |builder: &str, words: &[&str]| {
         let answer = silent(Command::new(builder).args(words));
@@ -142,11 +142,11 @@ fn builder(needs_context: bool) -> Result<&'static str, Error> {
     }
 }
 
-/// Returns the words after the name of the program that builds an image.
+/// Returns the arguments with which docker or podman builds the image.
 fn build_words(project: &Project, image: &str) -> Vec<String> {
     let mut words = ["build", "--tag", image].map(str::to_owned).to_vec();
     if let Some(sources) = &project.sources {
-        // The Dockerfile of a new operator copies the sources to their place.
+        // The Dockerfile of the operator copies the framework's sources from this build context.
         let context = format!("steersman={}", sources.display());
         words.extend(["--build-context".to_owned(), context]);
     }
@@ -154,7 +154,7 @@ fn build_words(project: &Project, image: &str) -> Vec<String> {
     words
 }
 
-/// Returns the documents of files, without those that only kustomize reads.
+/// Returns the YAML documents of the files, without the files that only kustomize reads.
 fn documents(files: &Files) -> Vec<&str> {
     let files = files.iter();
     let objects = files.filter(|(path, _)| !path.ends_with("kustomization.yaml"));
@@ -162,7 +162,7 @@ fn documents(files: &Files) -> Vec<&str> {
     documents.collect()
 }
 
-/// Removes the definitions of these names.
+/// Removes the documents with the definitions of these names.
 fn remove_definitions(documents: &mut Vec<&str>, names: &[String]) {
     let is_named = |document: &&str| {
         let mut names = names.iter();
@@ -171,8 +171,8 @@ fn remove_definitions(documents: &mut Vec<&str>, names: &[String]) {
     documents.retain(|document| !(has_line(document, DEFINITION) && is_named(document)));
 }
 
-/// Orders the documents as their objects are deleted: definitions first, while the operator still handles the
-/// finalizers of their objects. The namespace stays, because it may hold more than the operator.
+/// Orders documents for deletion: definitions first, while the operator still handles the finalizers of the objects.
+/// Leaves out the namespace, which may hold more than the operator.
 fn order_for_deletion(documents: &mut Vec<&str>) {
     documents.retain(|document| !has_line(document, "kind: Namespace"));
     documents.sort_by_key(|document| !has_line(document, DEFINITION));

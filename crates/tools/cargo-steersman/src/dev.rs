@@ -1,4 +1,4 @@
-//! Driver: `cargo steersman dev`, which runs an operator with an API server while it is written.
+//! Driver: `cargo steersman dev`, which runs an operator with an API server during development.
 
 mod clock;
 mod confirmation;
@@ -46,7 +46,7 @@ pub(crate) async fn dev(args: &DevArgs) -> Result<(), Error> {
     }
 }
 
-/// Runs the operator with an API server on this machine, where the objects are lost at the end.
+/// Runs the operator with an embedded API server, which loses its objects at the end.
 async fn on_this_machine(
     args: &DevArgs,
     project: Project,
@@ -70,14 +70,14 @@ async fn on_this_machine(
     };
     let ended = run(args, place, heading, &lines).await;
     if !args.once {
-        // The kubeconfig names a closed port from now on.
+        // The server has stopped, so the kubeconfig is of no use any more.
         let _ = std::fs::remove_file(&kubeconfig);
         let _ = std::fs::remove_file(kubeconfig.with_file_name(ACCOUNT));
     }
     ended
 }
 
-/// Runs the operator with the cluster of a kubeconfig, where the objects stay.
+/// Runs the operator with the cluster of a kubeconfig.
 async fn in_a_cluster(
     args: &DevArgs,
     project: Project,
@@ -106,7 +106,7 @@ async fn in_a_cluster(
     ended
 }
 
-/// Runs a session, in a view if there can be one, and otherwise with these lines first.
+/// Runs a session in a terminal view if possible; otherwise prints `lines` first and then plain lines.
 async fn run(
     args: &DevArgs,
     place: SessionPlace,
@@ -127,7 +127,7 @@ async fn run(
     ended
 }
 
-/// Returns whether the session has a view: if a person can see it and press keys.
+/// Returns whether the session has a terminal view, which needs a terminal for its picture and its keys.
 fn has_view(args: &DevArgs) -> bool {
     let is_terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
     let is_able = std::env::var_os("TERM").is_none_or(|term| term != "dumb");

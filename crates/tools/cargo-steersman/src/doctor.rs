@@ -30,7 +30,7 @@ use crate::generate::described;
 use crate::project::Project;
 use crate::screen::say;
 
-/// Says what the operator in the present folder lacks in a cluster.
+/// Checks the operator of the current folder in a cluster, and prints the problems.
 pub(crate) async fn doctor(args: &DoctorArgs) -> Result<(), Error> {
     let project = Project::find(Path::new("."))?;
     let cluster = TargetCluster::find(args.context.as_deref()).await?;
@@ -66,8 +66,8 @@ pub(crate) async fn doctor(args: &DoctorArgs) -> Result<(), Error> {
     }
 }
 
-/// Returns the manifests for the namespace of the operator's Deployment, if the Deployment is not in the namespace of
-/// the manifests and one other namespace has it.
+/// Returns manifests for the namespace in which the operator's Deployment runs, if that is exactly one namespace other
+/// than that of `manifests`; otherwise returns `manifests`.
 async fn where_deployed(cluster: &TargetCluster, name: &str, manifests: Manifests) -> Manifests {
     let kind = Kind::of::<Deployment>();
     let key = ObjectKey::namespaced(manifests.namespace(), name);

@@ -1,14 +1,14 @@
-//! Machine: additions to Rust sources, which keep every other character.
+//! Machine: adds to Rust sources without changing any other character.
 
 use proc_macro2::Span;
 use quote::ToTokens as _;
 use syn::spanned::Spanned;
 use syn::{Expr, File, Item, ItemFn, ItemUse, Stmt};
 
-/// A source with an addition, or the reason why it cannot be added.
+/// The edited source, or the reason that the edit is not possible.
 pub(crate) type Edited = Result<String, String>;
 
-/// Adds a module after the last one, or else after the imports. A source that has it stays as it is.
+/// Declares a module after the last module, or else after the imports. Changes nothing if the module is declared.
 pub(crate) fn with_module(source: &str, module: &str, visibility: &str) -> Edited {
     let file = parse(source)?;
     let modules = file.items.iter().filter_map(|item| match item {
@@ -26,7 +26,7 @@ pub(crate) fn with_module(source: &str, module: &str, visibility: &str) -> Edite
     Ok(with_line(source, &file, last, gap, &line))
 }
 
-/// Adds a call, such as `.with(a::A::crd())`, to the value of a function. A source that has its tokens stays as it is.
+/// Appends a method call, such as `.with(a::A::crd())`, to the value of a function, unless the function has the call.
 pub(crate) fn with_link(source: &str, name: &str, link: &str) -> Edited {
     let file = parse(source)?;
     let function = function(&file, name)?;
@@ -37,8 +37,8 @@ pub(crate) fn with_link(source: &str, name: &str, link: &str) -> Edited {
     Ok(inserted(source, end(value.span()), link))
 }
 
-/// Replaces the argument of a call in the value of a function, such as `a::A::crd()` of `.with(a::A::crd())`, or adds
-/// the call if there is none. A source that has the call stays as it is.
+/// Replaces the argument of a call in a function, such as `a::A::crd()` in `.with(a::A::crd())`, or appends the call if
+/// it is missing. Changes nothing if the function has the new call.
 pub(crate) fn with_argument_instead(
     source: &str,
     name: &str,
@@ -62,7 +62,7 @@ pub(crate) fn with_argument_instead(
     with_link(source, name, &format!(".{method}({argument})"))
 }
 
-/// Adds a statement before the value of a function. A source that has its call stays as it is.
+/// Adds a statement before the last expression of a function. Changes nothing if the function has the call.
 pub(crate) fn with_call(source: &str, name: &str, call: &str, arguments: &str) -> Edited {
     let file = parse(source)?;
     let function = function(&file, name)?;
@@ -78,7 +78,7 @@ pub(crate) fn with_call(source: &str, name: &str, call: &str, arguments: &str) -
     ))
 }
 
-/// Adds an import after the last one. A source that has it stays as it is.
+/// Adds an import after the last import. Changes nothing if the source has the import.
 pub(crate) fn with_import(source: &str, import: &str) -> Edited {
     let file = parse(source)?;
     if imports(&file).any(|known| written(known) == plain(import)) {
@@ -86,7 +86,7 @@ pub(crate) fn with_import(source: &str, import: &str) -> Edited {
     }
     let last = imports(&file).last();
     let is_of_crate = |text: &str| text.starts_with("crate::");
-    // The imports of the crate itself are a group.
+    // The imports of the crate itself form a group, which follows a blank line.
     let begins_group = is_of_crate(import) && last.is_some_and(|last| !is_of_crate(&written(last)));
     let gap = if begins_group { "\n\n" } else { "\n" };
     let last = last.map(Spanned::span);
@@ -99,7 +99,7 @@ pub(crate) fn with_import(source: &str, import: &str) -> Edited {
     ))
 }
 
-/// Adds a line behind the line of an item, after a gap; without an item before all others.
+/// Adds a line and `gap` after the line of `item`, or before the first item if `item` is `None`.
 fn with_line(source: &str, file: &File, item: Option<Span>, gap: &str, line: &str) -> String {
     match item {
         Some(item) => inserted(
@@ -111,7 +111,7 @@ fn with_line(source: &str, file: &File, item: Option<Span>, gap: &str, line: &st
     }
 }
 
-/// Removes the line of an import. A source that has no such line stays as it is.
+/// Removes the line of an import. Changes nothing if the source has no such line.
 pub(crate) fn without_import(source: &str, import: &str) -> Edited {
     let file = parse(source)?;
     let mut imports = imports(&file);
@@ -126,7 +126,7 @@ pub(crate) fn without_import(source: &str, import: &str) -> Edited {
     Ok(source)
 }
 
-/// Adds a function at the end of a source. A source that has a function of its name stays as it is.
+/// Appends a function to a source. Changes nothing if the source has a function of this name.
 pub(crate) fn with_function(source: &str, name: &str, text: &str) -> Edited {
     let file = parse(source)?;
     if function(&file, name).is_ok() {
@@ -166,7 +166,7 @@ fn value(function: &ItemFn) -> Result<&Expr, String> {
     }
 }
 
-/// Returns whether a function has these tokens, which are no part of a longer name.
+/// Returns whether a function contains these tokens, not merely as part of a longer name.
 fn has(function: &ItemFn, tokens: &str) -> bool {
     let text = plain(&function.block.to_token_stream().to_string());
     let tokens = plain(tokens);
@@ -190,13 +190,13 @@ fn imports(file: &File) -> impl Iterator<Item = &ItemUse> {
     })
 }
 
-/// Returns the tree of an import as it is compared.
+/// Returns the text of an import without spaces, for comparisons.
 fn written(import: &ItemUse) -> String {
-    // `as` needs its spaces; without them the text is only compared.
+    // The text loses the spaces around `as`, which is harmless, because it is only compared.
     plain(&import.tree.to_token_stream().to_string())
 }
 
-/// Returns the place before the first item, with its comments behind it.
+/// Returns the offset of the first item, including the comments before the item.
 pub(crate) fn start_of_items(source: &str, file: &File) -> usize {
     let inner = file.attrs.iter().map(|one| end(one.span()));
     let Some(header) = inner.max() else {
@@ -207,7 +207,7 @@ pub(crate) fn start_of_items(source: &str, file: &File) -> usize {
     after + (rest.len() - rest.trim_start_matches('\n').len())
 }
 
-/// Returns the end of the line of a place, if only a comment follows there; otherwise the place.
+/// Returns the end of the line at `at` if only a comment follows; otherwise `at`.
 pub(crate) fn end_of_line(source: &str, at: usize) -> usize {
     let line = source[at..].split('\n').next().unwrap_or_default();
     let line = line.strip_suffix('\r').unwrap_or(line);
@@ -251,7 +251,7 @@ mod tests {
         assert_eq!(once, expected);
         let twice = with_module(&once, "b", "pub ").unwrap();
         assert_eq!(with_link(&twice, "crds", link).unwrap(), once);
-        // With other white space than that of rustfmt.
+        // Different white space than rustfmt's does not hide the call.
         let once = once.replace("b::B::crd()", "b::B\n::crd( )");
         let change = ("b::B::crd()", "b::crd()");
         let instead = with_argument_instead(&once, "crds", "with", change).unwrap();

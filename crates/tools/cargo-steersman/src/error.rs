@@ -12,7 +12,7 @@ use steersman_testenv::apiserver::manifests::ManifestError;
 /// `Display` prints one level; `source` has the causes.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    /// A name cannot be used; the rule says what is allowed.
+    /// A name is not allowed; `rule` says which names are.
     #[error("{what} {text:?} cannot be used: {rule}")]
     Name {
         what: &'static str,
@@ -24,7 +24,7 @@ pub(crate) enum Error {
     #[error("{} cannot be {done}", path.display())]
     File {
         path: PathBuf,
-        /// What was tried, as in `read`.
+        /// The failed operation, such as `read`.
         done: &'static str,
         source: io::Error,
     },
@@ -35,14 +35,14 @@ pub(crate) enum Error {
         .0.display()
     )]
     NoSources(PathBuf),
-    /// The present folder is no crate of an operator.
+    /// The current folder is not the crate of an operator.
     #[error(
         "{0}: run the command in the folder of an operator, or make one with `cargo steersman new NAME`"
     )]
     NoProject(String),
     #[error("{program} cannot be started")]
     Start { program: String, source: io::Error },
-    /// A program failed. The advice follows a colon; it may be empty.
+    /// A program failed. The message ends with a colon and the advice, which may be empty.
     #[error("{program} failed ({status}){advice}")]
     Failed {
         program: String,
@@ -58,14 +58,14 @@ pub(crate) enum Error {
     Description { program: String, problem: String },
     #[error(transparent)]
     Manifest(#[from] ManifestError),
-    /// The API server refused an object, which is named with its file.
+    /// The API server refused an object; `object` names it with its file.
     #[error("the API server refused {object}: {problem}")]
     Refused { object: String, problem: String },
     #[error("the API server cannot start")]
     Server(#[source] steersman_testenv::apiserver::Error),
     #[error("{program} ended ({status}): its log says why")]
     Ended { program: String, status: String },
-    /// The operator did not become ready in this number of seconds.
+    /// The operator was not ready after this number of seconds.
     #[error("after {seconds} s {problem}")]
     NotReady { seconds: u64, problem: String },
     #[error(
@@ -79,10 +79,10 @@ pub(crate) enum Error {
         if .0.len() == 1 { "does" } else { "do" }
     )]
     NotGenerated(Vec<String>),
-    /// Objects were refused; the others were applied.
+    /// Some samples were refused; the other samples were applied.
     #[error("{}", .0.iter().map(|one| report(one).to_string()).collect::<Vec<_>>().join("\n"))]
     Samples(Vec<Self>),
-    /// The options in `Cargo.toml` cannot be read. A colon follows the key, which may be empty.
+    /// The options in `Cargo.toml` are invalid. `key` is the key of the invalid option, and may be empty.
     #[error("[package.metadata.steersman] of Cargo.toml: {key}{problem}")]
     Metadata { key: String, problem: String },
     #[error(transparent)]
@@ -94,7 +94,7 @@ pub(crate) enum Error {
          docker-buildx or podman, or let Cargo.toml name a released version of Steersman"
     )]
     NoBuildx,
-    /// A cluster has no such namespace; only the operator's own is declared.
+    /// The cluster has no such namespace. The manifests create only the operator's own namespace.
     #[error(
         "the cluster has no namespace {namespace}: create it with `kubectl create namespace {namespace}`; \
          deploy declares only {own}, because a namespace of another name may hold other things"
@@ -128,12 +128,12 @@ pub(crate) enum Error {
     Unhealthy { program: String, problems: usize },
     #[error("{} does not exist: --samples takes the file or folder of the objects to apply", .0.display())]
     NoSamples(PathBuf),
-    /// The file of the samples is one that only kustomize reads.
+    /// The samples are a file that only kustomize reads.
     #[error(
         "{} is no object: apply what it makes with `kubectl apply --kustomize`, or name a folder", .0.display()
     )]
     Kustomization(PathBuf),
-    /// Generated YAML cannot be read. Documents and lines of the file count from 1.
+    /// A document of generated YAML is invalid. Documents and lines count from 1.
     #[error("document {document} of {path} cannot be read, line {line} of the file: {problem}")]
     Document {
         path: String,
@@ -143,11 +143,11 @@ pub(crate) enum Error {
     },
     #[error("{doing} failed")]
     Cluster {
-        /// What was tried.
+        /// The operation that failed.
         doing: &'static str,
         source: Box<steersman_api::Error>,
     },
-    /// A cluster does not serve the kind of a sample, which is named with its file.
+    /// The cluster does not serve the kind of a sample; `object` names the sample with its file.
     #[error(
         "the cluster does not serve {kind}, the kind of {object}: install its definition first"
     )]
@@ -156,10 +156,10 @@ pub(crate) enum Error {
     NeedsYes(String),
     #[error("{0} is not confirmed, so nothing was changed: choose another one with --context")]
     NotConfirmed(String),
-    /// The command was interrupted before this had happened.
+    /// The command was interrupted before this event.
     #[error("interrupted before {0}")]
     Interrupted(&'static str),
-    /// The operator does not declare a kind, only the known ones.
+    /// The operator does not declare the kind. `known` lists the kinds that it declares.
     #[error(
         "src/api declares no kind {kind}: {}, or add it with `cargo steersman add kind {kind}`",
         match known.is_empty() {
@@ -168,7 +168,7 @@ pub(crate) enum Error {
         }
     )]
     UnknownKind { kind: String, known: Vec<String> },
-    /// The file of a controller is that of another one.
+    /// The file of the new controller exists and has another controller.
     #[error("{} is another controller: choose another name with --name", .0.display())]
     OtherController(PathBuf),
     #[error(
@@ -184,12 +184,12 @@ pub(crate) enum Error {
         }
     )]
     NoWatchedKind {
-        /// The kind with its group and version.
+        /// The kind with its group and version, as the user wrote it.
         kind: String,
-        /// Arguments for kinds of the same name.
+        /// Arguments for kinds with the same or a similar name.
         known: Vec<String>,
     },
-    /// The definition of a kind in a file or folder cannot be used.
+    /// A file or folder has no usable definition of the kind.
     #[error("{}: {problem}", path.display())]
     Definition { path: PathBuf, problem: String },
 }
@@ -215,7 +215,7 @@ impl Error {
         }
     }
 
-    /// Returns the error of a program that ended without success.
+    /// Returns an error if a program ended without success.
     pub(crate) fn check(program: impl Into<String>, status: ExitStatus) -> Result<(), Self> {
         match status.success() {
             true => Ok(()),

@@ -1,4 +1,4 @@
-//! Driver: reads, writes and formats files; those of a new folder never over other ones.
+//! Driver: reads, writes and formats files, and writes new folders without overwriting a file.
 
 use std::ffi::OsString;
 use std::fs;
@@ -18,21 +18,21 @@ pub(crate) fn read_present(path: &Path) -> Result<Option<String>, Error> {
     }
 }
 
-/// Writes files into a new folder. If that fails, nothing of the folder stays.
+/// Writes files into a new folder. Removes the folder if a write fails.
 pub(crate) fn write_new(folder: &Path, files: &Files) -> Result<(), Error> {
-    // Fails for a symbolic link without a target, too.
+    // `symlink_metadata` also finds a symbolic link without a target.
     if folder.symlink_metadata().is_ok() {
         return Err(Error::Exists(folder.to_owned()));
     }
     let written = write(folder, files);
     if written.is_err() {
-        // The first error is the one to report.
+        // A failed removal is ignored, because the error of the write is reported.
         let _ = fs::remove_dir_all(folder);
     }
     written
 }
 
-/// Writes files below a folder, over former files.
+/// Writes files below a folder, and overwrites existing files.
 pub(crate) fn write(folder: &Path, files: &Files) -> Result<(), Error> {
     for (path, content) in files {
         let path = folder.join(path);
@@ -44,8 +44,8 @@ pub(crate) fn write(folder: &Path, files: &Files) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns a source as rustfmt writes it, with the options of the folder; the modules that it declares in other files
-/// are not read. `None` if there is no rustfmt, or if the source cannot be parsed.
+/// Returns a source formatted by rustfmt with the options of the folder, without the modules in other files. `None` if
+/// rustfmt is missing or the source cannot be parsed.
 pub(crate) fn formatted(folder: &Path, edition: &str, source: &str) -> Option<String> {
     let program = std::env::var_os("RUSTFMT").unwrap_or_else(|| OsString::from("rustfmt"));
     let mut command = Command::new(program);
@@ -56,7 +56,7 @@ pub(crate) fn formatted(folder: &Path, edition: &str, source: &str) -> Option<St
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
     let mut child = command.spawn().ok()?;
-    // rustfmt reads all before it writes.
+    // rustfmt reads its whole input before it writes, so the pipes cannot block each other.
     let sent = child.stdin.take()?.write_all(source.as_bytes());
     let output = child.wait_with_output().ok()?;
     sent.ok()?;
@@ -64,7 +64,7 @@ pub(crate) fn formatted(folder: &Path, edition: &str, source: &str) -> Option<St
     output.status.success().then_some(text)
 }
 
-/// Formats the sources; the lengths of names decide where lines break. Returns whether that worked.
+/// Formats the sources of a crate. Line breaks depend on the lengths of names. Returns whether rustfmt succeeded.
 pub(crate) fn format(folder: &Path) -> bool {
     let ended = silent(Command::new(cargo()).arg("fmt").current_dir(folder));
     ended.is_ok_and(|status| status.success())
@@ -104,7 +104,7 @@ mod tests {
     fn after_a_failure_nothing_stays() {
         let folder = tempfile::tempdir().unwrap();
         let new = folder.path().join("new");
-        // The first file is in the way of the folder of the second.
+        // The second path needs a folder with the name of the first file, so that its write fails.
         let files = [("a", ""), ("a/b", "")].map(|(path, text)| (path.into(), text.to_owned()));
         assert!(write_new(&new, &Files::from(files)).is_err());
         assert!(!new.exists());

@@ -19,7 +19,7 @@ use crate::screen::{complain, say};
 
 const CHART: &str = "dist/chart";
 
-/// Writes the manifests of the operator in the present folder, or compares them.
+/// Writes the manifests of the operator in the current folder, or with `--check` compares them with the files.
 pub(crate) fn generate(args: &GenerateArgs) -> Result<(), Error> {
     let project = Project::find(Path::new("."))?;
     let (_, manifests) = described(&project, &args.manifests)?;
@@ -99,8 +99,8 @@ pub(crate) fn described(
     Ok((description, manifests))
 }
 
-/// Makes the objects of the namespace `default` with which the API server of `dev` calls the webhooks of a program, and
-/// grants its account what `generate` grants it.
+/// Returns the manifests that `dev` applies, in the namespace `default`: the webhook configurations of a program, and
+/// the account of the program with the permissions that `generate` grants.
 pub(crate) fn dev_objects(project: &Project, description: &Description) -> Result<Files, Error> {
     let options = Options {
         namespace: Some("default".to_owned()),
@@ -125,7 +125,7 @@ fn file_rules(project: &Project) -> Result<RuleList, Error> {
     Ok(all)
 }
 
-/// Returns the outputs that the command line names, or else all: the chart only if it was generated before.
+/// Returns the outputs of the command line. The default is all outputs, and the chart only if it exists.
 fn outputs(args: &GenerateArgs, project: &Project) -> BTreeSet<Output> {
     if !args.outputs.is_empty() {
         return args.outputs.iter().copied().collect();
@@ -146,7 +146,7 @@ fn options(metadata: &Value) -> Result<Options, Error> {
     options.map_err(|problem| {
         let is_key = problem.inner().to_string().starts_with("unknown field");
         let key = match problem.path().to_string() {
-            // An unknown key is named by the problem.
+            // The problem names an unknown key itself.
             key if is_key || key == "." => String::new(),
             key => key + ": ",
         };
@@ -155,7 +155,7 @@ fn options(metadata: &Value) -> Result<Options, Error> {
     })
 }
 
-/// Reads the files that exist where these outputs go.
+/// Reads the existing files in the places of these outputs.
 fn existing(
     folder: &Path,
     files: &Files,
@@ -174,7 +174,7 @@ fn existing(
     let mut existing = BTreeMap::new();
     for path in paths {
         let file = folder.join(&path);
-        // What is no text was not generated.
+        // A file that is not UTF-8 is skipped, because no generated file is like that.
         if let Ok(text) = fs::read_to_string(&file) {
             existing.insert(path, text);
         }
@@ -191,7 +191,7 @@ fn find(folder: &Path, below: &str, paths: &mut BTreeSet<String>) -> Result<(), 
     for entry in entries {
         let entry = entry.map_err(Error::file(&place, "read"))?;
         let path = format!("{below}/{}", entry.file_name().to_string_lossy());
-        // A link could lead back to the folder.
+        // Symbolic links are not followed, because a link could lead back to this folder.
         let kind = entry.file_type().map_err(Error::file(&place, "read"))?;
         if kind.is_dir() {
             find(folder, &path, paths)?;

@@ -1,11 +1,11 @@
-//! Driver: finds the cluster of the kubeconfig.
+//! Driver: makes a client configuration from the kubeconfig.
 
 use steersman_api::{ClientConfig, ConfigChoice, Error};
 
-/// The name under which this program asks API servers, and the field manager of what it applies.
+/// The name of this program in the `User-Agent`, and as field manager.
 pub(crate) const AGENT: &str = "cargo-steersman";
 
-/// Returns the `ClientConfig` of a context, or else that of the present context. No request is sent.
+/// Returns the `ClientConfig` of a context, by default of the current context. Sends no request.
 pub(crate) async fn find(context: Option<&str>) -> Result<ClientConfig, Error> {
     let mut choice = ConfigChoice::new();
     if let Some(context) = context {

@@ -1,4 +1,4 @@
-//! `cargo steersman`: makes operators, runs them while they are written, and generates their manifests.
+//! `cargo steersman`: creates operators, runs them during development, and generates their manifests.
 //!
 //! # Reading order
 //!
@@ -56,7 +56,7 @@ use crate::deploy::{ManifestAction, Objects, deploy, image};
 use crate::error::Error;
 use crate::screen::{complain, say};
 
-/// The exit code of a shell for a command that ctrl-c ended.
+/// The exit code that shells use for a program that ctrl-c ended.
 const INTERRUPTED: u8 = 130;
 
 #[tokio::main]

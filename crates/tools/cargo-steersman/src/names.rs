@@ -1,4 +1,4 @@
-//! Machine: the names of a scaffold, made of few given ones, and the rules that they must follow.
+//! Machine: derives all names in a scaffold from a few given names, and checks the given names.
 
 use kube_core::Version;
 use steersman_apimachinery::names::{NameRule, check_name};
@@ -20,7 +20,7 @@ pub(crate) struct KindNames {
     pub(crate) version: String,
     pub(crate) kind: String,
     pub(crate) plural: String,
-    /// The name of its modules in Rust, such as `greeting`.
+    /// The name of the kind's Rust module, such as `greeting`.
     pub(crate) module: String,
     pub(crate) is_namespaced: bool,
 }
@@ -28,16 +28,16 @@ pub(crate) struct KindNames {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ControllerNames {
     pub(crate) name: String,
-    /// The name of its module in Rust, such as `image_policy`.
+    /// The name of the controller's Rust module, such as `image_policy`.
     pub(crate) module: String,
-    /// The beginning of the names of its types, such as `ImagePolicy`.
+    /// The prefix of the controller's type names, such as `ImagePolicy`.
     pub(crate) type_prefix: String,
 }
 
-/// The longest name of a label in DNS.
+/// The greatest length of a DNS label.
 const LABEL: usize = 63;
 
-/// Names that are no names of a program, because cargo or Rust has another meaning for them.
+/// Names that a program cannot have, because cargo or Rust uses them.
 const RESERVED: [&str; 16] = [
     "api",
     "build",
@@ -59,7 +59,7 @@ const RESERVED: [&str; 16] = [
 
 pub(crate) const VERSION_RULE: &str = "a version is v1, v1beta1, v1alpha1, or the like";
 
-/// Types that the files of a kind name.
+/// The types that the files of a kind use. No kind can have the name of such a type.
 const USED: [&str; 36] = [
     "Action",
     "AdmissionContext",
@@ -99,7 +99,7 @@ const USED: [&str; 36] = [
     "Steersman",
 ];
 
-/// Types that the files of a controller and those with the types of an external kind name, in addition.
+/// More reserved type names: the types that the files of a controller or of an external kind use.
 const USED_BY_EXTERNAL: [&str; 10] = [
     "BTreeMap",
     "Cow",
@@ -114,7 +114,7 @@ const USED_BY_EXTERNAL: [&str; 10] = [
 ];
 
 impl ProgramName {
-    /// Checks the name of a program: it is the name of a crate, of objects in a cluster, and of a Lease.
+    /// Checks the name of a program, which is also the name of a crate, of objects in a cluster, and of a Lease.
     pub(crate) fn new(name: &str) -> Result<Self, Error> {
         let rule = "a program has lower-case letters, digits and single hyphens, begins with a letter, and has at \
                     most 40 characters, because names of objects are made of it";
@@ -129,7 +129,7 @@ impl ProgramName {
         })
     }
 
-    /// Returns the kind of a program for which none is given: `greeter-operator` has `Greeter`.
+    /// Returns the default kind of a program: `Greeter` for `greeter-operator`.
     pub(crate) fn kind(&self) -> String {
         let stem = self.program.strip_suffix("-operator");
         let words = stem.unwrap_or(&self.program).split('-');
@@ -138,7 +138,7 @@ impl ProgramName {
 }
 
 impl KindNames {
-    /// Checks the names of a kind. The plural name is made of the kind if it is not given.
+    /// Checks the names of a kind. Derives the plural from the kind if no plural is given.
     pub(crate) fn new(
         (group, version, kind): (&str, &str, &str),
         plural: Option<&str>,
@@ -191,13 +191,13 @@ impl ControllerNames {
         })
     }
 
-    /// Makes the names for the only controller of a kind.
+    /// Derives the names of a controller from the kind that it reconciles.
     pub(crate) fn of_kind(kind: &str) -> Result<Self, Error> {
         Self::new(&snake(kind).replace('_', "-"))
     }
 }
 
-/// Returns the name of the type of a kind: the kind, unless other things of the files have this name.
+/// Returns the Rust type name of a kind: the kind, with a suffix if the generated files use that name.
 pub(crate) fn type_name(kind: &str) -> String {
     match USED.contains(&kind) || USED_BY_EXTERNAL.contains(&kind) {
         true => format!("{kind}Object"),
@@ -206,11 +206,11 @@ pub(crate) fn type_name(kind: &str) -> String {
 }
 
 pub(crate) fn is_keyword(word: &str) -> bool {
-    // Words that are reserved only in some places, or since the edition 2024.
+    // These words are keywords only in some positions, or only since edition 2024.
     ["gen", "union"].contains(&word) || syn::parse_str::<Ident>(word).is_err()
 }
 
-/// Refuses a name for which a rule does not hold.
+/// Returns an error about the name `text` unless `holds` is true.
 pub(crate) fn check(holds: bool, what: &'static str, text: &str, rule: &str) -> Result<(), Error> {
     match holds {
         true => Ok(()),
@@ -230,12 +230,12 @@ fn is_name(text: &str) -> bool {
     check_name(NameRule::Label1035, text).is_empty()
 }
 
-/// Returns whether a text is the name of a program or of a controller, of which other names are made.
+/// Returns whether a text may name a program or a controller: other names are derived from such names.
 fn is_short_name(text: &str) -> bool {
     is_name(text) && !text.contains("--") && text.len() <= 40
 }
 
-/// Returns whether a text is a version that kubectl orders by age: `v1`, `v2beta1`.
+/// Returns whether a text is a version that kubectl can order by maturity, such as `v1` or `v2beta1`.
 pub(crate) fn is_version(text: &str) -> bool {
     let is_number = |text: &str| {
         !text.is_empty() && !text.starts_with('0') && text.chars().all(|c| c.is_ascii_digit())
@@ -251,19 +251,19 @@ pub(crate) fn is_version(text: &str) -> bool {
         }
 }
 
-/// Returns the age of a version for comparisons: a newer one is greater, as the attribute `versioned` orders them.
+/// Returns a sort key for versions: newer versions are greater, in the order of the attribute `versioned`.
 pub(crate) fn version_age(version: &str) -> impl Ord + use<> {
     Version::parse(version).generation()
 }
 
-/// Returns a word with a capital.
+/// Returns a word with its first letter in upper case.
 pub(crate) fn capitalized(word: &str) -> String {
     let mut letters = word.chars();
     let first = letters.next().map(|first| first.to_ascii_uppercase());
     first.into_iter().chain(letters).collect()
 }
 
-/// Returns a name in snake case: `DNSRecord` is `dns_record`.
+/// Returns a name in snake case: `dns_record` for `DNSRecord`.
 pub(crate) fn snake(kind: &str) -> String {
     let letters: Vec<char> = kind.chars().collect();
     let mut name = String::new();
@@ -282,7 +282,7 @@ pub(crate) fn snake(kind: &str) -> String {
     name
 }
 
-/// Returns the plural of a kind as English makes it of most nouns.
+/// Returns the plural of a kind by the regular rules of English.
 fn plural_of(kind: &str) -> String {
     let name = kind.to_ascii_lowercase();
     let ends_in = |endings: &[&str]| endings.iter().any(|ending| name.ends_with(ending));

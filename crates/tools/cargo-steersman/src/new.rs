@@ -33,7 +33,7 @@ pub(crate) fn new(args: &NewArgs) -> Result<(), Error> {
     if let CrateSource::Path(sources) = &source
         && let Ok(lock) = std::fs::read_to_string(sources.join("Cargo.lock"))
     {
-        // The versions that the framework was tested with.
+        // The lock file has the dependency versions that the framework was tested with.
         files.insert(PathBuf::from("Cargo.lock"), lock);
     }
     write_new(&folder, &files)?;
@@ -65,9 +65,9 @@ pub(crate) fn new(args: &NewArgs) -> Result<(), Error> {
     Ok(())
 }
 
-/// Removes from the lock file what the operator does not need.
+/// Removes the packages from the lock file that the operator does not need.
 ///
-/// A failure does not concern the new operator: the first build removes the same entries, or says why it cannot.
+/// Ignores a failure: the first build removes the same packages, or reports the reason of the failure.
 fn prune_lock(folder: &Path) {
     let words = ["update", "--workspace", "--offline", "--quiet"];
     let _ = silent(Command::new(cargo()).args(words).current_dir(folder));

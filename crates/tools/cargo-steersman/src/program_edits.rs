@@ -1,4 +1,4 @@
-//! Machine: additions to the `main` of an operator, which keep every other character.
+//! Machine: adds calls to the `main` of an operator without changing any other character.
 
 use quote::ToTokens as _;
 use syn::spanned::Spanned as _;
@@ -7,16 +7,16 @@ use syn::{Expr, ExprCall, ExprMethodCall, Item, UseTree};
 
 use crate::edits::{Edited, end, inserted, parse};
 
-/// The calls that make and change the `Program`.
+/// The calls in `main` that create and configure the `Program`.
 #[derive(Default)]
 struct ProgramCalls {
-    /// The end of `Program::new(…)`.
+    /// The offset of the end of `Program::new(…)`.
     made: Option<usize>,
-    /// The later calls: the name, the end, and the tokens of the arguments.
+    /// The method calls after `Program::new(…)`: the name, the end, and the tokens of the arguments.
     links: Vec<(String, usize, String)>,
 }
 
-/// Registers `webhooks::add_all` with the program. A source that does so stays as it is.
+/// Registers `webhooks::add_all` with the program. Changes nothing if it is registered.
 pub(crate) fn with_webhooks(source: &str, library: &str) -> Edited {
     let file = parse(source)?;
     let mut calls = ProgramCalls::default();
@@ -41,14 +41,14 @@ pub(crate) fn with_webhooks(source: &str, library: &str) -> Edited {
     };
     let call = format!("\n        .webhooks(|server, _| {path}::add_all(server))");
     let source = inserted(source, at, &call);
-    // The imports stand before the program.
+    // The import precedes the program in the file, so its edit shifts the position of the call.
     Ok(match import.filter(|import| *import < at) {
         Some(import) => inserted(&source, import, ", webhooks"),
         None => source,
     })
 }
 
-/// Returns the end of the last name of `use library::{…}`.
+/// Returns the offset of the end of the last name in `use library::{…}`.
 fn group_end(items: &[Item], library: &str) -> Option<usize> {
     items.iter().find_map(|item| {
         let Item::Use(item) = item else {

@@ -1,4 +1,4 @@
-//! Driver: finds the crate of an operator, builds it, and asks its program for a description.
+//! Driver: finds the crate of an operator, builds the crate, and reads the description of its program.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output, Stdio};
@@ -13,9 +13,9 @@ use crate::shell_words::shell_word;
 /// The crate of an operator.
 #[derive(Clone, Debug)]
 pub(crate) struct Project {
-    /// The folder of its `Cargo.toml`.
+    /// The folder that contains `Cargo.toml`.
     pub(crate) folder: PathBuf,
-    /// The name of the package, and of its program.
+    /// The name of the package and of its program.
     pub(crate) name: String,
     pub(crate) edition: String,
     /// The table `[package.metadata.steersman]`; null if there is none.
@@ -31,7 +31,7 @@ pub(crate) struct BuildOptions {
 }
 
 impl Project {
-    /// Finds the crate of a folder, which is mostly the present one.
+    /// Finds the crate in a folder.
     pub(crate) fn find(folder: &Path) -> Result<Self, Error> {
         let manifest = folder.join("Cargo.toml");
         if !manifest.is_file() {
@@ -69,8 +69,8 @@ impl Project {
         })
     }
 
-    /// Returns the command that builds the program. It prints the messages of the compiler to standard error, and JSON
-    /// to standard output.
+    /// Returns the command that builds the program. Compiler messages go to standard error, and JSON to standard
+    /// output.
     pub(crate) fn build_command(&self, options: BuildOptions) -> Command {
         let mut command = Command::new(cargo());
         command.current_dir(&self.folder).args([
@@ -91,7 +91,7 @@ impl Project {
         self.built(&output.stdout)
     }
 
-    /// Returns the path of the program from what the command of a build printed.
+    /// Returns the path of the built program. `messages` is the standard output of the build command.
     pub(crate) fn built(&self, messages: &[u8]) -> Result<PathBuf, Error> {
         let messages = String::from_utf8_lossy(messages);
         let program = messages.lines().rev().find_map(|line| {
@@ -113,7 +113,7 @@ fn sources(package: &Value) -> Option<PathBuf> {
     Some(sources.to_owned())
 }
 
-/// Asks a program for its description. Its errors are printed, or are in a pipe a part of the error.
+/// Asks a program for its description. `errors` is its standard error; text in a pipe becomes part of the error.
 pub(crate) fn describe(program: &Path, errors: Stdio) -> Result<Description, Error> {
     let advice = ": its message is above; a common cause is a setup that sends requests";
     let output = run(Command::new(program).arg("describe"), errors, advice)?;
@@ -142,7 +142,7 @@ fn run(command: &mut Command, errors: Stdio, advice: &str) -> Result<Output, Err
     })
 }
 
-/// Runs a program to its end; what it prints is printed.
+/// Runs a program to its end, with inherited output.
 pub(crate) fn run_to_end(command: &mut Command) -> Result<(), Error> {
     let program = shown(command);
     let status = command.stdin(Stdio::null()).status();
@@ -155,14 +155,14 @@ pub(crate) fn silent(command: &mut Command) -> std::io::Result<ExitStatus> {
     silent.stderr(Stdio::null()).status()
 }
 
-/// Returns the words of a command as one types them.
+/// Returns a command line as a user would type it.
 fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let words = words.map(|word| shell_word(&word.to_string_lossy()));
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the cargo that runs this program, or else the one on the path.
+/// Returns the cargo that started this program, or else the cargo on the PATH.
 pub(crate) fn cargo() -> std::ffi::OsString {
     std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }

@@ -1,4 +1,4 @@
-//! Words: the file `.steersman.toml`, which keeps what `new` made.
+//! Words: the file `.steersman.toml`, which records what `new` generated.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ pub(crate) const RECORD: &str = ".steersman.toml";
 
 const HEAD: &str = "# What `cargo steersman new` made, so that `upgrade` knows what was changed since. Commit this file.\n";
 
-/// What `new` or the last `upgrade` made: the version of the command, and the texts of the files that an upgrade
-/// changes.
+/// The record of the last `new` or `upgrade`: the version of the command, and the texts of the files that upgrades
+/// change.
 ///
-/// The record has the texts and not their hashes, because a file that the user has changed is merged with the text that
-/// it was made with. It is a file of its own, because `[package.metadata.steersman]` has what users write.
+/// The record stores texts and not hashes, because an upgrade merges a file with its recorded text. It is a separate
+/// file, because users write `[package.metadata.steersman]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Record {
     pub(crate) version: String,
@@ -57,7 +57,7 @@ impl Record {
     }
 }
 
-/// Returns the first line of a problem of TOML, which has the position; a drawing follows it.
+/// Returns the first line of a TOML error, which has the position. Further lines quote the source.
 pub(crate) fn first_line(problem: &toml_edit::TomlError) -> String {
     let problem = problem.to_string();
     problem.lines().next().unwrap_or_default().to_owned()

@@ -14,25 +14,25 @@ use crate::shell_words::path_word;
 
 pub(crate) use self::controller::{ControllerTarget, KindOrigin, controller};
 
-/// Files by their path below the folder of the crate.
+/// File contents by path, relative to the folder of the crate.
 pub(crate) type Files = BTreeMap<PathBuf, String>;
 
-/// Where the crates of this framework come from.
+/// The source of the framework's crates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CrateSource {
     Path(PathBuf),
-    /// The registry of crates, in this version.
+    /// The crates of this version in the crate registry.
     Version(String),
 }
 
-/// Which webhooks a kind gets.
+/// The webhooks that a kind gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WebhookParts {
     pub(crate) defaulting: bool,
     pub(crate) validating: bool,
 }
 
-/// The files of a crate: the path, and the template.
+/// The files of a new crate: the path and the template of each.
 const CRATE: [(&str, &str); 13] = [
     (
         "Cargo.toml",
@@ -82,7 +82,7 @@ const CRATE: [(&str, &str); 13] = [
     ),
 ];
 
-/// The files of a kind. `{{module}}` in a path is the name of its module.
+/// The files of a new kind. `{{module}}` in a path stands for the module of the kind.
 const KIND: [(&str, &str); 4] = [
     (
         "src/api/{{module}}.rs",
@@ -102,7 +102,7 @@ const KIND: [(&str, &str); 4] = [
     ),
 ];
 
-/// The files that every operator has in the same form, and that an upgrade changes.
+/// The files that upgrades change. They are alike in all operators.
 const INFRASTRUCTURE: [&str; 6] = [
     ".dockerignore",
     ".github/workflows/ci.yml",
@@ -150,7 +150,7 @@ pub(crate) fn operator(program: &ProgramName, kind: &KindNames, source: &CrateSo
     files
 }
 
-/// Returns the files that an upgrade changes, as the record keeps them.
+/// Returns the files that an upgrade changes, which are the files of the record.
 pub(crate) fn infrastructure(
     program: &ProgramName,
     group: &str,
@@ -196,7 +196,7 @@ fn values(program: &ProgramName, kind: &KindNames) -> Values {
     ])
 }
 
-/// Returns the module of all webhooks, which has none yet.
+/// Returns the file of the module `webhooks`, without a webhook.
 pub(crate) fn webhooks() -> Files {
     filled(&WEBHOOKS, &Values::new(), &[])
 }
@@ -224,7 +224,7 @@ pub(crate) fn webhook(program: &ProgramName, kind: &ApiKind, parts: WebhookParts
     filled(&WEBHOOK, &values, &sections)
 }
 
-/// Returns the test of the versions of a kind, with objects of a former version.
+/// Returns a test that converts objects of the former version of a kind.
 pub(crate) fn version_test(program: &ProgramName, kind: &ApiKind, former: &str) -> Files {
     let values = owned([
         ("library", &program.library),
@@ -235,13 +235,13 @@ pub(crate) fn version_test(program: &ProgramName, kind: &ApiKind, former: &str) 
     filled(&VERSION_TEST, &values, &scope(kind.is_namespaced))
 }
 
-/// Returns the sections of a kind by its scope.
+/// Returns which template sections are on for the scope of a kind.
 fn scope(is_namespaced: bool) -> [(&'static str, bool); 2] {
     [("namespaced", is_namespaced), ("cluster", !is_namespaced)]
 }
 
 impl CrateSource {
-    /// Returns what the image and continuous integration do to have the crates of this framework.
+    /// Returns template values with which the image and continuous integration get the framework's crates.
     fn places(&self) -> Values {
         match self {
             Self::Version(_) => owned([
@@ -254,7 +254,7 @@ impl CrateSource {
         }
     }
 
-    /// Returns the line of `Cargo.toml` for a crate of this framework; `more` follows the place of the crate.
+    /// Returns the line of `Cargo.toml` for a framework crate; `more` follows its version or path.
     fn dependency(&self, name: &str, more: &str) -> String {
         let place = match self {
             Self::Path(folder) => {
@@ -272,8 +272,8 @@ impl CrateSource {
     }
 }
 
-/// Returns the places of a crate that depends on sources in a folder: two steps of continuous integration, the lines of
-/// the image, and a paragraph about both.
+/// Returns the template values for a framework in a local folder: two steps of continuous integration, the lines of the
+/// image, and a paragraph about both.
 fn places_of(folder: &Path) -> Values {
     let text = folder.to_string_lossy();
     let word = path_word(folder);
@@ -285,7 +285,7 @@ fn places_of(folder: &Path) -> Values {
     let install = quoted(&format!("cargo install --path {command} --locked"));
     let files = serde_json::json!(["Cargo.toml", "Cargo.lock", format!("{text}/")]);
     let crates = serde_json::json!(["crates", format!("{text}/crates")]);
-    // The crates inherit from the manifest of their workspace, and need nothing else of it.
+    // The crates inherit only from the workspace manifest, so the image needs no other file of the workspace.
     let image = format!(
         "# Cargo.toml depends on Steersman's sources by path. `cargo steersman image` passes them to the build, as does\n\
          # docker build --build-context steersman={word} .\n\
@@ -305,7 +305,7 @@ fn places_of(folder: &Path) -> Values {
     ])
 }
 
-/// Returns a text as a basic string of TOML. JSON escapes are a subset of those of TOML.
+/// Returns a text as a TOML basic string. JSON escapes are valid in TOML.
 fn quoted(text: &str) -> String {
     serde_json::json!(text).to_string()
 }
@@ -344,7 +344,7 @@ mod tests {
         let manifest = &files[Path::new("Cargo.toml")];
         let line = r#"steersman = { path = "/src/it's \"here\"/crates/framework/steersman", features = ["cli"] }"#;
         assert!(manifest.contains(line), "{manifest}");
-        // The image and continuous integration have the sources at the same place.
+        // The image and continuous integration have the framework's sources at the same path.
         let word = r#"'/src/it'\''s "here"'"#;
         let image = &files[Path::new("Dockerfile")];
         let context = format!("# docker build --build-context steersman={word} .\n");
@@ -358,7 +358,7 @@ mod tests {
         let install =
             r#"cargo install --path '/src/it'\''s "here"/crates/tools/cargo-steersman' --locked"#;
         assert!(steps.iter().any(|step| step["run"] == install), "{checks}");
-        // A released crate needs neither.
+        // With released crates, neither the image nor continuous integration has extra steps.
         let released = CrateSource::Version("0.1".to_owned());
         let files = operator(&program, &kind, &released);
         for path in ["Dockerfile", ".github/workflows/ci.yml", "README.md"] {

@@ -1,4 +1,4 @@
-//! Driver: prints lines, as they are or with the time since the start.
+//! Driver: prints lines, with or without the time since the start.
 
 use std::fmt::Display;
 use std::io::Write as _;
@@ -12,12 +12,12 @@ pub(crate) struct Screen {
 }
 
 pub(crate) fn say(line: impl Display) {
-    // If the pipe is closed, no program reads the line.
+    // A failed write is ignored: the reader of standard output has closed the pipe.
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 
 pub(crate) fn complain(line: impl Display) {
-    // There is no other place for the line.
+    // A failed write is ignored, because no other output exists.
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 

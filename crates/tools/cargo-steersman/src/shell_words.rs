@@ -1,8 +1,8 @@
-//! Machine: texts as words of a shell, for commands that are printed to be copied.
+//! Machine: quotes texts for printed shell commands.
 
 use std::path::Path;
 
-/// Returns a text as one word: as it is if a shell reads it so, and otherwise in single quotes.
+/// Returns a text as one shell word, in single quotes if necessary.
 pub(crate) fn shell_word(text: &str) -> String {
     let is_plain = |char: char| char.is_alphanumeric() || "-_./:=@%+,".contains(char);
     if !text.is_empty() && text.chars().all(is_plain) {

@@ -22,17 +22,17 @@ use crate::screen::say;
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const PROPOSED: &str = ".proposed";
 
-/// What an upgrade writes, and what it says.
+/// The files that an upgrade writes, and the messages that it prints.
 #[derive(Debug, Default)]
 struct Upgrade {
     differences: Vec<String>,
     lines: Vec<String>,
-    /// What the user has to do.
+    /// The steps that are left to the user.
     notes: Vec<String>,
     files: Files,
 }
 
-/// Brings the operator in the present folder to what this version of the command makes (SCAFFOLD-1).
+/// Upgrades the operator in the current folder to the templates of this command (SCAFFOLD-1).
 pub(crate) fn upgrade(args: &UpgradeArgs) -> Result<(), Error> {
     let project = Project::find(Path::new("."))?;
     let upgrade = plan(&project)?;
@@ -98,11 +98,11 @@ fn plan(project: &Project) -> Result<Upgrade, Error> {
     Ok(upgrade)
 }
 
-/// Returns what `new` would record now.
+/// Returns the record that `new` would write now.
 fn present_record(project: &Project, record: Option<&Record>) -> Result<Record, Error> {
     let recorded = record.map(|record| (record.group.clone(), record.plural.clone()));
     let (group, plural) = recorded.unwrap_or_else(|| {
-        // Nothing is written over the texts with these names, because every file counts as changed.
+        // These names are guesses, which overwrite no file: without a record, every file counts as changed by the user.
         let kinds = api_kind::all(&project.folder).unwrap_or_default();
         let first = kinds.into_iter().next();
         first.map_or_else(Default::default, |kind| (kind.group, kind.plural))
@@ -152,7 +152,7 @@ impl Upgrade {
     }
 }
 
-/// Returns whether git sees changes in a folder that are not committed. Outside of a work tree it sees none.
+/// Returns whether a folder has uncommitted changes in git; `false` outside of a git work tree.
 fn has_changes(folder: &Path) -> bool {
     let mut command = Command::new("git");
     let command = command.args(["status", "--porcelain", "--", "."]);
@@ -160,8 +160,8 @@ fn has_changes(folder: &Path) -> bool {
     output.is_ok_and(|output| output.status.success() && !output.stdout.is_empty())
 }
 
-/// Merges the changes from `base` to `new` into the present text, with git. There is no result if the changes of both
-/// sides contradict each other, or without git.
+/// Merges the changes from `base` to `new` into the present text, with git. `None` if the changes conflict or git is
+/// missing.
 fn merged(present: &str, base: &str, new: &str) -> Option<String> {
     let folder = tempfile::tempdir().ok()?;
     let texts = [("present", present), ("base", base), ("new", new)];

@@ -1,4 +1,4 @@
-//! Machine: another version of a kind in the source that declares it, which keeps every other character.
+//! Machine: adds a version to a kind in its source file without changing any other character.
 
 use std::ops::Range;
 
@@ -14,11 +14,11 @@ use syn::{
 use crate::api_kind::{ApiKind, kube, literal, metas, versioned};
 use crate::edits::{Edited, end, end_of_line, parse, start_of_items};
 
-/// Replacements in a source, which do not overlap.
+/// Non-overlapping replacements of byte ranges in a source.
 #[derive(Debug, Default)]
 struct Replacements(Vec<(Range<usize>, String)>);
 
-/// Adds a version to a kind. A source that has it stays as it is.
+/// Adds a version to a kind. Changes nothing if the kind has the version.
 pub(crate) fn with_version(source: &str, kind: &ApiKind, version: &str) -> Edited {
     if kind.versions.iter().any(|known| known == version) {
         return Ok(source.to_owned());
@@ -45,7 +45,7 @@ impl Replacements {
     }
 }
 
-/// Puts the items of a source into a module with the attribute `versioned`.
+/// Moves the items of a source into a module with the attribute `versioned`.
 fn first(source: &str, file: &File, kind: &ApiKind, version: &str) -> Edited {
     let structs = file.items.iter().filter_map(|item| match item {
         Item::Struct(item) => Some((item, kube(&item.attrs))),
@@ -79,7 +79,7 @@ fn first(source: &str, file: &File, kind: &ApiKind, version: &str) -> Edited {
     Ok(changes.made(source))
 }
 
-/// Returns what stands before the items of the module.
+/// Returns the text before the items of the `versioned` module.
 fn head(kind: &ApiKind, version: &str) -> String {
     let (name, former) = (&kind.kind, kind.newest());
     format!(
@@ -102,7 +102,7 @@ fn head(kind: &ApiKind, version: &str) -> String {
     )
 }
 
-/// Removes the argument `version` of kube, because `versioned` fills it in. Returns the name of the struct of the kind.
+/// Removes the argument `version` of the kube attribute, which `versioned` adds. Returns the name of the kind's struct.
 fn without_version(
     source: &str,
     metas: &[Meta],
@@ -135,7 +135,7 @@ fn without_version(
     Ok(root)
 }
 
-/// Returns the place of an argument with its comma, and with its line if the line has nothing else.
+/// Returns the range of an argument and its comma, or of its line if the line has nothing else.
 fn argument(source: &str, place: Range<usize>) -> Range<usize> {
     let rest = &source[place.end..];
     let spaces = rest.len() - rest.trim_start().len();
@@ -152,7 +152,7 @@ fn argument(source: &str, place: Range<usize>) -> Range<usize> {
     place.start..end
 }
 
-/// Refuses items that would mean something else in a module.
+/// Refuses items that would have another meaning inside a module.
 fn check_items(file: &File) -> Result<(), String> {
     for item in &file.items {
         let line = item.span().start().line;
@@ -169,7 +169,7 @@ fn check_items(file: &File) -> Result<(), String> {
                     "line {line} has a function `{name}`, which is generated: rename it"
                 ));
             }
-            // `super` of a module in braces stays that of this file.
+            // In a module in braces, `super` still means the module of this file.
             Item::Mod(_) => {}
             item => {
                 if let Some(line) = super_line(item.to_token_stream()) {
@@ -191,7 +191,7 @@ fn super_line(tokens: TokenStream) -> Option<usize> {
     })
 }
 
-/// Adds a version to the attribute `versioned`, and names it where the newest one was named.
+/// Adds a version to the attribute `versioned`, and updates the mentions of the newest version.
 fn appended(source: &str, file: &File, kind: &ApiKind, version: &str) -> Edited {
     let former = kind.newest();
     let modules = file.items.iter().filter_map(|item| match item {
@@ -222,7 +222,7 @@ fn appended(source: &str, file: &File, kind: &ApiKind, version: &str) -> Edited 
     };
     let stored = match (value("stored"), value("hub")) {
         (Some(_), _) => String::new(),
-        // What is stored stays what it was.
+        // Objects stay stored in the same version.
         (None, hub) => format!(", stored = {}", hub.as_deref().unwrap_or(former)),
     };
     changes.insert(end(last.span()), format!(", {version}{stored}"));
@@ -236,7 +236,7 @@ fn appended(source: &str, file: &File, kind: &ApiKind, version: &str) -> Edited 
     Ok(newest.changes.made(source))
 }
 
-/// Replaces the name of the newest version in imports and implementations, and adds the new one to lists.
+/// Replaces the newest version's name in imports and implementations, and adds the new version to lists.
 struct NewestNames<'a> {
     former: &'a str,
     version: &'a str,
@@ -245,8 +245,8 @@ struct NewestNames<'a> {
 }
 
 impl NewestNames<'_> {
-    /// Looks at an import below the module `parent`. Other modules have names of versions, too, such as those of
-    /// Kubernetes.
+    /// Visits an import in the module `parent`, because other modules, such as those of Kubernetes, have names of
+    /// versions, too.
     fn import(&mut self, tree: &UseTree, parent: Option<&Ident>) {
         let is_own = parent.is_none_or(|parent| parent == self.module || parent == "self");
         match tree {

@@ -1,26 +1,26 @@
-//! Machine: the kinds of Kubernetes, their types in Rust, and a valid object of each.
+//! Machine: the kinds of Kubernetes, the Rust types of these kinds, and a valid object of each.
 
 use serde_json::{Value, json};
 use steersman_schema::builtin::built_in;
 use steersman_schema::resource::Resource;
 
-/// Objects of the kinds that need more than a name.
+/// Example objects of the Kubernetes kinds that are not valid with a name alone.
 const OBJECTS: &str = include_str!("../../templates/controller/objects.yaml");
 
-/// Returns a kind by its group and version as manifests write them, such as `apps/v1` or `v1`.
+/// Returns the Kubernetes kind with this group and version, written as in manifests: `apps/v1` or `v1`.
 pub(crate) fn find(api_version: &str, kind: &str) -> Option<Resource> {
     let mut all = kinds().into_iter();
     all.find(|known| known.kind == kind && known.api_version() == api_version)
 }
 
-/// Returns the kinds that a controller can watch.
+/// Returns the Kubernetes kinds that a controller can watch.
 pub(crate) fn kinds() -> Vec<Resource> {
     let mut resources = built_in();
     resources.retain(|one| one.verbs.contains(&"watch"));
     resources
 }
 
-/// Returns the path of the module of the type of a kind, such as `k8s_openapi::api::apps::v1`.
+/// Returns the path of the Rust module that has the type of a kind, such as `k8s_openapi::api::apps::v1`.
 pub(crate) fn path(kind: &Resource) -> String {
     format!("k8s_openapi::{}::{}", module(&kind.group), kind.version)
 }
@@ -61,7 +61,7 @@ mod tests {
 
     /// Returns the folder of the sources of `k8s-openapi` in the version of this crate.
     fn sources() -> PathBuf {
-        // Not offline: packages of other platforms may be missing, which the build does not need.
+        // The command may use the network: packages of other platforms may be missing, which no build has downloaded.
         let output = Command::new(cargo())
             .args(["metadata", "--locked", "--format-version", "1"])
             .current_dir(env!("CARGO_MANIFEST_DIR"))
@@ -94,7 +94,7 @@ mod tests {
     fn an_api_server_accepts_the_object_of_each_kind() {
         let mut problems = Vec::new();
         for kind in kinds() {
-            // Versions of one kind have objects of one name.
+            // An object has the same name in all versions of its kind, and the server keeps one of them.
             let server = ApiServer::builder().storage_migrations(true).build();
             let mut object = object(&kind);
             if kind.namespaced {
@@ -117,7 +117,7 @@ mod tests {
         let found = find("apps/v1", "Deployment").unwrap();
         assert_eq!(path(&found), "k8s_openapi::api::apps::v1");
         assert!(find("apps/v2", "Deployment").is_none());
-        // A Binding cannot be watched.
+        // The server offers no watch for Bindings.
         assert!(find("v1", "Binding").is_none());
     }
 }

@@ -17,13 +17,13 @@ use crate::scaffold::{ControllerTarget, Files, KindOrigin, controller as files_o
 use crate::screen::say;
 
 const MODULES: &str = "src/external.rs";
-/// The group of the labels of an operator without a kind of its own.
+/// The domain of the labels in an operator that defines no kind.
 const DOMAIN: &str = "example.com";
 
-/// Adds a controller with its test to the operator in the present folder.
+/// Adds a controller with its test to the operator in the current folder.
 ///
-/// Nothing is written if a file is in the way, or a source cannot be changed. A second call with the same words changes
-/// nothing.
+/// Writes nothing if a new file exists already or a source cannot be changed. A second call with the same arguments
+/// changes nothing.
 pub(crate) fn controller(args: &AddControllerArgs) -> Result<(), Error> {
     let project = Project::find(Path::new("."))?;
     let program = ProgramName::new(&project.name)?;
@@ -54,7 +54,7 @@ pub(crate) fn controller(args: &AddControllerArgs) -> Result<(), Error> {
     Ok(())
 }
 
-/// Declares a controller with its test.
+/// Declares the module of a controller and the module of its test.
 pub(crate) fn declare(changes: &mut ChangeSet, module: &str) -> Result<(), Error> {
     changes.edit("src/controllers.rs", |source| {
         let source = with_module(source, module, "pub ")?;
@@ -63,7 +63,7 @@ pub(crate) fn declare(changes: &mut ChangeSet, module: &str) -> Result<(), Error
     changes.edit("tests/it/main.rs", |source| with_module(source, module, ""))
 }
 
-/// Returns the kind that the arguments mean, and why an API server refuses the example of an object.
+/// Returns the kind that the arguments name, and the reason if an API server refuses the example object of the kind.
 fn target(
     args: &AddControllerArgs,
     folder: &Path,
@@ -109,7 +109,7 @@ fn target(
     Ok((target, None))
 }
 
-/// Returns the error for a kind that is not known, with the arguments for kinds of a similar name.
+/// Returns the error for an unknown kind. The error suggests arguments for kinds with a similar name.
 fn unknown(text: String, folder: &Path, own: &[ApiKind], kind: &str) -> Error {
     let is_like = |known: &str| known.eq_ignore_ascii_case(kind);
     let own = own.iter().filter(|own| is_like(&own.kind));
@@ -135,8 +135,8 @@ fn own_target(kind: &ApiKind) -> ControllerTarget {
     }
 }
 
-/// Adds the types of an external kind, and its definition. Also returns why an API server refuses the example of an
-/// object.
+/// Adds the Rust types and the definition of an external kind. Also returns the reason if an API server refuses the
+/// example object.
 fn external(
     changes: &mut ChangeSet,
     kind: &ExternalKind,
@@ -148,7 +148,7 @@ fn external(
     if let Some(present) = changes.read(&path)?
         && !present.starts_with(&kind.header())
     {
-        // The file has the types of another version, or of another group.
+        // The existing file has the types of another version or group of the kind.
         return Err(Error::Exists(path));
     }
     changes.add(Files::from([(path, external::source(kind, &file))]))?;
@@ -172,7 +172,7 @@ fn external(
     Ok((target, refused))
 }
 
-/// Refuses files of another controller, such as that of a kind.
+/// Refuses to add a controller if its file exists and belongs to another controller, such as that of a kind.
 fn check_own(
     changes: &ChangeSet,
     names: &ControllerNames,
@@ -189,7 +189,7 @@ fn check_own(
     }
 }
 
-/// Writes an object as YAML. Every JSON object can be written.
+/// Returns an object as YAML. Every JSON object can be written as YAML.
 fn yaml(object: &Value) -> String {
     let text = serde_saphyr::to_string(object).unwrap_or_default();
     format!("{}\n", text.trim_end())

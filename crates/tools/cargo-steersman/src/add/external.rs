@@ -1,4 +1,4 @@
-//! Room: kinds that other programs define, with types made of their definitions.
+//! Room: kinds that other programs define. Their Rust types are generated from their definitions.
 
 mod docs;
 mod rust_names;

@@ -12,10 +12,10 @@ use crate::names::{KindNames, ProgramName, check};
 use crate::project::Project;
 use crate::scaffold::kind as files_of;
 
-/// Adds a kind with its controller, its test and its sample to the operator in the present folder.
+/// Adds a kind with its controller, its test and its sample to the operator in the current folder.
 ///
-/// Nothing is written if a file is in the way, or a source cannot be changed. A second call with the same words changes
-/// nothing.
+/// Writes nothing if a new file exists already or a source cannot be changed. A second call with the same arguments
+/// changes nothing.
 pub(crate) fn kind(args: &AddKindArgs) -> Result<(), Error> {
     let project = Project::find(Path::new("."))?;
     let program = ProgramName::new(&project.name)?;
@@ -40,7 +40,7 @@ pub(crate) fn kind(args: &AddKindArgs) -> Result<(), Error> {
     changes.edit("src/api.rs", |source| {
         let source = with_module(source, module, "pub ")?;
         if is_versioned {
-            // `add version` has changed the definition since.
+            // `add version` has replaced the definition in `crds`, so nothing is to be added.
             return Ok(source);
         }
         let link = format!(".with({module}::{}::crd())", kind.kind);
@@ -52,10 +52,10 @@ pub(crate) fn kind(args: &AddKindArgs) -> Result<(), Error> {
     changes.finish(args.dry_run, &nothing)
 }
 
-/// The import of the function `crd`, which a kind has.
+/// The import that a source needs to call `crd` of a kind.
 pub(crate) const CRD_IMPORT: &str = "steersman::kube_core::CustomResourceExt as _";
 
-/// Returns the given name, or else that of another kind of the operator.
+/// Returns the given name, or else the name that another kind of the operator has.
 fn given_or_known(
     given: Option<&str>,
     known: &[ApiKind],

@@ -20,7 +20,7 @@ use crate::project::Project;
 use crate::scaffold::{Files, version_test};
 use crate::version_edits::with_version;
 
-/// Adds a version to a kind of the operator in the present folder, and its conversion to the webhooks.
+/// Adds a version to a kind of the operator in the current folder, and adds the conversion of the kind to the webhooks.
 pub(crate) fn version(args: &AddVersionArgs) -> Result<(), Error> {
     let project = Project::find(Path::new("."))?;
     let program = ProgramName::new(&project.name)?;
@@ -44,7 +44,7 @@ pub(crate) fn version(args: &AddVersionArgs) -> Result<(), Error> {
         with_link(&source, "add_all", ".conversions(api::conversions())")
     })?;
     let sample = sample(&project.folder, &kind, &args.version)?;
-    // The test begins with the sample of the former version.
+    // The test converts the sample of the former version.
     if !sample.is_empty() {
         let test = format!("{}_versions", kind.module);
         changes.add(version_test(&program, &kind, kind.newest()))?;
@@ -54,7 +54,7 @@ pub(crate) fn version(args: &AddVersionArgs) -> Result<(), Error> {
     changes.finish(args.dry_run, &nothing)
 }
 
-/// Refuses a text that is no version, and a version that is not newer than the others.
+/// Refuses a version with an invalid name, and a version that is not newer than all versions of the kind.
 fn check(kind: &ApiKind, version: &str) -> Result<(), Error> {
     names::check(is_version(version), "the version", version, VERSION_RULE)?;
     let is_known = kind.versions.iter().any(|known| known == version);
@@ -67,7 +67,7 @@ fn check(kind: &ApiKind, version: &str) -> Result<(), Error> {
     names::check(is_known || is_newer, "the version", version, &rule)
 }
 
-/// Uses the definition with all versions, and the conversions between them.
+/// Makes a source use the definition with all versions of the kind, and the conversions between these versions.
 fn converted(source: &str, kind: &ApiKind) -> Edited {
     let (module, name) = (&kind.module, &kind.kind);
     let mut source = source.to_owned();
@@ -99,7 +99,7 @@ fn converted(source: &str, kind: &ApiKind) -> Edited {
     with_import(&source, "steersman::webhook::Conversions")
 }
 
-/// Returns the sample of a version: the samples of the kind with other names.
+/// Returns the sample of the new version: the existing samples of the kind, with other object names.
 fn sample(folder: &Path, kind: &ApiKind, version: &str) -> Result<Files, Error> {
     let samples = folder.join("config/samples");
     if !samples.exists() {

@@ -14,7 +14,7 @@ use crate::scaffold::{WebhookParts, webhook as files_of, webhooks as module_of};
 
 pub(crate) const WEBHOOKS: &str = "src/webhooks.rs";
 
-/// Adds a defaulter and a validator of a kind, with a test, to the operator in the present folder.
+/// Adds a defaulter and a validator of a kind, with a test, to the operator in the current folder.
 pub(crate) fn webhook(args: &AddWebhookArgs) -> Result<(), Error> {
     let project = Project::find(Path::new("."))?;
     let program = ProgramName::new(&project.name)?;
@@ -42,7 +42,7 @@ pub(crate) fn webhook(args: &AddWebhookArgs) -> Result<(), Error> {
     changes.finish(args.dry_run, &nothing)
 }
 
-/// Makes the module of all webhooks and registers it with the program, unless that was done before.
+/// Adds the module of all webhooks, and registers the module with the program, unless both exist.
 pub(crate) fn register(changes: &mut ChangeSet, program: &ProgramName) -> Result<(), Error> {
     if changes.read(WEBHOOKS)?.is_none() {
         changes.add(module_of())?;
@@ -54,7 +54,7 @@ pub(crate) fn register(changes: &mut ChangeSet, program: &ProgramName) -> Result
     changes.edit("src/main.rs", |source| with_webhooks(source, library))
 }
 
-/// Refuses a part that a file of a former call lacks.
+/// Refuses to add a defaulter or validator if the webhook file of the kind exists without it.
 fn check_parts(
     changes: &ChangeSet,
     module: &str,

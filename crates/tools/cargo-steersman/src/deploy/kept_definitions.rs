@@ -9,10 +9,9 @@ use super::Objects;
 use crate::error::Error;
 use crate::screen::complain;
 
-/// Compares definitions with those of the cluster that `kubectl` talks to, and returns the names of those that must not
-/// be written. The rules are those of an operator's leader (DEF-1, DEF-2): a definition of a later release stays, and
-/// one by which objects could lose fields is not written. `deploy` leaves the latter to the leader, which migrates
-/// objects first where that helps.
+/// Returns the names of the definitions that must not be written to the cluster that `kubectl` talks to. The rules are
+/// those of a leader (DEF-1, DEF-2): a definition of a later release stays, and a definition by which objects could
+/// lose fields is not written. `deploy` leaves the second case to the leader, which can migrate the objects first.
 ///
 /// # Errors
 ///
@@ -51,7 +50,7 @@ pub(crate) fn kept_definitions(
     Ok(kept)
 }
 
-/// Reads a definition; kubectl says why it cannot.
+/// Reads a definition from the cluster; kubectl prints the reason of a failure.
 fn read(kubectl: &Command, name: &str) -> Result<Option<Value>, Error> {
     let mut command = Command::new(kubectl.get_program());
     command.args(kubectl.get_args());

@@ -1,4 +1,4 @@
-//! Machine: which requests of the embedded server's log are new, each once and when it was answered.
+//! Machine: finds the newly answered requests in the log of the embedded server, and returns each request once.
 
 use std::collections::BTreeMap;
 
@@ -10,15 +10,15 @@ pub(crate) struct AnsweredRequests {
     open: OpenRequests,
 }
 
-/// The requests without an answer. Requests are numbers.
+/// The requests that have no answer yet, by their number in the log.
 #[derive(Debug, Default)]
 struct OpenRequests {
     next: u64,
-    /// The requests without an answer, and how often they were looked at.
+    /// For each request without an answer, how many times `next` has found it unanswered.
     looks: BTreeMap<u64, u32>,
 }
 
-/// The number of looks after which a request gets no answer any more: its client has left.
+/// After this many checks, a request counts as abandoned by its client.
 const LOOKS: u32 = 600;
 
 impl AnsweredRequests {
@@ -29,8 +29,8 @@ impl AnsweredRequests {
         }
     }
 
-    /// Returns the requests that were answered since the last call, in their order; and those that will not be, without
-    /// a status. A watch is answered when it is open.
+    /// Returns the requests that were answered since the last call, in the order of the log, and the abandoned
+    /// requests, without a status. A watch counts as answered when it is open.
     pub(crate) fn next(&mut self) -> Vec<RequestRecord> {
         let open = &mut self.open;
         let mut records = self.log.matching(|record| open.is_wanted(record.sequence));

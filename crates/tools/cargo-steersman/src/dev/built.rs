@@ -17,13 +17,13 @@ use crate::project::{BuildOptions, Project, describe};
 #[derive(Debug)]
 pub(crate) struct Built {
     pub(crate) program: PathBuf,
-    /// When it was built: a program that is not built anew keeps running.
+    /// The time of the build. It tells whether the program has changed and has to be restarted.
     pub(crate) at: Option<SystemTime>,
     pub(crate) description: Description,
 }
 
 impl Built {
-    /// Builds the program unless the command line names one. Dropping the future ends cargo.
+    /// Builds the program unless the command line names a built one. Dropping the future ends cargo.
     pub(crate) async fn build(
         project: &Project,
         args: &DevArgs,

@@ -1,4 +1,4 @@
-//! Driver: waits for changes of the sources.
+//! Driver: waits for changes of the operator's source files.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,20 +10,20 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::error::Error;
 
-/// Reports changes of sources until it is dropped.
+/// Watches the source files until it is dropped.
 #[derive(Debug)]
 pub(crate) struct SourceChanges {
     changed: UnboundedReceiver<PathBuf>,
-    /// The first change that was not returned yet, and when the changes count as ended.
+    /// The first changed file since the last result of `next`, and the instant at which the burst of changes is over.
     pending: Option<(PathBuf, Instant)>,
     _watcher: RecommendedWatcher,
 }
 
-/// The folders below that of the operator with its sources and samples.
+/// The folders of the operator that are watched.
 const FOLDERS: [&str; 2] = ["src", "config/samples"];
-/// The files in the folder of the operator that decide what is built.
+/// The files in the root folder of the operator that are watched, because they affect the build.
 const FILES: [&str; 3] = ["Cargo.toml", "Cargo.lock", "build.rs"];
-/// An editor writes several files, and a file several times: the time without another change.
+/// The time without a change after which a burst is over. One save in an editor may write a file several times.
 const PAUSE: Duration = Duration::from_millis(150);
 
 impl SourceChanges {
@@ -38,7 +38,7 @@ impl SourceChanges {
             };
             let paths = event.into_iter().flat_map(|event| event.paths);
             for path in paths.filter(is_source) {
-                // Without a receiver the watcher is about to be dropped.
+                // A failed send means that `SourceChanges` is being dropped.
                 let _ = sender.send(path);
             }
         };
@@ -47,7 +47,7 @@ impl SourceChanges {
             source,
         };
         let mut watcher = notify::recommended_watcher(report).map_err(failed)?;
-        // Not the files themselves: an editor puts another file in their place.
+        // The folder is watched and not its files, because an editor replaces a file by another one.
         watcher
             .watch(folder, RecursiveMode::NonRecursive)
             .map_err(failed)?;
@@ -65,14 +65,14 @@ impl SourceChanges {
         })
     }
 
-    /// Waits for a change and for the end of the changes, and returns the first changed file. Cancel safe: a change
-    /// that was seen is returned by a later call, at the same moment.
+    /// Waits until a burst of changes is over, and returns the first changed file. Cancel safe: the next call returns a
+    /// change that a dropped future has seen, at the same instant.
     pub(crate) async fn next(&mut self) -> PathBuf {
         loop {
             let end = self.pending.as_ref().map(|(_, end)| *end);
             let ended = OptionFuture::from(end.map(sleep_until));
             tokio::select! {
-                // The watcher, which holds the sender, is a field of this value: there is always a next change.
+                // `recv` never returns `None`, because the watcher in this struct holds the sender.
                 Some(changed) = self.changed.recv() => {
                     let first = self.pending.take().map_or(changed, |(first, _)| first);
                     self.pending = Some((first, Instant::now() + PAUSE));
@@ -99,10 +99,11 @@ mod tests {
         let folder = folder.path().canonicalize().unwrap();
         std::fs::create_dir(folder.join("src")).unwrap();
         let mut changes = SourceChanges::watch(&folder).unwrap();
-        // No source.
+        // A file that is no source is written.
         std::fs::write(folder.join("notes.txt"), "a").unwrap();
         std::fs::write(folder.join("src/main.rs"), "a").unwrap();
-        // As `dev` cuts it; shorter than the pause, so that no single wait lasts until the end of the changes.
+        // The timeout drops the future before the pause is over, as `dev` does: no single call sees the end of the
+        // burst.
         let changed = timeout(Duration::from_secs(60), async {
             loop {
                 if let Ok(changed) = timeout(PAUSE / 3, changes.next()).await {

@@ -1,4 +1,4 @@
-//! Driver: the present instant, by the clock of tokio.
+//! Driver: the current instant of tokio's clock, which tests can pause.
 
 use std::time::Instant;
 

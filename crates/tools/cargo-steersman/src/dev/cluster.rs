@@ -33,11 +33,11 @@ const STARTUP: Duration = Duration::from_secs(1);
 const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 
 impl DevCluster {
-    /// Starts the server on a port of this machine, and writes its kubeconfig.
+    /// Starts the server on a local port, and writes a kubeconfig for it.
     pub(crate) async fn start(port: u16, kubeconfig: &Path) -> Result<Self, Error> {
         let played = Played::everything().speed(Speed::brisk().start(STARTUP));
         let server = ApiServer::builder().play(played);
-        // The operator has the permissions of its role, as in a cluster; the user has all.
+        // RBAC applies to the operator, as in a real cluster; the kubeconfig of the developer has all permissions.
         let server = server.authorization(Authorization::Rbac).build();
         let address = ("127.0.0.1", port);
         let serving = server.serve(address).await.map_err(Error::Server)?;
@@ -62,14 +62,14 @@ impl DevCluster {
         self.server.revision()
     }
 
-    /// Creates or replaces the definitions of a program. On this server a definition may accept less than the one
-    /// before: the objects are lost at the end.
+    /// Creates or replaces the definitions of a program. A definition may accept less than the former one, because this
+    /// server keeps no objects after the session.
     pub(crate) fn install(&self, description: &Description) -> Result<(), Error> {
         for definition in &description.definitions {
             let mut definition = definition.clone();
             let name = json_text(&definition["metadata"]["name"]).to_owned();
             let present = self.server.get(DEFINITIONS, "", &name);
-            // The program injects the certificates of its conversion webhook.
+            // The definition keeps its conversion, because the program injects the certificates into it.
             let conversion = present.map(|present| present["spec"]["conversion"].clone());
             if let Some(conversion) = conversion.filter(|one| one["strategy"] == "Webhook") {
                 definition["spec"]["conversion"] = conversion;
@@ -80,7 +80,7 @@ impl DevCluster {
         Ok(())
     }
 
-    /// Installs the definitions of the kinds that other programs define, as `add controller` keeps them.
+    /// Installs the definitions of external kinds, which `add controller` has copied into the operator's folder.
     pub(crate) fn install_external(&self, folder: &Path) -> Result<(), Error> {
         let path = folder.join(EXTERNAL);
         if !path.exists() {
@@ -94,14 +94,14 @@ impl DevCluster {
         Ok(())
     }
 
-    /// Lets the server call the webhooks of the program, which listen on this port.
+    /// Routes the webhook calls of the server to the program, which listens on this port.
     pub(crate) fn route_webhooks(&self, description: &Description, port: u16) {
         let url = format!("https://127.0.0.1:{port}");
         self.server
             .route_service("default", &description.name, 443, &url);
     }
 
-    /// Grants the account of the program what `generate` grants it, writes the kubeconfig of the account, and
+    /// Grants the service account of the program the roles of `generate`, writes a kubeconfig for the account, and
     /// configures the webhooks of the program.
     pub(crate) fn admit(
         &self,
@@ -122,7 +122,7 @@ impl DevCluster {
         Ok(())
     }
 
-    /// Creates a namespace that a role of the program is in, if it is missing.
+    /// Creates the namespace of a role if it is missing.
     fn ensure_namespace(&self, name: &Value) -> Result<(), Error> {
         let Some(name) = name.as_str() else {
             return Ok(());
@@ -137,7 +137,7 @@ impl DevCluster {
         Ok(())
     }
 
-    /// Applies samples, also over what the operator has changed, and returns how many there are.
+    /// Applies the samples, also fields that the operator has changed, and returns the number of samples.
     pub(crate) async fn apply(&self, samples: &Samples) -> Result<usize, Error> {
         let client_config = ClientConfig::in_process(self.server.service(), "default")
             .user_agent(AGENT, env!("CARGO_PKG_VERSION"));
@@ -153,7 +153,7 @@ impl DevCluster {
         names.flat_map(|name| self.server.list(name, "")).collect()
     }
 
-    /// Returns the requests that were answered since the last call, in their order.
+    /// Returns the requests that were answered since the last call, in the order of the log.
     pub(crate) fn new_requests(&mut self) -> Vec<RequestRecord> {
         self.answered.next()
     }

@@ -1,12 +1,12 @@
-//! Driver: asks before a cluster is changed.
+//! Driver: asks for confirmation before a cluster is changed.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
 use crate::error::Error;
 use crate::screen::say;
 
-/// Says which cluster will be changed, and asks on a terminal whether it may be. `is_given` is the answer of the
-/// command line.
+/// Prints the cluster that is about to change, and asks on the terminal for confirmation unless `is_given` is set,
+/// which is the flag `--yes`.
 pub(crate) fn confirm(cluster: &str, is_given: bool) -> Result<(), Error> {
     say(format_args!(
         "the operator will run with {cluster}: it installs its definitions there, and writes with your permissions"
@@ -18,7 +18,7 @@ pub(crate) fn confirm(cluster: &str, is_given: bool) -> Result<(), Error> {
         return Err(Error::NeedsYes(cluster.to_owned()));
     }
     let mut out = std::io::stdout();
-    // An answer to a question that cannot be seen is no.
+    // A failed write of the question counts as the answer no.
     let asked = out
         .write_all(b"continue? [y/N] ")
         .and_then(|()| out.flush());

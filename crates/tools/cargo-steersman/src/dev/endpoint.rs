@@ -1,4 +1,4 @@
-//! Driver: the diagnostics of the operator's process.
+//! Driver: reads the diagnostics of the operator's process over HTTP.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::net::SocketAddr;
@@ -20,11 +20,11 @@ pub(crate) struct OperatorEndpoint {
     token: String,
 }
 
-/// The time limit of an answer.
+/// The time limit of a request for the diagnostics.
 const ANSWER: Duration = Duration::from_secs(2);
 
 impl OperatorEndpoint {
-    /// Lets the operator of a command serve its diagnostics to the holder of a new token.
+    /// Makes a new token, and adds flags to `command` so that the operator serves its diagnostics with it.
     pub(crate) fn choose(file: &Path, command: &mut Command) -> Result<Self, Error> {
         let token = new_token();
         write_private(file, &token)?;
@@ -37,7 +37,7 @@ impl OperatorEndpoint {
         Ok(Self { address, token })
     }
 
-    /// Returns what the operator says about itself; `None` if it does not answer. Cancel safe.
+    /// Returns the current diagnostics of the operator; `None` if the operator does not respond. Cancel safe.
     pub(crate) async fn snapshot(&self) -> Option<OperatorSnapshot> {
         let diagnostics = self.get("/debug/steersman").await?;
         let diagnostics = serde_json::from_str(&diagnostics).ok()?;
@@ -54,7 +54,7 @@ impl OperatorEndpoint {
     }
 }
 
-/// Makes a token that cannot be guessed: each hasher of the standard library has random keys.
+/// Returns a random token. The randomness is that of the hashers of the standard library, which have random keys.
 fn new_token() -> String {
     let word = |_| RandomState::new().hash_one("cargo steersman dev");
     let words = (0..4).map(word).map(|word| format!("{word:016x}"));

@@ -1,4 +1,4 @@
-//! Driver: injects the faults of the view into the embedded server.
+//! Driver: injects faults into the embedded server at the request of the terminal view.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use steersman_testenv::apiserver::faults::{
 use super::lines::is_of;
 use super::view::faults::{CONFLICTS, SLOW_MILLIS, ViewFault};
 
-/// The faults that the view has injected. Dropping it ends them.
+/// The faults that the terminal view has injected. Dropping the injector ends the faults.
 #[derive(Debug)]
 pub(crate) struct Injector {
     server: ApiServer,
@@ -28,7 +28,7 @@ impl Injector {
         }
     }
 
-    /// Injects a fault. Conflicts are for the program of this name alone; an outage is for every client.
+    /// Injects a fault. Conflicts affect only the requests of `program`; an outage affects every client.
     pub(crate) fn inject(&mut self, fault: ViewFault, program: &str) -> Result<(), String> {
         let faults = self.server.faults();
         let guard = match fault {
@@ -76,7 +76,7 @@ impl Injector {
         self.guards.remove(&fault);
     }
 
-    /// Ends a fault that has had its effect, and returns it.
+    /// Removes a fault that has had its full effect, and returns it.
     pub(crate) fn spent(&mut self) -> Option<ViewFault> {
         let conflicts = self.guards.get(&ViewFault::Conflicts)?;
         let is_spent = conflicts.hits() >= u64::from(CONFLICTS);
@@ -87,8 +87,7 @@ impl Injector {
     }
 }
 
-/// Returns whether a request of the program writes an object. Writes of Events do not count, because their loss does no
-/// harm.
+/// Returns whether a request of the program writes an object other than an Event: lost Events do no harm.
 fn is_write_of(record: &RequestRecord, program: &str) -> bool {
     let is_write = matches!(
         record.verb,

@@ -1,15 +1,15 @@
-//! Driver: ctrl-c, the signal to terminate, and the key of the view that ends the session.
+//! Driver: waits for the end of the session: ctrl-c, SIGTERM, or the quit key of the terminal view.
 
 use futures::future::OptionFuture;
 use tokio::sync::oneshot;
 
 use crate::error::Error;
 
-/// Reports that the program shall end. A request that comes while nothing waits is not lost.
+/// Waits for the request to end the session. A request that arrives while nothing waits is kept.
 #[derive(Debug)]
 pub(crate) struct Interruption {
     signals: Signals,
-    /// The key of the view, to which ctrl-c is a key and no signal; `None` without a view, or after the key.
+    /// Receives the quit key of the terminal view. `None` without a view, and after the key.
     key: Option<oneshot::Receiver<()>>,
 }
 
@@ -19,7 +19,7 @@ type Signals = [tokio::signal::unix::Signal; 3];
 type Signals = ();
 
 impl Interruption {
-    /// Begins to listen. From now on the signals do not end the process.
+    /// Installs the signal handlers. From now on, the signals do not end the process.
     pub(crate) fn listen(key: Option<oneshot::Receiver<()>>) -> Result<Self, Error> {
         Ok(Self {
             signals: signals()?,
@@ -30,7 +30,7 @@ impl Interruption {
     /// Waits for a signal or for the key. Cancel safe.
     pub(crate) async fn next(&mut self) {
         tokio::select! {
-            // A view that has broken down counts as well.
+            // A closed channel, the sign of a terminal view that has failed, ends the session as well.
             Some(_) = OptionFuture::from(self.key.as_mut()) => {}
             () = signal(&mut self.signals) => return,
         }
@@ -69,7 +69,7 @@ async fn signal(signals: &mut Signals) {
 /// Waits for a signal. Cancel safe.
 #[cfg(not(unix))]
 async fn signal((): &mut Signals) {
-    // Without handlers of signals the program ends by itself.
+    // Without a signal handler, ctrl-c ends the process itself, so this future waits for ever.
     if tokio::signal::ctrl_c().await.is_err() {
         std::future::pending().await
     }

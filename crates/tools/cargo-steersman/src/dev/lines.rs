@@ -1,4 +1,4 @@
-//! Machine: the lines that show what an operator does.
+//! Machine: the lines that report the activity of an operator without a terminal view.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,14 +10,14 @@ use steersman_testenv::apiserver::faults::RequestRecord;
 use super::view::requests::{ViewRequest, place};
 use super::view::snapshot::ReconcileRow;
 
-/// The lines about the objects of the operator's kinds. One line per object is shown again when it changes.
+/// The last printed line of each object. A line is printed again when it changes.
 #[derive(Debug, Default)]
 pub(crate) struct ObjectLines {
     last: BTreeMap<String, String>,
 }
 
 impl ObjectLines {
-    /// Returns the lines that have changed since the last call, of all objects that exist.
+    /// Returns the lines that have changed since the last call. `objects` are all existing objects.
     pub(crate) fn changed(&mut self, objects: &[Value]) -> Vec<String> {
         let mut lines = Vec::new();
         let mut now = BTreeMap::new();
@@ -36,14 +36,14 @@ impl ObjectLines {
     }
 }
 
-/// The lines about the reconciles of one process, each once.
+/// The lines about the finished reconciles of one process. Each reconcile is reported once.
 #[derive(Debug, Default)]
 pub(crate) struct ReconcileLines {
     seen: BTreeSet<(String, u64)>,
 }
 
 impl ReconcileLines {
-    /// Returns the lines about reconciles that have ended since the last call.
+    /// Returns the lines about the reconciles that have ended since the last call.
     pub(crate) fn new_ones(&mut self, reconciles: &[ReconcileRow]) -> Vec<String> {
         let id = |row: &ReconcileRow| (row.controller.clone(), row.id);
         let new = reconciles
@@ -63,7 +63,7 @@ fn reconcile_line(row: &ReconcileRow) -> String {
     format!("{controller} {request}: {result} after {took:.1} ms{colon}{message} ({reason})")
 }
 
-/// Returns the line about a request of the operator; `None` for a request that only reads and succeeds.
+/// Returns the line about a request of the operator; `None` for a successful read.
 pub(crate) fn request_line(record: &RequestRecord, program: &str) -> Option<String> {
     let status = record.status.filter(|_| is_of(record, program))?;
     let request = ViewRequest::of(record)?;
@@ -85,7 +85,7 @@ pub(crate) fn is_of(record: &RequestRecord, program: &str) -> bool {
     rest.is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Returns whether the condition `Ready` of an object is `True`, for the present spec.
+/// Returns whether the condition `Ready` of an object is `True` and is about the current spec.
 pub(crate) fn is_ready(object: &Value) -> bool {
     ready_condition(object).is_some_and(|ready| {
         let observed = &ready["observedGeneration"];
@@ -94,7 +94,7 @@ pub(crate) fn is_ready(object: &Value) -> bool {
     })
 }
 
-/// Returns the kind and the key of an object, as in `Greeting default/hello`.
+/// Returns the kind and the key of an object, such as `Greeting default/hello`.
 pub(crate) fn name_of(object: &Value) -> String {
     let (kind, metadata) = (json_text(&object["kind"]), &object["metadata"]);
     let name = json_text(&metadata["name"]);
@@ -121,7 +121,7 @@ fn state(object: &Value) -> String {
     format!("is {not}ready: {reason}: {message}")
 }
 
-/// Returns the lines about the parts of an operator that need a server in the cluster.
+/// Returns the lines about features of an operator that `dev` leaves out, because they need a server in the cluster.
 pub(crate) fn left_out(description: &Description) -> Vec<String> {
     let mut lines = Vec::new();
     let why = "the API server of a cluster cannot call this machine";
@@ -184,7 +184,7 @@ mod tests {
             ended: crate::dev::clock::now(),
         };
         let mut lines = ReconcileLines::default();
-        // The second one ended first.
+        // The second reconcile ended before the first.
         let both = [row(2, "error", "no"), row(1, "success", "")];
         let expected = [
             "greeting default/a: error after 1.5 ms: no (a change)",

@@ -1,4 +1,4 @@
-//! Driver: ports of this machine, and requests to them.
+//! Driver: free ports of this machine, and HTTP requests to them.
 
 use std::net::{SocketAddr, TcpListener};
 
@@ -13,8 +13,8 @@ pub(crate) fn free_port() -> Result<u16, Error> {
     Ok(address.port())
 }
 
-/// Sends a request without a library: the servers of an operator answer on this machine, as a whole. `headers` end with
-/// a line break.
+/// Sends a GET request over plain TCP, and reads until the server closes the connection. `headers` end with a line
+/// break.
 pub(crate) async fn get(address: SocketAddr, path: &str, headers: &str) -> std::io::Result<String> {
     let mut stream = TcpStream::connect(address).await?;
     let request =

@@ -1,4 +1,4 @@
-//! Driver: the process of the operator.
+//! Driver: starts, probes and stops the process of the operator.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -18,21 +18,21 @@ use crate::error::Error;
 #[derive(Debug)]
 pub(crate) struct RunningOperator {
     child: Child,
-    /// The end of the operator's standard input. When this process ends, however it ends, the operator stops.
+    /// The operator's standard input. The operator stops when the pipe closes, even if this process is killed.
     _session: Option<ChildStdin>,
     name: String,
     probes: SocketAddr,
     pub(crate) endpoint: Option<OperatorEndpoint>,
 }
 
-/// The time that an operator may take to stop.
+/// How long the operator may take to stop before it is killed.
 const GRACE: Duration = Duration::from_secs(10);
-/// The time limit of a probe.
+/// The time limit of a probe request.
 const PROBE: Duration = Duration::from_secs(2);
 
 impl RunningOperator {
-    /// Starts the program of a command, with its probes on a free port, and its diagnostics if there is a file for their
-    /// token. `more` are the flags of the command line.
+    /// Starts the operator with probes on a free port, and with diagnostics if there is a file for their token. `more`
+    /// are the flags for the operator on the command line.
     pub(crate) fn start(
         mut command: Command,
         token_file: Option<&Path>,
@@ -51,7 +51,7 @@ impl RunningOperator {
             .stdout(output.stdio())
             .stderr(output.stdio())
             .kill_on_drop(true);
-        // The ctrl-c of a terminal reaches a whole group; this program stops the operator itself, in order.
+        // In a process group of its own, the operator gets no ctrl-c of the terminal: this program stops it in order.
         #[cfg(unix)]
         command.process_group(0);
         let program = Path::new(command.as_std().get_program())
@@ -59,7 +59,7 @@ impl RunningOperator {
             .to_string();
         let mut child = command.spawn().map_err(Error::start(program))?;
         output.follow(&mut child, ViewEvent::LogLine);
-        // Taken, because a wait for the child closes what it still has.
+        // The pipe is taken, because `Child::wait` closes the standard input that the child still owns.
         let session = child.stdin.take();
         Ok(Self {
             child,
@@ -70,7 +70,7 @@ impl RunningOperator {
         })
     }
 
-    /// Waits until the operator ends. Cancel safe.
+    /// Waits until the process of the operator ends, and returns the error for that. Cancel safe.
     pub(crate) async fn ended(&mut self) -> Error {
         let status = self.child.wait().await;
         Error::Ended {
@@ -79,13 +79,13 @@ impl RunningOperator {
         }
     }
 
-    /// Returns whether the operator says that it is ready. Cancel safe.
+    /// Returns whether `/readyz` of the operator reports success. Cancel safe.
     pub(crate) async fn is_ready(&self) -> bool {
         let answer = timeout(PROBE, get(self.probes, "/readyz", "")).await;
         answer.is_ok_and(|answer| answer.is_ok_and(|text| text.starts_with("HTTP/1.1 200")))
     }
 
-    /// Returns what `/readyz` says is missing. Cancel safe.
+    /// Returns the failed checks that `/readyz` reports. Cancel safe.
     pub(crate) async fn missing(&self) -> String {
         let answer = timeout(PROBE, get(self.probes, "/readyz?verbose", "")).await;
         let answer = answer.ok().and_then(Result::ok).unwrap_or_default();
@@ -100,7 +100,7 @@ impl RunningOperator {
         }
     }
 
-    /// Stops the operator; after a while, by force.
+    /// Stops the operator with SIGTERM, and kills it if it does not end in time.
     pub(crate) async fn stop(mut self) {
         #[cfg(unix)]
         if let Some(pid) = self
@@ -108,13 +108,13 @@ impl RunningOperator {
             .id()
             .and_then(|id| rustix::process::Pid::from_raw(id.cast_signed()))
         {
-            // The process may have ended in the meantime.
+            // The signal fails if the process has ended.
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         }
         #[cfg(not(unix))]
         let _ = self.child.start_kill();
         if timeout(GRACE, self.child.wait()).await.is_err() {
-            // An error means that the process has ended, or that it cannot be killed.
+            // `kill` fails if the process has ended or cannot be killed.
             let _ = self.child.kill().await;
         }
     }

@@ -1,4 +1,4 @@
-//! Driver: where a session and its programs write: to standard output and standard error, or into the view.
+//! Driver: writes the output of a session and of its programs to the terminal or into the terminal view.
 
 use std::fmt::Display;
 use std::process::Stdio;
@@ -17,22 +17,22 @@ pub(crate) enum SessionOutput {
     View(ViewSender),
 }
 
-/// The way into the view. Cheap to clone.
+/// The sender of messages to the terminal view. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct ViewSender {
     pub(crate) messages: UnboundedSender<ViewMessage>,
-    /// The lines of programs; bounded, so that a program waits while the view is behind.
+    /// The output lines of programs. The channel is bounded, so that a program blocks while the view is behind.
     pub(crate) lines: Sender<ViewEvent>,
 }
 
 #[derive(Debug)]
 pub(crate) enum ViewMessage {
     Event(ViewEvent),
-    /// An operator of this name has started, with its diagnostics.
+    /// The operator of this name has started; its diagnostics are at this endpoint.
     Operator(String, Option<OperatorEndpoint>),
 }
 
-/// The longest line of a program in bytes.
+/// The length in bytes at which an output line of a program is split.
 const LONGEST: u64 = 64 << 10;
 
 impl SessionOutput {
@@ -50,7 +50,7 @@ impl SessionOutput {
         }
     }
 
-    /// Tells the view something that lines do not show.
+    /// Sends an event other than an output line to the terminal view; without a view, does nothing.
     pub(crate) fn show(&self, event: ViewEvent) {
         self.tell(ViewMessage::Event(event));
     }
@@ -59,8 +59,7 @@ impl SessionOutput {
         self.tell(ViewMessage::Operator(name.to_owned(), endpoint));
     }
 
-    /// Returns where a program of the session writes: where this program does, or into a pipe for
-    /// [`follow`](Self::follow).
+    /// Returns the standard output for a child process: inherited, or with a view a pipe for [`follow`](Self::follow).
     pub(crate) fn stdio(&self) -> Stdio {
         match self {
             Self::Lines(_) => Stdio::inherit(),
@@ -68,7 +67,7 @@ impl SessionOutput {
         }
     }
 
-    /// Shows the lines that a program writes into its pipes, in the background until it closes them.
+    /// Sends the output lines of a child process to the terminal view, in the background until its pipes close.
     pub(crate) fn follow(&self, child: &mut Child, event: fn(String) -> ViewEvent) {
         let Self::View(sender) = self else {
             return;
@@ -91,23 +90,23 @@ impl SessionOutput {
         }
     }
 
-    /// Tells the view something that comes after the lines so far.
+    /// Sends an event to the terminal view, after the output lines that are queued.
     pub(crate) async fn show_after_lines(&self, event: ViewEvent) {
         if let Self::View(sender) = self {
-            // Without a receiver the session is about to end.
+            // A failed send means that the session is ending.
             let _ = sender.lines.send(event).await;
         }
     }
 
     fn tell(&self, message: ViewMessage) {
         if let Self::View(sender) = self {
-            // Without a receiver the session is about to end.
+            // A failed send means that the session is ending.
             let _ = sender.messages.send(message);
         }
     }
 }
 
-/// Sends the lines of a stream. What is no UTF-8 is replaced, and a longer line is cut into several.
+/// Sends the lines of a stream to the view. Replaces invalid UTF-8, and splits lines that are too long.
 async fn copy_lines(
     stream: impl AsyncRead + Unpin,
     lines: Sender<ViewEvent>,

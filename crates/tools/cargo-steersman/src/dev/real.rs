@@ -1,4 +1,4 @@
-//! Driver: the cluster of a kubeconfig, for `dev --real`.
+//! Driver: reads the cluster of a kubeconfig, for `dev --real`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -29,7 +29,7 @@ pub(crate) struct RealCluster {
     client: Client,
 }
 
-/// Follows what an operator does in a cluster. Dropping it ends the task.
+/// A task that reports what an operator does in a cluster. Dropping it ends the task.
 #[derive(Debug)]
 pub(crate) struct Follower {
     news: UnboundedReceiver<ClusterNews>,
@@ -43,15 +43,15 @@ pub(crate) enum ClusterNews {
     Problem(String),
 }
 
-/// The pause between two looks at the diagnostics.
+/// The pause between two requests for the diagnostics.
 const LOOK: Duration = Duration::from_secs(1);
-/// The time after which the objects are listed although the operator has done nothing.
+/// The time after which the objects are listed again even without a reconcile.
 const LONGEST: Duration = Duration::from_secs(15);
-/// The number of objects of a kind that are shown.
+/// The number of objects of each kind that are listed.
 const MOST: u32 = 500;
 
 impl RealCluster {
-    /// Finds the cluster of a context, or of the current one. Changes nothing.
+    /// Finds the cluster of a context, by default of the current context. Changes nothing.
     pub(crate) async fn find(context: Option<&str>) -> Result<Self, Error> {
         let found = kubeconfig::find(context).await;
         let client_config = found.map_err(Error::cluster(
@@ -69,7 +69,7 @@ impl RealCluster {
         self.client_config.endpoint()
     }
 
-    /// Returns the context of the kubeconfig; `None` in a Pod.
+    /// Returns the context of the kubeconfig; `None` if this process runs in a Pod without a kubeconfig.
     pub(crate) fn context(&self) -> Option<&str> {
         self.client_config.context()
     }
@@ -81,7 +81,7 @@ impl RealCluster {
             .await
     }
 
-    /// Follows the diagnostics of an operator, and the objects of its kinds.
+    /// Starts a task that follows the diagnostics of an operator and the objects of its kinds.
     pub(crate) fn follow(
         &self,
         description: &Description,
@@ -108,7 +108,7 @@ impl RealCluster {
             let page = api.list(&ListOptions::new(), &paging).await;
             let page = match page {
                 Ok(page) => page,
-                // The operator has not installed the definition yet.
+                // A 404 means that the operator has not installed the definition yet.
                 Err(error) if error.code() == Some(404) => continue,
                 Err(error) => {
                     let kind = kind.qualified_plural();
@@ -126,14 +126,14 @@ impl RealCluster {
 }
 
 impl Follower {
-    /// Waits for what happens next; `None` if the task has ended, as the operator then will. Cancel safe.
+    /// Waits for the next news; `None` if the task has ended, which happens when the operator ends. Cancel safe.
     pub(crate) async fn next(&mut self) -> Option<ClusterNews> {
         self.news.recv().await
     }
 }
 
-/// Runs until nothing receives the news. Lists the objects when the operator has reconciled, so that a cluster with
-/// many objects is not asked all the time.
+/// Sends news until the receiver is dropped. Lists the objects only after a reconcile, to spare a cluster with many
+/// objects.
 async fn follow(
     cluster: RealCluster,
     kinds: Vec<Kind>,
@@ -167,7 +167,7 @@ async fn follow(
                         return;
                     }
                 }
-                // A problem is reported once, until it changes.
+                // An unchanged problem is not reported again.
                 Err(found) if found == problem => {}
                 Err(found) => {
                     problem.clone_from(&found);
@@ -181,7 +181,7 @@ async fn follow(
     }
 }
 
-/// Shows the cluster as a part of a sentence.
+/// Formats the cluster for the middle of a sentence.
 impl fmt::Display for RealCluster {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the cluster {}", self.url())?;

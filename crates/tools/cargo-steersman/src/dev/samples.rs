@@ -11,10 +11,10 @@ use steersman_testenv::apiserver::manifests::{self, Manifest};
 
 use crate::error::Error;
 
-/// The objects that are applied after each start of the operator.
+/// The samples: objects that `dev` applies after each start of the operator.
 #[derive(Clone, Debug)]
 pub(crate) struct Samples {
-    /// The file or folder in messages: relative to the folder of the operator.
+    /// The file or folder of the samples as messages show it: relative to the folder of the operator.
     pub(crate) shown: PathBuf,
     path: PathBuf,
 }
@@ -23,7 +23,7 @@ const DEFAULT: &str = "config/samples";
 const KUSTOMIZATIONS: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 
 impl Samples {
-    /// Finds the samples that the command line names, or else those of the folder, which need not exist.
+    /// Finds the samples at the given path, or else in the operator's sample folder, which may be missing.
     pub(crate) fn find(folder: &Path, given: Option<&Path>) -> Result<Self, Error> {
         let shown = given.unwrap_or(Path::new(DEFAULT)).to_owned();
         let path = folder.join(&shown);
@@ -33,7 +33,7 @@ impl Samples {
         }
     }
 
-    /// Reads the objects. A folder that does not exist has none, and what only kustomize reads is left out.
+    /// Reads the samples. A missing folder has no samples, and files that only kustomize reads are skipped.
     pub(crate) fn read(&self) -> Result<Vec<Manifest>, Error> {
         if !self.path.exists() {
             return Ok(Vec::new());
@@ -46,8 +46,8 @@ impl Samples {
         Ok(samples)
     }
 
-    /// Applies the objects with requests, so that the webhooks see them, and returns how many there are. A refused
-    /// object does not stop the others.
+    /// Applies the samples with requests that pass the webhooks, and returns the number of samples. A refused sample
+    /// does not stop the others.
     pub(crate) async fn apply(
         &self,
         client_config: &ClientConfig,
@@ -55,7 +55,7 @@ impl Samples {
         options: &WriteOptions,
     ) -> Result<usize, Error> {
         let samples = self.read()?;
-        // A mapper keeps what it has read, so kinds that were installed in the meantime need another mapper.
+        // A new mapper is needed on each call, because a mapper caches the kinds and would miss newly installed ones.
         let mapper = Mapper::new(client_config.clone());
         let mut problems = Vec::new();
         for sample in &samples {
@@ -114,11 +114,11 @@ fn is_kustomization(path: &Path) -> bool {
     name.is_some_and(|name| KUSTOMIZATIONS.iter().any(|known| name == *known))
 }
 
-/// Returns the objects of generated YAML.
+/// Returns the objects in a generated YAML file.
 pub(crate) fn documents(path: &str, text: &str) -> Result<Vec<Value>, Error> {
     const BETWEEN: &str = "\n---\n";
     let mut objects = Vec::new();
-    // The first line of the document in the file.
+    // The line number at which the current YAML document starts.
     let mut first = 1;
     for (number, document) in text.split(BETWEEN).enumerate() {
         let object = serde_saphyr::from_str::<Value>(document).map_err(|error| {

@@ -1,4 +1,4 @@
-//! Driver: a session of `dev`: builds and starts the operator, and shows what it does until something is to be done.
+//! Driver: a session of `dev`: builds and starts the operator, and reports its activity until a change or the end.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -31,7 +31,7 @@ use crate::project::Project;
 #[derive(Debug)]
 pub(crate) struct SessionPlace {
     pub(crate) project: Project,
-    /// The kubeconfig of the server on this machine; the token of the diagnostics is beside it.
+    /// The kubeconfig of the embedded server. The token of the diagnostics is in the same folder.
     pub(crate) kubeconfig: PathBuf,
     pub(crate) samples: Option<Samples>,
     pub(crate) cluster: SessionCluster,
@@ -50,45 +50,45 @@ pub(crate) struct Session<'a> {
     objects: ObjectLines,
     webhook_port: u16,
     interruption: Interruption,
-    /// The key of the view that restarts the operator.
+    /// Receives the restart key of the terminal view.
     restart: Option<UnboundedReceiver<()>>,
 }
 
 struct RunningProgram {
     operator: RunningOperator,
     built: Built,
-    /// Follows what the operator does in a real cluster.
+    /// Follows the operator's activity in a real cluster; `None` with the embedded server.
     follower: Option<Follower>,
 }
 
-/// Why a session stops watching.
+/// Why `watch` returns.
 enum Turn {
     Changed(PathBuf),
-    /// With `--once`, all is ready.
+    /// With `--once`: the samples are ready, and the operator has nothing to do.
     Ready,
-    /// The operator ended by itself.
+    /// The process of the operator has ended.
     Ended(Error),
     Restart,
-    /// The session was interrupted, as by ctrl-c.
+    /// The session was interrupted, for example by ctrl-c.
     Interrupted,
 }
 
-/// The pause between two looks at the server.
+/// The pause between two reads of the server's state.
 const TICK: Duration = Duration::from_millis(100);
-/// The time without a write or a request after which an operator has nothing to do.
+/// The time without a write or a request after which an operator counts as idle.
 const QUIET: Duration = Duration::from_secs(1);
-/// How often samples are tried that the server refuses, because the operator has just started.
+/// The number of attempts to apply the samples, which the server refuses while the operator is starting.
 const TRIES: u32 = 20;
-/// The pause between two tries.
+/// The pause between two attempts to apply the samples.
 const PAUSE: Duration = Duration::from_millis(500);
-/// The file of the token of the diagnostics, beside the kubeconfig.
+/// The name of the file with the diagnostics token, in the folder of the kubeconfig.
 const TOKEN: &str = "diagnostics-token";
 
-/// The kubeconfig of the operator's account, beside that of the user.
+/// The name of the kubeconfig of the operator's service account, in the folder of the developer's kubeconfig.
 pub(crate) const ACCOUNT: &str = "operator.kubeconfig";
 
 impl SessionCluster {
-    /// Returns the server on this machine, which has faults and a log of requests.
+    /// Returns the embedded server, if the session has one.
     pub(crate) fn server(&self) -> Option<ApiServer> {
         match self {
             Self::Embedded(cluster) => Some(cluster.server().clone()),
@@ -105,7 +105,7 @@ impl SessionCluster {
 }
 
 impl<'a> Session<'a> {
-    /// Runs a session to its end; `keys` are those of the view.
+    /// Runs a session to its end. `keys` receives the keys of the terminal view.
     pub(crate) async fn run(
         args: &'a DevArgs,
         place: SessionPlace,
@@ -123,7 +123,7 @@ impl<'a> Session<'a> {
             restart,
         };
         let ended = session.turns().await;
-        // The file may not exist.
+        // An error means that the file does not exist.
         let _ = std::fs::remove_file(session.token_file());
         if let SessionCluster::Embedded(cluster) = session.place.cluster {
             cluster.stop().await;
@@ -193,8 +193,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Builds the program, starts it in place of the running one unless both are the same, and applies the samples. If
-    /// the build fails, the running program stays. Returns `false` if the session was interrupted.
+    /// Builds the program, replaces the running operator if the program has changed, and applies the samples. After a
+    /// failed build, the running operator stays. Returns `false` if the session was interrupted.
     async fn renew(&mut self, running: &mut Option<RunningProgram>) -> Result<bool, Error> {
         let build = Built::build(&self.place.project, self.args, &self.output);
         let built = tokio::select! {
@@ -216,7 +216,7 @@ impl<'a> Session<'a> {
         tokio::select! {
             applied = apply_samples(&self.place.cluster, samples, &self.output) => applied.map(|()| true),
             () = self.interruption.next() => Ok(false),
-            // The webhooks of an operator that has ended would be tried in vain. The session reports the end.
+            // After the end of the operator no webhook responds, so no sample is applied. The caller reports the end.
             _ = started.operator.ended() => Ok(true),
         }
     }
@@ -243,11 +243,11 @@ impl<'a> Session<'a> {
                     cluster.route_webhooks(description, port);
                     command.arg(format!("--webhook-bind-address=127.0.0.1:{port}"));
                 }
-                // Lines come from the log of the server.
+                // The terminal view alone reads the diagnostics; lines are made from the server's log.
                 token_file.take_if(|_| !has_view);
             }
             SessionCluster::Real(cluster) => {
-                // Not the current context, which may change in the meantime.
+                // The context is passed by name, because the current context of the kubeconfig may change.
                 if let Some(context) = cluster.context() {
                     command.arg("--context").arg(context);
                 }
@@ -282,7 +282,7 @@ impl<'a> Session<'a> {
         self.place.kubeconfig.with_file_name(TOKEN)
     }
 
-    /// Shows what happens, until something is to be done.
+    /// Reports the operator's activity until the session has to act.
     async fn watch(
         &mut self,
         running: &mut Option<RunningProgram>,
@@ -337,7 +337,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Returns whether all samples are ready and the operator has nothing to do. If it is late, that is an error.
+    /// Returns whether all samples are ready and the operator is idle. Returns an error after the timeout.
     async fn is_done(
         &self,
         running: &RunningProgram,
@@ -346,7 +346,7 @@ impl<'a> Session<'a> {
         is_late: bool,
     ) -> Result<bool, Error> {
         let operator = &running.operator;
-        // An object that does not say that it is ready.
+        // A sample that is not `Ready` yet.
         let waiting = objects.iter().find(|object| !is_ready(object));
         if waiting.is_none() && is_quiet && operator.is_ready().await {
             self.output.say("all samples are ready");
@@ -374,13 +374,13 @@ impl<'a> Session<'a> {
             (ClusterNews::Objects(objects), _) => self.show_objects(&objects),
             (ClusterNews::Problem(problem), output) => output.complain(problem),
             (ClusterNews::Line(line), SessionOutput::Lines(screen)) => screen.say(line),
-            // The view reads the diagnostics itself.
+            // The view shows the reconciles from the diagnostics itself.
             (ClusterNews::Line(_), SessionOutput::View(_)) => {}
         }
     }
 
     fn show_requests(&self, program: &str, requests: &[RequestRecord]) {
-        // The view reads the log itself.
+        // The view shows the requests from the log itself.
         if let SessionOutput::Lines(screen) = &self.output {
             for line in requests.iter().filter_map(|one| request_line(one, program)) {
                 screen.say(line);
@@ -395,7 +395,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Returns whether an error of a sample may pass: the webhooks start, or the operator installs the kind.
+/// Returns whether the error of a sample may be temporary: the webhooks are starting, or the kind is being installed.
 fn may_pass(problem: &Error) -> bool {
     match problem {
         Error::Refused { problem, .. } => problem.contains("webhook"),
@@ -403,7 +403,7 @@ fn may_pass(problem: &Error) -> bool {
     }
 }
 
-/// Applies the samples; again and again while the webhooks start, or while the operator installs their kinds.
+/// Applies the samples, and retries while the webhooks start or the operator installs the kinds of the samples.
 async fn apply_samples(
     cluster: &SessionCluster,
     samples: &Samples,

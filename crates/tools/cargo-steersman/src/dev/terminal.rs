@@ -1,4 +1,4 @@
-//! Driver: the terminal of the view: reads keys, asks the operator and the server, and draws.
+//! Driver: the terminal view: reads keys, requests data from the operator and the server, and draws.
 
 use std::io::stdout;
 use std::sync::Arc;
@@ -27,19 +27,19 @@ use super::view::render::draw;
 use super::view::requests::ViewRequest;
 use crate::error::Error;
 
-/// The view while it is on the terminal. [`close`](Self::close) gives the terminal back.
+/// The terminal view while it is open. [`close`](Self::close) restores the terminal.
 #[derive(Debug)]
 pub(crate) struct TerminalView {
     closing: oneshot::Sender<()>,
     task: JoinHandle<()>,
 }
 
-/// What the keys of the view ask of the session.
+/// The requests that keys of the terminal view make to the session.
 #[derive(Debug)]
 pub(crate) struct ViewRequests {
-    /// Completes when the session shall end, and also when the view has broken down.
+    /// Completes when the quit key is pressed, and when the terminal view fails.
     pub(crate) quit: oneshot::Receiver<()>,
-    /// Has a message for each restart.
+    /// Receives a message for each press of the restart key.
     pub(crate) restart: UnboundedReceiver<()>,
 }
 
@@ -51,33 +51,33 @@ struct ViewLoop {
     lines: Receiver<ViewEvent>,
     keys: UnboundedReceiver<Event>,
     snapshots: (UnboundedSender<ViewEvent>, UnboundedReceiver<ViewEvent>),
-    /// The task that asks an operator for its diagnostics.
+    /// The task that polls the diagnostics of the operator.
     poll: Option<AbortOnDropHandle<()>>,
-    /// The faults and the log of the embedded server.
+    /// The fault injector and the request log of the embedded server.
     embedded: Option<(Injector, AnsweredRequests)>,
-    /// The name of the operator in its requests.
+    /// The name of the operator in the `User-Agent` of its requests.
     program: String,
     quit: Option<oneshot::Sender<()>>,
     restart: UnboundedSender<()>,
 }
 
-/// The terminal in the state of a view. Dropping it restores the terminal.
+/// The terminal in raw mode. Dropping it restores the terminal.
 struct OwnedTerminal {
     terminal: DefaultTerminal,
     keys_end: Arc<AtomicBool>,
 }
 
-/// The pause between two pictures.
+/// The pause between two draws of the terminal view.
 const PICTURE: Duration = Duration::from_millis(100);
-/// The pause between two looks at the diagnostics.
+/// The pause between two requests for the diagnostics.
 const LOOK: Duration = Duration::from_millis(500);
-/// The pause between two looks at the keys' end.
+/// How often the thread that reads the keys checks whether it has to end.
 const KEYS: Duration = Duration::from_millis(100);
-/// The number of lines of programs that wait for the view.
+/// The number of output lines that may wait for the terminal view.
 const WAITING: usize = 256;
 
 impl TerminalView {
-    /// Takes the terminal. From now on nothing else may write to it.
+    /// Takes over the terminal. From now on, nothing else may write to the terminal.
     pub(crate) fn open(
         heading: Heading,
         embedded: Option<ApiServer>,
@@ -87,8 +87,8 @@ impl TerminalView {
             terminal: ratatui::try_init().map_err(failed())?,
             keys_end: Arc::default(),
         };
-        // Not every terminal begins the other screen with an empty one. `Terminal::clear` would ask for the position of
-        // the cursor, which not every terminal answers.
+        // Clears the alternate screen, which some terminals do not. `Terminal::clear` would ask for the position of the
+        // cursor, which not every terminal reports.
         execute!(stdout(), Clear(ClearType::All)).map_err(failed())?;
         let keys = read_keys(Arc::clone(&terminal.keys_end));
         let (messages, received) = unbounded_channel();
@@ -126,7 +126,7 @@ impl TerminalView {
     }
 
     pub(crate) async fn close(self) {
-        // If the view has broken down, the terminal is restored already.
+        // A failed send means that the view has failed and the terminal is restored already.
         let _ = self.closing.send(());
         let _ = self.task.await;
     }
@@ -168,7 +168,7 @@ impl ViewLoop {
                 self.carry_out(command);
             }
             if is_due && self.draw().is_err() {
-                // There is no terminal any more. The end of this task ends the session.
+                // The terminal is lost. The end of this task ends the session.
                 return;
             }
         }
@@ -181,7 +181,7 @@ impl ViewLoop {
         Ok(())
     }
 
-    /// Asks another operator for its diagnostics from now on.
+    /// Switches to the diagnostics of a newly started operator.
     fn follow(&mut self, name: String, endpoint: Option<OperatorEndpoint>) -> ViewEvent {
         self.program = name;
         let sender = self.snapshots.0.clone();
@@ -210,7 +210,7 @@ impl ViewLoop {
         match command {
             ViewCommand::Quit => {
                 if let Some(quit) = self.quit.take() {
-                    // The session is about to end.
+                    // A failed send means that the session is ending.
                     let _ = quit.send(());
                 }
             }
@@ -233,7 +233,7 @@ impl ViewLoop {
     }
 }
 
-/// Reads the keys in a thread of its own, because a read of a terminal blocks.
+/// Reads the keys in a separate thread, because reading a terminal blocks.
 fn read_keys(end: Arc<AtomicBool>) -> UnboundedReceiver<Event> {
     let (sender, receiver) = unbounded_channel();
     std::thread::spawn(move || {
@@ -244,7 +244,7 @@ fn read_keys(end: Arc<AtomicBool>) -> UnboundedReceiver<Event> {
                 Err(error) => Err(error),
             };
             let sent = read.map(|event| sender.send(event));
-            // Without a terminal or a view there is nothing to read, or nothing that reads it.
+            // The thread ends if the terminal cannot be read or the view has closed the channel.
             if !matches!(sent, Ok(Ok(()))) {
                 return;
             }
@@ -253,7 +253,7 @@ fn read_keys(end: Arc<AtomicBool>) -> UnboundedReceiver<Event> {
     receiver
 }
 
-/// Asks an operator for its diagnostics again and again. An operator that starts or stops does not answer.
+/// Polls the diagnostics of an operator. Failed requests are ignored, because the operator may be starting or stopping.
 async fn poll(endpoint: OperatorEndpoint, sender: UnboundedSender<ViewEvent>) {
     loop {
         if let Some(snapshot) = endpoint.snapshot().await {
@@ -269,7 +269,7 @@ async fn poll(endpoint: OperatorEndpoint, sender: UnboundedSender<ViewEvent>) {
 impl Drop for OwnedTerminal {
     fn drop(&mut self) {
         self.keys_end.store(true, Ordering::Relaxed);
-        // There is no other way to restore the terminal.
+        // An error is ignored: no other way to restore the terminal exists.
         let _ = ratatui::try_restore();
     }
 }

@@ -1,4 +1,4 @@
-//! Machine: the view on a terminal: what it shows, what its keys do, and how it is drawn.
+//! Machine: the terminal view: its content, the effects of its keys, and its drawing.
 
 pub(crate) mod requests;
 pub(crate) mod faults;

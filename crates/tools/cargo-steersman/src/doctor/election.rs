@@ -1,15 +1,15 @@
-//! Machine: which replica leads, by the Lease.
+//! Machine: checks the Lease of the leader election.
 
 use k8s_openapi::jiff::Timestamp;
 use steersman_object::json_text;
 
 use crate::doctor::finding::{DoctorFinding, SeenObject};
 
-/// How far the clocks of two machines may differ, in seconds.
+/// The greatest expected difference of two machines' clocks, in seconds.
 const SKEW: i64 = 5;
 const ADVICE: &str = "no replica leads, so no controller works: see \"deployment\" below, and the logs of the operator";
 
-/// Checks the Lease of the leader election. `is_elected` is whether a Deployment runs replicas with `--leader-elect`.
+/// Checks the Lease of the leader election. `is_elected` is whether the Deployment runs replicas with `--leader-elect`.
 pub(crate) fn check_lease(
     name: &str,
     seen: &SeenObject,
@@ -82,7 +82,7 @@ mod tests {
                 FindingLevel::Good,
                 "held by a since 2026-03-01T09:00:00Z, renewed 10 s ago",
             ),
-            // A clock that is ahead.
+            // The holder's clock is ahead of the local clock.
             (
                 lease("a", "2026-03-01T12:00:40Z"),
                 true,

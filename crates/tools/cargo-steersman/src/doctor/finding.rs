@@ -1,17 +1,17 @@
-//! Words: what a check found, and facts that could not be read.
+//! Words: the findings of a check, and facts that could not be read.
 
 use serde_json::Value;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DoctorFinding {
     pub(crate) level: FindingLevel,
-    /// The subject and its state, on one line.
+    /// The checked subject and its state, on one line.
     pub(crate) text: String,
-    /// What to do about it, a text per line.
+    /// How to solve the problem, one line per text.
     pub(crate) advice: Vec<String>,
 }
 
-/// What a finding means for the operator.
+/// How serious a finding is for the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FindingLevel {
     /// The operator has what it needs.
@@ -28,31 +28,31 @@ pub(crate) struct Section {
     pub(crate) findings: Findings,
 }
 
-/// The findings of a check, in their order.
+/// The findings of a check, in the order in which the check made them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Findings(pub(crate) Vec<DoctorFinding>);
 
-/// A fact of the cluster, or why it could not be read.
+/// A fact about the cluster, or the reason that it could not be read.
 pub(crate) type SeenFact<T> = Result<T, Unseen>;
 
-/// An object of the cluster; `None` if it does not exist.
+/// An object in the cluster; `None` if the object does not exist.
 pub(crate) type SeenObject = SeenFact<Option<Value>>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unseen {
-    /// The problem, with the request.
+    /// The error, with the request that failed.
     pub(crate) problem: String,
     pub(crate) cause: UnseenCause,
 }
 
-/// The cause of a failed request, as far as it changes the advice.
+/// The cause of a failed request, as far as the advice depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UnseenCause {
     /// The server does not know the credentials (401).
     Unauthorized,
     /// The user may not send the request (403).
     Forbidden,
-    /// The server cannot be reached, or takes too long.
+    /// The server cannot be reached, or does not respond in time.
     Unanswered,
     Other,
 }
@@ -101,13 +101,13 @@ impl Findings {
         self.0.push(DoctorFinding::problem(text, advice));
     }
 
-    /// Returns a fact, or adds that it cannot be checked.
+    /// Returns a fact. If the fact could not be read, adds a finding about `subject` and returns `None`.
     pub(crate) fn known<'a, T>(&mut self, seen: &'a SeenFact<T>, subject: &str) -> Option<&'a T> {
         let unseen = |unseen: &Unseen| self.0.push(unseen.finding(subject));
         seen.as_ref().map_err(unseen).ok()
     }
 
-    /// Returns an object, or adds that it is missing or cannot be checked.
+    /// Returns an object. If it is missing or could not be read, adds a finding and returns `None`.
     pub(crate) fn present<'a, T>(
         &mut self,
         seen: &'a SeenFact<Option<T>>,
@@ -123,7 +123,7 @@ impl Findings {
 }
 
 impl Unseen {
-    /// Makes the finding that something cannot be checked.
+    /// Returns the finding that `subject` could not be checked.
     pub(crate) fn finding(&self, subject: &str) -> DoctorFinding {
         let advice = match self.cause {
             UnseenCause::Forbidden => {

@@ -1,4 +1,4 @@
-//! Driver: gathers the facts of each check, and lets it find what is wrong.
+//! Driver: reads the facts that each check needs, and runs the checks.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ pub(crate) struct Examination<'a> {
     pub(crate) now: Timestamp,
 }
 
-/// The number of access reviews at a time.
+/// The number of access reviews that run concurrently.
 const AT_ONCE: usize = 8;
 
 impl Examination<'_> {
@@ -64,7 +64,7 @@ impl Examination<'_> {
             present.push(self.cluster.get(kind, &key).await);
         }
         let pairs = || wanted.iter().zip(&present);
-        // The missing definition of a kind is a problem of its own.
+        // A kind without its definition has a finding in another section.
         let missing = pairs().filter(|(_, present)| matches!(present, Ok(None)));
         let missing: Vec<String> = missing.map(|(wanted, _)| name(wanted)).collect();
         let mut needed = needed_kinds(self.description);
@@ -103,7 +103,7 @@ impl Examination<'_> {
         sections
     }
 
-    /// Returns the key of the operator's Lease, which flags of its Deployment may change.
+    /// Returns the key of the operator's Lease. Flags of the Deployment may change the key.
     fn lease_key(&self, deployment: &SeenObject) -> ObjectKey {
         let flag = |flag: &str| {
             let deployment = deployment.as_ref().ok()?.as_ref()?;
@@ -114,12 +114,12 @@ impl Examination<'_> {
         ObjectKey::namespaced(namespace, name)
     }
 
-    /// Returns the key of the operator's Deployment, Service and service account.
+    /// Returns the key that the operator's Deployment, Service and service account have in common.
     fn own_key(&self) -> ObjectKey {
         ObjectKey::namespaced(self.manifests.namespace(), &self.description.name)
     }
 
-    /// Checks the server, and whether other requests make sense.
+    /// Checks the connection to the server. The boolean is whether further requests can succeed.
     async fn server(&self) -> (Findings, bool) {
         let endpoint = self.cluster.endpoint();
         let (version, user) = (self.cluster.version().await, self.cluster.user().await);
@@ -151,15 +151,15 @@ impl Examination<'_> {
             findings.problem(text, advice);
             return (findings, false);
         }
-        // Servers before 1.28 do not serve this review.
+        // Servers before 1.28 do not serve SelfSubjectReview.
         if let Some(user) = findings.known(&user, "the user of the credentials") {
             findings.good(format!("the credentials are those of {user}"));
         }
         (findings, true)
     }
 
-    /// Returns the roles that the operator's account should have. That of the leader election is in the namespace of
-    /// the Lease.
+    /// Returns the roles that the operator's account should have. The role of the leader election is in the namespace
+    /// of the Lease.
     fn grants(&self, deployment: &SeenObject) -> Vec<RoleGrant> {
         let mut grants = self.manifests.grants();
         let of_election = self.manifests.election_role();
@@ -171,7 +171,7 @@ impl Examination<'_> {
         grants
     }
 
-    /// Asks for each rule of the roles whether the operator's account has it.
+    /// Sends an access review for each rule of the roles, and reports the rules that the operator's account lacks.
     async fn permissions(&self, deployment: &SeenObject) -> Findings {
         let grants = self.grants(deployment);
         let key = self.own_key();
@@ -186,7 +186,7 @@ impl Examination<'_> {
         if let Some(first) = questions.first() {
             answers.push(self.cluster.may(account, first).await);
         }
-        // The same refusal for each question would say nothing new.
+        // One refused access review is enough, because the server refuses all others for the same reason.
         if matches!(&*answers, [Ok(_)]) {
             let rest = stream::iter(&questions[1..]);
             let rest = rest.map(|question| self.cluster.may(account, question));
@@ -258,7 +258,7 @@ impl Examination<'_> {
         findings
     }
 
-    /// Reads the Pods of the Deployment, and why some are not ready.
+    /// Reads the Pods of the Deployment, with the reasons of those that are not ready.
     async fn pods(&self, deployment: &SeenObject) -> SeenFact<Vec<PodFacts>> {
         let Ok(Some(deployment)) = deployment else {
             return Ok(Vec::new());
@@ -278,7 +278,7 @@ impl Examination<'_> {
         Ok(pods)
     }
 
-    /// Returns the message of the last failed probe of a Pod. Without permission to read Events there is none.
+    /// Returns the message of a Pod's last failed probe; `None` without a failed probe or a permission to read Events.
     async fn failed_probe(&self, pod: &str) -> Option<String> {
         let fields = FieldSelector::new()
             .equals("involvedObject.name", pod)
@@ -299,7 +299,7 @@ impl Examination<'_> {
         last?["message"].as_str().map(str::to_owned)
     }
 
-    /// Checks the objects of a definition, in the version that the program watches, or else that it stores.
+    /// Checks the objects of a kind by the schema of the program, in the version that it watches, or else stores.
     async fn objects(&self, wanted: &Value, present: &SeenObject) -> Findings {
         let Some(kind) = stored_kind(wanted) else {
             return Findings::default();
@@ -312,7 +312,7 @@ impl Examination<'_> {
             json_items(&definition["spec"]["versions"])
                 .any(|one| one["name"] == version && one["served"] == true)
         };
-        // The section "definitions" has said so.
+        // The section "definitions" reports an absent definition already.
         let is_absent = present
             .as_ref()
             .is_ok_and(|one| !one.as_ref().is_some_and(is_served));

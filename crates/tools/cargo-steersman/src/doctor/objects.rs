@@ -1,4 +1,4 @@
-//! Machine: which objects the schema of the program refuses.
+//! Machine: finds the objects that the schema of the program refuses.
 
 use serde_json::Value;
 use steersman_object::json_text;
@@ -6,19 +6,19 @@ use steersman_testenv::apiserver::definition_check::ObjectCheck;
 
 use crate::doctor::finding::{DoctorFinding, Findings, SeenFact};
 
-/// Checks the objects of one kind, one after another.
+/// Counts the valid and refused objects of one kind.
 #[derive(Debug)]
 pub(crate) struct ObjectTally {
     check: ObjectCheck,
     checked: usize,
     refused: usize,
-    /// The first refused objects, each with its problems.
+    /// The first refused objects, each with its schema errors.
     examples: Vec<String>,
 }
 
-/// The number of refused objects that are named.
+/// The number of refused objects that the report names.
 const SHOWN: usize = 10;
-/// The number of problems of one object that are named.
+/// The number of errors per object that the report shows.
 const PROBLEMS: usize = 3;
 
 impl ObjectTally {
@@ -47,7 +47,7 @@ impl ObjectTally {
         self.refuse(&name_of(object), &texts.join("; "));
     }
 
-    /// Counts an object that is no object of a kind.
+    /// Counts a list item that does not decode as an object.
     pub(crate) fn add_malformed(&mut self, name: &str, problem: &str) {
         self.checked += 1;
         self.refuse(name, problem);
@@ -60,7 +60,7 @@ impl ObjectTally {
         }
     }
 
-    /// Returns the findings about a resource in a version. `end` is how the list ended.
+    /// Returns the findings about a resource in a version. `end` is an error if the list of objects was incomplete.
     pub(crate) fn findings(self, resource: &str, version: &str, end: &SeenFact<()>) -> Findings {
         let mut findings = Findings::default();
         let (checked, refused) = (self.checked, self.refused);

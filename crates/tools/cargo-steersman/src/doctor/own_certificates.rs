@@ -1,4 +1,4 @@
-//! Machine: whether the certificates that a Deployment mounts, and that of the kubeconfig's user, are valid.
+//! Machine: checks the certificates that a Deployment mounts, and the certificate of the kubeconfig's user.
 
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::jiff::Timestamp;
@@ -10,7 +10,7 @@ use steersman_webhook::{CertificateState, CertificateTimes};
 use crate::doctor::finding::{DoctorFinding, SeenObject};
 use crate::doctor::workload::flag_value;
 
-/// A server of an operator with the flags of its certificate.
+/// A server of an operator, and the flags that set its certificate.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CertificateFlags {
     server: &'static str,
@@ -23,7 +23,7 @@ pub(crate) struct MountedCertificate<'a> {
     flags: CertificateFlags,
     folder: &'a str,
     file: &'a str,
-    /// The Secret of the volume; `None` for a volume of another kind.
+    /// The Secret of the mounted volume; `None` if the volume is not a Secret.
     pub(crate) secret: Option<&'a str>,
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn mounted_certificates(deployment: &Value) -> Vec<MountedCertificate
     mounted.collect()
 }
 
-/// Returns the Secret that is mounted at a folder.
+/// Returns the Secret that a Deployment mounts at a folder.
 fn mounted_secret<'a>(deployment: &'a Value, folder: &str) -> Option<&'a str> {
     let pod = &deployment["spec"]["template"]["spec"];
     let folder = folder.trim_end_matches('/');
@@ -70,7 +70,7 @@ fn mounted_secret<'a>(deployment: &'a Value, folder: &str) -> Option<&'a str> {
     volume["secret"]["secretName"].as_str()
 }
 
-/// Checks a mounted certificate. `secret` is the Secret of its volume.
+/// Checks a mounted certificate. `secret` is the Secret of the volume.
 pub(crate) fn check_mounted(
     mounted: &MountedCertificate<'_>,
     secret: &SeenObject,
@@ -141,7 +141,7 @@ mod tests {
         }}}})
     }
 
-    /// Returns a certificate of the year 2026.
+    /// Returns a certificate chain that is valid in the year 2026.
     fn chain() -> String {
         let mut params = CertificateParams::new(vec!["hooks".to_owned()]).unwrap();
         params.not_before = rcgen::date_time_ymd(2026, 1, 1);

@@ -1,4 +1,4 @@
-//! Machine: whether a definition on the server is the program's, and how far it is.
+//! Machine: compares the definitions on the server with those of the program, and checks their state.
 
 use serde_json::Value;
 use steersman_crds::CrdDifference;
@@ -6,10 +6,10 @@ use steersman_object::{json_items, json_text};
 
 use crate::doctor::finding::{DoctorFinding, Findings, SeenObject};
 
-/// The number of differences that are printed.
+/// The number of differences that the report shows.
 const SHOWN: usize = 10;
 const INSTALL: &str = "the leader installs it with --install, which the generated Deployment has; or run `cargo steersman install`";
-/// The flag `--install` alone never sets a conversion.
+/// Advice: without the webhook flag, `--install` never sets a conversion.
 const CONVERT: &str = "run the operator with --install and with --webhook-bind-address, which the generated Deployment has: the leader \
      then sets the webhook; or run `cargo steersman install`. Fields that were dropped meanwhile are lost: compare the \
      objects with a backup";
@@ -22,7 +22,7 @@ pub(crate) fn check_definition(wanted: &Value, seen: &SeenObject) -> Findings {
     };
     let is_converted =
         |definition: &Value| definition["spec"]["conversion"]["strategy"] == "Webhook";
-    // The versions of a program with a conversion differ.
+    // If the program has a conversion, the versions of its definition differ.
     let lacks_conversion = is_converted(wanted) && !is_converted(present);
     if lacks_conversion {
         let text = format!(
@@ -69,7 +69,7 @@ fn difference(
         ),
         _ => return None,
     };
-    // A missing conversion has a finding of its own.
+    // The lacking conversion is reported by another finding.
     fields.retain(|field| !(lacks_conversion && field.starts_with("spec.conversion:")));
     let rest = fields.len().saturating_sub(SHOWN);
     let more = (rest > 0).then(|| format!("- and {rest} more"));
@@ -79,7 +79,7 @@ fn difference(
     is_different.then(|| finding.detail(fields.chain(more)))
 }
 
-/// Finds conditions that say that the server does not serve the definition.
+/// Adds findings for conditions that show that the server does not serve the definition.
 fn conditions(name: &str, present: &Value, findings: &mut Findings) {
     let condition = |kind: &str| {
         let mut conditions = json_items(&present["status"]["conditions"]);
@@ -105,7 +105,7 @@ fn conditions(name: &str, present: &Value, findings: &mut Findings) {
     }
 }
 
-/// Finds versions in which objects may still be stored, and that the program does not store any more.
+/// Finds versions in which objects may be stored and which the program no longer stores.
 fn stored_versions(name: &str, wanted: &Value, present: &Value) -> Option<DoctorFinding> {
     let mut versions = json_items(&wanted["spec"]["versions"]);
     let stores = &versions.find(|version| version["storage"] == true)?["name"];
@@ -143,7 +143,7 @@ mod tests {
         })
     }
 
-    /// Returns the texts and advice of the findings about a changed definition.
+    /// Changes the definition on the server, and returns the texts and advice of the findings.
     fn check(change: impl FnOnce(&mut Value)) -> Vec<String> {
         let mut present = definition();
         change(&mut present);

@@ -1,4 +1,4 @@
-//! Machine: which rules of the generated roles the operator's account lacks.
+//! Machine: finds the rules of the generated roles that the operator's account lacks.
 
 use std::collections::BTreeMap;
 
@@ -6,17 +6,17 @@ use steersman_manifests::{Permission, RoleGrant, RuleReason, RuleTarget};
 
 use crate::doctor::finding::{DoctorFinding, Findings, SeenFact, UnseenCause};
 
-/// A question of one access review: one verb on one resource.
+/// One access review: whether the account may use one verb on one resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AccessQuestion {
-    /// The role that grants the verb, as its position among the grants.
+    /// The index of the role that grants the verb.
     pub(crate) grant: usize,
-    /// The namespace; `None` for all of them.
+    /// The namespace of the review; `None` for all namespaces.
     pub(crate) namespace: Option<String>,
     pub(crate) permission: Permission,
 }
 
-/// Returns a question for each permission of the roles.
+/// Returns an access review for each permission of the roles.
 pub(crate) fn questions(grants: &[RoleGrant]) -> Vec<AccessQuestion> {
     let grants = grants.iter().enumerate();
     let questions = grants.flat_map(|(position, grant)| {
@@ -30,7 +30,7 @@ pub(crate) fn questions(grants: &[RoleGrant]) -> Vec<AccessQuestion> {
     questions.collect()
 }
 
-/// Returns a line for each resource, object or path, and each set of reasons: the verbs, the resource, and the reasons.
+/// Returns a line per resource, object or path and set of reasons: the missing verbs, the resource, and the reasons.
 fn denials(denied: &[Permission]) -> Vec<String> {
     let mut by_target: BTreeMap<(String, &[RuleReason]), Vec<&str>> = BTreeMap::new();
     for permission in denied {
@@ -63,7 +63,7 @@ fn target_text(target: &RuleTarget) -> String {
     }
 }
 
-/// Checks the answers for an account. There may be fewer answers than questions if the first one failed.
+/// Checks the answers to the access reviews of an account. If the first review failed, later ones may have no answer.
 pub(crate) fn check_permissions(
     account: &str,
     grants: &[RoleGrant],

@@ -1,4 +1,4 @@
-//! Machine: writes findings as lines.
+//! Machine: formats findings as lines of text.
 
 use crate::doctor::finding::{FindingLevel, Section};
 

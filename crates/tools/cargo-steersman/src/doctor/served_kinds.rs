@@ -1,4 +1,4 @@
-//! Machine: whether the server serves the kinds of the program.
+//! Machine: checks whether the server serves the kinds that the program needs.
 
 use std::collections::BTreeSet;
 
@@ -18,11 +18,11 @@ pub(crate) struct NeededKind {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DiscoveredKinds {
     pub(crate) kinds: Vec<DescribedKind>,
-    /// The groups and versions that could not be read, as in `apps/v1`, with the problem.
+    /// The groups and versions that discovery could not read, such as `apps/v1`, with the error.
     pub(crate) failed: Vec<(String, String)>,
 }
 
-/// Returns the kinds that the program watches, defines, defaults or validates, each once, in order.
+/// Returns the kinds that the program watches, defines, defaults or validates, in order and without duplicates.
 pub(crate) fn needed_kinds(description: &Description) -> Vec<NeededKind> {
     let own: Vec<DescribedKind> = description.definitions.iter().flat_map(defined).collect();
     let called = description.webhooks.iter().map(|webhook| &webhook.object);
@@ -39,7 +39,7 @@ pub(crate) fn needed_kinds(description: &Description) -> Vec<NeededKind> {
     needed.collect()
 }
 
-/// Returns the kinds that a definition serves, one per version.
+/// Returns the kinds of a definition, one per served version.
 fn defined(definition: &Value) -> Vec<DescribedKind> {
     let spec = &definition["spec"];
     let text = |value: &Value| json_text(value).to_owned();
@@ -55,7 +55,7 @@ fn defined(definition: &Value) -> Vec<DescribedKind> {
     kinds.collect()
 }
 
-/// Compares the kinds that the program needs with those of the server.
+/// Compares the kinds that the program needs with the kinds that the server serves.
 pub(crate) fn check_kinds(needed: &[NeededKind], seen: &SeenFact<DiscoveredKinds>) -> Findings {
     let mut findings = Findings::default();
     if let Some(discovered) = findings.known(seen, "the served kinds") {
@@ -112,7 +112,7 @@ fn check(needed: &NeededKind, discovered: &DiscoveredKinds) -> DoctorFinding {
     DoctorFinding::problem(text, advice)
 }
 
-/// Returns the resource with its group, as in `deployments.apps`.
+/// Returns the resource and its group, such as `deployments.apps`.
 pub(crate) fn resource(kind: &DescribedKind) -> String {
     match kind.group.as_str() {
         "" => kind.plural.clone(),

@@ -1,4 +1,4 @@
-//! Driver: reads facts from the cluster. Each request has a time limit, and a failed one is a fact.
+//! Driver: reads facts from the cluster. Each request has a time limit; a failed request is a fact, too.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub(crate) struct TargetCluster {
     client: Client,
 }
 
-/// An object of a list, or one that is no object of its kind.
+/// An item of a list: an object, or an item that does not decode.
 pub(crate) enum ListedObject {
     Good(Value),
     Malformed(String, String),
@@ -40,7 +40,7 @@ const LIMIT: Duration = Duration::from_secs(10);
 const PAGE: u32 = 500;
 
 impl TargetCluster {
-    /// Finds the cluster. No request is sent.
+    /// Finds the cluster of a context. Sends no request.
     pub(crate) async fn find(context: Option<&str>) -> Result<Self, Error> {
         let client_config = kubeconfig::find(context).await.map_err(Error::Connect)?;
         let client = client_config.connect().await.map_err(Error::Connect)?;
@@ -64,7 +64,7 @@ impl TargetCluster {
         Ok(info.map_err(|error| no_version(&error))?.git_version)
     }
 
-    /// Returns the name of the user that the server takes the credentials for.
+    /// Returns the user that the server derives from the credentials.
     pub(crate) async fn user(&self) -> SeenFact<String> {
         let reviews = Api::<SelfSubjectReview>::typed(self.client.clone());
         let review = SelfSubjectReview::default();
@@ -128,7 +128,7 @@ impl TargetCluster {
         }
     }
 
-    /// Reads the objects with these labels in a namespace; without one in all namespaces.
+    /// Reads the objects with these labels in a namespace, or in all namespaces if `namespace` is `None`.
     pub(crate) async fn labelled(
         &self,
         kind: Kind,
@@ -220,7 +220,7 @@ fn unseen(error: &RequestError) -> Unseen {
         RequestError::Transport { .. } => UnseenCause::Unanswered,
         _ => UnseenCause::Other,
     };
-    // The message of a refusal names the user, the verb and the resource.
+    // The message of the server names the user, the verb and the resource.
     let message = error.status().map(|status| status.message.clone());
     let message = message.filter(|_| cause == UnseenCause::Forbidden);
     Unseen {
@@ -229,7 +229,7 @@ fn unseen(error: &RequestError) -> Unseen {
     }
 }
 
-/// Returns why the version is unknown. The `Display` of a refusal prints its whole Status.
+/// Returns why the server's version is unknown. Uses only the message, because `Display` prints the whole Status.
 fn no_version(error: &kube_client::Error) -> Unseen {
     let (code, problem) = match error {
         kube_client::Error::Api(status) => {
@@ -255,7 +255,7 @@ fn no_answer(request: &str) -> Unseen {
     }
 }
 
-/// Returns an object as JSON. It was read from JSON, so it can always be written.
+/// Returns an object as JSON. The conversion cannot fail, because the object was decoded from JSON.
 fn to_json(object: DynamicObject) -> Value {
     serde_json::to_value(object).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Machine: whether the API server can call the webhooks of the program.
+//! Machine: checks whether the API server can call the webhooks of the program.
 
 use k8s_openapi::ByteString;
 use serde_json::Value;
@@ -7,11 +7,11 @@ use steersman_webhook::certificates::CertificateReport;
 
 use crate::doctor::finding::{Findings, SeenFact, SeenObject};
 
-/// What the cluster has for the webhooks of a program.
+/// The state of the cluster that the check of the webhooks needs.
 #[derive(Clone, Debug)]
 pub(crate) struct WebhookFacts {
     pub(crate) service_name: String,
-    /// The configurations on the server, in the order of the program's.
+    /// The webhook configurations on the server, in the order of the program's configurations.
     pub(crate) configurations: Vec<SeenObject>,
     /// The definitions on the server that have a conversion webhook.
     pub(crate) converted: Vec<Value>,
@@ -19,11 +19,11 @@ pub(crate) struct WebhookFacts {
     pub(crate) slices: SeenFact<Vec<Value>>,
     pub(crate) secret_name: String,
     pub(crate) certificates: SeenFact<Option<CertificateReport>>,
-    /// Whether the Deployment brings certificates of its own, with `--webhook-cert-path`.
+    /// Whether the Deployment mounts its own certificates, with the flag `--webhook-cert-path`.
     pub(crate) has_own_certificate: bool,
 }
 
-/// The parts of a webhook in which a configuration may differ from the program's.
+/// The fields of a webhook that must be equal on the server and in the program.
 const COMPARED: [(&str, &str); 3] = [
     (
         "/clientConfig/service/namespace",
@@ -38,7 +38,7 @@ const OTHERS_INJECT: &str = "cert-manager injects it into objects with the annot
      has it, which the flag --webhook-inject-ca-from and the option cert-manager set, and `kubectl describe` of the \
      Certificate";
 
-/// Checks the configurations that the program wants, and everything that the server needs to call it.
+/// Checks the webhook configurations of the program, and all objects that the server needs to call the webhooks.
 pub(crate) fn check_webhooks(wanted: &[Value], facts: &WebhookFacts) -> Findings {
     let authorities = match &facts.certificates {
         Ok(Some(report)) if !facts.has_own_certificate => Some(report.authorities.as_str()),
@@ -117,7 +117,7 @@ fn configuration(
     findings
 }
 
-/// Returns whether the rules of a webhook are those of the program: a rule may have more entries than the program's.
+/// Returns whether the webhook rules on the server cover those of the program; the server's may have more entries.
 fn covers(found: &Value, wanted: &Value) -> bool {
     let parts = ["apiGroups", "apiVersions", "resources", "operations"];
     let includes = |found: &Value, wanted: &Value| {
@@ -134,7 +134,7 @@ fn covers(found: &Value, wanted: &Value) -> bool {
     })
 }
 
-/// Returns what is wrong about the authorities of a client configuration.
+/// Returns the problem with the CA bundle of a client configuration, if any.
 fn bundle_problem(client: &Value, authorities: Option<&str>) -> Option<&'static str> {
     let bundle = serde_json::from_value::<ByteString>(client["caBundle"].clone());
     let bundle = bundle.map(|bundle| bundle.0).unwrap_or_default();
@@ -159,7 +159,7 @@ fn service(facts: &WebhookFacts, findings: &mut Findings) {
     let endpoints = slices
         .iter()
         .flat_map(|slice| json_items(&slice["endpoints"]));
-    // An absent condition means ready.
+    // An endpoint without the condition `ready` counts as ready.
     let ready = endpoints.filter(|endpoint| endpoint["conditions"]["ready"] != false);
     match ready.count() {
         0 => findings.problem(

@@ -1,4 +1,4 @@
-//! Machine: whether the Deployment of the operator runs.
+//! Machine: checks whether the Deployment of the operator runs.
 
 use serde_json::Value;
 use steersman_object::{json_items, json_text};
@@ -8,14 +8,14 @@ use crate::doctor::finding::{DoctorFinding, Findings, SeenFact, SeenObject};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PodFacts {
     pub(crate) pod: Value,
-    /// The message of the last failed readiness probe, if it could be read.
+    /// The message of the last failed readiness probe; `None` if no such message could be read.
     pub(crate) readiness: Option<String>,
 }
 
-/// Reasons for which a container waits without a defect.
+/// The reasons for which a starting container waits; none of them is a problem.
 const STARTING: [&str; 2] = ["ContainerCreating", "PodInitializing"];
 
-/// Returns whether a Deployment has a flag, as in `--leader-elect`, in the form of one word with or without a value.
+/// Returns whether a container of the Deployment has a flag: `--flag` or `--flag=value`.
 pub(crate) fn has_flag(deployment: &Value, flag: &str) -> bool {
     words(deployment).any(|word| {
         let rest = word.strip_prefix(flag);
@@ -23,7 +23,7 @@ pub(crate) fn has_flag(deployment: &Value, flag: &str) -> bool {
     })
 }
 
-/// Returns the value of a flag of a Deployment, in the form of one word or of two.
+/// Returns the value of a Deployment's flag: `--flag=value` or `--flag value`.
 pub(crate) fn flag_value<'a>(deployment: &'a Value, flag: &str) -> Option<&'a str> {
     let mut words = words(deployment);
     while let Some(word) = words.next() {
@@ -42,7 +42,7 @@ fn words(deployment: &Value) -> impl Iterator<Item = &str> {
     lists.flat_map(json_items).filter_map(Value::as_str)
 }
 
-/// Returns whether a Deployment should run replicas that elect a leader.
+/// Returns whether a Deployment runs replicas that elect a leader.
 pub(crate) fn elects(seen: &SeenObject) -> bool {
     let Ok(Some(deployment)) = seen else {
         return false;
@@ -50,8 +50,8 @@ pub(crate) fn elects(seen: &SeenObject) -> bool {
     wanted_replicas(deployment) > 0 && has_flag(deployment, "--leader-elect")
 }
 
-/// DEF-7: finds a Deployment that installs a converted definition without the webhook that converts its objects. The
-/// operator refuses to start with these flags; one of an earlier release installs the definition without a conversion.
+/// DEF-7: reports a Deployment that installs a converted definition without the webhook that converts its objects. The
+/// operator refuses to start with such flags; an earlier release installs the definition without a conversion.
 pub(crate) fn check_conversion_flags(name: &str, deployment: &SeenObject) -> Option<DoctorFinding> {
     let deployment = deployment.as_ref().ok()?.as_ref()?;
     let address = flag_value(deployment, "--webhook-bind-address");
@@ -163,7 +163,7 @@ fn wanted_replicas(deployment: &Value) -> i64 {
     deployment["spec"]["replicas"].as_i64().unwrap_or(1)
 }
 
-/// Returns the flags of kubectl for a namespace and name.
+/// Returns the kubectl flags that select a namespace and name.
 fn place(name: &str) -> String {
     match name.split_once('/') {
         Some((namespace, name)) => format!("--namespace {namespace} {name}"),
@@ -209,7 +209,7 @@ mod tests {
         assert!(elects(&Ok(Some(deployment))) && !elects(&Ok(None)));
     }
 
-    /// DEF-7
+    /// DEF-7: different versions of a kind need a conversion webhook.
     #[test]
     fn a_deployment_that_installs_versions_without_their_webhook_is_a_problem() {
         let check = |args: &[&str]| {

@@ -1,4 +1,4 @@
-//! Machine: the files of a controller of a kind that the operator has already, or that it does not define.
+//! Machine: the files of a controller for a kind that exists already.
 
 use std::path::PathBuf;
 
@@ -9,25 +9,25 @@ use crate::names::{ControllerNames, ProgramName};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ControllerTarget {
     pub(crate) kind: String,
-    /// The name of its type in Rust, which is mostly the kind.
+    /// The Rust type of the kind, usually named as the kind.
     pub(crate) type_name: String,
-    /// The module of its type; for a type of the operator below the crate.
+    /// The module path of the Rust type; relative to the crate for a kind of the operator.
     pub(crate) path: String,
     pub(crate) is_namespaced: bool,
     pub(crate) origin: KindOrigin,
 }
 
-/// Where a kind comes from.
+/// The origin of a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum KindOrigin {
-    /// The operator defines the kind, and has samples of it.
+    /// The operator defines the kind and has samples of it.
     Own,
     BuiltIn {
         object: String,
     },
     /// Another program installs the definition of the kind.
     External {
-        /// The path of the file of the definition, below the folder of the operator.
+        /// The path of the definition's file, relative to the folder of the operator.
         definition: String,
         object: String,
     },
@@ -44,7 +44,7 @@ const CONTROLLER: [(&str, &str); 2] = [
     ),
 ];
 
-/// Returns the files of a controller; `domain` is the prefix of its label.
+/// Returns the files of a controller; `domain` is the prefix of the label that the controller sets.
 pub(crate) fn controller(
     program: &ProgramName,
     names: &ControllerNames,

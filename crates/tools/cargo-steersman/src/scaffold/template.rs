@@ -1,4 +1,4 @@
-//! Machine: fills templates.
+//! Machine: fills the templates of generated files.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -7,8 +7,8 @@ use super::Files;
 
 pub(super) type Values = BTreeMap<&'static str, String>;
 
-/// Keeps the texts between `{{#name}}` and `{{/name}}` of the sections that are on, and removes the others. A line that
-/// is only a mark goes with it.
+/// Removes the sections, the texts between `{{#name}}` and `{{/name}}`, that are off, and all marks. A line with
+/// nothing but a mark is removed.
 fn with_sections(text: &str, sections: &[(&str, bool)]) -> String {
     let mut text = text.to_owned();
     for (name, is_on) in sections {
@@ -28,7 +28,7 @@ fn with_sections(text: &str, sections: &[(&str, bool)]) -> String {
     text
 }
 
-/// Returns the place of a mark, or of its line if the line has nothing else.
+/// Returns the range of a mark, or of its whole line if the line has nothing but the mark.
 fn mark(text: &str, at: usize, length: usize) -> Range<usize> {
     let start = text[..at].rfind('\n').map_or(0, |before| before + 1);
     let end = at + length;
@@ -42,7 +42,7 @@ pub(super) fn owned<const N: usize>(values: [(&'static str, &str); N]) -> Values
     values.map(|(name, value)| (name, value.to_owned())).into()
 }
 
-/// Keeps the sections of templates that are on, and replaces each `{{name}}` in their paths and texts by its value.
+/// Applies the sections to templates, and replaces each `{{name}}` in paths and texts by its value.
 pub(super) fn filled(
     templates: &[(&str, &str)],
     values: &Values,

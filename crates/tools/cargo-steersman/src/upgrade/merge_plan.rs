@@ -1,23 +1,23 @@
-//! Machine: decides what an upgrade does with each file.
+//! Machine: decides how an upgrade treats each file.
 
-/// What happens to a file.
+/// The treatment of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MergeStep {
-    /// The file stays: nothing has changed in what is generated, or the user has removed the file.
+    /// The file stays: its template has not changed, or the user has deleted the file.
     Keep,
-    /// The file is made: it is new among the generated files.
+    /// The file is created, because its template is new.
     Make,
-    /// The file is written: the user has not changed it.
+    /// The file is overwritten, because the user has not changed it.
     Replace,
-    /// The file is written with the changes of both sides.
+    /// The file gets this text, which has the changes of the user and of the template.
     Merge(String),
-    /// The file stays, because changes of both sides contradict each other: the generated text is written beside it.
+    /// The file stays, and the new text is written beside it, because the changes of both sides conflict.
     Propose,
 }
 
-/// Decides about one file: `base` is what was generated before (none for an operator without a record), `present` is in
-/// the folder, and `new` is generated now. `merge` merges the changes from `base` to `new` into the present text, if
-/// the changes of both sides do not contradict each other.
+/// Decides about one file: `base` is the text generated before (`None` without a record), `present` is in the folder,
+/// and `new` is generated now. `merge` merges the changes from `base` to `new` into the present text unless they
+/// conflict.
 pub(crate) fn step(
     base: Option<&str>,
     present: Option<&str>,
@@ -26,7 +26,7 @@ pub(crate) fn step(
 ) -> MergeStep {
     match (base, present) {
         (None, None) => MergeStep::Make,
-        // The user has removed the file.
+        // The user has deleted the file.
         (Some(_), None) => MergeStep::Keep,
         (_, Some(present)) if present == new => MergeStep::Keep,
         (Some(base), Some(_)) if base == new => MergeStep::Keep,
@@ -44,7 +44,7 @@ pub(crate) fn step(
 mod tests {
     use super::*;
 
-    // SCAFFOLD-1
+    // SCAFFOLD-1: an upgrade loses no change of the user.
     #[test]
     fn a_file_is_written_only_where_no_change_of_the_user_is_lost() {
         use MergeStep::{Keep, Make, Merge, Propose, Replace};
@@ -68,7 +68,7 @@ mod tests {
                 "{case}"
             );
         }
-        // The user has taken over the change by hand.
+        // The user has made the change of the template by hand.
         let same = |_: &str, present: &str| Some(present.to_owned());
         assert_eq!(step(Some("old"), Some("mine"), "new", same), Keep);
     }

@@ -1,4 +1,4 @@
-//! Machine: moves the dependencies on this framework to another version, and keeps every other character.
+//! Machine: changes the versions of the framework's crates in a manifest, and no other character.
 
 use semver::{Comparator, Op, Version};
 use toml_edit::{DocumentMut, Item, TableLike, Value};
@@ -7,16 +7,16 @@ use crate::record::first_line;
 
 const TABLES: [&str; 3] = ["dependencies", "dev-dependencies", "build-dependencies"];
 
-/// A manifest with moved dependencies.
+/// The text of a manifest with changed dependencies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MovedManifest {
     pub(crate) text: String,
-    /// What the user has to do, a sentence each.
+    /// The steps that are left to the user, one sentence each.
     pub(crate) notes: Vec<String>,
 }
 
-/// Moves the dependencies on the crates `steersman` and `steersman-…` to a version. Those by path or from a repository
-/// have no version to move, and a later version stays.
+/// Sets the version of each dependency on `steersman` and `steersman-…`. Keeps a dependency by path or from a
+/// repository, and a later version.
 pub(crate) fn move_to(manifest: &str, version: &str) -> Result<MovedManifest, String> {
     let mut document: DocumentMut = manifest.parse().map_err(|problem| first_line(&problem))?;
     let mut notes = Vec::new();
@@ -33,7 +33,7 @@ pub(crate) fn move_to(manifest: &str, version: &str) -> Result<MovedManifest, St
     })
 }
 
-/// Returns whether a version is later than another. Of texts that are no versions neither is later.
+/// Returns whether `version` is later than `other`; `false` if either is not a version.
 pub(crate) fn is_later(version: &str, other: &str) -> bool {
     matches!((parse(version), parse(other)), (Some(a), Some(b)) if a > b)
 }
@@ -51,7 +51,7 @@ fn move_tables(parent: &mut dyn TableLike, version: &str, notes: &mut Vec<String
     }
 }
 
-/// Moves one dependency, or returns what the user has to do.
+/// Changes one dependency. Returns a note if the user has to change it.
 fn move_dependency(name: &str, dependency: &mut Item, version: &str) -> Option<String> {
     let is_inherited = dependency.get("workspace").and_then(Item::as_bool) == Some(true);
     if is_inherited {
@@ -80,10 +80,10 @@ fn move_dependency(name: &str, dependency: &mut Item, version: &str) -> Option<S
     None
 }
 
-/// Returns a version of which later numbers may be missing; missing numbers are 0.
+/// Returns a version in which minor and patch default to 0.
 fn parse(version: &str) -> Option<Version> {
     let parsed = Comparator::parse(version).ok();
-    // The operator of a version without one is the caret.
+    // A requirement without an operator parses as a caret requirement.
     let parsed = parsed.filter(|parsed| parsed.op == Op::Caret)?;
     let [minor, patch] = [parsed.minor, parsed.patch].map(Option::unwrap_or_default);
     Some(Version {
@@ -128,7 +128,7 @@ steersman-lease = "~0.1"
             .replace("~0.1", "~0.2.1");
         assert_eq!(moved.text, expected);
         assert_eq!(moved.notes, [""; 0]);
-        // A second time nothing changes.
+        // A second call changes nothing.
         assert_eq!(move_to(&expected, "0.2.1").unwrap().text, expected);
     }
 

@@ -1,11 +1,11 @@
-//! What `add` writes and changes, as golden files in `tests/golden`. `STEERSMAN_UPDATE=1` writes these anew.
+//! Compares what `add` writes with golden files in `tests/golden`. `STEERSMAN_UPDATE=1` rewrites the golden files.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use crate::cargo::{fails, steersman, succeeds};
 
-/// Makes an operator, and adds to it. Each addition is one golden file.
+/// Applies several additions to a new operator. Each addition has a golden file.
 #[test]
 fn additions_are_the_golden_ones_and_happen_once() {
     let here = tempfile::tempdir().unwrap();
@@ -58,7 +58,7 @@ fn additions_are_the_golden_ones_and_happen_once() {
     }
 }
 
-/// Returns the file of the definition of an external kind.
+/// Returns the path of an external kind's definition.
 pub(crate) fn backups() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/definitions/backups.yaml")
 }
@@ -146,7 +146,7 @@ fn a_kind_that_is_missing_or_changed_is_named_with_the_way_out() {
         "{error}"
     );
     assert!(!folder.join("src/webhooks.rs").exists());
-    // A webhook of a spec without the field of a new kind has another example.
+    // If the spec has no field `message`, the generated webhook has another example rule.
     std::fs::write(&api, before.replace("message", "text")).unwrap();
     succeeds(steersman(&folder).args(["add", "webhook", "Greeting", "--defaulting"]));
     let webhook = std::fs::read_to_string(folder.join("src/webhooks/greeting.rs")).unwrap();

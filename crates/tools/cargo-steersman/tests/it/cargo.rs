@@ -1,4 +1,4 @@
-//! Commands in the folder of an operator.
+//! Helpers that run commands in the folder of an operator.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ pub(crate) fn workspace() -> PathBuf {
     folder.canonicalize().unwrap()
 }
 
-/// Returns the folder in which this test was built. An operator that is built there, too, needs only what it has of its own.
+/// Returns the build folder of this test. An operator that is built there reuses the compiled dependencies.
 pub(crate) fn target() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR"))
         .parent()
@@ -21,9 +21,8 @@ pub(crate) fn target() -> PathBuf {
         .to_owned()
 }
 
-/// Gives an operator the profile and the features of the workspace: cargo builds a dependency once for two crates only if
-/// its profile, its features and its version are the same. The program has what only its tests need, too: otherwise every
-/// dependency would be compiled a second time for it.
+/// Gives an operator the profile and the features of the workspace, because cargo compiles a dependency again for
+/// another profile, feature set or version. The tests' features are added to the program for the same reason.
 pub(crate) fn share_dependencies(folder: &Path) {
     let own = folder.join("Cargo.toml");
     let mut text = std::fs::read_to_string(&own).unwrap();
@@ -37,7 +36,7 @@ pub(crate) fn share_dependencies(folder: &Path) {
             text += &format!("{line}\n");
         }
     }
-    // The features are those of a crate beside the operator, because a crate names each dependency once.
+    // A separate crate lists the features, because one crate can list each dependency only once.
     let mut manifest: DocumentMut = text.parse().unwrap();
     let mut of_tests = InlineTable::new();
     of_tests.insert("path", "../shared".into());
@@ -72,13 +71,13 @@ pub(crate) fn share_dependencies(folder: &Path) {
 struct Package {
     name: String,
     version: String,
-    /// The folder of a package of the workspace.
+    /// The folder of a workspace package; `None` for a package of a registry.
     folder: Option<PathBuf>,
 }
 
 /// Returns the enabled features of each package that the members of a workspace need.
 fn features(folder: &Path) -> BTreeMap<Package, BTreeSet<String>> {
-    // Without dependencies of other platforms.
+    // Dependencies of other platforms are left out.
     let rustc = succeeds(Command::new("rustc").arg("-vV"));
     let host = rustc.lines().find_map(|line| line.strip_prefix("host: "));
     let words = [
@@ -115,20 +114,20 @@ fn features(folder: &Path) -> BTreeMap<Package, BTreeSet<String>> {
         .collect()
 }
 
-/// Returns a command of `cargo steersman` in a folder.
+/// Returns a `cargo steersman` command in a folder.
 pub(crate) fn steersman(folder: &Path) -> Command {
     let mut command = command_in(folder, env!("CARGO_BIN_EXE_cargo-steersman"));
     command.arg("steersman");
     command
 }
 
-/// Runs cargo in a folder, and returns what it prints to standard output.
+/// Runs cargo in a folder, and returns its standard output.
 pub(crate) fn cargo(folder: &Path, words: &[&str]) -> String {
     succeeds(command_in(folder, env!("CARGO")).args(words))
 }
 
-/// Runs the tests of a crate, compiled by clippy without any warning. This is what `cargo clippy` does with `cargo check`,
-/// for which every dependency would be compiled a second time.
+/// Runs the tests of a crate, compiled by clippy with warnings as errors. `cargo clippy` would use `cargo check`, which
+/// compiles every dependency a second time.
 pub(crate) fn test_with_clippy(folder: &Path) {
     let mut command = command_in(folder, env!("CARGO"));
     command.args(["test", "--offline", "--quiet"]);
@@ -138,8 +137,8 @@ pub(crate) fn test_with_clippy(folder: &Path) {
     succeeds(command.env("CLIPPY_ARGS", deny));
 }
 
-/// Returns a command in the folder of an operator, which cargo builds in the folder of this workspace. Its programs are in a
-/// folder of its own, because a program of the workspace may have the same name.
+/// Returns a command in the folder of an operator, which cargo builds in the folder of this workspace. The operator's
+/// programs are in a separate folder, because a program of the workspace may have the same name.
 fn command_in(folder: &Path, program: &str) -> Command {
     let mut command = without_package(program);
     command.current_dir(folder);
@@ -148,9 +147,8 @@ fn command_in(folder: &Path, program: &str) -> Command {
     command
 }
 
-/// Returns a command without the variables of the package that cargo tests now. Build scripts, such as that of ring, run
-/// again if one of them differs, and then everything that depends on them is compiled again: here, and again in the next
-/// build of the workspace.
+/// Returns a command without the variables of the package that cargo tests now. If such a variable changes, build
+/// scripts, such as that of ring, run again, and everything that depends on them is compiled again.
 fn without_package(program: &str) -> Command {
     let mut command = Command::new(program);
     for (name, _) in std::env::vars_os() {
@@ -165,7 +163,7 @@ fn without_package(program: &str) -> Command {
     command
 }
 
-/// Runs a command, which must succeed, and returns what it prints to standard output.
+/// Runs a command that must succeed, and returns its standard output.
 pub(crate) fn succeeds(command: &mut Command) -> String {
     let output = command.output().unwrap();
     let (out, err) = texts(&output);
@@ -173,7 +171,7 @@ pub(crate) fn succeeds(command: &mut Command) -> String {
     out
 }
 
-/// Runs a command, which must fail, and returns what it prints to standard error.
+/// Runs a command that must fail, and returns its standard error.
 pub(crate) fn fails(command: &mut Command) -> String {
     let output = command.output().unwrap();
     let (out, err) = texts(&output);
@@ -186,7 +184,7 @@ fn texts(output: &Output) -> (String, String) {
     (text(&output.stdout), text(&output.stderr))
 }
 
-/// Returns the program of the example. Tests of the whole workspace have built it.
+/// Returns the path of the example's program, which must have been built.
 pub(crate) fn example_program() -> PathBuf {
     let program = target().join("debug/greeter");
     if !program.exists() {

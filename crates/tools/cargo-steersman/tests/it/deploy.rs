@@ -1,4 +1,4 @@
-//! What `deploy` and `generate` do with rules by hand, with namespaces, and without kubectl.
+//! Tests `deploy` and `generate`: rules in rbac.extra.yaml, namespaces, and a missing kubectl.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,7 @@ use steersman_testenv::apiserver::ApiServer;
 use crate::cargo::{example_program, fails, steersman, succeeds, workspace};
 use crate::scaffold::NEW;
 
-/// Makes a new operator in a folder, and returns a command in it.
+/// Creates a new operator in a folder, and returns a function that makes commands in its folder.
 fn operator(here: &Path) -> impl Fn(&[&str]) -> Command {
     succeeds(steersman(here).args(NEW));
     let folder = here.join("greeter");
@@ -20,7 +20,7 @@ fn operator(here: &Path) -> impl Fn(&[&str]) -> Command {
     }
 }
 
-/// Lets a command describe a program, and talk to the cluster of a kubeconfig.
+/// Makes a command use a built program and the cluster of a kubeconfig.
 pub(crate) fn in_cluster(mut command: Command, program: &Path, kubeconfig: &Path) -> Command {
     command.arg("--program").arg(program);
     command.env("KUBECONFIG", kubeconfig);
@@ -45,7 +45,7 @@ fn rules_by_hand_are_in_the_role_and_an_error_names_their_file() {
     succeeds(&mut run(&generate));
     let role = std::fs::read_to_string(file("config/rbac/role.yaml")).unwrap();
     assert!(role.contains("verbs: [impersonate]"), "{role}");
-    // Without its file, a rule is gone.
+    // Without its file, the extra rule is gone.
     std::fs::remove_file(file("rbac.extra.yaml")).unwrap();
     succeeds(&mut run(&generate));
     let role = std::fs::read_to_string(file("config/rbac/role.yaml")).unwrap();
@@ -69,7 +69,7 @@ fn a_missing_kubectl_is_noticed_before_the_build() {
     let here = tempfile::tempdir().unwrap();
     let run = operator(here.path());
     let mut deploy = run(&["deploy", "--program", "nothing"]);
-    // Cargo is found by its variable.
+    // Cargo is found by the variable CARGO, not on the PATH.
     let cargo = deploy.env("PATH", "").env("CARGO", env!("CARGO"));
     let error = fails(cargo);
     assert!(
@@ -78,7 +78,7 @@ fn a_missing_kubectl_is_noticed_before_the_build() {
     );
 }
 
-/// Makes a program that answers like docker or podman: it fails for the first of these words, and prints all others.
+/// Writes a fake docker or podman, which fails for the first argument `fails_for` and prints other arguments.
 #[cfg(unix)]
 fn builder(folder: &Path, name: &str, fails_for: &str) {
     use std::os::unix::fs::PermissionsExt as _;
@@ -107,7 +107,7 @@ fn docker_without_buildx_does_not_build_from_sources_by_path() {
     builder(&path, "docker", "buildx");
     let error = fails(&mut image(&folder));
     assert!(error.contains("install docker-buildx or podman"), "{error}");
-    // podman needs no plugin, and docker has it mostly.
+    // The fake podman never fails, as podman needs no plugin.
     builder(&path, "podman", "nothing");
     let built = succeeds(&mut image(&folder));
     assert!(
@@ -147,7 +147,7 @@ async fn a_namespace_of_another_name_must_exist_and_is_not_changed() {
         ended.await.unwrap();
         assert_eq!(server.get("namespaces", "", "shop"), Some(before.clone()));
     }
-    // The operator's own namespace is made.
+    // `deploy` creates the operator's own namespace.
     let mut deploy = run(&["deploy"]);
     let deployed = tokio::task::spawn_blocking(move || succeeds(&mut deploy));
     deployed.await.unwrap();
@@ -157,10 +157,10 @@ async fn a_namespace_of_another_name_must_exist_and_is_not_changed() {
     serving.stop().await;
 }
 
-/// The fields of a schema.
+/// The properties of a schema.
 type Fields = serde_json::Map<String, serde_json::Value>;
 
-/// DEF-1, DEF-2
+/// DEF-1, DEF-2: `deploy` writes no definition by which objects would lose fields.
 #[tokio::test]
 async fn definitions_by_which_objects_would_lose_fields_are_not_written() {
     if !has_kubectl() {
@@ -191,7 +191,7 @@ async fn definitions_by_which_objects_would_lose_fields_are_not_written() {
         change(properties.unwrap().as_object_mut().unwrap());
         server.install_crd(present).unwrap();
     };
-    // A later release has one more field.
+    // A later release has added a field to the definition on the server.
     change(|fields| {
         fields.insert("added".to_owned(), json!({"type": "string"}));
     });
@@ -200,7 +200,7 @@ async fn definitions_by_which_objects_would_lose_fields_are_not_written() {
         wait(command, true).await;
         assert_eq!(server.get(definitions, "", name).unwrap(), later);
     }
-    // Another one has that field in place of one of the program's.
+    // The definition on the server has the added field and lacks one of the program's fields.
     change(|fields| fields.retain(|name, _| name == "added"));
     let other = server.get(definitions, "", name).unwrap();
     let error = wait(run(&["install"]), false).await;

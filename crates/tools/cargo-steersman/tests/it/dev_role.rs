@@ -1,4 +1,4 @@
-//! `dev` runs the operator with the permissions of its generated role, and the operator ends with it.
+//! Tests `dev`: the operator has the permissions of its generated role, and ends with `dev`.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::cargo::{example_program, steersman, succeeds};
 use crate::real::RunningDev;
 use crate::scaffold::NEW;
 
-/// Makes a program that works like the example, and says in its description that its controller owns no kind.
+/// Makes a copy of the example program with a description in which the controller owns no kind.
 fn without_owned_kinds(folder: &Path) -> PathBuf {
     let example = example_program();
     let described = succeeds(Command::new(&example).arg("describe"));
@@ -28,7 +28,7 @@ fn without_owned_kinds(folder: &Path) -> PathBuf {
     script(folder, &lines)
 }
 
-/// Writes a program in the language of the shell.
+/// Writes an executable shell script.
 fn script(folder: &Path, lines: &str) -> PathBuf {
     let program = folder.join("program");
     std::fs::write(&program, format!("#!/bin/sh\n{lines}")).unwrap();
@@ -36,13 +36,13 @@ fn script(folder: &Path, lines: &str) -> PathBuf {
     program
 }
 
-// MANIFEST-3
+// MANIFEST-3: the implied rules suffice, and `doctor` names each rule that is missing.
 #[tokio::test]
 async fn a_write_that_no_declaration_implies_is_refused_in_dev() {
     let here = tempfile::tempdir().unwrap();
     succeeds(steersman(here.path()).args(NEW));
     let folder = here.path().join("greeter");
-    // What the tests saw would allow it.
+    // The observed permissions would allow the write.
     std::fs::remove_file(folder.join("rbac.observed.yaml")).unwrap();
     let dev = || {
         let mut command = steersman(&folder);

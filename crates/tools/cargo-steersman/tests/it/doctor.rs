@@ -1,4 +1,4 @@
-//! `cargo steersman doctor`, with an API server that enforces RBAC.
+//! Tests `cargo steersman doctor` with an API server that enforces RBAC.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,7 +13,8 @@ use crate::scaffold::NEW;
 const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 const LEASES: &str = "leases.coordination.k8s.io";
 
-/// Makes a definition that lacks a field, an object that does not fit, a role without a rule, and an expired Lease.
+/// Damages a deployed operator: a definition lacks a field, an object is invalid, a role lacks a rule, the Lease is
+/// expired.
 fn damage(cluster: &Examined) {
     let server = &cluster.server;
     let mut definition = server
@@ -86,7 +87,7 @@ async fn a_healthy_operator_has_no_problem_and_each_defect_is_found() {
         ],
     );
 
-    // Without the definition, and for a user that may read nothing.
+    // The definition is deleted, and the user has no permissions.
     let server = &cluster.server;
     server
         .delete(DEFINITIONS, "", "greetings.example.com")
@@ -161,7 +162,7 @@ async fn an_operator_is_examined_where_its_deployment_and_its_lease_are() {
             "the account shop/greeter lacks rules of the Role greeter-leader-election in leases\n",
         ],
     );
-    // The ClusterRole has the other rules.
+    // The other rules are in the ClusterRole.
     assert!(
         !report.contains("lacks rules of the ClusterRole"),
         "{report}"
@@ -174,7 +175,7 @@ async fn an_operator_is_examined_where_its_deployment_and_its_lease_are() {
 async fn webhooks_are_called_after_the_leader_has_injected_its_authority() {
     let cluster = Examined::deployed(with_webhooks).await;
     let server = &cluster.server;
-    // As a release before left it, without endpoints of the Service.
+    // The definition is that of the former release, and the Service has no endpoints.
     let mut definition = server
         .get(DEFINITIONS, "", "greetings.example.com")
         .unwrap();
@@ -213,7 +214,7 @@ async fn webhooks_are_called_after_the_leader_has_injected_its_authority() {
     server.update("services", service).unwrap();
     cluster.inject_authority().await;
 
-    // Another authority, a rule too few, and no conversion.
+    // The CA bundle is another, the role lacks a rule, and the definition has no conversion.
     let configurations = "validatingwebhookconfigurations.admissionregistration.k8s.io";
     let mut validating = server.get(configurations, "", "greeter").unwrap();
     validating["webhooks"][0]["clientConfig"]["caBundle"] = json!("b3RoZXI=");
@@ -237,7 +238,7 @@ async fn webhooks_are_called_after_the_leader_has_injected_its_authority() {
     cluster.serving.stop().await;
 }
 
-// MANIFEST-3
+// MANIFEST-3: the implied rules suffice, and `doctor` names each rule that is missing.
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread")]
 async fn each_rule_that_a_role_lacks_is_named_with_its_reason() {
@@ -247,7 +248,7 @@ async fn each_rule_that_a_role_lacks_is_named_with_its_reason() {
     cluster.serving.stop().await;
 }
 
-/// Makes a program that describes greeter with a second version, with webhooks, and with a rule of its controller.
+/// Makes a program that describes greeter with a second version, webhooks, and a rule of its controller.
 #[cfg(unix)]
 fn with_webhooks(folder: &Path) -> PathBuf {
     use std::os::unix::fs::PermissionsExt as _;

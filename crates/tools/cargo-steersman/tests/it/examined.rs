@@ -1,4 +1,4 @@
-//! An operator in a cluster that enforces RBAC, and what `cargo steersman doctor` says about it.
+//! Helpers that deploy an operator to a cluster with RBAC, and run `cargo steersman doctor` on it.
 
 use std::path::{Path, PathBuf};
 
@@ -19,18 +19,18 @@ use crate::scaffold::NEW;
 const NAMESPACE: &str = "greeter-system";
 pub(crate) const ROLES: &str = "clusterroles.rbac.authorization.k8s.io";
 
-/// An operator with its manifests in a cluster that enforces RBAC.
+/// An operator that is deployed to a cluster with RBAC.
 pub(crate) struct Examined {
     pub(crate) folder: PathBuf,
     pub(crate) program: PathBuf,
     pub(crate) server: ApiServer,
     pub(crate) serving: Serving,
-    /// The folder of a new operator, of which no replica runs.
+    /// The folder of a new operator that runs no replica; `None` for an existing operator.
     pub(crate) here: Option<tempfile::TempDir>,
 }
 
 impl Examined {
-    /// Makes a new operator, generates the manifests of a program, and applies them.
+    /// Creates an operator, generates the manifests of its program, and applies them.
     pub(crate) async fn deployed(program: impl FnOnce(&Path) -> PathBuf) -> Self {
         let here = tempfile::tempdir().unwrap();
         succeeds(steersman(here.path()).args(NEW));
@@ -47,7 +47,7 @@ impl Examined {
         examined
     }
 
-    /// Deploys an operator that has its manifests.
+    /// Deploys an operator that has generated manifests.
     pub(crate) async fn of(folder: &Path, program: &Path) -> Self {
         let examined = Self::starting(folder, program).await;
         examined.deploy().await;
@@ -55,7 +55,7 @@ impl Examined {
         examined
     }
 
-    /// Starts a cluster without the operator.
+    /// Starts a cluster in which the operator is not deployed.
     pub(crate) async fn starting(folder: &Path, program: &Path) -> Self {
         let server = ApiServer::builder()
             .authorization(Authorization::Rbac)
@@ -71,7 +71,7 @@ impl Examined {
         }
     }
 
-    /// Runs `deploy`, or without kubectl applies what it applies.
+    /// Runs `deploy`; without kubectl, applies the same objects itself.
     async fn deploy(&self) {
         if !has_kubectl() {
             for manifest in manifests::read(self.folder.join("dist/install.yaml")).unwrap() {
@@ -104,7 +104,7 @@ impl Examined {
         .unwrap();
     }
 
-    /// Writes the Lease as a replica did that renewed it this number of seconds ago.
+    /// Writes a Lease that a replica renewed this number of seconds ago.
     pub(crate) fn renew(&self, seconds: i64) {
         let time = k8s_openapi::jiff::Timestamp::now();
         let time = time - k8s_openapi::jiff::SignedDuration::from_secs(seconds);
@@ -119,7 +119,7 @@ impl Examined {
         self.server.apply(&lease, "test").unwrap();
     }
 
-    /// Examines the operator as a user, and returns what was printed and whether there was no problem.
+    /// Runs `doctor` as a user. Returns the output, and whether it reports no problem.
     pub(crate) fn doctor(&self, user: Option<&str>) -> (String, bool) {
         let kubeconfig = match user {
             Some(user) => self.serving.kubeconfig_for(User::new(user)),
@@ -129,7 +129,7 @@ impl Examined {
         examine(&self.folder, &self.program)
     }
 
-    /// Injects an authority as the leader does, and waits until the doctor finds nothing wrong.
+    /// Injects an authority as a leader does, and waits until `doctor` reports no problem.
     pub(crate) async fn inject_authority(&self) {
         let key = |name| ObjectKey::namespaced("greeter-system", name);
         let certificates = BuiltInCertificates::new(key("greeter-certificates"), key("greeter"))
@@ -154,7 +154,7 @@ impl Examined {
         leader.await.unwrap();
     }
 
-    /// Examines the operator while a role lacks one of its rules.
+    /// Runs `doctor` while a role lacks one of its rules.
     fn doctor_without(&self, (resource, namespace, name): RoleKey, rule: usize) -> String {
         let role = self.server.get(resource, namespace, name).unwrap();
         let mut lacking = role.clone();
@@ -170,8 +170,8 @@ impl Examined {
         report
     }
 
-    /// Checks that the doctor names exactly the rule that a role of the operator lacks, for each rule alone, and returns the
-    /// number of rules.
+    /// Removes each rule of the operator's roles in turn, checks that `doctor` names exactly the removed rule, and
+    /// returns the number of rules.
     pub(crate) fn names_each_lacking_rule(&self) -> usize {
         let mut removed = 0;
         for key in OWN_ROLES {
@@ -181,7 +181,7 @@ impl Examined {
             for (index, rule) in role["rules"].as_array().unwrap().iter().enumerate() {
                 removed += 1;
                 let report = self.doctor_without(key, index);
-                // The ClusterRole grants it, too.
+                // The ClusterRole grants Events, too.
                 if key.2 == "greeter-leader-election" && rule["resources"] == json!(["events"]) {
                     assert_has(&report, &["\n0 problems, 0 unknown, "]);
                 } else {
@@ -193,7 +193,7 @@ impl Examined {
     }
 }
 
-/// The roles of the operator's account.
+/// The roles of the operator's service account.
 const OWN_ROLES: [RoleKey; 4] = [
     (ROLES, "", "greeter"),
     (ROLES, "", "greeter-metrics-auth"),
@@ -209,7 +209,7 @@ const OWN_ROLES: [RoleKey; 4] = [
     ),
 ];
 
-/// Checks that a report has one problem, and names a rule with its reason.
+/// Checks that a report has exactly one problem, and that the problem names a rule with its reason.
 fn assert_names(report: &str, rule: &Value) {
     assert_has(report, &["\n1 problem, 0 unknown, "]);
     let list =
@@ -234,7 +234,7 @@ fn assert_names(report: &str, rule: &Value) {
 /// The resource, the namespace and the name of a role.
 type RoleKey = (&'static str, &'static str, &'static str);
 
-/// Runs the command, and returns what it printed and whether there was no problem.
+/// Runs `doctor`, and returns the output and whether it reports no problem.
 pub(crate) fn examine(folder: &Path, program: &Path) -> (String, bool) {
     let mut command = steersman(folder);
     command.env("KUBECONFIG", folder.join("kubeconfig"));
@@ -248,14 +248,14 @@ pub(crate) fn examine(folder: &Path, program: &Path) -> (String, bool) {
     (format!("{out}{err}"), output.status.success())
 }
 
-/// Checks that a report has each of these texts.
+/// Checks that a report contains all these texts.
 pub(crate) fn assert_has(report: &str, texts: &[&str]) {
     for text in texts {
         assert!(report.contains(text), "{text}:\n{report}");
     }
 }
 
-/// Returns whether a line of the report names the verb and the resource, with a reason.
+/// Returns whether a line of the report names the verb and the resource with a reason.
 fn is_named(report: &str, verb: &str, resource: &str) -> bool {
     let lines = report
         .lines()

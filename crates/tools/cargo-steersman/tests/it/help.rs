@@ -1,4 +1,4 @@
-//! What is said before anything is done.
+//! Tests the help texts and the errors that a command prints before it does anything.
 
 use crate::cargo::{fails, steersman, succeeds};
 

@@ -1,4 +1,4 @@
-//! `dev --real` with an API server in the role of a cluster.
+//! Tests `dev --real` with an embedded API server in the role of the real cluster.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -34,7 +34,7 @@ async fn a_real_cluster_is_changed_only_after_a_confirmation_and_keeps_its_objec
         command
     };
 
-    // There is no terminal here.
+    // Standard input is not a terminal, so `dev` cannot ask.
     let error = fails(dev(&[]).stdin(Stdio::null()));
     assert!(error.contains(&serving.url()), "{error}");
     assert!(error.contains(&format!("context {context}")), "{error}");
@@ -47,7 +47,7 @@ async fn a_real_cluster_is_changed_only_after_a_confirmation_and_keeps_its_objec
     }
     assert!(server.requests().all().is_empty());
 
-    // Nothing is applied unless it is named.
+    // `dev --real` applies samples only if the command line names them.
     let mut running = RunningDev::start(dev(&["--yes"]));
     running.read_until("greeter started").await;
     eventually("the definition is installed", || async {
@@ -61,7 +61,7 @@ async fn a_real_cluster_is_changed_only_after_a_confirmation_and_keeps_its_objec
     assert!(server.list("greetings.example.com", "").is_empty());
 
     let mut running = RunningDev::start(dev(&["--yes", "--samples", "config/samples"]));
-    // From the diagnostics, and from a list.
+    // The first line comes from the diagnostics, the second from a list of the objects.
     running
         .read_until("greeting default/greeting-sample: success after ")
         .await;
@@ -74,7 +74,7 @@ async fn a_real_cluster_is_changed_only_after_a_confirmation_and_keeps_its_objec
     serving.stop().await;
 }
 
-/// A running `dev`. Dropping it kills it.
+/// A running `dev` process. Dropping it kills the process.
 pub(crate) struct RunningDev {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -98,7 +98,7 @@ impl RunningDev {
         Self { child, lines }
     }
 
-    /// Reads until a line has this part.
+    /// Reads output lines until a line contains `part`.
     pub(crate) async fn read_until(&mut self, part: &str) {
         let mut read = Vec::new();
         let found = timeout(Duration::from_secs(60), async {
@@ -114,12 +114,12 @@ impl RunningDev {
         assert!(found, "no line with {part:?}: {read:#?}");
     }
 
-    /// Kills the command, which cannot stop its operator then.
+    /// Kills `dev` with SIGKILL, so that it cannot stop its operator.
     pub(crate) async fn kill(mut self) {
         self.child.kill().await.unwrap();
     }
 
-    /// Sends ctrl-c, and returns the lines until the end, which must be a success.
+    /// Sends ctrl-c, checks that `dev` ends with success, and returns its remaining output.
     pub(crate) async fn interrupt(mut self) -> String {
         let id = self.child.id().unwrap().cast_signed();
         let process = Pid::from_raw(id).unwrap();

@@ -1,5 +1,4 @@
-//! A new operator is the example `greeter`, which the workspace compiles and tests; and it works from its first command to
-//! its role.
+//! Tests that a new operator is equal to the example `greeter`, and that it works from `new` to its generated role.
 
 use std::path::{Path, PathBuf};
 
@@ -23,7 +22,7 @@ fn a_new_operator_is_the_example_of_the_workspace() {
     let mut files = 0;
     for path in files_below(&folder) {
         let path = path.strip_prefix(&folder).unwrap();
-        // A member of the workspace has its versions.
+        // The versions in the manifest of a workspace member differ from those of a new operator.
         if path == Path::new("Cargo.toml") {
             continue;
         }
@@ -49,14 +48,14 @@ fn a_new_operator_has_the_lock_file_that_it_needs() {
     let words = ["--into", into.to_str().unwrap()];
     let made = succeeds(steersman(here.path()).args(NEW).args(words));
     let folder = into.join("greeter");
-    // The printed command can be copied.
+    // The printed command is quoted for a shell.
     let expected = format!("  cd '{}'\n", folder.display());
     assert!(made.contains(&expected), "{made}");
     let read = || std::fs::read_to_string(folder.join("Cargo.lock")).unwrap();
     let made = read();
     assert!(made.contains("name = \"greeter\""), "{made}");
     assert!(!made.contains("name = \"criterion\""), "{made}");
-    // Of all packages of this platform; others need not be here.
+    // The packages of this platform are checked; packages of other platforms may be missing.
     let rustc = cargo(&folder, &["--version", "--verbose"]);
     let host = rustc.lines().find_map(|line| line.strip_prefix("host: "));
     let words = ["metadata", "--format-version", "1", "--locked", "--offline"];
@@ -93,7 +92,7 @@ fn a_kind_is_added_once_and_nothing_is_overwritten() {
         "{shown}"
     );
     assert!(!folder.join("src/api/farewell.rs").exists());
-    // A source of the user in another form than that of rustfmt.
+    // The source of the user is not formatted by rustfmt.
     let library = read("src/lib.rs");
     std::fs::write(folder.join("src/own.rs"), "fn a(){}\n").unwrap();
     std::fs::write(folder.join("src/lib.rs"), format!("{library}mod own;\n")).unwrap();
@@ -106,18 +105,18 @@ fn a_kind_is_added_once_and_nothing_is_overwritten() {
     assert!(read("tests/it/main.rs").ends_with("mod farewell;\nmod greeting;\n"));
     assert!(read("config/samples/farewell.yaml").contains("example.com/v1alpha1"));
     cargo(&folder, &["fmt", "--check"]);
-    // A second time, after a change of the kind.
+    // A second `add kind` changes nothing, even after a change of the kind.
     let changed = read("src/api/farewell.rs") + "// Mine.\n";
     std::fs::write(folder.join("src/api/farewell.rs"), &changed).unwrap();
     let shown = succeeds(&mut add(&["Farewell"]));
     assert_eq!(shown, "Farewell is there already; nothing changed\n");
     assert_eq!(read("src/api/farewell.rs"), changed);
-    // A file is in the way: nothing is written.
+    // A file of the new kind exists, so nothing is written.
     std::fs::write(folder.join("src/api/welcome.rs"), "mine").unwrap();
     let error = fails(&mut add(&["Welcome"]));
     assert!(error.contains("src/api/welcome.rs exists"), "{error}");
     assert!(!read("src/api.rs").contains("welcome"));
-    // A source that is written in another form is named.
+    // The error names a source that cannot be edited.
     std::fs::write(folder.join("src/controllers.rs"), "pub mod a;\n").unwrap();
     let error = fails(&mut add(&["Hello"]));
     assert!(
@@ -165,7 +164,7 @@ async fn a_new_operator_compiles_without_warnings_outside_of_the_workspace() {
         succeeds(steersman(&folder).arg("add").args(words));
     }
     rename_a_field(&folder);
-    // `dev` can apply it only if it installs the definition.
+    // `dev` can apply the object only if it has installed the definition.
     let object = folder.join("tests/objects/backup.yaml");
     std::fs::copy(object, folder.join("config/samples/backup.yaml")).unwrap();
     cargo(&folder, &["fmt", "--check"]);
@@ -176,7 +175,7 @@ async fn a_new_operator_compiles_without_warnings_outside_of_the_workspace() {
     works_under_its_role(&folder, &program).await;
 }
 
-/// Runs an operator until its samples are ready, and generates its manifests.
+/// Runs an operator until its samples are ready, and then generates its manifests.
 fn works(folder: &Path, build: &[&str]) {
     let shown = succeeds(steersman(folder).args(["dev", "--once"]).args(build));
     for line in [
@@ -198,11 +197,11 @@ fn works(folder: &Path, build: &[&str]) {
         "{error}"
     );
     succeeds(&mut generate(&[]));
-    // MANIFEST-3: nothing depends on what the tests saw.
+    // MANIFEST-3: the role does not depend on the observed permissions.
     let role = std::fs::read_to_string(folder.join("config/rbac/role.yaml")).unwrap();
     assert!(!role.contains("# observed"), "{role}");
     succeeds(&mut generate(&["--check"]));
-    // The chart only if it is asked for, and from then on always.
+    // The chart is generated on request, and on every later call.
     assert!(!folder.join("dist/chart").exists());
     succeeds(&mut generate(&["helm"]));
     let values = folder.join("dist/chart/values.yaml");
@@ -218,7 +217,7 @@ fn works(folder: &Path, build: &[&str]) {
     );
     let shown = succeeds(&mut generate(&[]));
     assert_eq!(shown, "changed dist/chart/values.yaml\n");
-    // What was not generated is not overwritten.
+    // A file without the mark of a generated file is not overwritten.
     std::fs::write(&values, "replicaCount: 7\n").unwrap();
     let error = fails(&mut generate(&[]));
     assert!(

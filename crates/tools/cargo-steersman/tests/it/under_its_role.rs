@@ -1,4 +1,4 @@
-//! The built operator, on an API server that enforces the generated role.
+//! Runs the built operator on an API server that enforces the generated role.
 
 use std::fs::File;
 use std::net::{SocketAddr, TcpListener};
@@ -19,11 +19,11 @@ use crate::examined::Examined;
 const NAMESPACE: &str = "greeter-system";
 const ACCOUNT: &str = "system:serviceaccount:greeter-system:greeter";
 
-/// What the log of an operator says of an event or a write that is gone.
+/// Parts of log lines that report a lost event or a refused write.
 const LOST: [&str; 4] = ["is lost", "was dropped", "forbidden", "403"];
 
-/// Runs the operator under its own roles in the cluster that it was deployed to, and then examines it under the roles without
-/// each of their rules.
+/// Runs the operator under its generated roles in the cluster to which it was deployed, and then runs `doctor` with
+/// each rule removed in turn.
 pub(crate) async fn works_under_its_role(folder: &Path, program: &Path) {
     let cluster = Examined::of(folder, program).await;
     let server = &cluster.server;
@@ -60,7 +60,7 @@ pub(crate) async fn works_under_its_role(folder: &Path, program: &Path) {
     })
     .await
     .unwrap();
-    // MANIFEST-3
+    // MANIFEST-3: the implied rules suffice, and `doctor` names each rule that is missing.
     eventually("the doctor finds nothing", || async {
         let (report, is_healthy) = cluster.doctor(None);
         match is_healthy && report.contains("\n0 problems, 0 unknown, ") {
@@ -75,20 +75,20 @@ pub(crate) async fn works_under_its_role(folder: &Path, program: &Path) {
         .matching(|request| request.user == ACCOUNT && request.status == Some(403));
     assert!(refused.is_empty(), "{refused:?}");
     let log_text = log();
-    // Without the time, which may hold the digits of a code.
+    // The time is cut off, because its digits may look like a status code.
     let said = log_text.lines().filter_map(|line| line.split_once(' '));
     let lost = said
         .map(|(_, said)| said)
         .filter(|said| LOST.iter().any(|part| said.contains(part)));
     assert_eq!(lost.collect::<Vec<_>>(), [""; 0], "{log_text}");
-    // The operator goes on: doctor reads objects that its webhook converts.
+    // The operator keeps running, because `doctor` reads objects that its webhook converts.
     assert!(cluster.names_each_lacking_rule() > 10);
     drop(operator);
     the_preflight_names_a_lacking_rule(&cluster, &kubeconfig, webhooks).await;
     cluster.serving.stop().await;
 }
 
-/// Starts the operator without the rule for ConfigMaps.
+/// Starts the operator under a role without the rule for ConfigMaps.
 async fn the_preflight_names_a_lacking_rule(
     cluster: &Examined,
     kubeconfig: &Path,
@@ -118,7 +118,7 @@ async fn the_preflight_names_a_lacking_rule(
     drop(operator);
 }
 
-/// Writes a kubeconfig for the service account of the operator, in its namespace.
+/// Writes a kubeconfig for the operator's service account, with the operator's namespace.
 fn write_kubeconfig(server: &ApiServer, serving: &Serving, path: &Path) {
     let token = server.add_user(User::new(ACCOUNT));
     let mut config: Value = serde_saphyr::from_str(&serving.kubeconfig()).unwrap();
@@ -127,7 +127,7 @@ fn write_kubeconfig(server: &ApiServer, serving: &Serving, path: &Path) {
     std::fs::write(path, config.to_string()).unwrap();
 }
 
-/// Applies an object with a request, so that the server calls the webhooks.
+/// Applies an object by an API request, so that the server calls the webhooks.
 async fn apply(server: &ApiServer, object: &Value) -> Result<(), steersman_api::Error> {
     let client_config = ClientConfig::in_process(server.service(), "default");
     let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -150,8 +150,8 @@ fn free_address() -> SocketAddr {
     listener.local_addr().unwrap()
 }
 
-/// Starts the operator as its Deployment does, with probes, metrics and webhooks on free ports, and its log in `kubeconfig.log`.
-/// Dropping it kills it.
+/// Starts the operator as its Deployment does, with probes, metrics and webhooks on free ports, and its log in
+/// `kubeconfig.log`. Dropping the child kills the process.
 fn start(program: &Path, kubeconfig: &Path, webhooks: Option<SocketAddr>) -> Child {
     let log = File::create(kubeconfig.with_extension("log")).unwrap();
     let mut command = Command::new(program);

@@ -1,4 +1,4 @@
-//! An operator of an earlier version becomes as the present version makes it, and no change of the user is lost.
+//! Tests that `upgrade` brings an operator of an earlier version up to date and keeps the changes of the user.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,7 +12,7 @@ fn read(folder: &Path, path: &str) -> String {
     std::fs::read_to_string(folder.join(path)).unwrap()
 }
 
-/// Changes a text of a file.
+/// Replaces a text in a file.
 fn change(folder: &Path, path: &str, from: &str, to: &str) {
     let before = read(folder, path);
     assert!(before.contains(from), "{path}: {from}");
@@ -25,10 +25,10 @@ fn git(folder: &Path, words: &[&str]) {
     succeeds(command.args(config).args(words).current_dir(folder));
 }
 
-/// Makes an operator one of an earlier version that its user has changed.
+/// Turns a new operator into one that an earlier version generated and its user has changed.
 fn become_earlier_and_changed(folder: &Path) {
     let version = version();
-    // An earlier version made other texts.
+    // The earlier version generated other texts.
     for (path, from, to) in [
         ("Dockerfile", "USER 65532:65532", "USER 1000:1000"),
         ("README.md", "## Deploy\n", "## Deployment\n"),
@@ -45,7 +45,7 @@ fn become_earlier_and_changed(folder: &Path) {
         &format!("steersman = {{ {version}"),
         "steersman = { version = \"0.0.9\"",
     );
-    // The user has changed some, one of them in the same line, and removed one.
+    // The user has changed some files, one of them in a line that the template changed, and deleted one.
     change(folder, "README.md", "# greeter\n", "# The greeter\n");
     change(
         folder,
@@ -63,12 +63,12 @@ fn become_earlier_and_changed(folder: &Path) {
     std::fs::remove_file(folder.join("AGENTS.md")).unwrap();
 }
 
-/// Returns the present version as a manifest has it.
+/// Returns the version of this command as it appears in a manifest.
 fn version() -> String {
     format!("version = \"{}\"", env!("CARGO_PKG_VERSION"))
 }
 
-// SCAFFOLD-1
+// SCAFFOLD-1: an upgrade loses no change of the user.
 #[test]
 fn an_upgrade_keeps_what_the_user_changed_and_does_nothing_a_second_time() {
     let here = tempfile::tempdir().unwrap();
@@ -139,7 +139,7 @@ fn an_upgrade_keeps_what_the_user_changed_and_does_nothing_a_second_time() {
         "{manifest}"
     );
 
-    // A second time there is nothing to write, so nothing has to be committed.
+    // A second upgrade writes nothing, so uncommitted changes do not matter.
     let said = succeeds(&mut upgrade(&[]));
     assert!(said.ends_with(&nothing), "{said}");
 }
@@ -177,7 +177,7 @@ fn an_operator_without_a_record_keeps_every_file() {
     assert_eq!(read(folder, "Dockerfile"), mine);
     assert!(read(folder, "Dockerfile.proposed").contains("65532:65532"));
     assert!(folder.join(".dockerignore").exists());
-    // The names of the kind were found in its source.
+    // The upgrade has read the names of the kind from its source.
     assert_eq!(read(folder, RECORD), record);
     let said = succeeds(&mut upgrade());
     assert!(said.starts_with("nothing to do: "), "{said}");

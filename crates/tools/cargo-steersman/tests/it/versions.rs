@@ -1,4 +1,4 @@
-//! A kind with two versions that differ, on the API server of `dev`.
+//! Tests a kind with two different versions on the API server of `dev`.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -15,7 +15,7 @@ use crate::cargo::steersman;
 
 const GREETINGS: &str = "namespaces/default/greetings";
 
-/// Gives the field of Greeting another name in v1, in the sources, tests and samples of a new operator.
+/// Renames the field of Greeting in v1, in the sources, tests and samples of a new operator.
 pub(crate) fn rename_a_field(folder: &Path) {
     let field = "        pub message: String";
     let renamed = "        #[versioned(renamed(v1, from = message))]\n        pub text: String";
@@ -39,7 +39,7 @@ pub(crate) fn rename_a_field(folder: &Path) {
     }
 }
 
-/// Creates an object of the former version as soon as `dev` accepts one, and reads it in both versions.
+/// Creates an object of the former version as soon as `dev` accepts it, and reads the object in both versions.
 pub(crate) async fn a_first_object_has_all_fields(folder: &Path, program: &Path) {
     let mut dev = Command::from(steersman(folder));
     dev.args(["dev", "--plain", "--program"]).arg(program);
@@ -63,28 +63,28 @@ pub(crate) async fn a_first_object_has_all_fields(folder: &Path, program: &Path)
         ("v1", json!({"text": "hello"})),
     ] {
         let path = format!("/apis/example.com/{version}/{GREETINGS}/first");
-        // Until the webhook converts objects the server refuses the other version.
+        // The server refuses to read the other version until the webhook converts objects.
         let read = eventually("the object is read", || {
             send("GET", path.clone(), String::new())
         });
         let read = read.await.unwrap();
         assert_eq!(read["spec"], spec);
     }
-    // The operator works on the newest version.
+    // The operator reconciles the newest version.
     let published = "/api/v1/namespaces/default/configmaps/first";
     let published = eventually("the message is published", || {
         send("GET", published.to_owned(), String::new())
     });
     assert_eq!(published.await.unwrap()["data"]["message"], "hello");
-    // It stops its operator.
+    // The signal makes `dev` stop its operator.
     let process = Pid::from_raw(dev.id().unwrap().cast_signed()).unwrap();
     kill_process(process, Signal::INT).unwrap();
     assert!(dev.wait().await.unwrap().success());
 }
 
-/// Sends a request to the API server of `dev`. A refusal is the error.
+/// Sends a request to the API server of `dev`. Returns the refusal of the server as the error.
 async fn send(folder: &Path, method: &str, path: String, body: String) -> Result<Value, String> {
-    // It has another port after each start.
+    // The kubeconfig is read for each request, because the port changes with each start.
     let kubeconfig = Kubeconfig::read_from(folder.join("target/steersman/kubeconfig"));
     let kubeconfig = kubeconfig.map_err(|error| error.to_string())?;
     let options = KubeConfigOptions::default();

@@ -1,4 +1,4 @@
-//! Driver: finds the definition of a kind that another program installs.
+//! Driver: finds the definition of an external kind.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use super::example;
 use crate::error::Error;
 use crate::names::{type_name, version_age};
 
-/// The folder of definitions that other programs install, below that of the operator.
+/// The folder with the definitions of external kinds, relative to the folder of the operator.
 pub(crate) const EXTERNAL: &str = "config/external";
 
 #[derive(Clone, Debug, PartialEq)]
@@ -30,7 +30,7 @@ impl ExternalKind {
         type_name(&self.kind)
     }
 
-    /// Returns the group with the version, as manifests write it.
+    /// Returns the group and version, written as in manifests: `example.com/v1`.
     pub(crate) fn api_version(&self) -> String {
         format!("{}/{}", self.group, self.version)
     }
@@ -39,17 +39,17 @@ impl ExternalKind {
         self.kind == kind && self.api_version() == api_version
     }
 
-    /// Returns the beginning of the source of its types.
+    /// Returns the first lines of the source file with the Rust types of the kind.
     pub(crate) fn header(&self) -> String {
         format!("//! {} of {}", self.kind, self.api_version())
     }
 
-    /// Returns the path of the file of the definition, below the folder of the operator.
+    /// Returns the path of the definition's file, relative to the folder of the operator.
     pub(crate) fn file(&self) -> String {
         format!("{EXTERNAL}/{}.{}.yaml", self.plural, self.group)
     }
 
-    /// Returns an object without a namespace, and why an API server refuses it, if it does.
+    /// Returns an example object without a namespace, and the reason if an API server refuses the object.
     pub(crate) fn example(&self) -> (Value, Option<String>) {
         let object = example::object(&self.api_version(), &self.kind, &self.schema);
         let server = ApiServer::builder().build();
@@ -64,8 +64,8 @@ impl ExternalKind {
     }
 }
 
-/// Finds a kind in a file or folder of definitions. `wanted` has the group with the version, and the kind; without
-/// `wanted` the only kind in the definitions is meant, in its newest version.
+/// Finds a kind in a file or folder of definitions. `wanted` is the group and version, and the kind. Without `wanted`,
+/// returns the newest version of the only kind in the definitions.
 pub(crate) fn find(path: &Path, wanted: Option<(&str, &str)>) -> Result<ExternalKind, Error> {
     let wrong = |problem: String| Error::Definition {
         path: path.to_owned(),
@@ -102,7 +102,7 @@ pub(crate) fn find(path: &Path, wanted: Option<(&str, &str)>) -> Result<External
         .ok_or_else(|| wrong(format!("it has no such kind: write {}", names.join(" or "))))
 }
 
-/// Returns the kinds of the definitions that an operator has already.
+/// Returns the external kinds with a definition in the operator's folder.
 pub(crate) fn present(folder: &Path) -> Result<Vec<ExternalKind>, Error> {
     let place = folder.join(EXTERNAL);
     match place.exists() {
@@ -144,7 +144,7 @@ fn kinds(path: &Path) -> Result<Vec<ExternalKind>, Error> {
     Ok(kinds)
 }
 
-/// Refuses a definition with names that cannot be names of files and of types.
+/// Refuses a definition if a file or a Rust type cannot have the name of its kind.
 fn check(kind: &ExternalKind, path: &Path) -> Result<(), Error> {
     let has_only = |text: &str, others: &str| {
         let is_one = |letter: char| letter.is_ascii_alphanumeric() || others.contains(letter);

@@ -1,10 +1,10 @@
-//! Machine: doc comments of the descriptions in a schema.
+//! Machine: makes doc comments from the descriptions in a schema.
 
 use serde_json::Value;
 
 const WIDTH: usize = 100;
 
-/// Returns the lines of a doc comment for a schema: its description, and the values that it lists. Markdown reads it as
+/// Returns the doc comment for a schema: its description and its enum values, escaped so that Markdown shows them as
 /// plain text.
 pub(super) fn doc_lines(schema: &Value, indent: &str) -> String {
     let mut paragraphs: Vec<String> = Vec::new();
@@ -26,7 +26,7 @@ pub(super) fn doc_lines(schema: &Value, indent: &str) -> String {
     }
 }
 
-/// Returns the paragraphs of a text. A line that begins like the item of a list is one.
+/// Splits a text into paragraphs. A line that begins like a list item is a paragraph of its own.
 fn split(text: &str) -> Vec<String> {
     let mut paragraphs = vec![String::new()];
     for line in text.lines().map(str::trim) {
@@ -46,7 +46,7 @@ fn split(text: &str) -> Vec<String> {
 
 const ITEM: &str = "- ";
 
-/// Returns the lines of a paragraph; `None` if it has no words.
+/// Wraps the words of a paragraph into doc comment lines; `None` without words.
 fn wrapped(words: &[String], indent: &str) -> Option<String> {
     let is_item = words.first().is_some_and(|first| first == ITEM.trim_end());
     let mut lines = String::new();
@@ -75,7 +75,7 @@ fn wrapped(words: &[String], indent: &str) -> Option<String> {
     (!lines.is_empty()).then_some(lines)
 }
 
-/// Returns a word that Markdown does not read as anything else.
+/// Escapes the characters of a word that have a meaning in Markdown.
 fn plain(word: &str) -> String {
     let is_link = word.starts_with("http://") || word.starts_with("https://");
     if is_link && !word.contains(['<', '>']) {
@@ -95,7 +95,7 @@ fn plain(word: &str) -> String {
     text
 }
 
-/// Returns a line that begins no list.
+/// Escapes the start of a line that Markdown would read as a list item.
 fn begin(line: &str) -> String {
     let digits = line.len()
         - line

@@ -1,8 +1,8 @@
-//! Machine: an object that a schema accepts, with what it requires.
+//! Machine: makes an example object that has the properties a schema requires.
 
 use serde_json::{Map, Value, json};
 
-/// Returns an object of a kind with this schema. It need not satisfy patterns and rules of CEL; the API server says so.
+/// Returns an example object for this schema. It may violate patterns and CEL rules, which only an API server checks.
 pub(super) fn object(api_version: &str, kind: &str, schema: &Value) -> Value {
     let mut object = json!({
         "apiVersion": api_version,
@@ -41,10 +41,10 @@ fn of(schema: &Value) -> Value {
     }
 }
 
-/// The most items of a list, in case that a schema asks for very many.
+/// The largest number of items in an example list, even if the schema requires more.
 const MOST: u64 = 16;
 
-/// Returns an object with the required properties; the outermost one has a spec in any case.
+/// Returns an object with the required properties of a schema; `with_spec` adds `spec` even if it is optional.
 fn of_object(schema: &Value, with_spec: bool) -> Value {
     let required = schema["required"].as_array().into_iter().flatten();
     let mut names: Vec<&str> = required.filter_map(Value::as_str).collect();
@@ -78,7 +78,7 @@ fn number(schema: &Value) -> i64 {
         least
     };
     let found = ((first / step).ceil() * step).min(most);
-    // Numbers of schemas are small; `as` keeps others at the ends.
+    // The cast saturates: a number outside the range of `i64` becomes the nearest limit.
     found as i64
 }
 
@@ -111,5 +111,5 @@ fn text(schema: &Value) -> String {
     text
 }
 
-/// The longest text, in case that a schema asks for a very long one.
+/// The greatest length of an example text, even if the schema requires a longer one.
 const LONGEST: usize = 1024;

@@ -1,11 +1,11 @@
-//! Machine: names in Rust of the properties of a schema.
+//! Machine: Rust names for the properties of a schema.
 
 use std::collections::BTreeSet;
 
 use crate::names::{capitalized, is_keyword, snake};
 
-/// Returns the name of the field of a property, which is none of those taken, and whether serde must be told the name
-/// of the property: it makes camel case of fields by itself.
+/// Returns a field name for a property that is not in `taken`, and whether the field needs `#[serde(rename)]`, because
+/// its camel case is not the name of the property.
 pub(super) fn field_name(property: &str, taken: &BTreeSet<String>) -> (String, bool) {
     let mut name = snake(&identifier(property)).trim_matches('_').to_owned();
     if name.is_empty() {
@@ -22,13 +22,13 @@ pub(super) fn field_name(property: &str, taken: &BTreeSet<String>) -> (String, b
     (name, rename)
 }
 
-/// Returns the part of the name of a type that stands for a property.
+/// Returns the part of a type name that stands for a property.
 pub(super) fn type_name(property: &str) -> String {
     let words = identifier(property);
     words.split('_').map(capitalized).collect()
 }
 
-/// Returns a name, with a number if it is taken.
+/// Returns the name, with a number appended if it is taken.
 pub(super) fn unlike(name: &str, taken: &BTreeSet<String>) -> String {
     let mut numbers = 2_u64..;
     let mut free = name.to_owned();
@@ -38,7 +38,7 @@ pub(super) fn unlike(name: &str, taken: &BTreeSet<String>) -> String {
     free
 }
 
-/// Replaces what no name in Rust has.
+/// Replaces the characters that a Rust identifier cannot have.
 fn identifier(property: &str) -> String {
     let letter = |letter: char| match letter.is_ascii_alphanumeric() {
         true => letter,
@@ -47,7 +47,7 @@ fn identifier(property: &str) -> String {
     property.chars().map(letter).collect()
 }
 
-/// Returns what serde makes of a field with `rename_all = "camelCase"`.
+/// Returns the JSON name that serde derives from a field with `rename_all = "camelCase"`.
 fn camel(field: &str) -> String {
     let mut name = String::new();
     let mut begins_word = false;
@@ -61,7 +61,7 @@ fn camel(field: &str) -> String {
             letter => name.push(letter),
         }
     }
-    // The first word is in lower case.
+    // camelCase starts with a lower-case letter.
     let mut letters = name.chars();
     let first = letters.next().map(|first| first.to_ascii_lowercase());
     first.into_iter().chain(letters).collect()

@@ -1,8 +1,7 @@
-//! Machine: the Rust types of a kind, from the schema of its definition.
+//! Machine: generates the Rust types of a kind from the schema in its definition.
 //!
-//! The types read every object that an API server with this definition stores, and most that one with a later version
-//! of it does: texts with listed values stay texts, numbers are as wide as JSON, and what the schema leaves open is a
-//! [`Value`].
+//! The types can read every object that an API server with this definition stores, and most objects of a later
+//! definition: enums are strings, numbers have the widest JSON range, and a field without a schema is a [`Value`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -16,14 +15,14 @@ use super::rust_names::{field_name, type_name, unlike};
 
 #[derive(Debug, Default)]
 struct RustTypes {
-    /// The texts of the structs, in the order of their names.
+    /// The source texts of the structs, in the order in which the structs first appear.
     structs: Vec<String>,
     names: BTreeSet<String>,
     imports: BTreeMap<&'static str, BTreeSet<&'static str>>,
 }
 
 const META: &str = "k8s_openapi::apimachinery::pkg::apis::meta::v1";
-/// What a module can import: the modules and names of types. No struct gets the name of an import.
+/// The modules and types that a generated file may import. No generated struct has one of these names.
 const IMPORTED: [(&str, &str); 11] = [
     ("std::collections", "BTreeMap"),
     (META, "Condition"),
@@ -40,12 +39,12 @@ const IMPORTED: [(&str, &str); 11] = [
     ("steersman::serde_json", "Value"),
     ("steersman::object", "WholeObject"),
 ];
-/// The fields of a condition; that of the generation is optional.
+/// The fields of a Kubernetes condition. `observedGeneration` is missing, because it is optional.
 const OF_A_CONDITION: [&str; 5] = ["lastTransitionTime", "message", "reason", "status", "type"];
-/// The fields of an object that are no part of its content.
+/// The top-level fields of an object that Kubernetes defines.
 const OF_AN_OBJECT: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// Returns the source of a module with the types of a kind. `origin` is the file of its definition.
+/// Returns the source of a module with the Rust types of a kind. `origin` is the path of the definition's file.
 pub(crate) fn source(kind: &ExternalKind, origin: &str) -> String {
     let root = kind.type_name();
     let mut types = RustTypes::default();
@@ -91,7 +90,7 @@ impl RustTypes {
         self.end(at, root, schema, &fields);
     }
 
-    /// Reserves the place of a struct before those of its fields.
+    /// Reserves the position of a struct, so that the struct precedes the structs of its fields.
     fn begin(&mut self) -> usize {
         self.structs.push(String::new());
         self.structs.len() - 1
@@ -105,7 +104,7 @@ impl RustTypes {
         );
     }
 
-    /// Returns the fields of a struct for the properties of a schema, without some.
+    /// Returns the struct fields for the properties of a schema, except for the properties in `without`.
     fn fields(&mut self, schema: &Value, name: &str, without: &[&str]) -> String {
         let required = names_in(&schema["required"]);
         let mut taken = BTreeSet::from(["metadata".to_owned()]);
@@ -117,7 +116,7 @@ impl RustTypes {
             let (field, rename) = field_name(property, &taken);
             taken.insert(field.clone());
             let of_field = self.type_of(inner, &format!("{name}{}", type_name(property)));
-            // There is no default time, and every struct has a default.
+            // `Time` has no default, but every generated struct derives `Default`, so the field is an `Option`.
             let is_optional = !required.contains(&property.as_str()) || of_field == "Time";
             let is_nullable = inner["nullable"] == true;
             let mut options = Vec::new();
@@ -144,7 +143,7 @@ impl RustTypes {
         text
     }
 
-    /// Returns the type of a schema; a struct of it gets this name, or one like it.
+    /// Returns the Rust type for a schema. A struct that the type needs is added as `name`, or as a similar free name.
     fn type_of(&mut self, schema: &Value, name: &str) -> String {
         if schema["x-kubernetes-int-or-string"] == true {
             return self.import("IntOrString");
@@ -187,7 +186,7 @@ impl RustTypes {
         format!("BTreeMap<String, {value}>")
     }
 
-    /// Returns the type of what a list or a map has.
+    /// Returns the Rust type of the elements of a list or map.
     fn element(&mut self, schema: &Value, name: &str) -> String {
         let element = self.type_of(schema, name);
         match schema["nullable"] == true {
@@ -204,7 +203,7 @@ impl RustTypes {
     }
 }
 
-/// Returns the implementation that names the kind.
+/// Returns the source of the trait implementations that name the kind.
 fn resource(kind: &ExternalKind, root: &str) -> String {
     let scope = match kind.is_namespaced {
         true => "NamespaceResourceScope",
@@ -234,7 +233,7 @@ fn resource(kind: &ExternalKind, root: &str) -> String {
     text
 }
 
-/// Returns whether objects of a schema are conditions as Kubernetes has them.
+/// Returns whether the objects of a schema are Kubernetes conditions.
 fn is_condition(schema: &Value) -> bool {
     let required = names_in(&schema["required"]);
     let Some(properties) = schema["properties"].as_object() else {

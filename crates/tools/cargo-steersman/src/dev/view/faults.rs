@@ -1,4 +1,4 @@
-//! Machine: the faults that keys of the view inject, and when all is as before.
+//! Machine: the faults that keys of the view inject, and whether the operator has recovered from them.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -7,63 +7,63 @@ use super::requests::ViewRequest;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ViewFault {
-    /// Every open watch ends.
+    /// The server ends every open watch.
     CutWatches,
-    /// The next writes are answered with 409.
+    /// The server answers the next [`CONFLICTS`] writes with 409.
     Conflicts,
-    /// Every request is answered with 503, and every open watch breaks.
+    /// The server answers every request with 503, and breaks every open watch.
     Outage,
-    /// Every request waits.
+    /// The server delays every request.
     SlowLink,
-    /// The past revisions are forgotten, and every open watch ends with 410.
+    /// The server forgets its past revisions, and ends every open watch with 410.
     Expiry,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FaultWords {
     pub(crate) key: char,
-    /// The name in the footer, which has little room.
+    /// The short name of the fault for the footer.
     pub(crate) short: &'static str,
     pub(crate) name: &'static str,
 }
 
-/// The injected faults until all is as before, and what the operator watches and fails at.
+/// The faults from which the operator has not recovered, and the watches and problems of the operator.
 #[derive(Debug, Default)]
 pub(crate) struct FaultWatch {
     injected: Vec<InjectedFault>,
     /// The collections that the operator watches, as in [`ViewRequest::watched`].
     watched: BTreeSet<String>,
-    /// The problems in the last diagnostics: informers that fail and requests with a last reconcile that failed.
+    /// The problems in the last diagnostics: failing informers, and requests with a failed last reconcile.
     problems: BTreeSet<String>,
 }
 
 #[derive(Debug)]
 struct InjectedFault {
     fault: ViewFault,
-    /// When the fault began; after its end, when it ended.
+    /// When the fault began; once the fault is lifted, when it was lifted.
     since: Instant,
     is_over: bool,
-    /// The watches that have ended and are not open again.
+    /// The watches that the fault ended and that the operator has not opened again.
     missing: BTreeSet<String>,
-    /// The problems that there were before the fault.
+    /// The problems that existed before the fault.
     before: BTreeSet<String>,
-    /// The last instant at which something was not as before.
+    /// The last instant at which a watch was missing or a new problem existed.
     last_problem: Instant,
-    /// Whether a line has said that the fault lasts.
+    /// Whether a line has reported that the recovery takes long.
     is_late: bool,
 }
 
-/// The number of writes that get a 409.
+/// The number of writes that the fault `Conflicts` refuses with 409.
 pub(crate) const CONFLICTS: u32 = 3;
 /// The delay of each request over a slow link, in milliseconds.
 pub(crate) const SLOW_MILLIS: u64 = 800;
-/// The time in which all has to be as before until a fault counts as over.
+/// How long all watches and problems must be as before the fault until the operator counts as recovered.
 const SETTLED: Duration = Duration::from_millis(1500);
-/// The time after which a fault is said to last.
+/// The time after which a line reports that the recovery takes long.
 const LATE: Duration = Duration::from_secs(60);
 
 impl ViewFault {
-    /// The faults, in the order of the help.
+    /// All faults, in the order of the help.
     pub(crate) const ALL: [Self; 5] = [
         Self::CutWatches,
         Self::Conflicts,
@@ -103,13 +103,13 @@ impl ViewFault {
 }
 
 impl FaultWatch {
-    /// Returns whether a fault that lasts is on.
+    /// Returns whether a lasting fault is injected and not lifted.
     pub(crate) fn is_on(&self, fault: ViewFault) -> bool {
         let mut injected = self.injected.iter();
         injected.any(|known| known.fault == fault && !known.is_over)
     }
 
-    /// Returns the faults that are on, or of which the effects go on.
+    /// Returns the faults that are injected, or from which the operator has not recovered.
     pub(crate) fn present(&self) -> impl Iterator<Item = (ViewFault, bool)> + '_ {
         self.injected
             .iter()
@@ -133,7 +133,7 @@ impl FaultWatch {
         });
     }
 
-    /// Notes that a fault was lifted, or has had its effect.
+    /// Records that a fault was lifted or has had its full effect.
     pub(crate) fn lift(&mut self, fault: ViewFault, now: Instant) {
         for known in &mut self.injected {
             if known.fault == fault && !known.is_over {
@@ -167,7 +167,7 @@ impl FaultWatch {
         self.problems = problems;
     }
 
-    /// Forgets what the operator watched, because another process has begun.
+    /// Forgets the watches and problems, because another process of the operator has started.
     pub(crate) fn forget_operator(&mut self) {
         self.watched.clear();
         self.problems.clear();
@@ -176,7 +176,7 @@ impl FaultWatch {
         }
     }
 
-    /// Returns the lines about faults that are over since the last call, and about those that last.
+    /// Returns lines about the recoveries since the last call, and about recoveries that take long.
     pub(crate) fn settle(&mut self, now: Instant) -> Vec<String> {
         let mut lines = Vec::new();
         let problems = &self.problems;

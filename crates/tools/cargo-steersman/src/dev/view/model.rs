@@ -1,4 +1,4 @@
-//! Machine: what the view shows, and what its keys do.
+//! Machine: the state of the terminal view, and the effects of its keys.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -21,32 +21,32 @@ pub(crate) struct ViewModel {
     pub(crate) reconciles: VecDeque<ReconcileRow>,
     pub(crate) requests: RequestTally,
     pub(crate) faults: FaultWatch,
-    /// What happened, oldest first.
+    /// The events of the session, oldest first.
     pub(crate) journal: VecDeque<JournalLine>,
     pub(crate) log: LogTail,
     pub(crate) has_help: bool,
-    /// The messages of failed reconciles that the journal has, by controller and request.
+    /// The messages of failed reconciles that are in the journal, by controller and request.
     failures: BTreeMap<(String, String), String>,
 }
 
-/// The part of the view that stays as it is.
+/// The part of the terminal view that does not change.
 #[derive(Clone, Debug)]
 pub(crate) struct Heading {
     pub(crate) name: String,
     pub(crate) server: String,
-    /// How other programs reach the API server.
+    /// How other programs reach the API server, such as the path of a kubeconfig.
     pub(crate) access: String,
-    /// Whether the server is the embedded one, which has faults and a log of requests.
+    /// Whether the API server is the embedded one, which can inject faults and logs its requests.
     pub(crate) is_embedded: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum BuildState {
-    /// The build succeeded, or there was no build.
+    /// The build succeeded, or no build was needed.
     Good,
-    /// The build runs; with the last line that cargo printed.
+    /// The build has run since this instant; the text is the last line that cargo printed.
     Running(Instant, String),
-    /// The build failed; with the lines of the compiler from the first error on.
+    /// The build failed; the lines of the compiler start at the first error.
     Failed(Vec<String>),
 }
 
@@ -69,13 +69,13 @@ pub(crate) enum Tone {
     Plain,
     /// An error.
     Bad,
-    /// A fault of this server.
+    /// An injected fault of the embedded server.
     Fault,
-    /// All is as before.
+    /// A success, such as the recovery from a fault.
     Good,
 }
 
-/// What the view learns.
+/// An input of the terminal view.
 #[derive(Debug)]
 pub(crate) enum ViewEvent {
     Key(KeyEvent),
@@ -92,7 +92,7 @@ pub(crate) enum ViewEvent {
     LogLine(String),
     Snapshot(Box<OperatorSnapshot>),
     Requests(Vec<ViewRequest>),
-    /// The fault has had its effect.
+    /// The fault has had its full effect.
     Spent(ViewFault),
     Tick,
 }
@@ -105,7 +105,7 @@ pub(crate) enum ViewCommand {
     Lift(ViewFault),
 }
 
-/// The number of lines of the journal, and of reconciles, that are kept.
+/// The number of journal lines, and of reconciles, that are kept.
 const KEPT: usize = 300;
 /// The number of lines of a failed build that are kept.
 const ERROR_LINES: usize = 60;
@@ -130,7 +130,7 @@ impl ViewModel {
         }
     }
 
-    /// Takes in an event, and returns what is to be done.
+    /// Applies an event to the state, and returns the command for the driver, if any.
     pub(crate) fn update(&mut self, event: ViewEvent, now: Instant) -> Option<ViewCommand> {
         match event {
             ViewEvent::Key(key) => return self.press(key, now),
@@ -214,7 +214,7 @@ impl ViewModel {
         None
     }
 
-    /// A fault that lasts is lifted with the key that injected it.
+    /// Injects the fault of a key, or lifts it if it lasts and is injected already.
     fn press_fault(&mut self, char: char, now: Instant) -> Option<ViewCommand> {
         let mut faults = ViewFault::ALL.into_iter();
         let fault = faults.find(|fault| fault.words().key == char)?;
@@ -269,7 +269,7 @@ impl ViewModel {
         self.snapshot = snapshot;
     }
 
-    /// Notes a failure unless it is the same as the one before.
+    /// Adds the failure of a reconcile to the journal, unless the last failure of the request had the same message.
     fn note_result(&mut self, row: &ReconcileRow) {
         let request = (row.controller.clone(), row.request.clone());
         if row.is_good() {
@@ -288,7 +288,7 @@ impl ViewModel {
     }
 }
 
-/// Returns how long something lasts or lasted.
+/// Returns a duration as a short text, such as `90 s` or `5 min`.
 pub(crate) fn lasting(time: Duration) -> String {
     match time.as_secs() {
         seconds @ 0..120 => format!("{seconds} s"),

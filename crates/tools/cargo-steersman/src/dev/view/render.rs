@@ -1,4 +1,4 @@
-//! Machine: draws the view.
+//! Machine: draws the terminal view.
 
 use std::time::Instant;
 
@@ -15,14 +15,14 @@ const GOOD: Color = Color::Green;
 const BAD: Color = Color::Red;
 const FAULT: Color = Color::Yellow;
 const DIM: Color = Color::DarkGray;
-/// The height below which only the heading, the journal and the log are shown.
+/// The terminal height below which only the heading, the journal and the log are shown.
 const SMALL: u16 = 18;
 
-/// Draws the view; with colors unless the terminal is not to have any.
+/// Draws the terminal view, with colors if `has_colors` is set.
 pub(crate) fn draw(frame: &mut Frame<'_>, model: &mut ViewModel, now: Instant, has_colors: bool) {
     let area = frame.area();
     let spare = area.height.saturating_sub(24);
-    // The errors of a build get the rows of reconciles and requests.
+    // The build errors take the rows of the reconciles and requests.
     let has_errors = matches!(model.build, BuildState::Failed(_));
     let reconciles = if has_errors { 0 } else { 5 + spare / 4 };
     let requests = match model.heading.is_embedded && !has_errors {
@@ -33,7 +33,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, model: &mut ViewModel, now: Instant, h
         BuildState::Good => 2,
         _ => 3,
     };
-    // With the rows of the titles.
+    // The heights include the title row of each part.
     let heights = match area.height < SMALL {
         true => [top, 0, 0, 0, (area.height / 4).max(2)],
         false => [top, 4 + spare / 8, reconciles, requests, 5 + spare / 6],
@@ -240,7 +240,7 @@ fn draw_help(frame: &mut Frame<'_>, area: Rect, model: &ViewModel) {
     frame.render_widget(Paragraph::new(lines).block(block), place);
 }
 
-/// Returns a text that is exactly as wide: filled up, or cut.
+/// Returns a text that is exactly `width` columns wide: padded or cut.
 fn column(text: &str, width: usize) -> String {
     let length = text.chars().count();
     match length > width {

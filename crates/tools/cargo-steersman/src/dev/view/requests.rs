@@ -1,39 +1,39 @@
-//! Machine: the requests that the operator sends: how many, and which the server refused.
+//! Machine: counts the requests of the operator, and keeps those that the server refused.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use steersman_testenv::apiserver::faults::{RequestRecord, Verb};
 
-/// A request of the operator, as far as the view needs it.
+/// The fields of an operator's request that the terminal view shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ViewRequest {
     pub(crate) verb: &'static str,
-    /// The resource, and the object or namespace.
+    /// The resource, with the name of the object or the namespace.
     pub(crate) target: String,
     /// The collection that the request watches.
     pub(crate) watched: Option<String>,
-    /// The status of the answer; `None` if there was none.
+    /// The status code of the response; `None` without a response.
     pub(crate) status: Option<u16>,
 }
 
-/// What the view shows of the requests.
+/// Statistics of the operator's requests: the rate, the counts by verb, and the refused requests.
 #[derive(Debug, Default)]
 pub(crate) struct RequestTally {
     by_verb: BTreeMap<&'static str, u64>,
     recent: VecDeque<Instant>,
     refusals: u64,
-    /// The last refused requests, oldest first.
+    /// The last refused requests, oldest first, with the instant of each.
     refused: VecDeque<(Instant, String)>,
 }
 
-/// The period of the rate.
+/// The period over which the rate of requests is measured.
 const PERIOD: Duration = Duration::from_secs(10);
 /// The number of refused requests that are kept.
 const KEPT: usize = 50;
 
 impl ViewRequest {
-    /// Reads a record of the server's log; `None` for a request for documents, such as discovery.
+    /// Reads a record of the server's log; `None` for a request that concerns no resource, such as discovery.
     pub(crate) fn of(record: &RequestRecord) -> Option<Self> {
         let verb = record.verb?;
         let mut resource = record.resource.clone();
@@ -52,7 +52,7 @@ impl ViewRequest {
         })
     }
 
-    /// Returns whether the server did what was asked.
+    /// Returns whether the status code is a success.
     pub(crate) fn is_good(&self) -> bool {
         self.status.is_some_and(|status| status < 400)
     }
@@ -61,8 +61,7 @@ impl ViewRequest {
         matches!(self.verb, "get" | "list" | "watch")
     }
 
-    /// Returns whether the request failed: a read of an object that is not there is no failure, and an expired read
-    /// begins anew.
+    /// Returns whether the request failed. A 404 of a read and an expired list or watch are no failures.
     pub(crate) fn is_refused(&self) -> bool {
         match self.status {
             Some(404 | 410) if self.is_read() => false,
@@ -72,7 +71,7 @@ impl ViewRequest {
     }
 }
 
-/// Returns the object or namespace of a request, after a space. The name of a created object is in the body.
+/// Returns a space and the name of the requested object or namespace. The body has the name of a created object.
 pub(crate) fn place(record: &RequestRecord) -> String {
     match (&record.namespace, &record.name) {
         (Some(namespace), Some(name)) => format!(" {namespace}/{name}"),
@@ -101,7 +100,7 @@ impl RequestTally {
         }
     }
 
-    /// Returns the summary: the rate, and the numbers by verb.
+    /// Returns the summary line: the rate of requests, and the number of requests by verb.
     pub(crate) fn summary(&mut self, now: Instant) -> String {
         self.forget(now);
         let rate = self.recent.len() as f64 / PERIOD.as_secs_f64();

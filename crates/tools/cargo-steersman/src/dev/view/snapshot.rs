@@ -1,4 +1,4 @@
-//! Machine: reads the diagnostics and the metrics of an operator.
+//! Machine: parses the diagnostics and the metrics of an operator.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use steersman_object::{json_items, json_text};
 
-/// What an operator says about itself at one moment.
+/// The diagnostics of an operator at one instant.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct OperatorSnapshot {
     pub(crate) kinds: Vec<KindRow>,
@@ -17,7 +17,7 @@ pub(crate) struct OperatorSnapshot {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct KindRow {
-    /// The plural with the group, and the namespace if the informer has one.
+    /// The plural and the group of the kind, and the namespace if the informer is limited to one.
     pub(crate) name: String,
     /// The state of the informer, such as `synced`, or `fails: forbidden`.
     pub(crate) state: String,
@@ -43,7 +43,7 @@ pub(crate) struct ReconcileRow {
     pub(crate) id: u64,
     pub(crate) request: String,
     pub(crate) reason: String,
-    /// `success`, `error`, `panic` or `timeout`.
+    /// The result of the reconcile: `success`, `error`, `panic` or `timeout`.
     pub(crate) result: String,
     pub(crate) message: String,
     pub(crate) took: Duration,
@@ -54,7 +54,7 @@ const OBJECTS: &str = "steersman_informer_objects";
 const RETRIES: &str = "workqueue_retries_total";
 
 impl OperatorSnapshot {
-    /// Reads the JSON of `/debug/steersman` and the text of `/metrics`. What is missing is left out.
+    /// Parses the JSON of `/debug/steersman` and the text of `/metrics`. Skips missing fields.
     pub(crate) fn read(diagnostics: &Value, metrics: &str, now: Instant) -> Self {
         let objects = series(metrics, OBJECTS, "name");
         let retries = series(metrics, RETRIES, "name");
@@ -70,7 +70,7 @@ impl OperatorSnapshot {
         }
     }
 
-    /// Returns the informers that fail, and the requests with a last reconcile that failed.
+    /// Returns the failing informers, and the requests with a failed last reconcile.
     pub(crate) fn problems(&self) -> BTreeSet<String> {
         let mut last: BTreeMap<(&str, &str), bool> = BTreeMap::new();
         for one in &self.reconciles {
@@ -149,7 +149,7 @@ fn text(value: &Value, key: &str) -> String {
     json_text(&value[key]).to_owned()
 }
 
-/// Returns the values of a metric by one of its labels; series that differ in other labels are added up.
+/// Returns the values of a metric by the value of one label, summed over all other labels.
 fn series(metrics: &str, metric: &str, label: &str) -> BTreeMap<String, u64> {
     let mut found = BTreeMap::new();
     for line in metrics.lines() {
@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(first.ended, begin - Duration::from_secs(1));
         let problems = ["configmaps in a fails: forbidden", "greeting default/a"];
         assert_eq!(snapshot.problems(), problems.map(str::to_owned).into());
-        // Diagnostics without content, and a metric that cannot be read.
+        // Empty diagnostics and an invalid metric give an empty snapshot.
         let empty = OperatorSnapshot::read(&Value::Null, "steersman_informer_objects{ 1", begin);
         assert_eq!(empty, OperatorSnapshot::default());
     }

@@ -1,13 +1,13 @@
-//! Machine: the last lines of the operator's log and of the build, and the position in them.
+//! Machine: keeps the last lines of the operator's log and of the build, with the scroll position.
 
 use std::collections::VecDeque;
 
-/// The last lines of the log. Lines are numbered from 0.
+/// The last lines of the log. Line numbers start at 0.
 #[derive(Debug, Default)]
 pub(crate) struct LogTail {
     lines: VecDeque<String>,
     dropped: usize,
-    /// The number of the line after the last shown one; `None` if the newest is shown.
+    /// The line number after the last shown line; `None` if the log follows new lines.
     end: Option<usize>,
     build: Vec<String>,
 }
@@ -26,7 +26,7 @@ impl LogTail {
         }
     }
 
-    /// Adds a line of a build, which is shown if the build fails.
+    /// Adds an output line of a build. Build lines are shown only if the build fails.
     pub(crate) fn push_build(&mut self, line: &str) {
         if self.build.len() < KEPT {
             self.build.push(plain(line));
@@ -37,7 +37,7 @@ impl LogTail {
         std::mem::take(&mut self.build)
     }
 
-    /// Returns the lines to show, oldest first.
+    /// Returns the visible lines for a view of `height` rows, oldest first.
     pub(crate) fn shown(&self, height: usize) -> impl Iterator<Item = &str> {
         let end = self
             .end
@@ -47,7 +47,7 @@ impl LogTail {
         self.lines.range(begin..end).map(|line| &**line)
     }
 
-    /// Returns the number of lines below the last shown one; `None` if new lines are followed.
+    /// Returns the number of lines below the last visible line; `None` if the log follows new lines.
     pub(crate) fn below(&self) -> Option<usize> {
         self.end.map(|end| self.total().saturating_sub(end))
     }
@@ -65,7 +65,7 @@ impl LogTail {
 
     pub(crate) fn scroll_up(&mut self, lines: usize) {
         let end = self.end.unwrap_or(self.total()).saturating_sub(lines);
-        // One line stays in sight.
+        // At least one line stays visible.
         self.end = Some(end.max((self.dropped + 1).min(self.total())));
     }
 
@@ -81,13 +81,13 @@ impl LogTail {
     }
 }
 
-/// Returns a line without the sequences and characters that would change the terminal.
+/// Returns a line without the escape sequences and control characters that would change the terminal.
 fn plain(line: &str) -> String {
     let mut text = String::new();
     let mut chars = line.chars();
     while let Some(char) = chars.next() {
         match char {
-            // The sequence `ESC [ … letter`; of others only the ESC is removed.
+            // Removes the whole sequence `ESC [ … letter`; of other sequences, only the ESC.
             '\u{1b}' => {
                 if chars.as_str().starts_with('[') {
                     let mut rest = chars.by_ref().skip(1);

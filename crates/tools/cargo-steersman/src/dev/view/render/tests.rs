@@ -1,4 +1,4 @@
-//! The pictures of the view as text.
+//! Compares the drawn terminal view with text files.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::dev::view::model::{Heading, ViewCommand, ViewEvent};
 use crate::dev::view::requests::ViewRequest;
 use crate::dev::view::snapshot::OperatorSnapshot;
 
-/// The moments of a session, counted from its start.
+/// A test session, with times counted from its start.
 struct Session {
     model: ViewModel,
     start: Instant,
@@ -21,7 +21,7 @@ struct Session {
 
 impl Session {
     fn new(is_embedded: bool) -> Self {
-        // Diagnostics look back.
+        // The start is not the origin of the clock, because diagnostics have times before the start.
         let start = crate::dev::clock::now() + Duration::from_secs(3600);
         let heading = Heading {
             name: "greeter".to_owned(),
@@ -49,7 +49,7 @@ impl Session {
         self.tell(millis, ViewEvent::Key(key))
     }
 
-    /// Draws a picture, with a line per row, without the spaces at their ends.
+    /// Draws the view as text, with a line per row and without trailing spaces.
     fn draw(&mut self, millis: u64, width: u16, height: u16) -> String {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
         let now = self.at(millis);
@@ -73,7 +73,7 @@ fn request(verb: &'static str, target: &str, status: u16) -> ViewRequest {
     }
 }
 
-/// The diagnostics after a number of seconds; the last reconcile has failed if the API server is out of service.
+/// Diagnostics after `millis`. The last reconcile has failed if `is_out` is set, which stands for an outage.
 fn snapshot(session: &Session, millis: u64, is_out: bool) -> ViewEvent {
     let informer = |kind: &str, name: &str| {
         let problem = is_out.then(|| json!({"reason": "unreachable"}));
@@ -118,7 +118,7 @@ fn snapshot(session: &Session, millis: u64, is_out: bool) -> ViewEvent {
     ViewEvent::Snapshot(Box::new(OperatorSnapshot::read(&diagnostics, metrics, now)))
 }
 
-/// A session with an outage, after its end.
+/// Returns a session in which an outage has ended.
 fn after_an_outage() -> Session {
     let mut session = Session::new(true);
     session.tell(50, ViewEvent::Said("building greeter".to_owned()));
@@ -175,7 +175,7 @@ fn after_an_outage() -> Session {
     session
 }
 
-/// Compares a picture with that of a file; writes the file first if `STEERSMAN_UPDATE` is set.
+/// Compares the text of a view with a file. If `STEERSMAN_UPDATE` is set, writes the file first.
 fn compare(file: &str, picture: &str) {
     let path = format!(
         "{}/src/dev/view/render/golden/{file}",
