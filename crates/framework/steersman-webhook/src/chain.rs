@@ -1,4 +1,4 @@
-//! Handle: several handlers behind one path.
+//! Handle: runs several handlers behind one path.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use crate::context::AdmissionContext;
 use crate::handler::{AdmissionHandler, ErasedHandler};
 use crate::response::AdmissionResponse;
 
-/// Handlers that decide one after the other: the first refusal is the response.
+/// A chain of handlers that run one after the other. The first refusal is the response.
 ///
-/// Each handler sees the object as the handlers before it have changed it, and the response has all changes,
-/// warnings and audit annotations.
+/// Each handler gets the object with the changes of the previous handlers. The response has all changes, warnings and
+/// audit annotations.
 #[derive(Clone, Default)]
 #[must_use]
 pub struct HandlerChain {
@@ -24,7 +24,7 @@ impl HandlerChain {
         Self::default()
     }
 
-    /// Adds a handler at the end.
+    /// Appends a handler.
     pub fn then(mut self, handler: impl AdmissionHandler) -> Self {
         self.handlers.push(Arc::new(handler));
         self

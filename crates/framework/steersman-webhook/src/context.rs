@@ -1,4 +1,4 @@
-//! Handle: the circumstances of one admission request.
+//! Handle: the context of one admission request.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::request::AdmissionRequest;
 
-/// The request that a webhook decides, its deadline, and the warnings for its user. Cheap to clone.
+/// An admission request with its deadline, and the warnings for the user. Cheap to clone.
 #[derive(Clone)]
 #[must_use]
 pub struct AdmissionContext {
@@ -47,8 +47,8 @@ impl AdmissionContext {
         &self.inner.request
     }
 
-    /// Returns the time until the api-server gives up; `None` if it did not say. Afterwards the handler is dropped at
-    /// its next await, and the response is a 504.
+    /// Returns the time until the API server stops waiting; `None` if the request has no timeout. Later, the handler is
+    /// dropped at its next await, and the response is a 504.
     pub fn time_left(&self) -> Option<Duration> {
         let deadline = self.inner.deadline?;
         Some(deadline.saturating_duration_since(Instant::now()))

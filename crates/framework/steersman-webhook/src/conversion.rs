@@ -1,4 +1,4 @@
-//! Words: the versions of a kind, and how they are converted.
+//! Words: the versions of a kind, and the trait that converts between two versions.
 
 mod kept_fields;
 mod versions;
@@ -58,23 +58,23 @@ use steersman_object::TypedObject;
 /// Two spokes are converted through the hub. A conversion copies the metadata; only labels and annotations may differ.
 /// Fields that one version cannot hold need no code: see [`Conversions`].
 pub trait Spoke: TypedObject {
-    /// The hub: the version that can hold what all other versions can, usually the newest.
+    /// The hub: the version that can hold the fields of all other versions, usually the newest.
     type Hub: TypedObject;
 
     /// Converts to the hub.
     ///
     /// # Errors
     ///
-    /// Why this object cannot be converted. The API server then cannot serve it in the other version.
+    /// Why the object cannot be converted. The API server then cannot serve the object in the other version.
     fn to_hub(&self) -> Result<Self::Hub, BoxError>;
 
     /// Converts from the hub.
     ///
     /// # Errors
     ///
-    /// Why this object cannot be converted.
+    /// Why the object cannot be converted.
     fn from_hub(hub: &Self::Hub) -> Result<Self, BoxError>;
 }
 
-/// An error of the program.
+/// The error that code of an operator returns.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;

@@ -1,4 +1,4 @@
-//! Handle: typed defaulters as handlers.
+//! Handle: makes handlers of typed defaulters.
 
 use std::marker::PhantomData;
 
@@ -77,7 +77,7 @@ impl<K: Object, D: Defaulter<K>> DefaulterHandler<K, D> {
         let before = encoded(&object)?;
         self.defaulter.default(&mut object, ctx).await?;
         let after = encoded(&object)?;
-        // `decoded` refuses a request without an object.
+        // A request without an object does not get here, because `decoded` refuses it.
         let original = request.object.as_ref().unwrap_or(&Value::Null);
         let changed = with_changes(original, &before, &after);
         Ok(AdmissionResponse::patched_between(original, &changed))

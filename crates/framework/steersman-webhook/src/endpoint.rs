@@ -1,4 +1,4 @@
-//! Driver: answers the HTTP requests of one webhook.
+//! Driver: answers the HTTP requests to one webhook.
 
 use std::future::pending;
 use std::panic::AssertUnwindSafe;
@@ -23,17 +23,17 @@ use crate::response::AdmissionResponse;
 use crate::review::{Review, UnreadableReview, read, write};
 use crate::timeout::timeout_of;
 
-/// The size in bytes from which the body of a conversion takes milliseconds.
+/// The body size in bytes from which a conversion takes milliseconds and leaves the runtime's tasks.
 const LARGE: usize = 256 << 10;
 
-/// A path with its handler.
+/// The path and the handler of an admission webhook.
 pub(crate) struct WebhookEndpoint {
     path: Arc<str>,
     handler: Arc<dyn ErasedHandler>,
     metrics: OneWebhookMetrics,
 }
 
-/// The path of conversions with the versions of kinds.
+/// The path of the conversion webhook, and the versions of its kinds.
 pub(crate) struct Converter {
     path: &'static str,
     conversions: Conversions,
@@ -53,7 +53,7 @@ impl Converter {
         }
     }
 
-    /// Answers a request. A large list is converted outside the tasks of the runtime.
+    /// Answers a conversion request. A large body is converted on a blocking thread.
     pub(crate) async fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
         let start = Instant::now();
         let _in_flight = self.metrics.begin();
@@ -65,7 +65,7 @@ impl Converter {
             spawn_blocking(move || conversion::answer(&conversions, &body)).await
         };
         let Ok((response, problem)) = converted else {
-            // The runtime is shutting down.
+            // The blocking task was cancelled, because the runtime is shutting down.
             return text_response(StatusCode::SERVICE_UNAVAILABLE, "the webhook stops");
         };
         let code = if problem.is_none() { 200 } else { 400 };
@@ -90,7 +90,7 @@ impl WebhookEndpoint {
         }
     }
 
-    /// Answers a request. Each request that brings a review gets a review (ADMIT-1).
+    /// Answers an admission request. Each request with a review gets a review as its response (ADMIT-1).
     pub(crate) async fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
         let start = Instant::now();
         let _in_flight = self.metrics.begin();
@@ -129,7 +129,7 @@ impl WebhookEndpoint {
         (response.code(), json_response(StatusCode::OK, review))
     }
 
-    /// Decides a request, in a span with the keys that controller-runtime logs.
+    /// Calls the handler, in a span with the log keys of controller-runtime.
     async fn decide(
         &self,
         request: AdmissionRequest,
@@ -152,7 +152,7 @@ impl WebhookEndpoint {
             let mut warnings = ctx.take_warnings();
             warnings.append(&mut response.warnings);
             response.warnings = warnings;
-            // A field named `message` would replace the text of the line.
+            // The log field is not named `message`, because that would replace the text of the log line.
             let reason = response
                 .status
                 .as_ref()
@@ -179,7 +179,7 @@ impl WebhookEndpoint {
                 None => pending().await,
             }
         };
-        // Both the call of the handler and its future may panic, so both are inside.
+        // The call of the handler and its future can both panic, so both are inside `catch_unwind`.
         let handled = AssertUnwindSafe(async { self.handler.handle(ctx).await }).catch_unwind();
         tokio::select! {
             biased;
@@ -191,7 +191,7 @@ impl WebhookEndpoint {
         }
     }
 
-    /// ADMIT-4: a panic is the answer to its own request alone.
+    /// ADMIT-4: makes the response to the request in which the handler panicked.
     fn panicked(&self, panic: &str) -> AdmissionResponse {
         self.metrics.panicked();
         let text = format_args!("the webhook {} panicked: {panic}", self.path);

@@ -1,4 +1,4 @@
-//! Words: what is wrong with the fields of an object, in the words of Kubernetes.
+//! Words: errors in the fields of an object, worded as Kubernetes does.
 //!
 //! Kubernetes source: `apimachinery/pkg/util/validation/field/errors.go` and `NewInvalid` of
 //! `apimachinery/pkg/api/errors`.
@@ -48,7 +48,7 @@ impl FieldErrors {
         self.add(field, "FieldValueRequired", "Required value", None, detail);
     }
 
-    /// Adds a value that is not allowed; the detail says which values are.
+    /// Adds a field with a value that is not allowed; `detail` states the allowed values.
     pub fn invalid(&mut self, field: &str, value: &impl Serialize, detail: &str) {
         let value = Some(shown(value));
         self.add(field, "FieldValueInvalid", "Invalid value", value, detail);
@@ -74,29 +74,29 @@ impl FieldErrors {
         self.add(field, reason, "Unsupported value", value, &detail);
     }
 
-    /// Adds a field that must not be set, or must not be changed, under the present circumstances.
+    /// Adds a field that must not be set or changed in this situation.
     pub fn forbidden(&mut self, field: &str, detail: &str) {
         self.add(field, "FieldValueForbidden", "Forbidden", None, detail);
     }
 
-    /// Adds a value that another entry has already.
+    /// Adds a list value that occurs twice.
     pub fn duplicate(&mut self, field: &str, value: &impl Serialize) {
         let value = Some(shown(value));
         self.add(field, "FieldValueDuplicate", "Duplicate value", value, "");
     }
 
-    /// Adds a reference to an object that does not exist.
+    /// Adds a field that refers to an object that does not exist.
     pub fn not_found(&mut self, field: &str, value: &impl Serialize) {
         let value = Some(shown(value));
         self.add(field, "FieldValueNotFound", "Not found", value, "");
     }
 
-    /// Adds a field that an update changed, and that no update may change.
+    /// Adds a field that an update has changed although it is immutable.
     pub fn immutable(&mut self, field: &str, value: &impl Serialize) {
         self.invalid(field, value, "field is immutable");
     }
 
-    /// Returns whether there is no error.
+    /// Returns whether the list has no error.
     pub fn is_empty(&self) -> bool {
         self.causes.is_empty()
     }

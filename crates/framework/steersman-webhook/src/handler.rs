@@ -1,4 +1,4 @@
-//! Handle: the trait of a handler that sees a request as it arrives.
+//! Words: the trait of handlers for untyped admission requests.
 
 use async_trait::async_trait;
 

@@ -1,4 +1,4 @@
-//! Handle: webhooks without a socket, as a tower service.
+//! Handle: calls webhooks as a tower service, without a socket.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use http_body_util::Full;
 use steersman_serve::Routes;
 use tower::Service;
 
-/// The webhooks of a server, called in this process: no socket, no certificate. Cheap to clone.
+/// The webhooks of a server as a service in this process, without sockets and certificates. Cheap to clone.
 ///
 /// Made by [`WebhookServer::in_process`](crate::WebhookServer::in_process). A test routes the Service of its webhook
 /// configuration to it with `ApiServer::route_service_to`, and then runs on a paused clock.

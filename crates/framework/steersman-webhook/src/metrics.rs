@@ -23,7 +23,7 @@ pub struct WebhookMetrics {
     panics: IntCounter,
 }
 
-/// The metrics of one webhook. Its labels are looked up once.
+/// The metrics with the labels of one webhook, looked up once.
 pub(crate) struct OneWebhookMetrics {
     webhook: String,
     requests: IntCounterVec,
@@ -33,14 +33,14 @@ pub(crate) struct OneWebhookMetrics {
     panics: IntCounter,
 }
 
-/// Counts a request as in progress until it is dropped.
+/// Counts a request as in flight until it is dropped.
 pub(crate) struct ReviewInProgress<'a>(&'a IntGauge);
 
-/// The code of almost all decisions.
+/// The code of almost all responses, for which the counter is looked up in advance.
 const DECIDED: u16 = 200;
 
 impl WebhookMetrics {
-    /// Makes the metrics and registers them.
+    /// Creates the metrics and registers them.
     ///
     /// # Errors
     ///

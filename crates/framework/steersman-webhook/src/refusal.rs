@@ -1,4 +1,4 @@
-//! Words: why a request is refused.
+//! Words: the refusal of an admission request.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -8,7 +8,7 @@ use steersman_object::{Gvk, report};
 
 use crate::field_errors::FieldErrors;
 
-/// Why a defaulter or a validator refuses a request.
+/// The reason why a defaulter or a validator refuses a request.
 ///
 /// Made from any error by `?`, or by one of the constructors. It does not implement [`std::error::Error`], so that
 /// `?` can convert every type that does. An error of the API server keeps its code, reason and details, also inside
@@ -41,7 +41,7 @@ impl Refusal {
         Self::from_status(errors.status(kind, name))
     }
 
-    /// Refuses a request with a status as it is.
+    /// Refuses a request with this status, unchanged.
     #[must_use]
     pub fn from_status(status: Status) -> Self {
         Self {
@@ -74,12 +74,12 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Returns the status of the API server that an error or one of its causes has.
+/// Returns the API server's status in an error or in one of its causes.
 fn status_of(error: &(dyn StdError + 'static)) -> Option<Status> {
     let mut next = Some(error);
     while let Some(error) = next {
         let refused = error.downcast_ref::<steersman_api::Error>();
-        // A transparent error has the causes of the error that it wraps, and not that error itself, among its own.
+        // The causes of a transparent error do not include the error that it wraps, so this one is checked here.
         let inside = error.downcast_ref::<steersman_client::Error>();
         let inside = inside.and_then(|error| match error {
             steersman_client::Error::Api(error) => Some(error),
@@ -94,7 +94,7 @@ fn status_of(error: &(dyn StdError + 'static)) -> Option<Status> {
     None
 }
 
-/// Returns the refusal of a request that cannot be decided, because the webhook itself failed.
+/// Returns the refusal of a request that the webhook could not decide because of an error of its own.
 pub(crate) fn failed(code: u16, message: impl fmt::Display) -> Refusal {
     let reason = match code {
         400 => "BadRequest",

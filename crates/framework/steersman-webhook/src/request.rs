@@ -1,23 +1,23 @@
-//! Words: the request that an api-server asks an admission webhook about.
+//! Words: the request that an API server sends to an admission webhook.
 
 use k8s_openapi::api::authentication::v1::UserInfo;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use steersman_object::{Gvk, Gvr};
 
-/// A request to an api-server, as the AdmissionReview describes it.
+/// An operation on an object that an admission webhook decides about, as the AdmissionReview describes it.
 ///
 /// The fields and their meaning are those of `AdmissionRequest` in `k8s.io/api/admission/v1`.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct AdmissionRequest {
-    /// Identifies the review; the response repeats it.
+    /// Identifies the review. The response repeats the uid.
     pub uid: String,
-    /// The kind in which the objects are sent: one that the webhook's rules name.
+    /// The kind in which the objects are sent, as in the rules of the webhook.
     pub kind: Gvk,
-    /// The resource that the webhook's rules name.
+    /// The resource in the rules of the webhook.
     pub resource: Gvr,
-    /// The subresource, such as `status` or `scale`; `None` for the object itself.
+    /// The subresource, such as `status` or `scale`; `None` if the request is for the object itself.
     pub subresource: Option<String>,
     /// The kind of the original request. It differs from `kind` if the api-server converted the objects for the
     /// webhook (`matchPolicy: Equivalent`).
@@ -26,9 +26,9 @@ pub struct AdmissionRequest {
     pub request_resource: Option<Gvr>,
     /// The subresource of the original request.
     pub request_subresource: Option<String>,
-    /// The name of the object; empty while the server has still to generate it.
+    /// The name of the object; empty if the server will generate the name.
     pub name: String,
-    /// The namespace; `None` for objects of the cluster.
+    /// The namespace; `None` for cluster-scoped objects.
     pub namespace: Option<String>,
     /// What the request does with the object.
     pub operation: Operation,
@@ -38,13 +38,13 @@ pub struct AdmissionRequest {
     pub object: Option<Value>,
     /// The object before the operation; `None` for a creation.
     pub old_object: Option<Value>,
-    /// Whether nothing will be stored. A webhook with side effects must have none then.
+    /// Whether the request is a dry run, in which a webhook must have no side effects.
     pub dry_run: bool,
     /// The options of the operation, such as `CreateOptions`; null if the server sent none.
     pub options: Value,
 }
 
-/// An operation that is admitted.
+/// The operation that an admission request asks about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Operation {
@@ -98,7 +98,7 @@ struct WireResource {
 }
 
 impl Operation {
-    /// Returns the name in a review, such as `CREATE`.
+    /// Returns the name of the operation in a review, such as `CREATE`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! Words: the decision of a webhook.
+//! Words: the response of an admission webhook.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -39,7 +39,7 @@ impl AdmissionResponse {
         failed(code, message).into()
     }
 
-    /// Allows the request, with these changes of its object. Only mutating webhooks may change objects.
+    /// Allows the request and changes its object. Only mutating webhooks may change objects.
     pub fn patched(patch: Patch) -> Self {
         Self {
             patch,
@@ -75,7 +75,7 @@ impl AdmissionResponse {
         &self.patch
     }
 
-    /// Returns the code for the metrics: 200, or that of the refusal.
+    /// Returns the status code for the metrics: 200 if allowed, otherwise the code of the refusal.
     pub(crate) fn code(&self) -> u16 {
         let code = self.status.as_ref().and_then(|status| status.code);
         let code = code.and_then(|code| u16::try_from(code).ok());

@@ -1,4 +1,4 @@
-//! Machine: reads an AdmissionReview, and writes the response in the version of the request.
+//! Machine: reads an AdmissionReview, and writes its response in the version of the request.
 
 use std::collections::BTreeMap;
 
@@ -13,12 +13,12 @@ use crate::response::AdmissionResponse;
 
 #[derive(Debug)]
 pub(crate) struct Review {
-    /// The `apiVersion` of the review, which the response repeats.
+    /// The `apiVersion` of the review. The response repeats it.
     pub(crate) version: &'static str,
     pub(crate) request: AdmissionRequest,
 }
 
-/// A body that is no review that can be answered.
+/// The problem of a body that is no valid review.
 #[derive(Debug, PartialEq)]
 pub(crate) struct UnreadableReview {
     pub(crate) version: &'static str,
@@ -30,7 +30,7 @@ const KIND: &str = "AdmissionReview";
 const V1: &str = "admission.k8s.io/v1";
 const V1_BETA_1: &str = "admission.k8s.io/v1beta1";
 
-/// A review on the wire, without the problems that a body may have.
+/// The wire form of a review, which decodes only a valid body.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct WireAdmissionReview {
@@ -79,7 +79,7 @@ pub(crate) fn read(body: &[u8]) -> Result<Review, UnreadableReview> {
     if body.is_empty() {
         return Err(first("the request has no body".to_owned()));
     }
-    // Checked as a whole, because serde does not check the members that it ignores.
+    // The whole body is checked as UTF-8, because serde does not check the fields that it skips.
     let body = std::str::from_utf8(body)
         .map_err(|error| first(format!("the body is not JSON: {error}")))?;
     if let Some(review) = read_at_once(body) {
@@ -116,7 +116,7 @@ fn known_version(api_version: &str) -> Option<&'static str> {
     known.into_iter().find(|version| *version == api_version)
 }
 
-/// Reads a review without a problem; `None` if there is one, which [`read`] then finds.
+/// Reads a valid review in one pass; `None` if the body has a problem, which [`read`] then finds.
 fn read_at_once(body: &str) -> Option<Review> {
     let review: WireAdmissionReview = serde_json::from_str(body).ok()?;
     let version = known_version(&review.api_version)?;
@@ -143,7 +143,7 @@ pub(crate) fn write(version: &'static str, uid: &str, response: &AdmissionRespon
 }
 
 fn encoded(value: &impl Serialize) -> Vec<u8> {
-    // Only maps with keys that are no strings cannot be written as JSON, and there are none.
+    // The encoding cannot fail: only maps with keys other than strings cannot be JSON.
     serde_json::to_vec(value).unwrap_or_default()
 }
 
@@ -160,7 +160,7 @@ mod tests {
         }})
     }
 
-    /// ADMIT-1
+    /// ADMIT-1: each review gets one response, with its uid and in its version.
     #[test]
     fn a_response_has_the_version_and_the_uid_of_its_request() {
         for version in ["v1", "v1beta1"] {
@@ -176,7 +176,7 @@ mod tests {
         }
     }
 
-    /// ADMIT-1
+    /// ADMIT-1: each review gets one response, with its uid and in its version.
     #[test]
     fn a_body_that_is_no_review_is_answered_with_the_problem_and_the_uid_that_it_has() {
         let with = |change: fn(&mut Value)| {
@@ -215,7 +215,7 @@ mod tests {
         }
     }
 
-    /// ADMIT-1
+    /// ADMIT-1: each review gets one response, with its uid and in its version.
     #[test]
     fn a_body_that_is_not_utf_8_is_refused_wherever_the_wrong_byte_is() {
         let mut body = review("admission.k8s.io/v1");

@@ -57,7 +57,7 @@ pub struct WebhookServer {
     ca_from: Option<ObjectKey>,
 }
 
-/// A defaulter or a validator of a server, for the configuration that makes an API server call it.
+/// A defaulter or validator of a server, as the webhook configurations describe it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AdmittedKind {
@@ -69,11 +69,11 @@ pub struct AdmittedKind {
     pub mutates: bool,
 }
 
-/// The largest body of a review in bytes, as in controller-runtime: objects of 1.5 MB, twice, and their envelope.
+/// The largest body of an admission review in bytes, as in controller-runtime: two objects of 1.5 MB, and an envelope.
 const MAX_BODY: usize = 7 << 20;
-/// The largest body of a conversion in bytes: a list is converted in one review.
+/// The largest body of a conversion review in bytes: the review of a list has all objects of the list.
 const MAX_CONVERSION: usize = 256 << 20;
-/// The path of conversions.
+/// The path of the conversion webhook.
 const CONVERT: &str = "/convert";
 /// The directory in which kubebuilder's manifests mount the certificate.
 const DIRECTORY: &str = "/tmp/k8s-webhook-server/serving-certs";
@@ -97,14 +97,14 @@ impl WebhookServer {
         }
     }
 
-    /// Sets where the certificate comes from, and whether clients need one.
+    /// Sets the source of the certificate, and whether clients need a certificate.
     pub fn tls(mut self, tls: TlsOptions) -> Self {
         self.tls = tls;
         self
     }
 
-    /// Uses certificates of a built-in authority, which the manager keeps in a Secret, replaces in time, and injects
-    /// into configurations and definitions; see [`BuiltInCertificates`]. The other settings of TLS stay as they are.
+    /// Uses certificates of a built-in authority; see [`BuiltInCertificates`]. The manager keeps and renews them, and
+    /// injects the authority into configurations and definitions. The other TLS settings stay.
     pub fn certificates(mut self, certificates: BuiltInCertificates) -> Self {
         self.tls = self.tls.with_certificate(certificates.certificate());
         self.certificates = Some(certificates);
@@ -117,7 +117,7 @@ impl WebhookServer {
         self
     }
 
-    /// Calls a function that adds webhooks, such as that of a module, in a chain of calls.
+    /// Applies a function that adds webhooks, such as a function of a module.
     pub fn with(self, add: impl FnOnce(Self) -> Self) -> Self {
         add(self)
     }
@@ -147,13 +147,13 @@ impl WebhookServer {
         self.admission_at(path, &kind, false, validator_handler::<Scale>(validator))
     }
 
-    /// Adds a defaulter of a kind that is known at run time alone.
+    /// Adds a defaulter for a kind that is only known at run time.
     pub fn defaulter_of(self, kind: &Kind, defaulter: impl Defaulter<DynamicObject>) -> Self {
         let handler = DefaulterHandler::new(kind.gvk().clone(), defaulter);
         self.admission(kind, true, handler)
     }
 
-    /// Adds a validator of a kind that is known at run time alone.
+    /// Adds a validator for a kind that is only known at run time.
     pub fn validator_of(self, kind: &Kind, validator: impl Validator<DynamicObject>) -> Self {
         let handler = ValidatorHandler::new(kind.gvk().clone(), validator);
         self.admission(kind, false, handler)
@@ -183,7 +183,7 @@ impl WebhookServer {
         server
     }
 
-    /// Adds a handler at a path. A [`HandlerChain`](crate::HandlerChain) puts several behind one path.
+    /// Adds a handler at a path. A [`HandlerChain`](crate::HandlerChain) runs several handlers at one path.
     pub fn handler(mut self, path: impl Into<String>, handler: impl AdmissionHandler) -> Self {
         self.handlers.push((path.into(), Arc::new(handler)));
         self
@@ -200,7 +200,7 @@ impl WebhookServer {
         self.route(Route::any(path, token_review::MAX_BODY, handler))
     }
 
-    /// Adds the webhook that converts kinds between their versions, at `/convert`, the path of kubebuilder.
+    /// Adds the conversion webhook, at the path `/convert`, as in kubebuilder.
     pub fn conversions(mut self, conversions: Conversions) -> Self {
         self.conversions = Some(conversions);
         self
@@ -212,7 +212,7 @@ impl WebhookServer {
         self
     }
 
-    /// Returns the paths, handlers of reviews first.
+    /// Returns the paths of all webhooks, admission webhooks first.
     pub fn paths(&self) -> Vec<String> {
         let handlers = self.handlers.iter().map(|(path, _)| path.clone());
         let routes = self.routes.iter().map(|route| route.path().to_owned());
@@ -220,8 +220,8 @@ impl WebhookServer {
         handlers.chain(conversions).chain(routes).collect()
     }
 
-    /// Returns the defaulters and validators, in the order in which they were added. A
-    /// [`handler`](Self::handler) is not among them, because only its author knows what it is for.
+    /// Returns the defaulters and validators in the order of their addition, without each [`handler`](Self::handler),
+    /// because its kind and purpose are unknown.
     pub fn admissions(&self) -> &[AdmittedKind] {
         &self.admissions
     }
@@ -232,19 +232,19 @@ impl WebhookServer {
         conversions.map(Conversions::hubs).unwrap_or_default()
     }
 
-    /// Returns the webhooks as a service of this process, for tests.
+    /// Returns the webhooks as a service in this process, for tests.
     ///
     /// # Errors
     ///
     /// [`ServeError::DuplicatePath`], [`ServeError::Path`], [`ServeError::Metrics`].
     pub fn in_process(&self) -> Result<InProcessWebhooks, ServeError> {
-        // Nothing shows the registry.
+        // The registry is private, so these metrics are never exported.
         let metrics = WebhookMetrics::register(&Registry::new()).map_err(ServeError::Metrics)?;
         let routes = self.routes_with(&metrics)?;
         Ok(InProcessWebhooks::new(routes, Duration::MAX))
     }
 
-    /// Returns the address to listen on.
+    /// Returns the address on which the server listens.
     pub fn address(&self) -> &ListenAddress {
         &self.address
     }
@@ -254,35 +254,35 @@ impl WebhookServer {
         self.certificates.as_ref()
     }
 
-    /// Names the Service in front of a server with certificates from files: definitions name it as the webhook that
-    /// converts their objects. [`BuiltInCertificates`] name the Service themselves.
+    /// Names the Service in front of a server with certificates from files. Definitions refer to this Service as their
+    /// conversion webhook. [`BuiltInCertificates`] name the Service themselves.
     pub fn service(mut self, service: ObjectKey) -> Self {
         self.service = Some(service);
         self
     }
 
-    /// Lets cert-manager inject the authority of a `Certificate` into the definitions that name the
-    /// [`service`](Self::service), with its annotation `cert-manager.io/inject-ca-from`. The files of the server's
-    /// certificate are those of the Secret of the same `Certificate`.
+    /// Lets cert-manager inject the authority of a `Certificate` into the definitions that refer to the
+    /// [`service`](Self::service), by the annotation `cert-manager.io/inject-ca-from`. The certificate files of the
+    /// server must be from the Secret of this `Certificate`.
     pub fn inject_ca_from(mut self, certificate: ObjectKey) -> Self {
         self.ca_from = Some(certificate);
         self
     }
 
-    /// Returns the Service in front of the server, if it is known.
+    /// Returns the Service in front of the server, if one was named.
     pub fn service_key(&self) -> Option<&ObjectKey> {
         let built_in = self.certificates.as_ref();
         let built_in = built_in.map(BuiltInCertificates::service);
         built_in.or(self.service.as_ref())
     }
 
-    /// Returns the `Certificate` of [`inject_ca_from`](Self::inject_ca_from).
+    /// Returns the `Certificate` that was set by [`inject_ca_from`](Self::inject_ca_from).
     pub fn ca_from(&self) -> Option<&ObjectKey> {
         self.ca_from.as_ref()
     }
 
-    /// Lets the built-in authority inject its certificates into these definitions, too. Without such an authority,
-    /// nothing changes.
+    /// Also injects the built-in authority into the definitions with these names. Does nothing without a built-in
+    /// authority.
     pub fn inject_into_crds(mut self, names: impl IntoIterator<Item = String>) -> Self {
         let inject = |certificates: BuiltInCertificates| {
             names
@@ -293,17 +293,17 @@ impl WebhookServer {
         self
     }
 
-    /// Returns the settings of TLS.
+    /// Returns the TLS settings of the server.
     pub fn tls_options(&self) -> &TlsOptions {
         &self.tls
     }
 
-    /// Returns the options of the server with these settings of TLS.
+    /// Returns the options of a server with these TLS settings.
     pub fn server_options(&self, tls: TlsOptions) -> ServerOptions {
         ServerOptions::new().tls(tls).limits(self.limits)
     }
 
-    /// Returns the routes, which count in these metrics.
+    /// Returns the routes of all webhooks, with requests counted in `metrics`.
     ///
     /// # Errors
     ///
@@ -357,12 +357,12 @@ impl WebhookServer {
     }
 }
 
-/// Makes a handler of a defaulter, for a path of its own or a [`HandlerChain`](crate::HandlerChain).
+/// Makes a handler from a defaulter, for a custom path or a [`HandlerChain`](crate::HandlerChain).
 pub fn defaulter_handler<K: TypedObject>(defaulter: impl Defaulter<K>) -> impl AdmissionHandler {
     DefaulterHandler::new(Kind::of::<K>().gvk().clone(), defaulter)
 }
 
-/// Makes a handler of a validator, for a path of its own or a [`HandlerChain`](crate::HandlerChain).
+/// Makes a handler from a validator, for a custom path or a [`HandlerChain`](crate::HandlerChain).
 pub fn validator_handler<K: TypedObject>(validator: impl Validator<K>) -> impl AdmissionHandler {
     ValidatorHandler::new(Kind::of::<K>().gvk().clone(), validator)
 }

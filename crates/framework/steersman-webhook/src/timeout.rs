@@ -1,11 +1,11 @@
-//! Machine: the time that an api-server gives a webhook, from the query of its URL.
+//! Machine: reads the timeout of a webhook call from the query of its URL.
 
 use std::time::Duration;
 
 use steersman_object::parse_duration;
 
-/// Returns the value of `timeout` in a query, a duration as Go writes it, such as `10s` or `1m30s`; `None` if there is
-/// none or if it cannot be read.
+/// Returns the parameter `timeout` of a query, a Go duration such as `10s` or `1m30s`; `None` if it is missing or
+/// invalid.
 pub(crate) fn timeout_of(query: &str) -> Option<Duration> {
     let value = query
         .split('&')

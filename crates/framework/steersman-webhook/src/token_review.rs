@@ -1,4 +1,4 @@
-//! Handle: the reviews of bearer tokens, for an api-server with webhook authentication.
+//! Handle: the webhook that reviews bearer tokens, for an API server with webhook authentication.
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
@@ -11,14 +11,13 @@ use serde_json::{Value, json};
 use steersman_object::{panic_text, report};
 use steersman_serve::json_response;
 
-/// Decides which user a bearer token belongs to.
+/// Decides whether a bearer token is valid, and which user it belongs to.
 pub trait TokenReviewer: Send + Sync + 'static {
-    /// Decides about a token that must be valid for one of `audiences`; an empty list means the audience of the
-    /// api-server.
+    /// Reviews a token, which must be valid for one of `audiences`; an empty list means the audience of the API server.
     ///
     /// # Errors
     ///
-    /// Why the token could not be decided. The api-server then treats the request as not authenticated.
+    /// The reason why the review failed. The API server then treats the request as unauthenticated.
     fn review(
         &self,
         token: &str,
@@ -26,26 +25,26 @@ pub trait TokenReviewer: Send + Sync + 'static {
     ) -> impl Future<Output = Result<TokenDecision, Box<dyn std::error::Error + Send + Sync>>> + Send;
 }
 
-/// The decision about a token.
+/// The result of the review of a token.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum TokenDecision {
-    /// The token belongs to this user.
+    /// The token is valid.
     Authenticated {
         /// The user that the token belongs to.
         user: UserInfo,
         /// The requested audiences for which the token is valid.
         audiences: Vec<String>,
     },
-    /// The token belongs to no user.
+    /// The token is invalid.
     Refused,
 }
 
-/// The largest body of a review in bytes, as in controller-runtime.
+/// The largest body of a TokenReview in bytes, as in controller-runtime.
 pub(crate) const MAX_BODY: usize = 1 << 20;
 
 impl TokenDecision {
-    /// Makes the decision that a token belongs to a user of these groups.
+    /// Makes the result that a token belongs to a user in these groups.
     #[must_use]
     pub fn user(name: impl Into<String>, groups: impl IntoIterator<Item = String>) -> Self {
         let groups = groups.into_iter().collect();
@@ -70,7 +69,7 @@ pub(crate) async fn review(
         Ok(body) if body["apiVersion"] == "authentication.k8s.io/v1beta1" => "v1beta1",
         _ => "v1",
     };
-    // serde reads a struct from a list, too, by the positions of its members.
+    // Lists are refused, because serde would also read a struct from a list of its fields.
     let has_lists = matches!(&body, Ok(body) if body.is_array() || body["spec"].is_array());
     let read = body.and_then(serde_json::from_value::<WireReview>);
     let status = match read {
@@ -88,7 +87,7 @@ pub(crate) async fn review(
                 match AssertUnwindSafe(decided).catch_unwind().await {
                     Ok(Ok(decision)) => status_of(decision),
                     Ok(Err(error)) => failed(&report(&*error).to_string()),
-                    // ADMIT-4
+                    // ADMIT-4: a panic of the reviewer fails only its own request.
                     Err(payload) => {
                         failed(&format!("the reviewer panicked: {}", panic_text(&*payload)))
                     }
@@ -112,7 +111,7 @@ struct WireReview {
     spec: WireSpec,
 }
 
-/// The specification of a TokenReview. The type of k8s-openapi has a token that is optional in some versions only.
+/// The spec of a TokenReview. In k8s-openapi, `token` is optional in some versions, and so cannot be used here.
 #[derive(Default, serde::Deserialize)]
 struct WireSpec {
     #[serde(default)]

@@ -1,4 +1,4 @@
-//! Machine: the objects of a request as Rust types.
+//! Machine: decodes the objects of a request into Rust types.
 
 use serde_json::Value;
 use steersman_object::{Gvk, Object, decode_value};
@@ -6,11 +6,11 @@ use steersman_object::{Gvk, Object, decode_value};
 use crate::refusal::{Refusal, failed};
 use crate::request::AdmissionRequest;
 
-/// Decodes an object of a request.
+/// Decodes an object of a request into a Rust type.
 ///
 /// # Errors
 ///
-/// A 400 that names the field. The text has no values of Secrets.
+/// A 400 that names the invalid field, without values of Secrets.
 pub(crate) fn decoded<K: Object>(
     request: &AdmissionRequest,
     object: Option<&Value>,
@@ -27,7 +27,7 @@ pub(crate) fn decoded<K: Object>(
     })
 }
 
-/// Checks that a request is about objects of the kind that a webhook was made for (ADMIT-3).
+/// Checks that a request has the kind that its webhook expects (ADMIT-3).
 pub(crate) fn check_kind(request: &AdmissionRequest, expected: &Gvk) -> Result<(), Refusal> {
     if request.kind == *expected {
         return Ok(());

@@ -1,13 +1,13 @@
-//! Machine: puts the changes of a typed object into the JSON that arrived, so that fields that the type does not have
-//! are kept (ADMIT-2).
+//! Machine: applies the changes of a typed object to the original JSON, to keep fields that the Rust type lacks
+//! (ADMIT-2).
 
 use serde_json::{Map, Value};
 
-/// Returns `original` with the changes between `before` and `after`, which are the object as its type encodes it.
+/// Returns `original` with the changes from `before` to `after`, which are the object as its Rust type encodes it.
 ///
-/// A member that the type does not change stays as it arrived: unknown, in another notation, or absent where the
-/// type writes a default. Elements of a list are recognized by their position if the list keeps its length, otherwise
-/// by their content and then by their `name` or `key`.
+/// A field that the type does not change stays as it arrived: unknown, in another notation, or absent although the type
+/// writes a default. List elements are matched by position if the length stays, otherwise by their content and then by
+/// their `name` or `key`.
 pub(crate) fn with_changes(original: &Value, before: &Value, after: &Value) -> Value {
     if before == after {
         return original.clone();
@@ -36,7 +36,7 @@ fn changed_members(
     }
     for (name, value) in after {
         let value = match (original.get(name), before.get(name)) {
-            // As it arrived, also if it was absent although the type writes it.
+            // An unchanged field stays as it arrived, even if it was absent and the type writes it.
             (_, Some(before)) if before == value => continue,
             (Some(original), Some(before)) => with_changes(original, before, value),
             _ => value.clone(),
@@ -54,7 +54,7 @@ fn changed_elements(original: &[Value], before: &[Value], after: &[Value]) -> Ve
         return changed.collect();
     }
     let mut taken = vec![false; before.len()];
-    // Elements that did not change are recognized first, so that another element with the same name takes none.
+    // Unchanged elements are matched first, so that a changed element with the same name cannot take their place.
     let same: Vec<Option<usize>> = after
         .iter()
         .map(|element| take(&mut taken, |at| before[at] == *element))
@@ -73,14 +73,14 @@ fn changed_elements(original: &[Value], before: &[Value], after: &[Value]) -> Ve
     changed
 }
 
-/// Returns the first index that is not taken and matches, and takes it.
+/// Returns the first free index that matches, and marks it as taken.
 fn take(taken: &mut [bool], matches: impl Fn(usize) -> bool) -> Option<usize> {
     let at = (0..taken.len()).find(|at| !taken[*at] && matches(*at))?;
     taken[at] = true;
     Some(at)
 }
 
-/// Returns whether elements with names have moved to other positions.
+/// Returns whether named elements have changed their positions.
 fn is_reordered(before: &[Value], after: &[Value]) -> bool {
     let names = |list: &[Value]| -> Option<Vec<String>> {
         let names = list
@@ -94,7 +94,7 @@ fn is_reordered(before: &[Value], after: &[Value]) -> bool {
     }
 }
 
-/// Returns the text that identifies an element of a list.
+/// Returns the `name` or `key` of a list element.
 fn name_of(element: &Value) -> Option<&str> {
     let named = element.get("name").or_else(|| element.get("key"));
     named.and_then(Value::as_str)
@@ -106,53 +106,53 @@ mod tests {
 
     use super::*;
 
-    /// ADMIT-2
+    /// ADMIT-2: a defaulter keeps the fields that its Rust type does not have.
     #[test]
     fn a_change_keeps_every_member_that_the_type_does_not_know() {
         for (original, before, after, expected) in [
-            // A new default beside an unknown field.
+            // The type adds a default beside an unknown field.
             (
                 json!({"spec": {"new": 1}}),
                 json!({"spec": {}}),
                 json!({"spec": {"replicas": 1}}),
                 json!({"spec": {"new": 1, "replicas": 1}}),
             ),
-            // The type writes members that the client left out; they are no change.
+            // The type writes fields that the client left out, which is no change.
             (
                 json!({"spec": {}}),
                 json!({"spec": {"paused": false, "list": []}, "status": null}),
                 json!({"spec": {"paused": false, "list": [], "a": 1}, "status": null}),
                 json!({"spec": {"a": 1}}),
             ),
-            // A member is removed, its unknown neighbour stays.
+            // The type removes a field; an unknown field beside it stays.
             (
                 json!({"a": 1, "unknown": 2}),
                 json!({"a": 1}),
                 json!({}),
                 json!({"unknown": 2}),
             ),
-            // Elements of a list keep their unknown members.
+            // List elements keep their unknown fields.
             (
                 json!([{"image": "a", "new": 1}, {"image": "b", "new": 2}]),
                 json!([{"image": "a"}, {"image": "b"}]),
                 json!([{"image": "c"}, {"image": "b"}]),
                 json!([{"image": "c", "new": 1}, {"image": "b", "new": 2}]),
             ),
-            // An element is added in front, another one changes.
+            // An element is inserted at the front, and another element changes.
             (
                 json!([{"name": "a", "new": 1}, {"name": "b", "v": 1, "new": 2}]),
                 json!([{"name": "a"}, {"name": "b", "v": 1}]),
                 json!([{"name": "x"}, {"name": "b", "v": 2}, {"name": "a"}]),
                 json!([{"name": "x"}, {"name": "b", "v": 2, "new": 2}, {"name": "a", "new": 1}]),
             ),
-            // Elements change places.
+            // Two elements change places.
             (
                 json!([{"name": "a", "new": 1}, {"name": "b", "new": 2}]),
                 json!([{"name": "a"}, {"name": "b"}]),
                 json!([{"name": "b"}, {"name": "a"}]),
                 json!([{"name": "b", "new": 2}, {"name": "a", "new": 1}]),
             ),
-            // Another notation of the same value stays.
+            // An equal value in another notation stays.
             (
                 json!({"cpu": 1, "a": 1}),
                 json!({"cpu": "1", "a": 1}),

@@ -1,4 +1,4 @@
-//! Handle: typed validators as handlers.
+//! Handle: makes handlers of typed validators.
 
 use std::future::ready;
 use std::marker::PhantomData;

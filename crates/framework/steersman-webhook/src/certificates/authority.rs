@@ -15,13 +15,13 @@ use x509_parser::extensions::GeneralName;
 use x509_parser::pem::Pem;
 use x509_parser::prelude::FromDer as _;
 
-/// A certificate, with what the rotation needs to know about it.
+/// A parsed certificate, with the fields that the rotation compares.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct ParsedCertificate {
     der: Vec<u8>,
     pub(crate) not_before: Timestamp,
     pub(crate) not_after: Timestamp,
-    /// The public key, in the encoding of certificates (`SubjectPublicKeyInfo`).
+    /// The public key, DER-encoded as `SubjectPublicKeyInfo`.
     public_key: Vec<u8>,
     names: Vec<String>,
     is_authority: bool,
@@ -34,7 +34,7 @@ pub(crate) struct KeyedCertificate {
     key: String,
 }
 
-/// How far the clocks of the machines may differ. Certificates are valid this long before they are made (CERT-3).
+/// The greatest expected difference between two clocks. Certificates are valid this long before they are made (CERT-3).
 pub(crate) const CLOCK_SKEW: Duration = Duration::from_secs(3600);
 
 /// The longest common name of a certificate (RFC 5280, `ub-common-name`).
@@ -57,8 +57,7 @@ impl ParsedCertificate {
         })
     }
 
-    /// Returns the certificates in a PEM text that can be read, without repetitions, and the first problem of the
-    /// text.
+    /// Returns the distinct certificates that can be read in a PEM text, and the first problem of the text.
     pub(crate) fn all(text: &[u8]) -> (Vec<Self>, Option<String>) {
         let (mut found, mut problem) = (Vec::new(), None);
         for block in Pem::iter_from_buffer(text) {
@@ -122,7 +121,7 @@ impl ParsedCertificate {
 }
 
 impl KeyedCertificate {
-    /// Joins a private key in PEM and the certificate that it belongs to; `None` if it belongs to none of them.
+    /// Joins a private key in PEM and the certificate of that key; `None` if no given certificate has that key.
     pub(crate) fn join(
         certificates: &[ParsedCertificate],
         key: &[u8],
@@ -139,11 +138,11 @@ impl KeyedCertificate {
         }))
     }
 
-    /// Makes an authority that signs its own certificate (ECDSA P-256).
+    /// Makes an authority with a self-signed certificate (ECDSA P-256).
     pub(crate) fn authority(lifetime: Duration, wall: Timestamp) -> Result<Self, String> {
         let make = || {
             let mut params = CertificateParams::new(Vec::new())?;
-            // Verifiers find an authority by its name, so each one has its own.
+            // Each authority has a name of its own, because TLS clients find an authority by its name.
             let name = format!("steersman-webhook-ca-{}", wall.as_second());
             params.distinguished_name = named(name);
             params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
@@ -160,7 +159,7 @@ impl KeyedCertificate {
         Self::made(make())
     }
 
-    /// Makes a serving certificate that this authority signs. It expires with the authority at the latest.
+    /// Makes a serving certificate that this authority signs. It expires no later than the authority.
     pub(crate) fn issue(
         &self,
         names: &[String],
@@ -207,7 +206,7 @@ fn earlier(time: Timestamp, duration: Duration) -> Timestamp {
     timestamp(time.as_second().saturating_sub(seconds))
 }
 
-/// Returns a time by its seconds since 1970; the nearest representable one if they are out of range.
+/// Converts seconds since 1970 to a time. Seconds out of range become the nearest valid time.
 fn timestamp(seconds: i64) -> Timestamp {
     Timestamp::from_second(seconds).unwrap_or(match seconds {
         ..0 => Timestamp::MIN,
@@ -215,7 +214,7 @@ fn timestamp(seconds: i64) -> Timestamp {
     })
 }
 
-/// CERT-3: a certificate is valid some time before it is made, because other clocks may be behind.
+/// CERT-3: the validity begins some time in the past, because the clocks of other machines may be behind.
 fn set_validity(params: &mut CertificateParams, wall: Timestamp, until: Timestamp) {
     let since_epoch = |time: Timestamp| {
         let seconds = u64::try_from(time.as_second()).unwrap_or_default();
@@ -251,7 +250,7 @@ fn address(bytes: &[u8]) -> Option<IpAddr> {
     }
 }
 
-/// Returns the usual form of a DNS name or an address.
+/// Normalizes a DNS name or IP address for comparisons.
 fn normal(name: &str) -> String {
     match name.parse::<IpAddr>() {
         Ok(address) => address.to_string(),
@@ -308,7 +307,7 @@ mod tests {
         assert!(join("no key").is_err());
     }
 
-    /// CERT-3
+    /// CERT-3: waits are measured by the clock of one leader, whatever the clocks of others show.
     #[test]
     fn a_certificate_is_valid_an_hour_before_it_is_made() {
         let authority = KeyedCertificate::authority(YEAR, wall()).unwrap();
@@ -320,7 +319,7 @@ mod tests {
         assert_eq!(authority.certificate.not_after, later(wall(), YEAR));
         assert_eq!(leaf.certificate.not_after, later(wall(), WEEK));
         assert!(!leaf.certificate.is_valid_at(later(wall(), WEEK)));
-        // No certificate outlives its authority.
+        // A serving certificate expires no later than its authority.
         let late = later(wall(), YEAR - WEEK / 2);
         let last = authority.issue(&wanted(), WEEK, late).unwrap();
         assert_eq!(last.certificate.not_after, authority.certificate.not_after);

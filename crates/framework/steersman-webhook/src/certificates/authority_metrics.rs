@@ -5,7 +5,7 @@ use prometheus::{
     register_int_counter_with_registry, register_int_gauge_with_registry,
 };
 
-/// The metrics of the built-in certificates of one registry. Cheap to clone.
+/// The metrics of built-in certificates in one registry. Cheap to clone.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct AuthorityMetrics {
@@ -17,13 +17,12 @@ pub struct AuthorityMetrics {
 impl AuthorityMetrics {
     /// Creates and registers
     ///
-    /// - `steersman_webhook_certificate_expiry_timestamp_seconds`: when the certificate that this replica presents
-    ///   expires, in seconds since 1970; 0 before there is one,
-    /// - `steersman_webhook_certificate_rotations_total`: certificates that this replica has replaced as the leader;
-    ///   the label `what` is `leaf` for the certificate of the servers and `authority` for the authority that signs
-    ///   it,
-    /// - `steersman_webhook_certificate_errors_total`: failed requests of the built-in authority, and reads of a
-    ///   Secret that cannot be used.
+    /// - `steersman_webhook_certificate_expiry_timestamp_seconds`: the expiry of the certificate that this replica
+    ///   presents, in seconds since 1970; 0 without a certificate,
+    /// - `steersman_webhook_certificate_rotations_total`: certificates that this replica has replaced as the leader,
+    ///   with a label `what`: `leaf` for a serving certificate, `authority` for an authority,
+    /// - `steersman_webhook_certificate_errors_total`: failed requests of the built-in authority, and reads of an
+    ///   unusable Secret.
     ///
     /// # Errors
     ///

@@ -15,7 +15,7 @@ use crate::certificates::injection::{InjectionKind, InjectionTarget};
 use crate::certificates::rotation::RotationSettings;
 use crate::certificates::trusted_authorities::{AuthoritiesReceiver, TrustedAuthorities};
 
-/// The wall clock of the times in certificates.
+/// The wall clock that gives the times in certificates.
 type WallClock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// Certificates of webhooks with a built-in authority, for clusters without cert-manager.
@@ -70,7 +70,7 @@ pub struct BuiltInCertificates {
     pub(crate) authorities: TrustedAuthorities,
 }
 
-/// The options of built-in certificates contradict each other, or cannot be used.
+/// The error of contradicting or invalid options of built-in certificates.
 #[derive(Debug, ThisError)]
 #[error("the webhook certificates in the Secret {secret} cannot be kept: {problem}")]
 pub struct InvalidCertificates {
@@ -79,13 +79,13 @@ pub struct InvalidCertificates {
 }
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
-/// The longest lifetime, which has an end that every verifier can represent.
+/// The greatest lifetime of a certificate. Every TLS library can represent the end of this lifetime.
 const LONGEST_LIFETIME: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
-/// The longest pause between two reads of the Secret.
+/// The greatest value of the read interval.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(60);
 
 impl BuiltInCertificates {
-    /// Makes the options: the namespace and name of the Secret, and those of the Service in front of the servers.
+    /// Makes the options with the key of the Secret, and the key of the Service in front of the webhook servers.
     ///
     /// The serving certificate is valid for `name.namespace.svc`, `name.namespace` and
     /// `name.namespace.svc.cluster.local`.
@@ -125,32 +125,32 @@ impl BuiltInCertificates {
         self
     }
 
-    /// Sets the time between two steps of a rotation, in which every api-server has to see a changed configuration:
+    /// Sets the time between two steps of a rotation, in which every API server must notice a changed configuration:
     /// five minutes by default.
     pub fn overlap(mut self, overlap: Duration) -> Self {
         self.overlap = overlap;
         self
     }
 
-    /// Sets how often each replica reads the Secret, and the leader also the configurations: 10 s by default, and 60 s
+    /// Sets how often each replica reads the Secret and the leader reads the configurations: 10 s by default, and 60 s
     /// at most. A replica without a certificate reads the Secret once a second.
     pub fn read_interval(mut self, interval: Duration) -> Self {
         self.read_interval = interval;
         self
     }
 
-    /// Injects the authorities into each webhook of a `ValidatingWebhookConfiguration`. A configuration that does not
-    /// exist gets them when it appears.
+    /// Injects the authorities into each webhook of a `ValidatingWebhookConfiguration`, also if the configuration is
+    /// created later.
     pub fn inject_into_validating(self, name: impl Into<String>) -> Self {
         self.inject(InjectionKind::Validating, name.into())
     }
 
-    /// Injects the authorities into each webhook of a `MutatingWebhookConfiguration`.
+    /// Injects the authorities into each webhook of a `MutatingWebhookConfiguration`, also if it is created later.
     pub fn inject_into_mutating(self, name: impl Into<String>) -> Self {
         self.inject(InjectionKind::Mutating, name.into())
     }
 
-    /// Injects the authorities into the conversion webhook of a `CustomResourceDefinition`, which is named as in
+    /// Injects the authorities into the conversion webhook of a `CustomResourceDefinition`, such as
     /// `websites.web.example.com`.
     pub fn inject_into_definition(self, name: impl Into<String>) -> Self {
         self.inject(InjectionKind::Definition, name.into())
@@ -170,12 +170,12 @@ impl BuiltInCertificates {
         self
     }
 
-    /// Returns whether metrics were set.
+    /// Returns whether [`metrics`](Self::metrics) were set.
     pub fn has_metrics(&self) -> bool {
         self.metrics.is_some()
     }
 
-    /// Sets the wall clock of the times in certificates; the system's by default.
+    /// Sets the wall clock that gives the times in certificates; by default, the clock of the system.
     pub fn clock(mut self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         self.clock = Arc::new(clock);
         self
@@ -187,13 +187,13 @@ impl BuiltInCertificates {
         self.shared.clone()
     }
 
-    /// Returns the authorities that API servers have to trust, as PEM: `None` until the [leader](Self::lead) of this
-    /// process has read or created them.
+    /// Returns the receiver of the authorities that API servers must trust, in PEM: `None` until the
+    /// [leader](Self::lead) in this process has read or created the authorities.
     pub fn authorities(&self) -> AuthoritiesReceiver {
         self.authorities.receiver()
     }
 
-    /// Returns the namespace and name of the Service in front of the servers.
+    /// Returns the key of the Service in front of the webhook servers.
     pub fn service(&self) -> &ObjectKey {
         &self.service
     }
@@ -238,13 +238,13 @@ impl BuiltInCertificates {
                            authority's lifetime";
             return Some(problem.to_owned());
         }
-        // Shows whether the names can be in a certificate.
+        // Making an authority shows whether a certificate can have the names.
         let authority = KeyedCertificate::authority(DAY, Timestamp::UNIX_EPOCH);
         let made = authority.and_then(|one| one.issue(&settings.names, DAY, Timestamp::UNIX_EPOCH));
         made.err()
     }
 
-    /// Returns what the machine of the rotation needs.
+    /// Returns the options that the rotation needs.
     pub(crate) fn settings(&self) -> RotationSettings {
         let (namespace, name) = (
             self.service.namespace().unwrap_or_default(),

@@ -19,19 +19,19 @@ struct CertificateFollower<'a> {
     options: &'a BuiltInCertificates,
     client: kube_client::Client,
     current: Option<KeyedCertificate>,
-    /// When the Secret was found absent first.
+    /// When the Secret was first found absent; `None` while it exists.
     absent_since: Option<Instant>,
     problems: ProblemLog,
 }
 
-/// The pause between two reads of a replica that has no certificate.
+/// The pause between two reads of the Secret while the replica has no certificate.
 const FIRST_INTERVAL: Duration = Duration::from_secs(1);
 
 impl BuiltInCertificates {
     /// Hands the certificate in the Secret to the servers of this replica until `stop` is cancelled.
     ///
-    /// The certificate stays in use while the Secret is absent, damaged or cannot be read (CERT-5). Each problem is
-    /// logged once, and the loop goes on.
+    /// The certificate stays in use while the Secret is absent, damaged or unreadable (CERT-5). The loop logs each
+    /// problem once, and continues.
     ///
     /// # Cancel safety
     ///
@@ -53,13 +53,13 @@ impl BuiltInCertificates {
                 follower.rest().await;
             }
         };
-        // A read may be dropped at any time.
+        // A read of the Secret may be dropped at any time.
         let _ = stop.run_until_cancelled(work).await;
     }
 
     /// Waits until API servers can call the webhooks of this leader: its servers present a certificate, and the
-    /// [leader](Self::lead) of this process has injected the authorities once, or has tried to. An operator that writes
-    /// objects of its own webhooks waits for it.
+    /// [leader](Self::lead) in this process has injected the authorities once, or has failed to. An operator that
+    /// writes objects of its own webhooks has to wait for this.
     ///
     /// # Cancel safety
     ///
@@ -70,7 +70,7 @@ impl BuiltInCertificates {
 }
 
 impl CertificateFollower<'_> {
-    /// Reads the Secret once.
+    /// Reads the Secret once, and passes its certificate to the servers.
     async fn round(&mut self) {
         let secrets = Api::<Secret>::typed(self.client.clone()).request_timeout(REQUEST_LIMIT);
         match secrets.get_opt(&self.options.secret).await {
@@ -84,8 +84,8 @@ impl CertificateFollower<'_> {
         self.check_expiry();
     }
 
-    /// Waits until the Secret is to be read again. Without a certificate that is also when a leader in this process may
-    /// have created the Secret.
+    /// Waits until the next read of the Secret. Without a certificate, a finished round of a leader in this process
+    /// ends the wait.
     async fn rest(&self) {
         let interval = self.options.read_interval;
         if self.current.is_some() {
@@ -118,7 +118,7 @@ impl CertificateFollower<'_> {
         self.problems.resolve("secret");
     }
 
-    /// CERT-5: keeps the former certificate.
+    /// CERT-5: keeps the former certificate, and logs the problem of the Secret.
     fn keep(&mut self, problem: &str) {
         if self.options.is_due(&mut self.problems, "secret", problem) {
             warn!(
@@ -130,8 +130,8 @@ impl CertificateFollower<'_> {
         }
     }
 
-    /// CERT-4: creates the Secret if no leader does. A rollout waits until a replica of the next release is ready, and
-    /// the leader of a former release may have no webhooks.
+    /// CERT-4: creates the Secret if no leader has. During a rollout, a new replica must become ready first, and the
+    /// leader of the former release may have no webhooks.
     async fn wait_for_secret(&mut self, secrets: &Api<Secret>) {
         self.note_absence();
         let now = Instant::now();
@@ -174,7 +174,7 @@ impl CertificateFollower<'_> {
             }
             return;
         }
-        // The first start of an operator is no problem, and is not counted.
+        // An absent Secret at the first start of an operator is not counted as a problem.
         let now = Instant::now().into_std();
         if self.problems.is_due("secret", "absent", now) {
             info!(%secret, "the webhook servers wait until the leader has created the Secret");

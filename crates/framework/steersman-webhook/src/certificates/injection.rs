@@ -1,4 +1,4 @@
-//! Machine: finds the bundles in a configuration or definition, and makes the patch that replaces them.
+//! Machine: finds the CA bundles in a webhook configuration or definition, and makes the patch that replaces them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,7 +12,7 @@ use steersman_object::{Kind, ObjectKey};
 
 use crate::certificates::authority::ParsedCertificate;
 
-/// An object that tells the api-server which authorities to trust.
+/// A webhook configuration or definition that tells the API server which authorities to trust.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct InjectionTarget {
     pub(crate) kind: InjectionKind,
@@ -40,7 +40,7 @@ impl InjectionTarget {
         ObjectKey::cluster_scoped(&self.name)
     }
 
-    /// Returns the object as kubectl names it.
+    /// Returns the kind and name of the target in the notation of kubectl.
     pub(crate) fn text(&self) -> String {
         format!("{}/{}", self.kind().qualified_plural(), self.name)
     }
@@ -57,8 +57,8 @@ impl InjectionTarget {
         found
     }
 
-    /// CERT-6: returns a patch that changes the bundles and nothing else, and applies only to the version of the
-    /// object that was read. `None` if the object has the bundle wherever it needs one.
+    /// CERT-6: returns a patch that changes only the bundles, and that fails unless the object has the version that was
+    /// read. `None` if each webhook of the object has the bundle.
     pub(crate) fn patch(&self, object: &DynamicObject, bundle: &str) -> Option<Value> {
         let bundle = STANDARD.encode(bundle);
         let paths = self.client_configs(object).into_iter();
@@ -77,7 +77,7 @@ impl InjectionTarget {
         Some(operations.into())
     }
 
-    /// Returns the JSON pointers of the objects that hold a bundle.
+    /// Returns the JSON pointers of the client configurations in an object, which hold the bundles.
     fn client_configs(&self, object: &DynamicObject) -> Vec<String> {
         let paths: Vec<String> = match self.kind {
             InjectionKind::Validating | InjectionKind::Mutating => {
@@ -123,7 +123,7 @@ mod tests {
         serde_json::from_value(object).unwrap()
     }
 
-    /// CERT-6
+    /// CERT-6: an injection changes the bundles and nothing else, and is repeated.
     #[test]
     fn a_patch_changes_each_wrong_bundle_and_nothing_else() {
         let bundle = STANDARD.encode("new");
@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(target(InjectionKind::Mutating).patch(&good, "new"), None);
     }
 
-    /// CERT-6
+    /// CERT-6: an injection changes the bundles and nothing else, and is repeated.
     #[test]
     fn a_definition_needs_a_bundle_if_a_webhook_converts_its_objects() {
         let definition = target(InjectionKind::Definition);

@@ -24,31 +24,30 @@ struct CertificateLeader<'a> {
 }
 
 struct Injection {
-    /// Whether every configuration that exists had the bundle when it was read.
+    /// Whether every existing configuration had the bundle.
     is_complete: bool,
-    /// The authorities that the configurations had.
+    /// The authorities that the configurations contained.
     found: Vec<ParsedCertificate>,
 }
 
-/// The last part of the `User-Agent` of the requests.
+/// The suffix of the `User-Agent` for the requests of both loops.
 const AGENT: &str = "webhook-certificates";
 pub(super) const REQUEST_LIMIT: Duration = Duration::from_secs(10);
-/// The pause after another writer changed the Secret.
+/// The pause after a write conflict on the Secret.
 const CONFLICT_PAUSE: Duration = Duration::from_secs(1);
-/// The number of times that a configuration is read and patched in one round, because others change it.
+/// The number of attempts per round to read and patch a configuration that other writers change.
 const MOST_ATTEMPTS: u32 = 5;
 
 impl BuiltInCertificates {
-    /// Keeps the Secret and the configurations until `stop` is cancelled. At most one replica should run it: the
-    /// leader. If two run it, neither damages what the other does, because each write carries the version of the
-    /// Secret that it is based on.
+    /// Maintains the Secret and the configurations until `stop` is cancelled. Only the leader should run it. Two
+    /// concurrent runs do no harm, because each write of the Secret requires the version that was read.
     ///
-    /// Each failure is logged once, and the loop goes on.
+    /// The loop logs each failure once, and continues.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: each request leaves the Secret and the configurations in a state from which the next leader goes
-    /// on (CERT-2).
+    /// Cancel safe: after each request, the Secret and the configurations are in a state from which the next leader can
+    /// continue (CERT-2).
     pub async fn lead(&self, client_config: &ClientConfig, stop: CancellationToken) {
         let work = async {
             let Some(client) = self.connect(client_config, &stop).await else {
@@ -61,17 +60,17 @@ impl BuiltInCertificates {
                 problems: ProblemLog::default(),
             };
             while !stop.is_cancelled() {
-                // Boxed, because the future of a round is large.
+                // The future of a round is large, so it is boxed.
                 let pause = Box::pin(leader.round()).await;
                 self.authorities.end_round();
                 sleep(pause).await;
             }
         };
-        // Ends between two requests, or in the middle of one.
+        // A round may be cancelled between two requests, or during a request.
         let _ = stop.run_until_cancelled(work).await;
     }
 
-    /// Makes the client of a loop; returns `None` if the loop is stopped before.
+    /// Makes the client of a loop; `None` if the loop is stopped while it waits to try again.
     pub(super) async fn connect(
         &self,
         client_config: &ClientConfig,
@@ -98,7 +97,7 @@ impl BuiltInCertificates {
         None
     }
 
-    /// Counts a problem, and returns whether it is to be logged.
+    /// Counts a problem in the metrics, and returns whether the problem is to be logged.
     pub(super) fn is_due(&self, problems: &mut ProblemLog, object: &str, problem: &str) -> bool {
         if let Some(metrics) = &self.metrics {
             metrics.errors.inc();
@@ -108,7 +107,7 @@ impl BuiltInCertificates {
 }
 
 impl CertificateLeader<'_> {
-    /// Reads, decides, writes and injects once. Returns the pause until the next round.
+    /// Runs one round: reads the Secret, writes its next content, and injects. Returns the pause until the next round.
     async fn round(&mut self) -> Duration {
         let interval = self.options.read_interval;
         let secrets = Api::<Secret>::typed(self.client.clone()).request_timeout(REQUEST_LIMIT);
@@ -144,12 +143,12 @@ impl CertificateLeader<'_> {
         };
         let bundle = step.stored.bundle_pem();
         if step.change == RotationChange::Founded {
-            // CERT-4: api-servers trust the new authority before a replica reads its certificate.
+            // CERT-4: API servers must trust the new authority before a replica presents its certificate.
             self.inject(Some(&bundle)).await;
         }
         let (is_new, options) = (secret.is_none(), WriteOptions::new());
         let content = step.stored.write(secret, &self.options.secret);
-        // CERT-2: one write, at the version that was read.
+        // CERT-2: one write, which requires the version that was read.
         let written = match is_new {
             true => secrets.create(&content, &options).await,
             false => secrets.update(&content, &options).await,
@@ -168,7 +167,7 @@ impl CertificateLeader<'_> {
         }
     }
 
-    /// Injects the bundle where it is absent. Without a bundle, only reads the configurations.
+    /// Injects the bundle into all configurations that lack it. Without a bundle, only reads the configurations.
     async fn inject(&mut self, bundle: Option<&str>) -> Injection {
         if let Some(bundle) = bundle {
             self.options.authorities.publish(bundle);
@@ -210,7 +209,7 @@ impl CertificateLeader<'_> {
         self.fail("write", &report(error).to_string());
     }
 
-    /// Logs why the Secret could not be read or written.
+    /// Counts and logs a failed read or write of the Secret.
     fn fail(&mut self, object: &str, error: &str) {
         if self.options.is_due(&mut self.problems, object, error) {
             warn!(
@@ -221,7 +220,7 @@ impl CertificateLeader<'_> {
         }
     }
 
-    /// Logs which parts of the Secret cannot be used.
+    /// Logs the unusable parts of the Secret.
     fn note_damage(&mut self, problems: &[String]) {
         if problems.is_empty() {
             self.problems.resolve("content");
@@ -239,7 +238,7 @@ impl CertificateLeader<'_> {
 
     fn note(&mut self, change: RotationChange) {
         self.problems.resolve("write");
-        // Damage after this write is another event.
+        // The Secret is whole after this write: further damage is logged again.
         self.problems.resolve("content");
         if let Some(metrics) = &self.options.metrics {
             metrics.count(change.has_new_leaf(), change.has_new_authority());
@@ -252,14 +251,14 @@ impl CertificateLeader<'_> {
     }
 }
 
-/// Returns whether a write changed nothing because the Secret is another one than was read.
+/// Returns whether a write failed because the Secret has changed since the read.
 fn is_outdated(error: &Error, is_new: bool) -> bool {
-    // A create that is answered 404 lacks its namespace.
+    // A 404 of a create is no conflict: the namespace is missing.
     error.is_conflict() || error.is_already_exists() || (error.is_not_found() && !is_new)
 }
 
-/// Injects a bundle into one object. Returns the authorities that it had, and whether it had the bundle. An object
-/// that does not exist needs none.
+/// Injects a bundle into one object. Returns the authorities that the object had, and whether it had the bundle. A
+/// missing object counts as having the bundle.
 async fn inject_into(
     client: &kube_client::Client,
     target: &InjectionTarget,
@@ -286,7 +285,7 @@ async fn inject_into(
                 );
                 return Ok((found, false));
             }
-            // The object has changed since it was read: its version is not the tested one.
+            // The object has changed since it was read, so the patch's test of the version failed.
             Err(error) if attempt < MOST_ATTEMPTS && is_changed(&error) => attempt += 1,
             Err(error) => return Err(error),
         }

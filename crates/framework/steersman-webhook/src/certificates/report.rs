@@ -1,33 +1,33 @@
-//! Machine: what a Secret of the built-in authority holds, for people.
+//! Machine: summarizes the Secret of a built-in authority for people.
 
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::jiff::Timestamp;
 
 use crate::certificates::stored_certificates::StoredCertificates;
 
-/// What a Secret of a built-in authority holds, without its keys.
+/// A summary of the Secret of a built-in authority, without its keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CertificateReport {
-    /// The authorities that the leader injects into configurations and definitions, in PEM. Empty if there is none.
+    /// The authorities that the leader injects into configurations and definitions, in PEM; empty if there are none.
     pub authorities: String,
-    /// The times between which the serving certificate is valid; `None` if it cannot be used.
+    /// The start and the end of the serving certificate's validity; `None` without a usable certificate.
     pub validity: Option<(Timestamp, Timestamp)>,
     /// Whether the leader should have replaced the serving certificate: less than a quarter of its lifetime is left.
     pub is_late: bool,
-    /// A text for each part that cannot be used at this time.
+    /// A text for each part of the Secret that is not usable now.
     pub problems: Vec<String>,
 }
 
 impl CertificateReport {
-    /// Reads a Secret at a time.
+    /// Reads a Secret as of the time `wall`.
     #[must_use]
     pub fn read(secret: &Secret, wall: Timestamp) -> Self {
         let (stored, problems) = StoredCertificates::read(Some(secret), wall);
         let leaf = stored.leaf.as_ref().map(|leaf| &leaf.certificate);
         let validity = leaf.map(|leaf| (leaf.not_before, leaf.not_after));
         let is_late = validity.is_some_and(|(from, to)| {
-            // The leader replaces it when a third is left.
+            // The leader replaces the certificate when a third of its lifetime is left.
             let left = to.as_second().saturating_sub(wall.as_second());
             left.saturating_mul(4) < to.as_second().saturating_sub(from.as_second())
         });

@@ -1,4 +1,4 @@
-//! Machine: decides what the Secret holds next: a new serving certificate, or the next step of a rotation.
+//! Machine: decides the next content of the Secret: a new serving certificate, or the next step of a rotation.
 
 use std::time::{Duration, Instant};
 
@@ -7,21 +7,21 @@ use k8s_openapi::jiff::Timestamp;
 use crate::certificates::authority::{CLOCK_SKEW, KeyedCertificate, ParsedCertificate, later};
 use crate::certificates::stored_certificates::{RotationPhase, StoredCertificates};
 
-/// The names and times of the certificates.
+/// The names and durations that the rotation needs.
 #[derive(Clone, Debug)]
 pub(crate) struct RotationSettings {
     /// The DNS names and addresses of the serving certificate.
     pub(crate) names: Vec<String>,
     pub(crate) authority_lifetime: Duration,
     pub(crate) leaf_lifetime: Duration,
-    /// How long api-servers may use a former bundle.
+    /// How long API servers may still use an old bundle after its replacement.
     pub(crate) overlap: Duration,
-    /// How often a replica reads the Secret.
+    /// The time between two reads of the Secret by a replica.
     pub(crate) read_interval: Duration,
 }
 
 /// Decides the steps of one leader. The state is in the Secret, except for the moment at which this leader first saw
-/// it.
+/// the phase.
 #[derive(Debug)]
 pub(crate) struct Rotation {
     settings: RotationSettings,
@@ -31,15 +31,15 @@ pub(crate) struct Rotation {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Observation<'a> {
     pub(crate) stored: &'a StoredCertificates,
-    /// Whether a part of the Secret cannot be used.
+    /// Whether a part of the Secret is unusable.
     pub(crate) is_damaged: bool,
-    /// The authorities in the configurations, which a new authority is joined with.
+    /// The authorities found in the configurations. The bundle of a new authority includes them.
     pub(crate) former: &'a [ParsedCertificate],
-    /// Whether every configuration had the stored bundle when it was read.
+    /// Whether every configuration had the bundle of the Secret.
     pub(crate) is_injected: bool,
 }
 
-/// A phase in the Secret, and when this leader first saw it.
+/// The phase in the Secret, and the moment at which this leader first saw that phase.
 #[derive(Debug)]
 struct SeenPhase {
     phase: RotationPhase,
@@ -48,7 +48,7 @@ struct SeenPhase {
     at: Instant,
 }
 
-/// The next content of the Secret.
+/// A change of the Secret: its next content, and the reason.
 #[derive(Clone, Debug)]
 pub(crate) struct RotationStep {
     pub(crate) stored: StoredCertificates,
@@ -57,28 +57,28 @@ pub(crate) struct RotationStep {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RotationChange {
-    /// Nothing could be used: there are a new authority and a new serving certificate.
+    /// Nothing in the Secret was usable: a new authority and a new serving certificate were made.
     Founded,
     /// The authority has signed a new serving certificate.
     LeafIssued,
-    /// The next authority is in the bundle.
+    /// The next authority was added to the bundle.
     Introduced,
-    /// Every configuration has the bundle with the next authority.
+    /// Every configuration has the bundle that contains the next authority.
     Injected,
-    /// The next authority is the authority, and has signed a new serving certificate.
+    /// The next authority became the signing authority, and has signed a new serving certificate.
     Switched,
-    /// The former authorities are no longer in the bundle.
+    /// The former authorities were removed from the bundle.
     Retired,
-    /// Parts that could not be used, and were not needed, are gone.
+    /// Unusable parts that were not needed were removed from the Secret.
     Cleaned,
 }
 
-/// The number of former authorities that a new one is joined with, so that damage that is repeated does not grow the
-/// bundle without limit.
+/// The number of former authorities that the bundle of a new one includes. The limit stops repeated damage from growing
+/// the bundle.
 const MOST_FORMER: usize = 8;
 
 impl RotationChange {
-    /// Returns the change as the end of a sentence about the Secret.
+    /// Returns the change as the end of a log message about the Secret.
     pub(crate) fn text(self) -> &'static str {
         match self {
             Self::Founded => "there was nothing to use, so there is a new authority",
@@ -108,7 +108,7 @@ impl Rotation {
         }
     }
 
-    /// Returns the next content of the Secret, or `None` if it stays.
+    /// Returns the next content of the Secret; `None` if it is not to be changed.
     pub(crate) fn next_step(
         &mut self,
         observation: Observation<'_>,
@@ -129,7 +129,7 @@ impl Rotation {
         wall: Timestamp,
     ) -> Result<Option<RotationStep>, String> {
         let stored = observation.stored;
-        // CERT-4: the least change that makes everything usable.
+        // CERT-4: the least change after which everything is usable.
         let step = match (&stored.leaf, &stored.signer, &stored.next) {
             (None, Some(signer), _) => self.issue(stored, signer, wall)?,
             (None, None, Some(next)) => self.switch(stored, next, wall)?,
@@ -146,7 +146,7 @@ impl Rotation {
         Ok(Some(step))
     }
 
-    /// Returns the next step of a rotation of the authority, or its first one if the authority is due.
+    /// Returns the next step of a rotation in progress, or starts a rotation if the authority is due.
     fn advance(
         &self,
         stored: &StoredCertificates,
@@ -157,13 +157,13 @@ impl Rotation {
         let settings = &self.settings;
         let step = match (stored.phase(), &stored.signer, &stored.next) {
             (RotationPhase::Introduced, ..) if is_injected => Some(injected(stored, wall)),
-            // CERT-1: no server may use a bundle without the next authority.
+            // CERT-1: the authority switches only when no API server uses a bundle without the next authority.
             (RotationPhase::Injected, _, Some(next))
                 if is_injected && self.has_waited(settings.overlap, now, wall) =>
             {
                 Some(self.switch(stored, next, wall)?)
             }
-            // CERT-1: no replica may present a certificate of a former authority.
+            // CERT-1: former authorities are removed only when no replica presents a certificate of a former authority.
             (RotationPhase::Switched, Some(signer), _)
                 if self.has_waited(settings.retirement(), now, wall) =>
             {
@@ -179,7 +179,7 @@ impl Rotation {
         Ok(step)
     }
 
-    /// Notes when this leader first saw the phase. The wait for api-servers begins anew while a configuration has
+    /// Records when this leader first saw the phase. The wait for API servers restarts while a configuration has
     /// another bundle.
     fn observe(&mut self, stored: &StoredCertificates, is_injected: bool, now: Instant) {
         let phase = stored.phase();
@@ -197,8 +197,8 @@ impl Rotation {
         }
     }
 
-    /// CERT-3: returns whether the phase has lasted for a duration by the monotonic clock of this leader, or by the
-    /// times in the Secret even if the clocks differ.
+    /// CERT-3: returns whether the phase has lasted `wait`: by the monotonic clock of this leader, or by the times in
+    /// the Secret with a margin for different clocks.
     fn has_waited(&self, wait: Duration, now: Instant, wall: Timestamp) -> bool {
         let Some(seen) = &self.seen else {
             return false;
@@ -209,7 +209,7 @@ impl Rotation {
         now.saturating_duration_since(seen.at) >= wait || by_wall.is_some_and(|end| end <= wall)
     }
 
-    /// Returns whether the serving certificate is to be replaced by one of the same authority.
+    /// Returns whether the authority has to sign a new serving certificate.
     fn is_leaf_due(
         &self,
         leaf: &KeyedCertificate,
@@ -217,15 +217,15 @@ impl Rotation {
         wall: Timestamp,
     ) -> bool {
         let certificate = &leaf.certificate;
-        // A certificate that expires with its authority is replaced with it.
+        // A new certificate of the same authority would not expire later.
         let can_gain = certificate.not_after < signer.certificate.not_after;
         !certificate.is_signed_by(&signer.certificate)
             || !certificate.has_names(&self.settings.names)
             || (can_gain && is_due(leaf, self.settings.leaf_lifetime, wall))
     }
 
-    /// Signs a new serving certificate. In the last phase the wait begins anew, because replicas may present the
-    /// certificate of another authority.
+    /// Signs a new serving certificate. In the last phase the wait restarts, because replicas may still present the
+    /// certificate of a former authority.
     fn issue(
         &self,
         stored: &StoredCertificates,
@@ -258,7 +258,7 @@ impl Rotation {
         Ok(step(stored, RotationChange::Introduced))
     }
 
-    /// Makes the next authority the one that signs.
+    /// Makes the next authority the signing authority.
     fn switch(
         &self,
         stored: &StoredCertificates,
@@ -276,8 +276,8 @@ impl Rotation {
         Ok(step(stored, RotationChange::Switched))
     }
 
-    /// CERT-4: makes an authority where nothing can be used. Authorities that can still be read stay in the bundle,
-    /// because replicas may present certificates of them.
+    /// CERT-4: makes a new authority when no old one is usable. Readable authorities stay in the bundle, because
+    /// replicas may present certificates of these authorities.
     fn found(
         &self,
         stored: &StoredCertificates,
@@ -313,8 +313,8 @@ impl Rotation {
 }
 
 impl RotationSettings {
-    /// Returns how long a former authority stays in the bundle: until each replica has read the Secret, also if its
-    /// first request fails.
+    /// Returns how long a former authority stays in the bundle: until each replica has read the Secret, even if one
+    /// read fails.
     pub(crate) fn retirement(&self) -> Duration {
         self.overlap
             .saturating_add(self.read_interval.saturating_mul(2))
@@ -325,7 +325,7 @@ fn step(stored: StoredCertificates, change: RotationChange) -> RotationStep {
     RotationStep { stored, change }
 }
 
-/// Notes that every configuration has the bundle with the next authority.
+/// Returns the step that records the injection of the bundle into every configuration.
 fn injected(stored: &StoredCertificates, wall: Timestamp) -> RotationStep {
     let stored = StoredCertificates {
         is_injected: true,
@@ -335,7 +335,7 @@ fn injected(stored: &StoredCertificates, wall: Timestamp) -> RotationStep {
     step(stored, RotationChange::Injected)
 }
 
-/// Removes all authorities but one from the bundle.
+/// Returns the step that removes all authorities except the signing one from the bundle.
 fn retire(stored: &StoredCertificates, signer: &KeyedCertificate, wall: Timestamp) -> RotationStep {
     let stored = StoredCertificates {
         bundle: vec![signer.certificate.clone()],
@@ -345,7 +345,7 @@ fn retire(stored: &StoredCertificates, signer: &KeyedCertificate, wall: Timestam
     step(stored, RotationChange::Retired)
 }
 
-/// Returns whether less than a third of a lifetime is left.
+/// Returns whether less than a third of a certificate's lifetime is left.
 fn is_due(keyed: &KeyedCertificate, lifetime: Duration, wall: Timestamp) -> bool {
     later(wall, lifetime / 3) > keyed.certificate.not_after
 }

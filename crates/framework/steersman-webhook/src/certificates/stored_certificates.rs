@@ -1,4 +1,4 @@
-//! Machine: the certificates in the Secret, as far as they can be used.
+//! Machine: reads the usable certificates in the Secret, and writes the Secret.
 
 use std::collections::BTreeMap;
 
@@ -9,22 +9,22 @@ use steersman_object::ObjectKey;
 
 use crate::certificates::authority::{KeyedCertificate, ParsedCertificate};
 
-/// The certificates in the Secret, as far as they can be used.
+/// The usable certificates in the Secret.
 ///
 /// Everything that the next leader needs is in the Secret (CERT-2).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StoredCertificates {
-    /// The certificate that the servers present. An authority of the bundle has signed it.
+    /// The serving certificate. An authority of the bundle has signed it.
     pub(crate) leaf: Option<KeyedCertificate>,
-    /// The authorities that clients trust.
+    /// The authorities that API servers trust.
     pub(crate) bundle: Vec<ParsedCertificate>,
-    /// The authority that signs serving certificates; it is in the bundle.
+    /// The authority that signs serving certificates. The bundle contains it.
     pub(crate) signer: Option<KeyedCertificate>,
-    /// The authority that will sign serving certificates next; it is in the bundle.
+    /// The authority that will sign after the current one. The bundle contains it.
     pub(crate) next: Option<KeyedCertificate>,
-    /// Whether every configuration had a bundle with the next authority.
+    /// Whether every configuration had a bundle that contains the next authority.
     pub(crate) is_injected: bool,
-    /// When the phase began, by the clock of the leader at that time.
+    /// When the phase began, by the clock of the leader of that time.
     pub(crate) since: Option<Timestamp>,
 }
 
@@ -33,24 +33,24 @@ pub(crate) struct StoredCertificates {
 pub(crate) enum RotationPhase {
     /// One authority is trusted.
     Steady,
-    /// The next authority is in the bundle, which may not be in every configuration.
+    /// The bundle contains the next authority; some configurations may have the old bundle.
     Introduced,
-    /// Every configuration has the next authority. Servers may not have seen the change yet.
+    /// Every configuration has the next authority; some API servers may not have noticed yet.
     Injected,
-    /// The next authority has signed the serving certificate. Replicas may still present the former one.
+    /// The next authority has signed the serving certificate; some replicas may present the former certificate.
     Switched,
 }
 
-/// The certificate that the servers present, and its key.
+/// The keys of the serving certificate and of its private key in the Secret.
 pub(crate) const LEAF: &str = "tls.crt";
 pub(crate) const LEAF_KEY: &str = "tls.key";
-/// The authorities that clients trust.
+/// The key of the trusted authorities in the Secret.
 pub(crate) const BUNDLE: &str = "ca.crt";
-/// The key of the authority that signs.
+/// The key of the signing authority's private key in the Secret.
 pub(crate) const SIGNER_KEY: &str = "ca.key";
-/// The key of the next authority.
+/// The key of the next authority's private key in the Secret.
 pub(crate) const NEXT_KEY: &str = "next-ca.key";
-/// The annotations with the phase and its beginning.
+/// The annotations with the phase and with its start.
 pub(crate) const PHASE: &str = "steersman/rotation-phase";
 pub(crate) const SINCE: &str = "steersman/rotation-since";
 
@@ -71,8 +71,8 @@ impl RotationPhase {
 }
 
 impl StoredCertificates {
-    /// Reads a Secret. Returns what can be used at `wall`, and a problem for each part that cannot (CERT-4). A Secret
-    /// without any of the keys has no problem.
+    /// Reads a Secret. Returns the parts that are usable at `wall`, and a problem for each unusable part (CERT-4). A
+    /// Secret without any of the keys has no problem.
     pub(crate) fn read(secret: Option<&Secret>, wall: Timestamp) -> (Self, Vec<String>) {
         let empty = SecretData::new();
         let data = secret.and_then(|secret| secret.data.as_ref());
@@ -97,7 +97,7 @@ impl StoredCertificates {
         let next = usable(authority(data, NEXT_KEY, &bundle, wall));
         let signer = authority(data, SIGNER_KEY, &bundle, wall);
         let signer = usable(match signer {
-            // The key is absent after the loss of the authority, until the next authority signs.
+            // After the loss of the authority, its key is absent until the next authority signs.
             Ok(None) if next.is_none() => Err(format!("{SIGNER_KEY} is missing")),
             signer => signer,
         });
@@ -115,7 +115,7 @@ impl StoredCertificates {
         (stored, problems)
     }
 
-    /// Returns the certificate that servers can present, whatever the time is.
+    /// Returns the serving certificate, even if it is expired or not valid yet.
     ///
     /// # Errors
     ///
@@ -135,17 +135,17 @@ impl StoredCertificates {
         }
     }
 
-    /// Returns whether nothing is left that can sign or serve.
+    /// Returns whether no part is left that can sign or serve.
     pub(crate) fn is_lost(&self) -> bool {
         self.leaf.is_none() && self.signer.is_none() && self.next.is_none()
     }
 
-    /// Returns the authorities that clients trust, in PEM.
+    /// Returns the trusted authorities in PEM.
     pub(crate) fn bundle_pem(&self) -> String {
         self.bundle.iter().map(ParsedCertificate::pem).collect()
     }
 
-    /// Returns the Secret with these certificates. Everything else in the Secret stays, its version included.
+    /// Returns the Secret with these certificates. The other fields, such as the resource version, stay.
     pub(crate) fn write(&self, secret: Option<Secret>, key: &ObjectKey) -> Secret {
         let mut secret = secret.unwrap_or_else(|| Secret {
             metadata: key.to_meta(),
@@ -181,7 +181,7 @@ fn text<'a>(data: &'a SecretData, key: &str) -> Option<&'a [u8]> {
     text.filter(|text| !text.is_empty())
 }
 
-/// Returns the authorities of the Secret, and the problems of their text.
+/// Returns the trusted authorities in the Secret, and the problems of their PEM text.
 fn bundle(data: &SecretData) -> (Vec<ParsedCertificate>, Vec<String>) {
     let Some(text) = text(data, BUNDLE) else {
         return (Vec::new(), vec![format!("{BUNDLE} is missing")]);
@@ -195,7 +195,7 @@ fn bundle(data: &SecretData) -> (Vec<ParsedCertificate>, Vec<String>) {
     (authorities, problems.collect())
 }
 
-/// Returns the authority of a key in the Secret; `None` without the key.
+/// Returns the authority with the private key under this key of the Secret; `None` without the key.
 fn authority(
     data: &SecretData,
     name: &str,
@@ -215,7 +215,7 @@ fn authority(
     Ok(Some(authority))
 }
 
-/// Returns the certificate that the servers present, which an authority of the bundle must have signed.
+/// Returns the serving certificate. An authority of the bundle must have signed it.
 fn serving(data: &SecretData, bundle: &[ParsedCertificate]) -> Result<KeyedCertificate, String> {
     let missing = |key: &str| format!("{key} is missing");
     let chain = text(data, LEAF).ok_or_else(|| missing(LEAF))?;

@@ -1,15 +1,15 @@
-//! Handle: what the loops of a process tell each other: the authorities, and whether webhooks can be called.
+//! Handle: shares the authorities, and whether API servers can call the webhooks, between the loops of a process.
 
 use std::sync::Arc;
 
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
-/// The authorities of a built-in authority, as PEM. Cheap to clone.
+/// The current authorities in PEM, shared by the loops. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct TrustedAuthorities {
     pem: Arc<watch::Sender<Option<String>>>,
-    /// Cancelled at the end of the leader's first round.
+    /// Cancelled when the leader has finished its first round.
     injected: CancellationToken,
     presented: CancellationToken,
     round_ended: Arc<Notify>,
@@ -42,7 +42,7 @@ impl TrustedAuthorities {
         self.round_ended.notify_waiters();
     }
 
-    /// Waits for the end of the leader's next round. Cancel safe.
+    /// Waits until the leader finishes its next round. Cancel safe.
     pub(crate) async fn round_ended(&self) {
         self.round_ended.notified().await;
     }
@@ -51,12 +51,12 @@ impl TrustedAuthorities {
         self.presented.cancel();
     }
 
-    /// Waits until the leader's first round has ended, and the servers have a certificate. Cancel safe.
+    /// Waits until the leader has finished its first round and the servers have a certificate. Cancel safe.
     pub(crate) async fn usable(&self) {
         self.injected.cancelled().await;
         self.presented.cancelled().await;
     }
 }
 
-/// Receives the authorities: `None` until there are some.
+/// Receives the authorities in PEM; the value is `None` until the authorities are known.
 pub type AuthoritiesReceiver = watch::Receiver<Option<String>>;

@@ -1,8 +1,8 @@
-//! Machine: the annotation with fields that another version cannot hold (CONV-2).
+//! Machine: keeps fields that another version cannot hold in an annotation (CONV-2).
 
 use serde_json::{Map, Value};
 
-/// The parts of an object that a conversion does not convert.
+/// The fields of an object that a conversion leaves as they are.
 const HEAD: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 pub(crate) fn annotation(group: &str, version: &str) -> String {
@@ -31,8 +31,8 @@ pub(crate) fn object(api_version: &str, kind: &Value, metadata: Value, content: 
     Value::Object(object)
 }
 
-/// Removes and returns the content that an annotation has. Content that cannot be read is dropped: it was not written
-/// by a conversion.
+/// Removes an annotation, and returns its kept content. Content that is invalid is dropped, because no conversion has
+/// written it.
 pub(crate) fn take(metadata: &mut Value, annotation: &str) -> Option<Value> {
     let annotations = metadata.get_mut("annotations")?.as_object_mut()?;
     let kept = annotations.remove(annotation)?;
@@ -57,7 +57,7 @@ pub(crate) fn put(metadata: &mut Value, annotation: String, content: &Value) {
     }
 }
 
-/// Returns whether a type knows every member of `original`, which it encodes as `encoded`. A member that is null
+/// Returns whether a type knows every field of `original`; `encoded` is the object as the type encodes it. A null field
 /// counts as absent.
 pub(crate) fn is_known(original: &Value, encoded: &Value) -> bool {
     match (original, encoded) {
@@ -78,7 +78,7 @@ pub(crate) fn is_known(original: &Value, encoded: &Value) -> bool {
                     .all(|(one, other)| is_known(one, other))
         }
         (Value::Object(_) | Value::Array(_), _) => false,
-        // Another notation of the same value.
+        // Both values may be notations of one value.
         (_, encoded) => !encoded.is_null(),
     }
 }

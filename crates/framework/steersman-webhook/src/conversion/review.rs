@@ -11,8 +11,8 @@ const GROUP: &str = "apiextensions.k8s.io";
 const GROUP_V1: &str = "apiextensions.k8s.io/v1";
 const GROUP_V1_BETA_1: &str = "apiextensions.k8s.io/v1beta1";
 
-/// Returns the response to a review. One object that cannot be converted fails the whole review (CONV-1), as the
-/// API server expects, and the message names that object. The second result is that message.
+/// Returns the response to a review. One object that cannot be converted fails the whole review (CONV-1), and the
+/// message, which is also the second result, names the object.
 pub(crate) fn answer(conversions: &Conversions, body: &[u8]) -> (Value, Option<String>) {
     let review: Value = match serde_json::from_slice(body) {
         Ok(review) => review,
@@ -45,7 +45,7 @@ pub(crate) fn answer(conversions: &Conversions, body: &[u8]) -> (Value, Option<S
     };
     let mut converted = Vec::with_capacity(objects.len());
     for (at, object) in objects.iter().enumerate() {
-        // A panic of a conversion is the response to its own review alone.
+        // A panic in a conversion fails only its own review.
         let result = catch_unwind(AssertUnwindSafe(|| conversions.convert(object, to)));
         let problem = match result {
             Ok(Ok(object)) => {

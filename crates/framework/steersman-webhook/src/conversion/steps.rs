@@ -1,4 +1,4 @@
-//! Words: steps between neighbouring versions, for the code that `#[versioned]` generates.
+//! Words: conversions between neighbouring versions, for the code that `#[versioned]` generates.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Display;
@@ -19,7 +19,7 @@ use super::BoxError;
     note = "implement `ConvertTo` for this container of versioned types, or name two functions in `changed(…)`"
 )]
 pub trait ConvertTo<T> {
-    /// Converts to the other version.
+    /// Converts the value to the other version.
     ///
     /// # Errors
     ///
@@ -27,13 +27,13 @@ pub trait ConvertTo<T> {
     fn convert_to(&self) -> Result<T, FieldConversionError>;
 }
 
-/// The result of a function that converts a field: the value, or a `Result` with the value.
+/// The result of a function that converts a field: the value, or a `Result`.
 pub trait ConversionResult<T> {
-    /// Returns the value.
+    /// Returns the converted value.
     ///
     /// # Errors
     ///
-    /// The error of the function.
+    /// The error of the conversion function.
     fn into_result(self) -> Result<T, BoxError>;
 }
 
@@ -64,7 +64,7 @@ impl FieldConversionError {
         &self.path
     }
 
-    /// Puts the name of the field that contains this field before the path.
+    /// Prepends the name of the containing field to the path.
     fn within(mut self, outer: impl Display) -> Self {
         let is_joined = self.path.is_empty() || self.path.starts_with('[');
         let separator = if is_joined { "" } else { "." };
@@ -73,11 +73,11 @@ impl FieldConversionError {
     }
 }
 
-/// Returns the value of a field that a function of the program converted.
+/// Returns the field value that a conversion function of the operator has made.
 ///
 /// # Errors
 ///
-/// The error of the function, with the name of the field.
+/// The error of the conversion function, with the name of the field.
 pub fn changed<T>(
     field: &str,
     result: impl ConversionResult<T>,
@@ -89,11 +89,11 @@ pub fn changed<T>(
     })
 }
 
-/// Converts a field with versioned types.
+/// Converts a field that has a versioned type.
 ///
 /// # Errors
 ///
-/// The field that cannot be converted, with its path from here.
+/// The field that cannot be converted, with its path relative to the containing type.
 pub fn nested<A: ConvertTo<B>, B>(field: &str, value: &A) -> Result<B, FieldConversionError> {
     let converted = value.convert_to();
     converted.map_err(|error| {
@@ -105,7 +105,7 @@ pub fn nested<A: ConvertTo<B>, B>(field: &str, value: &A) -> Result<B, FieldConv
     })
 }
 
-/// Merges definitions of single versions of a kind. The first version that the definition lists is the stored one.
+/// Merges definitions of a kind with one version each. The stored version is the first version of the first definition.
 ///
 /// # Panics
 ///

@@ -1,4 +1,4 @@
-//! Machine: the versions of kinds, and the conversion of one object.
+//! Machine: converts one object between the versions of its kind.
 
 use std::fmt;
 use std::sync::Arc;
@@ -50,21 +50,21 @@ pub enum ConversionError {
     /// The conversion of the program failed or panicked.
     #[error("it cannot be converted from {from} to {to}: {problem}")]
     Failed {
-        /// The kind in the present version.
+        /// The kind in the version of the object.
         from: Gvk,
-        /// The kind in the other version.
+        /// The kind in the requested version.
         to: Gvk,
-        /// The error of the program.
+        /// The error or panic message of the conversion.
         problem: String,
     },
-    /// The kept content is too large for annotations.
+    /// The kept content is larger than annotations may be.
     #[error(
         "the fields that {to} cannot hold are too large for an annotation: {bytes} bytes of at most 200000"
     )]
     TooLarge {
-        /// The kind in the other version.
+        /// The kind in the requested version.
         to: Gvk,
-        /// The size of the content.
+        /// The size of the kept content.
         bytes: usize,
     },
 }
@@ -74,22 +74,22 @@ pub enum ConversionError {
 struct ErasedVersion {
     gvk: Gvk,
     hub: Gvk,
-    /// Decodes an object and encodes it again.
+    /// Decodes an object with the Rust type, and encodes it again.
     encoded: fn(&Value) -> Result<Value, ConversionError>,
     to_hub: fn(&Value) -> Result<Value, ConversionError>,
     from_hub: fn(&Value) -> Result<Value, ConversionError>,
 }
 
-/// The largest kept content in bytes. All annotations of an object have at most 256 KiB.
+/// The greatest size of kept content in bytes. All annotations of an object have at most 256 KiB.
 const LARGEST: usize = 200_000;
 
 impl Conversions {
-    /// Makes a set without versions.
+    /// Makes a set without any version.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a kind with its hub.
+    /// Adds a kind with its hub version.
     pub fn hub<H: TypedObject>(self) -> Self {
         let gvk = Kind::of::<H>().gvk().clone();
         self.with(ErasedVersion {
@@ -101,7 +101,7 @@ impl Conversions {
         })
     }
 
-    /// Adds another version of a kind.
+    /// Adds a version of a kind, which is converted through the hub.
     pub fn spoke<S: Spoke>(self) -> Self {
         self.with(ErasedVersion {
             gvk: Kind::of::<S>().gvk().clone(),
@@ -112,7 +112,7 @@ impl Conversions {
         })
     }
 
-    /// Adds all versions of another set. Whether fields are kept is decided by `self`.
+    /// Adds all versions of `other`. The setting of `self` decides whether fields are kept.
     pub fn merge(mut self, other: Self) -> Self {
         Arc::make_mut(&mut self.versions).extend(Arc::unwrap_or_clone(other.versions));
         self
@@ -137,7 +137,7 @@ impl Conversions {
         self
     }
 
-    /// Returns the problem of a set that cannot convert: a version without a hub, or one that is registered twice.
+    /// Returns the problem of an invalid set: a version without a hub, or a version that is registered twice.
     pub(crate) fn problem(&self) -> Option<String> {
         for (at, version) in self.versions.iter().enumerate() {
             let gvk = &version.gvk;
@@ -174,7 +174,7 @@ impl Conversions {
         if from.gvk == from.hub || to.gvk == to.hub {
             return self.step(from, to, original);
         }
-        // The hub on the way has its kept fields, so that the other version gets what it can hold of them.
+        // The hub gets its kept fields back first, so that the target version receives the fields that it can hold.
         let hub = self.find(from.hub.clone())?;
         let on_the_way = self.step(from, hub, original)?;
         self.step(hub, to, &on_the_way)
@@ -190,7 +190,7 @@ impl Conversions {
         let mut metadata = original["metadata"].clone();
         let (group, kind) = (to.gvk.group(), &original["kind"]);
         let kept = take(&mut metadata, &annotation(group, to.gvk.version()));
-        // A former copy of the present version is of no use: the object itself is newer.
+        // Kept content of the object's own version is dropped, because the object itself is newer.
         take(&mut metadata, &annotation(group, from.gvk.version()));
         let original = content(original);
         let bare = object(&present, kind, metadata.clone(), original.clone());
@@ -201,7 +201,7 @@ impl Conversions {
         if let Some(kept) = kept {
             let before = object(&api_version, kind, metadata.clone(), kept.clone());
             let seen = convert(to, from, &before);
-            // Content that cannot be converted any more is of a former definition.
+            // Kept content that cannot be converted is ignored: an older definition had other fields.
             if let Ok(before) = seen.and_then(|seen| convert(from, to, &seen)) {
                 converted_content = with_changes(&kept, &content(&before), &converted_content);
             }
@@ -221,7 +221,7 @@ impl Conversions {
         Ok(result)
     }
 
-    /// Decodes an object as the Rust type of its version and encodes it again.
+    /// Decodes an object with the Rust type of its version, and encodes it again.
     ///
     /// # Errors
     ///
@@ -250,7 +250,7 @@ impl Conversions {
     }
 }
 
-/// Returns whether the way back makes the same object of a result, and its type has all fields of the original content.
+/// Returns whether converting the result back gives the original content, and its type knows all original fields.
 fn is_lossless(
     from: &ErasedVersion,
     to: &ErasedVersion,

@@ -1,4 +1,4 @@
-//! Defaulters and validators of one kind, called by the api-server.
+//! Tests defaulters and validators that the API server calls.
 
 use std::io;
 
@@ -77,7 +77,7 @@ impl Validator<Site> for Rules {
     }
 }
 
-/// ADMIT-2
+/// ADMIT-2: a defaulter keeps the fields that its Rust type does not have.
 #[tokio::test(start_paused = true)]
 async fn a_defaulter_keeps_fields_that_its_type_does_not_have() {
     let webhooks = WebhookServer::new("0").defaulter::<Site>(Defaults);

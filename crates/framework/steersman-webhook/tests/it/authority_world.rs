@@ -1,4 +1,4 @@
-//! A server with the objects that the built-in authority keeps, the loops of replicas, and checks of the state.
+//! Helpers: a server with the objects of the built-in authority, the loops of replicas, and checks of the state.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -31,11 +31,11 @@ pub(crate) const VALIDATING: &str = "validatingwebhookconfigurations.admissionre
 pub(crate) const MUTATING: &str = "mutatingwebhookconfigurations.admissionregistration.k8s.io";
 pub(crate) const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 pub(crate) const DEFINITION: &str = "colours.example.com";
-/// Longer than a rotation of the authority takes.
+/// A time in which a rotation of the authority is complete.
 pub(crate) const ROTATION: Duration = Duration::from_secs(1800);
 pub(crate) const HOUR: Duration = Duration::from_secs(3600);
 
-/// A loop of one replica. It ends when this is dropped.
+/// A running loop of one replica. Dropping it stops the loop.
 pub(crate) struct Loop {
     pub(crate) task: JoinHandle<()>,
 }
@@ -102,7 +102,7 @@ pub(crate) fn namespace(server: &ApiServer) {
     server.create(namespace).unwrap();
 }
 
-/// Creates the namespace, both configurations, and a definition with a conversion webhook.
+/// Creates the namespace, both webhook configurations, and a definition with a conversion webhook.
 pub(crate) fn install(server: &ApiServer) {
     namespace(server);
     server
@@ -128,7 +128,7 @@ pub(crate) fn secret(server: &ApiServer) -> Option<Value> {
     server.get(SECRETS, "shop", "certificates")
 }
 
-/// Returns a text of the Secret; empty without it.
+/// Returns the text of a key in the Secret; empty if the Secret is missing.
 pub(crate) fn text(server: &ApiServer, key: &str) -> String {
     decoded(&secret(server).unwrap_or_default()["data"][key])
 }
@@ -144,7 +144,7 @@ pub(crate) fn phase(server: &ApiServer) -> String {
     phase.as_str().unwrap_or_default().to_owned()
 }
 
-/// Changes keys of the Secret; null removes one.
+/// Changes keys of the Secret; null removes a key.
 pub(crate) fn damage(server: &ApiServer, data: &Value) {
     let patch = json!({"data": data});
     server
@@ -152,7 +152,7 @@ pub(crate) fn damage(server: &ApiServer, data: &Value) {
         .unwrap();
 }
 
-/// Returns the bundle of each webhook in the objects that exist.
+/// Returns the CA bundle of each webhook in the existing configurations and definitions.
 pub(crate) fn bundles(server: &ApiServer) -> Vec<String> {
     let mut found = Vec::new();
     for resource in [VALIDATING, MUTATING] {
@@ -181,7 +181,7 @@ pub(crate) fn provider() -> Arc<rustls::crypto::CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
-/// Verifies a certificate for the names of the Service.
+/// Verifies a certificate chain for the names of the Service.
 pub(crate) fn verify(chain: &str, bundle: &str, now: Timestamp) -> Result<(), String> {
     let leaf = CertificateDer::from_pem_slice(chain.as_bytes());
     let leaf = leaf.map_err(|error| format!("the certificate: {error}"))?;
@@ -201,7 +201,7 @@ pub(crate) fn verify(chain: &str, bundle: &str, now: Timestamp) -> Result<(), St
     Ok(())
 }
 
-/// Returns an error unless every bundle trusts the certificate in the Secret.
+/// Returns an error unless every bundle trusts the serving certificate in the Secret.
 pub(crate) fn trusted(server: &ApiServer) -> Result<(), String> {
     let chain = text(server, "tls.crt");
     for bundle in bundles(server) {
@@ -210,7 +210,7 @@ pub(crate) fn trusted(server: &ApiServer) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns whether a key in PEM belongs to the first certificate of a bundle.
+/// Returns whether a private key in PEM belongs to the first certificate of a bundle.
 pub(crate) fn is_key_of(key: &str, bundle: &str) -> bool {
     let first = Pem::iter_from_buffer(bundle.as_bytes()).next();
     let (Ok(key), Some(Ok(first))) = (KeyPair::from_pem(key), first) else {
@@ -220,7 +220,7 @@ pub(crate) fn is_key_of(key: &str, bundle: &str) -> bool {
     certificate.public_key().raw == key.subject_public_key_info()
 }
 
-/// Returns an error unless the Secret is whole, no rotation is in progress, and every bundle is that of the Secret.
+/// Returns an error unless the Secret is whole, no rotation is in progress, and every bundle equals that of the Secret.
 pub(crate) fn settled(server: &ApiServer) -> Result<(), String> {
     if phase(server) != "steady" {
         return Err(format!("the phase is {:?}", phase(server)));

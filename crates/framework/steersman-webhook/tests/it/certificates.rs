@@ -1,4 +1,4 @@
-//! The built-in authority: a Secret that the leader keeps, configurations that it injects, replicas that follow.
+//! Tests the built-in authority: its Secret, the injection into configurations, and the replicas.
 
 use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
@@ -50,13 +50,13 @@ async fn the_leader_injects_its_authority_and_each_replica_presents_the_certific
     assert_eq!(bundles(&server).len(), 5);
     let secret = secret(&server).unwrap();
     assert_eq!(secret["type"], "kubernetes.io/tls");
-    // The Secret and the configurations stay as they are.
+    // Nothing to do: the Secret and the configurations stay as they are.
     let before = server.revision();
     tokio::time::sleep(HOUR / 4).await;
     assert_eq!(server.revision(), before);
 }
 
-/// CERT-4
+/// CERT-4: what is absent or damaged is replaced by the least change.
 #[tokio::test(start_paused = true)]
 async fn a_replica_creates_the_secret_if_no_leader_does() {
     let server = ApiServer::new();
@@ -80,7 +80,7 @@ async fn a_replica_creates_the_secret_if_no_leader_does() {
     assert_eq!(bundles(&server).len(), 5);
 }
 
-/// CERT-6
+/// CERT-6: an injection changes the bundles and nothing else, and is repeated.
 #[tokio::test(start_paused = true)]
 async fn an_outage_proposes_no_permission_and_a_missing_one_is_named() {
     let server = ApiServer::new();
@@ -125,7 +125,7 @@ async fn a_configuration_that_changes_or_appears_later_gets_the_authority() {
     })
     .await;
     until_settled(&server).await;
-    // Another program removes one bundle and replaces another one.
+    // Another program removes one CA bundle and replaces another.
     let injected = server.get(VALIDATING, "", "hooks").unwrap();
     let key = KeyPair::generate().unwrap();
     let foreign = CertificateParams::new(vec!["hooks.shop.svc".to_owned()]).unwrap();
@@ -147,7 +147,7 @@ async fn a_configuration_that_changes_or_appears_later_gets_the_authority() {
     );
 }
 
-/// CERT-6: another writer changes the object between the read and the patch.
+/// CERT-6: the injection is repeated if another writer changes the object between the read and the patch.
 #[tokio::test(start_paused = true)]
 async fn an_injection_into_an_object_that_has_changed_is_repeated() {
     for code in [409, 422] {
@@ -185,7 +185,7 @@ async fn a_deleted_secret_is_made_anew_and_the_former_authority_stays_trusted_fo
     for bundle in bundles(&server) {
         verify(&former, &bundle, server.now()).unwrap();
     }
-    // Every configuration had the new authority before a replica could read its certificate.
+    // The new authority was injected before any replica could read the new certificate.
     let requests = server.requests().all();
     let created = requests
         .iter()
@@ -202,7 +202,7 @@ async fn a_deleted_secret_is_made_anew_and_the_former_authority_stays_trusted_fo
     assert!(verify(&former, &text(&server, "ca.crt"), server.now()).is_err());
 }
 
-/// CERT-4
+/// CERT-4: what is absent or damaged is replaced by the least change.
 #[tokio::test(start_paused = true)]
 async fn a_damaged_secret_is_repaired() {
     let server = ApiServer::new();
@@ -215,7 +215,7 @@ async fn a_damaged_secret_is_repaired() {
     until_settled(&stranger).await;
     let foreign = secret(&stranger).unwrap()["data"].clone();
     let cut = |key: &str| STANDARD.encode(&text(&server, key)[..80]);
-    // Whether the rest of the Secret shows that something is wrong.
+    // Each case has a damage, and whether the rest of the Secret reveals it.
     let cases = [
         (json!({"tls.crt": ""}), true),
         (json!({"tls.crt": "", "tls.key": ""}), true),
@@ -248,7 +248,7 @@ async fn a_damaged_secret_is_repaired() {
     }
 }
 
-/// CERT-5
+/// CERT-5: a replica keeps its certificate while the Secret cannot be used.
 #[tokio::test(start_paused = true)]
 async fn a_replica_keeps_its_certificate_while_the_secret_cannot_be_used() {
     let server = ApiServer::new();
@@ -276,7 +276,7 @@ async fn a_replica_keeps_its_certificate_while_the_secret_cannot_be_used() {
     })
     .await;
     assert!(replica.certificate().is_set());
-    // Each problem is logged once.
+    // A problem that lasts is logged only once.
     tokio::time::sleep(HOUR / 2).await;
     assert_eq!(log.text().matches("WARN").count(), 3, "{}", log.text());
     drop(refused);
@@ -297,7 +297,7 @@ fn metrics_text(registry: &Registry) -> String {
     String::from_utf8(text).unwrap()
 }
 
-/// CERT-1: an authority that one configuration does not have signs nothing.
+/// CERT-1: an authority that some configuration lacks signs nothing.
 #[tokio::test(start_paused = true)]
 async fn a_rotation_waits_for_a_configuration_that_cannot_be_patched() {
     let server = ApiServer::new();
@@ -336,7 +336,7 @@ async fn a_rotation_waits_for_a_configuration_that_cannot_be_patched() {
     );
 }
 
-/// Polls a future so often at most, and drops it.
+/// Polls a future `polls` times at most, and then drops it.
 async fn cut(work: impl Future<Output = ()>, mut polls: u64) {
     let mut work = pin!(work);
     poll_fn(|context| {
@@ -396,7 +396,7 @@ async fn killed_leaders(seed: u64) {
     );
 }
 
-/// Lets everything pass.
+/// A certificate verifier that accepts every certificate.
 struct Permissive;
 
 impl Validator<Site> for Permissive {
@@ -414,7 +414,7 @@ impl Validator<Site> for Permissive {
     }
 }
 
-/// Serves a webhook with the certificate of a replica. Returns its path, too.
+/// Serves a webhook with the certificate of a replica. Also returns the path of the webhook.
 async fn serve(options: &BuiltInCertificates) -> (Running, String) {
     let webhooks = WebhookServer::new("127.0.0.1:0")
         .tls(TlsOptions::shared(options.certificate()))
@@ -423,7 +423,7 @@ async fn serve(options: &BuiltInCertificates) -> (Running, String) {
     (Running::serve(&webhooks).await, path)
 }
 
-/// Connects as an api-server that has just read the bundle.
+/// Connects as an API server does that trusts this bundle.
 async fn shake_hands(address: SocketAddr, bundle: &str) -> Result<(), String> {
     let config = ClientConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
@@ -437,7 +437,7 @@ async fn shake_hands(address: SocketAddr, bundle: &str) -> Result<(), String> {
     connected.map(drop).map_err(|error| error.to_string())
 }
 
-/// CERT-1: over HTTPS, in real time.
+/// CERT-1: a rotation over HTTPS in real time.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_write_is_refused_while_the_authority_is_replaced() {
     let world = World::new();

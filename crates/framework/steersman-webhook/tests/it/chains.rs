@@ -1,4 +1,4 @@
-//! Several handlers behind one path.
+//! Tests several handlers behind one path.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! Conversions between three versions of a kind, alone and called by the api-server.
+//! Tests conversions between three versions of a kind, directly and through the API server.
 
 use bytes::Bytes;
 use http::{Method, Request};
@@ -13,7 +13,7 @@ use tower::ServiceExt as _;
 
 use crate::world::{World, definition};
 
-/// The hub.
+/// The hub version of the spec.
 #[derive(CustomResource, Serialize, Deserialize, Clone, Debug, JsonSchema)]
 #[kube(group = "example.com", version = "v1", kind = "Shop", namespaced)]
 #[kube(crates(kube_core = "kube_core"))]
@@ -32,7 +32,7 @@ struct Shelf {
     colour: Option<String>,
 }
 
-/// A version that has no TLS, and shelves without colours.
+/// The version v1alpha1, which has no TLS and no colours of shelves.
 mod v1alpha1 {
     use super::*;
 
@@ -46,7 +46,7 @@ mod v1alpha1 {
     }
 }
 
-/// A version with a field that the hub does not have.
+/// The version v1beta1, which has a field that the hub lacks.
 mod v1beta1 {
     use super::*;
 
@@ -146,7 +146,7 @@ fn shop(version: &str, spec: &Value) -> Value {
     })
 }
 
-/// An object of a version, with fields that its type does not have now and then.
+/// Returns a strategy for objects of one version, some with fields that the Rust type lacks.
 fn any_shop() -> impl Strategy<Value = Value> {
     let text = "[a-z]{1,6}";
     let maybe = || proptest::option::of(text);
@@ -185,7 +185,7 @@ fn any_shop() -> impl Strategy<Value = Value> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(10_000))]
 
-    /// CONV-2
+    /// CONV-2: a conversion to another version and back loses no field.
     #[test]
     fn an_object_is_the_same_after_a_way_through_any_other_versions(
         original in any_shop(),
@@ -202,7 +202,7 @@ proptest! {
     }
 }
 
-/// CONV-2
+/// CONV-2: a conversion to another version and back loses no field.
 #[tokio::test(start_paused = true)]
 async fn a_number_keeps_all_its_digits() {
     let number = "9.536743164034567e-7";
@@ -216,7 +216,7 @@ async fn a_number_keeps_all_its_digits() {
     }
 }
 
-/// CONV-2
+/// CONV-2: a conversion to another version and back loses no field.
 #[test]
 fn a_change_in_an_older_version_keeps_the_fields_that_it_cannot_hold() {
     let conversions = conversions();
@@ -244,7 +244,7 @@ fn a_change_in_an_older_version_keeps_the_fields_that_it_cannot_hold() {
     assert_eq!(new["metadata"]["labels"], json!({"a": "b", "new": "label"}));
     assert!(new["metadata"].get("annotations").is_none(), "{new}");
 
-    // A shelf is added: the colour of the other one stays.
+    // After a shelf was added, the other shelf keeps its colour.
     old["spec"]["shelves"] = json!(["books", "maps", "toys"]);
     let new = conversions.convert(&old, "example.com/v1").unwrap();
     let shelves = json!([{"name": "books", "colour": "red"}, {"name": "maps"}, {"name": "toys"}]);
@@ -253,7 +253,7 @@ fn a_change_in_an_older_version_keeps_the_fields_that_it_cannot_hold() {
     let dropping = conversions.clone().without_kept_fields();
     let old = dropping.convert(&original, "example.com/v1alpha1").unwrap();
     assert!(old["metadata"].get("annotations").is_none());
-    // An annotation that no conversion wrote is no content.
+    // An annotation that no conversion has written is not read as kept content.
     let mut foreign = old;
     foreign["metadata"]["annotations"] = json!({"example.com/fields-of-v1": "{"});
     let new = conversions.convert(&foreign, "example.com/v1").unwrap();
@@ -282,7 +282,7 @@ async fn answered(body: String) -> Value {
     serde_json::from_slice(&body).unwrap()
 }
 
-/// CONV-1
+/// CONV-1: one object that cannot be converted fails its review, and is named.
 #[tokio::test(start_paused = true)]
 async fn one_object_that_cannot_be_converted_fails_its_review_and_is_named() {
     let good = shop("v1alpha1", &json!({"domain": "a.org"}));
@@ -354,7 +354,7 @@ fn a_version_without_its_hub_and_a_version_twice_are_refused_at_once() {
     );
 }
 
-/// CONV-2
+/// CONV-2: a conversion to another version and back loses no field.
 #[tokio::test(start_paused = true)]
 async fn an_api_server_serves_an_object_in_each_version() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! Requests that cannot be decided: each has one clear response, and the webhooks go on.
+//! Tests invalid requests: each one gets a clear response, and the webhooks keep working.
 
 use std::future::pending;
 
@@ -106,7 +106,7 @@ async fn a_body_of_another_type_or_beyond_the_limit_gets_a_response_of_http() {
     assert_eq!(code, 200);
 }
 
-/// ADMIT-4
+/// ADMIT-4: a panic or a missed deadline fails one request alone.
 #[tokio::test(start_paused = true)]
 async fn a_panic_and_a_missed_deadline_are_responses_that_name_the_webhook() {
     let webhooks = webhooks().in_process().unwrap();
@@ -131,7 +131,7 @@ async fn a_panic_and_a_missed_deadline_are_responses_that_name_the_webhook() {
     assert_eq!(decided(&webhooks, &review).await["allowed"], true);
 }
 
-/// ADMIT-4
+/// ADMIT-4: a panic or a missed deadline fails one request alone.
 #[tokio::test(start_paused = true)]
 async fn the_api_server_shows_a_panic_of_a_webhook_to_its_user() {
     let world = World::calling(&webhooks());

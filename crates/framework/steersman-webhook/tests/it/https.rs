@@ -1,4 +1,4 @@
-//! Webhooks over HTTPS, in real time: certificates, foreign clients and metrics.
+//! Tests webhooks over HTTPS in real time: certificates, other clients and metrics.
 
 use std::path::Path;
 
@@ -38,7 +38,7 @@ impl Validator<Site> for Rules {
 
 const PATH: &str = "/validate-example-com-v1-site";
 
-/// Writes a certificate that signs itself into a directory, and returns it.
+/// Writes a self-signed certificate into a directory, and returns the certificate.
 fn certify(directory: &Path) -> String {
     let key = KeyPair::generate().unwrap();
     let params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
@@ -108,7 +108,7 @@ async fn a_replaced_certificate_is_used_and_a_foreign_one_is_refused_by_the_api_
     );
 
     certify(directory.path());
-    // The connections of the first world were verified before.
+    // A new world is needed, because the connections of the first world were verified already.
     let world = World::new();
     configure(&world, &running, &second);
     let refused = world.create(&site("b", &json!({"host": "b"}))).await;
@@ -117,7 +117,7 @@ async fn a_replaced_certificate_is_used_and_a_foreign_one_is_refused_by_the_api_
     assert!(message.contains("certificate"), "{message}");
 }
 
-/// ADMIT-5
+/// ADMIT-5: readiness needs a server that answers a TLS handshake.
 #[tokio::test]
 async fn half_a_handshake_does_not_keep_others_from_the_server() {
     let directory = tempfile::tempdir().unwrap();

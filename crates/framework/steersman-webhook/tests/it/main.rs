@@ -1,4 +1,4 @@
-//! Webhooks of the embedded api-server: in process on a paused clock, and over HTTPS in real time.
+//! Tests of webhooks with the embedded API server: in process on a paused clock, and over HTTPS in real time.
 #![expect(clippy::unwrap_used, reason = "tests say what is wrong by failing")]
 
 mod world;

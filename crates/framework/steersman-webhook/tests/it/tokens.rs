@@ -1,4 +1,4 @@
-//! Reviews of bearer tokens.
+//! Tests reviews of bearer tokens.
 
 use bytes::Bytes;
 use http::Request;
@@ -72,7 +72,7 @@ async fn each_review_of_a_token_gets_a_status_in_its_version() {
         "",
         "[]",
         "{\"kind\":\"Pod\"}",
-        // The members of a review by their positions.
+        // A review in which lists stand for structs.
         "[\"TokenReview\",[\"good\",[\"api\"]]]",
         "{\"kind\":\"TokenReview\",\"spec\":[\"good\",[\"api\"]]}",
     ] {

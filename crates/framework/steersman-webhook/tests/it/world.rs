@@ -1,4 +1,4 @@
-//! An api-server with a definition and its webhooks, and requests to it.
+//! Helpers: an API server with a definition and its webhooks, and requests to the server.
 
 use std::net::SocketAddr;
 
@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
-/// A site as an earlier version of the program knows it: the definition has fields that this type does not have.
+/// The spec of an earlier version of the program, which lacks some fields of the definition.
 #[derive(CustomResource, Serialize, Deserialize, Clone, Debug, JsonSchema)]
 #[kube(group = "example.com", version = "v1", kind = "Site", namespaced)]
 #[kube(crates(kube_core = "kube_core"))]
@@ -41,7 +41,7 @@ pub(crate) struct World {
     pub(crate) server: ApiServer,
 }
 
-/// Webhooks that are served over HTTPS.
+/// A webhook server that runs over HTTPS.
 pub(crate) struct Running {
     pub(crate) address: SocketAddr,
     pub(crate) registry: Registry,
@@ -68,7 +68,7 @@ impl Running {
     }
 }
 
-/// The response to a request of the api-server.
+/// The response to a request that the API server has answered.
 pub(crate) struct Answer {
     pub(crate) code: u16,
     pub(crate) body: Value,
@@ -78,7 +78,7 @@ pub(crate) struct Answer {
 pub(crate) const SITES: &str = "/apis/example.com/v1/namespaces/default/sites";
 
 impl World {
-    /// Makes a server that calls these webhooks for each write of a site, in process.
+    /// Makes a server that calls these webhooks in process for each write of a site.
     pub(crate) fn calling(webhooks: &WebhookServer) -> Self {
         let world = Self::new();
         let service: InProcessWebhooks = webhooks.in_process().unwrap();
@@ -94,7 +94,7 @@ impl World {
         world
     }
 
-    /// Makes a server that knows sites.
+    /// Makes a server with the definition of sites.
     pub(crate) fn new() -> Self {
         let server = ApiServer::new();
         server
@@ -105,7 +105,7 @@ impl World {
         Self { server }
     }
 
-    /// Makes the api-server call the webhook of a path: a mutating one if the path says so.
+    /// Configures the webhook at a path: a mutating one if the path says so, otherwise a validating one.
     pub(crate) fn configure(&self, path: &str, client_config: &Value) {
         let kind = match path.contains("mutate") {
             true => "MutatingWebhookConfiguration",
@@ -162,7 +162,7 @@ pub(crate) fn site(name: &str, spec: &Value) -> Value {
     json!({"apiVersion": "example.com/v1", "kind": "Site", "metadata": {"name": name}, "spec": spec})
 }
 
-/// Returns the definition of a kind in the group `example.com`.
+/// Returns a definition of a kind in the group `example.com`.
 pub(crate) fn definition(kind: &str, versions: &[Value]) -> Value {
     let singular = kind.to_lowercase();
     let (plural, list_kind) = (format!("{singular}s"), format!("{kind}List"));

@@ -1,4 +1,4 @@
-//! Tests of the steps of a rotation on a simulated clock.
+//! Tests the steps of a rotation on a simulated clock.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ fn settings() -> RotationSettings {
     }
 }
 
-/// The Secret, the clocks, and one leader.
+/// The simulated Secret, clocks, and one leader.
 struct World {
     settings: RotationSettings,
     rotation: Rotation,
@@ -51,7 +51,7 @@ impl World {
         }
     }
 
-    /// Returns a world with a steady Secret.
+    /// Returns a world in which no rotation is in progress.
     fn steady() -> Self {
         let mut world = Self::new(settings());
         assert_eq!(world.look(), Some(RotationChange::Founded));
@@ -67,7 +67,7 @@ impl World {
         StoredCertificates::read(self.secret.as_ref(), self.wall).0
     }
 
-    /// Lets the leader look at the Secret once, and write it.
+    /// Runs one step of the leader, and writes its result to the Secret.
     fn look(&mut self) -> Option<RotationChange> {
         let (stored, problems) = StoredCertificates::read(self.secret.as_ref(), self.wall);
         let observation = Observation {
@@ -87,14 +87,14 @@ impl World {
         self.wall = later(self.wall, time);
     }
 
-    /// Replaces the leader; the wall clock of the new one differs.
+    /// Replaces the leader. The wall clock of the new leader differs by `skew`.
     fn replace_leader(&mut self, skew: i64) {
         self.rotation = Rotation::new(self.settings.clone());
         let seconds = self.wall.as_second() + skew;
         self.wall = Timestamp::from_second(seconds).unwrap();
     }
 
-    /// Looks once per interval until nothing has changed for a day, and returns the changes.
+    /// Runs a step per interval until a day passes without a change, and returns the changes.
     fn settle(&mut self) -> Vec<RotationChange> {
         let mut changes = Vec::new();
         for _ in 0..200 {
@@ -118,7 +118,7 @@ impl World {
     }
 }
 
-/// Returns whether one authority is trusted, and has signed the serving certificate.
+/// Returns whether exactly one authority is trusted, and has signed the serving certificate.
 fn is_whole(stored: &StoredCertificates) -> bool {
     let (Some(leaf), Some(signer)) = (&stored.leaf, &stored.signer) else {
         return false;
@@ -149,7 +149,7 @@ fn a_serving_certificate_is_replaced_when_a_third_of_its_time_is_left() {
     assert_eq!(world.look(), None);
 }
 
-/// CERT-1
+/// CERT-1: every api-server trusts every replica at each moment of a rotation.
 #[test]
 fn an_authority_is_replaced_in_phases_with_waits() {
     let mut world = World::steady();
@@ -163,7 +163,7 @@ fn an_authority_is_replaced_in_phases_with_waits() {
     let introduced = world.stored();
     assert_eq!(introduced.bundle.len(), 2);
     assert_eq!(introduced.leaf, before.leaf);
-    // Without the injection nothing goes on.
+    // Without the injection, the rotation does not continue.
     world.is_injected = false;
     world.pass(HOUR);
     assert_eq!(world.look(), None);
@@ -189,7 +189,7 @@ fn an_authority_is_replaced_in_phases_with_waits() {
     assert_eq!(world.settle(), []);
 }
 
-/// CERT-1: a configuration that lost the bundle, and so was injected again, may be unknown to an api-server.
+/// CERT-1: after a lost bundle was injected again, API servers need time to notice it.
 #[test]
 fn the_wait_begins_anew_while_a_configuration_has_another_bundle() {
     let mut world = World::steady();
@@ -207,7 +207,7 @@ fn the_wait_begins_anew_while_a_configuration_has_another_bundle() {
     assert_eq!(world.look(), Some(RotationChange::Switched));
 }
 
-/// CERT-2
+/// CERT-2: another leader can go on with the rotation after any request.
 #[test]
 fn leaders_that_are_killed_after_each_write_finish_the_rotation() {
     let mut world = World::steady();
@@ -230,7 +230,7 @@ fn leaders_that_are_killed_after_each_write_finish_the_rotation() {
     assert!(is_whole(&world.stored()));
 }
 
-/// CERT-2, CERT-3: a leader that lives for less than the overlap uses the times in the Secret.
+/// CERT-2, CERT-3: a leader that does not live as long as the overlap uses the times in the Secret.
 #[test]
 fn leaders_that_look_once_finish_the_rotation() {
     let mut world = World::steady();
@@ -245,7 +245,7 @@ fn leaders_that_look_once_finish_the_rotation() {
     assert!(is_whole(&world.stored()));
 }
 
-/// CERT-3
+/// CERT-3: waits are measured by the clock of one leader, whatever the clocks of others show.
 #[test]
 fn clocks_that_differ_by_ten_minutes_shorten_no_wait() {
     for skew in [-600, 600] {
@@ -267,7 +267,7 @@ fn clocks_that_differ_by_ten_minutes_shorten_no_wait() {
             assert_eq!(world.look(), Some(change), "{skew}");
             world.replace_leader(skew);
         }
-        // Each machine can use the certificates that another one has just made.
+        // A new certificate is already valid on a machine with a slow clock.
         let stored = world.stored();
         let (leaf, signer) = (stored.leaf.unwrap(), stored.signer.unwrap());
         for skew in [-600, 600] {
@@ -278,7 +278,7 @@ fn clocks_that_differ_by_ten_minutes_shorten_no_wait() {
     }
 }
 
-/// A name, a change of the Secret, and the changes that repair it.
+/// The name of a case, the damage to the Secret, and the changes that repair the Secret.
 type DamageCase = (&'static str, fn(&mut World), &'static [RotationChange]);
 
 const ROTATION: [RotationChange; 4] = [
@@ -288,7 +288,7 @@ const ROTATION: [RotationChange; 4] = [
     RotationChange::Retired,
 ];
 const ANEW: [RotationChange; 1] = [RotationChange::Founded];
-/// The former authority stays trusted for a while.
+/// A new authority is made, and the former authority stays trusted for a while.
 const REPLACED: [RotationChange; 2] = [RotationChange::Founded, RotationChange::Retired];
 const LEAF_ALONE: [RotationChange; 1] = [RotationChange::LeafIssued];
 const CLEANED: [RotationChange; 1] = [RotationChange::Cleaned];
@@ -361,7 +361,7 @@ const DAMAGE: [DamageCase; 12] = [
     ),
 ];
 
-/// CERT-4
+/// CERT-4: what is absent or damaged is replaced by the least change.
 #[test]
 fn damage_is_repaired_with_the_least_change() {
     for (name, damage, wanted) in DAMAGE {
@@ -371,7 +371,7 @@ fn damage_is_repaired_with_the_least_change() {
     }
 }
 
-/// CERT-4
+/// CERT-4: what is absent or damaged is replaced by the least change.
 #[test]
 fn a_new_authority_is_trusted_beside_those_of_the_configurations() {
     let mut world = World::steady();
@@ -386,7 +386,7 @@ fn a_new_authority_is_trusted_beside_those_of_the_configurations() {
     assert_eq!(after.bundle.len(), 2);
     assert!(is_trusted(&leaf, &after.bundle));
     assert_eq!(world.settle(), [RotationChange::Retired]);
-    // Damage that is repeated does not grow the bundle without limit.
+    // Repeated damage does not grow the bundle without limit.
     for _ in 0..20 {
         world.former.extend(world.stored().bundle);
         world.secret = None;
@@ -412,7 +412,7 @@ fn damage_in_the_middle_of_a_rotation_is_repaired() {
     assert_eq!(world.look(), Some(RotationChange::LeafIssued));
     assert_eq!(world.stored().phase(), RotationPhase::Introduced);
     assert_eq!(world.settle().len(), 3);
-    // The next authority takes over at once if the present one can neither sign nor be verified.
+    // If the current authority can neither sign nor be verified, the next authority takes over at once.
     let mut world = introduced();
     world.remove(LEAF);
     world.remove(SIGNER_KEY);
@@ -420,7 +420,7 @@ fn damage_in_the_middle_of_a_rotation_is_repaired() {
         world.settle(),
         [RotationChange::Switched, RotationChange::Retired]
     );
-    // Without its key the next authority is forgotten, and another one is introduced.
+    // A next authority without its key is forgotten, and another next authority is introduced.
     let mut world = introduced();
     world.remove(NEXT_KEY);
     let changes = world.settle();
@@ -439,7 +439,7 @@ fn a_changed_service_gets_a_certificate_with_its_names() {
     assert_eq!(world.look(), Some(RotationChange::LeafIssued));
     let leaf = world.stored().leaf.unwrap();
     assert!(leaf.certificate.has_names(&world.settings.names));
-    // A name that is not needed any more stays until the certificate is due.
+    // A removed name stays in the certificate until the certificate is due.
     world.settings.names.truncate(1);
     world.replace_leader(0);
     assert_eq!(world.look(), None);
@@ -456,7 +456,7 @@ fn a_certificate_that_expires_with_its_authority_is_not_replaced_over_and_over()
     }
     assert!(issued <= 7, "{issued}");
     assert_eq!(world.stored().phase(), RotationPhase::Introduced);
-    // At the end of the authority the next one takes over, because there is nothing to lose.
+    // When the authority is about to expire, the next authority takes over without a wait.
     world.pass(2 * DAY);
     assert_eq!(world.look(), Some(RotationChange::Switched));
 }

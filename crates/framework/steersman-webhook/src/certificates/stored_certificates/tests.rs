@@ -1,4 +1,4 @@
-//! Tests of what is read from a Secret and written to it.
+//! Tests how a Secret is read and written.
 
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ fn put(secret: &mut Secret, key: &str, text: impl AsRef<[u8]>) {
     data.insert(key.to_owned(), ByteString(text.as_ref().to_vec()));
 }
 
-/// CERT-2
+/// CERT-2: another leader can go on with the rotation after any request.
 #[test]
 fn what_is_written_is_read_back_in_each_phase() {
     let mut switched = rotating(false);
@@ -110,18 +110,18 @@ fn a_secret_without_certificates_has_no_problem() {
     assert!(StoredCertificates::serving(&empty).is_err());
 }
 
-/// New texts of a Secret; whether its leaf and its signer can be used then; and a part of the problem.
+/// Texts that replace parts of a Secret, whether its leaf and its signer are usable then, and a part of the problem.
 type DamageCase = (&'static [(&'static str, Text)], bool, bool, &'static str);
 
-/// A text in a damaged Secret.
+/// A text that replaces a part of a Secret.
 #[derive(Clone, Copy)]
 enum Text {
     Is(&'static str),
-    /// The first bytes of the present text.
+    /// The first bytes of the original text.
     Cut,
-    /// The text of this key in another Secret.
+    /// The text of the same key in another Secret.
     Foreign,
-    /// The text of another key in the same Secret.
+    /// The text of this other key in the same Secret.
     Of(&'static str),
 }
 
@@ -193,7 +193,7 @@ const DAMAGE: [DamageCase; 15] = [
     ),
 ];
 
-/// CERT-4
+/// CERT-4: what is absent or damaged is replaced by the least change.
 #[test]
 fn each_damage_is_named_and_leaves_the_rest_usable() {
     let good = steady().write(None, &key());
@@ -234,7 +234,7 @@ fn a_certificate_that_is_not_valid_now_is_replaced_and_served_until_then() {
     let (stored, problems) = read(Timestamp::UNIX_EPOCH);
     assert!(stored.is_lost());
     assert!(problems[0].contains("is not valid before 2026-03-01T11:00:00Z"));
-    // CERT-3
+    // CERT-3: waits are measured by the clock of one leader, whatever the clocks of others show.
     for skewed in ["2026-03-01T11:50:00Z", "2026-03-01T12:10:00Z"] {
         assert_eq!(read(skewed.parse().unwrap()).1, Vec::<String>::new());
     }

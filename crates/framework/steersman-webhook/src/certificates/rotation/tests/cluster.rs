@@ -1,4 +1,4 @@
-//! A simulated cluster: every api-server trusts every replica while leaders rotate the authority and are killed.
+//! Simulates a cluster in which leaders are killed: every API server trusts every replica during a rotation.
 
 use std::collections::HashMap;
 
@@ -6,49 +6,49 @@ use steersman_testenv::seeds::{self, SeededRng};
 
 use super::*;
 
-/// A replica: the certificate that it presents, and when it last read the Secret, in seconds.
+/// A replica: the certificate that it presents, and the second at which it last read the Secret.
 #[derive(Clone, Copy)]
 struct Replica {
     leaf: usize,
     read: u64,
 }
 
-/// A configuration: its bundle, and what each api-server knows of it.
+/// A webhook configuration: its current bundle, and the bundle that each API server uses.
 struct Configuration {
     bundle: usize,
     servers: [ServerView; 2],
 }
 
-/// The bundle that one api-server uses, and since when that one is outdated, in seconds.
+/// The bundle that an API server uses, and the second since which that bundle is outdated.
 #[derive(Clone, Copy)]
 struct ServerView {
     bundle: usize,
     outdated: Option<u64>,
 }
 
-/// Replicas, api-servers and leaders with clocks that differ, which are killed at any time.
+/// Simulated replicas, API servers and leaders. Their clocks differ, and leaders are killed at any time.
 ///
-/// Certificates and bundles are numbered, so that each signature is verified once.
+/// Certificates and bundles have numbers, so that each signature is verified only once.
 struct Cluster {
     rng: SeededRng,
     world: World,
     leaves: Vec<ParsedCertificate>,
     bundles: Vec<Vec<ParsedCertificate>>,
-    /// Whether a bundle trusts a certificate, by their numbers.
+    /// Whether a bundle trusts a certificate. The key is the number of the bundle and of the certificate.
     trusted: HashMap<(usize, usize), bool>,
-    /// The certificate and the bundle in the Secret.
+    /// The numbers of the certificate and of the bundle in the Secret.
     stored: (usize, usize),
     is_whole: bool,
     replicas: [Replica; 3],
     configurations: [Configuration; 2],
     seconds: u64,
-    /// When the present leader dies, or when the next one begins.
+    /// The second at which the current leader dies, or the next leader starts.
     leader_until: u64,
     is_leading: bool,
 }
 
 impl Cluster {
-    /// Makes a steady cluster with an authority that is due.
+    /// Makes a steady cluster with an authority that is due for replacement.
     fn new(seed: u64) -> Self {
         let settings = RotationSettings {
             authority_lifetime: 10 * DAY,
@@ -83,7 +83,7 @@ impl Cluster {
         }
     }
 
-    /// Lets the leader look once, and everything else run until the next look.
+    /// Runs the leader once, and all other parts until the next round.
     fn round(&mut self) {
         self.elect();
         if self.is_leading {
@@ -98,7 +98,7 @@ impl Cluster {
         }
     }
 
-    /// Kills leaders and elects others. The clock of each is within 10 min of the true time.
+    /// Kills and elects leaders. The clock of each leader is within 10 min of the true time.
     fn elect(&mut self) {
         if self.seconds < self.leader_until {
             return;
@@ -115,7 +115,7 @@ impl Cluster {
         }
     }
 
-    /// Lets the leader look once. It may be killed between two requests.
+    /// Runs the leader once. It may be killed between two requests.
     fn lead(&mut self) {
         let Some(was_injected) = self.inject() else {
             return;
@@ -133,7 +133,7 @@ impl Cluster {
         }
     }
 
-    /// Injects the bundle in the Secret. Returns whether it was there, or `None` if the leader was killed.
+    /// Injects the bundle of the Secret. Returns whether the bundle was there; `None` if the leader was killed.
     fn inject(&mut self) -> Option<bool> {
         let (_, bundle) = self.stored;
         let mut was_injected = true;
@@ -153,7 +153,7 @@ impl Cluster {
         Some(was_injected)
     }
 
-    /// Each replica reads the Secret once in two intervals at least, because one read may fail.
+    /// Lets each replica read the Secret at least once in two intervals, because one read may fail.
     fn read_by_replicas(&mut self) {
         for replica in &mut self.replicas {
             let is_late = self.seconds - replica.read >= 2 * INTERVAL.as_secs();
@@ -166,7 +166,7 @@ impl Cluster {
         }
     }
 
-    /// Each api-server sees a change within the overlap.
+    /// Lets each API server notice a changed configuration within the overlap.
     fn see_by_servers(&mut self) {
         for configuration in &mut self.configurations {
             for server in &mut configuration.servers {
@@ -194,7 +194,7 @@ impl Cluster {
         }
     }
 
-    /// Returns whether everything uses one authority, which is not the first one.
+    /// Returns whether all parts use one authority, and the first authority is gone.
     fn is_finished(&self) -> bool {
         let (_, bundle) = self.stored;
         let mut configurations = self.configurations.iter();
@@ -204,7 +204,7 @@ impl Cluster {
     }
 }
 
-/// Returns the number of a value in a list, to which it is added if it is new.
+/// Returns the index of a value in a list, and appends the value if it is new.
 fn number<T: PartialEq>(all: &mut Vec<T>, value: T) -> usize {
     let known = all.iter().position(|one| *one == value);
     known.unwrap_or_else(|| {
