@@ -1,4 +1,4 @@
-//! Words: a definition that an operator installs, with what is allowed about it.
+//! Words: a definition that an operator installs, with the options of its installation.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube_core::Version;
@@ -11,8 +11,8 @@ use crate::version_difference::{check_versions, is_converted, name, stored_versi
 
 /// A `CustomResourceDefinition` that an operator installs.
 ///
-/// Made of the definition itself, such as `Website::crd()` of a type with `#[derive(CustomResource)]`; kube-core's
-/// `merge_crds` makes one definition of several versions.
+/// Made from a definition such as `Website::crd()` of a type with `#[derive(CustomResource)]`; kube-core's `merge_crds`
+/// merges the definitions of several versions.
 ///
 /// ```
 /// # use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -33,23 +33,23 @@ pub struct Crd {
     pub(crate) is_migrated: bool,
 }
 
-/// The annotation that names the `Certificate` with the authority that cert-manager injects.
+/// The annotation that names the `Certificate` from which cert-manager injects the authority.
 pub const INJECT_CA_FROM: &str = "cert-manager.io/inject-ca-from";
 
-/// The end of the field manager's name in the writes of definitions, after the name of the program.
+/// The suffix of the field manager for writes of definitions; the prefix is the name of the program.
 pub(crate) const MANAGER_SUFFIX: &str = "/definitions";
 
 /// The path of the conversion webhook, as kubebuilder has it.
 const CONVERT: &str = "/convert";
 
 impl Crd {
-    /// Makes the default: the definition is installed as it is, and stored objects are migrated.
+    /// Makes the options for a definition, by default without changes and with a migration of stored objects.
     ///
-    /// Only formats of unsigned numbers, which schemars writes and API servers warn about, are replaced: `uint8` and
-    /// `uint16` by `int32`, `uint32` and `uint64` by `int64`. The minimum stays.
+    /// Only number formats that schemars writes and API servers warn about are replaced: `uint8` and `uint16` by
+    /// `int32`, `uint32` and `uint64` by `int64`. The minimum stays.
     pub fn new(definition: &CustomResourceDefinition) -> Self {
         let mut content = to_json(definition);
-        // The server owns the status, and a version would make the write conditional.
+        // The server owns the status, and a resource version would make the write conditional: both are removed.
         if let Some(content) = content.as_object_mut() {
             content.remove("status");
         }
@@ -72,13 +72,13 @@ impl Crd {
             "namespace": service.namespace().unwrap_or_default(),
             "name": service.name(),
             "path": CONVERT,
-            // The server adds the port, so leaving it out would look like a difference.
+            // The server adds this default port, so its absence would count as a difference.
             "port": 443,
         });
         self.converted_at(&json!({"service": service}))
     }
 
-    /// Lets cert-manager inject the authority of a `Certificate` as the `caBundle` of the conversion webhook, with its
+    /// Lets cert-manager inject the authority of a `Certificate` as the `caBundle` of the conversion webhook, by the
     /// annotation `cert-manager.io/inject-ca-from`.
     pub fn inject_ca_from(mut self, certificate: &ObjectKey) -> Self {
         let namespace = certificate.namespace().unwrap_or_default();
@@ -87,7 +87,7 @@ impl Crd {
         self
     }
 
-    /// Lets the conversion webhook at this URL convert objects, such as `https://hooks.example.com/convert`.
+    /// Lets the conversion webhook at this URL, such as `https://hooks.example.com/convert`, convert the objects.
     pub fn converted_by_url(self, url: &str) -> Self {
         self.converted_at(&json!({"url": url}))
     }
@@ -100,31 +100,31 @@ impl Crd {
         self
     }
 
-    /// Accepts that this field and the fields below it accept less than the definition on the server, as in
-    /// `v1.spec.replicas` or `v1.spec.pages[].title`: the words of the refusal. Stored objects that the new schema
-    /// refuses stay readable, and a later write of such a field is refused.
+    /// Accepts that the definition narrows this field and all fields below it. The path is that in the refusal, such as
+    /// `v1.spec.replicas` or `v1.spec.pages[].title`. Stored objects that the new schema refuses stay readable, but
+    /// writing such a field fails.
     pub fn accept_narrowing(mut self, path: impl Into<String>) -> Self {
         self.accepted.push(path.into());
         self
     }
 
-    /// Leaves stored objects in the version that they are stored in: `storedVersions` stays as it is.
+    /// Disables the migration: objects stay in the version in which they are stored, and `storedVersions` stays.
     pub fn without_migration(mut self) -> Self {
         self.is_migrated = false;
         self
     }
 
-    /// Returns the definition as it is applied, for a flag that prints it.
+    /// Returns the definition in the form in which it is applied, for example to print it.
     pub fn content(&self) -> &Value {
         &self.content
     }
 
-    /// Returns the name of the definition, as in `websites.web.example.com`.
+    /// Returns the name of the definition, such as `websites.web.example.com`.
     pub fn name(&self) -> &str {
         json_text(&self.content["metadata"]["name"])
     }
 
-    /// Leaves out all versions but the newest one, which is served and stored. Nothing has to be converted then.
+    /// Removes all versions except the newest, which is served and stored, so that no conversion is needed.
     ///
     /// The newest version is the one that Kubernetes ranks first: v2 before v1, and v1 before v1beta1. Where objects
     /// may be stored in another version, the definition is refused: see [`Error::Narrowed`].
@@ -146,12 +146,12 @@ impl Crd {
         self
     }
 
-    /// Returns whether a webhook converts the objects between the versions.
+    /// Returns whether the definition has a conversion webhook.
     pub fn has_conversion(&self) -> bool {
         is_converted(&self.content)
     }
 
-    /// Returns whether this is the definition of that group and kind, in any version.
+    /// Returns whether this definition has the group and kind of `kind`, in any version.
     pub fn defines(&self, kind: &Gvk) -> bool {
         let spec = &self.content["spec"];
         spec["group"] == kind.group() && spec["names"]["kind"] == kind.kind()
@@ -161,8 +161,8 @@ impl Crd {
     ///
     /// # Errors
     ///
-    /// [`Error::Unusable`] if its name is not that of its kind, or not exactly one version is stored;
-    /// [`Error::Unconverted`] if its versions differ and no webhook converts its objects.
+    /// [`Error::Unusable`] if the definition's name does not match its kind, or the number of stored versions is not
+    /// one; [`Error::Unconverted`] if its versions differ and no webhook converts its objects.
     pub fn check(&self) -> Result<(), Error> {
         let spec = &self.content["spec"];
         let (plural, group) = (
@@ -183,7 +183,7 @@ impl Crd {
         })
     }
 
-    /// Returns each kind that the definition serves: one per version.
+    /// Returns the kind in each version that the definition serves.
     pub(crate) fn served(&self) -> Vec<Gvk> {
         let spec = &self.content["spec"];
         let (group, kind) = (json_text(&spec["group"]), json_text(&spec["names"]["kind"]));
@@ -194,7 +194,7 @@ impl Crd {
     }
 }
 
-/// Returns the kind of a definition, a `CustomResourceDefinition` as JSON, in the version in which objects are stored.
+/// Returns the kind of a definition (JSON of a `CustomResourceDefinition`) in the version in which objects are stored.
 #[must_use]
 pub fn stored_kind(definition: &Value) -> Option<Kind> {
     let spec = &definition["spec"];
@@ -208,13 +208,13 @@ pub fn stored_kind(definition: &Value) -> Option<Kind> {
     Some(Kind::new(gvk, spec["names"]["plural"].as_str()?, scope))
 }
 
-/// Returns the rank of a version among those of a kind (`CompareKubeAwareVersionStrings` of apimachinery): v1 is after
-/// v1beta1.
+/// Returns the sort key of a version, in the order of `CompareKubeAwareVersionStrings` of apimachinery: v1 is greater
+/// than v1beta1.
 pub(crate) fn priority(version: &str) -> impl Ord + use<> {
     Version::parse(version).priority()
 }
 
-/// Returns the definition as JSON. The type has maps with text keys only, so it can always be written.
+/// Returns the definition as JSON. The conversion cannot fail, because all maps have string keys.
 fn to_json(definition: &CustomResourceDefinition) -> Value {
     serde_json::to_value(definition).unwrap_or_default()
 }

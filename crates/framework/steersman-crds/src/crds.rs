@@ -24,13 +24,13 @@ use crate::status_board::{CrdReport, StatusBoard};
 
 /// The definitions that an operator installs, for `ManagerBuilder::crds` of the manager.
 ///
-/// The leader applies each definition, waits until it is served, and stores its objects in the present version. Its
-/// controllers start afterwards, because an API server drops fields that its definition does not have. A definition
-/// that accepts less than the one on the server is not written: see [`Error::Narrowed`].
+/// The leader applies each definition, waits until it is served, and migrates the stored objects. The leader's
+/// controllers start afterwards, because an API server drops fields that the served definition lacks. A definition that
+/// accepts less than the definition on the server is not written: see [`Error::Narrowed`].
 ///
-/// [`install`](Self::install) does the same without a manager.
+/// [`install`](Self::install) installs the definitions without a manager.
 ///
-/// Cheap to clone. Clones of finished options share the state.
+/// Cheap to clone. Clones share the state of the definitions.
 ///
 /// ```
 /// # use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -52,15 +52,15 @@ pub struct Crds {
     board: Arc<StatusBoard>,
 }
 
-/// The first and the longest pause before another try.
+/// The first and the longest pause before a failed installation is tried again.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
-/// The first and the longest pause before refused objects are tried again; the first one also for a refused definition.
+/// The first and the longest pause before refused objects are tried again. A refused definition waits for the first.
 const AFTER_REFUSAL: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(3600));
-/// The pause between two reads of a replica that waits for its leader.
+/// The pause between two reads of the definitions by a replica that does not lead.
 const READ_INTERVAL: Duration = Duration::from_secs(5);
-/// The default of [`Crds::settle`].
+/// The default time that a migration waits before it begins; see [`Crds::settle`].
 const SETTLE: Duration = Duration::from_secs(10);
-/// The last part of the `User-Agent` of the requests.
+/// The suffix of the `User-Agent` of all requests.
 const AGENT: &str = "definitions";
 
 impl Default for Crds {
@@ -70,7 +70,7 @@ impl Default for Crds {
 }
 
 impl Crds {
-    /// Makes the options without a definition.
+    /// Makes a set without a definition.
     pub fn new() -> Self {
         Self {
             list: Vec::new(),
@@ -89,21 +89,21 @@ impl Crds {
         self
     }
 
-    /// Sets how long a migration waits before it begins, so that every API server of a cluster writes objects in the
-    /// version of the changed definition: 10 s by default.
+    /// Sets the time that a migration waits, so that each API server of a cluster notices the changed definition first:
+    /// 10 s by default.
     pub fn settle(mut self, settle: Duration) -> Self {
         self.settle = settle;
         self
     }
 
-    /// Leaves out all versions but the newest one of every definition; see [`Crd::newest_version_only`].
+    /// Removes all versions except the newest from every definition; see [`Crd::newest_version_only`].
     pub fn newest_version_only(mut self) -> Self {
         let definitions = self.list.into_iter();
         self.list = definitions.map(Crd::newest_version_only).collect();
         self
     }
 
-    /// Leaves the stored objects of every definition in their versions; see [`Crd::without_migration`].
+    /// Disables the migration for every definition; see [`Crd::without_migration`].
     pub fn without_migration(mut self) -> Self {
         self.migrates = false;
         self
@@ -115,13 +115,13 @@ impl Crds {
         self
     }
 
-    /// Returns whether metrics were set.
+    /// Returns whether [`metrics`](Self::metrics) were set.
     pub fn has_metrics(&self) -> bool {
         self.metrics.is_some()
     }
 
-    /// Lets the operator's own webhooks convert the objects of these kinds, behind a Service, with the authorities that
-    /// the receiver has as PEM. A definition that names its conversion stays as it is. A manager calls this.
+    /// Sets the operator's own webhooks, behind this Service, as the conversion webhook of these kinds. `authorities`
+    /// has PEM. A definition with a conversion stays as it is. The manager calls this method.
     pub fn converted_by(
         mut self,
         kinds: &[Gvk],
@@ -133,10 +133,9 @@ impl Crds {
         self
     }
 
-    /// Lets the operator's own webhooks convert the objects of these kinds, behind a Service, with a certificate that
-    /// another program keeps: cert-manager, if its `Certificate` is given, injects the authority into the definitions.
-    /// Otherwise the `caBundle` on the server stays. A definition that names its conversion stays as it is. A manager
-    /// calls this.
+    /// Sets the operator's own webhooks, behind this Service, as the conversion webhook of these kinds, with a
+    /// certificate of another program. Given its `Certificate`, cert-manager injects the authority; otherwise the
+    /// `caBundle` on the server stays. A definition with a conversion stays as it is. The manager calls this method.
     pub fn converted_behind(
         mut self,
         kinds: &[Gvk],
@@ -155,7 +154,7 @@ impl Crds {
         self
     }
 
-    /// Returns the definitions, in the order in which they were added.
+    /// Returns the definitions in the order of their addition.
     pub fn list(&self) -> &[Crd] {
         &self.list
     }
@@ -166,8 +165,8 @@ impl Crds {
         converted.map(|one| one.name().to_owned()).collect()
     }
 
-    /// Checks that each definition of these kinds names the webhook that converts its objects: without it an API server
-    /// takes the fields of one version for those of another.
+    /// Checks that each definition of these kinds has a conversion webhook. Without it, an API server would read the
+    /// fields of one version as those of another.
     ///
     /// # Errors
     ///
@@ -186,14 +185,13 @@ impl Crds {
         }
     }
 
-    /// Returns each kind that the definitions serve: one per version.
+    /// Returns each kind in each version that the definitions serve.
     pub fn kinds(&self) -> Vec<Gvk> {
         self.list.iter().flat_map(Crd::served).collect()
     }
 
-    /// Returns each kind of the definitions on the server that the [leader](Self::lead) of this process
-    /// has changed: one per version. Their objects may have another form than before, for instance
-    /// because a webhook converts them now.
+    /// Returns the kinds, in each version, for which the [leader](Self::lead) in this process has changed the
+    /// definition. Objects of these kinds may have a new form, for example because a webhook converts them now.
     pub fn changed_kinds(&self) -> Vec<Gvk> {
         let changed = self.list.iter();
         let changed = changed.filter(|definition| self.board.has_changed(definition.name()));
@@ -214,8 +212,8 @@ impl Crds {
         self.board.all()
     }
 
-    /// Waits until the operator can work with each definition: at once, if there is none. On a standby this is when the
-    /// leader has installed them.
+    /// Waits until the operator can work with each definition; returns at once without definitions. On a standby, this
+    /// is when the leader has installed the definitions.
     ///
     /// # Cancel safety
     ///
@@ -224,8 +222,8 @@ impl Crds {
         self.board.usable().await;
     }
 
-    /// Waits until the [leader](Self::lead) of this process has installed each definition, or found it installed: at
-    /// once, if there is none. What a standby has read may be out of date when it leads.
+    /// Waits until the [leader](Self::lead) in this process has checked or installed each definition; returns at once
+    /// without definitions. The state that a standby has read may be outdated when it becomes the leader.
     ///
     /// # Cancel safety
     ///
@@ -236,9 +234,8 @@ impl Crds {
         }
     }
 
-    /// Installs the definitions and migrates their objects, without a manager and without a second try: for a flag of a
-    /// program, a Job, and tests. Nothing is awaited longer than `limit`, except for a migration, which takes the time
-    /// that its objects need.
+    /// Installs the definitions and migrates their objects, without a manager and without retries, for a flag of a
+    /// program, a Job, or tests. `limit` bounds every wait except a migration, which takes as long as its objects need.
     ///
     /// # Errors
     ///
@@ -246,7 +243,7 @@ impl Crds {
     ///
     /// # Cancel safety
     ///
-    /// A definition may be written although the future was dropped. Another call goes on.
+    /// A dropped future may have written a definition. Another call continues.
     pub async fn install(
         &self,
         client_config: &ClientConfig,
@@ -263,12 +260,12 @@ impl Crds {
         Ok(())
     }
 
-    /// Installs the definitions and migrates their objects, until everything is done or `stop` is cancelled. At most
-    /// one replica should run it: the leader. Each problem is logged once, and the loop goes on.
+    /// Installs the definitions and migrates their objects, until all is done or `stop` is cancelled. Only the leader
+    /// should run this loop. It logs each problem once, and continues.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: each request leaves the server in a state from which the next leader goes on (DEF-4).
+    /// Cancel safe: after each request, the server is in a state from which the next leader can continue (DEF-4).
     pub async fn lead(&self, client_config: &ClientConfig, stop: CancellationToken) {
         let client_config = &client_config.clone().user_agent_suffix(AGENT);
         let work = async {
@@ -276,7 +273,7 @@ impl Crds {
             let missing = &AtomicUsize::new(self.list.len());
             let lives = self.list.iter().map(|definition| async move {
                 let installer = self.installer(definition, client_config, client);
-                // Boxed, because these futures are large.
+                // The futures are large, so they are boxed.
                 let install =
                     || Box::pin(async { installer.install(UNTIL_SERVED).await.map(|()| true) });
                 until_done(&installer, install).await;
@@ -292,8 +289,8 @@ impl Crds {
         let _ = stop.run_until_cancelled(work).await;
     }
 
-    /// Reads the definitions until the operator can work with each, or `stop` is cancelled. Every replica runs it, so
-    /// that a replica with a definition that would be refused says so before it leads.
+    /// Reads the definitions until the operator can work with each, or `stop` is cancelled. Every replica runs this
+    /// loop, so that a replica reports a definition that would be refused before it leads.
     ///
     /// # Cancel safety
     ///
@@ -346,7 +343,7 @@ impl From<CustomResourceDefinition> for Crd {
     }
 }
 
-/// Returns whether objects are migrated: the stored version of a kept definition is that of another release.
+/// Returns whether to migrate objects: not for a kept definition, which stores the version of another release.
 fn is_migrated(installer: &Installer<'_>) -> bool {
     installer.is_migrated && installer.report.phase() != CrdPhase::Kept
 }
@@ -388,7 +385,7 @@ where
             Err(error) => {
                 note(installer, &error, &mut problems);
                 let next = match error {
-                    // Another try writes each object of the definition once more.
+                    // Each retry writes all objects of the definition again, so the pause grows.
                     Error::NotMigrated { .. } => doubled(&mut after_refusal, AFTER_REFUSAL.1),
                     Error::Narrowed { .. } => AFTER_REFUSAL.0,
                     _ => doubled(&mut pause, PAUSES.1),
@@ -399,14 +396,14 @@ where
     }
 }
 
-/// Returns a pause, and doubles the next one up to a limit.
+/// Returns the current pause, and doubles it up to a limit.
 fn doubled(pause: &mut Duration, longest: Duration) -> Duration {
     let now = *pause;
     *pause = (now * 2).min(longest);
     now
 }
 
-/// Logs a problem of a definition once, and shows it in its state.
+/// Logs a problem of a definition once, and sets it in the definition's state.
 fn note(installer: &Installer<'_>, error: &Error, problems: &mut ProblemLog) {
     let definition = installer.report.name;
     let is_forbidden = matches!(error, Error::Request(error) if error.is_forbidden());

@@ -1,4 +1,4 @@
-//! Machine: finds what differs between a definition on the server and the one that an installation would write.
+//! Machine: compares the definition on the server with the definition that an installation would write.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::version_difference::{name, versions};
 
 /// The difference between the definition on the server and the one that an operator would install.
 ///
-/// Each text begins with a field, as in `v1.spec.replicas: the server lacks the field`.
+/// Each text begins with a field, for example `v1.spec.replicas: the server lacks the field`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CrdDifference {
@@ -19,12 +19,12 @@ pub enum CrdDifference {
     Equal,
     /// An installation would change these fields.
     Outdated(Vec<String>),
-    /// The definition on the server is that of a later release, and an installation would keep it. The texts are the
-    /// fields in which only the definition on the server accepts a value.
+    /// The definition on the server is of a later release, and an installation would keep it. The texts are the fields
+    /// in which only the server's definition accepts a value.
     Later(Vec<String>),
-    /// An installation would first let objects leave versions that are removed. The texts are these versions.
+    /// An installation would first migrate the objects out of these versions, which it then removes.
     ToMigrate(Vec<String>),
-    /// An installation is refused. The texts are the fields that would accept less.
+    /// An installation would be refused, because these fields would accept less.
     Refused(Vec<String>),
 }
 
@@ -93,7 +93,7 @@ fn of_fields(old: &Value, new: &Value, path: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Returns the names of the members of two objects, each once.
+/// Returns the distinct member names of two JSON objects.
 fn keys(one: &Value, other: &Value) -> BTreeSet<String> {
     let members = [one, other].into_iter().filter_map(Value::as_object);
     members
@@ -150,7 +150,7 @@ mod tests {
             CrdDifference::between(None, &wanted),
             CrdDifference::Missing
         );
-        // A field of each that the other lacks.
+        // Each definition has a field that the other definition lacks.
         old["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"] =
             json!({"c": {"type": "string"}});
         let present = definition(&json!([old]));

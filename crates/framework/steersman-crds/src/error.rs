@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use thiserror::Error as ThisError;
 
-/// Why a definition is not installed, or its objects are not migrated.
+/// The reason why a definition is not installed, or why its objects are not migrated.
 #[derive(Clone, Debug, ThisError)]
 #[non_exhaustive]
 pub enum Error {
@@ -16,8 +16,8 @@ pub enum Error {
         /// Why the definition cannot be installed.
         problem: String,
     },
-    /// The versions of the definition differ, and no webhook converts its objects: an API server would drop the fields
-    /// that the version of a request does not have.
+    /// The versions differ, and no webhook converts the objects: an API server would drop the fields that the version
+    /// of a request lacks.
     #[error(
         "the definition {definition} is not installed, because its versions {} differ in {} and no webhook converts its \
          objects, so that these fields would be lost; let a webhook convert them (`Crd::converted_by`), or install \
@@ -28,12 +28,12 @@ pub enum Error {
     Unconverted {
         /// The name of the definition.
         definition: String,
-        /// The versions that differ, the stored one last.
+        /// The versions that differ from the stored one, followed by the stored version.
         versions: Vec<String>,
-        /// The fields in which they differ, as in `spec.replicas`.
+        /// The fields that differ between the versions, such as `spec.replicas`.
         fields: Vec<String>,
     },
-    /// The definition accepts less than the one on the server, so that objects could become invalid or lose fields.
+    /// The definition accepts less than the definition on the server: objects could become invalid or lose fields.
     #[error(
         "the definition {definition} is not installed, because it accepts less than the one on the server: {}; \
          widen it, or accept the difference with `Crd::accept_narrowing`",
@@ -42,7 +42,7 @@ pub enum Error {
     Narrowed {
         /// The name of the definition.
         definition: String,
-        /// Each field with its problem.
+        /// The fields that accept less, each with the reason.
         problems: Vec<String>,
     },
     /// The server does not serve the definition.
@@ -52,10 +52,10 @@ pub enum Error {
         definition: String,
         /// The time since the definition was written.
         after: Duration,
-        /// The condition that does not hold.
+        /// The unmet condition of the definition.
         problem: String,
     },
-    /// Some objects could not be stored in the version of the definition.
+    /// Some objects could not be stored in the definition's stored version.
     #[error(
         "{} of {definition} cannot be stored in {version}: {}; correct or delete {}, the migration then goes on",
         if *count == 1 { "1 object".to_owned() } else { format!("{count} objects") },
@@ -69,7 +69,7 @@ pub enum Error {
         version: String,
         /// The number of objects that could not be stored.
         count: u64,
-        /// The first of these objects, with the answer of the server.
+        /// The first objects that could not be stored, each with the server's message.
         examples: Vec<String>,
     },
     /// A request failed.

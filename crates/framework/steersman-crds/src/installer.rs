@@ -1,4 +1,4 @@
-//! Driver: reads, writes and awaits one definition, and migrates its objects.
+//! Driver: installs one definition, waits until it is served, and migrates its objects.
 
 use std::time::Duration;
 
@@ -29,29 +29,29 @@ pub(crate) struct Installer<'a> {
     pub(crate) report: CrdReport<'a>,
     pub(crate) requests: CrdRequests,
     pub(crate) mapper: Mapper,
-    /// The authorities of the conversion webhook, if the operator has its own: PEM, `None` before there are some.
+    /// The PEM authorities of the operator's conversion webhook; the value is `None` until they are known.
     pub(crate) authorities: Option<watch::Receiver<Option<String>>>,
-    /// The pause until every API server sees a changed definition.
+    /// The time in which every API server notices a changed definition.
     pub(crate) settle: Duration,
     /// Whether stored objects are migrated.
     pub(crate) is_migrated: bool,
 }
 
-/// The pause between two reads of a definition that is not served yet.
+/// The pause between two reads of a definition that is not yet served.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
-/// The number of tries of a write that other writers make fail.
+/// The number of attempts for a write that conflicts with other writers.
 const MOST_ATTEMPTS: u32 = 10;
-/// How long a written definition may take to be served, in one try.
+/// How long an installation waits until a written definition is served.
 pub(crate) const UNTIL_SERVED: Duration = Duration::from_secs(60);
 
 impl Installer<'_> {
-    /// Compares the definition with the one on the server, and writes nothing.
+    /// Compares the definition with that on the server without writing, and reports the result.
     pub(crate) async fn look(&self) -> Result<(), Error> {
         self.check()?;
         let present = self.requests.read().await?;
         match self.plan(present.as_ref()) {
             CrdDifference::Missing | CrdDifference::Outdated(_) | CrdDifference::ToMigrate(_) => {
-                // A problem of the leader's own tries stays.
+                // A problem that a leader in this process has reported stays.
                 if self.report.phase() == CrdPhase::Refused {
                     self.report.enter(CrdPhase::Pending, None);
                 }
@@ -67,7 +67,7 @@ impl Installer<'_> {
         Ok(())
     }
 
-    /// Installs the definition, or updates it, and waits until each version is served.
+    /// Creates or updates the definition, and waits until each version is served.
     ///
     /// # Errors
     ///
@@ -88,7 +88,7 @@ impl Installer<'_> {
                     if !self.is_migrated {
                         return Err(self.refuse(problems));
                     }
-                    // Boxed, because the future is large.
+                    // The future of a migration is large, so it is boxed.
                     while !Box::pin(self.migrate()).await? {}
                     continue;
                 }
@@ -108,7 +108,7 @@ impl Installer<'_> {
                     }
                     break;
                 }
-                // The definition has changed since it was read.
+                // Another writer has changed the definition since the read.
                 Err(error) if error.is_conflict() && attempt < MOST_ATTEMPTS => attempt += 1,
                 Err(error) => return Err(error.into()),
             }
@@ -122,8 +122,8 @@ impl Installer<'_> {
         plan(present, &self.definition.content, &self.definition.accepted)
     }
 
-    /// Returns the content of an apply: the definition at the version that was read, with the authorities of its
-    /// webhook.
+    /// Returns the definition to apply: with the resource version that was read, and with the authorities of the
+    /// conversion webhook.
     async fn complete(&self, present: Option<&Value>) -> Value {
         let mut content = self.definition.content.clone();
         let mut history = present.map(ReleaseHistory::read).unwrap_or_default();
@@ -132,7 +132,7 @@ impl Installer<'_> {
         content["apiVersion"] = json!("apiextensions.k8s.io/v1");
         content["kind"] = json!("CustomResourceDefinition");
         if let Some(present) = present {
-            // DEF-5: what was injected in the meantime is not undone.
+            // DEF-5: the write fails if another writer has injected an authority since the read.
             content["metadata"]["resourceVersion"] = present["metadata"]["resourceVersion"].clone();
         }
         let conversion = |definition: &Value| {
@@ -144,7 +144,7 @@ impl Installer<'_> {
         }
         let mut bundle = present.map(conversion).unwrap_or_default();
         if let (true, Some(mut authorities)) = (bundle.is_null(), self.authorities.clone()) {
-            // Without the sender, no authority comes any more: it is injected by another leader.
+            // If the sender is dropped, this process has no authority; the leader injects its own.
             if let Ok(pem) = authorities.wait_for(Option::is_some).await {
                 bundle = json!(STANDARD.encode(pem.as_deref().unwrap_or_default()));
             }
@@ -167,7 +167,7 @@ impl Installer<'_> {
         self.report.enter(CrdPhase::Kept, None);
     }
 
-    /// DEF-7: checks the definition itself before it is compared or written.
+    /// DEF-7: checks the definition alone, before a comparison or a write.
     fn check(&self) -> Result<(), Error> {
         let checked = self.definition.check();
         checked.inspect_err(|error| self.enter_refused(error))
@@ -215,11 +215,11 @@ impl Installer<'_> {
         }
     }
 
-    /// Returns which version discovery does not have yet.
+    /// Returns a version that discovery does not list yet.
     async fn missing_version(&self) -> Result<Option<String>, RequestError> {
         let served = self.definition.served();
         if let Some(first) = served.first() {
-            // The group may have been read before with other versions.
+            // The mapper may have cached the group with its former versions.
             self.mapper.forget(first.group());
         }
         for gvk in served {
@@ -234,8 +234,8 @@ impl Installer<'_> {
         Ok(None)
     }
 
-    /// Stores the objects of the definition in its present version, and removes the other versions from
-    /// `storedVersions`. Returns whether nothing is left to do: the definition may change meanwhile.
+    /// Migrates the objects to the stored version, and removes the other versions from `storedVersions`. Returns
+    /// `false` if the definition has changed meanwhile, so that the migration has to run again.
     pub(crate) async fn migrate(&self) -> Result<bool, Error> {
         let Some(present) = self.requests.read().await? else {
             return Ok(true);
@@ -249,12 +249,12 @@ impl Installer<'_> {
                 self.requests.annotate(None).await?;
             }
             if self.report.phase() == CrdPhase::Migrating {
-                // Another leader, or a request with a lost answer, has finished the migration.
+                // Another leader has finished the migration, or the response to its last request was lost.
                 self.report.enter(CrdPhase::Installed, None);
             }
             return Ok(true);
         }
-        // DEF-7: stored anew, an object would lose the fields that only its former version has.
+        // DEF-7: writing an object again would drop the fields that only its former version has.
         check_versions(&present)?;
         let (definition, version) = (self.report.name, &*stored.version);
         self.report.enter(CrdPhase::Migrating, None);
@@ -264,7 +264,7 @@ impl Installer<'_> {
                 definition,
                 version, "objects may be stored in other versions: they are migrated"
             );
-            // DEF-4: before the server shortens its list of versions.
+            // DEF-4: the progress is saved before the server shortens `storedVersions`.
             let begun = MigrationProgress {
                 generation: stored.generation,
                 ..MigrationProgress::default()
@@ -289,8 +289,8 @@ impl Installer<'_> {
         self.prune(&stored).await
     }
 
-    /// DEF-3: removes the former versions from `storedVersions`, unless the definition has changed since the migration
-    /// began. Returns whether it did.
+    /// DEF-3: removes the former versions from `storedVersions` unless the definition has changed since the start of
+    /// the migration. Returns whether the versions were removed.
     async fn prune(&self, migrated: &StoredObjects) -> Result<bool, Error> {
         for _ in 0..MOST_ATTEMPTS {
             let Some(present) = self.requests.read().await? else {
@@ -327,7 +327,7 @@ impl Installer<'_> {
     }
 }
 
-/// Returns why the server does not serve a definition.
+/// Returns the reason why the server does not serve a definition, if any.
 fn obstacle(definition: &Value) -> Option<String> {
     ["NamesAccepted", "Established"]
         .into_iter()

@@ -1,4 +1,4 @@
-//! The life of an operator's `CustomResourceDefinition`s.
+//! Installs the `CustomResourceDefinition`s of an operator, and migrates their objects.
 //!
 //! ```no_run
 //! use std::time::Duration;

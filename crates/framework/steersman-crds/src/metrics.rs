@@ -5,7 +5,7 @@ use prometheus::{
     register_int_gauge_vec_with_registry,
 };
 
-/// The metrics of the definitions of one registry. Cheap to clone.
+/// The metrics of definitions in one registry. Cheap to clone.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct CrdMetrics {
@@ -18,13 +18,13 @@ pub struct CrdMetrics {
 const LABEL: &[&str] = &["definition"];
 
 impl CrdMetrics {
-    /// Creates and registers, each with the label `definition`,
+    /// Creates and registers the metrics, each with the label `definition`:
     ///
-    /// - `steersman_definition_refused`: 1 while a definition is not installed because it accepts less than the one on
-    ///   the server, and otherwise 0,
-    /// - `steersman_definition_migrated_objects_total`: objects that this replica has stored in the present version,
-    /// - `steersman_definition_remaining_objects`: objects that are left of a migration, as far as the server tells,
-    /// - `steersman_definition_errors_total`: failed tries to install a definition or to migrate its objects.
+    /// - `steersman_definition_refused`: 1 while a definition is refused because it accepts less than that on the
+    ///   server; otherwise 0,
+    /// - `steersman_definition_migrated_objects_total`: objects that this replica has migrated to the stored version,
+    /// - `steersman_definition_remaining_objects`: objects that a migration has left, if the server reports them,
+    /// - `steersman_definition_errors_total`: failed attempts to install a definition or to migrate its objects.
     ///
     /// # Errors
     ///

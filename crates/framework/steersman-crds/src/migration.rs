@@ -1,4 +1,4 @@
-//! Driver: stores the objects of a definition in its present version, page by page.
+//! Driver: migrates the objects of a definition to the stored version, page by page.
 
 use std::time::Duration;
 
@@ -16,31 +16,31 @@ use crate::progress::MigrationProgress;
 use crate::requests::{CrdRequests, REQUEST_LIMIT};
 use crate::status_board::CrdReport;
 
-/// A migration of the objects of one definition by writes that change nothing: the API server stores each object anew,
-/// in the present version.
+/// A migration of one definition's objects by empty patches: at each patch, the API server stores the object anew in
+/// the stored version.
 pub(crate) struct Migration<'a> {
     requests: &'a CrdRequests,
     report: CrdReport<'a>,
     kind: Kind,
     generation: i64,
-    /// The number of objects that are stored in the present version, with those before an interruption.
+    /// The number of migrated objects, including those before an interruption.
     done: u64,
-    /// The number of objects that the server did not store anew.
+    /// The number of objects that the server refused to store.
     refused: u64,
-    /// The first of these objects, with the answers of the server.
+    /// The first refused objects, with the messages of the server.
     examples: Vec<String>,
     last_line: Instant,
 }
 
-/// The number of objects in a page. A page is read as metadata only.
+/// The number of objects per page. The list reads metadata only.
 const PAGE: u32 = 500;
-/// The number of writes at a time.
+/// The number of concurrent writes.
 const AT_ONCE: usize = 8;
-/// The number of refused objects that are named.
+/// The number of refused objects that the error names.
 const EXAMPLES: usize = 3;
-/// The number of refused objects after which the migration pauses: most likely all are refused.
+/// The number of refused objects after which the migration stops, because most likely all others are refused, too.
 const MOST_REFUSED: u64 = 100;
-/// The pause between two lines of progress in the log.
+/// The pause between two progress lines in the log.
 const BETWEEN_LINES: Duration = Duration::from_secs(10);
 
 impl<'a> Migration<'a> {
@@ -62,19 +62,19 @@ impl<'a> Migration<'a> {
         }
     }
 
-    /// Stores every object anew, from where an interrupted migration was.
+    /// Migrates every object, starting at the saved progress.
     ///
     /// # Errors
     ///
     /// [`Error::NotMigrated`] if the server refused objects, and [`Error::Request`] if a request failed. A later call
-    /// with the saved progress goes on.
+    /// continues from the saved progress.
     pub(crate) async fn run(&mut self, progress: MigrationProgress) -> Result<(), Error> {
         self.done = progress.migrated;
         let mut token = progress.continue_token;
         loop {
             let (objects, next, remaining) = match self.page(token.as_deref()).await {
                 Ok(page) => page,
-                // The token is older than the history of the server.
+                // The server no longer has the history for the continue token.
                 Err(RequestError::Expired(refusal)) if token.is_some() => {
                     let metadata = refusal.status().metadata.as_ref();
                     token = metadata.and_then(|metadata| metadata.continue_.clone());
@@ -109,7 +109,7 @@ impl<'a> Migration<'a> {
         Ok(())
     }
 
-    /// Reads the next page: its objects, the continue token and the number of objects after it.
+    /// Reads the next page. Returns its objects, the continue token, and the number of objects after the page.
     async fn page(
         &self,
         token: Option<&str>,
@@ -136,14 +136,14 @@ impl<'a> Migration<'a> {
         Ok((keys, page.continue_token, page.remaining))
     }
 
-    /// Stores the objects of a page anew. Returns their number.
+    /// Stores the objects of a page anew, and returns the number of objects stored.
     async fn store(&mut self, objects: Vec<(ObjectKey, String)>) -> Result<u64, Error> {
         let api = Api::<DynamicObject>::new(self.requests.client.clone(), self.kind.clone());
         let api = &api.request_timeout(REQUEST_LIMIT);
         let options = &self.requests.write_options();
         let mut answers = stream::iter(objects)
             .map(|(key, version)| async move {
-                // DEF-3: the version keeps a newer object as it is; that one was stored in the present version.
+                // DEF-3: the patch fails if another writer has changed the object, and thereby stored it anew.
                 let patch = Patch::Merge(json!({"metadata": {"resourceVersion": version}}));
                 let answer = api.patch(&key, &patch, options).await;
                 (key, answer)
@@ -168,13 +168,13 @@ impl<'a> Migration<'a> {
             }
         }
         match forbidden {
-            // The operator lacks a permission; the objects are fine.
+            // All writes were refused for another reason than the object, such as a missing permission.
             Some(error) if stored == 0 && others == 0 => Err(error.into()),
             _ => Ok(stored),
         }
     }
 
-    /// DEF-4: saves the progress in the definition. Without it, an interrupted migration begins anew.
+    /// DEF-4: saves the progress in the definition, so that an interrupted migration does not start over.
     async fn save(&self, token: &str) {
         let progress = MigrationProgress {
             generation: self.generation,
@@ -202,7 +202,7 @@ impl<'a> Migration<'a> {
     }
 }
 
-/// Returns whether the server refused a write because of the object, so that the same write fails again.
+/// Returns whether the server refused a write because of the object's content, which a retry does not change.
 fn is_refusal(error: &RequestError) -> bool {
     error.is_invalid() || error.is_forbidden() || error.is_bad_request() || error.is_too_large()
 }

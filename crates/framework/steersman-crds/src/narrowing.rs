@@ -1,4 +1,4 @@
-//! Machine: finds what a definition on the server accepts and another definition does not.
+//! Machine: finds the values that a definition on the server accepts and a new definition does not.
 
 use serde_json::Value;
 
@@ -9,13 +9,13 @@ use crate::version_difference::{name, schema, versions};
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Comparison {
-    /// What the later definition no longer accepts.
+    /// The values that only the definition on the server accepts.
     pub(crate) lost: Vec<Narrowing>,
-    /// What only the later definition accepts.
+    /// The values that only the wanted definition accepts.
     pub(crate) gained: Vec<Narrowing>,
 }
 
-/// Compares two definitions: `present` is on the server, `wanted` would replace it.
+/// Compares the definition on the server, `present`, with its replacement `wanted`.
 pub(crate) fn compare_definitions(present: &Value, wanted: &Value) -> Comparison {
     let mut comparison = Comparison::default();
     let (before, now) = (versions(present), versions(wanted));
@@ -37,7 +37,7 @@ pub(crate) fn compare_definitions(present: &Value, wanted: &Value) -> Comparison
             }
             continue;
         }
-        // DEF-1
+        // DEF-1: objects may be stored in a removed version.
         if stored.contains(&version) || !is_migrated {
             let problem = "the version is removed, but objects may be stored in it: a release that has both versions and \
                            stores the next one has to migrate them first";
@@ -109,7 +109,7 @@ mod tests {
         json!({"type": "object", "properties": fields})
     }
 
-    /// DEF-1
+    /// DEF-1: no write of a definition may lose a field or a stored version.
     #[test]
     fn a_version_is_kept_while_objects_may_be_stored_in_it() {
         let schema = json!({"type": "object"});
@@ -127,7 +127,7 @@ mod tests {
             compare_definitions(&migrated, &wanted),
             Comparison::default()
         );
-        // A server that failed to migrate has shortened its list.
+        // The server has shortened `storedVersions` although its migration failed.
         migrated["metadata"]["annotations"] =
             json!({ANNOTATION: MigrationProgress::default().text()});
         assert_eq!(

@@ -1,11 +1,11 @@
-//! Machine: definitions in one notation, so that equal ones are equal values.
+//! Machine: normalizes definitions, so that equal definitions are equal JSON values.
 
 use serde_json::{Map, Value};
 
-/// The fields of schemas with values of objects, in which `false` and an empty list mean something.
+/// Schema fields that hold example values, in which `false` and an empty list are meaningful.
 const VALUES: [&str; 3] = ["default", "enum", "example"];
 
-/// Returns a value in one notation: without members that are null, false or an empty list, and with whole numbers as
+/// Returns a normalized value: without members that are null, false or an empty list, and with whole floats as
 /// integers.
 pub(crate) fn normalized(value: &Value) -> Value {
     let is_absent = |value: &Value| {
@@ -19,7 +19,7 @@ pub(crate) fn normalized(value: &Value) -> Value {
                     normal.insert(name.clone(), value.clone());
                     continue;
                 }
-                // Once per member: twice would double the time with each level of a schema.
+                // Each member is normalized once: twice would double the time at each level of a schema.
                 let value = normalized(value);
                 if !is_absent(&value) {
                     normal.insert(name.clone(), value);
@@ -33,7 +33,7 @@ pub(crate) fn normalized(value: &Value) -> Value {
     }
 }
 
-/// Returns whether `present` has every member of `wanted`.
+/// Returns whether `present` includes every member of `wanted`, at all levels.
 pub(crate) fn has_all(present: &Value, wanted: &Value) -> bool {
     match (present, wanted) {
         (_, Value::Null | Value::Bool(false)) if present.is_null() => true,
@@ -52,7 +52,7 @@ pub(crate) fn has_all(present: &Value, wanted: &Value) -> bool {
     }
 }
 
-/// Returns a float that is a whole number as an integer.
+/// Returns a whole float as an integer.
 fn whole(value: &Value) -> Option<Value> {
     let float = value.as_f64().filter(|_| value.is_f64())?;
     let text = format!("{float:.0}");
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn a_deep_schema_is_read_once_per_level() {
-        // With two reads per level this would take 2^100 steps.
+        // Normalizing each member twice would take 2^100 steps.
         let deep = (0..100).fold(json!({"nullable": false}), |inner, _| json!({"a": inner}));
         let shallow = (0..100).fold(json!({}), |inner, _| json!({"a": inner}));
         assert_eq!(normalized(&deep), shallow);

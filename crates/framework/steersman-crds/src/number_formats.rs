@@ -1,4 +1,4 @@
-//! Machine: the formats of unsigned numbers, which schemars writes and API servers do not know.
+//! Machine: replaces the formats of unsigned numbers, which schemars writes and API servers do not know.
 
 use serde_json::{Map, Value, json};
 
@@ -11,9 +11,8 @@ pub(crate) fn correct(definition: &mut Value) {
     }
 }
 
-/// Replaces the formats of unsigned numbers, which API servers warn about, in a schema and the schemas in it: `uint8`
-/// and `uint16` become `int32`, and `uint32`, `uint64` and `uint` become `int64`. The minimum stays, and is 0 if none
-/// is set.
+/// Replaces the formats of unsigned numbers in a schema and its subschemas: `uint8` and `uint16` become `int32`, and
+/// `uint32`, `uint64` and `uint` become `int64`. The minimum stays, and defaults to 0.
 fn correct_formats(schema: &mut Value) {
     let Some(schema) = schema.as_object_mut() else {
         return;

@@ -1,4 +1,4 @@
-//! Machine: decides whether a definition is written, left as it is, or refused.
+//! Machine: decides whether a definition is written, kept as it is, or refused.
 
 use serde_json::Value;
 use steersman_object::{json_items, json_text};
@@ -12,7 +12,7 @@ use crate::schema_narrowing::Narrowing;
 use crate::version_difference::{name, stored_version};
 
 impl CrdDifference {
-    /// Compares the definition on the server with the one that an operator would install.
+    /// Compares the definition on the server with that of an operator.
     ///
     /// ```
     /// use serde_json::json;
@@ -28,7 +28,7 @@ impl CrdDifference {
     }
 }
 
-/// Decides about a definition. `accepted` has the fields that may accept less.
+/// Decides about a definition. `accepted` has the paths that may accept less.
 pub(crate) fn plan(present: Option<&Value>, wanted: &Value, accepted: &[String]) -> CrdDifference {
     let Some(present) = present else {
         return CrdDifference::Missing;
@@ -51,25 +51,25 @@ pub(crate) fn plan(present: Option<&Value>, wanted: &Value, accepted: &[String])
     if is_stored_as_wanted && lost.iter().all(|one| one.is_stored_version) {
         return CrdDifference::ToMigrate(texts());
     }
-    // DEF-2
+    // DEF-2: a definition that accepts more, or was installed later, is kept.
     if comparison.gained.is_empty() || ReleaseHistory::read(present).is_former(wanted) {
         return CrdDifference::Later(texts());
     }
     CrdDifference::Refused(texts())
 }
 
-/// Returns whether a path that the operator accepts is that of the narrowing, or above it.
+/// Returns whether the operator accepts this narrowing: `accepted` has its path or a path above it.
 fn is_accepted(narrowing: &Narrowing, accepted: &[String]) -> bool {
     let below = |path: &String| {
         let rest = narrowing.path.strip_prefix(path.as_str());
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
     };
-    // DEF-1: objects in a removed version could not be read any more.
+    // DEF-1: a removed stored version is never accepted, because its objects could not be read.
     !narrowing.is_stored_version && accepted.iter().any(below)
 }
 
-/// Returns whether the definition on the server is the wanted one. The versions have to be equal, because a removed
-/// rule is a change; elsewhere the server may have added defaults and other writers may have added labels.
+/// Returns whether the server has the wanted definition. The versions must be equal, because a removed rule is a
+/// change. Elsewhere the server may have more, such as defaults and labels of other writers.
 fn is_installed(present: &Value, wanted: &Value) -> bool {
     let versions = |definition: &Value| normalized(&definition["spec"]["versions"]);
     versions(present) == versions(wanted)
@@ -77,9 +77,9 @@ fn is_installed(present: &Value, wanted: &Value) -> bool {
         && !has_former_injector(present, wanted)
 }
 
-/// Returns whether an earlier start of the operator let cert-manager inject the authority of the conversion webhook,
-/// and this one does not: cert-manager would go on to replace the authority. The next apply removes the annotation,
-/// because the field manager of the definitions owns it. An annotation of another manager stays (CERT-7).
+/// Returns whether the operator has set cert-manager's annotation at an earlier start and does not want it now:
+/// cert-manager would replace the authority again. The next apply removes the annotation, unless another field manager
+/// owns it (CERT-7).
 fn has_former_injector(present: &Value, wanted: &Value) -> bool {
     if !wanted["metadata"]["annotations"][INJECT_CA_FROM].is_null() {
         return false;
@@ -157,7 +157,7 @@ mod tests {
         assert!(is_update(&plan(Some(&present), &wanted, &[])));
     }
 
-    /// DEF-1
+    /// DEF-1: no write of a definition may lose a field or a stored version.
     #[test]
     fn a_definition_that_accepts_less_and_more_is_refused_with_each_field() {
         let present = definition(&record(&json!({
@@ -204,7 +204,7 @@ mod tests {
         assert_ne!(plan(Some(&lower), &higher, &[]), CrdDifference::Equal);
     }
 
-    /// DEF-1
+    /// DEF-1: no write of a definition may lose a field or a stored version.
     #[test]
     fn objects_leave_a_version_before_it_is_removed() {
         let version = |name: &str, stored: bool| {
@@ -224,7 +224,7 @@ mod tests {
         ));
         present["status"]["storedVersions"] = json!(["v1"]);
         assert!(is_update(&plan(Some(&present), &wanted, &[])));
-        // Only the release in between changes the version in which objects are stored.
+        // Only the release in between stores objects in another version.
         present["spec"]["versions"] = json!([version("v1alpha1", true)]);
         present["status"]["storedVersions"] = json!(["v1alpha1"]);
         assert!(matches!(
@@ -233,7 +233,7 @@ mod tests {
         ));
     }
 
-    /// DEF-2
+    /// DEF-2: a definition of a later release stays as it is.
     #[test]
     fn a_rollback_behind_an_accepted_narrowing_keeps_the_later_definition() {
         let first = definition(&record(
@@ -261,7 +261,7 @@ mod tests {
         ));
     }
 
-    /// DEF-2
+    /// DEF-2: a definition of a later release stays as it is.
     #[test]
     fn the_definition_of_a_later_release_is_kept() {
         let present = definition(&record(

@@ -1,40 +1,40 @@
-//! Machine: where a migration goes on after an interruption (DEF-4).
+//! Machine: reads and writes the progress of a migration, from which the next leader continues (DEF-4).
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::version_difference::stored_version;
 
-/// The annotation of a definition with the progress of its migration.
+/// The definition's annotation with the progress of its migration.
 pub(crate) const ANNOTATION: &str = "steersman/migration";
 
-/// The progress of a migration: everything before the continue token is stored in the present version. It is in the
-/// definition from the beginning of a migration to its end.
+/// The progress of a migration: all objects before the continue token are migrated. The definition has it from the
+/// beginning of the migration to its end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct MigrationProgress {
-    /// The generation of the definition. A changed definition may store objects in another version, so a migration
-    /// begins anew.
+    /// The generation of the definition. A new generation restarts the migration, because the stored version may
+    /// differ.
     pub(crate) generation: i64,
-    /// The continue token of the next page; `None` before the operator has stored a page.
+    /// The continue token of the next page; `None` before the first page is stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) continue_token: Option<String>,
-    /// The number of objects before the token.
+    /// The number of objects before the continue token.
     pub(crate) migrated: u64,
 }
 
-/// What a definition on the server says about its stored objects.
+/// The state of the stored objects, as the definition on the server describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StoredObjects {
     pub(crate) generation: i64,
-    /// The version in which objects are written now.
+    /// The version in which the server stores objects now.
     pub(crate) version: String,
-    /// Whether another version is listed in which objects may be stored.
+    /// Whether `storedVersions` lists another version.
     pub(crate) are_mixed: bool,
-    /// The progress of an interrupted migration to this version. A server that fails to migrate shortens its list of
-    /// versions nevertheless, so objects may be stored in another version as long as there is progress.
+    /// The progress of an interrupted migration to this version. While it exists, objects may be stored in other
+    /// versions, because a server shortens `storedVersions` even if its migration fails.
     pub(crate) progress: Option<MigrationProgress>,
-    /// Whether there is an annotation, of this migration or of a former one.
+    /// Whether the definition has a progress annotation, possibly of an earlier migration.
     pub(crate) has_annotation: bool,
 }
 
@@ -45,12 +45,12 @@ impl MigrationProgress {
 }
 
 impl StoredObjects {
-    /// Returns whether objects may be stored in another version than the present one.
+    /// Returns whether objects may be stored in a version other than the current one.
     pub(crate) fn need_migration(&self) -> bool {
         self.are_mixed || self.progress.is_some()
     }
 
-    /// Reads a definition of the server; `None` if no version is stored.
+    /// Reads a definition of the server; `None` if the definition has no stored version.
     pub(crate) fn read(definition: &Value) -> Option<Self> {
         let version = stored_version(definition)?["name"].as_str()?.to_owned();
         let generation = definition["metadata"]["generation"]
@@ -59,7 +59,7 @@ impl StoredObjects {
         let stored = definition["status"]["storedVersions"].as_array();
         let are_mixed = stored.is_some_and(|stored| stored.iter().any(|one| *one != *version));
         let annotation = definition["metadata"]["annotations"][ANNOTATION].as_str();
-        // An annotation that cannot be read is of another program: the migration begins anew.
+        // An invalid annotation counts as no progress: the migration restarts.
         let progress =
             annotation.and_then(|text| serde_json::from_str::<MigrationProgress>(text).ok());
         Some(Self {
@@ -100,7 +100,7 @@ mod tests {
         assert_eq!(StoredObjects::read(&json!({})), None);
     }
 
-    /// DEF-4
+    /// DEF-4: the definition holds the progress of its migration for the next leader.
     #[test]
     fn progress_counts_for_the_definition_that_it_was_made_with() {
         let mut definition = definition(3, &["v1alpha1", "v1"]);

@@ -1,4 +1,4 @@
-//! Machine: the definitions that releases of the operator have installed, in their order.
+//! Machine: remembers the definitions that releases of the operator have installed, in order.
 
 use std::hash::Hasher as _;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::normal_form::normalized;
 
-/// The annotation of a definition with the fingerprints of the definitions that were applied, the last one at the end.
+/// The definition's annotation with the fingerprints of all applied definitions, oldest first.
 const ANNOTATION: &str = "steersman/definitions";
 /// The number of fingerprints that are kept.
 const MOST: usize = 16;
@@ -22,7 +22,7 @@ impl ReleaseHistory {
         Self(fingerprints.map(str::to_owned).collect())
     }
 
-    /// Returns whether a definition was installed, and another one after it.
+    /// Returns whether this definition was installed, and another definition after it.
     pub(crate) fn is_former(&self, definition: &Value) -> bool {
         let fingerprint = fingerprint(definition);
         self.0.contains(&fingerprint) && self.0.last() != Some(&fingerprint)
@@ -41,7 +41,7 @@ impl ReleaseHistory {
     }
 }
 
-/// Returns a number of the versions of a definition, the same in each build: FNV-1a of their normal form.
+/// Returns a fingerprint of a definition's versions, which is the same in all builds: FNV-1a of the normal form.
 fn fingerprint(definition: &Value) -> String {
     let versions = normalized(&definition["spec"]["versions"]).to_string();
     let mut hasher = FnvHasher::default();

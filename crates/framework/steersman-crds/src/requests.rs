@@ -11,7 +11,7 @@ use steersman_object::{Kind, ObjectKey};
 use crate::crd::MANAGER_SUFFIX;
 use crate::progress::ANNOTATION;
 
-/// The definition of one name on the server.
+/// Sends requests about the definition with one name.
 pub(crate) struct CrdRequests {
     key: ObjectKey,
     pub(crate) client: kube_client::Client,
@@ -43,18 +43,18 @@ impl CrdRequests {
 
     pub(crate) async fn read(&self) -> Result<Option<Value>, Error> {
         let object = self.definitions.get_opt(&self.key).await?;
-        // An object that was read from JSON can be written as JSON.
+        // The conversion cannot fail, because the object was decoded from JSON.
         Ok(object.map(|object| serde_json::to_value(object).unwrap_or_default()))
     }
 
-    /// Applies the definition, and takes its fields over from other managers.
+    /// Applies the definition, with force: fields of other managers are taken over.
     pub(crate) async fn apply(&self, content: Value) -> Result<(), Error> {
         let (patch, options) = (Patch::Apply(content), self.write_options().force(true));
         self.definitions.patch(&self.key, &patch, &options).await?;
         Ok(())
     }
 
-    /// Replaces `storedVersions` at the resource version that was read.
+    /// Replaces `storedVersions`. Fails if the definition has another resource version than the one that was read.
     pub(crate) async fn set_stored_versions(
         &self,
         read_at: &Value,
@@ -71,7 +71,7 @@ impl CrdRequests {
         Ok(())
     }
 
-    /// Sets or removes the annotation with the progress of a migration.
+    /// Sets or removes the progress annotation.
     pub(crate) async fn annotate(&self, value: Option<String>) -> Result<(), Error> {
         let value = value.map_or(Value::Null, Value::from);
         let patch = Patch::Merge(json!({"metadata": {"annotations": {ANNOTATION: value}}}));

@@ -5,23 +5,23 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use steersman_object::{json_items, json_text};
 
-/// A place where a later schema accepts less than an earlier one.
+/// A field in which a new schema accepts less than the old one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Narrowing {
-    /// The version and the field, as in `v1.spec.replicas`; `[]` is an item of a list, and `*` a value of a map.
+    /// The version and the field, such as `v1.spec.replicas`; `[]` is a list item, and `*` a map value.
     pub(crate) path: String,
-    /// How the schemas differ in the field.
+    /// The difference between the schemas in this field.
     pub(crate) problem: String,
-    /// Whether a version is removed in which objects may be stored.
+    /// Whether the narrowing is the removal of a version in which objects may be stored.
     pub(crate) is_stored_version: bool,
 }
 
-/// The values that a schema accepts at one place, as far as its types say.
+/// The JSON types that a schema accepts.
 type Types<'a> = Vec<&'a str>;
 
-/// The fields that the API server defines itself at the root of an object.
+/// The top-level fields of an object that the API server defines itself.
 const HEAD: [&str; 3] = ["apiVersion", "kind", "metadata"];
-/// The bounds of a schema, and whether a smaller value accepts less.
+/// The keywords that bound a value, and whether a smaller bound accepts less.
 const BOUNDS: [(&str, bool); 8] = [
     ("maximum", true),
     ("minimum", false),
@@ -32,8 +32,8 @@ const BOUNDS: [(&str, bool); 8] = [
     ("maxProperties", true),
     ("minProperties", false),
 ];
-/// The formats that API servers check (`SupportedVersionedFormats` of apiextensions, and the numeric ones). All other
-/// formats are words for readers.
+/// The formats that API servers check (`SupportedVersionedFormats` of apiextensions, and numeric formats). Other
+/// formats only inform readers.
 const CHECKED_FORMATS: [&str; 29] = [
     "bsonobjectid",
     "byte",
@@ -66,7 +66,7 @@ const CHECKED_FORMATS: [&str; 29] = [
     "k8s-long-name",
 ];
 
-/// Adds the places below `path` where `new` accepts less than `old`, in the order of the schema.
+/// Adds the fields below `path` in which `new` accepts less than `old`, in the order of the schema.
 pub(crate) fn compare(old: &Value, new: &Value, path: &str, found: &mut Vec<Narrowing>) {
     SchemaComparison { found }.schemas(old, new, path, true);
 }
@@ -107,7 +107,7 @@ impl SchemaComparison<'_> {
         self.combinations(old, new, path);
     }
 
-    /// Compares the types. Returns whether the rest can be compared.
+    /// Compares the types of two schemas. Returns whether their other keywords can be compared.
     fn types(&mut self, old: &Value, new: &Value, path: &str) -> bool {
         let (before, now) = (types(old), types(new));
         let accepts = |kind: &&str| {
@@ -137,7 +137,7 @@ impl SchemaComparison<'_> {
                 continue;
             };
             let Some(before) = old[field].as_f64() else {
-                // A least length of 0 accepts everything.
+                // A minimum length or count of 0 accepts everything.
                 if smaller_is_less || field == "minimum" || now > 0.0 {
                     self.add(path, format!("{field} is {now} now"));
                 }
@@ -205,7 +205,7 @@ impl SchemaComparison<'_> {
         let has_default =
             |schema: &Value, name: &str| schema["properties"][name].get("default").is_some();
         for name in names(&new["required"]) {
-            // A field that was required, too, and had a default could be left out.
+            // A required field with a default could be left out, so requiring it without the default is new.
             let was_needed = before.contains(&name) && !has_default(old, name);
             if !was_needed && !has_default(new, name) {
                 self.add(
@@ -304,7 +304,7 @@ impl SchemaComparison<'_> {
             };
             let is_wider = match field {
                 "allOf" => has_all_of(before, now),
-                // The two types are written out by kubebuilder and not by kube.
+                // kubebuilder writes these two types out in `anyOf`, and kube does not.
                 "anyOf" if is_set(new, "x-kubernetes-int-or-string") => true,
                 "anyOf" => has_all_of(now, before),
                 "oneOf" => has_all_of(now, before) && adds_new_fields(old, new),
@@ -317,8 +317,8 @@ impl SchemaComparison<'_> {
     }
 }
 
-/// Returns whether each added branch of `oneOf` requires a field that the old schema does not have, as the variants of
-/// a Rust enum do: no object of the old schema matches such a branch.
+/// Returns whether each new branch of `oneOf` requires a field that the old schema lacks, as variants of a Rust enum
+/// do. No old object can match such a branch.
 fn adds_new_fields(old: &Value, new: &Value) -> bool {
     let requires_new = |branch: &Value| {
         let mut required = names(&branch["required"]).into_iter();
@@ -329,7 +329,7 @@ fn adds_new_fields(old: &Value, new: &Value) -> bool {
         && json_items(&new["oneOf"]).all(|branch| is_known(branch) || requires_new(branch))
 }
 
-/// Returns the types of a schema; `None` if it accepts every type.
+/// Returns the JSON types that a schema accepts; `None` if it accepts all types.
 fn types(schema: &Value) -> Option<Types<'_>> {
     if is_set(schema, "x-kubernetes-int-or-string") {
         return Some(vec!["integer", "string"]);
@@ -356,7 +356,7 @@ fn same_number(one: f64, other: f64) -> bool {
     (one - other).abs() < f64::EPSILON
 }
 
-/// Returns the fields of a record by name, without a copy.
+/// Returns the members of a JSON object by name, as references.
 fn members(value: &Value) -> BTreeMap<&String, &Value> {
     value.as_object().into_iter().flatten().collect()
 }

@@ -1,4 +1,4 @@
-//! Driver: lets the server store the objects of a kind anew, with a `StorageVersionMigration`.
+//! Driver: makes the server migrate the objects of a kind, with a `StorageVersionMigration`.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use steersman_object::{Gvk, Kind, ObjectKey, json_items, json_text};
 use tokio::time::{Instant, sleep};
 use tracing::info;
 
-/// How a migration by the server ended.
+/// The outcome of a migration by the server.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ServerMigration {
-    /// Every object is stored in the present version.
+    /// Every object is stored in the stored version.
     Succeeded,
     /// The server does not migrate, for this reason.
     Unavailable(String),
@@ -20,20 +20,20 @@ pub(crate) enum ServerMigration {
 
 const GROUP: &str = "storagemigration.k8s.io";
 const KIND: &str = "StorageVersionMigration";
-/// The versions, the newest first. Up to v1alpha1 (Kubernetes 1.30 to 1.34) the resource has a version.
+/// The API versions, newest first. Up to v1alpha1 (Kubernetes 1.30 to 1.34), the resource names a version.
 const VERSIONS: [&str; 3] = ["v1", "v1beta1", "v1alpha1"];
-/// The pause between two reads of the state.
+/// The pause between two reads of the migration's status.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
-/// How long the controller-manager may take to begin. It may run without this controller.
+/// How long to wait for the controller-manager to begin; its migration controller may be disabled.
 const UNTIL_BEGUN: Duration = Duration::from_secs(30);
-/// The pause between two lines of progress in the log.
+/// The pause between two progress lines in the log.
 const BETWEEN_LINES: Duration = Duration::from_secs(10);
 const REQUEST_LIMIT: Duration = Duration::from_secs(10);
-/// The longest part of the name of a definition in the name of its migration, in bytes; names have 253 at most.
+/// The maximal length in bytes of a definition's name inside a migration's name, which may have 253 bytes.
 const LONGEST: usize = 220;
 
-/// Makes the server migrate the objects of a kind, and waits for the end. A migration of the same generation that
-/// exists, from before an interruption, goes on.
+/// Makes the server migrate the objects of a kind, and waits for the end. Continues with an existing migration of the
+/// same generation, which a leader has created before an interruption.
 ///
 /// # Errors
 ///
@@ -41,7 +41,7 @@ const LONGEST: usize = 220;
 ///
 /// # Cancel safety
 ///
-/// The migration goes on; the next call finds it.
+/// The migration on the server continues, and the next call finds it.
 pub(crate) async fn migrate(
     client: &kube_client::Client,
     mapper: &Mapper,
@@ -74,7 +74,7 @@ pub(crate) async fn migrate(
                 let problem = "the StorageVersionMigration was deleted".to_owned();
                 return Ok(ServerMigration::Unavailable(problem));
             }
-            // Without the permission to look, the operator would wait for ever.
+            // Without the permission to read the migration, the operator could not see its end.
             Err(error) if error.is_forbidden() => {
                 return Ok(ServerMigration::Unavailable(error.to_string()));
             }
@@ -104,7 +104,7 @@ pub(crate) async fn migrate(
             None
         };
         if let Some(outcome) = outcome {
-            // A migration that stays would be found by a later one of the same generation.
+            // The migration is deleted, so that no later migration of the same generation takes it for its own.
             let deleted = migrations.delete(&key, &DeleteOptions::new()).await;
             return match deleted {
                 Err(error) if error.is_transport() => Err(error),
@@ -115,7 +115,7 @@ pub(crate) async fn migrate(
     }
 }
 
-/// Returns the verbs of migrations in the newest version that the server has; `None` if it has none.
+/// Returns the verbs for migrations in the newest served API version; `None` if the server has no migrations.
 async fn served(
     client: &kube_client::Client,
     mapper: &Mapper,
@@ -144,7 +144,7 @@ fn object(migrations: &Kind, key: &ObjectKey, kind: &Kind) -> DynamicObject {
     object
 }
 
-/// Returns the message of a condition that is true.
+/// Returns the message of a condition if its status is `True`.
 fn condition(content: &Value, kind: &str) -> Option<String> {
     let mut conditions = json_items(&content["status"]["conditions"]);
     let condition = conditions.find(|one| one["type"] == kind)?;

@@ -1,4 +1,4 @@
-//! Handle: the state of each definition, which the loops write and the operator reads.
+//! Handle: shares the state of each definition between the loops, which write it, and readers.
 
 use std::collections::BTreeSet;
 
@@ -12,9 +12,9 @@ use crate::status::{CrdPhase, CrdStatus};
 #[derive(Debug)]
 pub(crate) struct StatusBoard {
     statuses: watch::Sender<Vec<CrdStatus>>,
-    /// The names of the definitions on the server that the leader of this process has changed.
+    /// The names of the definitions that the leader in this process has changed on the server.
     changed: Mutex<BTreeSet<String>>,
-    /// Cancelled when the leader of this process has installed every definition.
+    /// Cancelled when the leader in this process has installed every definition.
     confirmed: CancellationToken,
 }
 
@@ -42,7 +42,7 @@ impl StatusBoard {
     pub(crate) async fn usable(&self) {
         let mut statuses = self.statuses.subscribe();
         let are_usable = |all: &Vec<CrdStatus>| all.iter().all(|one| one.phase.is_usable());
-        // The sender lives as long as `self`, so the wait cannot fail.
+        // The wait cannot fail, because `self` owns the sender.
         let _ = statuses.wait_for(are_usable).await;
     }
 
@@ -50,12 +50,12 @@ impl StatusBoard {
         self.confirmed.cancel();
     }
 
-    /// Waits until the leader of this process has installed every definition. Cancel safe.
+    /// Waits until the leader in this process has installed every definition. Cancel safe.
     pub(crate) async fn confirmed(&self) {
         self.confirmed.cancelled().await;
     }
 
-    /// Returns whether the leader of this process has changed the definition on the server.
+    /// Returns whether the leader in this process has changed the definition on the server.
     pub(crate) fn has_changed(&self, name: &str) -> bool {
         self.changed.lock().contains(name)
     }
@@ -72,7 +72,7 @@ impl StatusBoard {
     }
 }
 
-/// The part of the board, and of the metrics, that one definition writes.
+/// Writes the state and the metrics of one definition.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CrdReport<'a> {
     pub(crate) name: &'a str,
@@ -87,7 +87,7 @@ impl CrdReport<'_> {
         found.map_or(CrdPhase::Pending, |status| status.phase)
     }
 
-    /// Enters a phase. `problem` is what keeps the definition from the next phase.
+    /// Enters a phase. `problem` is the reason why the next phase is not reached.
     pub(crate) fn enter(&self, phase: CrdPhase, problem: Option<String>) {
         self.board.change(self.name, |status| {
             status.phase = phase;
@@ -99,7 +99,7 @@ impl CrdReport<'_> {
         }
     }
 
-    /// Notes that the definition on the server is changed, even if the response is lost.
+    /// Records that the definition on the server may have changed: a lost response counts.
     pub(crate) fn note_change(&self) {
         self.board.changed.lock().insert(self.name.to_owned());
     }
@@ -113,7 +113,7 @@ impl CrdReport<'_> {
         }
     }
 
-    /// Counts migrated objects. `remaining` is the number of objects that are left, if the server tells it.
+    /// Counts migrated objects. `remaining` is the number of objects left, if the server reports it.
     pub(crate) fn migrated(&self, objects: u64, remaining: Option<u64>) {
         self.board
             .change(self.name, |status| status.migrated += objects);

@@ -1,4 +1,4 @@
-//! Machine: finds the fields that the versions of one definition do not share.
+//! Machine: finds the fields that differ between the versions of one definition.
 
 use std::collections::BTreeSet;
 
@@ -11,8 +11,8 @@ use crate::schema_narrowing::{Narrowing, compare};
 /// Checks that a definition without a conversion webhook has the same fields, which accept the same values, in each of
 /// its versions (DEF-7). The argument is a `CustomResourceDefinition` as JSON.
 ///
-/// With the strategy `None` an API server only replaces the `apiVersion` of an object. It then drops each field that
-/// the other version does not have: in its answer, and in the stored object as soon as that answer is written back.
+/// Without a conversion (strategy `None`), an API server only replaces the `apiVersion` of an object and drops each
+/// field that the requested version lacks: in the response, and in storage once a client writes that response back.
 ///
 /// # Errors
 ///
@@ -28,7 +28,7 @@ pub fn check_versions(definition: &Value) -> Result<(), Error> {
     let (mut differing, mut fields) = (Vec::new(), BTreeSet::new());
     for version in versions.into_iter().filter(|one| name(one) != name(stored)) {
         let mut found = Vec::new();
-        // Only a comparison in both directions finds the fields that either version lacks.
+        // Each comparison finds the fields that one of the two versions lacks.
         for (old, new) in [(stored, version), (version, stored)] {
             compare(schema(old), schema(new), "", &mut found);
         }
@@ -56,7 +56,7 @@ pub(crate) fn versions(definition: &Value) -> Vec<&Value> {
     json_items(&definition["spec"]["versions"]).collect()
 }
 
-/// Returns the version in which a definition stores objects.
+/// Returns the version in which the definition stores objects.
 pub(crate) fn stored_version(definition: &Value) -> Option<&Value> {
     let mut versions = json_items(&definition["spec"]["versions"]);
     versions.find(|version| version["storage"] == true)
@@ -70,7 +70,7 @@ pub(crate) fn schema(version: &Value) -> &Value {
     &version["schema"]["openAPIV3Schema"]
 }
 
-/// Returns the field of a difference, as in `spec.replicas`; the root is `the whole object`.
+/// Returns the field of a difference, such as `spec.replicas`; for the root, `the whole object`.
 fn field(difference: &Narrowing) -> String {
     let path = difference.path.strip_prefix('.');
     path.unwrap_or("the whole object").to_owned()
@@ -105,7 +105,7 @@ mod tests {
         }
     }
 
-    /// DEF-7
+    /// DEF-7: different versions of a kind need a conversion webhook.
     #[test]
     fn a_field_that_one_version_lacks_needs_a_webhook() {
         let renamed = [
@@ -130,7 +130,7 @@ mod tests {
         }
     }
 
-    /// DEF-7
+    /// DEF-7: different versions of a kind need a conversion webhook.
     #[test]
     fn a_version_that_is_not_served_counts_because_objects_may_be_stored_in_it() {
         let mut former = version("v1alpha1", false, &["domain"]);

@@ -1,4 +1,4 @@
-//! Each rule with a schema that accepts less, and the same pair the other way round.
+//! Tests each rule with a pair of schemas, in both directions.
 
 use serde_json::json;
 
@@ -11,12 +11,12 @@ fn found(old: &Value, new: &Value) -> Vec<String> {
     found.into_iter().map(text).collect()
 }
 
-/// The schema of a field below an object.
+/// Returns the schema of an object with one field.
 fn field(schema: &Value) -> Value {
     json!({"type": "object", "properties": {"a": schema}})
 }
 
-/// Checks that `narrow` accepts less than `wide` at one place, and the reverse is no narrowing.
+/// Checks that `narrow` instead of `wide` is one narrowing, and that the reverse is none.
 fn narrows(wide: &Value, narrow: &Value, problem: &str) {
     let (wide, narrow) = (field(wide), field(narrow));
     let problems = found(&wide, &narrow);
@@ -31,7 +31,7 @@ fn narrows(wide: &Value, narrow: &Value, problem: &str) {
     assert_eq!(found(&wide, &wide), Vec::<String>::new());
 }
 
-/// DEF-1
+/// DEF-1: no write of a definition may lose a field or a stored version.
 #[test]
 fn a_type_that_accepts_fewer_kinds_of_values_is_narrower() {
     let string = json!({"type": "string"});
@@ -48,7 +48,7 @@ fn a_type_that_accepts_fewer_kinds_of_values_is_narrower() {
     );
 }
 
-/// DEF-1
+/// DEF-1: no write of a definition may lose a field or a stored version.
 #[test]
 fn a_tighter_bound_is_narrower() {
     let integer = |rest: Value| {
@@ -89,7 +89,7 @@ fn a_tighter_bound_is_narrower() {
     narrows(&integer(wide), &integer(narrow), "format is int32");
 }
 
-/// DEF-1
+/// DEF-1: no write of a definition may lose a field or a stored version.
 #[test]
 fn a_rule_for_texts_is_narrower() {
     let string = json!({"type": "string"});
@@ -132,7 +132,7 @@ fn a_rule_for_texts_is_narrower() {
     narrows(&all(&[&long]), &all(&[&long, &short]), "allOf changes");
 }
 
-/// DEF-1
+/// DEF-1: no write of a definition may lose a field or a stored version.
 #[test]
 fn a_record_with_fewer_fields_is_narrower() {
     let string = json!({"type": "string"});
@@ -153,7 +153,7 @@ fn a_record_with_fewer_fields_is_narrower() {
     narrows(&open, &object, "unknown fields");
 }
 
-/// DEF-1
+/// DEF-1: no write of a definition may lose a field or a stored version.
 #[test]
 fn a_list_in_which_each_key_stands_once_is_narrower() {
     let list = |kind: &str| {
@@ -237,7 +237,7 @@ fn a_new_variant_of_a_rust_enum_is_wider() {
     let (two, three) = (variants(&["git", "oci"]), variants(&["git", "oci", "http"]));
     assert_eq!(found(&two, &three), Vec::<String>::new());
     assert!(!found(&three, &two).is_empty());
-    // A branch that an old object may match makes that object match two.
+    // An old object that matches the new branch would match two branches, which `oneOf` refuses.
     let mut other = two.clone();
     other["oneOf"] =
         json!([{"required": ["git"]}, {"required": ["oci"]}, {"required": ["git", "oci"]}]);

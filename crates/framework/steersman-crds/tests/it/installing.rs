@@ -1,4 +1,4 @@
-//! A definition is written once, when it accepts all that the one on the server accepts.
+//! Tests that a definition is written once, and only if it accepts all that the definition on the server accepts.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,7 +31,7 @@ async fn a_definition_is_written_once_and_served() {
     assert_eq!(writes(&server), 1);
 }
 
-/// DEF-1
+/// DEF-1: no write of a definition may lose a field or a stored version.
 #[tokio::test(start_paused = true)]
 async fn a_definition_that_accepts_less_is_not_written() {
     let server = ApiServer::new();
@@ -59,7 +59,7 @@ async fn a_definition_that_accepts_less_is_not_written() {
     assert!(properties["pages"].is_object() && properties["title"].is_null());
 }
 
-/// DEF-2
+/// DEF-2: a definition of a later release stays as it is.
 #[tokio::test(start_paused = true)]
 async fn the_definition_of_a_later_release_is_kept() {
     let server = ApiServer::new();
@@ -71,7 +71,7 @@ async fn the_definition_of_a_later_release_is_kept() {
     assert_eq!(present(&server), before);
 }
 
-/// DEF-5
+/// DEF-5: a definition is written at the version that was read.
 #[tokio::test(start_paused = true)]
 async fn an_injection_between_the_read_and_the_write_is_not_undone() {
     let server = ApiServer::new();
@@ -81,7 +81,7 @@ async fn an_injection_between_the_read_and_the_write_is_not_undone() {
     };
     let first = Crds::new().with(definition(&["host"]));
     first.install(&connect(&server), LIMIT).await.unwrap();
-    // The first write of the second release is preceded by an injection.
+    // An authority is injected just before the first write of the second release.
     let (other, is_first) = (server.clone(), Arc::new(AtomicBool::new(true)));
     let client_config = connect(&server).layer(MapRequestLayer::new(move |request: http::Request<_>| {
         if *request.method() == "PATCH" && is_first.swap(false, Ordering::SeqCst) {
@@ -97,7 +97,7 @@ async fn an_injection_between_the_read_and_the_write_is_not_undone() {
     assert_eq!(writes(&server), 3);
 }
 
-/// A bundle that the server accepts: it checks that there is a certificate.
+/// A valid CA certificate, because the server checks the bundle.
 const BUNDLE: &str = include_str!("bundle.txt");
 
 #[tokio::test(start_paused = true)]
@@ -113,7 +113,7 @@ async fn the_operators_own_webhook_is_the_conversion_with_its_authority() {
     let stop = CancellationToken::new();
     let stopped = stop.clone();
     let leader = tokio::spawn(async move { led.lead(&client_config, stopped).await });
-    // The definition waits for the authority, so that no conversion fails for its lack.
+    // Installing waits for the authority, so that no conversion fails without it.
     server
         .requests()
         .wait_for(1, |request| request.is_for(DEFINITIONS))
@@ -131,7 +131,7 @@ async fn the_operators_own_webhook_is_the_conversion_with_its_authority() {
 
 const PEM: &str = include_str!("bundle.pem");
 
-/// DEF-6
+/// DEF-6: controllers start only when the server serves each definition.
 #[tokio::test(start_paused = true)]
 async fn a_standby_says_that_its_definition_would_be_refused() {
     let server = ApiServer::new();
@@ -152,7 +152,7 @@ async fn a_standby_says_that_its_definition_would_be_refused() {
     };
     tokio::time::timeout(LIMIT, refused).await.unwrap();
     assert_eq!(writes(&server), 1, "a standby writes nothing");
-    // The definition on the server is changed by hand, so that it can be installed.
+    // A user changes the definition on the server, so that the operator's can be installed.
     let both = definition(&[version("v1alpha1", true, &["host", "pages"])]);
     let both = Crd::new(&both).accept_narrowing("v1alpha1");
     install(&server, both).await;
@@ -199,7 +199,7 @@ async fn a_definition_with_a_taken_name_is_not_served() {
     );
 }
 
-/// DEF-6
+/// DEF-6: controllers start only when the server serves each definition.
 #[tokio::test(start_paused = true)]
 async fn a_standby_is_no_longer_refused_when_its_definition_can_be_installed() {
     let server = ApiServer::new();
@@ -224,7 +224,7 @@ async fn a_standby_is_no_longer_refused_when_its_definition_can_be_installed() {
     tokio::time::timeout(LIMIT, until(CrdPhase::Refused))
         .await
         .unwrap();
-    // The field is removed by hand.
+    // A user removes the field from the definition on the server.
     let narrow = definition(&[version("v1alpha1", true, &["host"])]);
     let narrow = Crd::new(&narrow).accept_narrowing("v1alpha1.spec.title");
     install(&server, narrow).await;
@@ -234,7 +234,7 @@ async fn a_standby_is_no_longer_refused_when_its_definition_can_be_installed() {
     assert_eq!(standby.statuses()[0].problem, None);
 }
 
-/// DEF-7
+/// DEF-7: different versions of a kind need a conversion webhook.
 #[tokio::test(start_paused = true)]
 async fn versions_that_differ_are_never_installed_without_a_webhook() {
     let server = ApiServer::new();
@@ -253,7 +253,7 @@ async fn versions_that_differ_are_never_installed_without_a_webhook() {
     ] {
         assert!(text.contains(part), "{text}");
     }
-    // The loops of a manager do not write it either.
+    // The loops of a manager do not write the definition either.
     let stop = CancellationToken::new();
     let (client_config, led) = (connect(&server), definitions.clone());
     let stopped = stop.clone();
@@ -263,7 +263,7 @@ async fn versions_that_differ_are_never_installed_without_a_webhook() {
     assert_eq!(writes(&server), 0);
     stop.cancel();
     leader.await.unwrap();
-    // Both ways out.
+    // Each of the two remedies in the message works: a single version, or a webhook.
     let newest = Crds::new().with(renamed.clone());
     let newest = newest.newest_version_only();
     newest.install(&connect(&server), LIMIT).await.unwrap();
@@ -276,7 +276,7 @@ async fn versions_that_differ_are_never_installed_without_a_webhook() {
     );
 }
 
-/// DEF-1
+/// DEF-1: no write of a definition may lose a field or a stored version.
 #[tokio::test(start_paused = true)]
 async fn the_newest_version_alone_is_refused_while_objects_may_be_stored_in_another() {
     let server = ApiServer::new();

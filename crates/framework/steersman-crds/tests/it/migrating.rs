@@ -1,4 +1,4 @@
-//! A migration ends with every object in the present version, however often it is interrupted.
+//! Tests that a migration stores every object in the stored version, however often it is interrupted.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::world::*;
 
 const SITES: &str = "sites.example.com";
 
-/// Returns a server with sites of the first release.
+/// Returns a server with the first release's definition and this number of sites.
 async fn server_with(sites: usize) -> ApiServer {
     let server = ApiServer::builder().log_capacity(100_000).build();
     install(&server, first_release()).await;
@@ -20,7 +20,7 @@ async fn server_with(sites: usize) -> ApiServer {
     server
 }
 
-/// Returns the saved progress of the migration.
+/// Returns the progress annotation of the definition.
 fn progress(server: &ApiServer) -> Value {
     present(server)["metadata"]["annotations"]["steersman/migration"].clone()
 }
@@ -29,7 +29,7 @@ fn next_release() -> Crds {
     Crds::new().with(second_release())
 }
 
-/// DEF-3
+/// DEF-3: a version leaves `storedVersions` only after each object was written anew.
 #[tokio::test(start_paused = true)]
 async fn every_object_is_stored_in_the_present_version() {
     let server = server_with(1200).await;
@@ -44,7 +44,7 @@ async fn every_object_is_stored_in_the_present_version() {
     assert_eq!(progress(&server), Value::Null);
     let status = &definitions.statuses()[0];
     assert_eq!((status.phase, status.migrated), (CrdPhase::Installed, 1200));
-    // Only metadata was read, and each object was written once.
+    // The migration read only metadata, and wrote each object once.
     let lists = server
         .requests()
         .matching(|request| request.is_for(SITES) && request.does(Verb::List));
@@ -57,7 +57,7 @@ async fn every_object_is_stored_in_the_present_version() {
     );
 }
 
-/// Returns the points of ten interruptions, as numbers of requests below `requests`.
+/// Returns ten request numbers below `requests`, at which a migration is interrupted.
 fn ten_points(requests: usize) -> impl Iterator<Item = usize> {
     let mut seed = 0x5eed_u64;
     std::iter::repeat_with(move || {
@@ -69,13 +69,13 @@ fn ten_points(requests: usize) -> impl Iterator<Item = usize> {
     .take(10)
 }
 
-/// Counts the writes of sites since the log was cleared.
+/// Returns the number of writes of sites since the log was cleared.
 fn site_writes(server: &ApiServer) -> usize {
     let is_write = |request: &RequestRecord| request.is_for(SITES) && request.does(Verb::Patch);
     server.requests().count(is_write)
 }
 
-/// DEF-4
+/// DEF-4: the definition holds the progress of its migration for the next leader.
 #[tokio::test(start_paused = true)]
 async fn a_migration_of_ten_thousand_objects_survives_ten_leaders() {
     const SITES_IN_ALL: usize = 10_000;
@@ -108,10 +108,10 @@ async fn a_migration_of_ten_thousand_objects_survives_ten_leaders() {
     assert!(writes <= SITES_IN_ALL + 11 * 500, "{writes}");
 }
 
-/// DEF-4
+/// DEF-4: the definition holds the progress of its migration for the next leader.
 #[tokio::test(start_paused = true)]
 async fn a_migration_ends_after_an_interruption_at_any_point() {
-    // More objects take minutes without optimization; the number can be set for a longer run.
+    // The number is small, because debug builds take minutes for more. The variable sets it for a longer run.
     let sites = std::env::var("STEERSMAN_MIGRATED_OBJECTS").ok();
     let sites: usize = sites.map_or(600, |text| text.parse().unwrap());
     let base = server_with(sites).await;
@@ -140,16 +140,16 @@ async fn a_migration_ends_after_an_interruption_at_any_point() {
     }
 }
 
-/// DEF-4
+/// DEF-4: the definition holds the progress of its migration for the next leader.
 #[tokio::test(start_paused = true)]
 async fn progress_of_another_definition_does_not_count() {
     let server = server_with(1200).await;
     let stop = CancellationToken::new();
-    // After the first page.
+    // The migration is interrupted after its first page.
     let client_config = connect_until(&server, 800, &stop);
     next_release().lead(&client_config, stop).await;
     assert!(progress(&server).is_string());
-    // The earlier release is installed once more, and writes a migrated object in its version.
+    // The earlier release is installed again, and writes a migrated object in its own version.
     let back = definition(&[
         version("v1alpha1", true, &["host"]),
         version("v1", false, &["host"]),
@@ -187,7 +187,7 @@ async fn a_continue_token_that_expired_goes_on_or_begins_anew() {
     assert_eq!(stored_versions(&server), json!(["v1"]));
 }
 
-/// DEF-3
+/// DEF-3: a version leaves `storedVersions` only after each object was written anew.
 #[tokio::test(start_paused = true)]
 async fn an_object_that_cannot_be_stored_keeps_its_version_listed() {
     let server = server_with(1200).await;
@@ -235,7 +235,7 @@ async fn a_leader_repeats_requests_that_fail() {
     assert_eq!(stored_versions(&server), json!(["v1"]));
 }
 
-/// DEF-1
+/// DEF-1: no write of a definition may lose a field or a stored version.
 #[tokio::test(start_paused = true)]
 async fn a_version_can_be_removed_once_its_objects_are_migrated() {
     let server = server_with(3).await;
@@ -263,7 +263,7 @@ async fn a_version_can_be_removed_once_its_objects_are_migrated() {
     assert_eq!(server.list(SITES, "default").len(), 3);
 }
 
-/// Returns a server that migrates by itself, with sites of the first release.
+/// Returns a server that can migrate objects itself, with sites of the first release.
 async fn migrating_server_with(sites: usize) -> ApiServer {
     let server = ApiServer::builder()
         .log_capacity(100_000)
@@ -316,7 +316,7 @@ async fn the_operator_migrates_if_the_server_does_not_begin() {
     assert!(server.list(MIGRATIONS, "").is_empty());
 }
 
-/// DEF-4
+/// DEF-4: the definition holds the progress of its migration for the next leader.
 #[tokio::test(start_paused = true)]
 async fn a_migration_by_the_server_is_found_again_after_an_interruption() {
     let server = migrating_server_with(20).await;
@@ -332,7 +332,7 @@ async fn a_migration_by_the_server_is_found_again_after_an_interruption() {
     stop.cancel();
     leader.await.unwrap();
     assert!(progress(&server).is_string());
-    // The server goes on without the operator, and the next leader finds out.
+    // The migration on the server ends without the operator, and the next leader notices.
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(stored_versions(&server), json!(["v1"]));
     next_release()
@@ -343,11 +343,11 @@ async fn a_migration_by_the_server_is_found_again_after_an_interruption() {
     assert!(server.list(MIGRATIONS, "").is_empty());
 }
 
-/// DEF-1
+/// DEF-1: no write of a definition may lose a field or a stored version.
 #[tokio::test(start_paused = true)]
 async fn a_release_without_the_former_version_migrates_before_it_removes_that_version() {
     let server = server_with(3).await;
-    // The second release stores v1, and ends before it has migrated.
+    // The second release stores v1, and ends before the migration.
     let second = next_release().without_migration();
     second.install(&connect(&server), LIMIT).await.unwrap();
     assert_eq!(stored_versions(&server), json!(["v1alpha1", "v1"]));
@@ -380,11 +380,11 @@ async fn a_missing_permission_is_no_fault_of_the_objects() {
     assert_eq!(stored_versions(&server), json!(["v1alpha1", "v1"]));
 }
 
-/// DEF-7
+/// DEF-7: different versions of a kind need a conversion webhook.
 #[tokio::test(start_paused = true)]
 async fn a_definition_that_loses_fields_is_not_migrated() {
     let server = server_with(1).await;
-    // Written by another program: its versions differ, and nothing converts.
+    // Another program has written a definition with different versions and no conversion.
     let lossy = definition(&[
         version("v1alpha1", false, &["host"]),
         version("v1", true, &["domain"]),

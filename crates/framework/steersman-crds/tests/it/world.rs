@@ -1,4 +1,4 @@
-//! A server, definitions of a kind in several versions, and its objects.
+//! Helpers: a server, definitions of a kind in several versions, and objects of the kind.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,7 +20,7 @@ pub(crate) fn connect(server: &ApiServer) -> ClientConfig {
     ClientConfig::in_process(server.service(), "default").user_agent("sites", "1")
 }
 
-/// Returns a connection that cancels the token at one of its requests, which is lost or not.
+/// Returns a connection that cancels `stop` at its request number `requests`, which may be lost.
 pub(crate) fn connect_until(
     server: &ApiServer,
     requests: usize,
@@ -35,7 +35,7 @@ pub(crate) fn connect_until(
     }))
 }
 
-/// Returns a version with fields of texts.
+/// Returns a version of a definition with these string fields.
 pub(crate) fn version(name: &str, is_stored: bool, fields: &[&str]) -> Value {
     let fields = fields
         .iter()
@@ -62,12 +62,12 @@ pub(crate) fn definition(versions: &[Value]) -> CustomResourceDefinition {
     .unwrap()
 }
 
-/// Returns the definition of the first release, which stores v1alpha1.
+/// Returns the definition of the first release, with v1alpha1 as its stored version.
 pub(crate) fn first_release() -> CustomResourceDefinition {
     definition(&[version("v1alpha1", true, &["host"])])
 }
 
-/// Returns the definition of the second release, which stores v1.
+/// Returns the definition of the second release, with v1 as its stored version.
 pub(crate) fn second_release() -> CustomResourceDefinition {
     definition(&[
         version("v1alpha1", false, &["host"]),
@@ -84,7 +84,7 @@ pub(crate) fn create_sites(server: &ApiServer, number: usize) {
     }
 }
 
-/// Returns the number of sites that the server stores in a version.
+/// Returns the number of sites that are stored in a version.
 pub(crate) fn stored_in(server: &ApiServer, version: &str) -> usize {
     let mut text = Vec::new();
     server.snapshot().write(&mut text).unwrap();
@@ -117,7 +117,7 @@ pub(crate) fn writes(server: &ApiServer) -> usize {
     })
 }
 
-/// The time that an installation may take.
+/// How long an installation may take in a test.
 pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 
 /// Installs a definition on a server.
