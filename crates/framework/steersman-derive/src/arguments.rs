@@ -1,4 +1,4 @@
-//! Words: the arguments of the attribute on the module.
+//! Words: the arguments of the attribute `versioned` on a module.
 
 use proc_macro2::TokenStream;
 use syn::parse::{Parse, ParseStream};
@@ -6,32 +6,32 @@ use syn::{Error, Ident, LitInt, Path, Result, Token, parenthesized, parse_quote}
 
 use crate::version_name::VersionName;
 
-/// The number of objects that the generated test converts if the argument `tests` has no number.
+/// The number of objects that a generated test converts by default.
 const OBJECTS: u64 = 1_000;
 
 #[derive(Clone, Debug)]
 pub(crate) struct DeclaredVersion {
     pub(crate) ident: Ident,
-    /// Attributes of kube that only this version of each kind has.
+    /// The kube attributes that the structs of all kinds have in this version.
     pub(crate) kube: TokenStream,
 }
 
-/// The arguments of the attribute on the module. Versions are named by their position in `versions`.
+/// The arguments of the attribute `versioned`. Other types refer to a version by its index in `versions`.
 #[derive(Clone, Debug)]
 pub(crate) struct Arguments {
     /// The versions, oldest first. There is at least one.
     pub(crate) versions: Vec<DeclaredVersion>,
     pub(crate) hub: usize,
     pub(crate) stored: usize,
-    /// The number of objects that a generated test converts; `None` for no tests.
+    /// The number of objects that a generated test converts; `None` generates no tests.
     pub(crate) tests: Option<u64>,
     pub(crate) steersman: Path,
-    /// The path of the crate with the checks that generated tests call.
+    /// The path of the harness crate, which generated tests call.
     pub(crate) harness: Path,
 }
 
 impl Arguments {
-    /// Returns the position of a version that the module lists.
+    /// Returns the index of a version in `versions`.
     pub(crate) fn position(&self, name: &Ident) -> Result<usize> {
         position(&self.versions, name)
     }
@@ -103,7 +103,7 @@ impl Parse for Arguments {
     }
 }
 
-/// Reads an entry of the argument `crates`.
+/// Parses an entry of the argument `crates`.
 fn crate_path(input: ParseStream<'_>) -> Result<(Ident, Path)> {
     let name = input.parse()?;
     input.parse::<Token![=]>()?;

@@ -1,4 +1,4 @@
-//! Machine: decides in which versions a type differs from the version before.
+//! Machine: decides in which versions a type differs from its form in the previous version.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use crate::declaration::{Declaration, VersionedType};
 use crate::render::{ModuleLevel, declaration};
 use crate::scope::mentioned;
 
-/// The versions in which each type of a module differs from the version before. A type that does not differ between
-/// two versions is one Rust type for both, so that code for it is written once.
+/// The versions in which each type differs from the previous version. Neighbouring versions without a difference share
+/// one Rust type, so that code for the type is written once.
 #[derive(Debug)]
 pub(crate) struct Boundaries {
-    /// For each type and version, whether the type differs from the version before.
+    /// For each type and each version, whether the type differs from the previous version.
     differs: BTreeMap<String, Vec<bool>>,
 }
 
@@ -25,7 +25,7 @@ impl Boundaries {
             .iter()
             .map(|ty| (ty.name.to_string(), own(ty, module)));
         let mut differs: BTreeMap<String, Vec<bool>> = own.collect();
-        // A type also differs where a type that it mentions does.
+        // A type also differs if a type of one of its fields differs.
         let mut is_stable = false;
         while !is_stable {
             is_stable = true;
@@ -47,13 +47,13 @@ impl Boundaries {
         Self { differs }
     }
 
-    /// Returns for each version whether a type of the module differs from the version before.
+    /// Returns for each version whether a type differs from the previous version.
     fn versions(&self, name: &Ident) -> &[bool] {
         let versions = self.differs.get(&name.to_string());
         versions.map_or(&[], Vec::as_slice)
     }
 
-    /// Returns whether a type of the module differs in `version` from the version before.
+    /// Returns whether a type differs between `version` and the previous version.
     pub(crate) fn differs(&self, name: &Ident, version: usize) -> bool {
         self.versions(name).get(version) == Some(&true)
     }
@@ -63,22 +63,22 @@ impl Boundaries {
         !self.versions(name).contains(&true)
     }
 
-    /// Returns the newest version that has the same type as `version`.
+    /// Returns the newest version that shares the Rust type of `version`.
     pub(crate) fn home(&self, name: &Ident, version: usize) -> usize {
         let later = self.versions(name).iter().skip(version + 1);
         version + later.take_while(|differs| !**differs).count()
     }
 }
 
-/// Returns in which versions a type differs by its own declaration.
+/// Returns for each version whether the declaration of a type itself changes.
 fn own(ty: &VersionedType, module: &Declaration) -> Vec<bool> {
     let arguments = &module.arguments;
     let count = arguments.versions.len();
     let rendered: Vec<String> = (0..count)
         .map(|version| declaration(ty, version, ModuleLevel::Version, arguments).to_string())
         .collect();
-    // A kind is another Rust type in each version, because its version belongs to its type. With one version only it
-    // must still stand in the submodule of its version.
+    // A kind is a separate Rust type in each version, because it has its version. Even a single version of a kind has
+    // to be in the submodule of its version.
     let is_kind = ty.kind.is_some();
     let differs = |version: usize| {
         version > 0 && (rendered[version - 1] != rendered[version] || has_entry(ty, version))
@@ -88,7 +88,7 @@ fn own(ty: &VersionedType, module: &Declaration) -> Vec<bool> {
         .collect()
 }
 
-/// Returns whether the history of a field or variant names the version.
+/// Returns whether a field or variant of a type has a history entry for the version.
 fn has_entry(ty: &VersionedType, version: usize) -> bool {
     ty.field_lists().any(|(variant, list)| {
         let fields = list.fields.iter().map(|field| &field.history);
@@ -97,7 +97,7 @@ fn has_entry(ty: &VersionedType, version: usize) -> bool {
     })
 }
 
-/// Returns the types of the module that the fields of a type mention in a version.
+/// Returns the types of the module that the fields of a type use in a version.
 fn mentions<'a>(ty: &VersionedType, version: usize, names: &[&'a Ident]) -> Vec<&'a Ident> {
     let lists = ty.field_lists();
     let present = lists.filter(|(variant, _)| variant.is_none_or(|one| one.exists(version)));

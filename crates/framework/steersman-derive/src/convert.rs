@@ -1,4 +1,4 @@
-//! Words: the conversions of a type between two neighbouring versions.
+//! Words: generates the conversions of a type between two neighbouring versions.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens as _, format_ident, quote, quote_spanned};
@@ -15,7 +15,7 @@ use crate::render::field_name;
 use crate::scope::mentioned;
 use crate::wire_name;
 
-/// A step between two neighbouring versions, and the module in which they are.
+/// A conversion step between two neighbouring versions.
 #[derive(Clone, Copy)]
 pub(crate) struct ConversionStep<'a> {
     pub(crate) module: &'a Declaration,
@@ -35,7 +35,7 @@ impl ConversionStep<'_> {
         self.from.max(self.to)
     }
 
-    /// Returns the conversion of a type that differs between the two versions.
+    /// Returns the conversion of a type that differs between the two versions of this step.
     pub(crate) fn conversion(self, ty: &VersionedType) -> Result<TokenStream> {
         let name = &ty.name;
         let body = match &ty.shape {
@@ -194,7 +194,7 @@ impl ConversionStep<'_> {
         Ok(quote!(::core::result::Result::Ok(match self { #(#arms),* })))
     }
 
-    /// Returns the value that the other version has instead of a variant that it does not have.
+    /// Returns the value that stands in the other version for a variant that the other version lacks.
     fn instead(
         self,
         ty: &VersionedType,
@@ -250,7 +250,7 @@ impl ConversionStep<'_> {
         Ok(quote!(#to::#name::#other {}))
     }
 
-    /// Returns the variable that a pattern binds to a field.
+    /// Returns the variable to which a pattern binds a field.
     fn variable(self, field: &VersionedField, at: usize) -> Ident {
         match field_name(field, self.from) {
             Some(name) => format_ident!("field_{name}"),
@@ -275,7 +275,7 @@ impl ConversionStep<'_> {
     }
 }
 
-/// Returns the path of the functions that conversions call.
+/// Returns the path of the module with the functions that conversions call.
 pub(crate) fn conversion_path(steersman: &Path) -> TokenStream {
     quote!(#steersman::webhook::conversion)
 }

@@ -1,4 +1,4 @@
-//! Words: the types of a module, with the history of their fields and variants.
+//! Words: the types in the module of `versioned`, with the history of their fields and variants.
 
 use syn::spanned::Spanned as _;
 use syn::{
@@ -16,7 +16,7 @@ pub(crate) struct Declaration {
     pub(crate) visibility: Visibility,
     pub(crate) name: Ident,
     pub(crate) types: Vec<VersionedType>,
-    /// The items that are no structs or enums.
+    /// The items that are neither structs nor enums.
     pub(crate) others: Vec<Item>,
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct VersionedType {
     pub(crate) visibility: Visibility,
     pub(crate) name: Ident,
     pub(crate) shape: TypeContent,
-    /// Present if the type is the spec of a kind.
+    /// The kind attributes, if the type is the spec of a kind.
     pub(crate) kind: Option<KindAttributes>,
 }
 
@@ -36,7 +36,7 @@ pub(crate) enum TypeContent {
     Enum(Vec<VersionedVariant>),
 }
 
-/// The notation of fields.
+/// How the fields of a struct or variant are written: with names, as a tuple, or not at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Notation {
     Named,
@@ -54,7 +54,7 @@ pub(crate) struct FieldList {
 pub(crate) struct VersionedField {
     pub(crate) attributes: Vec<VersionedAttribute>,
     pub(crate) visibility: Visibility,
-    /// The newest name; `None` in tuples.
+    /// The newest name of the field; `None` in tuples.
     pub(crate) name: Option<Ident>,
     pub(crate) ty: Type,
     pub(crate) history: History,
@@ -113,7 +113,7 @@ impl Declaration {
 }
 
 impl VersionedType {
-    /// Returns the fields of a struct, or those of each variant with the history of the variant.
+    /// Returns the field list of a struct, or the field list of each variant with the variant's history.
     pub(crate) fn field_lists(&self) -> impl Iterator<Item = (Option<&History>, &FieldList)> {
         let (list, variants) = match &self.shape {
             TypeContent::Struct(list) => (Some((None, list)), &[][..]),
@@ -125,7 +125,7 @@ impl VersionedType {
 }
 
 impl FieldList {
-    /// Returns the fields of a version with their positions in it.
+    /// Returns the fields that exist in a version.
     pub(crate) fn of(&self, version: usize) -> impl Iterator<Item = &VersionedField> {
         let fields = self.fields.iter();
         fields.filter(move |field| field.history.exists(version))
@@ -143,7 +143,7 @@ impl Problems {
         }
     }
 
-    /// Keeps a made value, or its error.
+    /// Adds the value that `make` returns to a list, or keeps its error.
     pub(crate) fn keep<T>(&mut self, list: &mut Vec<T>, make: impl FnOnce() -> Result<T>) {
         match make() {
             Ok(made) => list.push(made),

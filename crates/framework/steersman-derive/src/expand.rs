@@ -1,4 +1,4 @@
-//! Words: the module that the attribute generates.
+//! Words: generates the module that the attribute `versioned` stands for.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -13,7 +13,7 @@ use crate::kind::KindAttributes;
 use crate::render::{ModuleLevel, declaration};
 use crate::scope::deeper;
 
-/// Returns the module with one submodule per version.
+/// Returns the generated module with one submodule per version.
 pub(crate) fn expand(arguments: TokenStream, module: TokenStream) -> Result<TokenStream> {
     let arguments: Arguments = syn::parse2(arguments)?;
     let module: ItemMod = syn::parse2(module).map_err(|error| {
@@ -53,7 +53,7 @@ pub(crate) fn expand(arguments: TokenStream, module: TokenStream) -> Result<Toke
     })
 }
 
-/// Refuses an impl of a type that differs between versions: the module has no type with that name.
+/// Refuses an impl of a type that differs between versions, because no type in the module itself has its name.
 fn check_impls(module: &Declaration, boundaries: &Boundaries) -> Result<()> {
     let mut problems = Problems::default();
     for item in &module.others {
@@ -106,7 +106,7 @@ fn submodule(module: &Declaration, boundaries: &Boundaries, version: usize) -> T
     }
 }
 
-/// Returns the conversions of all types, and those of kinds through the hub.
+/// Returns the conversions of all types between versions, and of kinds through the hub.
 fn conversions(module: &Declaration, boundaries: &Boundaries) -> Result<TokenStream> {
     let mut made = TokenStream::new();
     let mut problems = Problems::default();
@@ -140,7 +140,7 @@ fn conversions(module: &Declaration, boundaries: &Boundaries) -> Result<TokenStr
     Ok(made)
 }
 
-/// Returns the conversion of a kind between a version and the hub, step by step.
+/// Returns the conversion of a kind between a version and the hub through all versions between.
 fn spoke(arguments: &Arguments, kind: &KindAttributes, version: usize) -> TokenStream {
     let steersman = &arguments.steersman;
     let conversion = conversion_path(steersman);
@@ -185,7 +185,7 @@ fn spoke(arguments: &Arguments, kind: &KindAttributes, version: usize) -> TokenS
     }
 }
 
-/// Returns the functions that give the conversions and definitions of the kinds.
+/// Returns the functions `conversions` and `crd` or `crds` of the module.
 fn functions(module: &Declaration) -> TokenStream {
     let kinds: Vec<&KindAttributes> = module.kinds().collect();
     if kinds.is_empty() {

@@ -1,9 +1,8 @@
-//! Words: kube's derives with the crates of the facade filled in.
+//! Words: calls kube's derives with the crate paths of the facade.
 //!
-//! A derive cannot call another derive, and adds no attribute to its type. So the derives here repeat the type with
-//! kube's derive and an attribute that names the crates. The attribute `discard` stands behind that derive and removes
-//! the repeated type again, so that only the output of kube's derive stays. All tokens keep their places in the source,
-//! to which errors lead.
+//! A derive can neither call another derive nor add an attribute to its type. So each derive here repeats the type with
+//! kube's derive, an attribute that names the crates, and the attribute `discard`, which removes the repeated type:
+//! only the output of kube's derive stays. All tokens keep their source positions for error messages.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -26,7 +25,7 @@ pub(crate) fn custom_resource(input: &TokenStream) -> TokenStream {
     forward(&quote!(CustomResource), "kube", &crates, input)
 }
 
-/// Returns the output of kube's derive for a type with rules.
+/// Returns the output of kube's derive for a type with CEL rules.
 pub(crate) fn schema(input: &TokenStream) -> TokenStream {
     let crates = quote! {
         #[x_kube(crates(
@@ -54,7 +53,7 @@ fn forward(
     }
 }
 
-/// Returns whether the type names the crates itself. False if the type cannot be read, which kube's derive reports.
+/// Returns whether the type names the crates itself; `false` for invalid input, which kube's derive reports.
 fn names_crates(attribute: &str, input: &TokenStream) -> bool {
     let Ok(input) = syn::parse2::<DeriveInput>(input.clone()) else {
         return false;

@@ -1,4 +1,4 @@
-//! Words: the history of a field or variant, as its `#[versioned(…)]` attributes state it.
+//! Words: the history of a field or variant, read from its `#[versioned(…)]` attributes.
 
 use proc_macro2::Span;
 use quote::format_ident;
@@ -12,14 +12,14 @@ use syn::{
 
 use crate::arguments::Arguments;
 
-/// The first or last appearance of a field or variant.
+/// The version in which a field or variant appears or disappears.
 #[derive(Clone, Debug)]
 pub(crate) struct Appearance {
     pub(crate) at: usize,
     span: Span,
-    /// The value of the field in an object that comes from a version without the field.
+    /// The value of the field in an object that is converted from a version without the field.
     pub(crate) default: Option<Expr>,
-    /// The variant that a version without this variant has instead.
+    /// The variant that stands for this variant in a version without it.
     pub(crate) instead: Option<Expr>,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct TypeChange {
     span: Span,
 }
 
-/// A field or variant that stays, and that users shall leave.
+/// The deprecation of a field or variant, which stays until it is removed.
 #[derive(Clone, Debug)]
 pub(crate) struct Deprecation {
     pub(crate) at: usize,
@@ -49,33 +49,33 @@ pub(crate) struct Deprecation {
 pub(crate) struct History {
     pub(crate) added: Option<Appearance>,
     pub(crate) removed: Option<Appearance>,
-    /// The former names, oldest first.
+    /// The former names of the field or variant, oldest first.
     pub(crate) renames: Vec<Rename>,
-    /// The former types, oldest first.
+    /// The former types of the field, oldest first.
     pub(crate) changes: Vec<TypeChange>,
     pub(crate) deprecated: Option<Deprecation>,
 }
 
-/// An attribute, and the versions that have it.
+/// An attribute that only some versions have.
 #[derive(Clone, Debug)]
 pub(crate) struct VersionedAttribute {
-    /// `None` for all versions.
+    /// The versions with the attribute; `None` for all versions.
     pub(crate) only: Option<Vec<usize>>,
     pub(crate) attribute: Attribute,
 }
 
-/// The thing that has a history.
+/// The kind of item that a history belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HistoryOwner {
     Field,
-    /// A field without a name.
+    /// A tuple field, which has no name.
     Element,
     Variant,
     /// A struct or enum.
     Type,
 }
 
-/// The named parts of an entry, such as `default = 1`.
+/// The named arguments of a history entry, such as `default = 1`.
 #[derive(Default)]
 struct EntryParts {
     default: Option<Expr>,
@@ -88,7 +88,7 @@ struct EntryParts {
 }
 
 impl History {
-    /// Reads the history from the attributes of a field, variant or type, and returns the other attributes, too.
+    /// Reads the history from the attributes of a field, variant or type, and returns the remaining attributes.
     pub(crate) fn read(
         attributes: &[Attribute],
         name: &str,
@@ -151,7 +151,7 @@ impl History {
         self.changes.iter().find(|change| change.at == at)
     }
 
-    /// Returns whether an entry names the version.
+    /// Returns whether the history has an entry for the version.
     pub(crate) fn changes_in(&self, version: usize) -> bool {
         let appearances = self.added.iter().chain(&self.removed).map(|one| one.at);
         let renames = self.renames.iter().map(|one| one.at);
@@ -160,7 +160,7 @@ impl History {
         all.any(|at| at == version)
     }
 
-    /// Reads the entries of one attribute. The attributes of `only` are added to `rest`.
+    /// Parses the entries of one attribute. Adds the attributes in `only(…)` to `rest`.
     fn read_entries(
         &mut self,
         input: ParseStream<'_>,
@@ -195,7 +195,7 @@ impl History {
         Ok(())
     }
 
-    /// Adds an entry of a version, or returns the problem.
+    /// Adds an entry to the history; an error if it contradicts the others.
     fn add(
         &mut self,
         kind: &str,
@@ -347,7 +347,7 @@ fn check_subject(keyword: &Ident, kind: &str, subject: HistoryOwner) -> Result<(
 }
 
 impl EntryParts {
-    /// Reads the parts of an entry, each after a comma.
+    /// Parses the named arguments of an entry, which follow commas.
     fn read(kind: &str, subject: HistoryOwner, content: ParseStream<'_>) -> Result<Self> {
         let mut parts = Self::default();
         let is_variant = subject == HistoryOwner::Variant;
@@ -387,7 +387,7 @@ impl EntryParts {
     }
 }
 
-/// Reads `only(v1, v1beta1, attribute, …)`: the versions, then the attributes that they have.
+/// Parses `only(v1, v1beta1, attribute, …)`: versions, and the attributes that only these versions have.
 fn only(content: ParseStream<'_>, arguments: &Arguments) -> Result<Vec<VersionedAttribute>> {
     let span = content.span();
     let mut versions = Vec::new();
@@ -445,8 +445,8 @@ pub(crate) fn literal(value: &Expr) -> Option<&LitStr> {
     }
 }
 
-/// Returns the attribute that silences lints for generated items. Whether an item has the lint depends on the types of
-/// the user, so `expect` would warn where the lint is absent.
+/// Returns the attribute that silences lints for generated items. `expect` would warn when a lint does not apply, which
+/// depends on the user's types.
 pub(crate) fn without_lints(lints: &[&str]) -> proc_macro2::TokenStream {
     let name = format_ident!("allow");
     let lints = lints.iter().map(|lint| Ident::new(lint, Span::call_site()));

@@ -7,16 +7,16 @@ use syn::{Error, Expr, Ident, Meta, Path, Result};
 use crate::arguments::Arguments;
 use crate::history::{VersionedAttribute, literal, metas};
 
-/// The facts about a kind that its conversions need.
+/// The facts that the conversions of a kind need.
 #[derive(Clone, Debug)]
 pub(crate) struct KindAttributes {
-    /// The name of the struct that kube generates.
+    /// The name of the kind's struct, which kube generates.
     pub(crate) root: Ident,
     pub(crate) status: Option<Path>,
 }
 
 impl KindAttributes {
-    /// Reads the attributes of a type. Returns `None` if the type is no spec of a kind.
+    /// Reads the kube attributes of a type; `None` if the type is not the spec of a kind.
     pub(crate) fn read(name: &Ident, attributes: &[VersionedAttribute]) -> Result<Option<Self>> {
         let attributes = attributes.iter().map(|one| &one.attribute);
         let mut kube = attributes
@@ -55,7 +55,7 @@ impl KindAttributes {
         Ok(Some(Self { root: kind, status }))
     }
 
-    /// Returns the attributes that only the struct of one version has.
+    /// Returns the kube attributes that differ between the versions of the kind.
     pub(crate) fn tokens(version: usize, arguments: &Arguments) -> TokenStream {
         let declared = &arguments.versions[version];
         let name = declared.ident.to_string();

@@ -1,4 +1,4 @@
-//! Words: the declaration of a type in one version.
+//! Words: generates the declaration of a type in one version.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens as _, quote};
@@ -57,7 +57,7 @@ pub(crate) fn field_name(field: &VersionedField, version: usize) -> Option<&Iden
     Some(field.history.name(newest, version))
 }
 
-/// The version and module for which declarations are made.
+/// The version for which declarations are generated, and its module.
 struct Rendering<'a> {
     version: usize,
     level: ModuleLevel,
@@ -72,7 +72,7 @@ impl Rendering<'_> {
         }
     }
 
-    /// Returns the attributes of this version, with the text that a deprecation adds.
+    /// Returns the attributes of this version, including the note of a deprecation.
     fn attributes(
         &self,
         attributes: &[VersionedAttribute],

@@ -1,4 +1,4 @@
-//! Words: paths and visibilities of the module, as its submodules of versions write them.
+//! Words: rewrites paths and visibilities of the module for its submodules.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -6,7 +6,7 @@ use syn::visit::{self, Visit};
 use syn::visit_mut::{self, VisitMut};
 use syn::{Ident, Path, PathArguments, PathSegment, Type, Visibility, parse_quote};
 
-/// Returns the visibility with which a submodule declares an item that has `visibility` in the module.
+/// Returns the visibility that has the same extent in a submodule as `visibility` in the module.
 pub(crate) fn deeper(visibility: &Visibility) -> TokenStream {
     match visibility {
         Visibility::Inherited => quote!(pub(super)),
@@ -22,14 +22,14 @@ pub(crate) fn deeper(visibility: &Visibility) -> TokenStream {
     }
 }
 
-/// Returns a type as a submodule writes it: paths that begin with `self` or `super` lead one module further up.
+/// Returns a type for use in a submodule: paths from `self` or `super` lead one module further up.
 pub(crate) fn deeper_type(ty: &Type) -> Type {
     let mut ty = ty.clone();
     Deepen.visit_type_mut(&mut ty);
     ty
 }
 
-/// Returns the names of the types of the module that a type mentions.
+/// Returns which of these type names a type mentions.
 pub(crate) fn mentioned<'a>(ty: &Type, names: &[&'a Ident]) -> Vec<&'a Ident> {
     let mut mentions = Mentions {
         names,

@@ -1,10 +1,10 @@
-//! The messages for each wrong use of the attribute.
+//! Tests the error message for each wrong use of the attribute `versioned`.
 
 use proc_macro2::TokenStream;
 
 use crate::expand::expand;
 
-/// Returns the messages for a module with this argument list and content.
+/// Returns the error messages for a module with these arguments and this content.
 fn messages(arguments: &str, content: &str) -> Vec<String> {
     let module: TokenStream = format!("pub mod site {{ {content} }}").parse().unwrap();
     match expand(arguments.parse().unwrap(), module) {
@@ -13,7 +13,7 @@ fn messages(arguments: &str, content: &str) -> Vec<String> {
     }
 }
 
-/// Returns the message for a struct with these fields in three versions.
+/// Returns the error message for a struct with these fields and three versions.
 fn message_of_fields(fields: &str) -> String {
     let content = format!("struct Tls {{ {fields} }}");
     let found = messages("v1alpha1, v1beta1, v1", &content);

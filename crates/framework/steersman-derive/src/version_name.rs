@@ -1,4 +1,4 @@
-//! Words: the name of a version, such as `v1beta1`, and its age.
+//! Words: the name of a version, such as `v1beta1`, with its order by age.
 
 /// The stages of a version, oldest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -8,17 +8,17 @@ enum VersionStage {
     Stable,
 }
 
-/// The parts of the name of a version. An older version is less than a newer one.
+/// A parsed version name. Older versions compare as less than newer ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct VersionName {
     major: u64,
     stage: VersionStage,
-    /// The number after the stage; 0 without a stage.
+    /// The number after the stage, such as 2 in `v1beta2`; 0 without a stage.
     minor: u64,
 }
 
 impl VersionName {
-    /// Returns the parts of a name such as `v1`, `v1beta2` or `v2alpha1`.
+    /// Parses a version name such as `v1`, `v1beta2` or `v2alpha1`.
     pub(crate) fn parse(name: &str) -> Option<Self> {
         let rest = name.strip_prefix('v')?;
         let stages = [("alpha", VersionStage::Alpha), ("beta", VersionStage::Beta)];
@@ -39,7 +39,7 @@ impl VersionName {
     }
 }
 
-/// Returns a positive number without leading zeros.
+/// Parses a positive number without leading zeros.
 fn number(text: &str) -> Option<u64> {
     let is_plain = text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0');
     is_plain.then(|| text.parse().ok()).flatten()

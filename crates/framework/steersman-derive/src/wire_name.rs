@@ -1,4 +1,4 @@
-//! Words: the names of fields and variants in JSON, by their serde attributes.
+//! Words: the JSON names of fields and variants, by their serde attributes.
 
 use syn::{Ident, LitStr, Meta};
 
@@ -35,7 +35,7 @@ pub(crate) fn variant(
     })
 }
 
-/// Returns whether the JSON of a variant has the name of the variant as its only member.
+/// Returns whether the JSON of a variant is an object with the variant's name as its only member.
 pub(crate) fn is_member(container: &[VersionedAttribute]) -> bool {
     let is_other = |meta: Meta| {
         ["untagged", "tag"]
@@ -45,7 +45,7 @@ pub(crate) fn is_member(container: &[VersionedAttribute]) -> bool {
     !serde_metas(container).any(is_other)
 }
 
-/// Joins words by a rule of serde.
+/// Joins the words of a Rust name by a serde `rename_all` rule.
 fn join(words: &[String], rule: Option<&str>, plain: &str) -> String {
     let lower = || words.iter().map(|word| word.to_lowercase());
     let upper = || words.iter().map(|word| word.to_uppercase());
@@ -108,7 +108,7 @@ mod tests {
             ("lowercase", "readyreplicas", "bluegreen"),
         ] {
             let container = attributes(rule);
-            // Serde's `lowercase` keeps the underscores of a field.
+            // Of serde's rules, `lowercase` keeps the underscores of a field name.
             if rule != "lowercase" {
                 assert_eq!(field(&one, &[], &container), name);
             }
