@@ -1,4 +1,4 @@
-//! Words: the objects that a method takes by reference, shared or not.
+//! Words: the trait of methods that take an object by reference, either `&K` or `&Arc<K>`.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub trait AsObject<K>: Sync {
     fn as_object(&self) -> &K;
 }
 
-// Rust tells the two apart, because no type is an `Arc` of itself.
+// This and the implementation for `Arc` do not overlap, because no type is an `Arc` of itself.
 
 #[diagnostic::do_not_recommend]
 impl<K: Object> AsObject<K> for K {

@@ -1,10 +1,10 @@
-//! Words: the types of `k8s-openapi` that every object in Kubernetes' protobuf decodes as.
+//! Words: the `k8s-openapi` types that can decode every protobuf object of their kind.
 
 use std::any::TypeId;
 
 use crate::kind::Gvk;
 
-/// Calls a macro with the types that [`decodes_all_protobuf`] knows: the watchable kinds of all versions of Kubernetes
+/// Calls a macro with the types that [`decodes_all_protobuf`] knows: the watchable kinds in all Kubernetes versions
 /// that `k8s-openapi` supports.
 #[macro_export]
 macro_rules! each_built_in_type {
@@ -34,11 +34,11 @@ macro_rules! each_built_in_type {
     };
 }
 
-/// Returns whether every object of a kind that arrives in Kubernetes' protobuf decodes as a type: the one that
-/// `k8s-openapi` has for the kind. A test of `steersman-api` shows it for each of them.
+/// Returns whether a type decodes every protobuf object of a kind, which holds for the kind's type in `k8s-openapi`. A
+/// test in `steersman-api` checks each such type.
 ///
-/// Protobuf fixes the type of each field, as far as no JSON is embedded. So such an object needs no check before a
-/// program reads it.
+/// Protobuf fixes the type of each field that has no embedded JSON, so an object needs no check before a program reads
+/// it.
 pub fn decodes_all_protobuf(of: TypeId, gvk: &Gvk) -> bool {
     fn is<K: k8s_openapi::Resource>(gvk: &Gvk) -> bool {
         (gvk.group(), gvk.version(), gvk.kind()) == (K::GROUP, K::VERSION, K::KIND)
@@ -70,7 +70,7 @@ mod tests {
             TypeId::of::<PartialObjectMeta<Pod>>(),
             &pods
         ));
-        // A view may read one kind as the type of another one, which no object decodes as.
+        // A view may read a kind as the type of another kind, and then no object decodes.
         let maps = Gvk::new("", "v1", "ConfigMap");
         assert!(!decodes_all_protobuf(TypeId::of::<Pod>(), &maps));
     }

@@ -1,8 +1,8 @@
-//! Words: durations as Go writes them, such as `30s` and `1h15m`.
+//! Words: parses durations in Go's notation, such as `30s` and `1h15m`.
 
 use std::time::Duration;
 
-/// The units, with their lengths in nanoseconds. Longer names come first, so that `ms` is not read as `m`.
+/// The units and their lengths in nanoseconds. Longer names come first: otherwise `ms` would be read as `m`.
 const UNITS: [(&str, u64); 8] = [
     ("ns", 1),
     ("us", 1_000),
@@ -14,11 +14,11 @@ const UNITS: [(&str, u64); 8] = [
     ("s", 1_000_000_000),
 ];
 
-/// Reads a duration in the form of Go's `time.ParseDuration`, without negative values.
+/// Parses a duration like Go's `time.ParseDuration`, except for negative values.
 ///
 /// # Errors
 ///
-/// A text that names the form.
+/// A message that states the expected notation.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let text = text.trim();
     if text == "0" {
@@ -46,7 +46,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
     Ok(sum)
 }
 
-/// Returns `number * unit` in whole nanoseconds; `None` if the text is no decimal number.
+/// Returns `number * unit` in whole nanoseconds; `None` if `number` is not a decimal number.
 fn nanoseconds(number: &str, unit: u64) -> Option<u128> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if whole.is_empty() && fraction.is_empty() || fraction.contains('.') {
@@ -58,7 +58,7 @@ fn nanoseconds(number: &str, unit: u64) -> Option<u128> {
     } else {
         whole.parse().ok()?
     };
-    // Digits below a nanosecond of an hour are cut off.
+    // Further digits are below a nanosecond even for hours, and are cut off.
     let fraction = &fraction[..fraction.len().min(18)];
     let digits: u128 = if fraction.is_empty() {
         0

@@ -27,21 +27,21 @@ impl FieldSelector {
         Self::default()
     }
 
-    /// Requires this value of the field.
+    /// Requires that a field has this value.
     pub fn equals(mut self, field: impl Into<String>, value: impl Into<String>) -> Self {
         self.terms.push((field.into(), true, value.into()));
         self
     }
 
-    /// Requires another value of the field, or none.
+    /// Requires that a field does not have this value.
     pub fn not_equals(mut self, field: impl Into<String>, value: impl Into<String>) -> Self {
         self.terms.push((field.into(), false, value.into()));
         self
     }
 
-    /// Parses terms `field=value`, `field==value` and `field!=value`, separated by commas, without
-    /// checking the field names. Returns `None` if a term has another form, or a value contains an
-    /// unescaped special character (apimachinery, `fields.ParseSelector`).
+    /// Parses comma-separated terms `field=value`, `field==value` and `field!=value` without checking the field names.
+    /// Returns `None` for any other form, or for an unescaped special character in a value (apimachinery,
+    /// `fields.ParseSelector`).
     pub fn parse(text: &str) -> Option<Self> {
         let terms = split(text).into_iter().filter(|term| !term.is_empty());
         let terms = terms.map(|term| {
@@ -58,14 +58,14 @@ impl FieldSelector {
         Some(Self { terms })
     }
 
-    /// Returns the value that the selector requires of a field.
+    /// Returns the value that the selector requires for a field, if any.
     pub fn required(&self, field: &str) -> Option<&str> {
         let mut terms = self.terms.iter();
         let (_, _, value) = terms.find(|(of, equal, _)| of == field && *equal)?;
         Some(value)
     }
 
-    /// Returns whether objects of this name are selected; `None` if that depends on other fields.
+    /// Returns whether an object with this name is selected; `None` if other fields decide.
     pub fn matches_name(&self, name: &str) -> Option<bool> {
         let is_of_name = |field: &str| field == "metadata.name";
         let mut terms = self.terms.iter();
@@ -76,12 +76,12 @@ impl FieldSelector {
         terms.all(|(field, ..)| is_of_name(field)).then_some(true)
     }
 
-    /// Returns whether this selects every object.
+    /// Returns whether the selector selects every object.
     pub fn is_everything(&self) -> bool {
         self.terms.is_empty()
     }
 
-    /// Returns the selector without the terms about one field.
+    /// Returns the selector without its terms for one field.
     pub fn without(mut self, field: &str) -> Self {
         self.terms.retain(|(of, _, _)| of != field);
         self
@@ -101,7 +101,7 @@ fn split(text: &str) -> Vec<&str> {
     terms
 }
 
-/// Returns `None` if a special character is not escaped, or another character is.
+/// Removes the escapes from a value; `None` if a special character lacks its escape or another character has one.
 fn unescape(value: &str) -> Option<String> {
     let (mut out, mut escaped) = (String::with_capacity(value.len()), false);
     for c in value.chars() {

@@ -1,9 +1,9 @@
-//! Words: what a new object of a type is made from.
+//! Words: the trait of values from which a new object can be made.
 
 use crate::key::ObjectKey;
 use crate::object::Object;
 
-/// The start of a new object of type `K`: the object itself, or a key, which stands for an empty object of that name.
+/// A value from which a new object of type `K` is made: the object itself, or a key for an empty object of that name.
 ///
 /// A key needs a type with a `Default`, such as those of k8s-openapi.
 #[diagnostic::on_unimplemented(
@@ -11,7 +11,7 @@ use crate::object::Object;
     note = "pass an object of the type, or an `ObjectKey` if the type implements `Default`"
 )]
 pub trait Initial<K> {
-    /// Returns the object.
+    /// Returns the new object.
     fn into_initial(self) -> K;
 }
 

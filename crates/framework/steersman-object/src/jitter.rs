@@ -1,23 +1,23 @@
-//! Machine: random fractions that follow from a seed, for pauses that must not coincide.
+//! Machine: pseudo-random fractions, for pauses that must not coincide.
 
 use std::time::Duration;
 
-/// A generator of random fractions, which returns the same fractions for the same seed.
+/// A generator of pseudo-random fractions. Equal seeds give equal fractions.
 #[derive(Debug)]
 pub struct Jitter(fastrand::Rng);
 
 impl Jitter {
-    /// Starts the sequence of a seed.
+    /// Makes the generator for a seed.
     pub fn new(seed: u64) -> Self {
         Self(fastrand::Rng::with_seed(seed))
     }
 
-    /// Returns the next number in `[0, 1)`.
+    /// Returns the next fraction in `[0, 1)`.
     pub fn fraction(&mut self) -> f64 {
         self.0.f64()
     }
 
-    /// Returns a pause of nine to eleven tenths of `pause`, so that pauses that began together end apart.
+    /// Returns a random duration from 0.9 to 1.1 times `pause`, so that pauses with the same start end apart.
     pub fn about(&mut self, pause: Duration) -> Duration {
         let tenth = pause / 10;
         let shift = Duration::try_from_secs_f64(tenth.as_secs_f64() * 2.0 * self.fraction());

@@ -1,4 +1,4 @@
-//! Machine: decodes the JSON of an object, and words the errors.
+//! Machine: decodes objects from JSON, with errors that name the field.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -7,11 +7,11 @@ use serde_json::Value;
 ///
 /// # Errors
 ///
-/// The problem, for people, with the path of the field: `spec.replicas: invalid type …`. If `quotes` is off, the text
-/// of [`json_error_position`]: an error may quote a value, which must not happen for Secrets.
+/// The problem with the path of the field: `spec.replicas: invalid type …`. Without `quotes`, the text is that of
+/// [`json_error_position`], because an error may quote a value, such as that of a Secret.
 pub fn decode_json<K: DeserializeOwned>(json: &[u8], quotes: bool) -> Result<K, String> {
-    // Checked as UTF-8 at once, strings need no check of their own. Invalid UTF-8 goes to the parser, which ignores
-    // it in fields that `K` does not have.
+    // One UTF-8 check of the whole text replaces a check per string. Invalid UTF-8 goes to the byte parser, which
+    // accepts it in fields that `K` lacks.
     let decoded = match simdutf8::basic::from_utf8(json) {
         Ok(json) => serde_json::from_str::<K>(json),
         Err(_) => serde_json::from_slice::<K>(json),
@@ -28,18 +28,18 @@ pub fn decode_json<K: DeserializeOwned>(json: &[u8], quotes: bool) -> Result<K, 
 ///
 /// # Errors
 ///
-/// The errors of [`decode_json`]; the value is written as text only for them.
+/// The errors of [`decode_json`]. The value is only written as text for an error.
 pub fn decode_value<K: DeserializeOwned>(value: &Value, quotes: bool) -> Result<K, String> {
     K::deserialize(value).or_else(|_| decode_json(value.to_string().as_bytes(), quotes))
 }
 
-/// Returns a text of JSON; empty if the value is no text.
+/// Returns the string in a JSON value; empty if the value is not a string.
 #[must_use]
 pub fn json_text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// Returns the items of a list of JSON; none if the value is no list.
+/// Returns the items of a JSON array; empty if the value is not an array.
 pub fn json_items(value: &Value) -> std::slice::Iter<'_, Value> {
     value
         .as_array()
@@ -48,18 +48,18 @@ pub fn json_items(value: &Value) -> std::slice::Iter<'_, Value> {
         .iter()
 }
 
-/// Returns the error of bytes that did not decode, with the path of the field: `spec.replicas: …`.
+/// Returns the decoding error of these bytes with the path of the field: `spec.replicas: …`.
 ///
-/// The bytes are decoded again, because recording the path costs time that good objects should not pay.
+/// The bytes are decoded a second time, so that valid objects do not pay for recording the path.
 fn with_path<K: DeserializeOwned>(bytes: &[u8]) -> Option<String> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let error = serde_path_to_error::deserialize::<_, K>(&mut deserializer).err()?;
     let path = error.path().to_string();
-    // A dot stands for the object itself.
+    // The path `.` is the object itself.
     (path != ".").then(|| format!("{path}: {}", error.inner()))
 }
 
-/// Returns the class and the position of a JSON error, without any of the content: `it is not JSON (line 1, column 7)`.
+/// Returns the class and the position of a JSON error without any content: `it is not JSON (line 1, column 7)`.
 pub fn json_error_position(error: &serde_json::Error) -> String {
     let what = match error.classify() {
         serde_json::error::Category::Io => "it cannot be read",

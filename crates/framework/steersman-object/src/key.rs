@@ -19,7 +19,7 @@ use crate::kind::Kind;
 #[derive(Clone, Eq)]
 pub struct ObjectKey {
     text: Arc<str>,
-    /// The offset of the name: 0, or the position after the slash.
+    /// The byte offset of the name in the text: 0, or the position after the slash.
     name: usize,
 }
 
@@ -81,13 +81,13 @@ impl ObjectKey {
         }
     }
 
-    /// Returns the key of another name in the same namespace.
+    /// Returns a key with another name and the same namespace.
     #[must_use]
     pub fn sibling(&self, name: impl AsRef<str>) -> Self {
         Self::namespaced(self.namespace().unwrap_or_default(), name)
     }
 
-    /// Returns the key in the scope of the kind: without a namespace if the kind is cluster-scoped.
+    /// Returns the key for the scope of a kind: without its namespace if the kind is cluster-scoped.
     pub fn placed(&self, kind: &Kind) -> Cow<'_, Self> {
         match self.namespace() {
             Some(_) if !kind.is_namespaced() => Cow::Owned(Self::cluster_scoped(self.name())),
@@ -96,7 +96,7 @@ impl ObjectKey {
     }
 }
 
-/// Compares pointers first, because most looked-up keys are clones of the stored keys.
+/// Compares pointers first, because most keys in lookups are clones of stored keys.
 impl PartialEq for ObjectKey {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name && (Arc::ptr_eq(&self.text, &other.text) || self.text == other.text)
@@ -107,7 +107,7 @@ impl PartialEq for ObjectKey {
 impl Ord for ObjectKey {
     fn cmp(&self, other: &Self) -> Ordering {
         if self.name == other.name {
-            // The slashes are at the same position.
+            // The slashes are at the same position, so comparing the texts compares the parts.
             return self.text.cmp(&other.text);
         }
         let namespaces = self.namespace().cmp(&other.namespace());
@@ -182,7 +182,7 @@ mod tests {
     }
 
     proptest! {
-        // The characters '-' and '.' sort before the slash.
+        // The characters `-` and `.` sort before the slash, so comparing whole texts would be wrong.
         #[test]
         fn keys_are_ordered_by_namespace_then_by_name(
             one in (proptest::option::of("[a.-]{1,3}"), "[a./-]{0,3}"),

@@ -29,7 +29,7 @@ pub struct Gvr {
 pub enum Scope {
     /// Each object belongs to one namespace.
     Namespaced,
-    /// Objects belong to the cluster.
+    /// Objects belong to the cluster, not to a namespace.
     Cluster,
 }
 
@@ -86,7 +86,7 @@ impl Gvk {
         join_api_version(&self.group, &self.version)
     }
 
-    /// Returns whether both are the same kind of the same group, in any version.
+    /// Returns whether both have the same group and kind, in any version.
     ///
     /// Owner references are matched this way, because they may name any served version of the
     /// owner.

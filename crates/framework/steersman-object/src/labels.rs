@@ -1,4 +1,4 @@
-//! Words: a compact form of the labels of an object.
+//! Words: the labels of an object in a compact form.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,11 +8,11 @@ use std::fmt;
 /// Immutable, and stored in one allocation, because a cache holds the labels of many objects.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct Labels {
-    /// Keys and values in turn. A character before each encodes its length in bytes.
+    /// All keys and values in turn. The character before each key or value encodes its length in bytes.
     text: Box<str>,
 }
 
-/// The first surrogate: code points from here to 0xdfff are not characters.
+/// The first surrogate: the code points from here to 0xdfff are not characters, so the length encoding skips them.
 const SURROGATES: u32 = 0xd800;
 const NO_CHARACTERS: u32 = 0x800;
 
@@ -44,7 +44,7 @@ impl Labels {
         self.text.is_empty()
     }
 
-    /// Returns the labels as the map in an object's metadata.
+    /// Returns the labels as a map, as in an object's metadata.
     pub fn to_map(&self) -> BTreeMap<String, String> {
         let labels = self.iter().map(|(key, value)| (key.into(), value.into()));
         labels.collect()
@@ -64,7 +64,7 @@ impl From<&BTreeMap<String, String>> for Labels {
     }
 }
 
-/// Returns the character that encodes the length of a part. It can encode about a million bytes;
+/// Returns the character that encodes the length of a key or value. The largest length is about a million bytes, and
 /// servers permit a few hundred.
 fn sign(part: &str) -> char {
     let length = u32::try_from(part.len()).unwrap_or(u32::MAX);
@@ -76,12 +76,12 @@ fn sign(part: &str) -> char {
     char::from_u32(length.saturating_add(skipped)).unwrap_or(char::MAX)
 }
 
-/// Splits a text into its first part and the rest.
+/// Splits off the first key or value of a text.
 fn first(text: &str) -> Option<(&str, &str)> {
     let mut characters = text.chars();
     let sign = u32::from(characters.next()?);
     let skipped = if sign < SURROGATES { 0 } else { NO_CHARACTERS };
-    // A length beyond the limit stands for the whole rest. Lengths are those of whole parts.
+    // A length beyond the limit stands for the rest of the text. All other lengths end at a character boundary.
     let rest = characters.as_str();
     let length = usize::try_from(sign - skipped).unwrap_or(usize::MAX);
     rest.split_at_checked(length).or(Some((rest, "")))

@@ -1,4 +1,4 @@
-//! Words: the options of a list: which objects of a kind it selects.
+//! Words: the options of a list, which select objects of a kind.
 
 use std::any::{TypeId, type_name};
 use std::fmt;
@@ -13,10 +13,10 @@ pub const OWNER_UID: &str = "metadata.ownerReferences.uid";
 /// The name of the index of the controlling owner's uid, which [`ListOptions::controlled_by`] reads.
 pub const CONTROLLER_UID: &str = "metadata.controller.uid";
 
-/// The objects of one kind that a list selects: all of them by default. An object must meet every condition.
+/// Selects the objects of one kind for a list, by default all. An object must meet every condition.
 ///
-/// The cache and the API server accept the same options, with two exceptions: only a cache has [indexes](Self::index),
-/// and only a server can select by [fields](Self::fields). The other side returns an error.
+/// The cache and the API server accept the same options, except that only the cache has [indexes](Self::index), and
+/// only the server selects by [fields](Self::fields). An unsupported option makes the list fail.
 ///
 /// ```
 /// use steersman_object::{LabelSelector, ListOptions};
@@ -38,7 +38,7 @@ pub struct ListOptions {
     skip_malformed: bool,
 }
 
-/// An index that was selected by an [`IndexKey`], with the object type of the key.
+/// An index selected by an [`IndexKey`], with the object type of that key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct TypedIndex {
     index: &'static str,
@@ -46,8 +46,8 @@ struct TypedIndex {
     type_name: &'static str,
 }
 
-/// The name of an index of objects of type `K` with values of type `V`. Declared as a constant, it is shared by
-/// the code that registers the index and the code that reads by it.
+/// The name of an index on objects of type `K` with values of type `V`. As a constant, it connects the code that
+/// registers the index with the code that reads it.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Pod;
@@ -79,22 +79,22 @@ impl ListOptions {
         self
     }
 
-    /// Selects objects with matching fields. Only an API server can evaluate a field selector, and each kind
-    /// supports few fields; a list from the cache fails.
+    /// Selects objects with matching fields. Only an API server evaluates field selectors, for few fields per kind; a
+    /// list from the cache returns an error.
     pub fn fields(mut self, selector: FieldSelector) -> Self {
         self.fields = selector;
         self
     }
 
-    /// Selects objects that have this value in the index named `name`. Several calls select objects that have all
-    /// of the values. Only a cache has indexes; a list from an API server fails.
+    /// Selects objects with this value in the index `name`. Repeated calls select objects that have all values. Only a
+    /// cache has indexes; a list from an API server returns an error.
     pub fn index(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.index_terms.push((name.into(), value.into()));
         self
     }
 
-    /// Selects by an index as [`index`](Self::index) does, with the index's typed key. A list of objects of another
-    /// type than `K` fails.
+    /// Selects objects by an index like [`index`](Self::index), but with a typed key. A list of another object type
+    /// than `K` returns an error.
     pub fn by<K: 'static, V: ToString>(
         mut self,
         index: &IndexKey<K, V>,
@@ -108,24 +108,24 @@ impl ListOptions {
         self.index(index.name(), value.into().to_string())
     }
 
-    /// Selects objects with an owner of this uid, by the index [`OWNER_UID`].
+    /// Selects objects that have an owner with this uid, by the index [`OWNER_UID`].
     pub fn owned_by(self, uid: impl Into<String>) -> Self {
         self.index(OWNER_UID, uid)
     }
 
-    /// Selects objects with a controlling owner of this uid, by the index [`CONTROLLER_UID`].
+    /// Selects objects that have a controlling owner with this uid, by the index [`CONTROLLER_UID`].
     pub fn controlled_by(self, uid: impl Into<String>) -> Self {
         self.index(CONTROLLER_UID, uid)
     }
 
-    /// Selects at most `limit` objects, the first in the order of their keys. Of a kind that is cached in several
-    /// namespaces, the first namespaces' objects come first.
+    /// Selects at most `limit` objects, the first by key. If a kind is cached in several namespaces, the objects of the
+    /// first namespaces come first.
     pub fn limit(mut self, limit: usize) -> Self {
         self.limit = Some(limit);
         self
     }
 
-    /// Omits objects that do not decode, instead of failing because of them.
+    /// Omits objects that do not decode; without this option such an object fails the list.
     ///
     /// Use this for display or counting. Code that creates or deletes objects by comparing with a
     /// list would mistake an unreadable object for an absent one.
@@ -134,13 +134,13 @@ impl ListOptions {
         self
     }
 
-    /// Subtracts the number of objects that were found elsewhere from the limit, if one is set.
+    /// Reduces the limit, if any, by `found`, the number of objects found elsewhere.
     pub fn reduce_limit(mut self, found: usize) -> Self {
         self.limit = self.limit.map(|limit| limit.saturating_sub(found));
         self
     }
 
-    /// Returns the selected namespace; `None` stands for all.
+    /// Returns the selected namespace; `None` for all namespaces.
     pub fn selected_namespace(&self) -> Option<&str> {
         self.namespace.as_deref()
     }
@@ -155,12 +155,12 @@ impl ListOptions {
         &self.fields
     }
 
-    /// Returns every index that an object is selected by, with the value.
+    /// Returns the selected indexes, each with its value.
     pub fn selected_indexes(&self) -> &[(String, String)] {
         &self.index_terms
     }
 
-    /// Returns the largest number of objects that is selected.
+    /// Returns the greatest number of selected objects; `None` without a limit.
     pub fn selected_limit(&self) -> Option<usize> {
         self.limit
     }
@@ -170,8 +170,7 @@ impl ListOptions {
         self.skip_malformed
     }
 
-    /// Returns the first index that was named by a key of another type than `K`, with the name of that type
-    /// (CACHE-9).
+    /// Returns the first index with a typed key for another object type than `K`, and the name of that type (CACHE-9).
     pub fn index_of_another_type<K: 'static>(&self) -> Option<(&'static str, &'static str)> {
         let mut indexes = self.typed_indexes.iter();
         let other = indexes.find(|index| index.type_id != TypeId::of::<K>())?;

@@ -41,8 +41,7 @@ pub trait Object:
         self.meta().uid.as_deref().unwrap_or_default()
     }
 
-    /// Returns the resource version of this object; [`ResourceVersion::unset`] before it is
-    /// created.
+    /// Returns the resource version of this object; [`ResourceVersion::unset`] before the object is created.
     fn stored_version(&self) -> ResourceVersion {
         ResourceVersion::new(self.meta().resource_version.as_deref().unwrap_or_default())
     }
@@ -66,7 +65,7 @@ impl<K> Object for K where
 {
 }
 
-/// An [`Object`] type with a kind that is known at compile time.
+/// An [`Object`] type for which the kind is known at compile time.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not know its kind at compile time",
     note = "pass a `Kind` to the method that takes one, or use a typed object"
@@ -90,15 +89,14 @@ impl Kind {
     }
 }
 
-/// The information about its kind that a Rust type needs at runtime.
+/// The runtime data about the kind of a Rust type.
 ///
-/// There are two implementations: `()` for types with a static kind, and [`ApiResource`] for
-/// dynamic ones.
+/// Implemented by `()` for types with a static kind, and by [`ApiResource`] for dynamic types.
 pub trait TypeInfo: Clone + Debug + Send + Sync + 'static {
-    /// Whether the objects may have any fields, so that no field of a newer server is lost.
+    /// Whether objects of the type keep fields that the program does not know.
     const IS_DYNAMIC: bool;
 
-    /// Derives the information from the kind.
+    /// Derives the runtime data from the kind.
     fn from_kind(kind: &Kind) -> Self;
 }
 
@@ -141,7 +139,7 @@ mod tests {
         assert_eq!(kind.plural(), "deployments");
         assert!(kind.is_namespaced());
         assert_eq!(Kind::of::<Namespace>().scope(), Scope::Cluster);
-        // Metadata of a kind has that kind.
+        // A metadata-only type has the kind of its object type.
         assert_eq!(Kind::of::<PartialObjectMeta<Deployment>>(), kind);
     }
 

@@ -2,10 +2,10 @@
 
 use crate::object::TypedObject;
 
-/// A declaration that takes the kinds of the children of an owner: the builder of a controller, which watches them, and
-/// a desired set, which finds children that are no longer wanted among them.
+/// A receiver of the kinds of an owner's children: the builder of a controller, which watches these kinds, or a desired
+/// set, which prunes children of these kinds.
 ///
-/// A function over this trait declares the kinds once for both, so that none is missing in either.
+/// A function over this trait declares the kinds for both at once, so that neither misses a kind.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::{ConfigMap, Service};

@@ -34,8 +34,8 @@ pub enum OwnerError {
         /// The kind of the current controller.
         controller_kind: String,
     },
-    /// The object existed before and has no controller. With a controller, it would be deleted
-    /// together with that controller.
+    /// The object existed before without a controller. Setting a controller would cause its deletion together with that
+    /// controller.
     #[error(
         "{object} exists and has no controller: delete it or rename the owner, or adopt it by setting \
          its controller reference yourself"
@@ -93,8 +93,7 @@ pub fn refers_to_kind(reference: &OwnerReference, kind: &Kind) -> bool {
     Gvk::from_api_version(&reference.api_version, &reference.kind).same_group_kind(kind.gvk())
 }
 
-/// Returns the key of the owner of kind `kind` that `reference` names; `namespace` is the
-/// namespace of the owned object.
+/// Returns the key of the owner that `reference` names; `namespace` is the namespace of the owned object.
 ///
 /// The key of a cluster-scoped owner has no namespace.
 pub fn owner_key(reference: &OwnerReference, kind: &Kind, namespace: Option<&str>) -> ObjectKey {
@@ -138,11 +137,11 @@ pub fn set_controller<O: Object, K: Object>(
     Ok(())
 }
 
-/// Adds `owner` as an owner of `object` that does not control it.
+/// Adds `owner` to the owners of `object` without making it the controller.
 ///
 /// # Errors
 ///
-/// The errors of [`set_controller`], except that other owners do not matter.
+/// The errors of [`set_controller`], except that another controller is no error.
 pub fn add_owner<O: Object, K: Object>(
     owner: &impl AsObject<O>,
     owner_kind: &Kind,
@@ -153,17 +152,17 @@ pub fn add_owner<O: Object, K: Object>(
     Ok(())
 }
 
-/// Removes the references to `owner` itself, known by its uid; returns whether there was one.
+/// Removes the references with the uid of `owner`; returns whether there was a reference.
 ///
-/// A reference to a deleted predecessor of the same name stays: the garbage collector acts on it.
-/// [`set_controller`] and [`add_owner`] replace such a reference. If all of the remaining owners are gone,
-/// the garbage collector deletes the object; without owners it is left alone.
+/// A reference to a deleted owner with the same name stays, for the garbage collector; [`set_controller`] and
+/// [`add_owner`] replace it. The garbage collector deletes an object when all its remaining owners are gone, but not an
+/// object without owners.
 pub fn remove_owner<O: Object, K: Object>(owner: &impl AsObject<O>, object: &mut K) -> bool {
     remove(owner.as_object(), object, |_| true)
 }
 
-/// Removes the reference to `owner` as [`remove_owner`] does, if `owner` itself is the controller of `object`;
-/// returns whether it was.
+/// Removes the reference to `owner` like [`remove_owner`], but only if `owner` is the controller of `object`; returns
+/// whether it was.
 pub fn remove_controller<O: Object, K: Object>(owner: &impl AsObject<O>, object: &mut K) -> bool {
     remove(owner.as_object(), object, |reference| {
         reference.controller == Some(true)
@@ -188,13 +187,13 @@ fn remove<O: Object, K: Object>(
     is_removed
 }
 
-/// Returns whether any object is the controller of `object`.
+/// Returns whether `object` has a controller.
 pub fn has_controller<K: Object>(object: &impl AsObject<K>) -> bool {
     controller_of(object.as_object().meta()).is_some()
 }
 
-/// Returns whether `owner` itself, and no other object of its name, is an owner of `object`: whether a reference has
-/// its uid.
+/// Returns whether an owner reference of `object` has the uid of `owner`; a reference to an earlier object with its
+/// name does not count.
 pub fn is_owned_by<O: Object, K: Object>(
     object: &impl AsObject<K>,
     owner: &impl AsObject<O>,
@@ -205,8 +204,7 @@ pub fn is_owned_by<O: Object, K: Object>(
     !uid.is_empty() && references.any(|reference| reference.uid == uid)
 }
 
-/// Returns whether `owner` itself, and no other object of its name, is the controller of `object`
-/// (`metav1.IsControlledBy`).
+/// Returns whether the controller reference of `object` has the uid of `owner` (`metav1.IsControlledBy`).
 pub fn is_controlled_by<O: Object, K: Object>(
     object: &impl AsObject<K>,
     owner: &impl AsObject<O>,
@@ -262,9 +260,8 @@ fn upsert(meta: &mut ObjectMeta, reference: OwnerReference) {
     }
 }
 
-/// Returns whether both references name the same object by group, kind and name. A recreated owner
-/// then replaces the reference to its predecessor, which the garbage collector would treat as a
-/// deleted owner.
+/// Returns whether both references have the same group, kind and name, whatever their uids. A recreated owner thereby
+/// replaces the reference to its predecessor, which the garbage collector would see as a deleted owner.
 fn same_owner(a: &OwnerReference, b: &OwnerReference) -> bool {
     let gvk = |r: &OwnerReference| Gvk::from_api_version(&r.api_version, &r.kind);
     gvk(a).same_group_kind(&gvk(b)) && a.name == b.name
@@ -346,7 +343,7 @@ mod tests {
             assert!(!remove_owner(stranger, &mut owned));
             assert!(!remove_controller(stranger, &mut owned));
         }
-        // An owner that does not control the object is no controller to remove.
+        // An owner that is not the controller is not removed.
         assert!(!remove_controller(&other, &mut owned));
         assert!(has_controller(&owned));
         assert!(remove_controller(&first, &mut owned));

@@ -1,16 +1,16 @@
-//! Words: the text of a panic.
+//! Words: the message of a panic.
 
 use std::any::Any;
 
-/// Returns the text of a panic from the payload of `catch_unwind`, or a placeholder if it has none.
+/// Returns the message of a panic from the payload of `catch_unwind`; a placeholder if the payload is no text.
 pub fn panic_text(payload: &(dyn Any + Send)) -> &str {
     let text = payload.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| payload.downcast_ref::<&str>().copied())
         .unwrap_or("a panic without a text")
 }
 
-/// Returns the text of the panic that ended a task, from `JoinError::try_into_panic`; for a
-/// cancelled task, the text of that error.
+/// Returns the message of the panic that ended a task, from the result of `JoinError::try_into_panic`; for a cancelled
+/// task, the text of the error.
 pub fn task_panic_text<E: std::fmt::Display>(panic: Result<Box<dyn Any + Send>, E>) -> String {
     match panic {
         Ok(payload) => panic_text(&*payload).to_owned(),

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::kind::Kind;
 use crate::object::TypedObject;
 
-/// A rule of a role, in the form of Kubernetes: which verbs are granted on which resources or paths.
+/// A rule of a role: the verbs that are granted on resources or paths.
 ///
 /// ```
 /// use steersman_object::PolicyRule;
@@ -16,16 +16,16 @@ use crate::object::TypedObject;
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct PolicyRule {
-    /// The groups; the core group is the empty text.
+    /// The API groups; the empty text is the core group.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub api_groups: Vec<String>,
     /// The plural names of the kinds, such as `deployments`, or with a subresource `deployments/status`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<String>,
-    /// The names of the objects; none means all objects.
+    /// The names of the objects; an empty list means all objects.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub resource_names: Vec<String>,
-    /// Paths that are no objects, such as `/metrics`.
+    /// Granted paths that are no API resources, such as `/metrics`.
     #[serde(rename = "nonResourceURLs", skip_serializing_if = "Vec::is_empty")]
     pub non_resource_urls: Vec<String>,
     /// The granted verbs, such as `get`.
@@ -33,7 +33,7 @@ pub struct PolicyRule {
 }
 
 impl PolicyRule {
-    /// Makes a rule for all objects of these resources of one group.
+    /// Makes a rule for all objects of these resources in one group.
     pub fn new(group: &str, resources: &[&str], verbs: &[&str]) -> Self {
         Self {
             api_groups: vec![group.to_owned()],

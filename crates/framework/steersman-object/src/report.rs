@@ -1,4 +1,4 @@
-//! Words: an error and its causes in one line.
+//! Words: formats an error and its causes on one line.
 
 use std::error::Error;
 use std::fmt;

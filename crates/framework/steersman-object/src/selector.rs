@@ -1,4 +1,4 @@
-//! Machine: label selectors in the syntax of kubectl.
+//! Machine: parses label selectors in the syntax of kubectl, and matches labels.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -16,8 +16,7 @@ use crate::labels::Labels;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LabelSelector(Vec<Expression>);
 
-/// A requirement that every selected object meets, about one label; see
-/// [`LabelSelector::required`].
+/// A requirement on one label that every selected object meets; see [`LabelSelector::required`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Required<'a> {
     /// The label has any value.
@@ -42,12 +41,12 @@ impl LabelSelector {
         Self::default()
     }
 
-    /// Creates a selector that requires the value of one label.
+    /// Creates a selector that requires one label with this value.
     pub fn label(key: impl Into<String>, value: impl Into<String>) -> Self {
         Self(vec![Expression::Equal(key.into(), value.into())])
     }
 
-    /// Returns whether this selects every object.
+    /// Returns whether the selector selects every object.
     pub fn is_everything(&self) -> bool {
         self.0.is_empty()
     }
@@ -57,8 +56,7 @@ impl LabelSelector {
         self.0.len()
     }
 
-    /// Returns the requirements that an index lookup can use. The remaining terms exclude labels or
-    /// values.
+    /// Returns the requirements that an index lookup can use; terms that exclude a label or a value are left out.
     pub fn required(&self) -> impl Iterator<Item = Required<'_>> {
         self.0.iter().filter_map(|term| match term {
             Expression::Equal(key, value) => Some(Required::Is(key, value)),
@@ -75,7 +73,7 @@ impl LabelSelector {
         self.0.iter().all(|term| term.matches(labels))
     }
 
-    /// Returns the same as [`matches`](Self::matches), for labels in their compact form.
+    /// Returns whether an object with these labels, in compact form, is selected.
     pub fn selects(&self, labels: &Labels) -> bool {
         self.0.iter().all(|term| selects(term, labels))
     }
@@ -129,7 +127,7 @@ impl FromStr for LabelSelector {
     }
 }
 
-/// Splits at commas outside parentheses.
+/// Splits a selector at the commas outside of parentheses.
 fn split_terms(text: &str) -> Vec<&str> {
     let mut depth = 0_usize;
     let mut start = 0;
@@ -192,7 +190,7 @@ fn parse_set(term: &str) -> Result<Expression, String> {
     }
 }
 
-/// Refuses characters that no label contains; the server checks the rest.
+/// Refuses characters that no label contains. The server checks all other rules.
 fn valid(text: &str, what: &str) -> Result<String, String> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
     if text.is_empty() && what == "key" {

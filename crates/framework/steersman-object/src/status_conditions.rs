@@ -1,8 +1,7 @@
-//! Machine: the list `status.conditions` of an object.
+//! Machine: reads and changes the conditions in the status of an object.
 //!
-//! The rules are those of apimachinery's `meta.SetStatusCondition`: a list has one condition of each type, and
-//! `lastTransitionTime` changes only with `status`. So an unchanged state gives an unchanged list, and a write of the
-//! status that sends nothing.
+//! The rules are those of apimachinery's `meta.SetStatusCondition`: one condition per type, and `lastTransitionTime`
+//! changes only with `status`. An unchanged state thus gives an unchanged list, which need not be written.
 
 use std::fmt::Display;
 
@@ -12,27 +11,26 @@ use k8s_openapi::jiff::Timestamp;
 use crate::as_object::AsObject;
 use crate::object::Object;
 
-/// The type of the condition that an object is as its spec says (kstatus).
+/// The condition type that tells whether an object is as its spec says (kstatus).
 pub const READY: &str = "Ready";
-/// The type of the condition that a controller is working on an object, and that it will become ready without help
+/// The condition type that tells whether a controller works on an object, which then becomes ready without help
 /// (kstatus).
 pub const RECONCILING: &str = "Reconciling";
-/// The type of the condition that an object cannot become ready without help (kstatus).
+/// The condition type that tells whether an object needs help to become ready (kstatus).
 pub const STALLED: &str = "Stalled";
-/// The type of the condition that a controller does not reconcile an object until a pause ends (as in
-/// Cluster API).
+/// The condition type that tells whether reconciling an object is paused (as in Cluster API).
 pub const PAUSED: &str = "Paused";
 /// The status of a condition that is met.
 pub const TRUE: &str = "True";
 /// The status of a condition that is not met.
 pub const FALSE: &str = "False";
-/// The status of a condition that is not known.
+/// The status of a condition that is neither met nor not met.
 pub const UNKNOWN: &str = "Unknown";
 
 /// The longest message that the schema of a condition allows, in characters.
 const LONGEST_MESSAGE: usize = 32_768;
 
-/// An object type with a list of conditions in its status, so that helpers can set them.
+/// An object type that has a list of conditions in its status.
 ///
 /// ```
 /// use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -65,16 +63,16 @@ const LONGEST_MESSAGE: usize = 32_768;
 /// }
 /// ```
 pub trait HasConditions: Object {
-    /// Returns the conditions; empty without a status.
+    /// Returns the conditions; empty if the object has no status.
     fn conditions(&self) -> &[Condition];
 
-    /// Returns the conditions to change them. Adds an empty status if there is none.
+    /// Returns the conditions for changes. Adds an empty status if the object has none.
     fn conditions_mut(&mut self) -> &mut Vec<Condition>;
 }
 
-/// How far an object is, in the words of
-/// [kstatus](https://github.com/kubernetes-sigs/cli-utils/blob/master/pkg/kstatus/README.md), which kubectl-like
-/// tools and delivery controllers read.
+/// How far an object is, in the terms of
+/// [kstatus](https://github.com/kubernetes-sigs/cli-utils/blob/master/pkg/kstatus/README.md), which kubectl-like tools
+/// and delivery controllers use.
 ///
 /// | | `Ready` | `Reconciling` | `Stalled` |
 /// | --- | --- | --- | --- |
@@ -93,8 +91,8 @@ pub enum Progress {
     Terminating,
 }
 
-/// Makes a condition of an object: its `observedGeneration` is the generation of the object, and the time is `now`,
-/// which [`set`] replaces by the time of the last transition.
+/// Makes a condition for an object: `observedGeneration` is the object's generation, and the transition time is `now`,
+/// which [`set`] replaces if the status has not changed.
 ///
 /// The message is cut at 32,768 characters, the limit of the schema.
 pub fn condition<K: Object>(
@@ -115,7 +113,7 @@ pub fn condition<K: Object>(
     )
 }
 
-/// Makes a condition as [`condition`] does, of an object with this generation.
+/// Makes a condition like [`condition`], for this generation.
 pub fn condition_of(
     generation: Option<i64>,
     type_: &str,
@@ -138,7 +136,7 @@ pub fn condition_of(
     }
 }
 
-/// Returns the condition of a type.
+/// Returns the condition with this type.
 pub fn find<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Condition> {
     conditions.iter().find(|one| one.type_ == type_)
 }
@@ -153,9 +151,9 @@ pub fn is_false(conditions: &[Condition], type_: &str) -> bool {
     find(conditions, type_).is_some_and(|one| one.status == FALSE)
 }
 
-/// Adds a condition to the list, or replaces the one of its type; returns whether the list changed.
+/// Adds a condition, or replaces the condition with its type; returns whether the list has changed.
 ///
-/// The time of the former condition is kept if its status is the same, so `condition` carries the present time.
+/// With an unchanged status, the former transition time is kept, so `condition` may have the current time.
 pub fn set(conditions: &mut Vec<Condition>, mut condition: Condition) -> bool {
     let Some(present) = conditions
         .iter_mut()
@@ -172,7 +170,7 @@ pub fn set(conditions: &mut Vec<Condition>, mut condition: Condition) -> bool {
     is_changed
 }
 
-/// Removes the condition of a type; returns whether there was one.
+/// Removes the condition with this type; returns whether the list had one.
 pub fn remove(conditions: &mut Vec<Condition>, type_: &str) -> bool {
     let before = conditions.len();
     conditions.retain(|one| one.type_ != type_);
@@ -180,9 +178,8 @@ pub fn remove(conditions: &mut Vec<Condition>, type_: &str) -> bool {
 }
 
 impl Progress {
-    /// Returns how far an object is, by the rules of kstatus for kinds that it does not know: being deleted goes
-    /// before all conditions, and a `Ready` of an earlier generation is not taken as the present one. An object
-    /// without conditions is current.
+    /// Returns the progress of an object by the generic rules of kstatus: a deletion outranks all conditions, a `Ready`
+    /// condition of an earlier generation does not count, and an object without conditions is current.
     pub fn of<K: HasConditions>(object: &impl AsObject<K>) -> Self {
         let object = object.as_object();
         let conditions = object.conditions();
@@ -201,7 +198,7 @@ impl Progress {
         }
     }
 
-    /// Sets the conditions `Ready`, `Reconciling` and `Stalled` of an object; returns whether they changed.
+    /// Sets the conditions `Ready`, `Reconciling` and `Stalled` of an object; returns whether a condition has changed.
     pub fn set<K: HasConditions>(
         self,
         object: &mut K,
@@ -213,8 +210,8 @@ impl Progress {
         self.set_in(object.conditions_mut(), &like)
     }
 
-    /// Sets the conditions as [`set`](Self::set) does, in a list. They get the reason, the message, the generation
-    /// and the time of `like`.
+    /// Sets the conditions in a list like [`set`](Self::set), with the reason, the message, the generation and the time
+    /// of `like`.
     pub fn set_in(self, conditions: &mut Vec<Condition>, like: &Condition) -> bool {
         let like = |type_: &str, status: &str| Condition {
             type_: type_.to_owned(),
@@ -228,7 +225,7 @@ impl Progress {
         };
         let mut is_changed = set(conditions, like(READY, ready));
         for type_ in [RECONCILING, STALLED] {
-            // kstatus expects these two to be absent unless they are true.
+            // kstatus expects `Reconciling` and `Stalled` to be absent unless they are true.
             is_changed |= match abnormal == Some(type_) {
                 true => set(conditions, like(type_, TRUE)),
                 false => remove(conditions, type_),
@@ -328,7 +325,7 @@ mod tests {
             ),
             (Progress::Failed, vec![(READY, FALSE), (STALLED, TRUE)]),
         ];
-        // Each after each other, so that no condition of the former progress stays.
+        // Each progress follows each other progress, to show that no condition of the former stays.
         for (former, _) in &table {
             for (progress, expected) in &table {
                 let mut site = site(3);

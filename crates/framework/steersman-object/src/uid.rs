@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The uid of an object; empty before it is created.
+/// The uid of an object; empty before the object is created.
 ///
 /// An opaque string to clients. Servers generate UUIDs, which are stored in 16 bytes.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -10,8 +10,8 @@ pub struct Uid(UidForm);
 
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum UidForm {
-    /// A UUID in the exact spelling of RFC 9562. Other spellings are kept as text, so that two
-    /// different uids never compare equal.
+    /// A UUID in the exact notation of RFC 9562. Other notations are stored as text, so that different texts never
+    /// compare equal.
     Uuid([u8; 16]),
     Text(Box<str>),
 }
@@ -33,7 +33,7 @@ impl Uid {
     }
 }
 
-/// Parses a UUID: 36 characters with digits in lower case.
+/// Parses a UUID of 36 characters with lower-case digits.
 fn uuid(text: &str) -> Option<[u8; 16]> {
     let text: &[u8; 36] = text.as_bytes().try_into().ok()?;
     let mut digits = 0;
@@ -50,7 +50,7 @@ fn uuid(text: &str) -> Option<[u8; 16]> {
             b'a'..=b'f' => character - b'a' + 10,
             _ => return None,
         };
-        // The index is in bounds: 36 characters without 4 hyphens are 32 digits.
+        // The index is in bounds, because 36 characters without 4 hyphens are 32 digits.
         bytes[digits / 2] = bytes[digits / 2] << 4 | digit;
         digits += 1;
     }

@@ -1,4 +1,4 @@
-//! Words: resource versions, and the only comparison of them.
+//! Words: resource versions, and the only place that compares them.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -31,7 +31,7 @@ impl ResourceVersion {
         Self(match bytes.get_mut(..text.len()) {
             Some(room) => {
                 room.copy_from_slice(text.as_bytes());
-                // At most `INLINE`, so it fits into a `u8`.
+                // The length is at most `INLINE`, so it fits into a `u8`.
                 let length = u8::try_from(text.len()).unwrap_or_default();
                 VersionForm::Inline { length, bytes }
             }
@@ -44,7 +44,7 @@ impl ResourceVersion {
         Self::new("0")
     }
 
-    /// Returns the empty string: the most recent version.
+    /// Returns the empty version, which stands for the most recent version in a request.
     pub fn unset() -> Self {
         Self::new("")
     }
@@ -53,7 +53,7 @@ impl ResourceVersion {
     pub fn as_str(&self) -> &str {
         match &self.0 {
             VersionForm::Inline { length, bytes } => {
-                // The bytes come from a `str` of this length, so both fallbacks are unreachable.
+                // The bytes come from a `str` of this length, so neither fallback is ever used.
                 let text = bytes.get(..usize::from(*length)).unwrap_or_default();
                 str::from_utf8(text).unwrap_or_default()
             }
@@ -68,11 +68,10 @@ impl ResourceVersion {
 
     /// Compares two versions of the same resource, if Kubernetes permits it.
     ///
-    /// Returns `None` if either is not a positive decimal integer: such versions can only be tested
-    /// for equality.
+    /// Returns `None` unless both are positive decimal integers: all other versions can only be tested for equality.
     pub fn compare(&self, other: &Self) -> Option<Ordering> {
         let (a, b) = (self.decimal()?, other.decimal()?);
-        // Without leading zeros, the longer number is the larger one.
+        // Of numbers without leading zeros, the longer one is larger.
         Some(a.len().cmp(&b.len()).then_with(|| a.cmp(b)))
     }
 

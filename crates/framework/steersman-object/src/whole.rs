@@ -80,7 +80,7 @@ pub enum Dynamic {}
 #[derive(Debug)]
 pub enum Declared {}
 
-// The parameters differ because Rust cannot know that no type has two of these traits.
+// Each implementation has its own `By`, because Rust cannot know that no type has two of these traits.
 
 impl<K: Object + k8s_openapi::Resource> WholeObject<BuiltIn> for K {}
 
@@ -96,7 +96,7 @@ mod tests {
 
     fn whole<K: WholeObject<By>, By>() {}
 
-    /// CLIENT-6
+    /// CLIENT-6: only a type with all fields of its kind writes whole objects.
     #[test]
     fn the_compiler_infers_why_a_type_is_whole() {
         whole::<Pod, _>();
