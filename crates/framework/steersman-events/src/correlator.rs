@@ -18,51 +18,48 @@ use crate::new_event::NewEvent;
 use crate::object_events::ObjectEvents;
 use crate::series::{EventBody, EventSubject, EventWrite, Series, SeriesStage, Similarity};
 
-/// The most writes that wait (`maxQueuedEvents` of client-go).
+/// The maximum number of waiting writes (`maxQueuedEvents` of client-go).
 pub(crate) const QUEUE_LIMIT: usize = 1000;
 
-/// The number of attempts to write an Event (`maxTriesPerEvent` of client-go).
+/// The maximum number of attempts to write an Event (`maxTriesPerEvent` of client-go).
 const ATTEMPTS: u32 = 12;
 
-/// The pause after the server could not be reached (`defaultSleepDuration` of client-go), without
-/// the random part.
+/// The pause when the server cannot be reached (`defaultSleepDuration` of client-go), without its random part.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// The longest pause that the server can ask for with `Retry-After`.
+/// The longest pause that a `Retry-After` of the server can cause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// The shortest pause that the server can ask for: with `Retry-After: 0` all attempts of a write would otherwise be
-/// made at once.
+/// The shortest pause that a `Retry-After` can cause: with `Retry-After: 0`, all attempts would be made at once.
 const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// The pause before a write that found no room in the queue is tried again.
+/// The pause before a series asks for room in a full queue again.
 const QUEUE_FULL_PAUSE: Duration = Duration::from_secs(10);
 
-/// The most objects that one call of [`Correlator::advance`] looks at.
+/// The maximum number of objects that one call of [`Correlator::advance`] processes.
 const ADVANCED: usize = 256;
 
-/// The beginning of the note of an Event that stands for several similar ones (client-go's text).
+/// The prefix of the note of a combined Event (client-go's text).
 const COMBINED: &str = "(combined from similar events): ";
 
-/// All recorded events that may still be repeated, and the writes that wait.
+/// The state of all recorded events that may be repeated, and the queue of writes.
 ///
-/// EVENT-6: the memory is bounded by the objects that events are about. An object has at most 25
-/// followed Events; an Event is followed until six minutes after its last occurrence, and an object
-/// until all tokens of its bucket are back, 125 minutes after its last new Event at the latest. No
-/// object displaces the state of another.
+/// EVENT-6: the memory is bounded by the objects that events are about. An object has at most 25 followed Events. An
+/// Event is followed until six minutes after its last occurrence, and the state of an object is kept until its bucket
+/// is full again, at most 125 minutes after its last new Event. No object displaces another.
 #[derive(Debug)]
 pub(crate) struct Correlator {
     objects: HashMap<Arc<EventSubject>, ObjectEvents>,
     series: HashMap<u64, Series>,
-    /// The series that wait to be written.
+    /// The series that wait to be written, by number.
     queue: VecDeque<u64>,
     in_flight: usize,
-    /// When to look at an object again.
+    /// When to process each object again.
     timers: BTreeMap<(Instant, u64), Arc<EventSubject>>,
-    /// No write begins before this time.
+    /// The instant before which no write begins.
     paused_until: Option<Instant>,
     closing: bool,
-    /// Numbers series and timers.
+    /// The last number given to a series or timer.
     numbers: u64,
     seed: u64,
     limits: EventLimits,
@@ -70,9 +67,9 @@ pub(crate) struct Correlator {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Recorded {
-    /// A write waits for the event.
+    /// The event causes a write, which is queued.
     Queued,
-    /// The event was counted; a later write, or the end of the series, tells the server.
+    /// The event was counted. A later write, or the write at the end of the series, has the count.
     Counted,
     Dropped(DropReason),
 }
@@ -81,9 +78,9 @@ pub(crate) enum Recorded {
 pub(crate) enum WriteAnswer {
     Written,
     Exists,
-    /// The Event that was patched does not exist.
+    /// The patched Event does not exist on the server.
     Gone,
-    /// The server was not reached, or asks for another attempt, perhaps after a time.
+    /// The server was not reached, or asks to try again, after the given time if any.
     Later(Option<Duration>),
     Refused(DropReason),
 }
@@ -96,8 +93,7 @@ pub(crate) struct Lost {
 }
 
 impl Correlator {
-    /// Makes an empty correlator; `seed` makes the names of its Events differ from those of other
-    /// processes.
+    /// Makes an empty correlator. `seed` makes the names of Events differ from those of other processes.
     pub(crate) fn new(seed: u64, limits: EventLimits) -> Self {
         Self {
             objects: HashMap::new(),
@@ -149,7 +145,7 @@ impl Correlator {
         let subject = self.followed(subject, now);
         let number = self.number();
         let Some(object) = self.objects.get_mut(&subject) else {
-            // Cannot occur: `followed` has added the object.
+            // Unreachable: `followed` has added the object.
             return Recorded::Dropped(DropReason::QueueFull);
         };
         if !object.take_token(now, &self.limits) {
@@ -171,7 +167,7 @@ impl Correlator {
         Recorded::Queued
     }
 
-    /// Decides whether an event repeats a followed Event.
+    /// Returns the series that an event repeats, if any.
     fn member(
         &mut self,
         subject: &EventSubject,
@@ -183,7 +179,7 @@ impl Correlator {
             return Membership::New;
         };
         if object.timer.0 <= now {
-            // Ends what has ended by now, even if nothing has called `advance` in time.
+            // Series that have ended are finished first, because `advance` may be late.
             let known = Arc::clone(known);
             self.look_at(&known, now);
         }
@@ -194,7 +190,7 @@ impl Correlator {
         })
     }
 
-    /// Counts another occurrence of a followed Event.
+    /// Counts a repetition of a followed Event.
     fn repeat(&mut self, number: u64, now: Instant, time: Timestamp) -> Recorded {
         if let Some(series) = self.series.get_mut(&number) {
             series.repeat(now, time);
@@ -206,7 +202,7 @@ impl Correlator {
         Recorded::Counted
     }
 
-    /// Returns the subject as it is kept, with the events of its object.
+    /// Returns the stored subject for an object, and starts to follow the object.
     fn followed(&mut self, subject: &EventSubject, now: Instant) -> Arc<EventSubject> {
         if let Some((known, _)) = self.objects.get_key_value(subject) {
             return Arc::clone(known);
@@ -219,7 +215,7 @@ impl Correlator {
         subject
     }
 
-    /// Begins the next write, if one waits and may be sent.
+    /// Begins the next write, if a series waits and no pause is on.
     pub(crate) fn next_write(&mut self, now: Instant) -> Option<EventWrite> {
         if self.paused_until.is_some_and(|until| now < until) {
             return None;
@@ -234,7 +230,7 @@ impl Correlator {
         }
     }
 
-    /// Notes the answer to a write, and returns the events that are lost with it (EVENT-9).
+    /// Processes the result of a write, and returns the events that are lost with it (EVENT-9).
     pub(crate) fn handle_answer(
         &mut self,
         number: u64,
@@ -279,8 +275,8 @@ impl Correlator {
         None
     }
 
-    /// Looks at the objects with a timer that has fired: finishes and refreshes series, and forgets
-    /// objects without any. Looks at a bounded number of objects, so that recorders do not wait.
+    /// Processes the objects with a fired timer: finishes and refreshes series, and forgets objects without a series.
+    /// The number of objects is bounded, because recorders wait for the lock meanwhile.
     pub(crate) fn handle_tick(&mut self, now: Instant) {
         for _ in 0..ADVANCED {
             let Some(first) = self.timers.first_entry() else {
@@ -294,7 +290,7 @@ impl Correlator {
         }
     }
 
-    /// Ends and refreshes the series of one object, and sets its timer anew, or forgets the object.
+    /// Finishes and refreshes the series of one object, and then sets its timer or forgets the object.
     fn look_at(&mut self, subject: &Arc<EventSubject>, now: Instant) {
         let Some(object) = self.objects.get(subject) else {
             return;
@@ -307,7 +303,7 @@ impl Correlator {
             let Some(series) = self.series.get(&number) else {
                 continue;
             };
-            // The answer to a write sets the timer for a series that is written.
+            // The result of the write sets the timer again.
             if queued || series.stage != SeriesStage::Idle {
                 continue;
             }
@@ -317,7 +313,7 @@ impl Correlator {
             }
             let at = match series.next_deadline(&self.limits) {
                 at if at > now => at,
-                // The queue has no room for the write that is due.
+                // The queue is full, so the write that is due has to wait.
                 _ => now + QUEUE_FULL_PAUSE,
             };
             next = Some(next.map_or(at, |next| next.min(at)));
@@ -335,7 +331,7 @@ impl Correlator {
         }
     }
 
-    /// Makes the timer of a series' object fire when the series ends or wants a write.
+    /// Sets the timer of an object so that it fires when this series ends or needs a write.
     fn arm(&mut self, number: u64) {
         let Some(series) = self.series.get(&number) else {
             return;
@@ -357,7 +353,7 @@ impl Correlator {
         self.numbers
     }
 
-    /// Returns when to call [`advance`](Self::advance) or [`next_write`](Self::next_write) again.
+    /// Returns the instant of the next call of [`advance`](Self::advance) or [`next_write`](Self::next_write).
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let timer = self.timers.keys().next().map(|(at, _)| *at);
         let resumed = self.paused_until.filter(|_| !self.queue.is_empty());
@@ -367,7 +363,7 @@ impl Correlator {
         }
     }
 
-    /// Refuses further events, and queues the writes that tell the server all counts (EVENT-8).
+    /// Refuses further events, and queues writes for all counts that the server lacks (EVENT-8).
     pub(crate) fn handle_close(&mut self, now: Instant) {
         self.closing = true;
         self.paused_until = None;
@@ -383,7 +379,7 @@ impl Correlator {
         self.queue.extend(wanting);
     }
 
-    /// Returns whether the correlator is closed and has nothing left to write.
+    /// Returns whether the correlator is closed and all writes are done.
     pub(crate) fn is_drained(&self) -> bool {
         self.closing && self.queue.is_empty() && self.in_flight == 0
     }
@@ -396,7 +392,7 @@ impl Correlator {
         !self.queue.is_empty()
     }
 
-    /// Queues the writes again that were in flight when their task was dropped.
+    /// Requeues the writes that were in flight when the sending task was dropped.
     pub(crate) fn requeue_in_flight(&mut self) {
         self.in_flight = 0;
         for (number, series) in &mut self.series {
@@ -407,7 +403,7 @@ impl Correlator {
         }
     }
 
-    /// Forgets everything, and returns the events that the server does not know.
+    /// Forgets all state, and returns the events that the server does not have.
     pub(crate) fn abandon(&mut self) -> Vec<Lost> {
         self.closing = true;
         let lost = self.series.drain().filter_map(|(_, series)| {
@@ -428,7 +424,7 @@ impl Correlator {
 
     fn pause(&mut self, after: Option<Duration>, attempts: u32, now: Instant) {
         let number = self.number();
-        // Up to a quarter more, so that many processes do not come back at the same moment.
+        // A random part of up to a quarter keeps many processes from returning at the same moment.
         let quarter = u64::try_from(PAUSE.as_millis() / 4).unwrap_or(1);
         let random = Duration::from_millis(hash(&(self.seed, number, attempts)) % quarter);
         let pause = after.map_or(PAUSE + random, |after| {
@@ -438,14 +434,14 @@ impl Correlator {
         self.paused_until = Some(self.paused_until.map_or(until, |before| before.max(until)));
     }
 
-    /// Queues the write of a series that wants one now. Returns whether it was queued.
+    /// Queues a write for a series that needs one now. Returns whether it was queued.
     fn enqueue_if_wanted(&mut self, number: u64, now: Instant) -> bool {
         let Some(series) = self.series.get_mut(&number) else {
             return false;
         };
         let wants_write = series.wants_write(now, self.closing, &self.limits);
         let wanted = series.stage == SeriesStage::Idle && wants_write;
-        // EVENT-2: a write that finds no room waits in its series, not in the queue.
+        // EVENT-2: with a full queue, the write waits in its series.
         let has_room = self.queue.len() < QUEUE_LIMIT || self.closing;
         if wanted && has_room {
             series.stage = SeriesStage::Queued;
@@ -454,7 +450,7 @@ impl Correlator {
         wanted && has_room
     }
 
-    /// Drops a series with the occurrences that the server does not know.
+    /// Drops a series. Returns its occurrences that the server does not have.
     fn lose(&mut self, number: u64, reason: DropReason) -> Option<Lost> {
         let series = self.series.get(&number)?;
         let lost = Lost {

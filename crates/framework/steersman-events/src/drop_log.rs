@@ -1,14 +1,14 @@
-//! Machine: decides which dropped events are logged: the first of a reason, then one line per hour.
+//! Machine: decides when dropped events are logged: the first per reason at once, then one line per hour.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use crate::drop_reason::DropReason;
 
-/// The time between two log lines about one reason.
+/// The time between two log lines with the same reason.
 const PERIOD: Duration = Duration::from_secs(3600);
 
-/// The dropped events that are not logged yet, by reason.
+/// The dropped events that were not logged, by reason.
 #[derive(Debug, Default)]
 pub(crate) struct DropLog {
     reasons: HashMap<DropReason, LoggedDrops>,
@@ -17,12 +17,12 @@ pub(crate) struct DropLog {
 #[derive(Debug)]
 struct LoggedDrops {
     logged: Instant,
-    /// The number of events dropped since the last line.
+    /// The number of events dropped since the last log line.
     since: u64,
 }
 
 impl DropLog {
-    /// Notes dropped events. Returns the number of events that the log line is about, if one is due.
+    /// Counts dropped events. Returns the number of events for a log line, if a line is due.
     pub(crate) fn dropped(&mut self, reason: DropReason, events: u64, now: Instant) -> Option<u64> {
         let Some(drops) = self.reasons.get_mut(&reason) else {
             let logged = LoggedDrops {
@@ -45,7 +45,7 @@ impl DropLog {
 mod tests {
     use super::*;
 
-    /// EVENT-2
+    /// EVENT-2: the number of waiting writes is bounded, and each lost event is counted.
     #[test]
     fn a_reason_is_logged_at_once_and_then_once_per_hour_with_the_number_of_events() {
         let start = tokio::time::Instant::now().into_std();

@@ -1,20 +1,19 @@
 //! Words: why an event was dropped.
 
-/// Why no Event on the server shows an event: the label `reason` of
-/// `steersman_events_dropped_total`.
+/// The reason why an event has no Event on the server: the label `reason` of `steersman_events_dropped_total`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum DropReason {
-    /// The maximum of writes waited already.
+    /// The queue of writes was full.
     QueueFull,
-    /// Too many different events were about one object.
+    /// Too many new Events were about the same object.
     RateLimited,
-    /// The event has no reason, or its object no name.
+    /// The event lacks a reason and an action, or its object lacks a name.
     Incomplete,
-    /// The manager has stopped, or its stop left no time.
+    /// The manager has stopped, or the time for the stop was over.
     Stopped,
     /// The server could not be reached in time.
     Unreachable,
-    /// The authorizers of the server do not allow the write.
+    /// The server's authorizers deny the write.
     Forbidden,
     /// The namespace of the event is being deleted.
     NamespaceTerminating,
@@ -49,7 +48,7 @@ impl DropReason {
         }
     }
 
-    /// Returns what the drop means and what to do about it, for the log.
+    /// Returns the consequence of the drop and a remedy, for the log.
     pub(crate) fn advice(self) -> &'static str {
         match self {
             Self::QueueFull => {

@@ -1,4 +1,4 @@
-//! Machine: the similar events of one object: which of them get an Event of their own.
+//! Machine: decides which similar events of one object get their own Event.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -6,13 +6,13 @@ use std::time::Instant;
 use crate::event_limits::EventLimits;
 use crate::series::Similarity;
 
-/// Similar events of one object: they differ in their notes only.
+/// Similar events of one object, which differ only in their notes.
 #[derive(Debug)]
 pub(crate) struct EventGroup {
     pub(crate) similarity: Arc<Similarity>,
-    /// The hashes of the notes that got an Event of their own since the last pause.
+    /// The hashes of the notes with their own Event, since the last window without an event.
     notes: Vec<u64>,
-    /// The followed Events: the hash of the note, or `None` for the combined Event, and the series.
+    /// The followed Events: the hash of the note (`None` for the combined Event), and the number of the series.
     pub(crate) members: Vec<(Option<u64>, u64)>,
     last: Instant,
 }
@@ -21,7 +21,7 @@ pub(crate) struct EventGroup {
 pub(crate) enum Membership {
     Repeats(u64),
     New,
-    /// The event is a new Event that stands for all further similar ones.
+    /// The event becomes a new Event for all further similar events.
     NewCombined,
 }
 
@@ -35,7 +35,7 @@ impl EventGroup {
         }
     }
 
-    /// EVENT-4: decides whether a note gets an Event of its own.
+    /// EVENT-4: decides whether a note gets its own Event.
     pub(crate) fn member(&mut self, note: u64, now: Instant, limits: &EventLimits) -> Membership {
         if now >= self.last + limits.window {
             self.notes.clear();
@@ -53,12 +53,12 @@ impl EventGroup {
         }
     }
 
-    /// Notes an occurrence.
+    /// Records the time of an occurrence.
     pub(crate) fn seen(&mut self, now: Instant) {
         self.last = now;
     }
 
-    /// Adds the series of a new Event; `note` is `None` for the combined Event.
+    /// Adds the series of a new Event. `note` is `None` for the combined Event.
     pub(crate) fn add(&mut self, note: Option<u64>, series: u64) {
         self.members.push((note, series));
         if let Some(note) = note
@@ -72,7 +72,7 @@ impl EventGroup {
         self.members.retain(|(_, member)| *member != series);
     }
 
-    /// Returns the time at which the group is forgotten, if it follows no Event.
+    /// Returns when the group can be forgotten; `None` while it follows an Event.
     pub(crate) fn ends_at(&self, limits: &EventLimits) -> Option<Instant> {
         let end = self.last + limits.window;
         self.members.is_empty().then_some(end)

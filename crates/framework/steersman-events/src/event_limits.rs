@@ -1,11 +1,11 @@
-//! Words: how many Events the events of one object become, and when the server learns of repetitions.
+//! Words: the limits on Events per object, and the times of writes for repeated events.
 
 use std::time::Duration;
 
-/// How many Events the events of one object become, and when the server learns of repetitions. The defaults are the
-/// numbers of client-go (`tools/events`, and the correlator of `tools/record`).
+/// The limits on Events per object, and the times of writes for repeated events. The defaults are those of client-go
+/// (`tools/events`, and the correlator of `tools/record`).
 ///
-/// A value out of its range counts as the nearest value of the range; durations are from 1 s to a day.
+/// A value out of range is replaced by the nearest allowed value. Durations range from 1 s to a day.
 ///
 /// ```
 /// use std::time::Duration;
@@ -18,24 +18,24 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct EventLimits {
-    /// The most new Events of one object at once, and the most that are followed.
+    /// The maximum number of new Events of one object at once, and of its followed Events.
     pub(crate) burst: u32,
-    /// The time in which an object gains the right to one more Event.
+    /// The time after which an object may have one more Event.
     pub(crate) refill: Duration,
     pub(crate) own_notes: usize,
-    /// The time after which notes are counted anew if no similar event occurs.
+    /// The time without a similar event after which the notes are counted anew.
     pub(crate) window: Duration,
-    /// An Event without a further occurrence for this time is finished.
+    /// The time without an occurrence after which an Event is finished.
     pub(crate) finish: Duration,
-    /// The time between two writes of the count of an Event.
+    /// The time between two writes of an Event's count.
     pub(crate) refresh: Duration,
 }
 
-/// The range of durations.
+/// The allowed range of durations.
 const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
-/// The largest number of Events of an object, which bounds the memory of the publisher.
+/// The largest allowed number of Events per object, which bounds the memory of the publisher.
 const MOST: u32 = 1000;
 
 impl Default for EventLimits {
@@ -61,24 +61,24 @@ impl EventLimits {
     }
 
     /// Sets how many Events a recorder can create about one object at once, from 1 to 1,000, and the time after which
-    /// it can create one more; 25 and 5 min by default (EVENT-5).
+    /// it can create one more; by default 25 and 5 min (EVENT-5).
     pub fn rate(mut self, burst: u32, refill: Duration) -> Self {
         self.burst = burst.clamp(1, MOST);
         self.refill = refill.clamp(SHORTEST, LONGEST);
         self
     }
 
-    /// Sets how many events that differ in their notes only are Events of their own, from 1 to 1,000, before all
-    /// further ones are one Event, and the time without such an event after which the count begins anew; 10 and 10 min
-    /// by default (EVENT-4).
+    /// Sets how many events that differ only in their notes become separate Events, from 1 to 1,000, before all others
+    /// share one Event, and the time without such an event after which the count restarts; by default 10 and 10 min
+    /// (EVENT-4).
     pub fn combined(mut self, own_notes: u32, window: Duration) -> Self {
         self.own_notes = usize::try_from(own_notes.clamp(1, MOST)).unwrap_or_default();
         self.window = window.clamp(SHORTEST, LONGEST);
         self
     }
 
-    /// Sets the time after which a repetition is a new Event, and the time between two writes of the count of an
-    /// Event that is repeated; 6 min and 30 min by default (EVENT-3).
+    /// Sets the time after which a repetition becomes a new Event, and the time between two writes of a repeated
+    /// Event's count; by default 6 min and 30 min (EVENT-3).
     pub fn series(mut self, finish: Duration, refresh: Duration) -> Self {
         self.finish = finish.clamp(SHORTEST, LONGEST);
         self.refresh = refresh.clamp(SHORTEST, LONGEST);

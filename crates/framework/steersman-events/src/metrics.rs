@@ -5,13 +5,13 @@ use prometheus::{IntCounter, IntCounterVec, Registry, register_int_counter_vec_w
 use crate::drop_reason::DropReason;
 use crate::event_type::EventType;
 
-/// The metrics of the events of one registry. Cheap to clone.
+/// The metrics of Events in one registry. Cheap to clone.
 ///
 /// - `steersman_events_total{type}`: recorded events.
 /// - `steersman_events_dropped_total{type, reason}`: recorded events that no Event on the server
 ///   shows (EVENT-2).
-/// - `steersman_event_writes_total{verb, result}`: requests; `verb` is `create` or `patch`, `result` is
-///   `ok` or `error`.
+/// - `steersman_event_writes_total{verb, result}`: write requests; `verb` is `create` or `patch`, `result` is `ok` or
+///   `error`.
 #[derive(Clone, Debug)]
 pub struct EventMetrics {
     normal: IntCounter,
@@ -49,7 +49,7 @@ impl EventMetrics {
                 registry
             )?,
         };
-        // The series exist from the start, so that a first drop appears as an increase.
+        // The label values exist from the start, so that the first drop shows as an increase.
         for reason in DropReason::ALL {
             metrics.dropped(EventType::Normal, reason, 0);
             metrics.dropped(EventType::Warning, reason, 0);

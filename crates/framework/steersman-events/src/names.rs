@@ -1,27 +1,27 @@
-//! Machine: names and texts that the validation of events.k8s.io/v1 accepts.
+//! Machine: makes names and texts that events.k8s.io/v1 accepts.
 
-/// The longest note, in bytes (`NoteLengthLimit` of Kubernetes).
+/// The maximal length of a note in bytes (`NoteLengthLimit` of Kubernetes).
 pub(crate) const NOTE_LIMIT: usize = 1024;
 
-/// The longest reason, action and reporting instance, in bytes (`ReasonLengthLimit`,
+/// The maximal length of the reason, the action and the reporting instance in bytes (`ReasonLengthLimit`,
 /// `ActionLengthLimit` and `ReportingInstanceLengthLimit` of Kubernetes).
 pub(crate) const TEXT_LIMIT: usize = 128;
 
-/// The longest name of an Event, in bytes: that of a DNS subdomain.
+/// The maximal length of an Event's name in bytes: that of a DNS subdomain.
 const NAME_LIMIT: usize = 253;
 
-/// The longest name part of a qualified name, in bytes.
+/// The maximal length of the name part of a qualified name, in bytes.
 const QUALIFIED_LIMIT: usize = 63;
 
-/// Cuts a text at a character, to at most `limit` bytes.
+/// Cuts a text at a character boundary, to at most `limit` bytes.
 pub(crate) fn cut(text: &mut String, limit: usize) {
     text.truncate(text.floor_char_boundary(limit));
 }
 
-/// Returns the name of an Event: the object's name, as far as it is a DNS subdomain, and a number.
+/// Returns the name of an Event: the name of its object, made a DNS subdomain, and a number.
 ///
-/// Names of some kinds are not subdomains (`system:node`, 253 bytes): other characters become
-/// hyphens, and the end of a long name is cut off.
+/// Names of some kinds are no subdomains (`system:node`, or 253 bytes long): invalid characters become hyphens, and
+/// long names are cut.
 pub(crate) fn event_name(object: &str, number: u64) -> String {
     let suffix = format!(".{number:016x}");
     let mut base = object.to_ascii_lowercase();
@@ -39,8 +39,8 @@ fn is_subdomain_char(c: char) -> bool {
     c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.')
 }
 
-/// Returns the `reportingController` of a recorder: its name, made a qualified name
-/// (`validation.IsQualifiedName` of Kubernetes, such as `website` or `example.com/website`).
+/// Returns a valid `reportingController` for the name of a recorder: a qualified name, such as `website` or
+/// `example.com/website` (`validation.IsQualifiedName` of Kubernetes).
 pub(crate) fn reporting_controller(name: &str) -> String {
     if let Some((prefix, name)) = name.split_once('/')
         && is_subdomain(prefix)
@@ -92,7 +92,7 @@ pub(crate) fn reporting_instance(name: &str, host: &str) -> String {
 mod tests {
     use super::*;
 
-    /// EVENT-7
+    /// EVENT-7: the server accepts every Event, whatever the names and texts are.
     #[test]
     fn the_name_of_an_event_is_a_subdomain_whatever_the_object_is_called() {
         let long = "a".repeat(253);
@@ -111,12 +111,12 @@ mod tests {
         }
         let name = event_name(&long, 42);
         assert!(name.len() == 253 && is_subdomain(&name), "{name}");
-        // The cut leaves a hyphen at the end, which no subdomain has.
+        // The cut would leave a hyphen at the end, which a subdomain cannot have.
         let name = event_name(&format!("{}--{long}", "a".repeat(234)), 42);
         assert!(name.len() <= 253 && is_subdomain(&name), "{name}");
     }
 
-    /// EVENT-7
+    /// EVENT-7: the server accepts every Event, whatever the names and texts are.
     #[test]
     fn a_reporting_controller_is_a_qualified_name_whatever_the_recorder_is_called() {
         let long = "c".repeat(100);
@@ -136,7 +136,7 @@ mod tests {
         }
     }
 
-    /// EVENT-7
+    /// EVENT-7: the server accepts every Event, whatever the names and texts are.
     #[test]
     fn texts_are_cut_at_a_character() {
         let mut note = "ü".repeat(600);

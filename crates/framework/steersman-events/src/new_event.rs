@@ -1,4 +1,4 @@
-//! Words: an event as its author describes it.
+//! Words: an event that a program wants to record.
 
 use std::fmt::Display;
 

@@ -1,4 +1,4 @@
-//! Machine: the events of one object: its groups of similar events, and its rate limit.
+//! Machine: the groups of similar events and the rate limit of one object.
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use crate::token_bucket::TokenBucket;
 pub(crate) struct ObjectEvents {
     groups: Vec<EventGroup>,
     bucket: TokenBucket,
-    /// The timer of the object, at or before the time of the next change.
+    /// The timer of the object, which fires no later than the next change is due.
     pub(crate) timer: (Instant, u64),
 }
 
@@ -24,7 +24,7 @@ impl ObjectEvents {
         }
     }
 
-    /// Decides whether an event repeats a followed Event, and notes its time if it does.
+    /// Returns the series that an event repeats, if any, and records the time of the event.
     pub(crate) fn member(
         &mut self,
         similarity: &Similarity,
@@ -43,13 +43,13 @@ impl ObjectEvents {
         membership
     }
 
-    /// EVENT-5: takes the right to send a new Event. No more Events are followed than may be sent at once.
+    /// EVENT-5: takes a token for a new Event; `false` if there is none, or too many Events are followed.
     pub(crate) fn take_token(&mut self, now: Instant, limits: &EventLimits) -> bool {
         let followed = u32::try_from(self.members().count()).unwrap_or(u32::MAX);
         followed < limits.burst && self.bucket.take(now, limits)
     }
 
-    /// Adds the series of a new Event, and returns its group. `note` is `None` for the combined Event.
+    /// Adds the series of a new Event and returns its group. `note` is `None` for the combined Event.
     pub(crate) fn add(
         &mut self,
         similarity: Similarity,
@@ -80,8 +80,8 @@ impl ObjectEvents {
         members.map(|(_, series)| *series)
     }
 
-    /// Forgets groups that have ended. Returns when the next one ends, or the object as a whole:
-    /// `None` if the object can be forgotten now.
+    /// Forgets groups that have ended. Returns when the next group, or the object, can be forgotten; `None` if the
+    /// object can be forgotten now.
     pub(crate) fn expire(&mut self, now: Instant, limits: &EventLimits) -> Option<Instant> {
         let goes_on = |group: &EventGroup| group.ends_at(limits).is_none_or(|end| end > now);
         self.groups.retain(goes_on);
@@ -90,7 +90,7 @@ impl ObjectEvents {
         match (ends, self.groups.is_empty()) {
             (Some(end), _) => Some(end),
             (None, true) => Some(full).filter(|full| *full > now),
-            // Every group follows an Event, and the deadlines of those Events count.
+            // Every group follows an Event, so the deadlines of these Events decide.
             (None, false) => Some(now + limits.finish),
         }
     }

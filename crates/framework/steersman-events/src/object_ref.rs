@@ -7,9 +7,8 @@ use steersman_object::{AsObject, Kind, Object, ObjectKey, TypedObject};
 
 /// A reference to the object that an event is about.
 ///
-/// Two references are equal if they name the same object. The resource version of an
-/// [`ObjectReference`] is not part of it, so that repeated events of an object that changes
-/// meanwhile still form one series.
+/// Two references are equal if they name the same object. The resource version is not compared, so that repeated events
+/// of a changing object form one series.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ObjectRef {
     api_version: String,
@@ -120,7 +119,7 @@ impl ObjectRef {
     }
 }
 
-/// Takes a reference as kube-core's `Resource::object_ref` makes it, without its resource version.
+/// Converts the reference of kube-core's `Resource::object_ref`, without its resource version.
 impl From<ObjectReference> for ObjectRef {
     fn from(reference: ObjectReference) -> Self {
         let set = |text: Option<String>| text.filter(|text| !text.is_empty());

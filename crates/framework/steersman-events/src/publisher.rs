@@ -32,19 +32,19 @@ pub struct EventPublisher {
     guard: Arc<PublisherGuard>,
 }
 
-/// Ends the task of a publisher when it is dropped.
+/// Stops the task of a publisher when it is dropped.
 struct PublisherGuard {
     shared: Arc<SharedPublisher>,
 }
 
 impl EventPublisher {
-    /// Makes a publisher for the server of `client_config`. It does no I/O.
+    /// Makes a publisher for the server of `client_config`, without I/O.
     pub fn new(client_config: ClientConfig) -> Self {
         Self::with(client_config, Timestamp::now, None)
     }
 
-    /// Makes a publisher with another wall clock, which provides the times of events, and metrics. A
-    /// manager passes its own.
+    /// Makes a publisher with a wall clock, which provides the times of events, and with metrics. A manager passes its
+    /// own.
     pub fn with(
         client_config: ClientConfig,
         clock: impl Fn() -> Timestamp + Send + Sync + 'static,
@@ -53,7 +53,7 @@ impl EventPublisher {
         Self::with_limits(client_config, clock, metrics, EventLimits::new())
     }
 
-    /// Makes a publisher like [`with`](Self::with), with other limits than the default ones.
+    /// Makes a publisher like [`with`](Self::with), but with these limits.
     pub fn with_limits(
         client_config: ClientConfig,
         clock: impl Fn() -> Timestamp + Send + Sync + 'static,
@@ -67,8 +67,8 @@ impl EventPublisher {
         }
     }
 
-    /// Makes a publisher for another server, with the clock, the metrics and the limits of this publisher. The new
-    /// publisher stops with this one at the latest.
+    /// Makes a publisher for another server with the clock, the metrics and the limits of this publisher. It stops no
+    /// later than this publisher.
     pub fn for_client_config(&self, client_config: ClientConfig) -> Self {
         let own = &self.guard.shared;
         let seed = RandomState::new().hash_one(0);
@@ -93,23 +93,23 @@ impl EventPublisher {
         }
     }
 
-    /// Sends what waits, the final counts of all series included, for at most `bound`. Events that are
-    /// left, and later ones, are dropped and counted (EVENT-8).
+    /// Sends the queued events and the final counts of all series, for at most `bound`. Drops and counts the remaining
+    /// events and later ones (EVENT-8).
     ///
     /// # Cancel safety
     ///
-    /// If the future is dropped, the task goes on to send what waits, and tries each write once.
+    /// After a drop of the future, the task continues to send, and tries each write once.
     pub async fn stop(&self, bound: Duration) {
         let all = self.guard.shared.with_others();
         join_all(all.iter().map(|shared| stop(shared, bound))).await;
     }
 
-    /// Ends the task at once. Events that wait, and later ones, are dropped and counted.
+    /// Ends the task at once. Queued and later events are dropped and counted.
     pub fn abort(&self) {
         self.guard.shared.with_others().iter().for_each(abort);
     }
 
-    /// Records an event; never waits (EVENT-1).
+    /// Records an event without waiting (EVENT-1).
     pub(crate) fn record(&self, subject: &EventSubject, event: NewEvent) {
         let shared = &self.guard.shared;
         let event_type = event.event_type;
@@ -149,7 +149,7 @@ impl Drop for PublisherGuard {
             if state.correlator.has_writes() {
                 start_task(shared, &mut state);
             }
-            // Without a runtime nothing can be sent any more.
+            // The events cannot be sent without a runtime.
             match state.task {
                 Some(_) => Vec::new(),
                 None => state.correlator.abandon(),
@@ -162,7 +162,7 @@ impl Drop for PublisherGuard {
     }
 }
 
-/// Sends what waits for at most `bound`, and counts the rest.
+/// Sends queued events for at most `bound`, and counts the remaining events as dropped.
 async fn stop(shared: &Arc<SharedPublisher>, bound: Duration) {
     let task = {
         let mut state = shared.state.lock();
@@ -181,7 +181,7 @@ async fn stop(shared: &Arc<SharedPublisher>, bound: Duration) {
     abort(shared);
 }
 
-/// Ends the task at once, and counts the events that wait.
+/// Ends the task at once, and counts the queued events as dropped.
 fn abort(shared: &Arc<SharedPublisher>) {
     let lost = {
         let mut state = shared.state.lock();
@@ -195,13 +195,13 @@ fn abort(shared: &Arc<SharedPublisher>) {
     }
 }
 
-/// Starts the task if it does not run. Outside a runtime the events wait for the next event.
+/// Starts the task unless it runs. Without a runtime, the events wait until the next event is recorded.
 fn start_task(shared: &Arc<SharedPublisher>, state: &mut PublisherState) {
     if state.task.as_ref().is_some_and(|task| !task.is_finished()) {
         return;
     }
     if let Ok(runtime) = Handle::try_current() {
-        // An earlier task ended with its runtime, or by a panic.
+        // The earlier task was dropped with its runtime, or panicked.
         state.correlator.requeue_in_flight();
         state.task = Some(runtime.spawn(send_events(Arc::clone(shared))));
     }

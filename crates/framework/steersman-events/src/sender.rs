@@ -16,15 +16,15 @@ use crate::series::{EventWrite, WriteVerb};
 use crate::shared::SharedPublisher;
 use crate::write_request::{meaning, request};
 
-/// The most requests at a time.
+/// The maximum number of concurrent requests.
 const CONCURRENT: usize = 4;
 
-/// How long the server may take to begin its answer to one request.
+/// How long the server may take until its response begins.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Sends events until the correlator is closed and drained.
 pub(crate) async fn send_events(shared: Arc<SharedPublisher>) {
-    // Made by the first write, and so in the runtime of this task.
+    // The client is created at the first write, inside the runtime of this task.
     let api = OnceCell::new();
     let mut in_flight = FuturesUnordered::new();
     loop {
@@ -65,7 +65,7 @@ async fn send(
     (write, sent)
 }
 
-/// Passes the answer to a write on to the correlator.
+/// Passes the result of a write to the correlator.
 fn answered(shared: &SharedPublisher, write: &EventWrite, sent: Result<(), Error>) {
     let answer = match &sent {
         Ok(()) => WriteAnswer::Written,

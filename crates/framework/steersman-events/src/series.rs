@@ -1,4 +1,4 @@
-//! Machine: one Event on the server, or on its way there, and the occurrences that it counts.
+//! Machine: one Event, on the server or queued, with the number of its occurrences.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -9,21 +9,21 @@ use crate::event_limits::EventLimits;
 use crate::event_type::EventType;
 use crate::object_ref::ObjectRef;
 
-/// The recorder of an event, and the object that the event is about.
+/// The recorder of an event and the object that the event is about.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct EventSubject {
     pub(crate) reporter: Arc<Reporter>,
     pub(crate) regarding: ObjectRef,
 }
 
-/// The name of a recorder, in the two forms of an Event.
+/// The name of a recorder, as `reportingController` and `reportingInstance`.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Reporter {
     pub(crate) controller: String,
     pub(crate) instance: String,
 }
 
-/// What similar events have in common: everything but subject, time and note.
+/// The fields that are equal in similar events: all but the subject, the time and the note.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Similarity {
     pub(crate) event_type: EventType,
@@ -32,7 +32,7 @@ pub(crate) struct Similarity {
     pub(crate) related: Option<ObjectRef>,
 }
 
-/// The parts of an Event that never change.
+/// The fields of an Event that never change.
 #[derive(Debug)]
 pub(crate) struct EventBody {
     pub(crate) subject: Arc<EventSubject>,
@@ -46,12 +46,12 @@ pub(crate) struct EventBody {
 pub(crate) struct Series {
     pub(crate) body: Arc<EventBody>,
     count: u32,
-    /// The count that the server has; 0 if the server has no such Event.
+    /// The count of the Event on the server; 0 without an Event.
     written: u32,
     written_at: Instant,
     last: Instant,
     last_time: Timestamp,
-    /// The number of attempts of the present write that failed.
+    /// The number of failed attempts of the current write.
     pub(crate) attempts: u32,
     pub(crate) stage: SeriesStage,
 }
@@ -98,8 +98,8 @@ impl Series {
         self.last_time = time;
     }
 
-    /// Returns whether the server should learn of the count now (EVENT-3): a new Event and its first
-    /// repetition at once, later repetitions every 30 minutes and when the series ends.
+    /// Returns whether the count should be written now (EVENT-3): a new Event and its first repetition at once, later
+    /// repetitions every 30 minutes and at the end of the series.
     pub(crate) fn wants_write(&self, now: Instant, closing: bool, limits: &EventLimits) -> bool {
         let more = self.count > self.written;
         let refresh = self.written_at + limits.refresh;
@@ -107,12 +107,12 @@ impl Series {
         more && (due || closing)
     }
 
-    /// Returns whether the series has had no occurrence for the time after which an Event is finished.
+    /// Returns whether the last occurrence is so long ago that the Event is finished.
     pub(crate) fn is_over(&self, now: Instant, limits: &EventLimits) -> bool {
         now >= self.last + limits.finish
     }
 
-    /// Returns when the series wants a write, or is over, if nothing happens until then.
+    /// Returns when the series needs a write or ends, if no event occurs until then.
     pub(crate) fn next_deadline(&self, limits: &EventLimits) -> Instant {
         let end = self.last + limits.finish;
         match self.count > self.written {
@@ -135,7 +135,7 @@ impl Series {
         }
     }
 
-    /// Notes that the server has the count that was sent.
+    /// Records that the server has the count that was sent.
     pub(crate) fn written(&mut self, now: Instant) {
         if let SeriesStage::InFlight { count } = self.stage {
             self.written = count;
@@ -143,18 +143,18 @@ impl Series {
         self.settle(now);
     }
 
-    /// Notes that an earlier attempt has created the Event, with a count that is not known.
+    /// Records that an earlier attempt has created the Event, with an unknown count.
     pub(crate) fn exists(&mut self, now: Instant) {
         self.written = 1;
         self.settle(now);
     }
 
-    /// Notes that the server no longer has the Event.
+    /// Records that the server no longer has the Event.
     pub(crate) fn is_gone(&mut self) {
         self.written = 0;
     }
 
-    /// Returns the number of occurrences that the server does not know.
+    /// Returns the number of occurrences that the server does not have.
     pub(crate) fn unwritten(&self) -> u32 {
         self.count.saturating_sub(self.written)
     }

@@ -1,4 +1,4 @@
-//! Handle: what a publisher shares with its task: the correlator, the metrics and the log.
+//! Handle: the state that a publisher shares with its task: the correlator, the metrics and the log.
 
 use std::sync::{Arc, Weak};
 
@@ -23,17 +23,17 @@ pub(crate) struct SharedPublisher {
     pub(crate) limits: EventLimits,
 }
 
-/// The state under the lock of a publisher.
+/// The state that the lock of a publisher protects.
 pub(crate) struct PublisherState {
     pub(crate) correlator: Correlator,
     pub(crate) drops: DropLog,
     pub(crate) task: Option<JoinHandle<()>>,
-    /// The publishers for other servers that stop with this publisher.
+    /// The publishers for other servers, which stop with this publisher.
     pub(crate) others: Vec<Weak<SharedPublisher>>,
 }
 
 impl SharedPublisher {
-    /// Makes what a publisher shares with its task; `seed` and `limits` are those of its correlator.
+    /// Makes the shared state of a publisher; `seed` and `limits` are passed to its correlator.
     pub(crate) fn new(
         client_config: ClientConfig,
         clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
@@ -57,14 +57,14 @@ impl SharedPublisher {
         })
     }
 
-    /// Returns this publisher and those for other servers that stop with it.
+    /// Returns this publisher and the publishers for other servers that stop with it.
     pub(crate) fn with_others(self: &Arc<Self>) -> Vec<Arc<Self>> {
         let state = self.state.lock();
         let others = state.others.iter().filter_map(Weak::upgrade);
         [Arc::clone(self)].into_iter().chain(others).collect()
     }
 
-    /// Calls a function with the correlator and the present time. It must not block.
+    /// Calls a function with the correlator and the current time. The function must not block.
     pub(crate) fn with_correlator<T>(
         &self,
         call: impl FnOnce(&mut Correlator, std::time::Instant) -> T,
@@ -108,7 +108,7 @@ impl SharedPublisher {
     }
 }
 
-/// Returns the present time of tokio's clock.
+/// Returns the current time of tokio's clock, which tests can pause.
 pub(crate) fn now() -> std::time::Instant {
     Instant::now().into_std()
 }

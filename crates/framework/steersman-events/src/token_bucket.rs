@@ -1,14 +1,14 @@
-//! Machine: a token bucket: how many new Events of one object may be sent.
+//! Machine: a token bucket, which limits the new Events of one object.
 
 use std::time::Instant;
 
 use crate::event_limits::EventLimits;
 
-/// The tokens of one object. A full bucket is like a new one.
+/// The tokens of one object. A full bucket is the same as a new one, and so need not be kept.
 #[derive(Debug)]
 pub(crate) struct TokenBucket {
     tokens: u32,
-    /// The time up to which gained tokens are counted in `tokens`.
+    /// The instant up to which regained tokens are included in `tokens`.
     counted: Instant,
 }
 
@@ -38,7 +38,7 @@ impl TokenBucket {
             *self = Self::full(now, limits);
             return;
         }
-        // At most one round per token, because a full bucket has returned above.
+        // The loop has at most one round per token, because a full bucket has returned above.
         while now.saturating_duration_since(self.counted) >= limits.refill {
             self.tokens += 1;
             self.counted += limits.refill;
@@ -52,7 +52,7 @@ mod tests {
 
     use super::*;
 
-    /// EVENT-5
+    /// EVENT-5: the number of Events about one object is limited.
     #[test]
     fn a_bucket_gives_25_tokens_at_once_and_one_more_every_five_minutes() {
         let start = tokio::time::Instant::now().into_std();
@@ -66,7 +66,7 @@ mod tests {
         let second = Duration::from_secs(1);
         assert_eq!(takes(&mut bucket, start + second * 299), 0);
         assert_eq!(takes(&mut bucket, start + second * 300), 1);
-        // The time since the last whole token counts.
+        // The time since the last regained token still counts.
         assert_eq!(takes(&mut bucket, start + second * 899), 1);
         assert_eq!(takes(&mut bucket, start + second * 900), 1);
         assert_eq!(bucket.full_at(&limits), start + second * (900 + 25 * 300));

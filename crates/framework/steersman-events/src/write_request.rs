@@ -1,4 +1,4 @@
-//! Words: the requests that write Events, and what their answers mean.
+//! Words: the requests that write Events, and the meaning of their results.
 
 use k8s_openapi::api::events::v1::{Event, EventSeries};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
@@ -27,7 +27,7 @@ pub(crate) fn request(
     }
 }
 
-/// Returns the Event, in the namespace of its object.
+/// Returns the Event to write, in the namespace of its object.
 fn event(write: &EventWrite) -> Event {
     let EventBody {
         subject,
@@ -88,7 +88,7 @@ pub(crate) fn meaning(error: &Error, verb: WriteVerb) -> WriteAnswer {
         return WriteAnswer::Refused(DropReason::Forbidden);
     }
     if error.is_decode() {
-        // The server has executed the write; its answer is not needed.
+        // The server has executed the write; its response is not needed.
         return WriteAnswer::Written;
     }
     let is_away = error.is_transport()
@@ -107,9 +107,9 @@ pub(crate) fn meaning(error: &Error, verb: WriteVerb) -> WriteAnswer {
     WriteAnswer::Refused(DropReason::Refused)
 }
 
-/// Returns whether a 403 comes from the authorizers, so that a further RBAC rule corrects it: its message is "… is
-/// forbidden: User "op" cannot create resource …" (apiserver, `forbiddenMessage`). Admission answers 403 as well, such
-/// as a plugin for a quota that is exceeded, or a webhook.
+/// Returns whether a 403 is from the authorizers, so that another RBAC rule would help: its message is "… is forbidden:
+/// User "op" cannot create resource …" (apiserver, `forbiddenMessage`). Admission, such as a quota or a webhook, also
+/// responds with 403.
 fn lacks_permission(error: &Error) -> bool {
     let status = error.status();
     status.is_some_and(|status| status.message.contains("\" cannot "))

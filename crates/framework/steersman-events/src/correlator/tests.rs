@@ -1,4 +1,4 @@
-//! The correlator, event by event and answer by answer.
+//! Tests the correlator with single events and results of writes.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use crate::series::{Reporter, WriteVerb};
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// A correlator and a clock.
+/// A correlator with a simulated clock.
 struct Bench {
     correlator: Correlator,
     start: Instant,
@@ -34,7 +34,7 @@ impl Bench {
         }
     }
 
-    /// Moves the clock to a time after the start.
+    /// Sets the clock to this time after the start.
     fn at(&mut self, since: Duration) -> &mut Self {
         self.now = self.start + since;
         self.correlator.handle_tick(self.now);
@@ -60,7 +60,7 @@ impl Bench {
             .handle_record(&subject, event, self.now, time)
     }
 
-    /// Sends everything that waits, and returns one line per write.
+    /// Performs all queued writes, and returns one line per write.
     fn send(&mut self) -> String {
         self.send_with(WriteAnswer::Written)
     }
@@ -82,7 +82,7 @@ impl Bench {
         c.objects.is_empty() && c.series.is_empty() && c.queue.is_empty() && c.timers.is_empty()
     }
 
-    /// Checks what must hold after each call.
+    /// Checks the invariants of the correlator after a call.
     fn check(&self) {
         let c = &self.correlator;
         assert_eq!(c.timers.len(), c.objects.len(), "one timer per object");
@@ -100,7 +100,7 @@ impl Bench {
     }
 }
 
-/// EVENT-3
+/// EVENT-3: an event that is repeated within six minutes is counted in a series.
 #[test]
 fn a_repeated_event_is_one_event_that_the_server_learns_of_in_few_writes() {
     let mut bench = Bench::new();
@@ -114,7 +114,7 @@ fn a_repeated_event_is_one_event_that_the_server_learns_of_in_few_writes() {
         (900, ""),
         (1200, ""),
         (1500, ""),
-        // 30 minutes after the last write.
+        // The next write follows 30 minutes after the last one.
         (1811, "Patch a \"hi\" 9\n"),
     ];
     for (second, expected) in steps {
@@ -125,7 +125,7 @@ fn a_repeated_event_is_one_event_that_the_server_learns_of_in_few_writes() {
     }
     bench.at(SECOND * 1900).record("a", "Hello", "hi");
     assert_eq!(bench.send(), "");
-    // Six minutes later the series ends, with its final count.
+    // The series ends six minutes after its last occurrence, with its final count.
     bench.at(SECOND * (1900 + 359));
     assert_eq!(bench.send(), "");
     bench.at(SECOND * (1900 + 360));
@@ -135,7 +135,7 @@ fn a_repeated_event_is_one_event_that_the_server_learns_of_in_few_writes() {
     bench.check();
 }
 
-/// EVENT-3
+/// EVENT-3: an event that is repeated within six minutes is counted in a series.
 #[test]
 fn an_event_after_six_minutes_is_another_event_even_if_no_timer_was_served() {
     let mut bench = Bench::new();
@@ -150,7 +150,7 @@ fn an_event_after_six_minutes_is_another_event_even_if_no_timer_was_served() {
     bench.check();
 }
 
-/// EVENT-3
+/// EVENT-3: an event that is repeated within six minutes is counted in a series.
 #[test]
 fn repetitions_before_the_first_write_are_part_of_it() {
     let mut bench = Bench::new();
@@ -162,7 +162,7 @@ fn repetitions_before_the_first_write_are_part_of_it() {
     }
     assert_eq!(bench.correlator.queue.len(), 1);
     assert_eq!(bench.send(), "Create a \"hi\" 10000\n");
-    // Repetitions while the Event is created follow it at once.
+    // Repetitions during the create are written right after it.
     bench.record("b", "Hello", "hi");
     let write = bench.correlator.next_write(bench.now).unwrap();
     bench.record("b", "Hello", "hi");
@@ -174,7 +174,7 @@ fn repetitions_before_the_first_write_are_part_of_it() {
     assert_eq!(bench.send(), "Patch b \"hi\" 3\n");
 }
 
-/// EVENT-4
+/// EVENT-4: after ten notes, similar events become one combined Event.
 #[test]
 fn after_ten_notes_similar_events_are_combined_until_a_pause_of_ten_minutes() {
     let mut bench = Bench::new();
@@ -193,11 +193,11 @@ fn after_ten_notes_similar_events_are_combined_until_a_pause_of_ten_minutes() {
         bench.send(),
         "Patch a \"(combined from similar events): 10\" 3\n"
     );
-    // A followed note goes on in its own Event, and another reason is not affected.
+    // A note with its own Event still counts there, and another reason is not affected.
     bench.record("a", "Done", 3);
     bench.record("a", "Else", 3);
     assert_eq!(bench.send(), "Patch a \"3\" 2\nCreate a \"3\" 1\n");
-    // The combined Event has ended, but the pause would have ended at 600 s only.
+    // The combined Event has ended, but the window of ten minutes has not.
     bench.at(SECOND * 599).record("a", "Done", 13);
     assert_eq!(
         bench.send(),
@@ -208,7 +208,7 @@ fn after_ten_notes_similar_events_are_combined_until_a_pause_of_ten_minutes() {
     bench.check();
 }
 
-/// EVENT-5
+/// EVENT-5: the number of Events about one object is limited.
 #[test]
 fn an_object_gets_25_events_at_once_and_one_more_every_five_minutes() {
     let mut bench = Bench::new();
@@ -222,10 +222,10 @@ fn an_object_gets_25_events_at_once_and_one_more_every_five_minutes() {
         (dropped, bench.send().lines().count())
     };
     assert_eq!(spam(&mut bench, "a", 0), (75, 25));
-    // Another object has tokens of its own.
+    // Another object has its own tokens.
     assert_eq!(spam(&mut bench, "b", 0), (75, 25));
     assert_eq!(spam(&mut bench, "a", 1), (100, 0));
-    // After six minutes no Event is followed, and one token is back.
+    // After six minutes, no Event is followed, and one token is back.
     bench.at(MINUTE * 6);
     assert_eq!(spam(&mut bench, "a", 2), (99, 1));
     bench.at(MINUTE * 12);
@@ -247,11 +247,11 @@ fn no_more_than_25_events_of_an_object_are_followed_although_tokens_come_back() 
     }
 }
 
-/// EVENT-6
+/// EVENT-6: the memory of a publisher is bounded.
 #[test]
 fn state_is_bounded_by_objects_and_ends_with_their_events() {
     let mut bench = Bench::new();
-    // More objects than client-go's cache has entries: each keeps its series.
+    // All of more objects than client-go's cache can hold keep their series.
     for object in 0..20_000 {
         bench.record(&format!("o{object}"), "Hello", "hi");
         bench.send();
@@ -266,7 +266,7 @@ fn state_is_bounded_by_objects_and_ends_with_their_events() {
     }
     bench.check();
     assert_eq!(bench.correlator.objects.len(), 20_000);
-    // Ten minutes after its last event an object with one new Event has all its tokens back.
+    // Ten minutes after the only new Event of an object, its bucket is full again.
     for _ in 0..200 {
         bench.at(MINUTE * 12);
     }
@@ -284,7 +284,7 @@ fn state_is_bounded_by_objects_and_ends_with_their_events() {
     assert!(bench.is_empty());
 }
 
-/// EVENT-2
+/// EVENT-2: the number of waiting writes is bounded, and each lost event is counted.
 #[test]
 fn at_most_1000_writes_wait_and_repetitions_need_no_room() {
     let mut bench = Bench::new();
@@ -301,7 +301,7 @@ fn at_most_1000_writes_wait_and_repetitions_need_no_room() {
     assert_eq!(bench.send().lines().count(), 1000);
     assert_eq!(record(&mut bench, 1000), Recorded::Queued);
 
-    // A count that finds no room waits in its series.
+    // A count waits in its series while the queue is full.
     let mut bench = Bench::new();
     record(&mut bench, 0);
     bench.send();
@@ -314,7 +314,7 @@ fn at_most_1000_writes_wait_and_repetitions_need_no_room() {
     assert_eq!(bench.send(), "Patch o0 \"hi\" 2\n");
 }
 
-/// EVENT-9
+/// EVENT-9: writes of Events wait while the server is away.
 #[test]
 fn while_the_server_is_away_all_writes_wait_and_each_is_tried_twelve_times() {
     let mut bench = Bench::new();
@@ -342,7 +342,7 @@ fn while_the_server_is_away_all_writes_wait_and_each_is_tried_twelve_times() {
     assert_eq!(bench.send(), "Create b \"hi\" 1\n");
     bench.check();
 
-    // The server may name the time, from one second to a minute.
+    // A `Retry-After` of the server counts within one second and one minute.
     for (named, expected) in [(0, 1), (3, 3), (3600, 60)] {
         bench.record("c", "Hello", named);
         let write = bench.correlator.next_write(bench.now).unwrap();
@@ -359,7 +359,7 @@ fn while_the_server_is_away_all_writes_wait_and_each_is_tried_twelve_times() {
     }
 }
 
-/// EVENT-9
+/// EVENT-9: writes of Events wait while the server is away.
 #[test]
 fn an_event_that_is_gone_is_created_anew_with_its_count() {
     let mut bench = Bench::new();
@@ -372,7 +372,7 @@ fn an_event_that_is_gone_is_created_anew_with_its_count() {
         .correlator
         .handle_answer(write.series, WriteAnswer::Gone, bench.now);
     assert_eq!(bench.send(), "Create a \"hi\" 2\n");
-    // An Event that exists was created by an attempt that had no answer.
+    // A create that finds the Event existing repeats an attempt without a response.
     bench.record("b", "Hello", "hi");
     bench.record("b", "Hello", "hi");
     let write = bench.correlator.next_write(bench.now).unwrap();
@@ -386,7 +386,7 @@ fn an_event_that_is_gone_is_created_anew_with_its_count() {
     bench.check();
 }
 
-/// EVENT-9
+/// EVENT-9: writes of Events wait while the server is away.
 #[test]
 fn a_refused_event_is_dropped_and_the_next_one_is_tried() {
     let mut bench = Bench::new();
@@ -406,7 +406,7 @@ fn a_refused_event_is_dropped_and_the_next_one_is_tried() {
     assert!(bench.correlator.series.is_empty());
 }
 
-/// EVENT-8
+/// EVENT-8: a stop sends the waiting Events and the counts of all series within the bound.
 #[test]
 fn a_closed_correlator_writes_all_counts_and_refuses_events() {
     let mut bench = Bench::new();
@@ -424,7 +424,7 @@ fn a_closed_correlator_writes_all_counts_and_refuses_events() {
     assert_eq!(bench.send(), "Create b \"hi\" 1\nPatch a \"hi\" 3\n");
     assert!(bench.correlator.is_drained());
 
-    // A closed correlator tries each write once.
+    // A closed correlator tries each write only once.
     let mut bench = Bench::new();
     bench.record("a", "Hello", "hi");
     bench.record("b", "Hello", "hi");
@@ -441,7 +441,7 @@ fn a_closed_correlator_writes_all_counts_and_refuses_events() {
     assert!(bench.is_empty());
 }
 
-/// EVENT-7
+/// EVENT-7: the server accepts every Event, whatever the names and texts are.
 #[test]
 fn an_event_without_a_reason_or_a_named_object_is_dropped() {
     let mut bench = Bench::new();
@@ -457,7 +457,7 @@ fn an_event_without_a_reason_or_a_named_object_is_dropped() {
         .correlator
         .handle_record(&subject, event, bench.now, time);
     assert_eq!(recorded, incomplete);
-    // One of the two texts stands for both.
+    // A reason alone is also the action, and an action alone is also the reason.
     let event = NewEvent::warning("", "Scale");
     assert_eq!((&*event.reason, &*event.action), ("Scale", "Scale"));
     assert!(bench.is_empty());
@@ -480,7 +480,7 @@ fn other_limits_than_the_default_ones_apply() {
                 .handle_answer(write.series, answer, bench.now);
         }
     };
-    // Two notes of their own, and one Event for all others.
+    // Two notes get Events of their own, and all others share one Event.
     let recorded = ["a", "b", "c", "d"].map(|note| bench.record("site", "Slow", note));
     let counted = Recorded::Counted;
     let queued = Recorded::Queued;
@@ -490,6 +490,6 @@ fn other_limits_than_the_default_ones_apply() {
     write_all(&mut bench);
     bench.at(MINUTE * 2);
     write_all(&mut bench);
-    // The Events of two minutes ago are finished, and do not count any more.
+    // The Events of two minutes ago are finished and no longer count against the limit.
     assert_eq!(bench.record("site", "Other", ""), queued);
 }

@@ -1,4 +1,4 @@
-//! The content of Events: the server validates each one, and the fields are those of client-go.
+//! Tests the content of Events: the server validates each Event, and the fields are those of client-go.
 
 use k8s_openapi::api::core::v1::{Node, ObjectReference};
 use k8s_openapi::api::events::v1::Event;
@@ -85,7 +85,7 @@ async fn dynamic_objects_and_metadata_are_referenced_as_typed_objects_are() {
     recorder.normal(&ObjectRef::from(by_hand), "Seen", "See", "");
     world.stop().await;
     let events = world.events("default").await;
-    // All of them are about one object, so they are one Event.
+    // All events are about one object and equal, so they become one Event.
     let counts: Vec<_> = events
         .iter()
         .map(|e| e.series.as_ref().map(|s| s.count))
@@ -95,7 +95,7 @@ async fn dynamic_objects_and_metadata_are_referenced_as_typed_objects_are() {
     assert_eq!(named.to_string(), "Node worker");
 }
 
-/// EVENT-7
+/// EVENT-7: the server accepts every Event, whatever the names and texts are.
 #[tokio::test(start_paused = true)]
 async fn the_server_accepts_every_name_and_every_text() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! Events over HTTPS, in real time.
+//! Tests Events over HTTPS in real time.
 
 use steersman_api::ClientConfig;
 use steersman_apiserver::ApiServer;

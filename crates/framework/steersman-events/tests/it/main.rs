@@ -1,4 +1,4 @@
-//! Events over the embedded API server: on a paused clock in process, and over HTTPS.
+//! Tests of Events with the embedded API server: in process on a paused clock, and over HTTPS.
 #![expect(clippy::unwrap_used, reason = "tests say what is wrong by failing")]
 
 mod world;

@@ -1,4 +1,4 @@
-//! Series on the server: few writes, and a reconciler that does not wait for them.
+//! Tests series on the server: few writes, and no wait of a reconciler.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ fn writes(world: &World) -> [usize; 2] {
     })
 }
 
-/// EVENT-3
+/// EVENT-3: an event that is repeated within six minutes is counted in a series.
 #[tokio::test(start_paused = true)]
 async fn the_server_shows_a_series_with_its_count_and_last_time() {
     let world = World::new();
@@ -51,7 +51,7 @@ async fn the_server_shows_a_series_with_its_count_and_last_time() {
     assert_eq!(count(&events[1]), None);
 }
 
-/// EVENT-9
+/// EVENT-9: writes of Events wait while the server is away.
 #[tokio::test(start_paused = true)]
 async fn an_event_that_was_deleted_is_created_anew_with_its_count() {
     let world = World::new();
@@ -79,7 +79,7 @@ async fn ten_thousand_events_of_one_object_take_no_time_and_two_writes() {
     let before = Instant::now();
     for _ in 0..10_000 {
         world.recorder.normal(&site, "Published", "Publish", "hi");
-        // Other tasks, the sender among them, run meanwhile.
+        // The yield lets other tasks run, such as the sender.
         tokio::task::yield_now().await;
     }
     assert_eq!(before.elapsed(), Duration::ZERO);
@@ -94,7 +94,7 @@ async fn ten_thousand_events_of_one_object_take_no_time_and_two_writes() {
     assert_eq!(world.counter("steersman_events_total", "Normal"), 10_000);
 }
 
-/// EVENT-2
+/// EVENT-2: the number of waiting writes is bounded, and each lost event is counted.
 #[tokio::test(start_paused = true)]
 async fn events_beyond_the_queue_are_counted_and_all_others_are_written() {
     let world = World::new();

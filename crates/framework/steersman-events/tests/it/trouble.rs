@@ -1,4 +1,4 @@
-//! Servers that refuse events, or are away: nothing waits, and every lost event is counted.
+//! Tests servers that refuse events or are away: nothing waits, and every lost event is counted.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::world::{World, config};
 
-/// A client without permissions, until `grant` is called.
+/// Makes a world in which the client has no permissions until `grant` is called.
 fn without_permissions() -> World {
     let server = ApiServer::builder()
         .authorization(Authorization::Rbac)
@@ -51,7 +51,7 @@ async fn until_dropped(world: &World, reason: &str, events: u64) {
     dropped.await.unwrap();
 }
 
-/// EVENT-9
+/// EVENT-9: writes of Events wait while the server is away.
 #[tokio::test(start_paused = true)]
 async fn forbidden_events_are_counted_and_later_ones_are_sent_once_the_rule_is_granted() {
     let world = without_permissions();
@@ -59,7 +59,7 @@ async fn forbidden_events_are_counted_and_later_ones_are_sent_once_the_rule_is_g
     until_dropped(&world, "forbidden", 1).await;
     assert_eq!(world.server.requests().count(|r| r.is_for("events")), 1);
     grant(&world.server);
-    // The verbs of the role are all that a series needs.
+    // A series needs no verb beyond those of the role.
     for _ in 0..2 {
         world.recorder.normal(&config("site"), "A", "B", "hi");
         world.until("an Event", |e| e.len() == 1).await;
@@ -69,7 +69,7 @@ async fn forbidden_events_are_counted_and_later_ones_are_sent_once_the_rule_is_g
     assert_eq!(world.dropped("forbidden"), 1);
 }
 
-/// EVENT-9
+/// EVENT-9: writes of Events wait while the server is away.
 #[tokio::test(start_paused = true)]
 async fn events_that_admission_refuses_are_not_counted_as_a_missing_rule() {
     let world = World::new();
@@ -81,7 +81,7 @@ async fn events_that_admission_refuses_are_not_counted_as_a_missing_rule() {
     assert_eq!(world.dropped("forbidden"), 0);
 }
 
-/// EVENT-9
+/// EVENT-9: writes of Events wait while the server is away.
 #[tokio::test(start_paused = true)]
 async fn events_in_a_missing_namespace_are_counted_and_not_repeated() {
     let world = World::new();
@@ -92,7 +92,7 @@ async fn events_in_a_missing_namespace_are_counted_and_not_repeated() {
     assert_eq!(world.server.requests().count(|r| r.is_for("events")), 1);
 }
 
-/// EVENT-9
+/// EVENT-9: writes of Events wait while the server is away.
 #[tokio::test(start_paused = true)]
 async fn events_in_a_namespace_that_is_being_deleted_are_counted() {
     let world = World::new();
@@ -100,7 +100,7 @@ async fn events_in_a_namespace_that_is_being_deleted_are_counted() {
         "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"},
     });
     world.server.create(namespace).unwrap();
-    // The finalizer of an object keeps the namespace.
+    // The finalizer of an object keeps the namespace from being deleted.
     let kept = json!({
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": "kept", "namespace": "shop", "finalizers": ["example.com/keep"]},
@@ -113,7 +113,7 @@ async fn events_in_a_namespace_that_is_being_deleted_are_counted() {
     until_dropped(&world, "namespace_terminating", 1).await;
 }
 
-/// EVENT-9
+/// EVENT-9: writes of Events wait while the server is away.
 #[tokio::test(start_paused = true)]
 async fn events_of_an_outage_are_sent_after_it() {
     let world = World::new();
@@ -128,7 +128,7 @@ async fn events_of_an_outage_are_sent_after_it() {
     assert_eq!(before.elapsed(), Duration::ZERO);
     tokio::time::sleep(Duration::from_secs(60)).await;
     drop(away);
-    // A lost answer: the Event that exists already is that of the first attempt.
+    // The response to the create is lost, so the Event of the first attempt exists at the second.
     let lost = Answer::code(504).after_commit().times(1);
     let faults = world.server.faults();
     faults.answer(Verb::Create, "events", lost).keep();
@@ -140,7 +140,7 @@ async fn events_of_an_outage_are_sent_after_it() {
     assert_eq!(world.dropped("unreachable") + world.dropped("stopped"), 0);
 }
 
-/// EVENT-8
+/// EVENT-8: a stop sends the waiting Events and the counts of all series within the bound.
 #[tokio::test(start_paused = true)]
 async fn a_stop_ends_in_its_bound_and_counts_what_is_left() {
     let world = World::new();
@@ -158,7 +158,7 @@ async fn a_stop_ends_in_its_bound_and_counts_what_is_left() {
     assert_eq!(world.dropped("stopped"), 21);
 }
 
-/// EVENT-8
+/// EVENT-8: a stop sends the waiting Events and the counts of all series within the bound.
 #[tokio::test(start_paused = true)]
 async fn a_publisher_that_is_dropped_sends_what_waits() {
     let server = ApiServer::new();
@@ -181,7 +181,7 @@ async fn a_publisher_that_is_dropped_sends_what_waits() {
     assert_eq!(sent.await.unwrap()[0]["series"]["count"], 2);
 }
 
-/// EVENT-1
+/// EVENT-1: recording an event neither waits nor sends.
 #[test]
 fn events_that_are_recorded_outside_a_runtime_are_sent_inside_one() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! A server, and a publisher of events with metrics.
+//! Helpers: a server, and a publisher of Events with metrics.
 
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ impl World {
         events
     }
 
-    /// Waits until the namespace `default` has Events that `fit`.
+    /// Waits until the Events in the namespace `default` satisfy `fit`.
     pub(crate) async fn until(&self, what: &str, fit: impl Fn(&[Event]) -> bool) -> Vec<Event> {
         let fit = &fit;
         let found = eventually(what, || async move {
@@ -66,7 +66,7 @@ impl World {
         self.publisher.stop(Duration::from_secs(2)).await;
     }
 
-    /// Returns the value of a counter, summed over the series with this label value.
+    /// Returns the value of a counter, summed over all series with this label value.
     pub(crate) fn counter(&self, name: &str, label: &str) -> u64 {
         let families = self.registry.gather();
         let family = families.iter().find(|family| family.name() == name);
