@@ -1,4 +1,4 @@
-//! Driver: aborts the process, and logs the reason if the log takes it.
+//! Driver: aborts the process, and logs the reason unless the log blocks.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tracing::error;
 use crate::options::ElectionOptions;
 use crate::status::Overrun;
 
-/// How long a log that does not take the reason of an abort may delay it.
+/// How long a blocked log may delay an abort.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
 /// LEASE-4: calls the hook that aborts the process.
@@ -20,8 +20,8 @@ pub(crate) fn abort(options: &ElectionOptions) {
     (options.given.abort)(&overrun);
 }
 
-/// Logs the reason of an abort, on a thread of its own: a log that blocks, as a full pipe does, must not keep the
-/// process alive.
+/// Logs the reason of an abort on a separate thread: a log that blocks, such as a full pipe, must not keep the process
+/// alive.
 fn log_overrun(overrun: &Overrun) {
     let (lease, limit) = (overrun.lease.clone(), overrun.limit);
     let (tell, told) = std::sync::mpsc::channel::<()>();
@@ -37,7 +37,7 @@ fn log_overrun(overrun: &Overrun) {
         drop(tell);
     });
     if words.is_ok() {
-        // Ends when the thread has logged, or at the limit.
+        // The wait ends when the thread has logged, or at the limit.
         let _ = told.recv_timeout(LAST_WORDS);
     }
 }

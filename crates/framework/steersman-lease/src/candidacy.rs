@@ -1,4 +1,4 @@
-//! Machine: when a candidate may take the Lease, by what it observed and when.
+//! Machine: decides when a candidate may take the Lease, from its own observations.
 
 use std::time::{Duration, Instant};
 
@@ -7,19 +7,19 @@ use k8s_openapi::api::coordination::v1::Lease;
 use crate::record::LeaseRecord;
 use crate::term_clock::TermClock;
 
-/// What one candidate knows of the Lease and of its earlier holders.
+/// The observations of one candidate about the Lease and its earlier holders.
 ///
-/// All times are local: the times inside the Lease come from the clocks of other machines, and none of them is compared
-/// with a local one (LEASE-2).
+/// All instants are local. The times inside the Lease come from the clocks of other machines, and are never compared
+/// with a local time (LEASE-2).
 #[derive(Debug)]
 pub(crate) struct Candidacy {
     identity: String,
-    /// The lease duration of this candidate, in seconds, which holds for a Lease without one.
+    /// The lease duration of this candidate in seconds, also used for a Lease that states none.
     own_seconds: i32,
     observed: Option<ObservedLease>,
-    /// The instant until which the holder of a deleted or overwritten Lease may work.
+    /// The instant until which the holder of a deleted or overwritten Lease may still work.
     displaced_until: Option<Instant>,
-    /// Whether the Lease is absent, and named another holder when it was last read.
+    /// Whether the Lease is absent and named another holder in the last read.
     is_holder_deleted: bool,
 }
 
@@ -28,16 +28,16 @@ pub(crate) struct ObservedLease {
     pub(crate) lease: Lease,
     pub(crate) record: LeaseRecord,
     pub(crate) changed: Instant,
-    /// When the record was first read, or when its write was answered.
+    /// When the record was first read, or when the response to its write arrived.
     seen: Instant,
-    /// The clock of the holder, if it wrote one.
+    /// The holder's clock in the Lease, if the holder wrote it.
     clock: Option<TermClock>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Claim {
     Free,
-    /// A holder may work until this instant; never, if there is none.
+    /// The holder may work until this instant; without an instant, for ever.
     HeldUntil(Option<Instant>),
 }
 
@@ -60,7 +60,7 @@ impl Candidacy {
         self.observed.as_ref()
     }
 
-    /// Returns whether the Lease was deleted under a holder that this candidate knew, and so waits for.
+    /// Returns whether the Lease was deleted while another candidate held it.
     pub(crate) fn is_holder_deleted(&self) -> bool {
         self.is_holder_deleted
     }
@@ -79,7 +79,7 @@ impl Candidacy {
         let clock = TermClock::of(&lease, &record);
         let before = self.observed.take();
         let (changed, seen) = match &before {
-            // Labels and annotations may change without a renewal.
+            // Other fields, such as labels, may change without a renewal.
             Some(before) if before.record == record => (before.changed, before.seen),
             _ => {
                 if let Some(before) = &before
@@ -87,8 +87,8 @@ impl Candidacy {
                 {
                     self.displace(&before.record, now);
                 }
-                // LEASE-3: a holder that was cleared between two reads is unknown. It may work as long as the Lease
-                // says; the Lease of a holder that released it says one second.
+                // LEASE-3: if the holder field was cleared, an unknown holder may have worked in between, for the
+                // duration in the Lease. A released Lease has a duration of one second.
                 if record.holder.is_empty() && !record.is_released() {
                     self.displaced_until = later(self.displaced_until, now, record.duration());
                 }
@@ -118,7 +118,7 @@ impl Candidacy {
         !holder.is_empty() && holder != self.identity
     }
 
-    /// LEASE-3: a holder that did not release the Lease may have renewed it until just before `now`.
+    /// LEASE-3: a holder that did not release the Lease may have renewed it just before `now`.
     fn displace(&mut self, before: &LeaseRecord, now: Instant) {
         if self.is_another(&before.holder) {
             self.displaced_until = later(self.displaced_until, now, before.duration());
@@ -130,7 +130,7 @@ impl Candidacy {
             Some(ObservedLease {
                 record, changed, ..
             }) if self.is_another(&record.holder) => {
-                // LEASE-2: a duration beyond the clock never expires.
+                // LEASE-2: a duration beyond the range of the clock never expires.
                 match changed.checked_add(record.duration()) {
                     None => return Claim::HeldUntil(None),
                     some => some,
@@ -146,13 +146,13 @@ impl Candidacy {
 }
 
 impl ObservedLease {
-    /// Returns the instant at which a renewal of this record was sent at the latest: its holder sent the record itself
-    /// before it was seen, and tells how long after that it sent the renewal. `None` if the holder does not tell, or
-    /// is another one.
+    /// Returns the latest instant at which the holder can have sent the renewal `next`: the time at which the known
+    /// record was seen, plus the difference that the holder's clock shows between both. `None` if the holder wrote no
+    /// clock, or is another one.
     ///
-    /// LEASE-2: only differences between two times of one holder count, and the longer one of those of its monotonic
-    /// clock, which may stand while its machine is suspended, and of its wall clock, which may be set back. Each
-    /// difference begins at a record that was read: the rates of two clocks differ, and errors would add up.
+    /// LEASE-2: only differences between two times of one holder count, and of those the longer one: the monotonic
+    /// clock stands while a machine is suspended, and the wall clock may be set back. Each difference starts at a
+    /// record that was read, because clock rates differ and errors would add up.
     fn latest_send(&self, next: &LeaseRecord, clock: Option<TermClock>) -> Option<Instant> {
         let now = &self.record;
         let is_same_term = now.holder == next.holder
@@ -168,9 +168,9 @@ impl ObservedLease {
     }
 }
 
-/// Returns the later one of an instant and the end of a duration.
+/// Returns the later of `instant` and the end of `duration`.
 fn later(instant: Option<Instant>, now: Instant, duration: Duration) -> Option<Instant> {
-    // An end beyond the clock is a duration that another program wrote; a year is long enough.
+    // A longer duration is out of the clock's range, and another program must have written it: a year is long enough.
     let year = Duration::from_secs(365 * 24 * 3600);
     instant.max(now.checked_add(duration.min(year)))
 }

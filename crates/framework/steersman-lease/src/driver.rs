@@ -1,4 +1,4 @@
-//! Driver: runs the machine of one candidate: its requests, its timers and its commands.
+//! Driver: runs the machine of one candidate: sends its requests, waits for its timers, and passes on commands.
 
 use std::future::{Future, pending, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -32,25 +32,25 @@ pub(crate) struct Published {
     pub(crate) changed: Option<Instant>,
     pub(crate) last_error: Option<String>,
     pub(crate) is_started: bool,
-    /// The instant at which the process is aborted if work runs (LEASE-4).
+    /// The instant at which the process is aborted if work still runs (LEASE-4).
     pub(crate) work_limit: Option<Instant>,
 }
 
 type RequestInFlight = Pin<Box<dyn Future<Output = Reply> + Send>>;
 
-/// One candidate: its machine and its surroundings.
+/// One candidate: its machine, its requests and its outputs.
 pub(crate) struct ElectionDriver {
     pub(crate) options: ElectionOptions,
     pub(crate) requests: LeaseRequests,
     pub(crate) metrics: Option<ElectionMetrics>,
     pub(crate) published: watch::Sender<Published>,
     pub(crate) commands: mpsc::UnboundedReceiver<Command>,
-    /// A success ends no problem: a candidate may read the Lease, and not be permitted to write it.
+    /// A success does not end a problem, because a candidate may be able to read the Lease and not to write it.
     pub(crate) failures: ProblemLog,
 }
 
 impl ElectionDriver {
-    /// Logs a failed request: as a warning when the error is new, and once a minute while it lasts.
+    /// Logs a failed request as a warning if its error is new, and then once a minute while the error lasts.
     fn log_failure(&mut self, reply: &Reply) {
         let lease = &self.options.key;
         match reply {
@@ -69,12 +69,12 @@ impl ElectionDriver {
         }
     }
 
-    /// Runs the candidate until its election ends. A panic, such as one of the given clock, is a loss.
+    /// Runs the candidate until its election ends. A panic, such as one in a custom clock, counts as a loss.
     pub(crate) async fn run(mut self) {
         let panic = {
             let mut election = pin!(self.elect());
             poll_fn(|cx| {
-                // The election is not polled again after a panic.
+                // The future is not polled again after a panic.
                 match catch_unwind(AssertUnwindSafe(|| election.as_mut().poll(cx))) {
                     Ok(polled) => polled.map(|()| None),
                     Err(payload) => Poll::Ready(Some(panic_text(&*payload).to_owned())),
@@ -87,7 +87,7 @@ impl ElectionDriver {
         }
     }
 
-    /// Reports the loss, and aborts the process if the owner's work does not end (LEASE-4).
+    /// Reports the loss after a panic, and aborts the process if work does not end (LEASE-4).
     async fn end_after_panic(&mut self, panic: &str) {
         let reason = LossReason::ElectorEnded;
         let mut lost = self.published.borrow().clone();
@@ -127,7 +127,7 @@ impl ElectionDriver {
                 }
             }
         }
-        // Without a release: nothing is known about the last request.
+        // The Lease is not released, because the state of the last request is unknown.
         lost.work_limit = None;
         lost.standing = CandidateStatus::Ended(Ending::Kept);
         self.published.send_replace(lost);
@@ -153,7 +153,7 @@ impl ElectionDriver {
             match step {
                 ElectionStep::End(_) => return,
                 ElectionStep::Abort => match self.commands.try_recv() {
-                    // The work ended while the thread of the elector was blocked.
+                    // Work has ended while the thread of the elector was blocked.
                     Ok(command @ (Command::Release | Command::Abandon)) => {
                         self.carry_out(&mut machine, Some(command));
                     }
@@ -178,7 +178,7 @@ impl ElectionDriver {
                 }
                 ElectionStep::AwaitReply => {
                     let Some(request) = &mut in_flight else {
-                        // Unreachable: the machine awaits the replies of sent requests only.
+                        // Unreachable: the machine awaits replies only after it has sent a request.
                         machine.on_reply(Reply::Failed("no request was sent".to_owned()), now());
                         continue;
                     };
@@ -199,8 +199,7 @@ impl ElectionDriver {
         }
     }
 
-    /// Makes the client, within the deadline of the request that needs it. A failure counts as a failure of the
-    /// request.
+    /// Makes the client, within the deadline of the first request. A failure counts as a failure of that request.
     async fn connect(
         &mut self,
         deadline: Instant,
@@ -224,7 +223,7 @@ impl ElectionDriver {
         }
     }
 
-    /// Publishes the state of the machine, and reports what has changed to the log, the metrics and the hook.
+    /// Publishes the state of the machine, and reports changes to the log, the metrics and the hook.
     fn publish(&self, machine: &ElectionMachine) {
         let before = self.published.borrow().clone();
         let after = Published {
@@ -240,7 +239,7 @@ impl ElectionDriver {
             let is_leader = matches!(after.standing, CandidateStatus::Leader(_));
             metrics.set(self.options.key.name(), is_leader, machine.slow_paths());
         }
-        // The state is visible before the hook is called, which may read it.
+        // The state is published before the hook is called, because the hook may read it.
         self.published.send_replace(after.clone());
         for change in self.changes(&before, &after) {
             self.report(&change);
@@ -297,7 +296,7 @@ impl ElectionDriver {
                 info!(lease, identity, "the lease was released");
             }
         }
-        // MGR-7: a hook that panics ends no election.
+        // MGR-7: a panic of the hook does not end the election.
         if let Some(hook) = &self.options.given.on_change
             && let Err(payload) = catch_unwind(AssertUnwindSafe(|| hook(change)))
         {
@@ -324,7 +323,7 @@ fn send(
     })
 }
 
-/// Waits for a command; `None` at the first of the instants. Cancel safe.
+/// Waits for a command; `None` if one of the instants comes first. Cancel safe.
 async fn next(
     commands: &mut mpsc::UnboundedReceiver<Command>,
     until: Option<Instant>,
@@ -342,7 +341,7 @@ fn now() -> Instant {
     tokio::time::Instant::now().into_std()
 }
 
-/// Waits until an instant; for ever without one. Cancel safe.
+/// Waits until an instant; without an instant, for ever. Cancel safe.
 pub(crate) async fn at(until: Option<Instant>) {
     match until {
         Some(until) => sleep_until(until.into()).await,

@@ -1,4 +1,4 @@
-//! Handle: a candidate of an election, and the view of it that other parts of a program hold.
+//! Handle: a candidate of an election, and a view of its state for other parts of a program.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,16 +18,16 @@ use crate::status::{Ending, LeaseStatus, LossReason};
 use crate::timing::Timing;
 use crate::watchdog::{OwnersWork, Watchdog};
 
-/// How long, after the end of the last request of a release, its outcome is waited for.
+/// How long to wait for the result of a release after the deadline of its last request.
 const RELEASE_MARGIN: Duration = Duration::from_secs(1);
-/// The pause between two warnings of one error of requests.
+/// The pause between two warnings about the same error.
 const BETWEEN_WARNINGS: Duration = Duration::from_secs(60);
 
 /// A candidate of an election.
 ///
-/// The owner starts it, works while its [`Leadership`] leads, stops the work at a loss, and calls
-/// [`release`](Self::release) when no work runs any more. Dropping it ends the candidacy without a release: the
-/// lease expires.
+/// The owner starts the elector, works while its [`Leadership`] leads, stops the work after a loss, and calls
+/// [`release`](Self::release) when no work runs. Dropping the elector ends the candidacy without a release: the lease
+/// expires.
 #[must_use = "call `start`, and `release` after the work has ended"]
 pub struct Elector {
     options: ElectionOptions,
@@ -35,13 +35,13 @@ pub struct Elector {
     metrics: Option<ElectionMetrics>,
     leadership: Leadership,
     commands: mpsc::UnboundedSender<Command>,
-    /// The ends of the channels for the driver, until it starts.
+    /// The driver's ends of the channels, until the driver starts.
     driver_ends: Option<(watch::Sender<Published>, mpsc::UnboundedReceiver<Command>)>,
     work: OwnersWork,
 }
 
-/// A view of an election: whether this replica leads, and the state of the Lease. Cheap to clone; it keeps no
-/// election alive.
+/// A view of an election: whether this replica leads, and the state of the Lease. Cheap to clone. It does not keep the
+/// election running.
 #[derive(Clone)]
 #[must_use]
 pub struct Leadership {
@@ -52,7 +52,7 @@ pub struct Leadership {
 }
 
 impl Elector {
-    /// Makes a candidate. No request is sent before [`start`](Self::start).
+    /// Makes a candidate. It sends no request before [`start`](Self::start).
     ///
     /// # Errors
     ///
@@ -90,9 +90,9 @@ impl Elector {
         self.leadership.clone()
     }
 
-    /// Starts the candidate, on a thread and a runtime of its own, or on the current runtime after
-    /// [`LeaderElection::on_callers_runtime`]. A second thread aborts the process if the first one is blocked while
-    /// work outlives the lease (LEASE-4), unless [`LeaderElection::abort_on_overrun`] is off.
+    /// Starts the candidate, on its own thread and runtime, or on the current runtime after
+    /// [`LeaderElection::on_callers_runtime`]. A second thread aborts the process if the first is blocked while work
+    /// outlives the lease (LEASE-4), unless [`LeaderElection::abort_on_overrun`] is off.
     ///
     /// # Errors
     ///
@@ -100,7 +100,7 @@ impl Elector {
     ///
     /// # Panics
     ///
-    /// After `on_callers_runtime`, if it is called outside a tokio runtime.
+    /// If it is called outside a tokio runtime after `on_callers_runtime`.
     pub fn start(&mut self) -> Result<(), Error> {
         let lease = self.options.key.to_string();
         let Some((published, commands)) = self.driver_ends.take() else {
@@ -121,7 +121,7 @@ impl Elector {
         }
         let watched = self.leadership.published.clone();
         let watchdog = Watchdog::new(watched, self.options.clone(), &self.work);
-        // The watchdog first: it ends by itself if the elector cannot be started.
+        // The watchdog starts first, and ends itself if the elector cannot be started.
         let watching = match self.options.given.aborts {
             true => run_on_a_thread("lease-watchdog", watchdog.run()),
             false => Ok(()),
@@ -130,11 +130,11 @@ impl Elector {
         started.map_err(|source| Error::Thread { lease, source })
     }
 
-    /// Releases the Lease if this candidate holds it, and ends the candidacy. Call it when no work runs any more
-    /// (LEASE-8): another replica may lead before this function returns.
+    /// Releases the Lease if this candidate holds it, and ends the candidacy. Call it when no work runs (LEASE-8):
+    /// another replica may lead before it returns.
     ///
-    /// A release that fails is repeated for at most the renew deadline; then the lease expires by itself. The
-    /// function returns a second later at the latest, also if the thread of the elector is blocked.
+    /// A failed release is retried until the renew deadline; then the lease expires. The function returns at most one
+    /// second later, even if the thread of the elector is blocked.
     ///
     /// # Cancel safety
     ///
@@ -143,18 +143,18 @@ impl Elector {
         self.end(Command::Release).await
     }
 
-    /// Ends the candidacy of a replica that does no work, without waiting: call [`release`](Self::release) for that
-    /// later. If it has just become the leader, the Lease is released.
+    /// Ends the candidacy of a replica that does no work, without waiting: [`release`](Self::release) waits for the
+    /// end. If the replica has just become the leader, it releases the Lease.
     pub fn withdraw(&self) {
         self.work.end();
         let _ = self.commands.send(Command::Release);
     }
 
-    /// Ends the candidacy although work may run on: the Lease is neither renewed nor released. If the owner's work
-    /// outlives half of the time between the renew deadline and the expiry, the process is aborted (LEASE-4).
+    /// Ends the candidacy while work may still run: the Lease is neither renewed nor released. If the work outlives
+    /// half of the time between the renew deadline and the expiry, the process is aborted (LEASE-4).
     pub fn leave_behind(self) {
         let _ = self.commands.send(Command::LeaveBehind);
-        // The process is what ends this election: an abandoned one would not abort it.
+        // The channel must stay open: the driver takes a closed one for an abandoned election and would not abort.
         std::mem::forget(self.commands);
         std::mem::forget(self.work);
     }
@@ -177,13 +177,13 @@ impl Elector {
 }
 
 impl Leadership {
-    /// Returns whether this replica leads and may work. It is false from the renew deadline on, even if the thread
-    /// of the elector is late.
+    /// Returns whether this replica leads and may work: `false` from the renew deadline on, even if the thread of the
+    /// elector is late.
     pub fn is_leader(&self) -> bool {
         leads(&self.published.borrow())
     }
 
-    /// Waits until this replica leads; for ever, if it never does.
+    /// Waits until this replica leads, which may never happen.
     ///
     /// # Cancel safety
     ///
@@ -195,9 +195,9 @@ impl Leadership {
         }
     }
 
-    /// Waits until this replica has lost the Lease while it led, and returns the reason. If the thread of the elector
-    /// is blocked at the renew deadline and reports nothing, the wait ends after a further tenth of the time in which
-    /// work must stop (LEASE-4), with [`LossReason::ElectorBlocked`].
+    /// Waits until this replica has lost the Lease as the leader, and returns the reason. If the thread of the elector
+    /// is blocked at the renew deadline, the wait ends with [`LossReason::ElectorBlocked`] after a tenth of the time in
+    /// which work must stop (LEASE-4).
     ///
     /// # Cancel safety
     ///
@@ -208,7 +208,7 @@ impl Leadership {
             let standing = published.borrow_and_update().standing.clone();
             let blocked_at = match standing {
                 CandidateStatus::Lost(Some(reason)) => return reason,
-                // LEASE-1: a little after the renew deadline, at which the elector reports the loss with its reason.
+                // LEASE-1: the margin lets the elector report the loss with its reason at the renew deadline.
                 CandidateStatus::Leader(until) => Some(until + self.timing.stop_limit() / 10),
                 _ => None,
             };
@@ -221,7 +221,7 @@ impl Leadership {
                 }
             };
             if changed.is_err() {
-                // The thread of a started elector ends with a status that says so, unless it panicked.
+                // The thread of a started elector publishes its end, unless it has panicked.
                 let standing = published.borrow().standing.clone();
                 if matches!(
                     standing,
@@ -278,7 +278,7 @@ fn run_on_a_thread(
     Ok(())
 }
 
-/// LEASE-1
+/// LEASE-1: a leader stops leading before its lease can expire for another candidate.
 fn leads(published: &Published) -> bool {
     matches!(published.standing, CandidateStatus::Leader(until) if Instant::now().into_std() < until)
 }

@@ -6,12 +6,12 @@ use thiserror::Error as ThisError;
 
 /// Why an elector cannot be made or started.
 ///
-/// A failed request is no such error: the elector logs it, shows it in its
+/// A failed request is not such an error: the elector logs it, shows it in
 /// [`LeaseStatus`](crate::LeaseStatus::last_error), and tries again.
 #[derive(Debug, ThisError)]
 #[non_exhaustive]
 pub enum Error {
-    /// The three durations do not fit together.
+    /// The three durations contradict each other.
     #[error(
         "the lease {lease:?} cannot have a lease duration of {lease_duration:?}, a renew deadline of {renew_deadline:?} and a retry period of {retry_period:?}: {problem}"
     )]
@@ -24,10 +24,10 @@ pub enum Error {
         renew_deadline: Duration,
         /// The retry period.
         retry_period: Duration,
-        /// The rule that the durations break.
+        /// The rule that the durations violate.
         problem: &'static str,
     },
-    /// The name of the Lease, its namespace or the identity cannot be used.
+    /// The name of the Lease, its namespace or the identity is not valid.
     #[error("the lease {lease:?} cannot be used for an election: {problem}")]
     Name {
         /// The name of the Lease.
@@ -35,7 +35,7 @@ pub enum Error {
         /// The problem and the remedy.
         problem: &'static str,
     },
-    /// Neither the options nor the `ClientConfig` name a namespace.
+    /// Neither the options nor the `ClientConfig` have a namespace.
     #[error(
         "the lease {lease:?} has no namespace: set it with `LeaderElection::namespace`, or in the current context of the kubeconfig, or run in a Pod with a ServiceAccount"
     )]

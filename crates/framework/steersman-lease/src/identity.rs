@@ -4,8 +4,8 @@ use std::hash::{BuildHasher as _, RandomState};
 
 use uuid::Uuid;
 
-/// Returns the name of the machine, an underscore and a random UUID: controller-runtime's default identity
-/// (`pkg/leaderelection`, `os.Hostname() + "_" + uuid`). In a Pod the name of the machine is that of the Pod.
+/// Returns the host name (in a Pod, the name of the Pod), an underscore and a random UUID: controller-runtime's default
+/// identity (`pkg/leaderelection`, `os.Hostname() + "_" + uuid`).
 pub(crate) fn hostname_uuid() -> String {
     format!("{}_{}", hostname(), uuid())
 }
@@ -15,7 +15,7 @@ fn hostname() -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// Returns a random UUID of version 4. The keys of std's hasher are random.
+/// Returns a random UUID of version 4. The randomness is that of the hashers of std.
 fn uuid() -> Uuid {
     let random = || u128::from(RandomState::new().hash_one("steersman-lease"));
     let bits = (random() << 64) | random();

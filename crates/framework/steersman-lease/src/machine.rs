@@ -1,4 +1,4 @@
-//! Machine: one candidate of an election: what it requests and when, when it leads, and when it loses.
+//! Machine: one candidate of an election: decides its requests and their times, its leadership and its loss.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -26,32 +26,32 @@ pub(crate) struct ElectionMachine {
     timing: Timing,
     policy: Policy,
     jitter: Jitter,
-    /// The beginning of the candidate's own clock.
+    /// The start of this candidate's monotonic clock.
     began: Instant,
     candidacy: Candidacy,
     stage: ElectionStage,
     sent: Option<Sent>,
-    /// The next instant at which the candidate sends a request of its own accord.
+    /// When the candidate sends its next request.
     next: Instant,
     attempt: LeaseAttempt,
-    /// Whether the Lease may name this candidate: a write that does so was sent.
+    /// Whether the Lease may name this candidate, because such a write was sent.
     may_hold: bool,
-    /// Whether a write that names this candidate failed, so that the server may execute it later.
+    /// Whether a write that names this candidate has failed; the server may still execute it.
     has_lost_write: bool,
-    /// Whether a create was sent that may have replaced the Lease of an unknown leader, and no later read told its
-    /// outcome.
+    /// Whether a create was sent that may have replaced the Lease of an unknown leader, and no later read has shown its
+    /// result.
     has_sent_create: bool,
-    /// The instant before which a new leader does not work, because it created the Lease (LEASE-3).
+    /// Until this instant a new leader that created the Lease does not work (LEASE-3).
     hold_until: Instant,
-    /// The number of renewals that needed a read first.
+    /// The number of renewals that had to read the Lease first.
     slow_paths: u64,
     last_error: Option<String>,
 }
 
-/// What the owner of a candidate wants at its end.
+/// The options for the end of a candidacy.
 #[derive(Clone, Copy, Debug)]
 struct Policy {
-    /// Whether the process is aborted if work outlives its lease.
+    /// Whether to abort the process if work outlives its lease.
     aborts: bool,
     releases: bool,
 }
@@ -60,9 +60,9 @@ struct Policy {
 #[derive(Clone, Copy, Debug)]
 struct LeaseAttempt {
     began: Option<Instant>,
-    /// Whether the next request of the attempt is a read, because the observed Lease may be outdated.
+    /// Whether the next request is a read, because the known Lease may be outdated.
     must_read: bool,
-    /// Whether a renewal is past its first write.
+    /// Whether the fast write of a renewal has failed.
     is_slow: bool,
 }
 
@@ -70,11 +70,11 @@ struct LeaseAttempt {
 enum ElectionStage {
     Standby,
     Leading(Term),
-    /// The lease was lost, or work was left behind: no renewal is sent, and work may still run.
+    /// The lease was lost, or work was left behind. The candidate sends no renewal; work may still run.
     Stopping {
         reason: Option<LossReason>,
         abort_at: Option<Instant>,
-        /// The end of a release, well before another candidate can take the lease.
+        /// The deadline for a release, well before another candidate can take the lease.
         release_until: Instant,
     },
     Releasing {
@@ -83,10 +83,10 @@ enum ElectionStage {
     Ended(Ending),
 }
 
-/// The time in which a candidate leads.
+/// The term of a leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Term {
-    /// When the last successful write was sent.
+    /// When the last successful renewal was sent.
     pub(crate) renewed: Instant,
     pub(crate) works_from: Instant,
 }
@@ -100,11 +100,11 @@ struct Sent {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ElectionStep {
     Wait(Option<Instant>),
-    /// Sends a request, and reports its reply, or a failure at the deadline.
+    /// Send a request, and report its reply, or a failure at the deadline.
     Send(LeaseRequest, Instant),
-    /// Waits for the reply to the request in flight, until the deadline.
+    /// Wait for the reply to the request in flight, until the deadline.
     AwaitReply,
-    /// Aborts the process, because work outlived its lease.
+    /// Abort the process, because work has outlived its lease.
     Abort,
     End(Ending),
 }
@@ -120,31 +120,31 @@ pub(crate) enum LeaseRequest {
 pub(crate) enum Reply {
     Lease(Box<Lease>),
     Absent,
-    /// A write changed nothing, because the Lease is another one than the candidate knew.
+    /// A write has failed because the Lease has changed since it was read.
     Outdated(String),
-    /// The request failed; a write may have been executed.
+    /// A request has failed. A write may have been executed nevertheless.
     Failed(String),
 }
 
-/// What the owner of the elector tells a candidate.
+/// A command from the owner of the elector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
-    /// No work runs: releases the Lease and ends.
+    /// No work runs: release the Lease and end.
     Release,
-    /// Work may run on: does not renew and does not release.
+    /// Work may still run: neither renew nor release.
     LeaveBehind,
-    /// The owner is gone: ends without a release.
+    /// The owner is dropped: end without a release.
     Abandon,
 }
 
-/// The status of a candidate, for the tasks that wait for it to change.
+/// The status of a candidate that other tasks wait for.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(crate) enum CandidateStatus {
     #[default]
     Standby,
-    /// Leads until the instant, unless a renewal succeeds.
+    /// Leads until this instant, or longer after a renewal.
     Leader(Instant),
-    /// Leads no more; `None` if it was stopped.
+    /// No longer leads; the reason is `None` after a stop.
     Lost(Option<LossReason>),
     Ended(Ending),
 }
@@ -196,7 +196,7 @@ impl ElectionMachine {
         self
     }
 
-    /// Returns what the driver does at `now`. `wall` is the time for the Lease.
+    /// Returns the step of the driver at `now`. `wall` is the time to write into the Lease.
     pub(crate) fn next_step(&mut self, now: Instant, wall: Timestamp) -> ElectionStep {
         self.check_deadline(now);
         match &mut self.stage {
@@ -223,7 +223,7 @@ impl ElectionMachine {
         }
     }
 
-    /// Returns the next instant at which `step` decides anew while no request is in flight.
+    /// Returns when to decide again while no request is in flight.
     fn wake_at(&self) -> Instant {
         match self.stage {
             ElectionStage::Leading(term) => self.next.min(self.lost_at(term)),
@@ -242,7 +242,7 @@ impl ElectionMachine {
         self.attempt.began.get_or_insert(now);
         let mut deadline = now + self.timing.request_limit();
         match self.stage {
-            // LEASE-1, LEASE-6: no request outlives the time in which its reply can still be used.
+            // LEASE-1, LEASE-6: a request ends when its reply would come too late.
             ElectionStage::Leading(term) => deadline = deadline.min(self.lost_at(term)),
             ElectionStage::Releasing { until } => deadline = deadline.min(until),
             _ => {}
@@ -250,7 +250,7 @@ impl ElectionMachine {
         ElectionStep::Send(request, deadline)
     }
 
-    /// Returns the request that is due, or the wait for a lease that is held.
+    /// Returns the request that is due, or the step that waits for a held lease.
     fn request(&mut self, now: Instant, wall: Timestamp) -> Result<LeaseRequest, ElectionStep> {
         if self.attempt.must_read {
             return Ok(LeaseRequest::Read);
@@ -261,7 +261,7 @@ impl ElectionMachine {
                     let released = observed.record.released(wall);
                     Ok(LeaseRequest::Replace(Box::new(self.replacement(&released))))
                 }
-                // The Lease is absent or another candidate's: nothing is left to release.
+                // The Lease is absent or has another holder, so there is nothing to release.
                 _ => Err(self.end(Ending::NotHeld)),
             },
             ElectionStage::Leading(_) => Ok(self.write(&self.renewal(wall), now)),
@@ -280,7 +280,7 @@ impl ElectionMachine {
         }
     }
 
-    /// Returns the request that writes a record: a create if the Lease is absent.
+    /// Returns the request that writes a record: an update, or a create if the Lease is absent.
     fn write(&self, record: &LeaseRecord, now: Instant) -> LeaseRequest {
         let mut lease = self.replacement(record);
         TermClock::new(now.saturating_duration_since(self.began)).write(record, &mut lease);
@@ -290,7 +290,7 @@ impl ElectionMachine {
         }
     }
 
-    /// Returns the observed Lease with another record; a new one if the Lease is absent.
+    /// Returns the known Lease, or a new one if it is absent, with another record.
     fn replacement(&self, record: &LeaseRecord) -> Lease {
         let observed = self.candidacy.observed().map(|o| o.lease.clone());
         let mut lease = observed.unwrap_or_else(|| empty_lease(&self.key));
@@ -301,7 +301,7 @@ impl ElectionMachine {
 
     fn acquisition(&self, wall: Timestamp) -> LeaseRecord {
         let before = self.candidacy.observed().map(|o| &o.record);
-        // A write of this candidate that was executed without a reply has counted its transition.
+        // A write of this candidate that was executed without a reply has already counted the transition.
         let is_ours = self.candidacy.is_holder();
         let transitions = before.map_or(0, |before| {
             before.transitions.saturating_add(i32::from(!is_ours))
@@ -331,8 +331,6 @@ impl ElectionMachine {
         }
     }
 
-    // ----- the state that the driver publishes -----
-
     pub(crate) fn standing(&self, now: Instant) -> CandidateStatus {
         match &self.stage {
             ElectionStage::Leading(term) if term.works_from <= now => {
@@ -353,7 +351,7 @@ impl ElectionMachine {
         }
     }
 
-    /// Returns the instant at which the process is aborted if work runs, while work may run (LEASE-4).
+    /// Returns the instant at which the process is aborted if work still runs; `None` if none can run (LEASE-4).
     pub(crate) fn work_limit(&self, now: Instant) -> Option<Instant> {
         match self.stage {
             ElectionStage::Leading(term) if term.works_from <= now => {
@@ -374,7 +372,7 @@ impl ElectionMachine {
         observed.and_then(|observed| observed.lease.metadata.uid.as_deref())
     }
 
-    /// Returns the instant at which the leader sent its last renewal, or at which a standby saw the Lease change.
+    /// Returns when a leader sent its last renewal, or when a standby saw the Lease change.
     pub(crate) fn changed(&self) -> Option<Instant> {
         match self.stage {
             ElectionStage::Leading(term) => Some(term.renewed),

@@ -1,11 +1,11 @@
-//! Words: the metrics of elections, by the names of client-go and controller-runtime.
+//! Words: the metrics of elections, named as in client-go and controller-runtime.
 
 use prometheus::{
     IntCounterVec, IntGaugeVec, Registry, register_int_counter_vec_with_registry,
     register_int_gauge_vec_with_registry,
 };
 
-/// The metrics of all elections of one registry. Cheap to clone.
+/// The metrics of elections in one registry. Cheap to clone.
 ///
 /// The label `name` is the name of the Lease.
 #[derive(Clone, Debug)]
@@ -38,7 +38,7 @@ impl ElectionMetrics {
         })
     }
 
-    /// Sets whether the candidate leads, and the number of its slow renewals.
+    /// Sets whether the candidate leads, and the number of its renewals that had to read first.
     pub(crate) fn set(&self, lease: &str, is_leader: bool, slow_paths: u64) {
         let leads = self.leads.with_label_values(&[lease]);
         leads.set(i64::from(is_leader));

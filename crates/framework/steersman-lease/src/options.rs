@@ -14,12 +14,12 @@ use crate::identity::hostname_uuid;
 use crate::status::{ElectionChange, Overrun};
 use crate::timing::Timing;
 
-/// The wall clock of the times that a candidate writes into the Lease.
+/// The wall clock that gives the times in the Lease.
 pub(crate) type WallClock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 pub(crate) type ChangeHook = Arc<dyn Fn(&ElectionChange) + Send + Sync>;
 
-/// Ends a process after its work outlived its lease.
+/// The hook that ends the process after its work has outlived its lease.
 pub(crate) type AbortHook = Arc<dyn Fn(&Overrun) + Send + Sync>;
 
 /// The options of an election: the Lease, the identity, the durations, and the behaviour at a loss.
@@ -49,7 +49,7 @@ pub struct LeaderElection {
     pub(crate) abort: AbortHook,
 }
 
-/// The options of one elector, validated, with every default filled in.
+/// The validated options of one elector, with every default filled in.
 #[derive(Clone)]
 pub(crate) struct ElectionOptions {
     pub(crate) key: ObjectKey,
@@ -58,8 +58,8 @@ pub(crate) struct ElectionOptions {
 }
 
 impl LeaderElection {
-    /// Makes the options of an election over the Lease of this name: all replicas of one operator, and no other
-    /// program, use it.
+    /// Makes the options of an election with the Lease of this name. All replicas of one operator use the same Lease,
+    /// and no other program does.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -99,13 +99,12 @@ impl LeaderElection {
 
     /// Sets the lease duration, the renew deadline and the retry period; 15 s, 10 s and 2 s by default.
     ///
-    /// - A standby takes the lease over when it has seen no change for the lease duration, which is a number of
-    ///   whole seconds.
+    /// - A standby takes the lease when it has seen no change for the lease duration, a number of whole seconds.
     /// - A leader stops its work when no renewal succeeded for the renew deadline.
-    /// - A leader renews once per retry period; a standby looks at the Lease once in 1 to 2.2 retry periods.
+    /// - A leader renews once per retry period; a standby reads the Lease every 1 to 2.2 retry periods.
     ///
-    /// The lease duration must exceed the renew deadline, and the renew deadline 1.2 times the retry period. One
-    /// request may take half of the renew deadline, and at least a second.
+    /// The lease duration must exceed the renew deadline, and the renew deadline 1.2 times the retry period. A request
+    /// may take half of the renew deadline, but at least a second.
     pub fn timing(
         mut self,
         lease_duration: Duration,
@@ -120,8 +119,8 @@ impl LeaderElection {
         self
     }
 
-    /// Sets whether the Lease is released after an orderly stop, so that a standby takes over within 2.2 retry periods;
-    /// on by default. Without a release a standby takes over when the lease has expired.
+    /// Sets whether an orderly stop releases the Lease, so that a standby leads within 2.2 retry periods; on by
+    /// default. Otherwise a standby waits until the lease has expired.
     pub fn release_on_stop(mut self, releases: bool) -> Self {
         self.releases = releases;
         self
@@ -130,40 +129,40 @@ impl LeaderElection {
     /// Sets whether the process is aborted if work still runs after a loss, when half of the time between the renew
     /// deadline and the expiry has passed (LEASE-4); on by default.
     ///
-    /// Without the abort, work that blocks its thread may run beside that of the next leader.
+    /// Without the abort, work that blocks its thread may run while the next leader works.
     pub fn abort_on_overrun(mut self, aborts: bool) -> Self {
         self.aborts = aborts;
         self
     }
 
-    /// Replaces the abort of the process, for tests. The hook runs on the elector's thread, or on another one if that
-    /// thread is blocked.
+    /// Replaces the abort of the process, for tests. The hook runs on the elector's thread, or on another thread if
+    /// that one is blocked.
     pub fn abort_with(mut self, abort: impl Fn(&Overrun) + Send + Sync + 'static) -> Self {
         self.abort = Arc::new(abort);
         self
     }
 
-    /// Calls `hook` for each change of the election, such as to write Events. It runs on the elector's thread, where
-    /// it delays renewals: it must not block. A panic of the hook is logged, and the election goes on.
+    /// Calls `hook` for each change of the election, for example to write Events. The hook runs on the elector's thread
+    /// and must not block, because that delays renewals. A panic of the hook is logged.
     pub fn on_change(mut self, hook: impl Fn(&ElectionChange) + Send + Sync + 'static) -> Self {
         self.on_change = Some(Arc::new(hook));
         self
     }
 
-    /// Sets the wall clock of the times that are written into the Lease; the system's by default. No candidate
-    /// decides by it.
+    /// Sets the wall clock that gives the times in the Lease; by default the clock of the system. No candidate decides
+    /// by these times.
     pub fn clock(mut self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         self.clock = Arc::new(clock);
         self
     }
 
-    /// Sets the seed of the pauses of a standby; random by default, so that replicas differ.
+    /// Sets the seed of the random pauses of a standby. By default it is random, so that replicas differ.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// Runs the elector on the runtime that starts it, instead of a thread of its own: for tests with a paused clock.
+    /// Runs the elector on the runtime of the caller instead of its own thread, for tests with a paused clock.
     pub fn on_callers_runtime(mut self) -> Self {
         self.on_callers_runtime = true;
         self

@@ -11,9 +11,9 @@ use steersman_object::ObjectKey;
 /// The fields of a Lease that an election reads and writes (client-go, `LeaderElectionRecord`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LeaseRecord {
-    /// The identity of the holder; empty if there is none.
+    /// The identity of the holder; empty without a holder.
     pub(crate) holder: String,
-    /// The duration for which the lease is valid after a change, as the holder wrote it.
+    /// The lease duration in seconds, as the holder wrote it.
     pub(crate) seconds: i32,
     pub(crate) acquired: Option<Timestamp>,
     pub(crate) renewed: Option<Timestamp>,
@@ -24,8 +24,8 @@ pub(crate) struct LeaseRecord {
 const RELEASED_SECONDS: i32 = 1;
 
 impl LeaseRecord {
-    /// Reads the record of a Lease; fields that are absent are empty or zero. A Lease without a lease duration has
-    /// that of the reader, `own_seconds`: with zero, its holder would be taken over at once.
+    /// Reads the record of a Lease; absent fields are empty or zero. An absent lease duration becomes `own_seconds`,
+    /// because with zero the Lease would be taken at once.
     pub(crate) fn of(lease: &Lease, own_seconds: i32) -> Self {
         let Some(spec) = &lease.spec else {
             return Self {
@@ -53,14 +53,14 @@ impl LeaseRecord {
         }
     }
 
-    /// Returns whether this is the record of a released Lease: one that lost its holder in another way keeps the
-    /// lease duration.
+    /// Returns whether this is the record of a released Lease. A Lease that lost its holder otherwise keeps its lease
+    /// duration.
     pub(crate) fn is_released(&self) -> bool {
         self.holder.is_empty() && self.seconds == RELEASED_SECONDS
     }
 
-    /// Returns whether a holder with this record may have written `next`, as its renewal or its release. Another
-    /// program that takes the Lease counts a transition, and no renewal shortens the lease duration.
+    /// Returns whether the holder of this record may have written `next`, as a renewal or release. Another program that
+    /// takes the Lease increases `transitions`, and no renewal shortens the lease duration.
     pub(crate) fn is_renewed_or_released_by(&self, next: &Self) -> bool {
         if next.holder == self.holder {
             return next.seconds >= self.seconds;
@@ -68,12 +68,12 @@ impl LeaseRecord {
         next.is_released() && next.transitions == self.transitions
     }
 
-    /// Returns how long the lease is valid after this record was observed to change.
+    /// Returns how long the lease is valid after a candidate has seen this record appear.
     pub(crate) fn duration(&self) -> Duration {
         Duration::from_secs(u64::try_from(self.seconds).unwrap_or_default())
     }
 
-    /// Writes the record into a Lease. Other fields are kept.
+    /// Writes the record into a Lease, and keeps all other fields.
     pub(crate) fn write(&self, lease: &mut Lease) {
         let spec = lease.spec.get_or_insert_default();
         spec.holder_identity = Some(self.holder.clone());

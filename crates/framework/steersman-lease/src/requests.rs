@@ -1,4 +1,4 @@
-//! Driver: sends the requests of an election through a client of its own.
+//! Driver: sends the requests of an election through a separate client.
 
 use k8s_openapi::api::coordination::v1::Lease;
 use steersman_api::{Api, ClientConfig, Error, WriteOptions};
@@ -7,10 +7,10 @@ use steersman_object::{ObjectKey, report};
 use crate::machine::{LeaseRequest, Reply};
 use crate::timing::Timing;
 
-/// The last part of the `User-Agent` of the elector's requests, as in controller-runtime.
+/// The suffix of the `User-Agent` of the elector's requests, as in controller-runtime.
 const AGENT: &str = "leader-election";
 
-/// Sends requests for one Lease. Cheap to clone.
+/// Sends the requests for one Lease. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct LeaseRequests {
     client_config: ClientConfig,
@@ -19,8 +19,8 @@ pub(crate) struct LeaseRequests {
 }
 
 impl LeaseRequests {
-    /// Makes the sender. Its client shares no HTTP connection with the clients of the program, and notices a dead
-    /// one in time for another renewal (LEASE-6).
+    /// Makes the sender of requests. Its client shares no connection with other clients of the program, and notices a
+    /// dead connection in time for another renewal (LEASE-6).
     pub(crate) fn new(client_config: &ClientConfig, key: ObjectKey, timing: Timing) -> Self {
         let client_config = client_config
             .clone()
@@ -34,7 +34,7 @@ impl LeaseRequests {
         }
     }
 
-    /// Makes the client of the current runtime. Its clones share its connections.
+    /// Makes a client for the current runtime. Its clones share connections.
     pub(crate) async fn connect(&self) -> Result<Api<Lease>, Error> {
         let client = self.client_config.connect().await?;
         Ok(Api::typed(client).request_timeout(self.timing.request_limit()))
@@ -53,7 +53,7 @@ impl LeaseRequests {
             LeaseRequest::Create(lease) => match api.create(&*lease, &options).await {
                 Ok(lease) => Reply::Lease(Box::new(lease)),
                 Err(error) if error.is_already_exists() || error.is_conflict() => outdated(&error),
-                // A 404 means that the namespace does not exist: the log names it.
+                // A 404 of a create means that the namespace does not exist, which the error names.
                 Err(error) => failed(&error),
             },
             LeaseRequest::Replace(lease) => match api.update(&*lease, &options).await {

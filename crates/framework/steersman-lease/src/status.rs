@@ -15,18 +15,18 @@ pub struct LeaseStatus {
     pub uid: Option<String>,
     /// The identity of this candidate.
     pub identity: String,
-    /// Whether this candidate leads, and may work.
+    /// Whether this candidate leads and may work.
     pub is_leader: bool,
-    /// The identity in the Lease when the candidate last read or wrote it; `None` if there was none.
+    /// The holder in the Lease when the candidate last read or wrote it; `None` without a holder.
     pub holder: Option<String>,
     /// The time at which the holder acquired the Lease, by the clock of the holder.
     pub since: Option<Timestamp>,
     /// The time of the holder's last renewal, by the clock of the holder.
     pub last_renewal: Option<Timestamp>,
-    /// The number of changes of the holder that the Lease counts.
+    /// The counter `leaseTransitions` of the Lease: how often the holder has changed.
     pub transitions: i32,
-    /// The time since the Lease was last seen to change, or, for the leader, since it sent its last renewal. `None`
-    /// before the first response.
+    /// The time since the Lease was last seen to change, or for a leader since it sent its last renewal; `None` before
+    /// the first response.
     pub age: Option<Duration>,
     /// The lease duration of this candidate.
     pub lease_duration: Duration,
@@ -36,7 +36,7 @@ pub struct LeaseStatus {
     pub is_running: bool,
 }
 
-/// Why a leader no longer leads.
+/// The reason why a leader no longer leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LossReason {
@@ -47,29 +47,29 @@ pub enum LossReason {
         /// The error of the last attempt.
         last_error: Option<String>,
     },
-    /// The Lease names another identity, although this candidate renewed it in time: a third party wrote the Lease.
+    /// The Lease names another identity, although this candidate renewed it in time: another program wrote it.
     Taken {
-        /// The other identity; empty if the Lease names none.
+        /// The identity in the Lease; empty if the Lease has none.
         holder: String,
     },
-    /// The thread of the elector has ended, by a panic.
+    /// The thread of the elector has panicked.
     ElectorEnded,
-    /// The thread of the elector was blocked at the renew deadline, by a hook, a layer of the `ClientConfig` or a log.
+    /// The thread of the elector was blocked at the renew deadline: by a hook, a layer of the `ClientConfig` or a log.
     ElectorBlocked {
         /// The renew deadline.
         deadline: Duration,
     },
 }
 
-/// How an election ended for one candidate.
+/// How the candidacy of one candidate ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ending {
-    /// The Lease was released: another candidate can take it at once.
+    /// The Lease was released, so another candidate can take it at once.
     Released,
     /// The candidate did not hold the Lease.
     NotHeld,
-    /// The Lease still names this candidate, and expires: the release failed, or work was left behind.
+    /// The Lease still names this candidate until it expires: the release failed, or work was left behind.
     Kept,
 }
 
@@ -79,17 +79,17 @@ pub enum Ending {
 pub struct Overrun {
     /// The Lease, as `namespace/name`.
     pub lease: String,
-    /// How long the work may take to stop after the loss.
+    /// How long work may run after a loss before the process is aborted.
     pub limit: Duration,
 }
 
-/// A change that a hook is told of; see [`LeaderElection::on_change`](crate::LeaderElection::on_change).
+/// A change of the election, for the hook of [`LeaderElection::on_change`](crate::LeaderElection::on_change).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ElectionChange {
-    /// Another identity, or none, holds the Lease.
+    /// The holder of the Lease has changed to another identity, or to none.
     NewHolder {
-        /// The identity; `None` after a release or a deletion.
+        /// The new holder; `None` after a release or a deletion.
         holder: Option<String>,
     },
     /// This candidate leads.
@@ -113,8 +113,8 @@ pub enum ElectionChange {
 
 impl LeaseStatus {
     /// Checks that a leader has renewed its lease within the lease duration plus `tolerance`, as client-go's
-    /// `HealthzAdaptor` does. Passes for a standby, and before the start. Fails if the elector, which would have
-    /// reported the loss itself, does not run any more or is stuck.
+    /// `HealthzAdaptor` does. Passes for a standby, and before the start. Fails if the elector has ended or is stuck,
+    /// because it would otherwise have reported the loss.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Words: the monotonic clock of a leader at its renewals, which an annotation of the Lease holds.
+//! Words: the monotonic clock of a leader at its last renewal, kept in an annotation of the Lease.
 
 use std::time::Duration;
 
@@ -7,34 +7,34 @@ use k8s_openapi::jiff::Timestamp;
 
 use crate::record::LeaseRecord;
 
-/// The annotation: the `renewTime` with which it was written, and the milliseconds of a monotonic clock of the holder.
+/// The annotation with the holder's monotonic clock in milliseconds, and the `renewTime` that was written with it.
 ///
-/// The holder of a Lease that another program took over keeps no such clock, and that program may keep the annotation.
-/// The `renewTime` tells that the annotation is outdated.
+/// If another program takes the Lease, it does not write this annotation but may keep the old one. The `renewTime` in
+/// the annotation shows that it is outdated.
 const ANNOTATION: &str = "steersman/renewed";
 
-/// The clock of a holder when it sent a renewal.
+/// The monotonic clock of a holder when it sent a renewal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TermClock(Duration);
 
 impl TermClock {
-    /// Makes the clock of a holder that has run for this time.
+    /// Makes the clock of a candidate that has run for this time.
     pub(crate) fn new(running: Duration) -> Self {
         Self(running)
     }
 
-    /// Reads the clock with which a record was written; `None` if its holder wrote none.
+    /// Reads the clock that was written with a record; `None` if its holder wrote no clock.
     pub(crate) fn of(lease: &Lease, record: &LeaseRecord) -> Option<Self> {
         let text = lease.metadata.annotations.as_ref()?.get(ANNOTATION)?;
         let (renewed, millis) = text.split_once(' ')?;
         let renewed: Timestamp = renewed.parse().ok()?;
-        // The server keeps microseconds.
+        // The server keeps microseconds, so only milliseconds are compared.
         let differs = renewed.as_millisecond() != record.renewed?.as_millisecond();
         let millis = millis.parse().ok()?;
         (!differs).then(|| Self(Duration::from_millis(millis)))
     }
 
-    /// Writes the clock beside a record.
+    /// Writes the clock into the annotation, together with the record's `renewTime`.
     pub(crate) fn write(self, record: &LeaseRecord, lease: &mut Lease) {
         let Some(renewed) = record.renewed else {
             return;
@@ -44,7 +44,7 @@ impl TermClock {
         annotations.insert(ANNOTATION.to_owned(), text);
     }
 
-    /// Returns the time from an earlier renewal to this one; `None` if the clock is another one.
+    /// Returns the time since an earlier renewal; `None` if the clock has gone back, as in another process.
     pub(crate) fn since(self, earlier: Self) -> Option<Duration> {
         self.0.checked_sub(earlier.0)
     }

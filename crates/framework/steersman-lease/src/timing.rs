@@ -15,9 +15,9 @@ const SHORTEST_REQUEST: Duration = Duration::from_secs(1);
 /// The three durations of an election, validated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Timing {
-    /// How long a lease is valid after its last observed change.
+    /// How long a lease is valid after a candidate last saw it change.
     pub(crate) lease_duration: Duration,
-    /// How long a leader works after it sent its last successful renewal.
+    /// How long a leader may work after it sent its last successful renewal.
     pub(crate) renew_deadline: Duration,
     /// The time between two renewals, and the shortest time between two attempts of a standby.
     pub(crate) retry_period: Duration,
@@ -34,7 +34,7 @@ impl Default for Timing {
 }
 
 impl Timing {
-    /// Returns the rule that the durations break, if they break one (client-go, `NewLeaderElector`).
+    /// Returns the rule that the durations violate, if any (client-go, `NewLeaderElector`).
     pub(crate) fn problem(&self) -> Option<&'static str> {
         if self.lease_duration < Duration::from_secs(1) || self.lease_duration.subsec_nanos() != 0 {
             return Some("the lease duration must be a number of whole seconds, at least one");
@@ -48,7 +48,7 @@ impl Timing {
         if self.lease_duration <= self.renew_deadline {
             return Some("the lease duration must be longer than the renew deadline");
         }
-        // Multiplied in integers: 1.2 is no binary fraction. The retry period can be as long as the clock's maximum.
+        // The factor 1.2 is 6/5 in integers, because it has no exact binary fraction. The product may overflow.
         let jittered = self.retry_period.checked_mul(6);
         if jittered.is_none_or(|jittered| self.renew_deadline * 5 <= jittered) {
             return Some("the renew deadline must be longer than 1.2 times the retry period");
@@ -60,8 +60,7 @@ impl Timing {
         SHORTEST_REQUEST.max(self.renew_deadline / 2)
     }
 
-    /// Returns half of the time between the renew deadline and the expiry: how long work may take to stop after a
-    /// loss.
+    /// Returns how long work may take to stop after a loss: half of the time between the renew deadline and the expiry.
     pub(crate) fn stop_limit(&self) -> Duration {
         (self.lease_duration - self.renew_deadline) / 2
     }
@@ -72,8 +71,8 @@ impl Timing {
         self.retry_period.mul_f64(1.0 + 1.2 * fraction)
     }
 
-    /// Returns the time until the next attempt of a standby after a request that failed: from half a retry period to a
-    /// whole one, for a fraction in `[0, 1)` (LEASE-9).
+    /// Returns the time until a standby's next attempt after a failed request: 0.5 to 1 retry periods, for a fraction
+    /// in `[0, 1)` (LEASE-9).
     pub(crate) fn failure_pause(&self, fraction: f64) -> Duration {
         self.retry_period.mul_f64(0.5 + 0.5 * fraction)
     }

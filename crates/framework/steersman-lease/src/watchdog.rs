@@ -1,4 +1,4 @@
-//! Driver: aborts the process in place of an elector with a blocked thread.
+//! Driver: aborts the process if the thread of the elector is blocked.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,24 +9,24 @@ use crate::abort::abort;
 use crate::driver::{Published, at};
 use crate::options::ElectionOptions;
 
-/// Watches one elector from a thread of its own (LEASE-4).
+/// Watches one elector from a separate thread (LEASE-4).
 ///
-/// The elector aborts the process itself if work outlives its lease. A hook, a layer of the `ClientConfig` or a log may
-/// block its thread, and a log that blocks the elector blocks the work as well.
+/// The elector itself aborts the process if work outlives its lease. But a hook, a layer of the `ClientConfig` or the
+/// log may block its thread, and a blocked log blocks the work as well.
 pub(crate) struct Watchdog {
     published: watch::Receiver<Published>,
     options: ElectionOptions,
     work_ended: Arc<AtomicBool>,
 }
 
-/// Whether the owner of an elector does no work any more. It counts as ended when this is dropped.
+/// Tells the watchdog that the owner of an elector has stopped working. Dropping it counts as the end of the work.
 #[derive(Debug, Default)]
 pub(crate) struct OwnersWork {
     ended: Arc<AtomicBool>,
 }
 
 impl OwnersWork {
-    /// Notes that no work runs, or will run.
+    /// Records that no work runs or will run.
     pub(crate) fn end(&self) {
         self.ended.store(true, Ordering::Release);
     }
@@ -53,7 +53,7 @@ impl Watchdog {
 
     /// Runs until the election has ended, or the process aborts.
     pub(crate) async fn run(mut self) {
-        // The elector aborts at the limit, and clears it, unless its thread is blocked.
+        // An elector that is not blocked aborts at the limit itself, or clears the limit.
         let slack = self.options.given.timing.stop_limit() / 10;
         loop {
             let limit = self.published.borrow_and_update().work_limit;
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
     use crate::options::LeaderElection;
 
-    /// LEASE-4
+    /// LEASE-4: work that goes on after a loss aborts the process.
     #[tokio::test(start_paused = true)]
     async fn work_beside_a_blocked_elector_is_aborted_shortly_after_the_limit() {
         let half = Duration::from_millis(12_500);

@@ -1,4 +1,4 @@
-//! Machine: how the term of a leader ends: by a loss, by a command, and with a release.
+//! Machine: ends the term of a leader, after a loss or a command, with or without a release.
 
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ impl ElectionMachine {
         term.renewed + self.timing.renew_deadline
     }
 
-    /// LEASE-1: a leader with a last renewal older than the renew deadline leads no more.
+    /// LEASE-1: ends the leadership if the last renewal is older than the renew deadline.
     pub(super) fn check_deadline(&mut self, now: Instant) {
         if let ElectionStage::Leading(term) = self.stage
             && self.lost_at(term) <= now
@@ -29,7 +29,7 @@ impl ElectionMachine {
         };
         self.sent = None;
         if now < term.works_from {
-            // No work has begun.
+            // The leader has not begun to work.
             self.stage = ElectionStage::Standby;
             self.pause(now, None);
             return;
@@ -40,7 +40,7 @@ impl ElectionMachine {
     }
 
     pub(super) fn stop(&mut self, reason: Option<LossReason>, term: Term, now: Instant) {
-        // LEASE-4: counted from the renew deadline if the loss was noticed late, as after a pause of the process.
+        // LEASE-4: counted from the renew deadline if the loss is noticed late, for example after a suspension.
         let limit = now.min(self.lost_at(term)) + self.timing.stop_limit();
         self.stage = ElectionStage::Stopping {
             reason,
@@ -65,7 +65,7 @@ impl ElectionMachine {
             (Command::LeaveBehind, ElectionStage::Standby)
             | (Command::Release, ElectionStage::Standby) => {
                 if self.may_hold {
-                    // LEASE-7: the reply of a write that takes the Lease is missing: it is awaited and undone.
+                    // LEASE-7: a write that takes the Lease is in flight: its reply is awaited, and the Lease released.
                     self.release(now, now + self.timing.renew_deadline);
                 } else {
                     self.end(Ending::NotHeld);
@@ -97,11 +97,11 @@ impl ElectionMachine {
         }
     }
 
-    /// LEASE-5: a release is repeated until it succeeds, or the lease has expired.
+    /// LEASE-5: repeats the release until it succeeds or the lease has expired.
     pub(super) fn release(&mut self, now: Instant, expires: Instant) {
         let until = expires.min(now + self.timing.renew_deadline);
         self.stage = ElectionStage::Releasing { until };
-        // A read in flight is of no use. The reply of a write is awaited: it holds the version to replace.
+        // The reply to a read is not needed. The reply to a write is, because it has the version for the release.
         self.sent = self.sent.filter(|sent| sent.is_write);
         self.attempt.must_read = self.sent.is_none() && !self.candidacy.is_holder();
         self.next = now;

@@ -1,4 +1,4 @@
-//! Machine: what the reply to each request means for a candidate.
+//! Machine: updates a candidate with the reply to its request.
 
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ impl ElectionMachine {
             Reply::Outdated(error) | Reply::Failed(error) => Some(error.clone()),
             Reply::Lease(_) | Reply::Absent => None,
         };
-        // A reply that arrives after the renew deadline changes nothing for a leader.
+        // A leader past its renew deadline has lost, whatever the reply is.
         self.check_deadline(now);
         match self.stage {
             ElectionStage::Standby => self.on_standby_reply(reply, sent, now),
@@ -28,15 +28,15 @@ impl ElectionMachine {
         match reply {
             Reply::Lease(lease) => {
                 self.candidacy.handle_lease(*lease, now);
-                // LEASE-3: the Lease may have been deleted under a leader that this candidate knows nothing of. That
-                // leader notices it with its next renewal. The response to the create may have been lost.
+                // LEASE-3: the Lease may have been deleted under a leader that this candidate does not know, and that
+                // notices only at its next renewal. The response to the create may have been lost.
                 if std::mem::take(&mut self.has_sent_create) && self.candidacy.is_holder() {
                     self.hold_until = now + self.timing.creation_hold();
                 }
                 if sent.is_write {
                     self.begin_term(sent.at);
                 } else {
-                    // Decided at once, by `request`.
+                    // `request` decides the next request at once.
                     self.attempt.must_read = false;
                     self.next = now;
                 }
@@ -47,7 +47,7 @@ impl ElectionMachine {
                 self.next = now;
             }
             Reply::Outdated(_) => {
-                // Another candidate was faster.
+                // Another candidate has taken the Lease first.
                 self.may_hold = self.has_lost_write;
                 self.pause(now, None);
             }
@@ -55,7 +55,7 @@ impl ElectionMachine {
                 self.has_lost_write |= sent.is_write;
                 self.attempt.must_read = true;
                 self.attempt.began = None;
-                // LEASE-9
+                // LEASE-9: a standby tries again soon after a failure.
                 self.next = now + self.timing.failure_pause(self.jitter.fraction());
             }
         }
@@ -70,7 +70,7 @@ impl ElectionMachine {
         self.renew_later(sent);
     }
 
-    /// Ends a successful attempt of a leader.
+    /// Ends the successful renewal of a leader.
     pub(super) fn renew_later(&mut self, sent: Instant) {
         self.attempt.must_read = false;
         self.attempt.is_slow = false;
@@ -82,7 +82,7 @@ impl ElectionMachine {
         match reply {
             Reply::Lease(lease) if sent.is_write => {
                 self.candidacy.handle_lease(*lease, now);
-                // LEASE-1: other candidates see this renewal later than it was sent.
+                // LEASE-1: the term counts from the sending of the renewal, which other candidates see later.
                 self.stage = ElectionStage::Leading(Term {
                     renewed: sent.at,
                     ..term
@@ -109,7 +109,7 @@ impl ElectionMachine {
                 self.candidacy.handle_absence(now);
                 self.renew_slowly(now);
             }
-            // LEASE-5: the fast path falls back to a read at once.
+            // LEASE-5: after a failed fast write, the leader reads the Lease at once.
             Reply::Outdated(_) | Reply::Failed(_) if sent.is_write && !self.attempt.is_slow => {
                 self.attempt.must_read = true;
                 self.attempt.is_slow = true;
@@ -137,7 +137,7 @@ impl ElectionMachine {
                 if sent.is_write && !self.candidacy.is_holder() {
                     self.stage = ElectionStage::Ended(Ending::Released);
                 }
-                // Else a read, or the late reply of a write that made this candidate the holder.
+                // Otherwise this replies to a read, or late to a write that has made this candidate the holder.
                 self.attempt.must_read = false;
                 self.next = now;
             }
@@ -153,7 +153,7 @@ impl ElectionMachine {
         }
     }
 
-    /// Sets the next look of a standby: after a pause with jitter, or when the lease expires if that is sooner.
+    /// Sets the next read of a standby: after a random pause, or when the lease expires if that is sooner.
     pub(super) fn pause(&mut self, now: Instant, expiry: Option<Instant>) {
         self.attempt.must_read = true;
         self.attempt.began = None;

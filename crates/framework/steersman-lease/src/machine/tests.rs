@@ -1,4 +1,4 @@
-//! Tables of the requests, losses and releases of one candidate.
+//! Tests the requests, losses and releases of one candidate.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn seconds(seconds: f64) -> Duration {
     Duration::from_secs_f64(seconds)
 }
 
-/// A candidate named `me`, and the wall clock that it writes.
+/// A candidate named `me`, with its wall clock.
 struct World {
     machine: ElectionMachine,
     wall: Timestamp,
@@ -47,7 +47,7 @@ impl World {
         self.machine.next_step(now, self.wall)
     }
 
-    /// Expects a request at `now`, and replies at once.
+    /// Expects a request at `now`, and gives the reply at once.
     fn exchange(&mut self, now: Instant, reply: Reply) -> LeaseRequest {
         self.exchange_late(now, now, reply)
     }
@@ -63,7 +63,7 @@ impl World {
         }
     }
 
-    /// Expects a write, which the server executes.
+    /// Expects a write at `now`, and executes it.
     fn write(&mut self, now: Instant) -> LeaseRecord {
         match self.step(now) {
             Step::Send(LeaseRequest::Create(lease) | LeaseRequest::Replace(lease), _) => {
@@ -75,7 +75,7 @@ impl World {
         }
     }
 
-    /// Makes the candidate the leader of a Lease that another holder released, at `now`.
+    /// Makes a leader: at `now`, the candidate takes a Lease that another holder has released.
     fn leading(now: Instant) -> Self {
         let mut world = Self::new(now);
         world.exchange(now, found("", 1, 4));
@@ -124,7 +124,7 @@ fn outdated() -> Reply {
     Reply::Outdated("409".to_owned())
 }
 
-/// LEASE-3
+/// LEASE-3: a deleted or overwritten Lease is not free at once.
 #[test]
 fn the_creator_of_a_lease_waits_before_it_works() {
     let now = start();
@@ -152,27 +152,27 @@ fn a_creator_that_finds_another_holder_goes_on_as_a_standby() {
     world.waits_until(now + RETRY);
 }
 
-/// LEASE-2
+/// LEASE-2: the expiry is judged by the own clock from the moment of the last seen change.
 #[test]
 fn a_standby_takes_the_lease_when_it_saw_no_change_for_the_duration() {
     let now = start();
     let mut world = World::new(now);
     let mut at = now;
     while at < now + LEASE {
-        // The times in the Lease are those of the year 1970.
+        // The times in the Lease are of the year 1970.
         world.exchange(at, found("other", 15, 3));
         let until = world.waits_until(at);
         assert!(until <= at + seconds(4.4) && (until >= at + RETRY || until == now + LEASE));
         at = until;
     }
-    // The look at the expiry is not delayed by a pause.
+    // The standby reads the Lease at the expiry, without a random pause.
     assert_eq!(at, now + LEASE);
     world.exchange(at, found("other", 15, 3));
     assert_eq!(world.write(at).transitions, 4);
     assert!(matches!(world.machine.standing(at), Status::Leader(_)));
 }
 
-/// LEASE-2
+/// LEASE-2: the expiry is judged by the own clock from the moment of the last seen change.
 #[test]
 fn a_renewal_that_is_seen_late_extends_the_lease_from_then_on() {
     let now = start();
@@ -191,7 +191,7 @@ fn a_renewal_that_is_seen_late_extends_the_lease_from_then_on() {
     );
 }
 
-/// LEASE-3
+/// LEASE-3: a deleted or overwritten Lease is not free at once.
 #[test]
 fn a_lease_that_was_deleted_or_overwritten_is_not_free_before_its_holder_stopped() {
     let cleared = || found("", 15, 3);
@@ -225,14 +225,14 @@ fn a_released_lease_is_free_at_once() {
     assert!(matches!(world.machine.standing(noticed), Status::Leader(_)));
 }
 
-/// LEASE-1
+/// LEASE-1: a leader stops leading before its lease can expire for another candidate.
 #[test]
 fn a_leader_loses_at_the_renew_deadline_after_it_sent_its_last_renewal() {
     let now = start();
     let mut world = World::leading(now);
     let renewed = now + RETRY;
     assert_eq!(world.waits_until(now), renewed);
-    // The response takes a second, which does not count.
+    // The response takes a second, which does not extend the term.
     let renewal = lease_of("me", 15, 5);
     world.exchange_late(
         renewed,
@@ -241,7 +241,7 @@ fn a_leader_loses_at_the_renew_deadline_after_it_sent_its_last_renewal() {
     );
     let lost = renewed + DEADLINE;
     assert_eq!(world.machine.standing(renewed), Status::Leader(lost));
-    // A request that is in flight at the deadline ends with it.
+    // The deadline ends a request in flight.
     let at = lost - seconds(1.0);
     match world.step(at) {
         Step::Send(_, deadline) => assert_eq!(deadline, lost),
@@ -254,7 +254,7 @@ fn a_leader_loses_at_the_renew_deadline_after_it_sent_its_last_renewal() {
     ));
 }
 
-/// LEASE-5
+/// LEASE-5: a failed renewal or release is repeated.
 #[test]
 fn a_failed_fast_renewal_is_followed_by_a_read_at_once() {
     for failure in [failed, outdated] {
@@ -300,7 +300,7 @@ fn a_leader_recreates_a_deleted_lease() {
     assert_eq!(world.machine.standing(at), Status::Leader(at + DEADLINE));
 }
 
-/// LEASE-4
+/// LEASE-4: work that goes on after a loss aborts the process.
 #[test]
 fn a_leader_loses_a_taken_lease_at_once_and_aborts_half_way_to_the_expiry() {
     for aborts in [true, false] {
@@ -317,15 +317,15 @@ fn a_leader_loses_a_taken_lease_at_once_and_aborts_half_way_to_the_expiry() {
             assert_eq!(world.step(at), Step::Wait(Some(abort_at)));
             assert_eq!(world.step(abort_at), Step::Abort);
         }
-        // Once, in case that the hook of a test returns.
+        // The abort is requested once only, in case that a test's hook returns.
         assert_eq!(world.step(abort_at), Step::Wait(None));
-        // Work has ended; the Lease is not ours to release.
+        // After the end of the work, there is nothing to release, because another candidate has the Lease.
         world.machine.on_command(Command::Release, abort_at);
         assert_eq!(world.step(abort_at), Step::End(Ending::NotHeld));
     }
 }
 
-/// LEASE-4
+/// LEASE-4: work that goes on after a loss aborts the process.
 #[test]
 fn a_loss_that_is_noticed_late_aborts_in_time_for_the_expiry() {
     let now = start();
@@ -334,7 +334,7 @@ fn a_loss_that_is_noticed_late_aborts_in_time_for_the_expiry() {
     assert_eq!(world.step(late), Step::Wait(Some(now + seconds(12.5))));
 }
 
-/// LEASE-5
+/// LEASE-5: a failed renewal or release is repeated.
 #[test]
 fn a_release_is_repeated_after_a_conflict_and_until_the_expiry() {
     let now = start();
@@ -368,7 +368,7 @@ fn a_release_is_repeated_after_a_conflict_and_until_the_expiry() {
     assert_eq!(world.step(at), Step::End(Ending::Kept));
 }
 
-/// LEASE-5: after a loss, the release of a Lease that is still ours shortens the failover.
+/// LEASE-5: after a loss, a Lease that still names this candidate is released, which shortens the failover.
 #[test]
 fn a_lost_lease_is_released_if_it_is_still_ours() {
     let now = start();
@@ -380,7 +380,7 @@ fn a_lost_lease_is_released_if_it_is_still_ours() {
     world.write(lost);
     assert_eq!(world.step(lost), Step::End(Ending::Released));
 
-    // Not after its expiry, when another candidate may have it.
+    // After the expiry, nothing is released, because another candidate may have the Lease.
     let mut world = World::leading(now);
     world.machine.policy.aborts = false;
     let expired = now + LEASE;
@@ -389,7 +389,7 @@ fn a_lost_lease_is_released_if_it_is_still_ours() {
     assert_eq!(world.step(expired), Step::End(Ending::Kept));
 }
 
-/// LEASE-7
+/// LEASE-7: a candidate that stops never leads.
 #[test]
 fn a_standby_that_stops_while_it_takes_the_lease_releases_it_and_never_leads() {
     let now = start();
@@ -406,7 +406,7 @@ fn a_standby_that_stops_while_it_takes_the_lease_releases_it_and_never_leads() {
     assert_eq!(world.write(now).holder, "");
     assert_eq!(world.step(now), Step::End(Ending::Released));
 
-    // The outcome of the write is unknown: a read tells.
+    // The result of the write is unknown, so the candidate reads the Lease.
     let mut world = World::new(now);
     world.exchange(now, found("", 1, 3));
     world.exchange(now, failed());
@@ -424,7 +424,7 @@ fn a_standby_that_holds_nothing_ends_at_once() {
     assert_eq!(world.step(now), Step::End(Ending::NotHeld));
 }
 
-/// LEASE-8
+/// LEASE-8: the Lease is released after all work has ended.
 #[test]
 fn work_that_is_left_behind_keeps_the_lease_and_aborts_the_process() {
     let now = start();

@@ -1,4 +1,4 @@
-//! An elector beside one of client-go: the requests of the latter, as `tools/leaderelection` sends them.
+//! Tests an elector together with the requests of client-go's elector (`tools/leaderelection`).
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::world::{LEASE, LEASES, RETRY, candidate, leader, lease, soon};
 
-/// What client-go writes: `LeaderElectionRecordToLeaseSpec`, with the times of a Go program.
+/// Returns the spec that client-go writes: `LeaderElectionRecordToLeaseSpec`, with times in Go's format.
 fn record(holder: &str, seconds: u64, transitions: u64, second: u64) -> Value {
     json!({
         "holderIdentity": holder, "leaseDurationSeconds": seconds, "leaseTransitions": transitions,
@@ -26,7 +26,7 @@ fn create(server: &ApiServer, spec: &Value) {
     server.create(lease).unwrap();
 }
 
-/// Sends the PUT of client-go: the Lease that it read, with another spec.
+/// Sends the PUT of client-go: the Lease as it was read, with another spec.
 fn put(server: &ApiServer, spec: Value) {
     let mut lease = lease(server);
     lease["spec"] = spec;
@@ -49,7 +49,7 @@ async fn a_go_leader_that_renews_keeps_its_lease_and_loses_it_when_it_stops() {
     assert_eq!(lease(&server)["spec"]["leaseTransitions"], 1);
 }
 
-/// client-go, `release`: no holder, one second, the transitions of the term.
+/// client-go's `release` writes no holder, a duration of one second, and the transitions of its term.
 #[tokio::test(start_paused = true)]
 async fn a_go_leader_that_releases_is_followed_at_once() {
     let server = ApiServer::new();
@@ -63,7 +63,7 @@ async fn a_go_leader_that_releases_is_followed_at_once() {
     assert_eq!(lease(&server)["spec"]["leaseTransitions"], 8);
 }
 
-/// A Go standby takes the Lease of a leader that it saw expire: the leader has stopped by then, and accepts it.
+/// A Go standby takes the Lease after the expiry that it saw. The former leader has stopped by then, and accepts it.
 #[tokio::test(start_paused = true)]
 async fn a_go_standby_that_took_the_lease_is_the_leader() {
     let server = ApiServer::new();
@@ -77,7 +77,7 @@ async fn a_go_standby_that_took_the_lease_is_the_leader() {
     assert_eq!(lease(&server)["spec"]["holderIdentity"], "go-1_uuid");
 }
 
-/// The Lease that this elector releases is free for client-go: `len(HolderIdentity) == 0`, and one second.
+/// A Lease that this elector releases is free for client-go, which needs an empty holder and a duration of one second.
 #[tokio::test(start_paused = true)]
 async fn a_released_lease_is_what_client_go_releases() {
     let server = ApiServer::new();
@@ -89,7 +89,7 @@ async fn a_released_lease_is_what_client_go_releases() {
     assert_eq!(spec["acquireTime"], spec["renewTime"]);
 }
 
-/// Operators in the wild patch without a version: the leader notices it, and writes over no holder.
+/// Some operators patch the Lease without a version. The leader notices the new holder, and does not overwrite it.
 #[tokio::test(start_paused = true)]
 async fn a_patch_without_a_version_ends_the_term() {
     let server = ApiServer::new();

@@ -1,4 +1,4 @@
-//! One candidate leads at a time; another one follows after a release or a crash.
+//! Tests that one candidate leads at a time, and another one follows after a release or a crash.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ async fn the_first_candidate_leads_and_writes_the_fields_of_client_go() {
         ("default/demo", Some("a"))
     );
     assert!(status.check(Duration::ZERO).is_ok());
-    // Each renewal is one request: there is no read before it.
+    // Each renewal is a single write without a read before it.
     sleep(RETRY / 4).await;
     let before = server.requests().count(|_| true);
     sleep(RETRY * 10).await;
@@ -73,7 +73,7 @@ async fn a_standby_follows_a_crash_when_the_lease_has_expired_whatever_the_clock
         soon(first.leadership().elected()).await;
         let second = candidate(&server, "b", 2);
         sleep(Duration::from_secs(61)).await;
-        // Between the last renewal and now is less than a retry period.
+        // The last renewal was less than a retry period ago.
         let crashed = Instant::now();
         drop(first);
         soon(second.leadership().elected()).await;
@@ -83,7 +83,7 @@ async fn a_standby_follows_a_crash_when_the_lease_has_expired_whatever_the_clock
     }
 }
 
-/// LEASE-5
+/// LEASE-5: a failed renewal or release is repeated.
 #[tokio::test(start_paused = true)]
 async fn a_release_with_a_conflict_is_repeated() {
     let server = ApiServer::new();
@@ -96,7 +96,7 @@ async fn a_release_with_a_conflict_is_repeated() {
     assert_eq!(soon(first.release()).await, Ending::Released);
 }
 
-/// LEASE-7
+/// LEASE-7: a candidate that stops never leads.
 #[tokio::test(start_paused = true)]
 async fn a_standby_that_stops_while_it_wins_never_leads() {
     let server = ApiServer::new();
@@ -105,7 +105,7 @@ async fn a_standby_that_stops_while_it_wins_never_leads() {
     let slow = server
         .faults()
         .delay(Verb::Create, LEASES, Duration::from_secs(1));
-    // The create is in flight.
+    // The create is in flight now.
     sleep(Duration::from_millis(500)).await;
     assert_eq!(soon(elector.release()).await, Ending::Released);
     drop(slow);
@@ -201,7 +201,7 @@ async fn an_elector_starts_once() {
     assert!(matches!(elector.start(), Err(Error::AlreadyStarted { .. })));
 }
 
-/// No candidate can create a Lease in such a namespace, and each would stand by for ever without a word.
+/// No candidate can create a Lease in a namespace that does not exist; without a log line, it would stand by for ever.
 #[tokio::test(start_paused = true)]
 async fn the_log_names_the_namespace_of_the_lease_if_it_does_not_exist() {
     let (server, log) = (ApiServer::new(), capture());
@@ -211,7 +211,7 @@ async fn the_log_names_the_namespace_of_the_lease_if_it_does_not_exist() {
     assert!(!status.is_leader && status.is_running);
     let error = status.last_error.unwrap_or_default();
     assert!(error.contains("nowhere"), "{error:?}");
-    // Once, and not with each of some thirty requests.
+    // The warning appears once, not for each of some thirty requests.
     let warnings = log.text().matches("this replica cannot lead").count();
     assert_eq!(warnings, 1, "{}", log.text());
     assert_eq!(soon(elector.release()).await, Ending::NotHeld);

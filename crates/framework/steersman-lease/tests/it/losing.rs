@@ -1,4 +1,4 @@
-//! A leader that cannot renew, or with a Lease that others changed, stops before another one works.
+//! Tests that a leader that cannot renew, or with a changed Lease, stops before another leader works.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +17,7 @@ use crate::world::{
     start,
 };
 
-/// LEASE-1
+/// LEASE-1: a leader stops leading before its lease can expire for another candidate.
 #[tokio::test(start_paused = true)]
 async fn a_leader_without_a_server_stops_before_another_one_works() {
     let server = ApiServer::new();
@@ -89,7 +89,7 @@ async fn a_leader_recreates_a_deleted_lease_and_no_standby_takes_it() {
     assert_eq!(lease(&server)["spec"]["holderIdentity"], "a");
 }
 
-/// LEASE-3: the leader cannot see that its Lease is gone, and works until its renew deadline.
+/// LEASE-3: the leader of a deleted Lease cannot see that, and works until its renew deadline.
 #[tokio::test(start_paused = true)]
 async fn a_standby_waits_for_the_leader_of_a_deleted_lease() {
     let server = ApiServer::new();
@@ -155,7 +155,7 @@ async fn a_leader_stops_with_the_first_renewal_after_its_lease_was_taken() {
     assert_eq!(lease(&server)["spec"]["holderIdentity"], "thief");
 }
 
-/// LEASE-4
+/// LEASE-4: work that goes on after a loss aborts the process.
 #[tokio::test(start_paused = true)]
 async fn the_process_aborts_if_work_outlives_half_of_the_rest_of_the_lease() {
     let server = ApiServer::new();
@@ -175,7 +175,7 @@ async fn the_process_aborts_if_work_outlives_half_of_the_rest_of_the_lease() {
     drop(hole);
 }
 
-/// LEASE-6
+/// LEASE-6: the elector has its own thread, runtime and client, and each request a deadline.
 #[tokio::test(start_paused = true)]
 async fn a_slow_server_costs_no_leader_its_lease_before_the_deadline() {
     let server = ApiServer::new();
@@ -195,7 +195,7 @@ async fn a_slow_server_costs_no_leader_its_lease_before_the_deadline() {
     drop(slower);
 }
 
-/// MGR-7
+/// MGR-7: a panic in a hook fails at most one request.
 #[tokio::test(start_paused = true)]
 async fn a_hook_that_panics_ends_no_election() {
     let server = ApiServer::new();
@@ -206,7 +206,7 @@ async fn a_hook_that_panics_ends_no_election() {
     assert!(elector.leadership().is_leader());
 }
 
-/// LEASE-4: a panic of the elector is a loss, and the abort of work that does not end remains.
+/// LEASE-4: a panic of the elector is a loss, and work that does not end is still aborted.
 #[tokio::test(start_paused = true)]
 async fn an_elector_that_panics_reports_the_loss_and_still_aborts() {
     let server = ApiServer::new();

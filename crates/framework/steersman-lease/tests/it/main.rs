@@ -1,4 +1,4 @@
-//! Electors over the embedded api-server: in process on a paused clock, and on threads of their own over HTTPS.
+//! Tests of electors with the embedded API server: in process on a paused clock, and on threads over HTTPS.
 #![expect(clippy::unwrap_used, reason = "tests say what is wrong by failing")]
 
 mod world;

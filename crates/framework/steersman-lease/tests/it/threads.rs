@@ -1,4 +1,4 @@
-//! Electors on threads of their own, over HTTPS, in real time.
+//! Tests electors on their own threads, over HTTPS in real time.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use steersman_api::ClientConfig;
 use steersman_apiserver::ApiServer;
 use steersman_lease::{ElectionChange, Elector, Ending, LeaderElection, LossReason};
 
-/// A server on a runtime with threads of its own, and the way to it.
+/// Starts a server on a multi-threaded runtime, and returns it with its client configuration.
 fn serve() -> (
     tokio::runtime::Runtime,
     ApiServer,
@@ -33,7 +33,7 @@ fn options() -> LeaderElection {
     )
 }
 
-/// LEASE-4, LEASE-6: this thread and its runtime, which would run the work, are blocked from the election on.
+/// LEASE-4, LEASE-6: the test blocks this thread and its runtime, which would run the work, after the election.
 #[test]
 fn a_loss_aborts_the_process_although_the_runtime_of_the_work_is_blocked() {
     let (runtime, server, client_config, _serving) = serve();
@@ -71,7 +71,7 @@ fn an_elector_on_its_own_thread_leads_and_releases() {
     assert_eq!(runtime.block_on(elector.release()), Ending::Released);
 }
 
-/// LEASE-1, LEASE-5: the hook blocks the thread of the elector from the election on.
+/// LEASE-1, LEASE-5: the hook blocks the thread of the elector after the election.
 #[test]
 fn a_blocked_elector_delays_neither_the_loss_nor_the_end_of_a_release() {
     let (runtime, _server, client_config, _serving) = serve();
@@ -96,7 +96,7 @@ fn a_blocked_elector_delays_neither_the_loss_nor_the_end_of_a_release() {
     drop(unblock);
 }
 
-/// LEASE-4: the hook blocks the thread of the elector, and the work, which this thread does, goes on.
+/// LEASE-4: the hook blocks the thread of the elector, while the work on this thread goes on.
 #[test]
 fn a_blocked_elector_does_not_prevent_the_abort() {
     let (runtime, _server, client_config, _serving) = serve();

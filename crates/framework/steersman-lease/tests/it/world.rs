@@ -1,4 +1,4 @@
-//! A server, candidates of one Lease, and the content of the Lease.
+//! Helpers: a server, candidates for one Lease, and the content of the Lease.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ pub(crate) const RETRY: Duration = Duration::from_secs(2);
 pub(crate) const DEADLINE: Duration = Duration::from_secs(10);
 pub(crate) const LEASE: Duration = Duration::from_secs(15);
 
-/// Returns options with the identity `name` and the pauses of `seed`. A test process is not aborted.
+/// Returns options with the identity `name` and the seed of the pauses. They do not abort the test process.
 pub(crate) fn options(name: &str, seed: u64) -> LeaderElection {
     LeaderElection::new("demo")
         .identity(name)
@@ -22,7 +22,7 @@ pub(crate) fn options(name: &str, seed: u64) -> LeaderElection {
         .on_callers_runtime()
 }
 
-/// Connects as a program called `name`, so that faults can select it.
+/// Returns the client configuration of a program called `name`, by which faults select requests.
 pub(crate) fn connect(server: &ApiServer, name: &str) -> ClientConfig {
     ClientConfig::in_process(server.service(), "default").user_agent(name, "1")
 }
@@ -45,7 +45,7 @@ pub(crate) async fn leader(server: &ApiServer, name: &str) -> Elector {
     elector
 }
 
-/// Leaves every request of a program unanswered.
+/// Makes the server leave every request of a program unanswered.
 pub(crate) fn blackhole(server: &ApiServer, name: &str) -> FaultGuard {
     let spec = FaultSpec::new(Effect::Swallow).user_agent(&format!("{name}/"));
     server.faults().add(spec).unwrap()
@@ -55,7 +55,7 @@ pub(crate) fn lease(server: &ApiServer) -> Value {
     server.get(LEASES, "default", "demo").unwrap()
 }
 
-/// Waits with a limit, so that a failure is no hang under a paused clock.
+/// Waits with a time limit, so that a failing test does not hang on a paused clock.
 pub(crate) async fn soon<T>(what: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(3600), what)
         .await

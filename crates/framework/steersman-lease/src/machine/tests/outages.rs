@@ -1,11 +1,11 @@
-//! A leader and a standby with a server that is away for a time: who leads when.
+//! Simulates a leader and a standby during an outage of the server, and checks when each leads.
 
 use super::*;
 
-/// The tick of the simulation.
+/// The step of the simulated time.
 const TICK: Duration = Duration::from_millis(20);
 
-/// A server with a Lease, and two candidates.
+/// A server with a Lease, the leader, and the standby.
 struct Cluster {
     start: Instant,
     stored: Option<Lease>,
@@ -21,7 +21,7 @@ fn candidate(name: &str, seed: u64, now: Instant) -> ElectionMachine {
 }
 
 impl Cluster {
-    /// Answers what a candidate asks for. `is_away` is that of the server, for this candidate.
+    /// Runs one candidate at `now`. `is_away` is whether this candidate cannot reach the server.
     fn turn(&mut self, of_leader: bool, now: Instant, is_away: bool) {
         let wall = Timestamp::UNIX_EPOCH + (now - self.start);
         loop {
@@ -56,7 +56,7 @@ impl Cluster {
         }
     }
 
-    /// Makes a cluster in which the first candidate leads, and the second one is a standby for a minute.
+    /// Makes a cluster in which the first candidate leads, and the second has been a standby for a minute.
     fn led(seed: u64) -> (Self, Instant) {
         let start = start();
         let mut cluster = Self {
@@ -80,13 +80,13 @@ impl Cluster {
     }
 }
 
-/// LEASE-9: whenever the outage begins, and whether the standby has seen the last renewal or not.
+/// LEASE-9: at any start of the outage, whether the standby has seen the last renewal or not.
 #[test]
 fn a_standby_leads_a_retry_period_after_an_outage_that_outlives_the_lease() {
     for seed in 0..60 {
         let (mut cluster, begin) = Cluster::led(seed);
         let end = begin + seconds(20.0);
-        // It loses the lease during the outage, at the latest.
+        // The leader loses the lease during the outage.
         let last_sent = cluster.leader.changed().unwrap();
         let mut now = begin;
         let leads_at = loop {
@@ -98,7 +98,7 @@ fn a_standby_leads_a_retry_period_after_an_outage_that_outlives_the_lease() {
             now += TICK;
             assert!(now < begin + seconds(60.0), "seed {seed}");
         };
-        // LEASE-2: not before the lease has expired.
+        // LEASE-2: the standby does not lead before the lease has expired.
         assert!(leads_at >= last_sent + LEASE, "seed {seed}");
         let after = leads_at - end;
         assert!(
@@ -108,7 +108,7 @@ fn a_standby_leads_a_retry_period_after_an_outage_that_outlives_the_lease() {
     }
 }
 
-/// LEASE-2: a standby that alone was cut off finds a leader that renewed a moment ago.
+/// LEASE-2: a standby that alone was cut off does not take the Lease from a leader that has just renewed.
 #[test]
 fn a_standby_that_was_cut_off_alone_does_not_take_the_lease() {
     for seed in 0..60 {
@@ -128,7 +128,7 @@ fn a_standby_that_was_cut_off_alone_does_not_take_the_lease() {
     }
 }
 
-/// The record and the clock of a renewal by `other`, at these seconds of its wall clock and of its monotonic clock.
+/// Returns the Lease of a renewal by `other`, at these seconds of its wall clock and of its monotonic clock.
 fn renewal(wall: i64, clock: u64) -> Reply {
     let record = LeaseRecord {
         holder: "other".to_owned(),
@@ -143,11 +143,11 @@ fn renewal(wall: i64, clock: u64) -> Reply {
     Reply::Lease(Box::new(lease))
 }
 
-/// LEASE-2: what the holder tells counts only as far as it cannot be wrong.
+/// LEASE-2: the clock in the Lease counts only where it cannot be wrong.
 #[test]
 fn an_unseen_renewal_is_dated_by_the_longer_difference_and_not_at_all_by_another_holder() {
     let other_annotation = |reply: Reply| match reply {
-        // Another program renewed the Lease, and kept the annotation.
+        // Another program has renewed the Lease and kept the annotation.
         Reply::Lease(mut lease) => {
             let spec = lease.spec.as_mut().unwrap();
             let later = Timestamp::from_second(1020).unwrap();
@@ -167,13 +167,13 @@ fn an_unseen_renewal_is_dated_by_the_longer_difference_and_not_at_all_by_another
     };
     for (next, dated) in [
         (renewal(1002, 102), Some(2.0)),
-        // The wall clock was set back.
+        // The wall clock was set back, so the monotonic clock decides.
         (renewal(900, 102), Some(2.0)),
-        // The machine was suspended, or the wall clock was set forward.
+        // The machine was suspended, or its wall clock was set forward.
         (renewal(1012, 102), Some(12.0)),
-        // The difference is longer than the time that has passed.
+        // The difference exceeds the time that has passed, so it must be wrong.
         (renewal(2000, 102), None),
-        // Another process with the same identity.
+        // Another process with the same identity has another monotonic clock.
         (renewal(1002, 3), None),
         (other_term(renewal(1002, 102)), None),
         (other_annotation(renewal(1000, 100)), None),

@@ -1,8 +1,8 @@
-//! Tables of the waits for holders that the candidate never saw, or saw with another lease duration.
+//! Tests the waits for holders that the candidate has not seen, or with another lease duration.
 
 use super::*;
 
-/// LEASE-3: another candidate may have taken the released Lease, unseen by this one, before it was deleted.
+/// LEASE-3: an unseen candidate may have taken the released Lease before it was deleted.
 #[test]
 fn the_creator_of_a_lease_that_was_released_when_it_was_last_read_waits_too() {
     let now = start();
@@ -10,7 +10,7 @@ fn the_creator_of_a_lease_that_was_released_when_it_was_last_read_waits_too() {
     world.exchange(now, found("other", 15, 3));
     let released = world.waits_until(now);
     world.exchange(released, found("", 1, 3));
-    // Another candidate is faster.
+    // Another candidate takes the Lease first.
     world.exchange(released, outdated());
     let deleted = world.waits_until(released);
     world.exchange(deleted, Reply::Absent);
@@ -19,7 +19,7 @@ fn the_creator_of_a_lease_that_was_released_when_it_was_last_read_waits_too() {
     assert_eq!(world.machine.works_from(deleted), Some(deleted + RETRY * 2));
 }
 
-/// LEASE-3: another candidate may have taken the released Lease, unseen by this one, before its holder was cleared.
+/// LEASE-3: an unseen candidate may have taken the released Lease before its holder field was cleared.
 #[test]
 fn a_holder_that_was_cleared_between_two_reads_is_waited_for() {
     let now = start();
@@ -50,7 +50,7 @@ fn the_creator_of_a_lease_waits_although_the_reply_was_lost() {
     assert_eq!(world.machine.standing(seen), CandidateStatus::Standby);
     assert_eq!(world.machine.works_from(seen), Some(seen + RETRY * 2));
 
-    // The Lease is that of another candidate: the create was not executed.
+    // The Lease names another candidate, so the create was not executed.
     let mut world = World::new(now);
     world.exchange(now, Reply::Absent);
     world.exchange(now, failed());
@@ -65,7 +65,7 @@ fn the_creator_of_a_lease_waits_although_the_reply_was_lost() {
     ));
 }
 
-/// LEASE-2
+/// LEASE-2: the expiry is judged by the own clock from the moment of the last seen change.
 #[test]
 fn a_lease_without_a_duration_is_held_for_that_of_the_candidate() {
     let now = start();
@@ -79,7 +79,7 @@ fn a_lease_without_a_duration_is_held_for_that_of_the_candidate() {
     );
 }
 
-/// LEASE-3: the holder works by the lease duration that it wrote.
+/// LEASE-3: a holder works by the lease duration that it wrote itself.
 #[test]
 fn a_lease_duration_that_was_shortened_frees_no_lease_early() {
     let now = start();
