@@ -1,4 +1,4 @@
-//! Driver: access to routes by reviews of the api-server: the user of a token, and what that user may do.
+//! Driver: access control by reviews of the API server: of the token, and of the permission for a path.
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,10 +23,10 @@ use tracing::{debug, error};
 use crate::review_cache::ReviewCache;
 use crate::routes::{AccessControl, text_response};
 
-/// Lets in clients with a bearer token that the api-server accepts, of a user who may send the request.
+/// Admits clients with a bearer token that the API server accepts, if its user may send the request.
 ///
-/// A `TokenReview` finds the user of the token, and a `SubjectAccessReview` for the path and the verb (`get` for
-/// GET) its permission, as the filter of controller-runtime does:
+/// A `TokenReview` finds the user of the token. A `SubjectAccessReview` checks the user's permission for the path and
+/// the verb (`get` for GET), as the filter of controller-runtime does:
 ///
 /// | request | response |
 /// |---|---|
@@ -34,11 +34,11 @@ use crate::routes::{AccessControl, text_response};
 /// | of a user without the permission for the path | 403 |
 /// | while the reviews fail | 500 |
 ///
-/// Answers are kept: users of tokens for 1 min, permissions for 5 min, and refusals of permissions for 30 s
-/// (SERVE-6). So a revoked permission is valid for up to 6 min. The operator needs the verb `create` for
+/// Results are cached: users for 1 min, permissions for 5 min, and refused permissions for 30 s (SERVE-6). A revoked
+/// permission is thus valid for up to 6 min. The operator needs the verb `create` for
 /// `tokenreviews.authentication.k8s.io` and `subjectaccessreviews.authorization.k8s.io`.
 ///
-/// Cheap to clone; clones share the answers.
+/// Cheap to clone. Clones share the cached results.
 #[derive(Clone)]
 #[must_use]
 pub struct ReviewedAccess {
@@ -49,31 +49,31 @@ struct AccessShared {
     client_config: ClientConfig,
     audiences: Option<Vec<String>>,
     client: OnceCell<Client>,
-    /// The user of a token, or `None` for a refused token.
+    /// The user of each reviewed token; `None` for a refused token.
     users: Mutex<ReviewCache<String, Option<Arc<UserInfo>>>>,
-    /// Whether a review, in the form of its JSON, is allowed.
+    /// Whether each access review, keyed by the text of its spec, was allowed.
     permissions: Mutex<ReviewCache<String, bool>>,
-    /// Bounds the requests that clients with ever new tokens cause.
+    /// Limits the concurrent reviews, because clients could send ever new tokens.
     turns: Semaphore,
     last_error: Mutex<Option<Instant>>,
 }
 
-/// How long the user of a token is kept.
+/// How long the user of a token is cached.
 const USER_KEPT: Duration = Duration::from_secs(60);
-/// How long a permission is kept.
+/// How long a permission is cached.
 const PERMISSION_KEPT: Duration = Duration::from_secs(300);
-/// How long a refused permission is kept.
+/// How long a refused permission is cached.
 const REFUSAL_KEPT: Duration = Duration::from_secs(30);
-/// How long both reviews of a request with their retries may take. The client of a scrape leaves after 10 s, by
-/// default of Prometheus; with a limit below that, the failure is logged and the client gets its response.
+/// The time limit of both reviews of a request, with retries. Prometheus gives up a scrape after 10 s by default; with
+/// a shorter limit, the failure is logged and the client gets a response.
 const REVIEW_LIMIT: Duration = Duration::from_secs(8);
-/// The pause before the first retry of a review; each later pause is longer by half.
+/// The pause before the first retry of a review. Each later pause is 1.5 times as long.
 const FIRST_RETRY: Duration = Duration::from_millis(500);
-/// The number of kept answers of each sort.
+/// The number of cached results per cache.
 const MOST_ANSWERS: usize = 1024;
-/// The number of reviews at a time.
+/// The number of concurrent reviews.
 const MOST_REVIEWS: usize = 8;
-/// The size in bytes above which a token is refused without a review.
+/// The size in bytes from which a token is refused without a review.
 const LONGEST_TOKEN: usize = 16 << 10;
 /// The pause between two log lines about failed reviews.
 const LOG_PAUSE: Duration = Duration::from_secs(60);
@@ -81,13 +81,13 @@ const LOG_PAUSE: Duration = Duration::from_secs(60);
 type Refused = Response<Bytes>;
 
 impl ReviewedAccess {
-    /// Makes the control of access. The reviews go to the api-server of `connection`, with its credentials.
+    /// Makes the access control. Reviews are sent to the API server of `client_config` with its credentials.
     pub fn new(client_config: ClientConfig) -> Self {
         Self::of(client_config, None)
     }
 
-    /// Makes the control of access like [`new`](Self::new), for tokens that were issued for one of these audiences. By
-    /// default the audience is the api-server.
+    /// Makes an access control like [`new`](Self::new), for tokens that are issued for one of these audiences. The
+    /// default audience is the API server.
     pub fn with_audiences<A: Into<String>>(
         client_config: ClientConfig,
         audiences: impl IntoIterator<Item = A>,
@@ -138,7 +138,7 @@ impl AccessControl for ReviewedAccess {
 }
 
 impl AccessShared {
-    /// Returns the user of a token, or `None` if the server refuses the token.
+    /// Returns the user of a token; `None` if the server refuses the token.
     async fn user(&self, token: &str, deadline: Instant) -> Result<Option<Arc<UserInfo>>, Refused> {
         let question = token.to_owned();
         if let Some(known) = self.users.lock().get(&question, now()) {
@@ -186,7 +186,7 @@ impl AccessShared {
             user: user.username.clone(),
             ..SubjectAccessReviewSpec::default()
         };
-        // The whole question as one text, so that no part of a user can be taken for another part.
+        // The key is the whole spec, so that two different users never share a key.
         let question = format!("{spec:?}");
         if let Some(known) = self.permissions.lock().get(&question, now()) {
             return Ok(known);
@@ -209,7 +209,7 @@ impl AccessShared {
         Ok(allowed)
     }
 
-    /// Sends a review, again after failures that may pass. Failures are logged, and `None` is returned.
+    /// Sends a review, and retries temporary failures. Logs a failure, and returns `None`.
     async fn review<K: TypedObject>(&self, review: &K, deadline: Instant) -> Option<K> {
         let tries = async {
             let _turn = self.turns.acquire().await;
@@ -235,7 +235,7 @@ impl AccessShared {
         None
     }
 
-    /// Logs a failed review, at most once per minute.
+    /// Logs a failed review at most once per minute.
     fn log(&self, problem: &dyn fmt::Display) {
         let now = Instant::now();
         let mut last = self.last_error.lock();
@@ -251,7 +251,7 @@ impl AccessShared {
     }
 }
 
-/// Returns whether a failure may be over soon: no answer, or one of a server that is overloaded or broken.
+/// Returns whether a failure may be temporary: no response, or the response of an overloaded or broken server.
 fn may_pass(error: &steersman_api::Error) -> bool {
     match error.code() {
         Some(code) => code == 429 || code >= 500,
@@ -259,7 +259,7 @@ fn may_pass(error: &steersman_api::Error) -> bool {
     }
 }
 
-/// Returns whether a token that is valid for `granted` audiences is one for a `wanted` audience.
+/// Returns whether a token that is valid for the audiences `granted` is valid for one of `wanted`.
 fn is_for(wanted: Option<&[String]>, granted: Option<&[String]>) -> bool {
     let Some(wanted) = wanted else { return true };
     let granted = granted.unwrap_or_default();
@@ -274,7 +274,7 @@ pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
     (scheme.eq_ignore_ascii_case("bearer") && is_usable).then_some(token)
 }
 
-/// Makes the response to a request without a good token.
+/// Makes the 401 for a request without a valid token.
 pub(crate) fn unauthorized() -> Refused {
     let mut response = text_response(StatusCode::UNAUTHORIZED, "Unauthorized");
     response
@@ -300,8 +300,8 @@ impl fmt::Debug for ReviewedAccess {
     }
 }
 
-/// Sets a field that is required in some versions of the Kubernetes API and optional in others: the token of a
-/// `TokenReviewSpec` is required from 1.36 on.
+/// Sets a field that is optional in some versions of the Kubernetes API: the token of a `TokenReviewSpec` is required
+/// since 1.36.
 fn set<T: From<String>>(field: &mut T, value: String) {
     *field = value.into();
 }
@@ -334,7 +334,7 @@ mod tests {
         assert!(is_for(None, None));
         assert!(is_for(Some(&of(&["a", "b"])), Some(&of(&["b"]))));
         assert!(!is_for(Some(&of(&["a"])), Some(&of(&["b"]))));
-        // A server that knows no audiences returns none.
+        // A server that does not support audiences returns none.
         assert!(!is_for(Some(&of(&["a"])), None));
     }
 }

@@ -1,12 +1,12 @@
-//! Words: the address that a server listens on, as flags of operators write it.
+//! Words: the address on which a server listens, in the notation of flags.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::error::Error;
 
-/// The address that a server listens on, or none.
+/// The address on which a server listens, or no address.
 ///
-/// Made of a text in the form of controller-runtime's flags, or of a [`SocketAddr`]:
+/// Made from a text in the notation of controller-runtime's flags, or from a [`SocketAddr`]:
 ///
 /// | text | meaning |
 /// |---|---|
@@ -52,12 +52,12 @@ impl From<SocketAddr> for ListenAddress {
 }
 
 impl ListenAddress {
-    /// Returns whether there is to be no server.
+    /// Returns whether the address stands for no server.
     pub fn is_off(&self) -> bool {
         self.text.is_empty() || self.text == "0"
     }
 
-    /// Checks the text. Names are resolved later, when the server listens.
+    /// Checks the text. A host name is only resolved when the server listens.
     ///
     /// # Errors
     ///
@@ -72,12 +72,12 @@ impl ListenAddress {
         }
     }
 
-    /// Returns what to listen on: the first address that can be used.
+    /// Returns the addresses to try. The server listens on the first usable one.
     pub(crate) fn candidates(&self) -> Option<Candidates> {
         let (host, port) = self.text.rsplit_once(':')?;
         let port: u16 = port.parse().ok()?;
         if host.is_empty() {
-            // A host without IPv6 refuses the first.
+            // On a host without IPv6, the first address fails.
             let all = [
                 SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)),
                 SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)),
@@ -94,7 +94,7 @@ impl ListenAddress {
     }
 }
 
-/// The addresses that a server may listen on, in order.
+/// The addresses to try, in order.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Candidates {
     Addresses(Vec<SocketAddr>),

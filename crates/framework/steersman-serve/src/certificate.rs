@@ -1,4 +1,4 @@
-//! Machine: certificates and keys in PEM as the TLS settings of a server.
+//! Machine: makes TLS settings from certificates and keys in PEM.
 
 use std::sync::Arc;
 
@@ -10,20 +10,20 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::{RootCertStore, ServerConfig};
 
-/// A certificate chain and its key, in PEM, and the authorities of clients.
+/// A certificate chain with its key, and the authorities of client certificates, all in PEM.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct PemPair {
     pub(crate) chain: Vec<u8>,
     pub(crate) key: Vec<u8>,
-    /// The authorities of which each client needs a certificate; without them, clients need none.
+    /// The authorities that must have signed a client's certificate; `None` if clients need no certificate.
     pub(crate) client_authorities: Option<Vec<u8>>,
 }
 
-/// The names and addresses in a generated certificate.
+/// The names in a self-signed certificate.
 const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
 impl PemPair {
-    /// Generates a key and a certificate that it signs itself.
+    /// Generates a key and a self-signed certificate.
     pub(crate) fn self_signed() -> Result<Self, String> {
         let generate = || {
             let mut params = CertificateParams::new(NAMES.map(str::to_owned).to_vec())?;
@@ -43,7 +43,7 @@ impl PemPair {
         generate().map_err(|error: rcgen::Error| error.to_string())
     }
 
-    /// Returns the TLS settings with this certificate. A key that does not belong to the certificate is refused.
+    /// Returns the TLS settings with this certificate. Fails if the key does not belong to the certificate.
     pub(crate) fn server_config(&self, http2: bool) -> Result<Arc<ServerConfig>, String> {
         let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&self.chain).collect();
         let chain = chain.map_err(|error| format!("the certificate is no PEM: {error}"))?;
@@ -91,7 +91,7 @@ fn verifier(
 
 impl std::fmt::Debug for PemPair {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // The key is secret.
+        // The key is secret, so no field is printed.
         f.debug_struct("PemPair").finish_non_exhaustive()
     }
 }

@@ -1,4 +1,4 @@
-//! Handle: the metrics of certificate files.
+//! Handle: the metrics of certificates that servers use.
 
 use prometheus::{
     IntCounter, IntGaugeVec, Registry, register_int_counter_with_registry,

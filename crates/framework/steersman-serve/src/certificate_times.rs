@@ -1,4 +1,4 @@
-//! Machine: between which times a certificate chain is valid, and what that means at a time.
+//! Machine: the validity of a certificate chain, and its state at a time.
 
 use std::time::Duration;
 
@@ -7,48 +7,48 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
-/// The times between which every certificate of a chain is valid.
+/// The validity of a certificate chain: the period in which all its certificates are valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CertificateTimes {
-    /// The latest of the times from which a certificate of the chain is valid.
+    /// The latest start of validity of a certificate in the chain.
     pub not_before: Timestamp,
-    /// The earliest of the times at which a certificate of the chain expires.
+    /// The earliest end of validity of a certificate in the chain.
     pub not_after: Timestamp,
 }
 
-/// Whether a certificate chain is valid at a time.
+/// The state of a certificate chain at a time.
 ///
-/// `Display` prints a text for people, without the origin of the certificate.
+/// `Display` prints a text for people. The text does not name the source of the certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, derive_more::Display)]
 #[non_exhaustive]
 pub enum CertificateState {
-    /// The chain is valid only from a later time on, which the variant holds.
+    /// The chain becomes valid at this time.
     #[display("the certificate is not valid before {_0}")]
     NotYetValid(Timestamp),
     /// The chain is valid.
     #[display("the certificate is valid")]
     Valid,
-    /// The chain is valid, and less than 14 days and a quarter of its lifetime are left.
+    /// The chain is valid until this time, which is less than 14 days and less than a quarter of its lifetime away.
     #[display("the certificate expires at {_0}")]
     ExpiresSoon(Timestamp),
-    /// The chain has expired.
+    /// The chain has expired at this time.
     #[display("the certificate expired at {_0}")]
     Expired(Timestamp),
 }
 
-/// The longest time before the end of a certificate at which its renewal is late. Issuers renew earlier: cert-manager
-/// when a third of the lifetime is left, which is 30 days by default.
+/// The remaining lifetime below which a renewal is late. Issuers renew earlier: cert-manager when a third of the
+/// lifetime is left, which is 30 days by default.
 const LATE: Duration = Duration::from_secs(14 * 24 * 3600);
 
 impl CertificateTimes {
-    /// Reads a chain in PEM. Returns `None` for a text without a certificate, or with one that cannot be read.
+    /// Reads a PEM chain. Returns `None` for a text without a certificate or with an invalid one.
     #[must_use]
     pub fn of_pem(chain: &[u8]) -> Option<Self> {
         let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(chain).collect();
         Self::of_chain(&chain.ok()?)
     }
 
-    /// Reads a chain like [`of_pem`](Self::of_pem), in DER.
+    /// Reads a DER chain like [`of_pem`](Self::of_pem).
     pub(crate) fn of_chain(chain: &[CertificateDer<'_>]) -> Option<Self> {
         let mut times: Option<Self> = None;
         for der in chain {
@@ -66,7 +66,7 @@ impl CertificateTimes {
         times
     }
 
-    /// Returns the state at a time.
+    /// Returns the state of the chain at a time.
     pub fn state(&self, wall: Timestamp) -> CertificateState {
         let seconds =
             |from: Timestamp, to: Timestamp| to.as_second().saturating_sub(from.as_second());
@@ -85,14 +85,14 @@ impl CertificateTimes {
 }
 
 impl CertificateState {
-    /// Returns whether clients that verify the certificate refuse it.
+    /// Returns whether a client that verifies certificates refuses a chain in this state.
     #[must_use]
     pub fn is_refused(self) -> bool {
         matches!(self, Self::NotYetValid(_) | Self::Expired(_))
     }
 }
 
-/// Returns a time in seconds since 1970, within the range of timestamps.
+/// Converts seconds since 1970 to a time. Seconds out of range become the nearest valid time.
 fn timestamp(seconds: i64) -> Timestamp {
     let clamped = seconds.clamp(Timestamp::MIN.as_second(), Timestamp::MAX.as_second());
     Timestamp::from_second(clamped).unwrap_or(Timestamp::MAX)

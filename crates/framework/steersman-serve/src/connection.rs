@@ -1,4 +1,4 @@
-//! Driver: one connection: handshake, requests, end.
+//! Driver: one connection, from the handshake through its requests to its end.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -34,22 +34,22 @@ pub(crate) struct ConnectionServer {
     pub(crate) stop: CancellationToken,
 }
 
-/// The response to a client that speaks HTTP without TLS, as that of Go's servers.
+/// The response to a client that speaks plain HTTP to an HTTPS server, as in Go.
 const NO_TLS: &[u8] =
     b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
-/// How long a stopping server leaves a connection without a request to send its last response and to close.
+/// How long a stopping server keeps a connection without a request, so that its last response can be sent.
 const QUIET: Duration = Duration::from_secs(1);
-/// The number of requests at a time of one HTTP/2 connection.
+/// The number of concurrent requests per HTTP/2 connection.
 const STREAMS: u32 = 32;
 
-/// Serves one connection until the client closes it, a limit ends it (SERVE-1), or the server stops.
+/// Serves one connection until the client closes it, it exceeds a limit (SERVE-1), or the server stops.
 pub(crate) async fn serve_connection(
     stream: TcpStream,
     connection: &Arc<TrackedConnection>,
     server: &Arc<ConnectionServer>,
 ) {
-    // Without `TCP_NODELAY` each small response waits for the acknowledgement of the previous one. If the socket
-    // refuses the option, responses are only slower.
+    // Without `TCP_NODELAY`, a small response waits for the acknowledgement of the previous one. A failure to set it
+    // only makes responses slower.
     let _ = stream.set_nodelay(true);
     let Some(certificates) = &server.certificates else {
         return serve_http1(stream, connection, server).await;
@@ -65,7 +65,7 @@ pub(crate) async fn serve_connection(
         Ok(Some(stream)) => stream,
         Ok(None) => return,
         Err(error) => {
-            // The client does not trust the certificate, or speaks no TLS.
+            // The client does not trust the certificate, or does not speak TLS.
             debug!(server = server.name, %error, "a TLS handshake failed");
             return;
         }
@@ -79,18 +79,18 @@ pub(crate) async fn serve_connection(
     }
 }
 
-/// Returns the client's TLS stream, or `None` after a response to a client that speaks HTTP without TLS.
+/// Returns the client's TLS stream; `None` after a response to a client that speaks plain HTTP.
 async fn shake_hands(
     mut stream: TcpStream,
     certificates: &Certificates,
 ) -> std::io::Result<Option<TlsStream<TcpStream>>> {
     let mut first = [0];
-    // A TLS record begins with a byte below 32, an HTTP request with its method.
+    // The first byte of a TLS record is below 32; an HTTP request starts with a letter.
     if stream.peek(&mut first).await? == 0 {
         return Ok(None);
     }
     if first[0].is_ascii_uppercase() {
-        // Closing a socket with unread data resets the connection, and the response would be lost.
+        // The request is read first: closing a socket with unread data resets the connection and loses the response.
         let mut head = [0; 4096];
         let _ = stream.read(&mut head).await?;
         stream.write_all(NO_TLS).await?;
@@ -98,7 +98,7 @@ async fn shake_hands(
         return Ok(None);
     }
     let hello = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
-    // SERVE-4: the certificate as it is now.
+    // SERVE-4: uses the current certificate.
     let Some(config) = certificates.current().await else {
         return Err(std::io::Error::other("the server has no certificate yet"));
     };
@@ -115,7 +115,7 @@ async fn serve_http1<S>(
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
-        // The phase of the connection has a limit for heads, which begins with their first byte.
+        // hyper's limit is off, because `ConnectionPhase` limits the time of a head from its first byte.
         .header_read_timeout(None)
         .max_buf_size(server.limits.head_buffer());
     let service = service_fn(|request| serve_request(request, connection, server));
@@ -143,7 +143,7 @@ async fn serve_http2<S>(
         .max_header_list_size(head);
     let (tracked_connection, shared) = (Arc::clone(connection), Arc::clone(server));
     let service = service_fn(move |request| {
-        // Each stream has a task of its own.
+        // Each HTTP/2 stream has a separate task.
         let (connection, server) = (Arc::clone(&tracked_connection), Arc::clone(&shared));
         async move { serve_request(request, &connection, &server).await }
     });
@@ -166,8 +166,8 @@ async fn serve_request(
     Ok(response.map(|body| ResponseBody::new(body, in_progress)))
 }
 
-/// Waits until the connection has had no request in progress for a while. A client that is gone would otherwise delay
-/// the stop, because its protocol waits for the client to close (SERVE-3).
+/// Waits until the connection has had no request for a while. A stop does not wait longer, because the protocol waits
+/// until the client closes the connection, which a lost client never does (SERVE-3).
 async fn quiet(connection: &TrackedConnection) {
     loop {
         tokio::time::sleep(QUIET).await;
@@ -203,7 +203,7 @@ where
                     return;
                 }
                 is_stopping = true;
-                // SERVE-3: the responses of requests in progress are still sent.
+                // SERVE-3: requests in progress still get their responses.
                 protocol.as_mut().graceful_shutdown();
             }
         }

@@ -1,15 +1,15 @@
-//! Machine: how long a connection may stay in its present phase.
+//! Machine: the phase of a connection, and how long the phase may last.
 
 use std::time::{Duration, Instant};
 
 use crate::limits::Limits;
 
-/// One connection as its deadline sees it: what the server waits for, and since when (SERVE-1).
+/// The phase of one connection, what the server waits for, and the start of the phase (SERVE-1).
 #[derive(Debug)]
 pub(crate) struct ConnectionPhase {
     limits: Limits,
     phase: RequestPhase,
-    /// HTTP/2: bytes between requests belong to the connection and begin no request.
+    /// Whether the connection speaks HTTP/2, in which bytes between requests, such as pings, begin no request.
     is_multiplexed: bool,
 }
 
@@ -18,11 +18,11 @@ enum RequestPhase {
     Handshake {
         since: Instant,
     },
-    /// The head of a request is awaited: the first of the connection, or a later one after its first byte.
+    /// The server waits for the head of a request: the first head, or a later one after its first byte.
     Head {
         since: Instant,
     },
-    /// No request is in progress. The last response may still be on its way.
+    /// No request is in progress. The last response may still be being sent.
     Idle {
         since: Instant,
     },
@@ -32,7 +32,7 @@ enum RequestPhase {
     },
 }
 
-/// The longest time between two looks at a deadline; limits may be too large to be added to an instant.
+/// The longest time between two checks of a deadline, because a limit may be too large to be added to an instant.
 const LONGEST_REST: Duration = Duration::from_secs(3600);
 
 impl ConnectionPhase {
@@ -85,8 +85,7 @@ impl ConnectionPhase {
         };
     }
 
-    /// Records that the response to a request has been handed to the connection, or that the request was
-    /// cancelled.
+    /// Records that the response to a request was handed to the connection, or that the request was cancelled.
     pub(crate) fn handle_response(&mut self, now: Instant) {
         if let RequestPhase::Busy { requests, .. } = self.phase {
             self.phase = match requests {
@@ -99,10 +98,10 @@ impl ConnectionPhase {
         }
     }
 
-    /// Returns the instant at which the connection is closed if its phase does not change; `None` for never.
+    /// Returns when to close the connection if its phase does not change; `None` for never.
     ///
-    /// A busy connection has the time of a request for its handler, and then the idle time without sending a
-    /// byte of the response.
+    /// With a request in progress, this is the time limit of the handler, plus the idle time without a sent byte of the
+    /// response.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let (since, limit) = match self.phase {
             RequestPhase::Handshake { since } => (since, Some(self.limits.handshake)),
@@ -115,8 +114,8 @@ impl ConnectionPhase {
         since.checked_add(limit.unwrap_or(Duration::MAX))
     }
 
-    /// Returns when to look at the deadline again, which is over if that is not after `now`. No phase that begins later
-    /// ends before the shortest of the limits has passed, so changes of the phase need not be waited for.
+    /// Returns when to check the deadline again; the deadline is over if that is not after `now`. Phase changes need
+    /// not wake the check, because no later phase can end before the shortest limit has passed.
     pub(crate) fn next_check(&self, now: Instant) -> Instant {
         let limits = &self.limits;
         let shortest = limits.handshake.min(limits.head).min(limits.idle);
@@ -125,7 +124,7 @@ impl ConnectionPhase {
             .map_or(later, |deadline| deadline.min(later))
     }
 
-    /// Returns since when the connection waits for a request; `None` while a request is in progress.
+    /// Returns since when the connection has waited for a request; `None` while a request is in progress.
     pub(crate) fn waiting_since(&self) -> Option<Instant> {
         match self.phase {
             RequestPhase::Handshake { since }
@@ -135,8 +134,7 @@ impl ConnectionPhase {
         }
     }
 
-    /// Returns whether a stop can close the connection at once: no request has arrived, so no response could
-    /// be lost.
+    /// Returns whether a stop can close the connection at once: it has no request, so that no response is lost.
     pub(crate) fn is_without_request(&self) -> bool {
         matches!(
             self.phase,
@@ -145,7 +143,7 @@ impl ConnectionPhase {
     }
 }
 
-/// Returns the connection that makes room for a new one: the one that has waited longest for a request.
+/// Returns the connection to close for a new one: the one that has waited longest for a request.
 pub(crate) fn longest_waiting<I: Copy>(
     connections: impl Iterator<Item = (I, Option<Instant>)>,
 ) -> Option<I> {
@@ -163,7 +161,7 @@ mod tests {
         tokio::time::Instant::now().into_std()
     }
 
-    /// SERVE-1
+    /// SERVE-1: a slow or oversized request ends its connection, and the server goes on.
     #[test]
     fn each_phase_has_its_own_time() {
         let t = start();
@@ -171,7 +169,7 @@ mod tests {
         assert_eq!(phase.deadline(), Some(t + 10 * S), "handshake");
         phase.handle_handshake(false, t + S);
         assert_eq!(phase.deadline(), Some(t + 33 * S), "head");
-        // A head that arrives byte by byte gains no time.
+        // A head that arrives byte by byte does not extend its time limit.
         phase.handle_read(t + 20 * S);
         assert_eq!(phase.deadline(), Some(t + 33 * S));
         phase.handle_request(t + 21 * S);
@@ -181,12 +179,12 @@ mod tests {
         // The response is still being sent.
         phase.handle_written(t + 30 * S);
         assert_eq!(phase.deadline(), Some(t + 120 * S));
-        // The first byte of the next head.
+        // The first byte of the next head starts a new phase.
         phase.handle_read(t + 40 * S);
         assert_eq!(phase.deadline(), Some(t + 72 * S), "next head");
     }
 
-    /// SERVE-1
+    /// SERVE-1: a slow or oversized request ends its connection, and the server goes on.
     #[test]
     fn no_phase_that_begins_later_is_over_before_the_next_check() {
         let t = start();
@@ -208,7 +206,7 @@ mod tests {
         assert_eq!(phase.next_check(over), over);
     }
 
-    /// SERVE-1
+    /// SERVE-1: a slow or oversized request ends its connection, and the server goes on.
     #[test]
     fn pings_of_http2_keep_no_connection_open() {
         let t = start();
@@ -240,7 +238,7 @@ mod tests {
         assert_eq!(phase.deadline(), None);
     }
 
-    /// SERVE-2
+    /// SERVE-2: the number of open connections stays within the limit.
     #[test]
     fn the_connection_that_waited_longest_makes_room() {
         let t = start();

@@ -1,4 +1,4 @@
-//! Driver: finds out whether a server on this machine answers, by a handshake.
+//! Driver: checks by a TLS handshake whether a server on this machine works.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -11,14 +11,13 @@ use tokio_rustls::TlsConnector;
 
 use crate::certificate_times::CertificateTimes;
 
-/// Connects to the server that listens on an address, and ends a TLS handshake with it. The certificate need not be
-/// trusted, but must be valid at the time `wall`. For an address that stands for all addresses of the machine, the
-/// loopback address is used.
+/// Completes a TLS handshake with the server at an address. The certificate need not be trusted, but must be valid at
+/// the time `wall`. An address that stands for all addresses of the machine is replaced by the loopback address.
 ///
 /// # Errors
 ///
-/// The problem: no server listens; the handshake fails, for example because the server has no certificate yet; the
-/// certificate has expired, or is not valid yet.
+/// The problem: no server listens; the handshake fails, for example because the server has no certificate; or the
+/// certificate is not valid at that time.
 ///
 /// # Cancel safety
 ///
@@ -28,7 +27,7 @@ pub async fn dial_tls(address: SocketAddr, wall: Timestamp) -> Result<(), String
     let stream = TcpStream::connect(target)
         .await
         .map_err(|error| format!("{target} cannot be reached: {error}"))?;
-    // The check is whether the server answers, not whether its certificate is trusted.
+    // Any certificate is accepted, because only the handshake is checked.
     let config = AnyCertificate::client_config().map_err(|error| error.to_string())?;
     let config = config.with_no_client_auth();
     let connector = TlsConnector::from(Arc::new(config));
@@ -36,7 +35,7 @@ pub async fn dial_tls(address: SocketAddr, wall: Timestamp) -> Result<(), String
     let connected = connector.connect(name, stream).await;
     let stream =
         connected.map_err(|error| format!("the TLS handshake with {target} fails: {error}"))?;
-    // SERVE-7
+    // SERVE-7: checks the validity of the certificate.
     let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
     match CertificateTimes::of_chain(chain).map(|times| times.state(wall)) {
         Some(state) if state.is_refused() => Err(state.to_string()),

@@ -1,17 +1,17 @@
-//! Words: the errors of servers and routes; each names the server, the file or the path.
+//! Words: the errors of servers and routes. Each error names the server, the file or the path.
 
 use std::error::Error as StdError;
 use std::path::PathBuf;
 
 use thiserror::Error as ThisError;
 
-/// Why a server could not be made.
+/// The reason why a server could not be made.
 ///
 /// `Display` prints one level; [`source`](StdError::source) has the causes.
 #[derive(Debug, ThisError)]
 #[non_exhaustive]
 pub enum Error {
-    /// A text is no address to listen on.
+    /// A text is not an address to listen on.
     #[error(
         "{text:?} is no address to listen on: write host:port, :port for all addresses, or 0 for no server"
     )]
@@ -35,7 +35,7 @@ pub enum Error {
     /// A limit is zero, which would refuse every request.
     #[error("the limit {limit} is zero: give it a positive value, or leave the default")]
     ZeroLimit {
-        /// The name of the limit, as its method is named.
+        /// The method that sets the limit.
         limit: &'static str,
     },
     /// A certificate file cannot be read.
@@ -47,15 +47,15 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
-    /// The certificate and the key cannot be used.
+    /// The certificate or its key is not valid.
     #[error("the certificate of {place} cannot be used: {problem}")]
     Certificate {
-        /// The files, or the way in which the certificate was made.
+        /// The files with the certificate, or the origin of a certificate without files.
         place: String,
-        /// Why the certificate and the key cannot be used.
+        /// The reason why the certificate or its key is not valid.
         problem: String,
     },
-    /// The routes of a server contradict each other.
+    /// Two routes of a server contradict each other.
     #[error("the routes of the server cannot work: {problem}")]
     Routes {
         /// The contradiction.
@@ -73,10 +73,10 @@ pub enum Error {
         /// The path of both routes.
         path: String,
     },
-    /// The metrics of the certificate files are registered already.
+    /// The metrics of certificates are registered already.
     #[error("the metrics of the server cannot be registered: give each process one registry")]
     Metrics(#[source] prometheus::Error),
 }
 
-/// The error of a check or a handler.
+/// The error that a check or handler of the program returns.
 pub type BoxError = Box<dyn StdError + Send + Sync>;

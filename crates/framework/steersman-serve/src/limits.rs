@@ -1,4 +1,4 @@
-//! Words: the limits of a server's connections and requests.
+//! Words: the limits on connections and requests of a server.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use crate::error::Error;
 
 /// The limits of a server. They bound the memory and the time that a client can cost (SERVE-1).
 ///
-/// The times of requests are those of controller-runtime's servers; the head of a request is smaller. [`Duration::MAX`]
-/// disables a time limit; zero is refused when the server is made.
+/// The default request times are those of controller-runtime's servers; the default size of a head is smaller.
+/// [`Duration::MAX`] disables a time limit. Zero is refused when the server is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Limits {
@@ -20,7 +20,7 @@ pub struct Limits {
     pub(crate) head_bytes: usize,
 }
 
-/// The smallest buffer that hyper accepts for the head of a request, in bytes.
+/// The smallest head buffer that hyper accepts, in bytes.
 const SMALLEST_HEAD: usize = 8192;
 
 impl Default for Limits {
@@ -43,21 +43,21 @@ impl Limits {
         Self::default()
     }
 
-    /// Sets the number of open connections; 128 by default. At the limit, a new connection closes the one that
-    /// has waited longest for a request; if each connection has a request in progress, the new one is closed.
+    /// Sets the maximal number of open connections; 128 by default. At the limit, a new connection replaces the one
+    /// that has waited longest for a request. If all have requests in progress, the new one is closed.
     pub fn max_connections(mut self, connections: usize) -> Self {
         self.connections = connections;
         self
     }
 
-    /// Sets the time for a TLS handshake; 10 s by default.
+    /// Sets the time limit of a TLS handshake; 10 s by default.
     pub fn handshake_timeout(mut self, time: Duration) -> Self {
         self.handshake = time;
         self
     }
 
-    /// Sets the time in which the head of a request must arrive; 32 s by default. For the first request the time
-    /// begins with the connection, for later ones with their first byte.
+    /// Sets the time limit for the head of a request; 32 s by default. The time starts with the connection for the
+    /// first request, and with the first byte for later requests.
     pub fn read_header_timeout(mut self, time: Duration) -> Self {
         self.head = time;
         self
@@ -69,25 +69,25 @@ impl Limits {
         self
     }
 
-    /// Sets the time for the body of a request and its handler; 60 s by default. Afterwards the handler is
-    /// dropped, and the response is a 503.
+    /// Sets the time limit for the body of a request and its handler; 60 s by default. Then the handler is dropped, and
+    /// the response is a 503.
     pub fn request_timeout(mut self, time: Duration) -> Self {
         self.request = time;
         self
     }
 
-    /// Sets the time that requests in progress have to finish when the server stops; 60 s by default. A manager
-    /// with a shorter grace period ends them earlier.
+    /// Sets how long a stopping server waits for requests in progress; 60 s by default. A manager with a shorter grace
+    /// period ends them earlier.
     pub fn shutdown_timeout(mut self, time: Duration) -> Self {
         self.shutdown = time;
         self
     }
 
-    /// Sets the size of the head of a request in bytes; 64 KiB by default, and at least 8 KiB. A larger head is
-    /// answered with a 431.
+    /// Sets the maximal size of a request's head in bytes; 64 KiB by default, and at least 8 KiB. A larger head gets a
+    /// 431.
     ///
-    /// The default of Go's net/http is 1 MiB. Here it is smaller, because the server holds heads before it knows the
-    /// clients: 128 connections with heads of 1 MiB are 128 MiB in each server, as much as a small Pod has.
+    /// Go's net/http allows 1 MiB. The limit here is smaller, because heads are held before the client is known: 128
+    /// connections with 1 MiB each take 128 MiB per server, as much as a small Pod has.
     pub fn max_header_bytes(mut self, bytes: usize) -> Self {
         self.head_bytes = bytes;
         self
@@ -109,7 +109,7 @@ impl Limits {
         }
     }
 
-    /// Returns the size of the head of a request, within the bounds of hyper.
+    /// Returns the size of the head buffer, which hyper limits as well.
     pub(crate) fn head_buffer(&self) -> usize {
         self.head_bytes.clamp(SMALLEST_HEAD, u32::MAX as usize)
     }
@@ -127,7 +127,7 @@ mod tests {
         assert!(Limits::new().request_timeout(Duration::MAX).check().is_ok());
     }
 
-    /// SERVE-1
+    /// SERVE-1: a slow or oversized request ends its connection, and the server goes on.
     #[test]
     fn the_heads_of_all_connections_are_small_by_default() {
         let limits = Limits::new();

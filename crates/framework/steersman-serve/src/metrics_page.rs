@@ -13,14 +13,14 @@ use tracing::error;
 
 use crate::routes::{Handler, response, text_response};
 
-/// Answers with the metrics of a registry. Compresses with gzip for clients that accept it, as Go's handler does.
+/// Serves the metrics of a registry, compressed with gzip if the client accepts it, as Go's handler does.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct MetricsPage {
     registry: Registry,
 }
 
-/// The content type of the text format.
+/// The content type of the Prometheus text format.
 const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 impl MetricsPage {
@@ -34,7 +34,7 @@ impl Handler for MetricsPage {
     async fn handle(&self, request: Request<Bytes>) -> Response<Bytes> {
         let registry = self.registry.clone();
         let compress = accepts_gzip(request.headers());
-        // Collectors compute sums over all objects, so a thread that may block collects them.
+        // Collectors may sum over all objects, so they run on a blocking thread.
         let written = spawn_blocking(move || write(&registry, compress)).await;
         let problem = match written {
             Ok(Ok(body)) => return page(body, compress),
@@ -70,7 +70,7 @@ fn write(registry: &Registry, compress: bool) -> Result<Vec<u8>, prometheus::Err
     Ok(encoder.finish()?)
 }
 
-/// Returns whether the client accepts gzip: it names the encoding, and not with the quality zero.
+/// Returns whether the client accepts gzip: the header names gzip, with a quality above zero.
 fn accepts_gzip(headers: &HeaderMap) -> bool {
     let values = headers.get_all(ACCEPT_ENCODING).iter();
     let values = values.filter_map(|value| value.to_str().ok());

@@ -1,12 +1,11 @@
-//! Machine: the responses of health endpoints, as kube-apiserver and controller-runtime give them (HEALTH-1).
+//! Machine: makes the responses of health endpoints, as kube-apiserver and controller-runtime do (HEALTH-1).
 
 use http::StatusCode;
 use percent_encoding::percent_decode_str;
 
-/// What a request to a health endpoint asks for.
+/// The query of a request to a health endpoint.
 ///
-/// `?verbose` shows each check although all pass, and `?exclude=name`, which can be repeated, leaves a check
-/// out.
+/// `?verbose` shows each check even if all pass. `?exclude=name`, which may be repeated, skips a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProbeQuery {
     verbose: bool,
@@ -19,9 +18,9 @@ pub struct ProbeQuery {
 pub struct CheckResult {
     name: String,
     is_ok: bool,
-    /// Shown to every client.
+    /// Lines about the check that every client may read.
     findings: Vec<String>,
-    /// Shown only if the endpoint reveals reasons.
+    /// The reason of a failure, shown only if the endpoint reveals reasons.
     reason: Option<String>,
 }
 
@@ -35,11 +34,11 @@ pub struct ProbeResponse {
     pub text: String,
 }
 
-/// The most names that a query can exclude; further ones are ignored.
+/// The maximal number of excluded checks; further ones are ignored.
 const MOST_EXCLUDED: usize = 64;
 
 impl CheckResult {
-    /// Makes the result of a check that passes.
+    /// Makes the result of a passed check.
     pub fn passed(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -49,7 +48,7 @@ impl CheckResult {
         }
     }
 
-    /// Makes the result of a check that fails. The reason is withheld unless the endpoint reveals reasons.
+    /// Makes the result of a failed check. Clients see the reason only if the endpoint reveals reasons.
     pub fn failed(name: impl Into<String>, reason: impl Into<String>) -> Self {
         Self {
             is_ok: false,
@@ -58,7 +57,7 @@ impl CheckResult {
         }
     }
 
-    /// Makes the result of a check with findings, one line each, that every client may read.
+    /// Makes the result of a check with findings, one per line, that every client may read.
     pub fn with_findings(name: impl Into<String>, is_ok: bool, findings: Vec<String>) -> Self {
         Self {
             is_ok,
@@ -77,7 +76,7 @@ impl CheckResult {
         self.is_ok
     }
 
-    /// Returns the findings and the reason, for the log.
+    /// Returns the findings and the reason of a failure, for the log.
     pub fn explanation(&self) -> String {
         let all: Vec<&str> = self
             .findings
@@ -90,7 +89,7 @@ impl CheckResult {
 }
 
 impl ProbeQuery {
-    /// Reads the query of a URL. Unknown parameters are ignored.
+    /// Parses the query of a URL, and ignores unknown parameters.
     #[must_use]
     pub fn parse(query: Option<&str>) -> Self {
         let mut parsed = Self::default();
@@ -107,13 +106,13 @@ impl ProbeQuery {
         parsed
     }
 
-    /// Returns whether the query leaves a check out.
+    /// Returns whether the query excludes a check.
     pub fn excludes(&self, check: &str) -> bool {
         self.excluded.iter().any(|name| name == check)
     }
 
-    /// Returns the response of an endpoint with several checks. `names` has all checks in order; `results` has
-    /// those that ran.
+    /// Returns the response of an endpoint with several checks. `names` are all checks in order; `results` are those of
+    /// the checks that ran.
     pub fn respond(
         &self,
         endpoint: &str,
@@ -151,7 +150,7 @@ impl ProbeQuery {
         ProbeResponse::new(StatusCode::OK, text)
     }
 
-    /// Returns the response of the endpoint of a single check.
+    /// Returns the response of an endpoint with a single check.
     pub fn respond_one(&self, result: &CheckResult, reveals: bool) -> ProbeResponse {
         if result.is_ok && !self.verbose {
             return ProbeResponse::new(StatusCode::OK, "ok".to_owned());
@@ -195,7 +194,7 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Decodes a value of a query; bytes that are no UTF-8 are replaced.
+/// Decodes a percent-encoded value; invalid UTF-8 is replaced.
 fn decode(value: &str) -> String {
     let value = value.replace('+', " ");
     let decoded = percent_decode_str(&value).decode_utf8_lossy();
@@ -218,7 +217,7 @@ mod tests {
         ]
     }
 
-    /// HEALTH-1
+    /// HEALTH-1: a health endpoint answers as that of kube-apiserver.
     #[test]
     fn responses_are_those_of_kube_apiserver() {
         let table = [
@@ -252,7 +251,7 @@ mod tests {
         }
     }
 
-    /// HEALTH-1
+    /// HEALTH-1: a health endpoint answers as that of kube-apiserver.
     #[test]
     fn a_reason_is_shown_only_if_the_endpoint_reveals_reasons() {
         let query = ProbeQuery::parse(None);

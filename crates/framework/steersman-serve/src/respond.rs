@@ -1,4 +1,4 @@
-//! Driver: the response to one request: route, access, body, handler.
+//! Driver: answers one request: finds its route, checks access, reads the body, calls the handler.
 
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -16,12 +16,12 @@ use tracing::{error, warn};
 use crate::routes::{Route, Routes, text_response};
 
 impl Routes {
-    /// Returns the response to a request in this process, without a connection. A handler that takes longer than
+    /// Returns the response to a request without a connection, in this process. A handler that takes longer than
     /// `limit` is dropped.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future drops the handler at its await.
+    /// Dropping the future drops the handler at its current await.
     pub async fn answer<B>(&self, request: Request<B>, limit: Duration) -> Response<Bytes>
     where
         B: Body + Send,
@@ -52,12 +52,12 @@ where
         refused.headers_mut().insert(ALLOW, allow);
         return refused;
     }
-    // Both the call of the handler and its future may panic, so both are inside.
+    // The call of the handler and its future can both panic, so both are inside `catch_unwind`.
     let answer = AssertUnwindSafe(async { answer(route, request).await }).catch_unwind();
     match timeout(limit, answer).await {
         Ok(Ok(response)) => response,
         Ok(Err(payload)) => {
-            // SERVE-3
+            // SERVE-3: a panic of the handler becomes a 500.
             let path = route.path();
             error!(
                 path,
@@ -85,7 +85,7 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let (head, body) = request.into_parts();
-    // SERVE-5: a refused client costs no body.
+    // SERVE-5: access is checked before the body is read.
     if let Some(access) = route.access_control()
         && let Err(refused) = access.admit(&head).await
     {

@@ -1,10 +1,10 @@
-//! Machine: the answers of reviews, each kept for a time.
+//! Machine: a cache of review results, each with its own lifetime.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::time::{Duration, Instant};
 
-/// Answers by question. At most `capacity` answers are kept, each until its time is over (SERVE-6).
+/// Review results by their key. At most `capacity` results are cached, each for its lifetime (SERVE-6).
 #[derive(Debug)]
 pub(crate) struct ReviewCache<K, V> {
     capacity: usize,
@@ -19,15 +19,15 @@ impl<K: Hash + Eq + Clone, V: Clone> ReviewCache<K, V> {
         }
     }
 
-    /// Returns the answer, if its time is not over.
+    /// Returns the result for a key, unless its lifetime is over.
     pub(crate) fn get(&self, question: &K, now: Instant) -> Option<V> {
         let (answer, until) = self.answers.get(question)?;
         (now < *until).then(|| answer.clone())
     }
 
-    /// Keeps an answer for a time. If there is no room, the answer with the earliest end is dropped.
+    /// Caches a result for a time. A full cache drops the result that would end first.
     pub(crate) fn put(&mut self, question: K, answer: V, time: Duration, now: Instant) {
-        // Answers are not kept for ever: an answer with an end beyond the clock's range is not kept.
+        // A result with an end beyond the range of the clock is not cached.
         let Some(until) = now.checked_add(time).filter(|until| *until > now) else {
             return;
         };
@@ -50,7 +50,7 @@ mod tests {
 
     const S: Duration = Duration::from_secs(1);
 
-    /// SERVE-6
+    /// SERVE-6: users and permissions are kept for a limited time.
     #[test]
     fn an_answer_is_kept_for_its_time_and_no_longer() {
         let t = tokio::time::Instant::now().into_std();
@@ -64,7 +64,7 @@ mod tests {
         assert_eq!(cache.get(&"a", t + 61 * S), Some(2));
     }
 
-    /// SERVE-6
+    /// SERVE-6: users and permissions are kept for a limited time.
     #[test]
     fn a_full_cache_drops_what_ends_first() {
         let t = tokio::time::Instant::now().into_std();

@@ -1,4 +1,4 @@
-//! Handle: the paths of a server with their handlers.
+//! Handle: the paths of a server and their handlers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,10 +13,9 @@ use crate::error::Error;
 
 /// Answers the requests of a route.
 ///
-/// Closures that take a request and return a future of a response are handlers. The body of a request has arrived
-/// as a whole. A panic is answered with a 500, and a handler that takes longer than
-/// [`request_timeout`](crate::Limits::request_timeout) is dropped. If the client goes away, the handler is dropped
-/// at its next await.
+/// Closures that take a request and return a future of a response are handlers. The request has its complete body. A
+/// panic is answered with a 500. A handler that takes longer than [`request_timeout`](crate::Limits::request_timeout)
+/// is dropped; if the client disconnects, it is dropped at its next await.
 pub trait Handler: Send + Sync + 'static {
     /// Answers one request.
     fn handle(&self, request: Request<Bytes>) -> impl Future<Output = Response<Bytes>> + Send;
@@ -24,7 +23,7 @@ pub trait Handler: Send + Sync + 'static {
 
 /// Decides whether a client may use a route.
 pub trait AccessControl: Send + Sync + 'static {
-    /// Decides by the head of a request, before the body is read (SERVE-5).
+    /// Decides from the head of a request, before the body is read (SERVE-5).
     ///
     /// # Errors
     ///
@@ -45,13 +44,13 @@ pub struct Route {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Methods {
-    /// GET and HEAD, without a body.
+    /// GET and HEAD; the body is not read.
     Get,
-    /// Every method, with a body of at most this number of bytes.
+    /// Every method, with a body of at most `body` bytes.
     Any { body: usize },
 }
 
-/// The routes of a server. A path without a route is answered with a 404.
+/// The routes of a server. A request to any other path gets a 404.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct Routes {
@@ -99,7 +98,7 @@ impl<A: AccessControl> ErasedAccess for A {
 }
 
 impl Route {
-    /// Makes a route that takes GET and HEAD. Bodies are not read.
+    /// Makes a route for GET and HEAD, which does not read bodies.
     pub fn get(path: impl Into<String>, handler: impl Handler) -> Self {
         Self {
             path: path.into(),
@@ -110,8 +109,7 @@ impl Route {
         }
     }
 
-    /// Makes a route that takes every method, with bodies of at most `max_body` bytes. A larger body is answered
-    /// with a 413.
+    /// Makes a route for every method, with bodies of at most `max_body` bytes. A larger body gets a 413.
     pub fn any(path: impl Into<String>, max_body: usize, handler: impl Handler) -> Self {
         Self {
             methods: Methods::Any { body: max_body },
@@ -119,14 +117,14 @@ impl Route {
         }
     }
 
-    /// Makes the route take every path that begins with its own. A route of the whole path goes first, and then
-    /// the route of the longest beginning.
+    /// Makes the route match every path that starts with its own path. A route with the exact path has priority, then
+    /// the route with the longest path.
     pub fn prefix(mut self) -> Self {
         self.is_prefix = true;
         self
     }
 
-    /// Lets in only the requests that `access` admits.
+    /// Admits only the requests that `access` allows.
     pub fn access(mut self, access: impl AccessControl) -> Self {
         self.access = Some(Arc::new(access));
         self
@@ -145,7 +143,7 @@ impl Route {
         &*self.handler
     }
 
-    /// Returns the largest body in bytes; `None` if bodies are not read.
+    /// Returns the maximal size of a body in bytes; `None` if bodies are not read.
     pub(crate) fn largest_body(&self) -> Option<usize> {
         match self.methods {
             Methods::Get => None,
@@ -185,7 +183,7 @@ impl Routes {
         Ok(())
     }
 
-    /// Returns the paths, in the order in which they were added.
+    /// Returns the paths in the order of their addition.
     pub fn paths(&self) -> Vec<String> {
         self.routes.iter().map(|route| route.path.clone()).collect()
     }
@@ -199,7 +197,7 @@ impl Routes {
     }
 }
 
-/// Returns a response with a plain text that ends with a line feed.
+/// Returns a plain text response. The text ends with a line feed.
 #[must_use]
 pub fn text_response(status: StatusCode, text: impl Into<String>) -> Response<Bytes> {
     let mut text = text.into();
@@ -224,7 +222,7 @@ pub(crate) fn response(
     *response.status_mut() = status;
     let headers: [(HeaderName, &str); 2] = [
         (CONTENT_TYPE, content_type),
-        // A browser shows the text as it is.
+        // The header stops browsers from guessing another content type.
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
     ];
     for (name, value) in headers {

@@ -1,4 +1,4 @@
-//! Handle: a server on one address: accepts connections, and stops after the requests in progress.
+//! Handle: a server on one address: accepts connections, and when it stops waits for the requests in progress.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -32,7 +32,7 @@ pub struct ServerOptions {
     limits: Limits,
 }
 
-/// A server that listens on its address. [`run`](Self::run) accepts connections; until then they wait.
+/// A server that listens. [`run`](Self::run) accepts connections, which wait until then.
 #[derive(Debug)]
 #[must_use = "the server answers nothing before `run`"]
 pub struct Server {
@@ -48,15 +48,15 @@ struct OpenConnections {
     table: Arc<Mutex<HashMap<u64, Arc<TrackedConnection>>>>,
 }
 
-/// Removes a connection from the table when it is dropped.
+/// The entry of a connection in the table. Dropping it removes the connection.
 struct TableEntry {
     table: OpenConnections,
     id: u64,
 }
 
-/// The pause after the operating system failed to accept a connection.
+/// The pause after a failure to accept a connection.
 const PAUSE: Duration = Duration::from_millis(50);
-/// The pause between two warnings of one sort.
+/// The pause between two warnings of the same sort.
 const WARNING_PAUSE: Duration = Duration::from_secs(60);
 
 impl ServerOptions {
@@ -65,7 +65,7 @@ impl ServerOptions {
         Self::default()
     }
 
-    /// Serves HTTPS. Clients that speak HTTP without TLS get a 400.
+    /// Serves HTTPS. Clients that speak plain HTTP get a 400.
     pub fn tls(mut self, tls: TlsOptions) -> Self {
         self.tls = Some(tls);
         self
@@ -88,13 +88,13 @@ impl ServerOptions {
 }
 
 impl Server {
-    /// Listens on an address. Port 0 takes a free port, which [`local_address`](Self::local_address) returns. The
-    /// name is for errors and logs.
+    /// Listens on an address. With port 0, the system chooses a port, which [`local_address`](Self::local_address)
+    /// returns. `name` is used in errors and logs.
     ///
     /// # Errors
     ///
-    /// [`Error::Address`], also if the address is off; [`Error::Listen`], for example if another program uses the
-    /// address; [`Error::CertificateFile`] or [`Error::Certificate`]; [`Error::ZeroLimit`].
+    /// [`Error::Address`], also for an address that stands for no server; [`Error::Listen`], for example if another
+    /// program uses the address; [`Error::CertificateFile`] or [`Error::Certificate`]; [`Error::ZeroLimit`].
     ///
     /// # Cancel safety
     ///
@@ -135,9 +135,9 @@ impl Server {
         self.certificates.is_some()
     }
 
-    /// Serves the routes until `stop` is cancelled. Then it accepts no more connections, closes those without a
-    /// request, and waits until the requests in progress have their responses, for at most
-    /// [`shutdown_timeout`](Limits::shutdown_timeout) (SERVE-3).
+    /// Serves the routes until `stop` is cancelled. Then it accepts no connection, closes connections without a
+    /// request, and waits for the responses in progress, for at most [`shutdown_timeout`](Limits::shutdown_timeout)
+    /// (SERVE-3).
     ///
     /// # Cancel safety
     ///
@@ -175,7 +175,7 @@ impl Server {
                         tasks.spawn(one(stream, connection, Arc::clone(&served), entry));
                     }
                 }
-                // For instance out of file descriptors, which other connections may release soon.
+                // The failure may be temporary, such as a lack of file descriptors until other connections close.
                 Err(error) => {
                     if is_due(&mut warned) {
                         warn!(server, %address, %error, "a connection cannot be accepted; trying again");
@@ -185,7 +185,7 @@ impl Server {
             }
         }
         let name = self.name;
-        // Later connections are refused, and not left waiting.
+        // Closing the listener makes later connections fail at once.
         drop(self.listener);
         let ended = async { while tasks.join_next().await.is_some() {} };
         if timeout(self.limits.shutdown, ended).await.is_err() {
@@ -211,16 +211,16 @@ impl Server {
     }
 }
 
-/// The decision about a new connection (SERVE-2).
+/// Whether a new connection is served (SERVE-2).
 enum Admitted {
     Yes(TableEntry, Arc<TrackedConnection>),
     Instead(TableEntry, Arc<TrackedConnection>),
-    /// Every connection has a request in progress.
+    /// Not served: every connection has a request in progress.
     No,
 }
 
 impl OpenConnections {
-    /// SERVE-2: makes room for a new connection if there are too many.
+    /// SERVE-2: admits a new connection, and at the limit closes a waiting one.
     fn admit(&self, id: u64, limits: &Limits, has_handshake: bool) -> Admitted {
         let phase = ConnectionPhase::new(*limits, has_handshake, Instant::now().into_std());
         let connection = Arc::new(TrackedConnection::new(phase));
@@ -271,7 +271,7 @@ async fn one(
     serve_connection(stream, &connection, &server).await;
 }
 
-/// Returns whether a warning may be logged, and notes that it is.
+/// Returns whether a warning may be logged now, and records the time if so.
 fn is_due(last: &mut Option<Instant>) -> bool {
     let now = Instant::now();
     let due = last.is_none_or(|last| now.saturating_duration_since(last) >= WARNING_PAUSE);

@@ -1,4 +1,4 @@
-//! Handle: a certificate in memory that a program replaces while its servers run.
+//! Handle: a certificate in memory that a program can replace while its servers run.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use parking_lot::Mutex;
 use crate::certificate::PemPair;
 use crate::error::Error;
 
-/// A certificate chain and its key in memory, which servers present from their next handshake on. Cheap to clone;
-/// the clones share one certificate.
+/// A certificate chain and its key in memory. Servers use it from their next handshake on. Cheap to clone; clones share
+/// the certificate.
 ///
-/// A server of [`TlsOptions::shared`](crate::TlsOptions::shared) listens before there is a certificate, and until
-/// then its handshakes fail. Each handshake uses the certificate that was set last (CERT-5).
+/// A server with [`TlsOptions::shared`](crate::TlsOptions::shared) can listen without a certificate; until the first
+/// one is set, its handshakes fail. Each handshake uses the certificate that was set last (CERT-5).
 ///
 /// ```
 /// use steersman_serve::{ServerOptions, SharedCertificate, TlsOptions};
@@ -30,18 +30,18 @@ pub struct SharedCertificate {
 }
 
 impl SharedCertificate {
-    /// Makes a handle without a certificate.
+    /// Makes a handle that has no certificate yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Replaces the certificate: a chain that begins with the certificate of the server, and the key of that
-    /// certificate, both in PEM. Open connections go on with the former certificate.
+    /// Replaces the certificate by a PEM chain, which starts with the certificate of the server, and its PEM key. Open
+    /// connections keep the former certificate.
     ///
     /// # Errors
     ///
-    /// [`Error::Certificate`] if the chain or the key is no PEM, or the key does not belong to the certificate. The
-    /// former certificate stays in use.
+    /// [`Error::Certificate`] if the chain or the key is not PEM, or they do not belong together. The former
+    /// certificate stays in use.
     pub fn set(&self, chain: impl AsRef<[u8]>, key: impl AsRef<[u8]>) -> Result<(), Error> {
         let pair = PemPair {
             chain: chain.as_ref().to_vec(),
@@ -60,7 +60,7 @@ impl SharedCertificate {
         Ok(())
     }
 
-    /// Returns whether there is a certificate.
+    /// Returns whether a certificate was set.
     pub fn is_set(&self) -> bool {
         self.pair.lock().is_some()
     }

@@ -1,4 +1,4 @@
-//! Driver: the certificate of a server, read again before each handshake.
+//! Driver: the certificate of a server, checked for changes before each handshake.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,10 +19,9 @@ use crate::shared_certificate::{self, SharedCertificate};
 
 /// The TLS settings of a server: where its certificate comes from.
 ///
-/// Files are compared with what the server uses before each handshake, so that a handshake uses the files as
-/// they are (SERVE-4), and so is a [shared certificate](Self::shared). Files that cannot be used keep the former
-/// certificate in use and cost one warning; the metrics count each failed read, so that an alert lasts as long as the
-/// problem.
+/// Before each handshake, the server reads its certificate files (SERVE-4) or its [shared certificate](Self::shared)
+/// again. If the files are not usable, the former certificate stays in use, with one warning per problem. The metrics
+/// count each failed read, so that an alert lasts as long as the problem.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct TlsOptions {
@@ -42,40 +41,40 @@ enum CertificateOrigin {
 pub(crate) struct Certificates {
     options: TlsOptions,
     server: String,
-    /// The wall clock.
+    /// The wall clock that decides about the validity of certificates.
     clock: fn() -> Timestamp,
     current: Mutex<Current>,
 }
 
 struct Current {
     pair: Arc<PemPair>,
-    /// Absent until the program has set a shared certificate.
+    /// The TLS settings; `None` until the program sets a shared certificate.
     config: Option<Arc<ServerConfig>>,
     problem: Option<String>,
-    /// Absent for a certificate that cannot be read as X.509, or that is not set.
+    /// The validity of the certificate; `None` if it is not set, or is not valid X.509.
     times: Option<CertificateTimes>,
     state: CertificateState,
 }
 
-/// Files with another certificate than the present one, and the settings with it.
+/// A changed certificate in the files, with the TLS settings made from it.
 struct ChangedPair {
     pair: Arc<PemPair>,
     config: Arc<ServerConfig>,
 }
 
-/// How long files may take to be read before the handshake uses the former certificate.
+/// The time limit for reading the files; then the handshake uses the former certificate.
 const LONGEST_READ: Duration = Duration::from_secs(2);
-/// The pause between two looks at the certificate of a server without handshakes.
+/// The pause between two checks of the certificate while there are no handshakes.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
 impl TlsOptions {
-    /// Generates a certificate for `localhost` when the server is made. Clients cannot verify it, as with the
-    /// default of controller-runtime.
+    /// Generates a self-signed certificate for `localhost` when the server is made. Clients cannot verify it. This is
+    /// also the default of controller-runtime.
     pub fn self_signed() -> Self {
         Self::new(CertificateOrigin::SelfSigned)
     }
 
-    /// Reads the certificate chain and its key from two PEM files.
+    /// Reads the certificate chain and the key from two PEM files.
     pub fn files(chain: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
         Self::new(CertificateOrigin::Files {
             chain: chain.into(),
@@ -89,13 +88,13 @@ impl TlsOptions {
         Self::files(directory.join("tls.crt"), directory.join("tls.key"))
     }
 
-    /// Presents the certificate that the program sets, and changes while the server runs. The server listens before
-    /// there is a certificate; until then its handshakes fail.
+    /// Uses the certificate that the program sets and replaces while the server runs. The server listens before the
+    /// first certificate is set, but its handshakes fail until then.
     pub fn shared(certificate: SharedCertificate) -> Self {
         Self::new(CertificateOrigin::Shared(certificate))
     }
 
-    /// Presents this certificate as [`shared`](Self::shared) does, with the other settings as they are.
+    /// Uses this certificate like [`shared`](Self::shared), and keeps the other settings.
     pub fn with_certificate(mut self, certificate: SharedCertificate) -> Self {
         self.source = CertificateOrigin::Shared(certificate);
         self
@@ -110,9 +109,8 @@ impl TlsOptions {
         }
     }
 
-    /// Lets in only clients with a certificate that an authority in this PEM file has signed; the handshake of all
-    /// others fails. The file is read again like those of the server's own certificate. By default clients need no
-    /// certificate.
+    /// Requires a client certificate that an authority in this PEM file has signed; other handshakes fail. The file is
+    /// checked for changes like the certificate files. By default clients need no certificate.
     pub fn client_ca(mut self, file: impl Into<PathBuf>) -> Self {
         self.client_ca = Some(file.into());
         self
@@ -123,27 +121,27 @@ impl TlsOptions {
         self.client_ca.is_some()
     }
 
-    /// Sets whether clients may use HTTP/2. Off by default, as in the programs that kubebuilder generates,
-    /// because a client can cost an HTTP/2 server more than an HTTP/1.1 server.
+    /// Sets whether clients may use HTTP/2. Off by default, as in programs of kubebuilder, because HTTP/2 clients can
+    /// cost a server more.
     pub fn http2(mut self, on: bool) -> Self {
         self.http2 = on;
         self
     }
 
-    /// Counts changed files, and each failed read of files that cannot be used.
+    /// Sets the metrics, which count changed files and failed reads.
     pub fn metrics(mut self, metrics: CertificateMetrics) -> Self {
         self.metrics = Some(metrics);
         self
     }
 
-    /// Returns whether the files are counted.
+    /// Returns whether [`metrics`](Self::metrics) were set.
     pub fn has_metrics(&self) -> bool {
         self.metrics.is_some()
     }
 }
 
 impl Certificates {
-    /// Reads or generates the first certificate. A shared certificate may be absent.
+    /// Reads or generates the first certificate. A shared certificate may not be set yet.
     pub(crate) async fn new(options: TlsOptions, server: &str) -> Result<Self, Error> {
         let place = options.place();
         let given = options.clone();
@@ -187,10 +185,10 @@ impl Certificates {
         Ok(certificates)
     }
 
-    /// Returns the settings for the next handshake; `None` if the program has set no certificate yet.
+    /// Returns the TLS settings for a handshake; `None` until the program sets a certificate.
     pub(crate) async fn current(&self) -> Option<Arc<ServerConfig>> {
         if let CertificateOrigin::Shared(shared) = &self.options.source {
-            // CERT-5: nothing is read, and no handshake succeeds, before there is a certificate.
+            // CERT-5: handshakes fail until the program sets a certificate.
             let set = shared.pair()?;
             if !self.options.has_files() {
                 self.take_shared(set);
@@ -211,7 +209,7 @@ impl Certificates {
         self.current.lock().config.clone()
     }
 
-    /// SERVE-7: looks at the certificate each minute, because a server without clients has no handshakes.
+    /// SERVE-7: checks the certificate every minute, even if no handshake does. Never returns.
     pub(crate) async fn looked_at(&self) -> ! {
         loop {
             sleep(LOOK_AGAIN).await;
@@ -229,7 +227,7 @@ impl Certificates {
         }
     }
 
-    /// SERVE-7: logs each change of the state of the certificate once.
+    /// SERVE-7: logs each change of the certificate's state once.
     fn note_state(&self) {
         let mut current = self.current.lock();
         let Some(times) = current.times else {
@@ -257,7 +255,7 @@ impl Certificates {
         }
     }
 
-    /// CERT-5: uses the certificate that the program has set last.
+    /// CERT-5: switches to the certificate that the program has set.
     fn take_shared(&self, pair: Arc<PemPair>) {
         let mut current = self.current.lock();
         if Arc::ptr_eq(&pair, &current.pair) {
@@ -274,8 +272,8 @@ impl Certificates {
         }
     }
 
-    /// Uses the changed certificate from now on. `None` means that the files hold the present certificate again, after
-    /// they could not be used.
+    /// Switches to the changed certificate. `None` means that the files have the current certificate again after a
+    /// problem.
     fn take(&self, changed: Option<ChangedPair>) {
         let mut current = self.current.lock();
         current.problem = None;
@@ -295,7 +293,7 @@ impl Certificates {
         );
     }
 
-    /// SERVE-4: keeps the present certificate, counts each failed read, and logs each problem once.
+    /// SERVE-4: keeps the current certificate, counts a failed read, and logs a new problem once.
     fn keep(&self, problem: &str) {
         if let Some(metrics) = &self.options.metrics {
             metrics.reads.inc();
@@ -320,8 +318,7 @@ impl TlsOptions {
         matches!(self.source, CertificateOrigin::Files { .. }) || self.client_ca.is_some()
     }
 
-    /// Reads the files and the shared certificate as they are now. A certificate that the server has signed itself
-    /// stays.
+    /// Reads the files or the shared certificate. A self-signed certificate does not change.
     fn read(&self, present: &PemPair) -> Result<PemPair, Error> {
         let mut pair = match &self.source {
             CertificateOrigin::SelfSigned => present.clone(),
@@ -354,10 +351,10 @@ impl TlsOptions {
     }
 }
 
-/// Returns the pair in the files if it differs from the present one and is valid, else the problem.
+/// Returns the pair in the files if it is valid and differs from the current one; otherwise the problem, if any.
 ///
-/// SERVE-4: files that cannot be used are read once more, because a Secret may have been replaced between the reads
-/// of the two files.
+/// SERVE-4: unusable files are read a second time, because the files of a Secret may have been replaced between the two
+/// reads.
 fn changed_pair(
     present: &Arc<PemPair>,
     http2: bool,
@@ -401,7 +398,7 @@ mod tests {
         move || Ok(reads.borrow_mut().next().unwrap())
     }
 
-    /// SERVE-7
+    /// SERVE-7: a certificate that is not valid, or not for long, is logged once per change.
     #[tokio::test(start_paused = true)]
     async fn a_server_without_handshakes_sees_that_its_certificate_has_expired() {
         let folder = tempfile::tempdir().unwrap();
@@ -417,7 +414,7 @@ mod tests {
         assert!(matches!(state, CertificateState::Expired(_)), "{state}");
     }
 
-    /// SERVE-4
+    /// SERVE-4: each handshake uses the present certificate files.
     #[test]
     fn files_that_were_replaced_between_two_reads_are_read_once_more() {
         let (old, new) = (

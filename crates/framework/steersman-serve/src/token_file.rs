@@ -1,4 +1,4 @@
-//! Driver: access to routes by one bearer token, which a file holds.
+//! Driver: access control by a bearer token in a file.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,10 +13,9 @@ use tracing::error;
 use crate::access::{bearer, unauthorized};
 use crate::routes::{AccessControl, text_response};
 
-/// Lets in the clients that send the bearer token of a file. It sends no request, so it works without an api-server.
+/// Admits clients that send the bearer token in a file. It needs no API server.
 ///
-/// The file is read for each request, so that another token can take its place. White space around the token does not
-/// count.
+/// The file is read at each request, so that the token can be replaced. White space around the token is ignored.
 ///
 /// | request | response |
 /// |---|---|
@@ -33,7 +32,7 @@ pub struct TokenFile {
 const LOG_PAUSE: Duration = Duration::from_secs(60);
 
 impl TokenFile {
-    /// Makes the control of access. The file is not read yet.
+    /// Makes the access control without reading the file.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self {
             path: path.into(),
@@ -41,7 +40,7 @@ impl TokenFile {
         }
     }
 
-    /// Logs a problem of the file, once per minute.
+    /// Logs a problem with the file at most once per minute.
     fn complain(&self, problem: &str) {
         let now = Instant::now();
         let mut last = self.last_error.lock();
@@ -60,7 +59,7 @@ impl AccessControl for TokenFile {
         let read = std::fs::read_to_string(&self.path);
         let problem = match &read {
             Ok(text) if is_same(text.trim().as_bytes(), sent.as_bytes()) => return Ok(()),
-            // No token matches an empty one, because none is empty.
+            // The token in the file is not empty, so the request has another token.
             Ok(text) if !text.trim().is_empty() => return Err(unauthorized()),
             Ok(_) => "it is empty".to_owned(),
             Err(error) => error.to_string(),
@@ -71,7 +70,7 @@ impl AccessControl for TokenFile {
     }
 }
 
-/// Compares without an early end, so that the time of a refusal tells nothing about the token.
+/// Compares all bytes in any case, so that the duration reveals nothing about the token.
 fn is_same(one: &[u8], other: &[u8]) -> bool {
     let differences = one.iter().zip(other).fold(0, |all, (a, b)| all | (a ^ b));
     one.len() == other.len() && differences == 0

@@ -1,4 +1,4 @@
-//! Driver: the phase of one connection, and a stream that reports its bytes to it.
+//! Driver: tracks the phase of one connection, through a stream that reports its reads and writes.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::connection_phase::ConnectionPhase;
 
 pub(crate) struct TrackedConnection {
     phase: Mutex<ConnectionPhase>,
-    /// Cancelled when the connection makes room for another one, or when the server ends.
+    /// Cancelled when the connection has to make room for another connection, or when the server ends.
     pub(crate) close: CancellationToken,
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct RequestInProgress {
     connection: Arc<TrackedConnection>,
 }
 
-/// The body of a response. Its request is in progress until the body is dropped.
+/// The body of a response. The request counts as in progress until its response body is dropped.
 pub(crate) struct ResponseBody {
     body: Full<Bytes>,
     _request: RequestInProgress,
@@ -55,7 +55,7 @@ impl TrackedConnection {
         self.phase.lock().is_without_request()
     }
 
-    /// Waits until the connection has been in one phase for too long (SERVE-1).
+    /// Waits until the phase of the connection exceeds its time limit (SERVE-1).
     pub(crate) async fn overdue(&self) {
         loop {
             let now = tokio::time::Instant::now().into_std();
@@ -67,7 +67,7 @@ impl TrackedConnection {
         }
     }
 
-    /// Returns a stream that reports its bytes to this connection.
+    /// Wraps a stream so that it reports its reads and writes to this connection.
     pub(crate) fn track<S>(self: &Arc<Self>, stream: S) -> impl AsyncRead + AsyncWrite + use<S>
     where
         S: AsyncRead + AsyncWrite,

@@ -1,4 +1,4 @@
-//! Access by the reviews of the embedded api-server.
+//! Tests access control by reviews of the embedded API server.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use steersman_apiserver::ApiServer;
 use steersman_apiserver::auth::{Authorization, User};
 use steersman_serve::{AccessControl as _, ReviewedAccess};
 
-/// A server with RBAC, on which the user `prometheus` may read `/metrics`, and the operator may review.
+/// Makes a server with RBAC: the user `prometheus` may read `/metrics`, and the operator may send reviews.
 fn server() -> ApiServer {
     let server = ApiServer::builder()
         .authorization(Authorization::Rbac)
@@ -65,7 +65,7 @@ fn reviews(server: &ApiServer) -> usize {
     server.requests().all().len()
 }
 
-/// SERVE-5
+/// SERVE-5: a request without a valid token or a permission is refused before its body is read.
 #[tokio::test(start_paused = true)]
 async fn tokens_and_permissions_decide() {
     let server = server();
@@ -79,14 +79,14 @@ async fn tokens_and_permissions_decide() {
     assert_eq!(ask(&access, "/debug", Some(&good)).await, 403);
 }
 
-/// SERVE-6
+/// SERVE-6: users and permissions are kept for a limited time.
 #[tokio::test(start_paused = true)]
 async fn answers_are_kept_for_their_time() {
     let server = server();
     let good = server.add_user(User::new("prometheus"));
     let other = server.add_user(User::new("ann"));
     let access = operator(&server);
-    // What the reviews of a request cost: one for the token, and one for the permission.
+    // Counts the reviews of a request: one for the token, and one for the permission.
     let cost = async |token: &str| {
         let before = reviews(&server);
         ask(&access, "/metrics", Some(token)).await;
@@ -104,7 +104,7 @@ async fn answers_are_kept_for_their_time() {
     assert_eq!(cost(&good).await, 2);
 }
 
-/// SERVE-5
+/// SERVE-5: a request without a valid token or a permission is refused before its body is read.
 #[tokio::test(start_paused = true)]
 async fn an_operator_that_may_not_review_answers_500() {
     let server = server();
@@ -113,7 +113,7 @@ async fn an_operator_that_may_not_review_answers_500() {
     let access = ReviewedAccess::new(ClientConfig::in_process(service, "default"));
     assert_eq!(ask(&access, "/metrics", Some(&good)).await, 500);
     assert_eq!(reviews(&server), 1, "a refusal is not tried again");
-    // Failures are not kept.
+    // A failed review is not cached.
     assert_eq!(ask(&access, "/metrics", Some(&good)).await, 500);
     assert_eq!(reviews(&server), 2);
 }

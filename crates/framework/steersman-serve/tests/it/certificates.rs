@@ -1,4 +1,4 @@
-//! Certificates that change while the server runs.
+//! Tests certificates that change while the server runs.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -36,14 +36,14 @@ pub(crate) async fn connect(server: &Running, alpn: &[&str]) -> TlsStream<TcpStr
         .unwrap()
 }
 
-/// Returns the certificate that the server sends in a new handshake.
+/// Returns the certificate that the server presents in a new handshake.
 async fn shown(server: &Running) -> Vec<u8> {
     let stream = connect(server, &[]).await;
     let certificates = stream.get_ref().1.peer_certificates().unwrap();
     certificates[0].to_vec()
 }
 
-/// Returns a new certificate and its key in PEM, and the certificate.
+/// Returns a new certificate and its key in PEM, and the certificate in DER.
 fn made() -> (String, String, Vec<u8>) {
     let key = KeyPair::generate().unwrap();
     let params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
@@ -52,7 +52,7 @@ fn made() -> (String, String, Vec<u8>) {
     (certificate.pem(), key.serialize_pem(), der)
 }
 
-/// Writes a new certificate with its key, and returns the certificate.
+/// Writes a new certificate and its key to files, and returns the certificate in DER.
 fn write(directory: &Path) -> Vec<u8> {
     let (chain, key, der) = made();
     std::fs::write(directory.join("tls.crt"), chain).unwrap();
@@ -60,7 +60,7 @@ fn write(directory: &Path) -> Vec<u8> {
     der
 }
 
-/// SERVE-4
+/// SERVE-4: each handshake uses the present certificate files.
 #[tokio::test]
 async fn the_next_handshake_uses_the_changed_files() {
     let directory = tempfile::tempdir().unwrap();
@@ -74,10 +74,10 @@ async fn the_next_handshake_uses_the_changed_files() {
     let second = write(directory.path());
     assert_ne!(first, second);
     assert_eq!(shown(&server).await, second);
-    // Open connections go on.
+    // Open connections keep working.
     assert_eq!(status(&ask(before, "/hello", "").await), 200);
 
-    // Broken files keep the former certificate: none, half of one, the key of another.
+    // Missing, incomplete and contradicting files leave the former certificate in use.
     let key = std::fs::read(directory.path().join("tls.key")).unwrap();
     std::fs::write(directory.path().join("tls.key"), "").unwrap();
     assert_eq!(shown(&server).await, second);
@@ -97,13 +97,13 @@ async fn the_next_handshake_uses_the_changed_files() {
         let family = families.iter().find(|family| family.name() == name);
         family.unwrap().get_metric()[0].get_counter().get_value()
     };
-    // Two changes, and four handshakes with files that could not be used: an alert lasts as long as the problem.
+    // The files changed twice, and four handshakes met unusable files, each of which is counted for an alert.
     assert_eq!(counted("certwatcher_read_certificate_total"), 6.0);
     assert_eq!(counted("certwatcher_read_certificate_errors_total"), 4.0);
     server.stopped().await;
 }
 
-/// CERT-5
+/// CERT-5: a replica keeps its certificate while the Secret cannot be used.
 #[tokio::test]
 async fn the_next_handshake_uses_the_certificate_that_the_program_set_last() {
     let directory = tempfile::tempdir().unwrap();
@@ -118,7 +118,7 @@ async fn the_next_handshake_uses_the_certificate_that_the_program_set_last() {
         }
         let server = serve(ServerOptions::new().tls(tls), routes()).await;
         let asking = needs_client.then_some(&client);
-        // The server listens, and its handshakes fail.
+        // The server listens without a certificate, and its handshakes fail.
         assert!(!certificate.is_set());
         assert_eq!(asked_by(&server, asking).await, 0);
         let mut last = Vec::new();
@@ -130,7 +130,7 @@ async fn the_next_handshake_uses_the_certificate_that_the_program_set_last() {
             assert_eq!(shown(&server).await, der);
             last = der;
         }
-        // What cannot be used is refused, and the former certificate stays.
+        // An invalid certificate is refused, and the former certificate stays.
         let (chain, other_key) = (made().0, made().1);
         for (chain, key) in [(&*chain, &*other_key), ("", &*other_key), (&*chain, "")] {
             let refused = certificate.set(chain, key);
@@ -142,7 +142,7 @@ async fn the_next_handshake_uses_the_certificate_that_the_program_set_last() {
         }
         server.stopped().await;
     }
-    // A certificate that is there at the start is used at once.
+    // A certificate that is set before the start is used at once.
     let certificate = SharedCertificate::new();
     let (chain, key, der) = made();
     certificate.set(&chain, &key).unwrap();
@@ -172,7 +172,7 @@ async fn the_default_certificate_is_made_by_the_server() {
     server.stopped().await;
 }
 
-/// SERVE-3
+/// SERVE-3: a stopping server waits for the requests in progress until the limit.
 #[tokio::test]
 async fn requests_over_http2_are_answered_and_a_client_that_is_gone_delays_no_stop() {
     let limits = Limits::new().shutdown_timeout(Duration::MAX);
@@ -191,7 +191,7 @@ async fn requests_over_http2_are_answered_and_a_client_that_is_gone_delays_no_st
         (response.status(), response.version()),
         (StatusCode::OK, Version::HTTP_2)
     );
-    // From here on the client neither reads nor closes.
+    // From here on, the client neither reads nor closes the connection.
     server.stopped().await;
 }
 
@@ -211,7 +211,7 @@ async fn files_that_are_missing_at_the_start_are_an_error_that_names_them() {
     assert!(matches!(bind().await, Err(Error::Certificate { .. })));
 }
 
-/// A certificate that signs itself, and so is its own authority, with its key.
+/// A self-signed client certificate, which is its own authority, and its key.
 struct ClientCertificate {
     pem: String,
     der: CertificateDer<'static>,
@@ -231,7 +231,7 @@ impl ClientCertificate {
     }
 }
 
-/// Returns the status of a GET by a client with or without a certificate; 0 if the server ends the connection.
+/// Returns the status of a GET with or without a client certificate; 0 if the server ends the connection.
 async fn asked_by(server: &Running, client: Option<&ClientCertificate>) -> u16 {
     let config = match client {
         None => AnyCertificate::client_config()
@@ -249,7 +249,7 @@ async fn asked_by(server: &Running, client: Option<&ClientCertificate>) -> u16 {
     let name = ServerName::try_from("localhost").unwrap();
     let connector = TlsConnector::from(Arc::new(config));
     let asking = async {
-        // The server may refuse the client in the handshake, or with the first bytes behind it.
+        // The server may refuse the client during the handshake, or at the first bytes after it.
         let stream = connector.connect(name, server.connect().await).await;
         let mut stream = stream.ok()?;
         let request = b"GET /hello HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n";
@@ -261,7 +261,7 @@ async fn asked_by(server: &Running, client: Option<&ClientCertificate>) -> u16 {
     soon(asking).await.unwrap_or_default()
 }
 
-/// SERVE-4: the authority of clients is read again, too.
+/// SERVE-4: the file with the authorities of clients is read again, too.
 #[tokio::test]
 async fn a_client_needs_a_certificate_of_the_authority_in_the_file() {
     let directory = tempfile::tempdir().unwrap();
@@ -279,7 +279,7 @@ async fn a_client_needs_a_certificate_of_the_authority_in_the_file() {
         assert_eq!(asked_by(&server, Some(&one)).await, 200);
         assert_eq!(asked_by(&server, Some(&other)).await, 0);
         assert_eq!(asked_by(&server, None).await, 0);
-        // Files that cannot be used keep the former authority.
+        // An unusable file leaves the former authority in use.
         std::fs::write(&authority, "no PEM").unwrap();
         assert_eq!(asked_by(&server, None).await, 0);
         assert_eq!(asked_by(&server, Some(&one)).await, 200);
@@ -290,7 +290,7 @@ async fn a_client_needs_a_certificate_of_the_authority_in_the_file() {
     }
 }
 
-/// Writes a certificate that is valid between the first days of two years.
+/// Writes a certificate that is valid from the first day of year `from` to that of year `to`.
 fn write_of_years(directory: &Path, from: i32, to: i32) {
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
@@ -301,7 +301,7 @@ fn write_of_years(directory: &Path, from: i32, to: i32) {
     std::fs::write(directory.join("tls.key"), key.serialize_pem()).unwrap();
 }
 
-// SERVE-7
+// SERVE-7: an expired certificate is reported.
 #[tokio::test]
 async fn an_expired_certificate_is_served_and_seen_in_the_log_the_metrics_and_a_dial() {
     let log = steersman_testenv::log::capture();

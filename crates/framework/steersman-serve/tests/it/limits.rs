@@ -1,4 +1,4 @@
-//! Clients that cost a server time or memory: each of them meets a limit, and the server goes on.
+//! Tests clients that would cost a server much time or memory: each meets a limit, and the server keeps working.
 
 use std::time::Duration;
 
@@ -14,14 +14,14 @@ fn with(limits: Limits) -> ServerOptions {
     ServerOptions::new().limits(limits)
 }
 
-/// SERVE-1
+/// SERVE-1: a slow or oversized request ends its connection, and the server goes on.
 #[tokio::test]
 async fn a_head_that_never_ends_is_cut_off() {
     let server = serve(with(Limits::new().read_header_timeout(SHORT)), routes()).await;
     let mut silent = server.connect().await;
     let mut slow = server.connect().await;
     let drip = async {
-        // One byte at a time, as the tool Slowloris does, until the server has closed the connection.
+        // Sends one byte at a time, as the tool Slowloris does, until the server closes the connection.
         slow.write_all(b"GET /hello HTTP/1.1\r\n").await.unwrap();
         while slow.write_all(b"a: b\r\n").await.is_ok() {
             tokio::time::sleep(SHORT / 10).await;
@@ -33,7 +33,7 @@ async fn a_head_that_never_ends_is_cut_off() {
     server.stopped().await;
 }
 
-/// SERVE-1
+/// SERVE-1: a slow or oversized request ends its connection, and the server goes on.
 #[tokio::test]
 async fn an_idle_connection_is_closed_and_so_is_half_a_second_request() {
     let limits = Limits::new().idle_timeout(SHORT).read_header_timeout(SHORT);
@@ -48,7 +48,7 @@ async fn an_idle_connection_is_closed_and_so_is_half_a_second_request() {
     server.stopped().await;
 }
 
-/// SERVE-1
+/// SERVE-1: a slow or oversized request ends its connection, and the server goes on.
 #[tokio::test]
 async fn a_head_that_is_too_large_is_refused() {
     let server = serve(with(Limits::new().max_header_bytes(16 << 10)), routes()).await;
@@ -59,24 +59,24 @@ async fn a_head_that_is_too_large_is_refused() {
     server.stopped().await;
 }
 
-/// SERVE-1
+/// SERVE-1: a slow or oversized request ends its connection, and the server goes on.
 #[tokio::test]
 async fn half_a_handshake_is_cut_off() {
     let options = with(Limits::new().handshake_timeout(SHORT)).tls(TlsOptions::self_signed());
     let server = serve(options, routes()).await;
     let mut silent = server.connect().await;
     let mut half = server.connect().await;
-    // The beginning of a TLS record of 256 bytes.
+    // The start of a TLS record of 256 bytes.
     half.write_all(&[22, 3, 1, 1, 0, 1]).await.unwrap();
     assert_eq!(rest(&mut silent).await, "");
     rest(&mut half).await;
-    // A client without TLS is told so.
+    // A client that speaks plain HTTP gets a response that says so.
     let plain = server.get("/hello", "").await;
     assert_eq!(status(&plain), 400);
     server.stopped().await;
 }
 
-/// SERVE-1
+/// SERVE-1: a slow or oversized request ends its connection, and the server goes on.
 #[tokio::test]
 async fn a_handler_that_hangs_is_dropped() {
     let mut routes = routes();
@@ -90,7 +90,7 @@ async fn a_handler_that_hangs_is_dropped() {
     server.stopped().await;
 }
 
-/// SERVE-2
+/// SERVE-2: the number of open connections stays within the limit.
 #[tokio::test]
 async fn many_silent_connections_do_not_keep_a_client_out() {
     let server = serve(with(Limits::new().max_connections(3)), routes()).await;
@@ -99,12 +99,12 @@ async fn many_silent_connections_do_not_keep_a_client_out() {
         silent.push(server.connect().await);
     }
     assert_eq!(status(&server.get("/hello", "").await), 200);
-    // The oldest ones made room.
+    // The oldest connections were closed for the new ones.
     assert_eq!(soon(silent[0].read(&mut [0])).await.unwrap_or(0), 0);
     server.stopped().await;
 }
 
-/// SERVE-2
+/// SERVE-2: the number of open connections stays within the limit.
 #[tokio::test]
 async fn a_connection_with_a_request_makes_no_room() {
     let mut routes = routes();
@@ -123,20 +123,20 @@ async fn a_connection_with_a_request_makes_no_room() {
     soon(begins.recv()).await.unwrap();
     let mut refused = server.connect().await;
     assert_eq!(rest(&mut refused).await, "");
-    // SERVE-3: the stop has a limit of its own.
+    // SERVE-3: the wait of a stop is limited.
     server.stop.cancel();
     soon(server.task).await.unwrap();
     assert_eq!(rest(&mut busy).await, "");
 }
 
-/// SERVE-3
+/// SERVE-3: a stopping server waits for the requests in progress until the limit.
 #[tokio::test]
 async fn a_client_that_does_not_read_its_response_delays_no_stop() {
     let mut routes = routes();
     let (started, mut answered) = tokio::sync::mpsc::unbounded_channel();
     let large = Route::get("/large", move |_| {
         started.send(()).unwrap();
-        // More than the buffers of two sockets.
+        // The response is larger than the buffers of two sockets.
         std::future::ready(crate::world::ok(vec![b'x'; 32 << 20]))
     });
     routes.add(large).unwrap();

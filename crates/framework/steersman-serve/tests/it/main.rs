@@ -1,4 +1,4 @@
-//! Servers over sockets, in real time, and reviews of the embedded api-server.
+//! Tests of servers with sockets in real time, and with reviews of the embedded API server.
 #![expect(clippy::unwrap_used, reason = "tests say what is wrong by failing")]
 
 mod world;

@@ -1,4 +1,4 @@
-//! Requests, responses and the stop of a server.
+//! Tests requests, responses and the stop of a server.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ async fn a_route_answers_its_path_and_its_methods() {
     server.stopped().await;
 }
 
-/// SERVE-3
+/// SERVE-3: a stopping server waits for the requests in progress until the limit.
 #[tokio::test]
 async fn a_panic_of_a_handler_is_a_500_and_the_server_goes_on() {
     let mut routes = routes();
@@ -68,7 +68,7 @@ async fn a_body_that_is_too_large_is_refused() {
     server.stopped().await;
 }
 
-/// SERVE-3
+/// SERVE-3: a stopping server waits for the requests in progress until the limit.
 #[tokio::test]
 async fn a_stop_waits_for_the_requests_in_progress() {
     let (begun, finish) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
@@ -84,7 +84,7 @@ async fn a_stop_waits_for_the_requests_in_progress() {
     };
     routes.add(Route::get("/slow", slow)).unwrap();
     let server = serve(ServerOptions::new(), routes).await;
-    // Connections without a request delay no stop: one is new, one has sent half a head, one is idle.
+    // Connections without a complete request do not delay a stop: a new one, one with half a head, and an idle one.
     let _new = server.connect().await;
     let mut half = server.connect().await;
     half.write_all(b"GET /hello HTTP/1.1\r\nHo").await.unwrap();
@@ -93,7 +93,7 @@ async fn a_stop_waits_for_the_requests_in_progress() {
     soon(begun.notified()).await;
     server.stop.cancel();
     assert_eq!(rest(&mut half).await, "");
-    // The address is free while the request is in progress.
+    // The address is free before the request in progress has ended.
     assert!(TcpStream::connect(server.address).await.is_err());
     finish.notify_one();
     let response = soon(asked).await.unwrap();

@@ -1,4 +1,4 @@
-//! A server on a free port, and clients of it.
+//! Helpers: a server on a free port, and its clients.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -23,7 +23,7 @@ impl Running {
         TcpStream::connect(self.address).await.unwrap()
     }
 
-    /// Sends a GET on a connection of its own, and returns the whole response.
+    /// Sends a GET on a new connection, and returns the whole response.
     pub(crate) async fn get(&self, path: &str, headers: &str) -> String {
         ask(self.connect().await, path, headers).await
     }
@@ -34,7 +34,7 @@ impl Running {
     }
 }
 
-/// Sends a GET, and returns the whole response.
+/// Sends a GET on a stream, and returns the whole response.
 pub(crate) async fn ask<S>(mut stream: S, path: &str, headers: &str) -> String
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -48,7 +48,7 @@ where
 /// Reads until the server closes the connection.
 pub(crate) async fn rest<S: AsyncRead + Unpin>(stream: &mut S) -> String {
     let mut text = Vec::new();
-    // A reset of the connection is an end, too.
+    // A reset of the connection also ends the response.
     let _ = soon(stream.read_to_end(&mut text)).await;
     String::from_utf8_lossy(&text).into_owned()
 }
@@ -82,7 +82,7 @@ pub(crate) async fn serve(options: ServerOptions, routes: Routes) -> Running {
     }
 }
 
-/// Waits with a limit, so that a failure is no hang.
+/// Waits with a time limit, so that a failing test does not hang.
 pub(crate) async fn soon<T>(what: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(60), what)
         .await
