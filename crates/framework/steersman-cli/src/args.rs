@@ -20,9 +20,9 @@ use crate::kubebuilder::KubebuilderFlags;
 use crate::log::{LogLevel, write_last_error};
 use crate::settings::{OperatorSettings, SETTINGS, Setting};
 
-/// The flags of an operator without settings of its own in the configuration file.
+/// The flags of an operator that has no settings of its own in the configuration file.
 ///
-/// As the whole command line, or flattened into the parser of a program with flags of its own:
+/// The flags are the whole command line, or are flattened into a parser with further flags:
 ///
 /// ```
 /// use clap::Parser;
@@ -45,11 +45,10 @@ use crate::settings::{OperatorSettings, SETTINGS, Setting};
 /// ```
 pub type Args = OperatorArgs<NoSettings>;
 
-/// The flags of an operator. `T` is the type of its own settings, which the file holds below the key `operator`.
+/// The flags of an operator. `T` is the type of the operator's own settings, under the key `operator` of the file.
 ///
-/// Each setting comes from the first of these sources that has it: the flag, its environment variable, the file of
-/// `--config`, the default. A source with a value that is not allowed is an error, and so is a key that is no
-/// setting.
+/// The value of a setting is from the first source that has one: the flag, its environment variable, the file of
+/// `--config`, the default. An invalid value in any source is an error, and so is an unknown key.
 ///
 /// ```
 /// use clap::Parser;
@@ -79,12 +78,12 @@ pub type Args = OperatorArgs<NoSettings>;
 pub struct OperatorArgs<T> {
     flags: SettingFlags,
     kubebuilder: KubebuilderFlags,
-    /// The level of the log that [`init_logging`](Self::init_logging) set up.
+    /// The handle of the log level, after [`init_logging`](Self::init_logging).
     log: OnceLock<LogLevel>,
     operator: PhantomData<fn() -> T>,
 }
 
-/// The settings of a program without settings: the file has no key `operator`, or an empty one.
+/// The settings of a program that has none: the key `operator` of the file is absent or empty.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NoSettings {}
@@ -92,7 +91,7 @@ pub struct NoSettings {}
 impl OperatorSettings for NoSettings {}
 
 impl<T: OperatorSettings> OperatorArgs<T> {
-    /// Reads the environment and the file.
+    /// Reads the configuration from the flags, the environment and the file.
     ///
     /// # Errors
     ///
@@ -101,7 +100,7 @@ impl<T: OperatorSettings> OperatorArgs<T> {
         self.config_with(|name| std::env::var_os(name))
     }
 
-    /// Reads the configuration like [`config`](Self::config), with variables of the caller's choice.
+    /// Reads the configuration like [`config`](Self::config), with these environment variables.
     ///
     /// # Errors
     ///
@@ -114,7 +113,7 @@ impl<T: OperatorSettings> OperatorArgs<T> {
         Config::read(&flags, self.log.get().cloned(), variable)
     }
 
-    /// Sets up the log of the process: lines to standard error, with the level and the form of the configuration.
+    /// Sets up the log of the process: lines on standard error, with the configured level and format.
     ///
     /// # Errors
     ///
@@ -126,8 +125,8 @@ impl<T: OperatorSettings> OperatorArgs<T> {
         Ok(self.log.get_or_init(|| level).clone())
     }
 
-    /// Sets up the log of the process like [`init_logging`](Self::init_logging), but keeps the log that the process
-    /// has: a process has one log, and may run several programs after each other.
+    /// Sets up the log like [`init_logging`](Self::init_logging), unless the process has a log: a process has only one,
+    /// but may run several programs one after another.
     pub(crate) fn init_or_keep_logging(&self) -> Result<(), Error> {
         match self.init_logging() {
             Err(Error::Logging(error)) if error.is::<TryInitError>() => {
@@ -138,8 +137,8 @@ impl<T: OperatorSettings> OperatorArgs<T> {
         }
     }
 
-    /// Returns the exit code of a program that ended with this result. An error is written to standard error with its
-    /// causes: after `error:`, or with `--log-format=json` as the last line of the log.
+    /// Returns the exit code for the result of a program. Writes an error with its causes to standard error: after
+    /// `error:`, or with `--log-format=json` as the last line of the log.
     ///
     /// ```
     /// use std::process::ExitCode;
@@ -165,7 +164,7 @@ impl<T: OperatorSettings> OperatorArgs<T> {
         ExitCode::FAILURE
     }
 
-    /// Returns the form of log lines, even if another setting is wrong.
+    /// Returns the format of log lines, even if another setting is invalid.
     pub(crate) fn log_format(&self) -> LogFormat {
         let flags = self.kubebuilder.apply(self.flags.clone());
         Config::<T>::log_format_despite_errors(&flags, |name| std::env::var_os(name))
@@ -194,7 +193,7 @@ impl<T: OperatorSettings> OperatorArgs<T> {
     }
 }
 
-/// Returns the words of a command line that decide the form of log lines.
+/// Returns the arguments of a command line that decide the format of log lines.
 pub(crate) fn words_about_log(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     const FLAGS: [&str; 4] = ["--log-format", "--zap-encoder", "--zap-devel", "--config"];
     let mut words = words.into_iter();
@@ -213,7 +212,7 @@ pub(crate) fn words_about_log(words: impl IntoIterator<Item = OsString>) -> Vec<
     kept
 }
 
-/// Returns the flags with their defaults, variables and headings in the help.
+/// Adds the defaults, environment variables and headings to the flags for `--help`.
 fn described(of_program: &[(&str, &str)]) -> Vec<Arg> {
     let flags = KubebuilderFlags::augment_args(SettingFlags::augment_args(Command::new("flags")));
     let described = flags.get_arguments().map(|arg| {
@@ -227,7 +226,7 @@ fn described(of_program: &[(&str, &str)]) -> Vec<Arg> {
     described.collect()
 }
 
-/// Lets the last value of a flag count, as in Go; the values of a list add up.
+/// Makes the last value of a repeated flag count, as in Go; lists collect all values.
 fn last_wins(arg: Arg) -> Arg {
     match arg.get_action() {
         ArgAction::Set => {

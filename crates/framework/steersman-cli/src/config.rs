@@ -1,4 +1,4 @@
-//! Handle: the configuration of an operator, after every source has been read.
+//! Handle: the configuration of an operator, made from all sources.
 
 use std::any::Any;
 use std::num::NonZeroUsize;
@@ -24,8 +24,8 @@ use crate::level_route::level_route;
 use crate::log::LogLevel;
 use crate::settings::OperatorSettings;
 
-/// The configuration of an operator: for each setting the value of the first source that has one, of flag,
-/// environment variable, file and default. `T` is the type of the program's own settings in the file.
+/// The configuration of an operator. The value of each setting is from the first source that has one: flag, environment
+/// variable, file, default. `T` is the type of the program's own settings in the file.
 ///
 /// Made by [`OperatorArgs::config`](crate::OperatorArgs::config).
 #[derive(Debug, Clone)]
@@ -36,11 +36,11 @@ pub struct Config<T> {
     log: Option<LogLevel>,
     version: Option<String>,
     args: Option<OwnValues>,
-    /// The settings of the program itself, below `operator` in the file.
+    /// The program's own settings, from the key `operator` of the file.
     pub operator: T,
 }
 
-/// The values of the flags of a program, of a type that only the program knows.
+/// The values of the program's own flags, with their type erased.
 pub(crate) type OwnValues = Arc<dyn Any + Send + Sync>;
 
 struct FileText {
@@ -68,17 +68,17 @@ impl<T: OperatorSettings> Config<T> {
         };
         let from_file = layer(&content.given)?;
         let defaults = layer(&of_program(T::DEFAULTS)?)?.or(defaults()?);
-        // `ClientConfig` reads KUBECONFIG itself, because the variable may name several files; it goes before the
-        // file's key.
+        // `ClientConfig` reads KUBECONFIG itself, because the variable may name several files. It has priority over the
+        // key in the file.
         let has_variable = variable("KUBECONFIG").is_some_and(|value| !value.is_empty());
         let in_file = from_file.kubeconfig.clone().filter(|_| !has_variable);
         let kubeconfig = flags.kubeconfig.clone().or(in_file);
         let kubeconfig = kubeconfig.filter(|path| !path.as_os_str().is_empty());
-        // Settings of controllers add up: of several values of one setting the last counts.
+        // Settings of controllers from all sources are kept: `by_controller` lets the last value of a setting count.
         let mut controllers = content.controllers;
         controllers.extend(environment.controller.clone().unwrap_or_default());
         controllers.extend(flags.controller.clone().unwrap_or_default());
-        // CONF-1
+        // CONF-1: a flag goes before the variable, the file and the default.
         let all = flags.clone().or(environment).or(from_file).or(defaults);
         let flags = without_empty_values(all);
         if flags.webhook_inject_ca_from.is_some() && flags.webhook_cert_path.is_none() {
@@ -99,7 +99,7 @@ impl<T: OperatorSettings> Config<T> {
         })
     }
 
-    /// Returns the form of log lines, as far as the sources can be read: the error about a wrong setting has this form.
+    /// Returns the format of log lines, even if other settings are wrong: the error about these has this format.
     pub(crate) fn log_format_despite_errors(
         flags: &SettingFlags,
         variable: impl Fn(&str) -> Option<std::ffi::OsString>,
@@ -119,7 +119,7 @@ impl<T: OperatorSettings> Config<T> {
     }
 }
 
-/// Returns the settings with allowed values.
+/// Returns the settings with valid values, and drops the others.
 fn valid_part(given: &[Given]) -> SettingFlags {
     let parsed = given.iter().map(|one| layer(std::slice::from_ref(one)));
     parsed
@@ -127,8 +127,8 @@ fn valid_part(given: &[Given]) -> SettingFlags {
         .fold(SettingFlags::default(), SettingFlags::or)
 }
 
-/// Removes empty values after the last source is known: an empty namespace is all namespaces, and an empty name or
-/// path is none.
+/// Replaces empty values after all sources were read: an empty namespace means all namespaces, and an empty name or
+/// path means none.
 fn without_empty_values(mut flags: SettingFlags) -> SettingFlags {
     if let Some(namespaces) = &mut flags.namespace {
         namespaces.retain(|namespace| !namespace.is_empty());
@@ -155,7 +155,7 @@ fn without_empty_values(mut flags: SettingFlags) -> SettingFlags {
 }
 
 impl<T> Config<T> {
-    /// Returns the namespaces to watch; empty for all.
+    /// Returns the namespaces to watch; an empty slice means all namespaces.
     pub fn namespaces(&self) -> &[String] {
         self.flags.namespace.as_deref().unwrap_or_default()
     }
@@ -165,25 +165,24 @@ impl<T> Config<T> {
         self.flags.log_level.as_deref().unwrap_or("info")
     }
 
-    /// Returns the handle of the level of the log, if
-    /// [`OperatorArgs::init_logging`](crate::OperatorArgs::init_logging) set the log up before the configuration was
-    /// read.
+    /// Returns the handle of the log level, if [`OperatorArgs::init_logging`](crate::OperatorArgs::init_logging) was
+    /// called before the configuration was read.
     pub fn log(&self) -> Option<&LogLevel> {
         self.log.as_ref()
     }
 
-    /// Returns the form of log lines.
+    /// Returns the format of log lines.
     pub fn log_format(&self) -> LogFormat {
         self.flags.log_format.unwrap_or_default()
     }
 
-    /// Returns the console for the texts of the program, in the form of the log.
+    /// Returns a console that prints texts in the format of the log.
     pub fn console(&self) -> Console {
         Console::new(self.log_format())
     }
 
-    /// Returns options of a cache of the namespaces to watch. A program with options of its own begins with them,
-    /// and passes the result to [`ManagerBuilder::cache`].
+    /// Returns cache options with the namespaces to watch. A program extends them and passes them to
+    /// [`ManagerBuilder::cache`].
     pub fn cache_options(&self) -> CacheOptions {
         match self.namespaces() {
             [] => CacheOptions::new(),
@@ -191,7 +190,7 @@ impl<T> Config<T> {
         }
     }
 
-    /// Returns the settings of controllers, and the limit that they share.
+    /// Returns the settings of controllers, and the limit on concurrent reconciles that all controllers share.
     pub fn controllers(&self) -> ControllerDefaults {
         let flags = &self.flags;
         let mut every = ControllerSettings::new();
@@ -218,15 +217,15 @@ impl<T> Config<T> {
         }
     }
 
-    /// Sets the version of the program in the `User-Agent` of the manager's requests. `env!("CARGO_PKG_VERSION")` is a
-    /// good value. By default it is `steersman-` with the version of this framework.
+    /// Sets the version of the program in the `User-Agent` of the manager, for example to `env!("CARGO_PKG_VERSION")`.
+    /// The default is `steersman-` and the version of this framework.
     #[must_use]
     pub fn version(mut self, version: impl Into<String>) -> Self {
         self.version = Some(version.into());
         self
     }
 
-    /// Returns the values of the flags that [`Program::args`](crate::Program::args) has added; `None` for another type.
+    /// Returns the values of the flags that [`Program::args`](crate::Program::args) added; `None` for another type.
     pub fn args<A: 'static>(&self) -> Option<&A> {
         self.args.as_deref()?.downcast_ref()
     }
@@ -236,13 +235,13 @@ impl<T> Config<T> {
         self
     }
 
-    /// Connects to the API server that the configuration names: `--kubeconfig` and `--context`, or else as
-    /// [`ClientConfig::infer`] does.
+    /// Connects to the API server of `--kubeconfig` and `--context`; without these flags, as [`ClientConfig::infer`]
+    /// does.
     ///
     /// # Errors
     ///
-    /// [`Error::Connect`]; [`is_no_config`](Error::is_no_config) if there is nothing to connect to. No
-    /// request is sent.
+    /// [`Error::Connect`]; [`is_no_config`](Error::is_no_config) is true if no cluster is configured. No request is
+    /// sent.
     ///
     /// # Cancel safety
     ///
@@ -259,10 +258,10 @@ impl<T> Config<T> {
         found.map_err(Error::Connect)
     }
 
-    /// Begins to declare a manager with every setting of the configuration. The program is called `name` in
-    /// requests, and in the field manager of its writes.
+    /// Makes the builder of a manager with all settings of the configuration. `name` is the program in the
+    /// `User-Agent`, and in the field manager of its writes.
     ///
-    /// Later calls of the builder's methods replace single settings; the options of the cache are best begun with
+    /// Later calls on the builder replace single settings. Options of the cache should extend
     /// [`cache_options`](Self::cache_options).
     ///
     /// # Errors
@@ -276,7 +275,7 @@ impl<T> Config<T> {
         Ok(self.manager_over(self.connect().await?, name))
     }
 
-    /// Begins to declare a manager like [`manager`](Self::manager), over a [`ClientConfig`] of the caller's choice. A
+    /// Makes the builder of a manager like [`manager`](Self::manager), for an existing [`ClientConfig`]. A
     /// `ClientConfig` that [names its program](ClientConfig::names_program) keeps its `User-Agent`.
     pub fn manager_over(&self, client_config: ClientConfig, name: &str) -> ManagerBuilder {
         let flags = &self.flags;
@@ -307,9 +306,9 @@ impl<T> Config<T> {
     }
 
     /// Makes a server of webhooks on this address, such as `"[::]:9443"`, with the certificate of
-    /// `--webhook-cert-path`, or else with that of [`WebhookServer::new`]. With `--webhook-inject-ca-from` cert-manager
-    /// injects its authority into the definitions that name the Service of the server. It serves HTTP/2 with
-    /// `--enable-http2`.
+    /// `--webhook-cert-path`, or else with the default of [`WebhookServer::new`]. With `--webhook-inject-ca-from`,
+    /// cert-manager injects its authority into the definitions that name the Service of the server. `--enable-http2`
+    /// also enables HTTP/2.
     pub fn webhook_server(&self, address: impl Into<ListenAddress>) -> WebhookServer {
         let flags = &self.flags;
         let (chain, key) = (&flags.webhook_cert_name, &flags.webhook_cert_key);
@@ -325,13 +324,12 @@ impl<T> Config<T> {
         }
     }
 
-    /// Returns whether the configuration names the files of the webhooks' certificate.
+    /// Returns whether the configuration has certificate files for the webhooks.
     pub fn has_webhook_certificate(&self) -> bool {
         self.flags.webhook_cert_path.is_some()
     }
 
-    /// Returns the options of an election over the Lease of the configuration, or else over the Lease with the name of
-    /// the program.
+    /// Returns the options of an election with the configured Lease, or else with a Lease named as the program.
     fn leader_election(&self, name: &str) -> LeaderElection {
         let flags = &self.flags;
         let lease = flags.leader_election_id.as_deref().unwrap_or(name);
@@ -346,13 +344,13 @@ impl<T> Config<T> {
         );
         match durations {
             (Some(lease), Some(renew), Some(retry)) => election.timing(lease, renew, retry),
-            // Each of the durations has a default.
+            // Unreachable: each duration has a default.
             _ => election,
         }
     }
 
-    /// Returns the server of `/metrics` with its certificate and its access; `None` without an address. A server with
-    /// control of access also shows and changes the level of the log, below `/debug/log-level`.
+    /// Returns the server of `/metrics` with its certificate and access control; `None` without an address. With access
+    /// control it also has `/debug/log-level`, which shows and changes the log level.
     fn metrics_server(&self) -> Option<MetricsServer> {
         let flags = &self.flags;
         let address =
@@ -362,7 +360,7 @@ impl<T> Config<T> {
         }
         let token = flags.metrics_token_path.as_ref();
         let server = match (flags.metrics_secure, token) {
-            // Every client could change the level of a server without access control.
+            // Without access control, the log level has no route: any client could change it.
             (Some(false), None) => return Some(MetricsServer::new(address)),
             (Some(false), Some(_)) => MetricsServer::new(address),
             _ => MetricsServer::secure(address).tls(self.metrics_tls()),
@@ -388,13 +386,13 @@ impl<T> Config<T> {
     }
 }
 
-/// Returns the settings of a certificate in the files of a folder.
+/// Returns TLS settings with the certificate files in a folder.
 fn files(folder: &Path, chain: Option<&str>, key: Option<&str>) -> TlsOptions {
     let (chain, key) = (chain.unwrap_or("tls.crt"), key.unwrap_or("tls.key"));
     TlsOptions::files(folder.join(chain), folder.join(key))
 }
 
-/// The version in the `User-Agent` of a program that states none.
+/// The version in the `User-Agent` of a program that sets none.
 const FRAMEWORK: &str = concat!("steersman-", env!("CARGO_PKG_VERSION"));
 
 impl FileText {

@@ -1,4 +1,4 @@
-//! Handle: prints the texts of a program for its user, in the form of its log.
+//! Handle: prints messages of a program for its user, in the format of the log.
 
 use std::fmt::Display;
 use std::io::{self, Write as _};
@@ -6,11 +6,11 @@ use std::io::{self, Write as _};
 use crate::flags::LogFormat;
 use crate::json_log::text_line;
 
-/// The standard output of a program for texts to its user, such as the address of a server that it started.
+/// Standard output for messages to the user of a program, such as the address of a started server.
 ///
-/// A text is printed whatever the level of the log is. With `--log-format=json` each text is one line like those of the
-/// log, with the level `info` and the name of the program as its `logger`, so that both outputs of the process hold
-/// lines of one form. Output that the user asked for, such as a manifest, is written to standard output directly.
+/// Messages are printed at every log level. With `--log-format=json`, each message is a line in the format of the log,
+/// with the level `info` and the program as its `logger`. Output that the user asked for, such as a manifest, does not
+/// belong here.
 ///
 /// Made by [`Config::console`](crate::Config::console).
 ///
@@ -28,23 +28,23 @@ pub struct Console {
 }
 
 impl Console {
-    /// Makes a console of this form.
+    /// Makes a console with this format.
     #[must_use]
     pub fn new(format: LogFormat) -> Self {
         Self { format }
     }
 
-    /// Prints a text and a line feed. A closed standard output is no error.
+    /// Prints a message and a line feed. A closed standard output is ignored.
     pub fn say(&self, text: impl Display) {
-        // In one piece, so that lines of several threads do not mix.
+        // A single write keeps the lines of several threads apart.
         let _ = io::stdout().write_all(self.line(&text.to_string()).as_bytes());
     }
 
-    /// LOG-3: returns the line of a text, with a line feed.
+    /// LOG-3: returns the line for a message, with a line feed.
     fn line(self, text: &str) -> String {
         match self.format {
             LogFormat::Human => format!("{text}\n"),
-            // The indentation is for people.
+            // Indentation is only for people, and is removed.
             LogFormat::Json => text_line(text.trim()),
         }
     }
@@ -54,7 +54,7 @@ impl Console {
 mod tests {
     use super::*;
 
-    /// LOG-3.
+    /// LOG-3: with JSON, each message is one line in the format of the log.
     #[test]
     fn a_text_is_one_line_of_the_form_of_the_log() {
         let text = "  a \"b\"\nc";

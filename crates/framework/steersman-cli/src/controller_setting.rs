@@ -1,4 +1,4 @@
-//! Words: a setting of one controller, as `--controller NAME.KEY=VALUE` and the file write it.
+//! Words: settings of one controller, in the notation of `--controller NAME.KEY=VALUE` and of the file.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use steersman_object::parse_duration;
 
 use crate::named_value::{parse_delay, parse_workers};
 
-/// The keys of a setting of one controller.
+/// The keys of the settings of one controller.
 pub const CONTROLLER_KEYS: [&str; 8] = [
     "max-concurrent-reconciles",
     "reconcile-timeout",
@@ -38,14 +38,14 @@ pub(crate) enum ControllerValue {
     LowerPriorityShare(u32),
 }
 
-/// The delays of a controller with only one of them in its settings.
+/// The backoff delays of a controller, of which one may be missing.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BackoffSetting {
     pub(crate) base: Duration,
     pub(crate) max: Duration,
 }
 
-/// Reads `NAME.KEY=VALUE`. The name of a controller may contain dots.
+/// Parses `NAME.KEY=VALUE`. The name of a controller may contain dots.
 pub(crate) fn parse_named(text: &str) -> Result<NamedSetting, String> {
     let form =
         || "the form is NAME.KEY=VALUE, such as website.max-concurrent-reconciles=8".to_owned();
@@ -60,7 +60,7 @@ pub(crate) fn parse_named(text: &str) -> Result<NamedSetting, String> {
     })
 }
 
-/// Reads the value of a setting of a controller.
+/// Parses the value of a controller's setting.
 pub(crate) fn parse_value(key: &str, value: &str) -> Result<ControllerValue, String> {
     Ok(match key {
         "max-concurrent-reconciles" => {
@@ -95,8 +95,8 @@ pub(crate) fn parse_value(key: &str, value: &str) -> Result<ControllerValue, Str
     })
 }
 
-/// Returns the settings of each controller. Of several values of one setting the last counts; a backoff with only
-/// one of its delays takes the other from `backoff`.
+/// Groups the settings by controller. The last value of a setting counts. A backoff that lacks a delay takes it from
+/// `backoff`.
 pub(crate) fn by_controller(
     settings: &[NamedSetting],
     backoff: BackoffSetting,

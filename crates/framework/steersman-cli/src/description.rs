@@ -1,13 +1,13 @@
-//! Words: what a program says about itself to `cargo steersman`, as JSON on standard output.
+//! Words: the description of a program for `cargo steersman`, printed as JSON.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use steersman_controller::{ControllerDeclaration, NeededRule};
 use steersman_object::{Kind, PolicyRule};
 
-/// A program with its kinds, controllers and webhooks, as `PROGRAM describe` prints it.
+/// The kinds, controllers and webhooks of a program, as `PROGRAM describe` prints them.
 ///
-/// `cargo steersman generate` makes manifests of it. Fields may be added with any version.
+/// `cargo steersman generate` makes manifests from it. New versions may add fields.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -33,17 +33,17 @@ pub struct Description {
     pub converted: Vec<ConvertedKind>,
 }
 
-/// A controller with what its permissions follow from.
+/// A controller, with the facts from which its permissions follow.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct DescribedController {
     /// The name of the controller.
     pub name: String,
-    /// The kind of the objects that the controller's requests are about, if they are about objects of one kind.
+    /// The kind that the controller's requests are about, if they are all about one kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub primary: Option<DescribedKind>,
-    /// The kinds of the objects that objects of the primary kind own.
+    /// The kinds that objects of the primary kind own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub owned: Vec<DescribedKind>,
     /// Every kind that the controller watches, the primary kind and the owned kinds included.
@@ -64,7 +64,7 @@ pub struct DescribedRule {
     pub reason: String,
 }
 
-/// A kind with what a permission needs.
+/// A kind, with the facts that a rule of a role needs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DescribedKind {
@@ -110,7 +110,7 @@ pub struct DescribedWebhook {
 pub struct ConvertedKind {
     /// The group of the kind.
     pub group: String,
-    /// The version to and from which every other version is converted.
+    /// The hub: the version to and from which all other versions are converted.
     pub version: String,
     /// The kind, such as `Website`.
     pub kind: String,

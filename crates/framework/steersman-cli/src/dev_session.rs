@@ -1,30 +1,30 @@
-//! Driver: ends a program with the session of `cargo steersman dev` that started it.
+//! Driver: ends the program together with the `cargo steersman dev` that started it.
 
-/// The variable with which `cargo steersman dev` starts a program. The command holds the other end of the standard
-/// input.
+/// The environment variable that `cargo steersman dev` sets for its program. The command keeps the program's standard
+/// input open while it runs.
 const STOP_WITH_INPUT: &str = "CARGO_STEERSMAN_STOP_WITH_INPUT";
 
-/// Stops this process as SIGTERM does when its standard input ends, if `cargo steersman dev` started it. A command that
-/// is killed cannot stop its program, and the system closes the standard input for it.
+/// If `cargo steersman dev` started this process, stops it like SIGTERM when standard input closes. The system closes
+/// it even for a killed command, which cannot stop its program.
 pub(crate) fn stop_with_session() {
     if std::env::var_os(STOP_WITH_INPUT).is_none() {
         return;
     }
     let name = "dev session".to_owned();
-    // A thread of its own: nothing can cancel a read of the standard input, and no runtime shall wait for it.
+    // The read is on a separate thread, because it cannot be cancelled, and no runtime should wait for it.
     let reader = std::thread::Builder::new().name(name).spawn(|| {
-        // An error is an end, too.
+        // A failed read also counts as the end of the input.
         let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
         stop();
     });
-    // Without the thread the program stops as before: when the command asks.
+    // Without the thread, the program only stops when the command asks for it.
     drop(reader);
 }
 
 #[cfg(unix)]
 fn stop() {
     use rustix::process::{Signal, getpid, kill_process};
-    // A process may always signal itself.
+    // Sending a signal to the own process cannot fail.
     let _ = kill_process(getpid(), Signal::TERM);
 }
 

@@ -1,9 +1,9 @@
-//! Words: the errors of a configuration and of a program; each names the source, the key and the allowed values.
+//! Words: the errors of a configuration and of a program. Each names the source, the key and the allowed values.
 
 use std::error::Error as StdError;
 use std::path::PathBuf;
 
-/// Why an operator cannot be configured, or why a program ended.
+/// The reason why an operator cannot be configured, or why a program has ended.
 ///
 /// `Display` prints one level; [`source`](StdError::source) has the causes.
 #[derive(Debug, thiserror::Error)]
@@ -17,7 +17,7 @@ pub enum Error {
         /// The error of the operating system.
         source: std::io::Error,
     },
-    /// The file is no YAML, or not of the shape of a configuration.
+    /// The file is not YAML, or not a mapping of settings.
     #[error("{}: {problem}", path.display())]
     File {
         /// The path of the file.
@@ -25,7 +25,7 @@ pub enum Error {
         /// The position and the problem.
         problem: String,
     },
-    /// The file has a key that is no setting.
+    /// The file has an unknown key.
     #[error(
         "{place}: there is no setting {key:?}{}; the settings are {}",
         similar.as_ref().map(|key| format!(" (did you mean {key:?}?)")).unwrap_or_default(),
@@ -36,7 +36,7 @@ pub enum Error {
         place: SettingSource,
         /// The unknown key.
         key: String,
-        /// The known key that is most similar to the unknown key, if one is similar.
+        /// The known key that is most similar to the unknown key, if any.
         similar: Option<String>,
         /// The known keys.
         known: Vec<String>,
@@ -50,17 +50,17 @@ pub enum Error {
         key: String,
         /// The refused value.
         value: String,
-        /// The allowed values.
+        /// The text that states the allowed values.
         problem: String,
     },
-    /// A setting needs another one, which is not set.
+    /// A setting requires another setting, which is missing.
     #[error("{key} needs {lacking}: {reason}")]
     Lacks {
-        /// The setting that needs another one.
+        /// The setting that requires the other one.
         key: &'static str,
-        /// The setting that is not set.
+        /// The missing setting.
         lacking: &'static str,
-        /// Why the other setting is needed.
+        /// The reason why the other setting is required.
         reason: &'static str,
     },
     /// An environment variable is not valid UTF-8.
@@ -69,24 +69,23 @@ pub enum Error {
         /// The name of the variable.
         variable: String,
     },
-    /// The process has a logger already.
+    /// The process has a logger already, so that the log cannot be set up.
     #[error(
         "logging cannot be set up, because the process has a tracing subscriber already: set up one"
     )]
     Logging(#[source] Box<dyn StdError + Send + Sync>),
-    /// No API server can be found, or its configuration cannot be used.
+    /// No API server is configured, or its configuration is invalid.
     #[error("there is no connection to an API server")]
     Connect(#[source] steersman_api::Error),
-    /// The command line is wrong, or asks for help or the version.
+    /// The command line is invalid, or asks for help or the version.
     #[error(transparent)]
     Usage(clap::Error),
-    /// There is nothing to connect to.
+    /// Neither a kubeconfig nor a service account was found.
     #[error(
         "no cluster is configured: set KUBECONFIG or --kubeconfig, or run `cargo steersman dev`, which starts an API server"
     )]
     NoCluster(#[source] Box<Self>),
-    /// A definition has versions that differ, and the program was started without the webhook that converts its
-    /// objects.
+    /// The versions of a definition differ, and the program was started without the webhook that converts its objects.
     #[error(
         "the program cannot start without its conversion webhook: serve the webhook with --webhook-bind-address=:9443, or \
          install the newest version alone with --install-newest-version-only"
@@ -95,12 +94,12 @@ pub enum Error {
     /// The program's own setup failed.
     #[error("the controllers cannot be set up")]
     Setup(#[source] Box<dyn StdError + Send + Sync>),
-    /// The manager cannot be made, or ended with an error.
+    /// The manager cannot be built, or has ended with an error.
     #[error(transparent)]
     Manager(Box<steersman_manager::Error>),
 }
 
-/// The source of a value.
+/// The source of a setting's value.
 #[derive(Debug, Clone, PartialEq, Eq, derive_more::Display)]
 #[non_exhaustive]
 pub enum SettingSource {
@@ -115,14 +114,13 @@ pub enum SettingSource {
         /// The line, from 1.
         line: u64,
     },
-    /// A default of this crate or of the program.
+    /// The default of this crate or of the program.
     #[display("the default")]
     Default,
 }
 
 impl Error {
-    /// Returns whether no kubeconfig and no service account were found, so that a program may start a server of
-    /// its own.
+    /// Returns whether no cluster is configured, so that a program may start a server of its own.
     pub fn is_no_config(&self) -> bool {
         matches!(self, Self::Connect(error) if error.is_no_config())
     }

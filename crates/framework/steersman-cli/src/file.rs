@@ -1,4 +1,4 @@
-//! Machine: reads the text of a configuration file as keys and values with their lines.
+//! Machine: parses a configuration file into keys and values with their line numbers.
 
 use std::fmt;
 use std::path::Path;
@@ -12,17 +12,17 @@ use crate::error::{Error, SettingSource};
 use crate::layer::Given;
 use crate::settings::{CONTROLLERS_KEY, OPERATOR, SETTINGS};
 
-/// The key of the form of log lines.
+/// The key of the setting for the format of log lines.
 const LOG_FORMAT: &str = "log-format";
 
-/// The content of a file, apart from the settings of the program itself.
+/// The content of a file without the program's own settings.
 #[derive(Debug, Default)]
 pub(crate) struct FileContent {
     pub(crate) given: Vec<Given>,
     pub(crate) controllers: Vec<NamedSetting>,
 }
 
-/// A value of the file, with scalars as texts.
+/// A value in the file; scalars are kept as text.
 enum FileValue {
     Nothing,
     Text(String),
@@ -32,16 +32,16 @@ enum FileValue {
 
 struct FileMap(Vec<FileEntry>);
 
-/// A key of a mapping with its value, both with their positions.
+/// A key and its value, with their positions in the file.
 type FileEntry = (Spanned<String>, Spanned<FileValue>);
 
-/// The part of a file that a program reads as a type of its own.
+/// The part of a file with the program's own settings, of type `T`.
 #[derive(Deserialize)]
 struct OperatorPart<T> {
     operator: Option<T>,
 }
 
-/// Reads the settings of a file.
+/// Parses the settings of a file, except for the program's own.
 pub(crate) fn read_settings(path: &Path, text: &str) -> Result<FileContent, Error> {
     let mut content = FileContent::default();
     if is_empty(text) {
@@ -78,7 +78,7 @@ pub(crate) fn read_settings(path: &Path, text: &str) -> Result<FileContent, Erro
     Ok(content)
 }
 
-/// Returns the form of log lines that a file sets, whatever is wrong with its other keys.
+/// Returns the format of log lines in a file, even if other keys are invalid.
 pub(crate) fn read_log_format(path: &Path, text: &str) -> Option<Given> {
     let FileMap(entries) = serde_saphyr::from_str(text).ok()?;
     let (key, value) = entries
@@ -91,13 +91,13 @@ pub(crate) fn read_log_format(path: &Path, text: &str) -> Option<Given> {
     })
 }
 
-/// Returns whether a setting may be in a file: the file does not name another file, and it writes the settings of
-/// controllers below `controllers`.
+/// Returns whether a setting may be in a file: not the path of the file itself, and not `controller`, because a file
+/// has these settings under `controllers`.
 pub(crate) fn is_key_of_file(key: &str) -> bool {
     !matches!(key, "config" | "controller")
 }
 
-/// Reads the settings of the program itself, below `operator`; without them, those of an empty mapping.
+/// Parses the program's own settings, under `operator`; an absent key counts as an empty mapping.
 pub(crate) fn read_operator<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, Error> {
     let part = if is_empty(text) { "{}" } else { text };
     let part: OperatorPart<T> =
@@ -156,7 +156,7 @@ fn map_of(value: FileValue, at: &SettingSource, key: &str) -> Result<Vec<FileEnt
     }
 }
 
-/// Returns the text that a flag of this value would have; `None` if the key has no value.
+/// Returns a value in the notation of its flag; `None` if the key has no value.
 fn text_of(value: FileValue, at: &SettingSource, key: &str) -> Result<Option<String>, Error> {
     let text = value.to_string();
     let is_scalar = |value: &FileValue| matches!(value, FileValue::Text(_));
@@ -193,7 +193,7 @@ fn unknown(place: SettingSource, key: &str, known: &[&str]) -> Error {
     }
 }
 
-/// Returns the number of characters to insert, remove or replace to turn one text into the other.
+/// Returns the edit distance of two texts: the number of inserted, removed and replaced characters.
 fn distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();
@@ -209,7 +209,7 @@ fn distance(from: &str, to: &str) -> usize {
     row[to.len()]
 }
 
-/// Returns whether a file has no content besides comments.
+/// Returns whether a file has nothing but comments.
 fn is_empty(text: &str) -> bool {
     let lines = text.lines().map(str::trim);
     lines
@@ -224,14 +224,14 @@ fn of_yaml(path: &Path, error: &serde_saphyr::Error) -> Error {
     }
 }
 
-/// Returns the position and the problem, without the drawing of the lines around it.
+/// Returns the position and the problem of an error, without the quoted lines.
 fn one_line(error: &serde_saphyr::Error) -> String {
     let text = error.without_snippet().to_string();
     text.lines()
         .next()
         .unwrap_or_default()
         .trim_start_matches("error: ")
-        // Of a type without fields the list is empty.
+        // The settings type has no fields, so the list of expected keys is empty.
         .replace("expected one of  at", "and there are no settings here, at")
 }
 

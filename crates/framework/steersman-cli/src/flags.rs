@@ -1,4 +1,4 @@
-//! Words: the flags of an operator, which are also the values of its variables and of its file.
+//! Words: the flags of an operator. Environment variables and files have the same values.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,11 +12,11 @@ use crate::controller_setting::{NamedSetting, parse_named};
 use crate::log_filter::{ALLOWED, log_filter};
 use crate::named_value::{parse_bool, parse_delay, parse_key, parse_namespace, parse_workers};
 
-/// The form of log lines.
+/// The format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 #[non_exhaustive]
 pub enum LogFormat {
-    /// Lines for people.
+    /// Text lines for people.
     #[default]
     #[value(alias = "console")]
     Human,
@@ -24,7 +24,7 @@ pub enum LogFormat {
     Json,
 }
 
-/// One source of settings: the command line, the environment, the file, or the defaults.
+/// The settings of one source: the command line, the environment, the file, or the defaults.
 #[derive(Debug, Clone, Default, PartialEq, clap::Args)]
 pub(crate) struct SettingFlags {
     /// The YAML file with settings; its keys are the names of these flags
@@ -182,7 +182,7 @@ impl SettingFlags {
     }
 }
 
-/// Checks the address of a server.
+/// Checks the notation of a server's address.
 fn parse_address(text: &str) -> Result<String, String> {
     match ListenAddress::from(text).check() {
         Ok(()) => Ok(text.to_owned()),
@@ -193,7 +193,7 @@ fn parse_address(text: &str) -> Result<String, String> {
     }
 }
 
-/// Checks a level, or directives of a log filter.
+/// Checks a log level or a list of log directives.
 pub(crate) fn parse_level(text: &str) -> Result<String, String> {
     match log_filter(text) {
         Some(_) => Ok(text.trim().to_owned()),
@@ -201,7 +201,7 @@ pub(crate) fn parse_level(text: &str) -> Result<String, String> {
     }
 }
 
-/// Reads the time of a stop. A negative duration is unlimited, as in Go.
+/// Parses the time limit of a stop. A negative duration means no limit, as in Go.
 fn parse_grace(text: &str) -> Result<Duration, String> {
     match text.trim() {
         "unlimited" | "-1" => Ok(Duration::MAX),

@@ -1,4 +1,4 @@
-//! Machine: merges the fields of an event and of its spans into one flat JSON object with distinct keys.
+//! Machine: merges the fields of an event and its spans into one flat JSON object with unique keys.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -7,13 +7,13 @@ use std::fmt::{self, Write as _};
 use steersman_object::report;
 use tracing::field::{Field, Visit};
 
-/// The keys of every line, as zap's production encoder writes them, and the names of the spans.
+/// The keys of every line, named as by zap's production encoder, and the key of the span names.
 const FIXED: [&str; 5] = ["level", "ts", "logger", "msg", "span"];
 
-/// The name of an event in a key that another value has.
+/// The prefix for a field of the event if its key is taken.
 const EVENT: &str = "event";
 
-/// What a line says apart from its fields.
+/// The parts of a line other than its fields.
 #[derive(Debug)]
 pub(crate) struct LineHead<'a> {
     pub(crate) level: &'static str,
@@ -21,11 +21,11 @@ pub(crate) struct LineHead<'a> {
     pub(crate) target: &'a str,
 }
 
-/// The fields of an event or of a span, in the order of their recording. Each value is JSON.
+/// The fields of an event or a span, in the order of recording. Each value is JSON.
 #[derive(Debug, Default)]
 pub(crate) struct LineFields {
     message: Option<String>,
-    /// The target of an event of the crate `log`, which tracing records as a field.
+    /// The target of an event from the crate `log`, which tracing records as a field.
     target: Option<String>,
     fields: Vec<(&'static str, String)>,
 }
@@ -36,7 +36,7 @@ pub(crate) struct LineSpan<'a> {
     pub(crate) fields: &'a LineFields,
 }
 
-/// Keys with their values as JSON. No key is there twice.
+/// Unique keys with their values as JSON.
 #[derive(Default)]
 struct JsonEntries<'a>(Vec<(Cow<'static, str>, &'a str)>);
 
@@ -50,7 +50,7 @@ impl LineFields {
         }
     }
 
-    /// Adds the values that a span recorded after its creation. They replace the values that it had.
+    /// Merges values that a span recorded later. They replace earlier values of the same fields.
     pub(crate) fn update(&mut self, later: Self) {
         for (key, value) in later.fields {
             match self.fields.iter_mut().find(|(known, _)| *known == key) {
@@ -67,7 +67,7 @@ impl LineFields {
 
 impl Visit for LineFields {
     fn record_f64(&mut self, field: &Field, value: f64) {
-        // JSON has no number that is not finite.
+        // JSON cannot express infinite numbers and NaN.
         match value.is_finite() {
             true => self.add(field, serde_json::json!(value).to_string()),
             false => self.add(field, quoted(&value.to_string())),
@@ -90,7 +90,7 @@ impl Visit for LineFields {
         match field.name() {
             "message" if self.message.is_none() => self.message = Some(value.to_owned()),
             "log.target" => self.target = Some(value.to_owned()),
-            // The place in the source, which no other line has.
+            // Fields with the source position are left out, as in all other lines.
             name if name.starts_with("log.") => {}
             _ => self.add(field, quoted(value)),
         }
@@ -105,11 +105,11 @@ impl Visit for LineFields {
     }
 }
 
-/// Returns the line of an event, with a line feed. `spans` begin with the innermost one.
+/// Returns the line for an event, with a line feed. `spans` start with the innermost one.
 ///
-/// The value of a key is that of the innermost span with the key, or else that of the event: a line of a reconcile
-/// keeps the name of its object, whatever the event names. A different value of an outer span or of the event is kept
-/// as `SPAN.KEY` or `event.KEY`.
+/// A key has the value of the innermost span with that key, or else of the event: a line of a reconcile keeps the name
+/// of its object, whatever the event names. A different value of an outer span or of the event becomes `SPAN.KEY` or
+/// `event.KEY`.
 pub(crate) fn line(head: &LineHead<'_>, spans: &[LineSpan<'_>], event: &LineFields) -> String {
     let mut entries = JsonEntries::default();
     for span in spans {
@@ -139,7 +139,7 @@ pub(crate) fn line(head: &LineHead<'_>, spans: &[LineSpan<'_>], event: &LineFiel
 }
 
 impl<'a> JsonEntries<'a> {
-    /// LOG-1: adds a value under a key that is free, unless the key has this value already.
+    /// LOG-1: adds a value under a free key, unless the key already has an equal value.
     fn add(&mut self, source: &str, key: &'static str, value: &'a str) {
         let mut candidate = Cow::Borrowed(key);
         let mut copies = 1;
@@ -195,7 +195,7 @@ mod tests {
     const HEAD: &str =
         r#"{"level":"info","ts":"2026-01-02T03:04:05Z","logger":"crate::module","msg":"said""#;
 
-    /// LOG-1.
+    /// LOG-1: a value with a taken key is kept under the name of its source.
     #[test]
     fn a_value_with_a_key_that_is_taken_is_kept_under_the_name_of_its_source() {
         for (spans, event, rest) in [

@@ -1,4 +1,4 @@
-//! Driver: writes events, panics and the error that ends the process as lines of JSON.
+//! Driver: writes events, panics and the final error of the process as JSON lines.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::cell::Cell;
@@ -18,17 +18,17 @@ use tracing_subscriber::registry::LookupSpan;
 use crate::json_line::{LineFields, LineHead, LineSpan, line};
 
 thread_local! {
-    /// The number of lines that the log wrote on this thread.
+    /// The number of log lines written by this thread.
     static WRITTEN: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The target of the lines about panics.
+/// The target of log lines about panics.
 const PANIC: &str = "panic";
-/// The target of the lines of the program itself: its texts, and the error that ends the process. Their `logger` is the
-/// name of the program.
+/// The target of log lines of the program itself: its messages, and its final error. Their `logger` is the name of the
+/// program.
 const PROGRAM: &str = "program";
 
-/// A layer that writes each event as one line.
+/// A tracing layer that writes each event as one JSON line.
 pub(crate) struct JsonLog<W> {
     writer: W,
 }
@@ -53,7 +53,7 @@ where
     }
 
     fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
-        // Before the extensions are locked: the line about a panic of a value reads them.
+        // Values are formatted before the extensions are locked: a panic in `Debug` logs a line that reads these.
         let mut later = LineFields::default();
         values.record(&mut later);
         if let Some(span) = context.span(id)
@@ -77,14 +77,14 @@ where
         let metadata = event.metadata();
         let head = head(*metadata.level(), metadata.target());
         let line = line(&head, &spans.collect::<Vec<_>>(), &fields);
-        // In one piece, so that lines of several threads do not mix. A closed pipe is no reason to end.
+        // A single write keeps the lines of several threads apart. A closed pipe does not end the process.
         let _ = self.writer.make_writer().write_all(line.as_bytes());
-        // An ending thread no longer counts.
+        // The counter is gone while its thread ends.
         let _ = WRITTEN.try_with(|written| written.set(written.get() + 1));
     }
 }
 
-/// Writes each later panic of the process as a line, instead of the text of the standard library.
+/// Installs a panic hook that writes each panic as a log line instead of text.
 pub(crate) fn log_panics() {
     std::panic::set_hook(Box::new(log_panic));
 }
@@ -113,7 +113,7 @@ fn log_panic(panic: &PanicHookInfo<'_>) {
     say_or_write(say, PANIC, "a thread panicked", &pairs);
 }
 
-/// Returns the line of a text of the program, with a line feed.
+/// Returns the line for a message of the program, with a line feed.
 pub(crate) fn text_line(text: &str) -> String {
     line(&head(Level::INFO, PROGRAM), &[], &LineFields::of(text, &[]))
 }
@@ -125,8 +125,8 @@ pub(crate) fn log_last_error(error: &str) {
     say_or_write(say, PROGRAM, message, &[("error", error)]);
 }
 
-/// LOG-2: logs an event, which has the fields of its spans. If no line was written (before the log is set up, or
-/// because a filter refuses the event), writes the line to standard error itself.
+/// LOG-2: logs an event with the fields of its spans. If no line was written, because no log is set up or a filter
+/// drops the event, writes a line to standard error directly.
 fn say_or_write(say: impl FnOnce(), target: &str, message: &str, fields: &[(&'static str, &str)]) {
     let written = || WRITTEN.try_with(Cell::get).ok();
     let before = written();
@@ -139,11 +139,11 @@ fn say_or_write(say: impl FnOnce(), target: &str, message: &str, fields: &[(&'st
         &[],
         &LineFields::of(message, fields),
     );
-    // There is no other place for the line.
+    // A failed write is ignored, because no other output exists.
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
-/// Returns the name of the program's file, without its extension.
+/// Returns the file name of the program without its extension.
 fn program() -> &'static str {
     static NAME: LazyLock<String> = LazyLock::new(|| {
         let program = std::env::args_os().next();

@@ -1,9 +1,9 @@
-//! Words: the flags of kubebuilder's `main.go` that have another name or form here, or no effect.
+//! Words: flags of kubebuilder's `main.go` with another name or notation than here, or without an effect.
 
 use crate::flags::{LogFormat, SettingFlags, parse_level};
 use crate::named_value::parse_bool;
 
-/// The flags of kubebuilder that a Deployment may hold. `--help` does not list them.
+/// Flags of kubebuilder that an existing Deployment may pass. `--help` hides them.
 #[derive(Debug, Clone, Default, PartialEq, clap::Args)]
 pub(crate) struct KubebuilderFlags {
     /// The log level in the form of zap
@@ -30,7 +30,7 @@ impl KubebuilderFlags {
         }
     }
 
-    /// Returns the flags with the level and the form of the log of these flags, where they have none.
+    /// Sets the log level and format in `flags` from these flags, unless `flags` has its own.
     pub(crate) fn apply(&self, mut flags: SettingFlags) -> SettingFlags {
         let is_devel = self.zap_devel == Some(true);
         let devel = is_devel.then(|| "debug".to_owned());
@@ -39,7 +39,7 @@ impl KubebuilderFlags {
         flags
     }
 
-    /// Returns the flags that were given and have no effect, each with the reason; empty if there are none.
+    /// Returns the given flags that have no effect, each with the reason.
     pub(crate) fn without_effect(&self) -> Vec<&'static str> {
         let is_set = |value: &Option<String>| value.as_deref().is_some_and(|text| !text.is_empty());
         let known = [
@@ -57,8 +57,8 @@ impl KubebuilderFlags {
     }
 }
 
-/// Reads a level of zap: `debug`, `info`, `error`, `panic`, or the verbosity as a number from 1. Other levels and
-/// directives of `--log-level` are levels here, too.
+/// Parses a level of zap: `debug`, `info`, `error`, `panic`, or the verbosity as a number from 1. Also accepts the
+/// values of `--log-level`.
 fn parse_zap_level(text: &str) -> Result<String, String> {
     let level = text.trim().to_ascii_lowercase();
     match (level.as_str(), level.parse::<u32>()) {

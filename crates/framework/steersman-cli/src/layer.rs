@@ -1,4 +1,4 @@
-//! Machine: turns texts of keys and values into settings, with the parsers of the flags.
+//! Machine: parses keys and values into settings, with the parsers of the flags.
 
 use clap::error::{ContextKind, ContextValue, Error as ClapError};
 use clap::{Args as _, Command, FromArgMatches as _};
@@ -7,7 +7,7 @@ use crate::error::{Error, SettingSource};
 use crate::flags::SettingFlags;
 use crate::settings::SETTINGS;
 
-/// A key with its value as text, from a variable or a file.
+/// A key and its value as text, from an environment variable or a file.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Given {
     pub(crate) place: SettingSource,
@@ -15,9 +15,9 @@ pub(crate) struct Given {
     pub(crate) value: String,
 }
 
-/// Returns the settings of several texts. A flag, a variable and a key in a file have one parser, that of the flag.
+/// Returns the settings of one source. Variables and keys of a file are parsed like the flag of the same setting.
 pub(crate) fn layer(given: &[Given]) -> Result<SettingFlags, Error> {
-    // CONF-2: values of sources that decide nothing are checked as well.
+    // CONF-2: all values are checked, even if another source decides.
     let mut flags = SettingFlags::default();
     for given in given {
         let one = parse(given.key, &given.value).map_err(|error| Error::Value {
@@ -31,11 +31,11 @@ pub(crate) fn layer(given: &[Given]) -> Result<SettingFlags, Error> {
     Ok(flags)
 }
 
-/// Returns the defaults of the settings.
+/// Returns the default values of all settings.
 ///
 /// # Errors
 ///
-/// None: a test parses every default.
+/// None in practice: a test parses every default.
 pub(crate) fn defaults() -> Result<SettingFlags, Error> {
     let given = SETTINGS.iter().filter_map(|setting| {
         Some(Given {
@@ -47,7 +47,7 @@ pub(crate) fn defaults() -> Result<SettingFlags, Error> {
     layer(&given.collect::<Vec<_>>())
 }
 
-/// Returns the defaults of a program.
+/// Returns the defaults that a program overrides.
 pub(crate) fn of_program(defaults: &[(&str, &str)]) -> Result<Vec<Given>, Error> {
     let given = defaults.iter().map(|(key, value)| {
         let setting = SETTINGS.iter().find(|setting| setting.key == *key);
@@ -66,7 +66,7 @@ pub(crate) fn of_program(defaults: &[(&str, &str)]) -> Result<Vec<Given>, Error>
     given.collect()
 }
 
-/// Returns the values of the environment variables of the settings.
+/// Returns the values of all environment variables for settings.
 pub(crate) fn of_environment(
     variable: impl Fn(&str) -> Option<std::ffi::OsString>,
 ) -> Result<Vec<Given>, Error> {
@@ -100,7 +100,7 @@ fn parse(key: &str, value: &str) -> Result<SettingFlags, ClapError> {
     SettingFlags::from_arg_matches(&command.try_get_matches_from(words)?)
 }
 
-/// Returns the allowed values, as the parser of a flag states them.
+/// Returns the allowed values, as the error of a flag's parser states them.
 fn problem(error: &ClapError) -> String {
     if let Some(ContextValue::Strings(allowed)) = error.get(ContextKind::ValidValue) {
         return format!("the allowed values are {}", allowed.join(", "));

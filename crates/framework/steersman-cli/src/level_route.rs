@@ -1,4 +1,4 @@
-//! Handle: the route that shows and changes the level of the log.
+//! Handle: the HTTP route that shows and changes the log level.
 
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
@@ -12,7 +12,7 @@ pub(crate) const PATH: &str = "/debug/log-level";
 /// The longest body of a request, in bytes.
 const LONGEST: usize = 4096;
 
-/// Returns the route of the level: GET returns it, and PUT sets it to the body of the request.
+/// Returns the route of the log level: GET returns the level, and PUT sets it to the body.
 pub(crate) fn level_route(level: LogLevel) -> Route {
     Route::any(PATH, LONGEST, move |request: Request<Bytes>| {
         let response = respond(&level, &request);
@@ -65,7 +65,7 @@ mod tests {
             (200, "debug,h2=warn".to_owned())
         );
         assert_eq!(ask(Method::PUT, "h2=loud").0, 400);
-        // Not the target of this name, which would silence every other line.
+        // `warning` is refused: as a target, it would silence all other lines.
         assert_eq!(ask(Method::PUT, "warning").0, 400);
         assert_eq!(ask(Method::PUT, "").0, 400);
         assert_eq!(ask(Method::POST, "info").0, 405);

@@ -1,4 +1,4 @@
-//! Driver: sets up the log of the process, and changes its level while it runs.
+//! Driver: sets up the log of the process, and changes its level at run time.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -16,7 +16,7 @@ use crate::flags::LogFormat;
 use crate::json_log::{JsonLog, log_last_error, log_panics};
 use crate::log_filter::{ALLOWED, log_filter};
 
-/// The level of the log, which can be changed while the process runs. Cheap to clone; clones share one level.
+/// The log level, which can be changed at run time. Cheap to clone; clones share the level.
 ///
 /// Made by [`OperatorArgs::init_logging`](crate::OperatorArgs::init_logging), or by [`LogLevel::layer`] for a
 /// program with a subscriber of its own.
@@ -38,7 +38,7 @@ pub struct LogLevel {
     text: Arc<Mutex<String>>,
 }
 
-/// A level or a list of directives that is not a filter of log lines.
+/// The error of a text that is neither a log level nor a list of log directives.
 #[derive(Debug, thiserror::Error)]
 #[error("{level:?} is not a log level: {ALLOWED}")]
 pub struct InvalidLogLevel {
@@ -46,7 +46,7 @@ pub struct InvalidLogLevel {
 }
 
 impl LogLevel {
-    /// Makes the layer that writes log lines to standard error, and the handle of its level.
+    /// Makes the layer that writes log lines to standard error, and the handle for its level.
     ///
     /// # Errors
     ///
@@ -75,7 +75,7 @@ impl LogLevel {
         self.text.lock().clone()
     }
 
-    /// Changes the level or the directives: all later lines follow them.
+    /// Changes the level or the directives for all later lines.
     ///
     /// # Errors
     ///
@@ -83,7 +83,7 @@ impl LogLevel {
     pub fn set(&self, level: &str) -> Result<(), InvalidLogLevel> {
         let filter = filter(level)?;
         let mut text = self.text.lock();
-        // An error means that the subscriber is gone, and with it every line.
+        // An error means that the subscriber was dropped, so that no line is written any more.
         if self.filter.reload(filter).is_ok() {
             level.trim().clone_into(&mut text);
         }
@@ -109,7 +109,7 @@ pub(crate) fn write_last_error(error: &(dyn StdError + 'static), format: LogForm
     match format {
         LogFormat::Json => log_last_error(&error.to_string()),
         LogFormat::Human => {
-            // There is no other place for the error.
+            // A failed write is ignored, because no other output exists.
             let _ = writeln!(std::io::stderr(), "error: {error}");
         }
     }

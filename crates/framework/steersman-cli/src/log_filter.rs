@@ -1,22 +1,22 @@
-//! Words: levels of log lines and directives for targets, as `RUST_LOG` writes them.
+//! Words: parses log levels and directives for targets, in the notation of `RUST_LOG`.
 
 use tracing_subscriber::EnvFilter;
 
 /// The names of the levels.
 const LEVELS: [&str; 6] = ["error", "warn", "info", "debug", "trace", "off"];
 
-/// The target of log lines about errors that the framework returns to its callers.
+/// The directive that silences kube's log lines about errors that the framework returns to its callers.
 const RETURNED: &str = "kube_client::client::builder=off";
 
-/// What a level is, for the errors about texts that are none.
+/// The allowed log levels, as errors state them.
 pub(crate) const ALLOWED: &str = "write error, warn, info, debug, trace or off, or a list of levels with targets, such as \
      info,steersman_cache=debug; a target alone is no level";
 
-/// Returns the filter of a level or of directives; `None` if the text is neither. A directive for the same target
-/// replaces the one that is added here.
+/// Returns the filter for a level or for directives; `None` for any other text. A directive for the same target
+/// overrides `RETURNED`.
 ///
-/// A word alone is the name of a level. `EnvFilter` reads any other word as a target, so that `warning` would
-/// silence every line but those of a crate of this name; and it reads 1 as `error`, where zap reads it as `debug`.
+/// A single word must be the name of a level. `EnvFilter` reads other words as targets, so that `warning` would silence
+/// every other line, and reads 1 as `error`, where zap reads `debug`.
 pub(crate) fn log_filter(text: &str) -> Option<EnvFilter> {
     let directives = text.split(',').map(str::trim);
     let directives: Vec<&str> = directives.filter(|text| !text.is_empty()).collect();

@@ -1,13 +1,13 @@
-//! Words: booleans, numbers, delays, names of namespaces and keys of objects, as flags write them.
+//! Words: parses booleans, numbers, delays, namespaces and object keys in the notation of flags.
 
 use std::time::Duration;
 
 use steersman_object::{ObjectKey, parse_duration};
 
-/// The longest name of a namespace, in bytes: a DNS label (RFC 1123).
+/// The maximal length of a namespace in bytes: that of a DNS label (RFC 1123).
 const LONGEST: usize = 63;
 
-/// Reads a boolean in the forms of Go's `strconv.ParseBool`.
+/// Parses a boolean in the notation of Go's `strconv.ParseBool`.
 pub(crate) fn parse_bool(text: &str) -> Result<bool, String> {
     match text.trim() {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
@@ -16,7 +16,7 @@ pub(crate) fn parse_bool(text: &str) -> Result<bool, String> {
     }
 }
 
-/// Reads the name of a namespace; an empty name stands for all namespaces.
+/// Parses a namespace; an empty name means all namespaces.
 pub(crate) fn parse_namespace(text: &str) -> Result<String, String> {
     let name = text.trim();
     let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
@@ -33,7 +33,7 @@ pub(crate) fn parse_namespace(text: &str) -> Result<String, String> {
     }
 }
 
-/// Reads the namespace and the name of an object.
+/// Parses the namespace and the name of an object.
 pub(crate) fn parse_key(text: &str) -> Result<ObjectKey, String> {
     let parts = text.trim().split_once('/');
     let is_name = |name: &str| {

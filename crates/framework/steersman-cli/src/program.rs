@@ -29,8 +29,8 @@ use crate::flags::LogFormat;
 use crate::json_log::log_last_error;
 use crate::settings::OperatorSettings;
 
-/// An operator as a program: it reads flags, variables and a configuration file, sets up the log, connects, declares a
-/// manager, and runs it until SIGTERM or ctrl-c.
+/// An operator as a program. It reads flags, environment variables and a configuration file, sets up the log, connects,
+/// builds a manager, and runs it until SIGTERM or ctrl-c.
 ///
 /// ```no_run
 /// use std::process::ExitCode;
@@ -57,16 +57,15 @@ use crate::settings::OperatorSettings;
 ///
 /// The flags are those of [`OperatorArgs`], and:
 ///
-/// - `--install`: the leader installs the definitions of [`crds`](Self::crds). A definition with versions that differ
-///   needs the webhooks, which convert its objects: without them the program ends with [`Error::Unconverted`].
-/// - `--install-newest-version-only`: the leader installs the newest version of each definition and no other, whether
-///   `--install` is set or not.
-/// - `--webhook-bind-address`: the address of the [`webhooks`](Self::webhooks); by default `0`, which is none. Without
-///   `--webhook-cert-path` their certificates are of a built-in authority, in the Secret `NAME-certificates` of the
-///   program's namespace, for the Service `NAME` there. The authority is injected into the webhook configurations with
-///   the name `NAME`, and into the definitions of the converted kinds. With `--webhook-cert-path` the certificate is
-///   that of other programs: with `--webhook-inject-ca-from` the definitions have the annotation with which
-///   cert-manager injects its authority.
+/// - `--install`: the leader installs the definitions of [`crds`](Self::crds). A definition with different versions
+///   needs the conversion webhook: without it, the program ends with [`Error::Unconverted`].
+/// - `--install-newest-version-only`: the leader installs only the newest version of each definition, even without
+///   `--install`.
+/// - `--webhook-bind-address`: the address of the [`webhooks`](Self::webhooks); the default `0` means no server.
+///   Without `--webhook-cert-path`, a built-in authority makes the certificates, in the Secret `NAME-certificates` of
+///   the program's namespace, for the Service `NAME`; it is injected into the webhook configurations `NAME` and into
+///   the definitions of converted kinds. With `--webhook-cert-path`, other programs make the certificate; with
+///   `--webhook-inject-ca-from`, cert-manager injects its authority into the definitions.
 ///
 /// `PROGRAM describe` prints a [`Description`] for `cargo steersman generate`. It needs no cluster.
 ///
@@ -90,13 +89,13 @@ type AddWebhooks<T> = Box<dyn FnOnce(WebhookServer, &Config<T>) -> WebhookServer
 type SetOptions<T> = Box<dyn FnOnce(ManagerBuilder, &Config<T>) -> ManagerBuilder + Send>;
 type SetUp<T> = Box<dyn FnOnce(&Manager, &Config<T>) -> Result<(), BoxError> + Send>;
 
-/// How flags of the program's own are added to the command line, and read.
+/// The functions that add the program's own flags to the command line, and read their values.
 struct OwnArgs {
     augment: fn(Command) -> Command,
     read: fn(&ArgMatches) -> Result<OwnValues, clap::Error>,
 }
 
-/// The address of the webhooks in a description. Nothing listens on it.
+/// The webhook address in a description, on which nothing listens.
 const DESCRIBED_ADDRESS: &str = ":9443";
 
 #[derive(Parser)]
@@ -127,15 +126,15 @@ enum HiddenCommand {
 }
 
 impl Program {
-    /// Makes a program without settings of its own. `name` is its name in requests, in Leases and in the field manager
-    /// of its writes; `version` is the version in requests.
+    /// Makes a program without settings of its own. `name` is used in the `User-Agent`, for the Lease, and as field
+    /// manager; `version` is the version in the `User-Agent`.
     pub fn new(name: &'static str, version: &'static str) -> Self {
         Self::with_settings(name, version)
     }
 }
 
 impl<T: OperatorSettings> Program<T> {
-    /// Makes a program with settings of its own, which the configuration file holds below `operator`.
+    /// Makes a program with its own settings, which the configuration file has under `operator`.
     pub fn with_settings(name: &'static str, version: &'static str) -> Self {
         Self {
             name,
@@ -149,15 +148,15 @@ impl<T: OperatorSettings> Program<T> {
         }
     }
 
-    /// Sets the sentence with which `--help` begins, such as `env!("CARGO_PKG_DESCRIPTION")`.
+    /// Sets the first sentence of `--help`, such as `env!("CARGO_PKG_DESCRIPTION")`.
     pub fn about(mut self, about: &'static str) -> Self {
         self.about = about;
         self
     }
 
-    /// Adds flags of the program's own to the command line; [`Config::args`] returns their values.
+    /// Adds the program's own flags to the command line; [`Config::args`] returns their values.
     ///
-    /// None of these flags may be required, because a description is made without a command line.
+    /// No such flag may be required, because a description is made without a command line.
     ///
     /// ```
     /// use clap::Args;
@@ -187,13 +186,13 @@ impl<T: OperatorSettings> Program<T> {
         self
     }
 
-    /// Sets the definitions of the program's kinds, which the flag `--install` installs.
+    /// Sets the definitions of the program's kinds. The flag `--install` installs them.
     pub fn crds(mut self, definitions: Crds) -> Self {
         self.definitions = definitions;
         self
     }
 
-    /// Adds webhooks to their server, which runs with `--webhook-bind-address`.
+    /// Adds webhooks to the server that `--webhook-bind-address` starts.
     pub fn webhooks(
         mut self,
         add: impl FnOnce(WebhookServer, &Config<T>) -> WebhookServer + Send + 'static,
@@ -202,7 +201,7 @@ impl<T: OperatorSettings> Program<T> {
         self
     }
 
-    /// Changes the options of the manager, after those of the configuration.
+    /// Changes the options of the manager after the configuration was applied.
     pub fn options(
         mut self,
         set: impl FnOnce(ManagerBuilder, &Config<T>) -> ManagerBuilder + Send + 'static,
@@ -211,8 +210,8 @@ impl<T: OperatorSettings> Program<T> {
         self
     }
 
-    /// Sets what is declared before the manager starts: controllers, field indexes, checks. It must send no request,
-    /// because a description has no API server.
+    /// Sets the function that declares controllers, field indexes and checks before the manager starts. It must send no
+    /// request, because it also runs for a description, without an API server.
     pub fn setup(
         mut self,
         setup: impl FnOnce(&Manager, &Config<T>) -> Result<(), BoxError> + Send + 'static,
@@ -221,8 +220,8 @@ impl<T: OperatorSettings> Program<T> {
         self
     }
 
-    /// Runs the program with the command line of the process, until SIGTERM or ctrl-c. An error is written as
-    /// [`OperatorArgs::exit_code`] does.
+    /// Runs the program with the command line of the process until SIGTERM or ctrl-c. Writes an error like
+    /// [`OperatorArgs::exit_code`].
     ///
     /// # Cancel safety
     ///
@@ -243,8 +242,8 @@ impl<T: OperatorSettings> Program<T> {
         }
     }
 
-    /// Runs the program with these words, the first of which is its name, until `shutdown`. A process that has a log
-    /// already keeps it, so that a test can run a program several times.
+    /// Runs the program with these arguments, of which the first is its name, until `shutdown`. Keeps an existing log
+    /// of the process, so that a test can run a program several times.
     ///
     /// # Errors
     ///
@@ -265,7 +264,7 @@ impl<T: OperatorSettings> Program<T> {
     async fn run_parsed(self, args: ProgramArgs<T>, shutdown: Shutdown) -> Result<(), Error> {
         if args.command.is_some() {
             let description = self.description(args)?;
-            // If the pipe is closed, no program reads the description.
+            // A failed write means that the pipe is closed and nothing reads the description.
             let _ = writeln!(std::io::stdout(), "{}", serde_json::json!(description));
             return Ok(());
         }
@@ -281,7 +280,7 @@ impl<T: OperatorSettings> Program<T> {
         ended.map_err(|error| Error::Manager(Box::new(error)))
     }
 
-    /// Describes the program, as `PROGRAM describe` prints it. It needs no cluster and no runtime.
+    /// Returns the description that `PROGRAM describe` prints. Needs neither a cluster nor a runtime.
     ///
     /// # Errors
     ///
@@ -291,10 +290,9 @@ impl<T: OperatorSettings> Program<T> {
         self.description(args)
     }
 
-    /// Prints an error about the words of the command line, or the help. LOG-2: an error is a line of the log if lines
-    /// are JSON.
+    /// Prints the help, or an error about the command line. LOG-2: with JSON, an error is a line of the log.
     fn say_usage_error(&self, error: &clap::Error) {
-        // Only the words that decide the form of the log: an unknown word would end the reading.
+        // Only the arguments about the log are parsed, because parsing fails at an unknown one.
         let words = words_about_log(std::env::args_os());
         let matches = self.command().ignore_errors(true);
         let matches = matches.try_get_matches_from(words).ok();
@@ -304,7 +302,7 @@ impl<T: OperatorSettings> Program<T> {
             let text = error.to_string();
             log_last_error(text.trim_start_matches("error: ").trim_end());
         } else {
-            // A closed pipe is no reason for another error.
+            // A failed write means that the pipe is closed.
             let _ = error.print();
         }
     }
@@ -328,12 +326,12 @@ impl<T: OperatorSettings> Program<T> {
         if let Some(own) = &self.own_args {
             command = (own.augment)(command.next_help_heading("Program"));
         }
-        // After those, because the documentation of their type would take this place.
+        // The text is set after the flags, because the documentation of their type would replace it.
         command.about(self.about).long_about(None)
     }
 
     fn description(self, args: ProgramArgs<T>) -> Result<Description, Error> {
-        // The definitions are a part of the description, with the webhook that converts their objects.
+        // The flags make the description include the definitions and the conversion webhook.
         let args = ProgramArgs {
             install: true,
             install_newest_version_only: false,
@@ -347,7 +345,7 @@ impl<T: OperatorSettings> Program<T> {
             framework: env!("CARGO_PKG_VERSION").to_owned(),
             ..Description::default()
         };
-        // No request is sent to this address.
+        // No request is ever sent to this address.
         let nowhere = http::Uri::from_static("https://127.0.0.1:1");
         let client_config = ClientConfig::from_config(kube_client::Config::new(nowhere));
         let (manager, webhooks) = self.declare(&args, &config, client_config)?;
@@ -415,7 +413,7 @@ impl<T: OperatorSettings> Program<T> {
     }
 }
 
-/// Uses the built-in authority for the webhooks behind a Service, and injects it where an API server looks for it.
+/// Uses a built-in authority for the webhooks behind a Service, and injects it into configurations and definitions.
 fn with_built_in_certificates(webhooks: WebhookServer, service: &ObjectKey) -> WebhookServer {
     let name = service.name();
     let namespace = service.namespace().unwrap_or_default();

@@ -2,19 +2,19 @@
 
 use serde::de::DeserializeOwned;
 
-/// One setting. Its key is the name of the flag and of the key in the file.
+/// A setting. Its key is the name of the flag, and the key in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Setting {
     /// The name of the flag, without its dashes.
     pub key: &'static str,
-    /// The value that applies if no flag, variable or file sets one.
+    /// The value if neither a flag, a variable nor the file sets one.
     pub default: Option<&'static str>,
     /// The heading under which `--help` lists the flag.
     pub group: &'static str,
 }
 
-/// The settings of a program itself, which its configuration file holds below the key `operator`.
+/// The type of a program's own settings, which its configuration file has under the key `operator`.
 ///
 /// ```
 /// use serde::Deserialize;
@@ -32,8 +32,8 @@ pub struct Setting {
 /// }
 /// ```
 pub trait OperatorSettings: DeserializeOwned {
-    /// Keys of [`SETTINGS`] with the values that are their defaults in this program. `--help` shows them. A key that
-    /// is no setting, and a value that is not allowed, are errors when the configuration is read.
+    /// Keys of [`SETTINGS`] with other defaults for this program, which `--help` shows. An unknown key or an invalid
+    /// value is an error when the configuration is read.
     const DEFAULTS: &'static [(&'static str, &'static str)] = &[];
 }
 
@@ -80,13 +80,13 @@ const ELECTION: &str = "Leader election";
 const CONTROLLERS: &str = "Controllers";
 const LOGGING: &str = "Logging";
 
-/// The beginning of the name of each variable.
+/// The prefix of all environment variables.
 const PREFIX: &str = "STEERSMAN_";
 
-/// The key of the file with the settings of the program itself.
+/// The key in the file of the program's own settings.
 pub(crate) const OPERATOR: &str = "operator";
 
-/// The key of the file with the settings of single controllers.
+/// The key in the file of the settings of single controllers.
 pub(crate) const CONTROLLERS_KEY: &str = "controllers";
 
 const fn none(key: &'static str, group: &'static str) -> Setting {
@@ -106,11 +106,11 @@ const fn with(key: &'static str, default: &'static str, group: &'static str) -> 
 }
 
 impl Setting {
-    /// Returns the names of the environment variables of the setting; the first that is set and not empty counts.
+    /// Returns the environment variables of the setting. The first one that is set and not empty counts.
     pub fn variables(&self) -> Vec<String> {
         let own = format!("{PREFIX}{}", self.key.to_uppercase().replace('-', "_"));
         match self.key {
-            // The variable that kubectl reads; it may name several files.
+            // kubectl reads this variable, too, which may name several files.
             "kubeconfig" => vec!["KUBECONFIG".to_owned()],
             "log-level" => vec![own, "RUST_LOG".to_owned()],
             _ => vec![own],

@@ -1,10 +1,10 @@
-//! The help of the flags, word for word, and the table of the guide.
+//! Tests the text of `--help`, and the table of flags in the guide.
 
 use clap::{Arg, CommandFactory as _, Parser as _};
 use steersman_cli::Args;
 use steersman_cli::settings::{SETTINGS, Setting};
 
-/// Compares a text with that of a file; writes the file first if `STEERSMAN_BLESS` is set.
+/// Compares a text with a file. If `STEERSMAN_BLESS` is set, writes the file first.
 fn compare(
     path: &str,
     expected: &str,
@@ -77,10 +77,10 @@ fn the_table_of_the_guide_lists_every_setting() {
     );
 }
 
-/// The flags of the page that are those of `website-operator` itself. Its own tests run it with them.
+/// The page's flags that only `website-operator` has. Its own tests use them.
 const OWN: [&str; 2] = ["--install", "--webhook-bind-address"];
 
-/// The Deployment of the guide starts: its flags and its file are right.
+/// The flags and the file of the guide's Deployment are accepted.
 #[test]
 fn the_deployment_of_the_guide_has_flags_and_settings_that_exist() {
     let path = concat!(

@@ -1,4 +1,4 @@
-//! The log as lines of JSON, read strictly, of processes that panic and end with errors.
+//! Tests JSON log lines of processes that panic or end with an error, with a strict parser.
 
 use std::fmt;
 use std::process::Command;
@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 use steersman_cli::{Args, NoSettings, Program};
 use steersman_testenv::json_lines;
 
-/// Names what the process of a test does.
+/// The environment variable that selects the part of a test for a child process.
 const PART: &str = "STEERSMAN_CLI_TEST_PART";
 
-/// Runs this test in a process of its own, in which `PART` is `part`, and returns the lines of its log.
+/// Runs this test in a child process with `PART` set to `part`, and returns its log lines.
 fn log_of(test: &str, part: &str) -> Vec<Map<String, Value>> {
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", test, "--nocapture"])
@@ -49,7 +49,7 @@ impl fmt::Debug for Panics {
     }
 }
 
-/// LOG-1.
+/// LOG-1: each event is one flat JSON object with unique keys.
 #[test]
 fn each_event_is_one_flat_object_with_the_fields_of_its_spans() {
     if part().is_some() {
@@ -101,7 +101,7 @@ fn each_event_is_one_flat_object_with_the_fields_of_its_spans() {
     );
 }
 
-/// LOG-2: with the fields of the span, and whatever the filter is.
+/// LOG-2: the line of a panic has the fields of the span, at every log level.
 #[test]
 fn a_panic_is_one_line_with_the_object_that_it_met() {
     if let Some(part) = part() {
@@ -112,7 +112,7 @@ fn a_panic_is_one_line_with_the_object_that_it_met() {
         let thread = thread.spawn(move || {
             let _entered = span.enter();
             match &*part {
-                // Within the recording of an event, and of a value of a span.
+                // The panic occurs while an event, or a value of a span, is recorded.
                 "event" => tracing::info!(value = ?Panics, "said"),
                 "span" => drop(span.record("later", tracing::field::debug(Panics))),
                 _ => panic!("no {}", "form"),
@@ -132,12 +132,12 @@ fn a_panic_is_one_line_with_the_object_that_it_met() {
         assert_eq!(found, <[&str; 5]>::from(expected), "{part}");
         assert!(text(line, "location").contains("json_log.rs:"), "{line:?}");
         let name = line.get("name").and_then(Value::as_str);
-        // The level `off` makes no spans.
+        // At the level `off`, no span exists.
         assert_eq!(name, (part != "off").then_some("hello"), "{part}: {line:?}");
     }
 }
 
-/// LOG-2.
+/// LOG-2: the error that ends the process is the last line of the log.
 #[test]
 fn the_error_that_ends_the_process_is_the_last_line() {
     if let Some(part) = part() {
@@ -158,7 +158,7 @@ fn the_error_that_ends_the_process_is_the_last_line() {
         };
         assert_eq!(text(line, "level"), "error");
         assert_eq!(text(line, "msg"), "the program ends with an error");
-        // The file of this program has a hash behind its name.
+        // The file name of this test program ends with a hash.
         assert!(text(line, "logger").starts_with("it-"), "{line:?}");
         assert_eq!(
             text(line, "error"),
@@ -167,11 +167,11 @@ fn the_error_that_ends_the_process_is_the_last_line() {
     }
 }
 
-/// LOG-2.
+/// LOG-2: an error about the command line is a line of the log.
 #[tokio::test]
 async fn an_error_about_the_command_line_is_a_line_too() {
     if part().is_some() {
-        // The words of this process are those of a test, which the program does not know.
+        // The arguments of this process are those of the test runner, which the program does not know.
         let program = Program::<NoSettings>::new("program", "1.0.0");
         program.setup(|_, _| Ok(())).run().await;
         return;

@@ -1,4 +1,4 @@
-//! The configuration of an operator, from each of its sources.
+//! Tests of an operator's configuration, from all sources.
 #![expect(
     clippy::unwrap_used,
     reason = "a test that cannot go on fails where it stands"

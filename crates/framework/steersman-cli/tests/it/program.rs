@@ -1,4 +1,4 @@
-//! A whole program: what it says about itself, and how it runs.
+//! Tests a whole program: its description, and its run.
 
 use std::ffi::OsString;
 use std::future::ready;
@@ -89,7 +89,7 @@ fn definitions() -> Crds {
     Crds::new().with(Crd::new(&definition))
 }
 
-/// Returns the definition of a kind that has other fields in each of two versions.
+/// Returns the definition of a kind with two versions that have different fields.
 fn two_versions(group: &str, kind: &str, plural: &str) -> Crds {
     let version = |name: &str, is_stored: bool, field: &str| {
         json!({
@@ -114,7 +114,7 @@ fn two_versions(group: &str, kind: &str, plural: &str) -> Crds {
     Crds::new().with(Crd::new(&definition))
 }
 
-/// Returns a program that converts the objects of its kind.
+/// Returns a program with a conversion webhook for its kind.
 fn converting() -> Program {
     Program::new("deployments", "1")
         .crds(two_versions("apps", "Deployment", "deployments"))
@@ -131,7 +131,7 @@ fn program() -> Program {
         .setup(|manager, _| add(manager))
 }
 
-/// A kind in its group and version, with its plural name.
+/// Returns a kind for a description.
 fn kind(group: &str, kind: &str, plural: &str) -> DescribedKind {
     DescribedKind {
         group: group.to_owned(),
@@ -169,7 +169,7 @@ fn a_program_describes_itself_without_a_cluster() {
     let service = kind("", "Service", "services");
     assert_eq!(controller.primary, Some(deployment.clone()));
     assert_eq!(controller.owned, [kind("", "Pod", "pods"), service.clone()]);
-    // Kinds that need not be served are in no cache yet.
+    // The kind may be missing on the server, so it is not in the cache yet.
     let mut node = kind("", "Node", "nodes");
     node.namespaced = false;
     let watched = [deployment.clone(), kind("", "Pod", "pods"), service, node];
@@ -189,7 +189,7 @@ fn a_program_describes_itself_without_a_cluster() {
         webhook("/validate-apps-v1-deployment", false),
     ];
     assert_eq!(description.webhooks, expected);
-    // As another program reads it.
+    // Another program can read the description.
     let read: Description = serde_json::from_value(json!(description)).unwrap();
     assert_eq!(read, description);
 }
@@ -209,14 +209,14 @@ async fn the_leader_of_a_program_installs_its_definitions() {
     ]
     .map(OsString::from);
     let words = words.into_iter().chain([kubeconfig.into_os_string()]);
-    // A process has one log: the second run keeps that of the first.
+    // The second run keeps the log of the first, because a process has one log.
     for _ in 0..2 {
         let stopped = Shutdown::when(ready(()));
         program().run_with(words.clone(), stopped).await.unwrap();
     }
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let shutdown = Shutdown::when(async move {
-        // A dropped sender stops the program, too.
+        // A dropped sender also stops the program.
         let _ = stopped.await;
     });
     let running = tokio::spawn(program().run_with(words, shutdown));
@@ -267,7 +267,7 @@ async fn a_program_that_cannot_run_says_why() {
     }
 }
 
-/// DEF-7
+/// DEF-7: different versions of a kind need a conversion webhook.
 #[tokio::test]
 async fn a_program_without_its_conversion_webhook_does_not_install_versions_that_differ() {
     let description = converting().describe().unwrap();
@@ -299,7 +299,7 @@ async fn a_program_without_its_conversion_webhook_does_not_install_versions_that
     ] {
         assert!(text.contains(part), "{text}");
     }
-    // A program that has no conversion cannot serve one.
+    // A program without a conversion does not serve a conversion webhook.
     let definitions = || two_versions("example.com", "Site", "sites");
     let other = || Program::new("sites", "1").crds(definitions());
     let error = run(other(), "--install").await.unwrap_err();
@@ -341,7 +341,7 @@ async fn help_begins_with_the_programs_description_and_lists_its_own_flags() {
         });
         async move {
             let stopped = Shutdown::when(ready(()));
-            // The kubeconfig of a server that is never asked.
+            // The kubeconfig names a server that receives no request.
             let ended = program.run_with(words.iter().copied(), stopped).await;
             assert!(ended.is_err());
             seen.recv().unwrap()

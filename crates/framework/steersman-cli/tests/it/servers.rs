@@ -1,4 +1,4 @@
-//! The servers that flags set up.
+//! Tests the servers that flags start.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -19,7 +19,7 @@ fn config(flags: &[&str]) -> Config<NoSettings> {
     args.config_with(|_| None).unwrap()
 }
 
-/// Returns the first line of the response to a GET, and its text.
+/// Returns the status line and the body of the response to a GET.
 async fn get(address: SocketAddr, path: &str) -> (String, String) {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n");
@@ -66,7 +66,7 @@ async fn flags_set_up_probes_and_metrics() {
         status.contains("200") && text.contains("process_open_fds"),
         "{text}"
     );
-    // Every client could change the level on a server without access control.
+    // Without access control, the log level has no route, because any client could change it.
     assert!(
         get(metrics.unwrap(), "/debug/log-level")
             .await
@@ -112,7 +112,7 @@ async fn a_flag_elects_a_leader_on_the_lease_of_the_program() {
     assert_eq!(spec["leaseDurationSeconds"], 15);
     drop(stop);
     running.await.unwrap().unwrap();
-    // Durations that contradict each other are refused when the manager is built.
+    // Contradicting durations are refused when the manager is built.
     let wrong = [&flags[..], &["--leader-election-renew-deadline=20s"]].concat();
     let error = manager_of(&wrong).unwrap_err();
     let source = std::error::Error::source(&error).unwrap().to_string();

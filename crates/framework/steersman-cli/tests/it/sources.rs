@@ -1,4 +1,4 @@
-//! Flags, variables and files: which of them wins, and what their errors say.
+//! Tests flags, variables and files: their priority, and their errors.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use steersman_manager::ManagerBuilder;
 use steersman_object::ObjectKey;
 use tempfile::TempDir;
 
-/// Reads the configuration of a command line, variables and a file.
+/// The sources of a configuration: a command line, environment variables and a file.
 struct Sources {
     folder: TempDir,
     variables: Vec<(&'static str, String)>,
@@ -32,7 +32,7 @@ impl Sources {
         self
     }
 
-    /// Writes the file, and names it by its variable.
+    /// Writes the file, and sets its path by an environment variable.
     fn file(self, text: &str) -> Self {
         let path = self.path();
         std::fs::write(&path, text).unwrap();
@@ -62,7 +62,7 @@ impl Sources {
     }
 }
 
-// CONF-1
+// CONF-1: a flag goes before the variable, the file and the default.
 #[test]
 fn a_flag_goes_before_its_variable_and_a_variable_before_the_file() {
     let file = "log-level: error\nlog-format: json\nnamespace: [web, shop]\n";
@@ -163,7 +163,7 @@ fn of_a_flag_that_is_given_twice_the_last_value_counts() {
     ];
     let config = Sources::new().read(&flags).unwrap();
     assert_eq!(config.log_level(), "warn");
-    // The values of lists add up.
+    // The values of a repeated list flag add up.
     let config = Sources::new()
         .read(&["--namespace=a", "--namespace=b"])
         .unwrap();
@@ -245,13 +245,13 @@ async fn the_user_agent_has_the_version_of_the_program() {
     assert!(agent.starts_with("web/1.4.2 "), "{agent}");
     let agent = agent_of(config().manager_over(connect(), "web")).await;
     assert!(agent.starts_with("web/steersman-"), "{agent}");
-    // A connection that names the program keeps its name.
+    // A client configuration that names its program keeps that name.
     let named = connect().user_agent("other", "2.0");
     let agent = agent_of(config().version("1.4.2").manager_over(named, "web")).await;
     assert!(agent.starts_with("other/2.0 "), "{agent}");
 }
 
-// CONF-2
+// CONF-2: an unknown key or a wrong value is an error that names its source.
 #[test]
 fn an_unknown_key_is_refused_with_its_line_and_the_known_keys() {
     let error = Sources::new().file("# comment\nlog-levle: debug\n").error();
@@ -260,7 +260,7 @@ fn an_unknown_key_is_refused_with_its_line_and_the_known_keys() {
         error.contains(expected) && error.contains("max-total-reconciles"),
         "{error}"
     );
-    // The file cannot name another file.
+    // A file cannot refer to another file.
     let error = Sources::new().file("config: other.yaml\n").error();
     assert!(error.contains("no setting \"config\""), "{error}");
     let error = Sources::new()
@@ -272,7 +272,7 @@ fn an_unknown_key_is_refused_with_its_line_and_the_known_keys() {
     );
 }
 
-// CONF-2
+// CONF-2: an unknown key or a wrong value is an error that names its source.
 #[test]
 fn a_refused_value_is_named_with_its_place_and_the_allowed_values() {
     for (file, expected) in [
@@ -316,7 +316,7 @@ fn a_refused_value_is_named_with_its_place_and_the_allowed_values() {
         .error();
     let expected = "the environment variable STEERSMAN_PREFLIGHT: preflight is \"maybe\": the allowed values are true, t, 1, false, f and 0";
     assert_eq!(error, expected);
-    // Another source decides, and the value is wrong all the same.
+    // An invalid value is an error even if another source decides.
     let sources = Sources::new().variable("STEERSMAN_PREFLIGHT", "maybe");
     assert!(sources.read(&["--preflight"]).is_err());
 }
@@ -375,9 +375,9 @@ fn the_settings_of_the_program_are_read_as_its_own_type() {
         error.contains("line 3") && error.contains("imgae"),
         "{error}"
     );
-    // A program without settings of its own refuses them.
+    // A program without settings of its own refuses settings under `operator`.
     assert!(unknown.error().contains("image"));
-    // A program without settings of its own has no names to propose.
+    // Without settings, the error has no names to suggest.
     let text = unknown.error();
     assert!(
         text.contains("`image`, and there are no settings here, at line 2"),
@@ -405,7 +405,7 @@ fn a_missing_setting_of_the_program_is_named() {
     );
 }
 
-// CTRL-11: of several values for a controller the flag wins.
+// CTRL-11: if several sources set a value for a controller, the flag decides.
 #[tokio::test(start_paused = true)]
 async fn settings_of_controllers_reach_the_manager() {
     let file =
@@ -434,7 +434,7 @@ async fn settings_of_controllers_reach_the_manager() {
         .build()
         .unwrap();
     assert_eq!(manager.client_config().program(), "website-operator");
-    // The manager has no controller of these names.
+    // The manager has no controllers with these names.
     let refused = manager
         .start(steersman_manager::Shutdown::never())
         .await
