@@ -1,4 +1,4 @@
-//! Words: a child that shall exist, and one that shall not.
+//! Words: a child that shall exist, and a child that shall not exist.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -8,10 +8,10 @@ use steersman_object::{Kind, Object, ObjectKey, TypedObject};
 use crate::child_id::ChildId;
 
 pub(crate) type ReadyWhen<K> = dyn Fn(&K) -> bool + Send + Sync;
-/// A condition of a child that is being deleted; `None` if it does not exist.
+/// Decides whether a child counts as gone; the argument is `None` if no object is left.
 pub(crate) type GoneWhen<K> = dyn Fn(Option<&K>) -> bool + Send + Sync;
 
-/// An object that shall exist as a child of the owner of a set.
+/// An object that shall exist as a child of the set's owner.
 ///
 /// ```
 /// use k8s_openapi::api::batch::v1::Job;
@@ -30,16 +30,16 @@ pub(crate) type GoneWhen<K> = dyn Fn(Option<&K>) -> bool + Send + Sync;
 #[must_use = "a child is part of a set only after `add`"]
 pub struct Child<K> {
     pub(crate) kind: Kind,
-    /// The document to apply, or the reason why there is none.
+    /// The document to apply, or the error of its encoding.
     pub(crate) document: Result<Value, serde_json::Error>,
     pub(crate) after: Vec<usize>,
     pub(crate) ready_when: Option<Box<ReadyWhen<K>>>,
 }
 
-/// An object that shall not exist (any more) as a child of the owner of a set.
+/// An object that shall not exist (any more) as a child of the set's owner.
 ///
-/// Children that are no longer in the code are pruned without it. It is for an end that other children wait for: they
-/// come `after` it.
+/// It is only needed if other children come `after` its deletion: children that are no longer in the code are pruned
+/// anyway.
 #[derive(derive_more::Debug)]
 #[debug("AbsentChild {{ kind: {kind:?}, key: {key:?}, .. }}")]
 #[must_use = "an absent child is part of a set only after `add_absent`"]
@@ -51,16 +51,16 @@ pub struct AbsentChild<K> {
 }
 
 impl<K: TypedObject> Child<K> {
-    /// Makes a child of an object. The fields that are set in the object are applied, and no others.
+    /// Makes a child of an object. Only the fields that are set in the object are applied.
     ///
-    /// The set adds the controller reference and its label, and the namespace of the owner if the object names none.
+    /// The set adds the controller reference and its label, and the owner's namespace if the object has none.
     pub fn of(object: &K) -> Self {
         Self::part(object)
     }
 
-    /// Makes a child of a part of an object of type `K`: any value that encodes as JSON and has a name in its metadata.
+    /// Makes a child of a part of an object of type `K`: any value that encodes as JSON and has `metadata.name`.
     ///
-    /// A part says exactly which fields are applied. A struct names its required fields too, such as the empty
+    /// A part has exactly the fields to apply. A whole struct also has its required fields, such as the empty
     /// `selector` of a Deployment.
     pub fn part(part: &impl Serialize) -> Self {
         Self::new(Kind::of::<K>(), part)
@@ -68,7 +68,7 @@ impl<K: TypedObject> Child<K> {
 }
 
 impl<K: Object> Child<K> {
-    /// Makes a child of an object, or a part of one, of a kind that is known at run time.
+    /// Makes a child of an object, or a part of an object, for a kind that is known at run time.
     pub fn of_kind(kind: &Kind, part: &impl Serialize) -> Self {
         Self::new(kind.clone(), part)
     }
@@ -82,17 +82,17 @@ impl<K: Object> Child<K> {
         }
     }
 
-    /// Applies the child only after another child of the same set is ready, or gone if it shall not exist. Several
-    /// calls name several children.
+    /// Applies this child only when another child of the set is ready, or is gone if it shall not exist. May be called
+    /// for several children.
     ///
-    /// A child that waits is neither applied nor pruned: if it exists, it stays as it is.
+    /// While this child waits, it is neither applied nor pruned.
     pub fn after<T>(mut self, other: ChildId<T>) -> Self {
         self.after.push(other.index());
         self
     }
 
-    /// Sets the condition under which the child is ready, for the children that come after it and for the conditions
-    /// of the owner. By default the child is ready when it is [current](crate::Readiness).
+    /// Sets the condition under which this child is ready, for children that come after it and for the owner's
+    /// conditions. By default a [current](crate::Readiness) child is ready.
     ///
     /// A child that is being deleted is never ready.
     pub fn ready_when(mut self, is_ready: impl Fn(&K) -> bool + Send + Sync + 'static) -> Self {
@@ -102,14 +102,14 @@ impl<K: Object> Child<K> {
 }
 
 impl<K: TypedObject> AbsentChild<K> {
-    /// Makes the child with this key one that shall not exist.
+    /// Declares that the child with this key shall not exist.
     pub fn of(key: ObjectKey) -> Self {
         Self::of_kind(&Kind::of::<K>(), key)
     }
 }
 
 impl<K: Object> AbsentChild<K> {
-    /// Makes the child with this key, of a kind that is known at run time, one that shall not exist.
+    /// Declares that the child with this key, of a kind that is known at run time, shall not exist.
     pub fn of_kind(kind: &Kind, key: ObjectKey) -> Self {
         Self {
             kind: kind.clone(),
@@ -119,14 +119,14 @@ impl<K: Object> AbsentChild<K> {
         }
     }
 
-    /// Deletes the child only after another child of the same set is ready, or gone if it shall not exist.
+    /// Deletes this child only when another child of the set is ready, or is gone if it shall not exist.
     pub fn after<T>(mut self, other: ChildId<T>) -> Self {
         self.after.push(other.index());
         self
     }
 
-    /// Sets the condition under which the child counts as gone, from the object that is left (`None`: no object). By
-    /// default it counts as gone when no object is left.
+    /// Sets the condition under which the child counts as gone; its argument is the remaining object. By default, the
+    /// child is gone when no object remains.
     pub fn gone_when(
         mut self,
         is_gone: impl Fn(Option<&K>) -> bool + Send + Sync + 'static,

@@ -1,9 +1,9 @@
-//! Words: names a child of a set.
+//! Words: identifies a child of a set.
 
 use std::marker::PhantomData;
 
-/// Names a child of one set: [`DesiredSet::add`](crate::DesiredSet::add) returns it, for the `after` of later children
-/// and for the outcome. An id has no meaning in another set.
+/// Identifies a child of one set, for `after` of later children and for the outcome. Made by
+/// [`DesiredSet::add`](crate::DesiredSet::add). It has no meaning in another set.
 #[derive(derive_more::Debug)]
 #[debug("ChildId({index})")]
 pub struct ChildId<K> {

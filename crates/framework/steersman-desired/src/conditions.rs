@@ -1,4 +1,4 @@
-//! Machine: derives the conditions of the owner from the outcome of its set.
+//! Machine: derives the owner's conditions from the outcome of its set.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
@@ -9,18 +9,18 @@ use steersman_object::{Kind, ObjectKey, report};
 use crate::outcome::{ChildOutcome, ChildState, SetOutcome};
 use crate::readiness::Readiness;
 
-/// The reason of `Ready` if every child is ready.
+/// The reason of `Ready` when all children are ready.
 const CHILDREN_READY: &str = "ChildrenReady";
-/// The reason of the conditions while a child becomes ready without help.
+/// The reason while some child is not ready yet and needs no help.
 const CHILDREN_IN_PROGRESS: &str = "ChildrenInProgress";
-/// The reason of the conditions if a child needs help.
+/// The reason when a child cannot become ready without help.
 const CHILD_FAILED: &str = "ChildFailed";
 
-/// The number of children that a message names.
+/// The number of children that the message of a condition names.
 const NAMED: usize = 3;
 
 impl SetOutcome {
-    /// Sets the conditions `Ready`, `Reconciling` and `Stalled` (kstatus) in the conditions of the owner.
+    /// Sets the conditions `Ready`, `Reconciling` and `Stalled` (kstatus) in the owner's list of conditions.
     ///
     /// | Children | `Ready` | `Reconciling` | `Stalled` |
     /// | --- | --- | --- | --- |
@@ -29,11 +29,11 @@ impl SetOutcome {
     /// | some are in progress, wait, or failed for a reason that may pass | `False` | `True` | absent |
     /// | one needs help: it has failed, or the server or another owner refuses it | `False` | absent | `True` |
     ///
-    /// The last row also applies to a child that is being pruned and needs help.
+    /// The last row also applies if a child that is being pruned needs help.
     ///
-    /// The messages name the first three children that are not ready, and why. `generation` is that of the owner, and
-    /// `now` the time of a transition: a condition with an unchanged status keeps its time, so unchanged children give
-    /// unchanged conditions. Conditions of other types stay.
+    /// The messages name the first three children that are not ready, with the reason. `generation` is the generation
+    /// of the owner, and `now` the transition time of a changed status, so that unchanged children give unchanged
+    /// conditions. Conditions of other types stay.
     ///
     /// # Examples
     ///
@@ -53,7 +53,7 @@ impl SetOutcome {
         now: Timestamp,
     ) {
         let needs_help = self.needs_help();
-        // A child that cannot be pruned is no part of the set, and still needs help.
+        // A child that is being pruned does not count for `is_ready`, but may need help.
         let is_ready = self.is_ready() && !needs_help;
         let is_pruning = self.children.iter().any(|child| child.pruned);
         let reason = match (is_ready, needs_help) {
@@ -68,7 +68,7 @@ impl SetOutcome {
         let ready = if is_ready { TRUE } else { FALSE };
         status_conditions::set(conditions, condition(READY, ready, reason));
         let is_reconciling = !needs_help && (!is_ready || is_pruning);
-        // kstatus: these two are absent unless they are true.
+        // kstatus expects `Reconciling` and `Stalled` to be absent unless they are true.
         for (type_, is_true, reason) in [
             (RECONCILING, is_reconciling, CHILDREN_IN_PROGRESS),
             (STALLED, needs_help, CHILD_FAILED),
@@ -84,14 +84,14 @@ impl SetOutcome {
         }
     }
 
-    /// Returns whether a child does not become ready without help.
+    /// Returns whether some child cannot become ready or be deleted without help.
     pub fn needs_help(&self) -> bool {
         self.children.iter().any(ChildOutcome::needs_help)
     }
 
-    /// Returns a text about the children: the first three that are not ready, and why.
+    /// Returns a text that names the first three children that are not ready, with the reason.
     pub fn message(&self) -> String {
-        // The children that need help come first: they hold up the others.
+        // Children that need help come first, because other children wait for them.
         let open = self.children.iter().filter(|child| child.is_open());
         let (first, then): (Vec<_>, Vec<_>) = open.partition(|child| child.needs_help());
         let open: Vec<_> = first.into_iter().chain(then).collect();
@@ -113,8 +113,8 @@ impl SetOutcome {
 }
 
 impl ChildOutcome {
-    /// Returns whether the child does not become ready, or is not deleted, without help: it has failed, or a refusal
-    /// that only a person can lift keeps it from being applied or deleted.
+    /// Returns whether this child cannot become ready, or be deleted, without help: it has failed, or a refusal that
+    /// only a person can lift blocks it.
     pub fn needs_help(&self) -> bool {
         match &self.state {
             ChildState::Failed(error) => is_lasting(error),
@@ -147,7 +147,7 @@ fn name(kind: &Kind, key: &ObjectKey) -> String {
     format!("{} {key}", kind.gvk().kind())
 }
 
-/// Returns whether the same request would fail again until a person changes something.
+/// Returns whether a repeated request would fail until a person changes something.
 fn is_lasting(error: &ClientError) -> bool {
     let is_local = matches!(
         error,
@@ -158,7 +158,7 @@ fn is_lasting(error: &ClientError) -> bool {
             | ClientError::ApplyConflict { .. }
             | ClientError::Hidden { .. }
     );
-    // The garbage collector ends the owner together with its namespace.
+    // The owner is deleted with its terminating namespace, so no person needs to help.
     let is_forbidden = error.is_forbidden() && !error.is_namespace_terminating();
     is_local || is_forbidden || error.is_invalid() || error.is_kind_not_served()
 }
@@ -229,7 +229,7 @@ mod tests {
         }
     }
 
-    /// Returns the statuses of `Ready`, `Reconciling` and `Stalled`, `-` for an absent one.
+    /// Returns the statuses of `Ready`, `Reconciling` and `Stalled`, with `-` for an absent condition.
     fn statuses(outcome: &SetOutcome) -> [String; 3] {
         let mut conditions = Vec::new();
         outcome.set_conditions(&mut conditions, Some(3), Timestamp::UNIX_EPOCH);

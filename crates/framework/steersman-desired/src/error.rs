@@ -9,7 +9,7 @@ use thiserror::Error as ThisError;
 #[derive(Debug, ThisError)]
 #[non_exhaustive]
 pub enum Error {
-    /// A child is of a kind that the set does not declare: it would not be found after it was dropped from the code.
+    /// A child has a kind that the set does not declare, so it would not be pruned after its removal from the code.
     #[error(
         "{kind} {key} is a child of a kind that its set does not declare: add `.owns` with this kind to the set, and \
          to the controller"
@@ -20,7 +20,7 @@ pub enum Error {
         /// The key of the child.
         key: ObjectKey,
     },
-    /// Two children of a set have one kind and key.
+    /// Two children of a set have the same kind and key.
     #[error("{kind} {key} is in its set twice: give one of the two children another name")]
     Twice {
         /// The kind of the children.
@@ -28,10 +28,10 @@ pub enum Error {
         /// The key of the children.
         key: ObjectKey,
     },
-    /// The owner cannot own the children.
+    /// The owner cannot be the controller of the children.
     #[error(transparent)]
     Owner(#[from] OwnerError),
-    /// The children that exist could not be listed.
+    /// The existing children could not be listed.
     #[error("the {kind} children of {owner} cannot be listed")]
     Inventory {
         /// The kind of the children.
@@ -49,7 +49,7 @@ pub enum Error {
         kind: Kind,
         /// The key of the child.
         key: ObjectKey,
-        /// The number of other children that failed too.
+        /// The number of other children that also failed.
         others: usize,
         /// The error of the child.
         #[source]

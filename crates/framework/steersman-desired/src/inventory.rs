@@ -1,4 +1,4 @@
-//! Driver: finds the children that exist, by the label of their set and the uid of their owner.
+//! Driver: lists the existing children, by the label of their set and the uid of their owner.
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -41,7 +41,7 @@ async fn list<K: Object>(
     client: &Client,
 ) -> Result<Children, ClientError> {
     let found = client.of::<K>(kind).list(&owner.list_options(kind)).await?;
-    // SET-1: a label can be copied, and an owner can be created again.
+    // SET-1: the label alone is not enough, because it may be copied, or be of a deleted owner with the same name.
     let own = found.into_iter().filter(|object| owner.owns(&**object));
     let leftovers = own.map(|object| ChildMember::leftover(kind.clone(), object));
     Ok(leftovers.collect())

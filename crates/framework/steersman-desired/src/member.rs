@@ -14,7 +14,7 @@ use crate::outcome::{ChildState, FoundObject};
 use crate::owner::SetOwner;
 use crate::readiness::Readiness;
 
-/// The number of attempts to delete an object that keeps changing.
+/// The number of attempts to delete a child that changes between the read and the delete.
 const DELETE_ATTEMPTS: u32 = 3;
 
 pub(crate) struct ChildMember {
@@ -23,7 +23,7 @@ pub(crate) struct ChildMember {
     task: Box<MemberTask>,
 }
 
-/// Applies or deletes a child, and keeps the state in which it was found, for the outcome of a failure.
+/// Applies or deletes a child. The task stores the object that it found, for the outcome of a failure.
 type MemberTask = dyn for<'a> FnOnce(
         ChildTarget<'a>,
         &'a mut Option<FoundObject>,
@@ -31,7 +31,7 @@ type MemberTask = dyn for<'a> FnOnce(
     + Send
     + Sync;
 
-/// The child of a task, and the surroundings of the task.
+/// The child that a task processes, with its owner and the client.
 #[derive(Clone, Copy)]
 struct ChildTarget<'a> {
     kind: &'a Kind,
@@ -49,12 +49,12 @@ pub(crate) struct Processed {
 
 enum AppliedChild<K> {
     Ensured(Ensured<K>),
-    /// The object is being deleted, so nothing was applied.
+    /// The child is being deleted, so nothing was applied.
     Terminating(Arc<K>),
 }
 
 impl ChildMember {
-    /// Makes a child that shall exist. `document` is its complete document, or the reason why there is none.
+    /// Makes the task of a child that shall exist. `document` is the complete document, or the error of its encoding.
     pub(crate) fn present<K: Object>(
         kind: Kind,
         key: ObjectKey,
@@ -100,7 +100,7 @@ impl ChildMember {
 }
 
 impl ChildTarget<'_> {
-    /// Returns an object of the child's name if it is the child: the state that is kept if the task fails.
+    /// Returns an existing object if it is a child of the owner: its state is kept in case the task fails.
     fn known_child<K: Object>(&self, found: Option<&Arc<K>>) -> Option<FoundObject> {
         let own = found.filter(|found| self.owner.owns(&***found))?;
         Some(FoundObject(Arc::clone(own) as _))
@@ -108,7 +108,7 @@ impl ChildTarget<'_> {
 }
 
 impl Processed {
-    /// Returns whether the children that come after this one may start.
+    /// Returns whether children that come after this child may start.
     pub(crate) fn is_done(&self) -> bool {
         self.readiness == Some(Readiness::Current)
     }
@@ -125,7 +125,7 @@ async fn apply<K: Object>(
     *known = target.known_child(found.as_ref());
     let document = document?;
     let applied = match apply_to(target, &client, found, &document).await {
-        // The cache is behind the server, or a selector of the cache hides the object.
+        // The cache is outdated, or a selector of the cache hides the object: the object is read from the server.
         Err(ClientError::NotAsFound { .. }) => {
             let found = client.live().get_opt(target.key).await?.map(Arc::new);
             *known = target.known_child(found.as_ref());
@@ -157,25 +157,25 @@ async fn apply<K: Object>(
     })
 }
 
-/// Applies a child to the object that was found, or creates it if none was found.
+/// Applies a child: to the object that was found, or as a new object if none was found.
 ///
 /// # Errors
 ///
-/// [`ClientError::NotAsFound`] if the server has another object, or none, or has one where none was found. Otherwise
-/// the error of an object that is no child, and those of an apply.
+/// [`ClientError::NotAsFound`] if the server has another object than `found`, or one where none was found, or none.
+/// Otherwise the error of an object that is not a child, or of the apply.
 async fn apply_to<K: Object>(
     target: ChildTarget<'_>,
     client: &KindClient<K>,
     found: Option<Arc<K>>,
     document: &Value,
 ) -> Result<AppliedChild<K>, ClientError> {
-    // SET-2
+    // SET-2: an object that the owner does not control is refused.
     if let Some(existing) = &found {
         target.owner.check_own(&**existing)?;
     }
     match found {
         Some(existing) if existing.is_being_deleted() => Ok(AppliedChild::Terminating(existing)),
-        // SET-5
+        // SET-5: nothing is sent if the child is as it was applied.
         found => {
             let ensured = client
                 .apply_part(document)
@@ -195,7 +195,7 @@ async fn delete_absent<K: Object>(
     let client = target.client.of::<K>(target.kind);
     let found = client.get_opt(target.key).await?;
     *known = target.known_child(found.as_ref());
-    // An object of that name that the owner does not control is no child.
+    // An object that the owner does not control counts as absent.
     let left = found.filter(|found| target.owner.owns(&**found));
     let state = match &left {
         None => ChildState::Absent,
@@ -224,7 +224,7 @@ async fn delete_leftover<K: Object>(
     object: Arc<K>,
 ) -> Result<Processed, ClientError> {
     let client = target.client.of::<K>(target.kind);
-    // The label may have changed as well.
+    // The owner and the label are both checked again, because either may have changed.
     delete(&client, &*object, |found| target.owner.is_in_set(found)).await?;
     Ok(Processed {
         state: ChildState::Deleting,
@@ -251,10 +251,10 @@ fn readiness<K: Object>(kind: &Kind, ready_when: Option<&ReadyWhen<K>>, object: 
     }
 }
 
-/// Deletes a child, unless it is being deleted already.
+/// Deletes a child unless its deletion has begun.
 ///
-/// SET-1: the request names the uid and the version at which the object was a child. If the object has changed, it is
-/// read again, and deleted only if `is_child` returns true.
+/// SET-1: the request requires the uid and the version of the object that was judged. A changed object is read again,
+/// and deleted only if `is_child` accepts it.
 async fn delete<K: Object>(
     client: &KindClient<K>,
     object: &K,
@@ -268,7 +268,7 @@ async fn delete<K: Object>(
             return Ok(());
         }
         attempt += 1;
-        // The server's default would leave the Pods of a Job behind.
+        // Deletes dependents as well: the server's default would leave the Pods of a Job.
         let options = DeleteOptions::new()
             .uid(object.uid_str())
             .resource_version(object.stored_version())

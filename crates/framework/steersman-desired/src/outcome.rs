@@ -1,4 +1,4 @@
-//! Words: what became of the children of a set.
+//! Words: the outcome of a run for the children of a set.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -19,24 +19,24 @@ pub enum ChildState {
         /// Whether the server created the child.
         created: bool,
     },
-    /// The child is as it was applied before; nothing was sent.
+    /// The child is as it was applied before, so nothing was sent.
     Unchanged,
-    /// The child was not processed: it comes after children that are not ready, or not gone, yet.
+    /// The child was not processed, because children that it comes after are not ready, or not gone, yet.
     Waiting {
-        /// The kinds and keys of these children.
+        /// The kinds and keys of the children that this child waits for.
         after: Vec<(Kind, ObjectKey)>,
     },
     /// The child could not be read, applied or deleted.
     Failed(Box<ClientError>),
-    /// The child should exist and is being deleted: it is applied once it is gone.
+    /// The child shall exist, but is being deleted: it is applied again when it is gone.
     Terminating,
-    /// The child should not exist, and the server has accepted its deletion, now or earlier.
+    /// The child shall not exist, and its deletion was accepted, now or earlier.
     Deleting,
-    /// The child should not exist, and does not exist.
+    /// The child shall not exist and does not exist.
     Absent,
 }
 
-/// What became of one child.
+/// The outcome for one child.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ChildOutcome {
@@ -46,14 +46,14 @@ pub struct ChildOutcome {
     pub key: ObjectKey,
     /// The state of the child after the run.
     pub state: ChildState,
-    /// Whether the child is as its spec says, or, if it should not exist, whether it is gone. `None` if that is
-    /// unknown: the child waits, or it failed.
+    /// The readiness of the child, or of its deletion if it shall not exist. `None` if it is unknown, because the child
+    /// waits or has failed.
     pub readiness: Option<Readiness>,
-    /// Whether the child is not in the set and was found by its owner and label.
+    /// Whether the child is not in the set, and was found by its owner and label to be pruned.
     pub pruned: bool,
 }
 
-/// What became of the children of a set in one run of [`DesiredSet::apply`](crate::DesiredSet::apply).
+/// The outcome of one run of [`DesiredSet::apply`](crate::DesiredSet::apply), for each child.
 #[derive(Debug)]
 #[must_use = "the errors of the children are in the outcome: `into_result` returns them"]
 pub struct SetOutcome {
@@ -66,44 +66,42 @@ pub struct SetOutcome {
 pub(crate) struct FoundObject(pub(crate) Arc<dyn Any + Send + Sync>);
 
 impl SetOutcome {
-    /// Returns what became of each child: of those in the set in the order in which they were added, then of those
-    /// that were pruned.
+    /// Returns the outcome of each child: first the children of the set in the order of their addition, then the pruned
+    /// children.
     pub fn children(&self) -> &[ChildOutcome] {
         &self.children
     }
 
-    /// Returns what became of a child.
+    /// Returns the outcome of a child.
     pub fn child<K>(&self, id: ChildId<K>) -> Option<&ChildOutcome> {
         self.children.get(id.index())
     }
 
-    /// Returns the object of a child as the server or the cache had it in this run. Of a child that failed this is the
-    /// state before the failed request, beside the error. `None` if the child waits, does not exist, or could not be
-    /// read.
+    /// Returns the object of a child, as the server or the cache had it in this run. For a failed child, it is the
+    /// state before the failed request. `None` if the child waits, does not exist, or could not be read.
     pub fn object<K: Object>(&self, id: ChildId<K>) -> Option<Arc<K>> {
         let found = self.objects.get(id.index())?.as_ref()?;
         Arc::clone(&found.0).downcast().ok()
     }
 
-    /// Returns whether the child is ready, or gone if it should not exist.
+    /// Returns whether a child is ready, or is gone if it shall not exist.
     pub fn is_child_ready<K>(&self, id: ChildId<K>) -> bool {
         self.child(id).is_some_and(ChildOutcome::is_ready)
     }
 
-    /// Returns whether every child of the set is ready, or gone if it should not exist. Children that are being pruned
-    /// do not matter.
+    /// Returns whether every child of the set is ready, or is gone if it shall not exist. Pruned children do not count.
     pub fn is_ready(&self) -> bool {
         let mut children = self.children.iter().filter(|child| !child.pruned);
         children.all(ChildOutcome::is_ready)
     }
 
-    /// Returns whether nothing is left of a set without children: a finalizer that waits for their end may be removed.
+    /// Returns whether no child is left, for a set without children: then a finalizer can be removed.
     pub fn is_gone(&self) -> bool {
         let mut states = self.children.iter().map(|child| &child.state);
         states.all(|state| matches!(state, ChildState::Absent))
     }
 
-    /// Returns the children that failed, with their errors.
+    /// Returns the failed children with their errors.
     pub fn failures(&self) -> impl Iterator<Item = (&ChildOutcome, &ClientError)> {
         self.children.iter().filter_map(|child| match &child.state {
             ChildState::Failed(error) => Some((child, &**error)),
@@ -111,8 +109,8 @@ impl SetOutcome {
         })
     }
 
-    /// Returns the error of the first child that failed, for a reconciler that leaves the next attempt to the backoff
-    /// of its controller.
+    /// Returns the error of the first failed child, for a reconciler that leaves the retry to the backoff of its
+    /// controller.
     ///
     /// # Errors
     ///
@@ -121,12 +119,12 @@ impl SetOutcome {
         self.without_failures().map(drop)
     }
 
-    /// Returns the outcome if no child failed, for a reconciler that leaves the report of a failure to its controller:
-    /// `report_failures` and [`set_conditions`](Self::set_conditions) would both write `Ready` for one failure.
+    /// Returns the outcome unless a child failed, for a reconciler that leaves the report of failures to its
+    /// controller: `report_failures` and [`set_conditions`](Self::set_conditions) would both write `Ready`.
     ///
     /// # Errors
     ///
-    /// [`Error::Child`] of the first child that failed.
+    /// [`Error::Child`] with the first failed child.
     pub fn without_failures(self) -> Result<Self, Error> {
         let others = self.failures().count().saturating_sub(1);
         let mut children = Vec::with_capacity(self.children.len());
@@ -148,12 +146,12 @@ impl SetOutcome {
 }
 
 impl ChildOutcome {
-    /// Returns whether the child is ready, or gone if it should not exist.
+    /// Returns whether the child is ready, or is gone if it shall not exist.
     pub fn is_ready(&self) -> bool {
         self.readiness == Some(Readiness::Current)
     }
 
-    /// Returns whether the child was applied, or its deletion accepted, ready or not.
+    /// Returns whether the child was applied, or its deletion accepted, whether it is ready or not.
     pub fn is_processed(&self) -> bool {
         match self.state {
             ChildState::Applied { .. }

@@ -1,4 +1,4 @@
-//! Machine: the owner of a set: completes the documents of its children, and tells its children from other objects.
+//! Machine: the owner of a set: completes the documents of children, and recognizes existing children.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Map, Value};
@@ -6,11 +6,11 @@ use steersman_client::Error as ClientError;
 use steersman_object::owner::{OwnerError, controller_of, is_controlled_by, set_controller};
 use steersman_object::{Kind, LabelSelector, ListOptions, Object, ObjectKey};
 
-/// The owner of a set, and the label of its children.
+/// The owner of a set, with the label that its children get.
 #[derive(Clone, Debug)]
 pub(crate) struct SetOwner {
-    /// The metadata of the owner: name, namespace and uid. A ConfigMap stands for every type of owner, because only its
-    /// metadata is read.
+    /// The name, namespace and uid of the owner. A ConfigMap stands for any type of owner, because only its metadata is
+    /// read.
     meta: ConfigMap,
     kind: Kind,
     label: String,
@@ -31,14 +31,14 @@ impl SetOwner {
         self.meta.key()
     }
 
-    /// Checks that the owner can own children: it was created.
+    /// Checks that the owner can have children, for which it needs a uid.
     pub(crate) fn check(&self) -> Result<(), OwnerError> {
         let mut child = carrier(&self.key());
         set_controller(&self.meta, &self.kind, &mut child)
     }
 
-    /// Returns the key of a child in the scope of its kind: in the namespace of the owner if the key names none, and
-    /// without a namespace if the kind is cluster-scoped.
+    /// Returns the key of a child: with the namespace of the owner if the given key has none, and without a namespace
+    /// if the kind is cluster-scoped.
     pub(crate) fn key_of(&self, kind: &Kind, key: &ObjectKey) -> ObjectKey {
         let key = key.placed(kind);
         match (key.namespace(), self.key().namespace()) {
@@ -49,8 +49,7 @@ impl SetOwner {
         }
     }
 
-    /// Returns the list options that select the children of a kind: the objects with the label of the set in the
-    /// owner's namespace.
+    /// Returns list options for the children of a kind: objects with the set's label, in the owner's namespace.
     pub(crate) fn list_options(&self, kind: &Kind) -> ListOptions {
         let label = LabelSelector::label(&self.label, self.meta.uid_str());
         let list_options = ListOptions::new().labels(label);
@@ -60,21 +59,20 @@ impl SetOwner {
         }
     }
 
-    /// SET-1: returns whether the owner controls an object, by its uid.
+    /// SET-1: returns whether the owner's uid is that of the object's controller.
     pub(crate) fn owns(&self, object: &impl Object) -> bool {
         is_controlled_by(object, &self.meta)
     }
 
-    /// SET-1: returns whether an object is a child that was applied as one of the set: the owner controls it, and it
-    /// has the label.
+    /// SET-1: returns whether an object is a child of this set: the owner controls it, and it has the set's label.
     pub(crate) fn is_in_set(&self, object: &impl Object) -> bool {
         let labels = object.meta().labels.as_ref();
         let label = labels.and_then(|labels| labels.get(&self.label));
         self.owns(object) && label.map(String::as_str) == Some(self.meta.uid_str())
     }
 
-    /// Checks that an object of the name of a child is a child: an object that another owner, or none, controls is left
-    /// alone.
+    /// Checks that the owner controls an object with the name of a child. Objects of other owners, or without an owner,
+    /// are left alone.
     pub(crate) fn check_own(&self, object: &impl Object) -> Result<(), OwnerError> {
         if self.owns(object) {
             return Ok(());
@@ -90,8 +88,8 @@ impl SetOwner {
         })
     }
 
-    /// Completes the document of a child with the namespace, the controller reference and the label; returns the
-    /// document with the key of the child. The document of a cluster-scoped child loses its namespace.
+    /// Adds the namespace, the controller reference and the label to the document of a child. Returns the document and
+    /// the key. A cluster-scoped child gets no namespace.
     pub(crate) fn complete(
         &self,
         kind: &Kind,
@@ -119,14 +117,14 @@ impl SetOwner {
         let key = self.key_of(kind, &key);
         match key.namespace() {
             Some(namespace) => metadata.insert("namespace".to_owned(), namespace.into()),
-            // The server would ignore the namespace of a cluster-scoped child.
+            // The namespace of a cluster-scoped child is removed, because the server would ignore it.
             None => metadata.remove("namespace"),
         };
         self.own(&key, metadata)?;
         Ok((key, Value::Object(members)))
     }
 
-    /// Adds the controller reference and the label to the metadata of a child.
+    /// Adds the controller reference and the label to a child's metadata.
     fn own(&self, key: &ObjectKey, metadata: &mut Map<String, Value>) -> Result<(), OwnerError> {
         let mut child = carrier(key);
         set_controller(&self.meta, &self.kind, &mut child)?;
@@ -137,7 +135,7 @@ impl SetOwner {
         };
         references.retain(|reference| reference["uid"] != uid);
         let ours = child.metadata.owner_references.into_iter().flatten();
-        // An owner reference consists of texts and booleans, which always encode.
+        // The encoding cannot fail, because an owner reference has only texts and booleans.
         references.extend(ours.filter_map(|ours| serde_json::to_value(ours).ok()));
         metadata.insert("ownerReferences".to_owned(), Value::Array(references));
         let mut labels = match metadata.remove("labels") {
@@ -198,7 +196,7 @@ mod tests {
                 "data": {"k": "v"},
             })
         );
-        // Completing twice changes nothing, and other owners and labels stay.
+        // Completing a document twice changes nothing, and keeps other owners and labels.
         let other = json!({"uid": "o"});
         let mut given = document;
         given["metadata"]["ownerReferences"] = json!([reference(), other]);
@@ -265,7 +263,7 @@ mod tests {
         assert_eq!(owner("u").check(), Ok(()));
     }
 
-    /// SET-1
+    /// SET-1: only a child of the owner is deleted.
     #[test]
     fn a_child_is_told_by_the_uid_of_its_controller() {
         let mut child = carrier(&ObjectKey::namespaced("a", "c"));
@@ -273,7 +271,7 @@ mod tests {
         assert!(matches!(foreign, Err(OwnerError::NotControlled { .. })));
         child.metadata.owner_references = Some(vec![serde_json::from_value(reference()).unwrap()]);
         assert!(owner("u").owns(&child));
-        // The owner was deleted and created again under its name.
+        // The owner was deleted and created again with the same name, so its uid differs.
         assert!(!owner("v").owns(&child) && !owner("").owns(&child));
         let foreign = owner("v").check_own(&child);
         assert!(matches!(foreign, Err(OwnerError::AlreadyControlled { .. })));

@@ -9,9 +9,9 @@ pub(crate) struct SetPlan {
     pub(crate) owner: SetOwner,
     pub(crate) kinds: Vec<OwnedKind>,
     pub(crate) members: Children,
-    /// For each member, the indexes of the members that it comes after.
+    /// For each child, the indexes of the children that it comes after.
     pub(crate) after: Vec<Vec<usize>>,
-    /// The largest number of members that are processed at once.
+    /// The maximal number of children that are processed at once.
     pub(crate) at_once: usize,
 }
 

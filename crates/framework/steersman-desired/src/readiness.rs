@@ -1,9 +1,9 @@
 //! Machine: decides whether an object is as its spec says, by the rules of kstatus.
 //!
 //! The rules are those of kstatus (`sigs.k8s.io/cli-utils`, `pkg/kstatus/status`), with three differences. A Job is
-//! current when it is complete, and not when it has started, because other objects wait for its work. A workload is
-//! current only after its controller has seen it (`observedGeneration`). A Pod that cannot be scheduled is in progress
-//! without a time limit, because a decision here reads no clock.
+//! current when it is complete, not when it has started, because other objects wait for its work. A workload is current
+//! only after its controller has seen it (`observedGeneration`). An unschedulable Pod stays in progress without a time
+//! limit, because this decision reads no clock.
 
 mod fields;
 mod built_in;
@@ -22,10 +22,10 @@ pub enum Readiness {
     /// The object is as its spec says.
     #[display("is current")]
     Current,
-    /// A controller works on the object, which becomes current without help. The text says what is missing.
+    /// A controller works on the object, which becomes current without help. The text states what is missing.
     #[display("is in progress: {_0}")]
     InProgress(String),
-    /// The object does not become current without help. The text says why.
+    /// The object cannot become current without help. The text states the reason.
     #[display("has failed: {_0}")]
     Failed(String),
     /// The object is being deleted.
@@ -36,9 +36,9 @@ pub enum Readiness {
 impl Readiness {
     /// Returns the readiness of an object of a kind.
     ///
-    /// An object of a custom kind is judged by `metadata.generation` and `status.observedGeneration`, and by its
-    /// conditions `Stalled`, `Reconciling` and `Ready`. Without any of them it is current, as kstatus has it: also a
-    /// custom object that its controller has not seen yet, if the controller writes no `observedGeneration`.
+    /// A custom object is judged by `metadata.generation`, `status.observedGeneration`, and the conditions `Stalled`,
+    /// `Reconciling` and `Ready`. Without them it is current, as in kstatus, even if its controller has not seen it and
+    /// writes no `observedGeneration`.
     ///
     /// # Examples
     ///
@@ -62,7 +62,7 @@ impl Readiness {
         }
     }
 
-    /// Returns the readiness of an object that is given as JSON.
+    /// Returns the readiness of an object in JSON.
     #[must_use]
     pub fn of_json(gvk: &Gvk, object: &Value) -> Self {
         let fields = JsonFields::of(object);
@@ -82,7 +82,7 @@ impl Readiness {
     }
 }
 
-/// Returns `InProgress` if the status describes another generation of the spec.
+/// Returns `InProgress` if the status is about an earlier generation.
 fn generation(fields: &JsonFields<'_>) -> Option<Readiness> {
     let generation = fields.int("/metadata/generation")?;
     let observed = fields.int("/status/observedGeneration")?;
@@ -93,7 +93,7 @@ fn generation(fields: &JsonFields<'_>) -> Option<Readiness> {
     })
 }
 
-/// Decides by the conditions that kstatus defines for all kinds.
+/// Returns the readiness that the standard conditions of kstatus imply, if any.
 fn standard_conditions(fields: &JsonFields<'_>) -> Option<Readiness> {
     let is_true = |type_: &str| fields.condition(type_).filter(|found| found.status == TRUE);
     let stalled = is_true(STALLED).map(|found| Readiness::Failed(found.text()));

@@ -1,4 +1,4 @@
-//! Driver: runs a set once: lists its children, applies them in order, and deletes the children that are left over.
+//! Driver: runs a set once: lists the existing children, applies the set in order, and prunes the rest.
 
 use std::collections::HashSet;
 
@@ -35,7 +35,7 @@ pub(crate) async fn run(plan: SetPlan, client: &Client) -> Result<SetOutcome, Er
     Ok(outcome)
 }
 
-/// Returns the names of the children in the set.
+/// Returns the kinds and keys of the children in the set.
 fn names(plan: &SetPlan) -> Result<Vec<Name>, Error> {
     let mut seen = HashSet::new();
     let mut names = Vec::with_capacity(plan.members.len());
@@ -44,7 +44,7 @@ fn names(plan: &SetPlan) -> Result<Vec<Name>, Error> {
         if !plan.is_declared(&kind) {
             return Err(Error::KindNotDeclared { kind, key });
         }
-        // A child without a name fails by itself.
+        // A child without a name fails in its own apply.
         if !key.name().is_empty() && !seen.insert(identity(&kind, &key)) {
             return Err(Error::Twice { kind, key });
         }
@@ -53,16 +53,16 @@ fn names(plan: &SetPlan) -> Result<Vec<Name>, Error> {
     Ok(names)
 }
 
-/// Returns what tells a child from other children: the version of its kind does not matter.
+/// Returns the identity of a child: the group, the kind and the key, in any version.
 fn identity(kind: &Kind, key: &ObjectKey) -> (String, String, ObjectKey) {
     let gvk: &Gvk = kind.gvk();
     (gvk.group().to_owned(), gvk.kind().to_owned(), key.clone())
 }
 
-/// Returns the existing children that are not in the set.
+/// Returns the existing children that are not in the set, and so are pruned.
 ///
-/// The list of an empty set waits until the cache has seen the writes of its own key, because its result ends a
-/// clean-up. Otherwise nothing waits: a child that the cache has not seen yet has an event, and with it a later run.
+/// For an empty set, the list waits until the cache has seen the writes of its own key, because the result ends a
+/// clean-up. For other sets it does not wait: a child that the cache has not seen yet causes an event and another run.
 async fn leftovers(plan: &SetPlan, names: &[Name], client: &Client) -> Result<Children, Error> {
     let reader = match plan.members.is_empty() {
         true => client.clone(),
@@ -87,7 +87,7 @@ async fn leftovers(plan: &SetPlan, names: &[Name], client: &Client) -> Result<Ch
     Ok(leftovers)
 }
 
-/// Processes the children, at most `at_once` at a time, as soon as the schedule lets them start.
+/// Processes the children as soon as the schedule lets them start, at most `at_once` at a time.
 async fn process(
     owner: &SetOwner,
     client: &Client,
@@ -102,7 +102,7 @@ async fn process(
         while running.len() < at_once
             && let Some(index) = schedule.next_child()
         {
-            // Each child starts once.
+            // The schedule starts each child only once.
             if let Some(member) = members.get_mut(index).and_then(Option::take) {
                 let processed = member.process(owner, client);
                 running.push(async move { (index, processed.await) });
@@ -111,7 +111,7 @@ async fn process(
         let Some((index, processed)) = running.next().await else {
             return results;
         };
-        // SET-4
+        // SET-4: children that come after this child may start now.
         if processed.is_done() {
             schedule.handle_done(index);
         }
@@ -137,7 +137,7 @@ fn assemble(names: &[Name], results: Vec<Option<Processed>>, schedule: &Schedule
     outcome
 }
 
-/// Deletes the existing children that are not in the set, unless a child of the set was not applied.
+/// Prunes the existing children that are not in the set, unless a child of the set was not applied.
 async fn prune(
     owner: &SetOwner,
     client: &Client,
@@ -149,7 +149,7 @@ async fn prune(
         .iter()
         .map(|leftover| (leftover.kind.clone(), leftover.key.clone()))
         .collect();
-    // SET-3
+    // SET-3: nothing is pruned while a child of the set is not applied.
     let unfinished: Vec<Name> = outcome
         .children
         .iter()

@@ -1,21 +1,21 @@
-//! Machine: decides which child may be processed next, by the order that `after` demands.
+//! Machine: decides which child may start next, by the order of `after`.
 
 use std::collections::VecDeque;
 
-/// The order of the children of one run. A child may start once all children that it comes after are done.
+/// The order of the children in one run. A child may start when all children that it comes after are done.
 ///
-/// A child comes only after children with a smaller index, so the order has no circles.
+/// A child can only come after children with smaller indexes, so the order has no cycles.
 #[derive(Debug)]
 pub(crate) struct Schedule {
     /// For each child, the indexes of the children that come after it.
     followers: Vec<Vec<usize>>,
-    /// For each child, the indexes of the children that it still waits for.
+    /// For each child, the indexes of the children that it waits for.
     waits_for: Vec<Vec<usize>>,
     startable: VecDeque<usize>,
 }
 
 impl Schedule {
-    /// Makes the schedule of children, each with the indexes of those that it comes after.
+    /// Makes the schedule. `after` has, for each child, the indexes of the children that it comes after.
     pub(crate) fn new(after: impl IntoIterator<Item = Vec<usize>>) -> Self {
         let mut schedule = Self {
             followers: Vec::new(),
@@ -27,7 +27,7 @@ impl Schedule {
             after.dedup();
             after.retain(|earlier| *earlier < index);
             for earlier in &after {
-                // The index is in bounds: it is smaller than the number of children so far.
+                // The lookup cannot fail, because the index is smaller than the number of children so far.
                 if let Some(followers) = schedule.followers.get_mut(*earlier) {
                     followers.push(index);
                 }
@@ -41,12 +41,12 @@ impl Schedule {
         schedule
     }
 
-    /// Returns a child that may start now, each child once.
+    /// Returns a child that may start. Each child is returned once.
     pub(crate) fn next_child(&mut self) -> Option<usize> {
         self.startable.pop_front()
     }
 
-    /// Notes that a child is done: the children that wait for it may start.
+    /// Records that a child is done, so that children that wait for it may start.
     pub(crate) fn handle_done(&mut self, index: usize) {
         let followers = self.followers.get_mut(index);
         for follower in followers.map(std::mem::take).unwrap_or_default() {
@@ -59,7 +59,7 @@ impl Schedule {
         }
     }
 
-    /// Returns the indexes of the children that a child still waits for.
+    /// Returns the indexes of the children that a child is waiting for.
     pub(crate) fn waits_for(&self, index: usize) -> &[usize] {
         self.waits_for.get(index).map_or(&[], Vec::as_slice)
     }
@@ -88,7 +88,7 @@ mod tests {
         );
         schedule.handle_done(1);
         assert_eq!(startable(&mut schedule), [3]);
-        // A second report of a child starts nothing twice.
+        // A second report for the same child has no effect.
         schedule.handle_done(1);
         assert!(startable(&mut schedule).is_empty());
     }

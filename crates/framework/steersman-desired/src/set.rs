@@ -15,38 +15,38 @@ use crate::owner::SetOwner;
 use crate::plan::SetPlan;
 use crate::run;
 
-/// The number of children that are processed at once by default.
+/// The default of the number of children that are processed at once.
 const AT_ONCE: usize = 8;
 
-/// The children that an owner shall have: they are applied, in order where the order matters, and children that are no
-/// longer in the set are deleted.
+/// The children that an owner shall have. The set applies them, in order where the order matters, and deletes children
+/// that are no longer in it.
 ///
-/// A reconciler makes a set in each run, from the spec of the owner, in ordinary code: a child that is needed only
-/// sometimes is behind an `if`. The page on desired sets of the guide has an example.
+/// A reconciler makes a set in each run from the owner's spec, in ordinary code: a child that is only sometimes needed
+/// is inside an `if`. The guide's page on desired sets has an example.
 ///
-/// The children of a set are the objects of its [declared kinds](Self::owns) with the label of the set that the owner
-/// controls, by its uid (SET-1). So other objects are never deleted, nor are they applied (SET-2).
+/// Children are the objects of the [declared kinds](Self::owns) that have the set's label and that the owner controls
+/// by its uid (SET-1). Other objects are neither deleted nor applied (SET-2).
 ///
 /// # Cancel safety
 ///
-/// A request that was sent is finished even if the future of [`apply`](Self::apply) is dropped, and no further request
-/// is sent. The next run continues.
+/// After a drop of [`apply`](Self::apply), a sent request still completes, and no other is sent. The next run
+/// continues.
 #[must_use = "nothing is applied before `apply`"]
 pub struct DesiredSet {
     plan: SetPlan,
 }
 
 impl DesiredSet {
-    /// Makes an empty set of an owner.
+    /// Makes an empty set for an owner.
     ///
-    /// `label` is the key of a label, such as `web.example.com/children`. Each child gets it, with the uid of the owner
-    /// as its value, and without it a child is not found. If an owner has several sets, each has a label of its own. A
-    /// new label leaves the children with the earlier one behind.
+    /// `label` is the key of a label, such as `web.example.com/children`. Each child gets it with the owner's uid as
+    /// its value, and is found by it. Several sets of one owner need different labels. After a change of the label,
+    /// children with the old one are no longer found.
     pub fn new<O: TypedObject>(owner: &impl AsObject<O>, label: impl Into<String>) -> Self {
         Self::of_kind(owner, &Kind::of::<O>(), label)
     }
 
-    /// Makes an empty set of an owner of a kind that is known at run time.
+    /// Makes an empty set for an owner of a kind that is known at run time.
     pub fn of_kind<O: Object>(
         owner: &impl AsObject<O>,
         kind: &Kind,
@@ -62,17 +62,16 @@ impl DesiredSet {
         Self { plan }
     }
 
-    /// Declares a kind of children. Every kind of a child in the set must be declared, and a kind stays declared as
-    /// long as children of it may exist: a child that is no longer in the code is found by its kind.
+    /// Declares a kind of children. Each child's kind must be declared, and stay declared while such children may
+    /// exist: children that are no longer in the code are found by their kind.
     ///
-    /// The controller declares the same kinds with its own `owns`: then a change of a child runs the reconciler, which
-    /// corrects drift and continues with the children that come after it. One function over [`OwnedKinds`] declares
-    /// them for both.
+    /// The controller's `owns` should declare the same kinds, so that a change of a child runs the reconciler, which
+    /// corrects drift and continues with later children. A function over [`OwnedKinds`] can declare the kinds for both.
     pub fn owns<K: TypedObject>(self) -> Self {
         self.owns_kind::<K>(&Kind::of::<K>())
     }
 
-    /// Declares a kind of children that is known at run time, with objects that are read as type `K`.
+    /// Declares a kind of children that is known at run time. Its objects are read as type `K`.
     pub fn owns_kind<K: Object>(mut self, kind: &Kind) -> Self {
         if !self.plan.is_declared(kind) {
             self.plan.kinds.push(OwnedKind::of::<K>(kind.clone()));
@@ -80,13 +79,13 @@ impl DesiredSet {
         self
     }
 
-    /// Sets the number of children that are applied or deleted at once, at least 1. Eight by default.
+    /// Sets the number of children that are applied or deleted at once; at least 1, by default 8.
     pub fn at_once(mut self, children: usize) -> Self {
         self.plan.at_once = children.max(1);
         self
     }
 
-    /// Adds a child. Its id is for the children that come after it, and for the outcome.
+    /// Adds a child. Returns its id, for the children that come after it, and for the outcome.
     pub fn add<K: Object>(&mut self, child: Child<K>) -> ChildId<K> {
         let Child {
             kind,
@@ -104,7 +103,7 @@ impl DesiredSet {
         self.push(ChildMember::present(kind, key, document, ready_when), after)
     }
 
-    /// Adds a child that shall not exist. An object of its key that the owner does not control is left alone, and
+    /// Adds a child that shall not exist. An object with its key that the owner does not control is left alone, and
     /// counts as absent.
     pub fn add_absent<K: Object>(&mut self, child: AbsentChild<K>) -> ChildId<K> {
         let AbsentChild {
@@ -117,23 +116,22 @@ impl DesiredSet {
         self.push(ChildMember::absent(kind, key, gone_when), after)
     }
 
-    /// Applies the children, deletes those that shall not exist, and returns what became of each.
+    /// Applies the children of the set, deletes those that shall not exist, and returns the outcome of each child.
     ///
-    /// First the existing children of the declared kinds are listed, from the cache. Then each child is applied with
-    /// server-side apply under the field manager of the client, several at once, and each after the children that it
-    /// comes after are ready; nothing is sent for a child that is as it was applied before
-    /// ([`if_changed`](steersman_client::ApplyRequest::if_changed)). A child that must wait is left for a later run. At
-    /// the end, existing children that are not in the set are deleted, if every child of the set was applied: not while
-    /// one failed or waits.
+    /// First, the existing children of the declared kinds are listed from the cache. Then the children are applied by
+    /// server-side apply with the client's field manager, several at once, each when the children that it comes after
+    /// are ready. Nothing is sent for a child that is as it was applied
+    /// ([`if_changed`](steersman_client::ApplyRequest::if_changed)), and a child that must wait is left to a later run.
+    /// At the end, existing children that are not in the set are deleted, unless a child of the set failed or waits.
     ///
-    /// A set without children deletes all children, as the clean-up of a finalizer needs it:
-    /// [`SetOutcome::is_gone`] returns whether the end has come.
+    /// A set without children deletes all existing children, for the clean-up of a finalizer. [`SetOutcome::is_gone`]
+    /// returns whether all are gone.
     ///
     /// # Errors
     ///
-    /// [`Error::KindNotDeclared`], [`Error::Twice`] and [`Error::Owner`] if the set cannot be applied, and
-    /// [`Error::Inventory`] if the existing children cannot be listed. The errors of children are in the outcome:
-    /// [`SetOutcome::into_result`] returns the first of them.
+    /// [`Error::KindNotDeclared`], [`Error::Twice`] and [`Error::Owner`] if the set is invalid; [`Error::Inventory`] if
+    /// the existing children cannot be listed. Errors of children are in the outcome: [`SetOutcome::into_result`]
+    /// returns the first.
     pub async fn apply(self, client: &Client) -> Result<SetOutcome, Error> {
         run::run(self.plan, client).await
     }

@@ -1,4 +1,4 @@
-//! Machine: the rules for Kubernetes' own kinds.
+//! Machine: the readiness rules for built-in kinds.
 
 use steersman_object::Gvk;
 use steersman_object::status_conditions::{FALSE, TRUE};
@@ -6,7 +6,7 @@ use steersman_object::status_conditions::{FALSE, TRUE};
 use super::Readiness;
 use super::fields::JsonFields;
 
-/// Returns the readiness of an object of a kind with rules of its own; `None` for other kinds.
+/// Returns the readiness of an object by the rules of its built-in kind; `None` for other kinds.
 pub(super) fn readiness(gvk: &Gvk, fields: &JsonFields<'_>) -> Option<Readiness> {
     let rule = match (gvk.group(), gvk.kind()) {
         ("apps", "Deployment") => deployment,
@@ -28,13 +28,13 @@ fn in_progress(why: impl Into<String>) -> Readiness {
     Readiness::InProgress(why.into())
 }
 
-/// Returns `InProgress` for the first pair of numbers that do not agree, else `Current`.
+/// Returns `InProgress` with the first pair of numbers that differ, else `Current`.
 fn first_missing(checks: &[(&str, i64, i64)]) -> Option<Readiness> {
     let missing = checks.iter().find(|(_, number, wanted)| number < wanted);
     missing.map(|(what, number, wanted)| in_progress(format!("{number} of {wanted} {what}")))
 }
 
-/// Returns `InProgress` if the controller of a workload has not seen it.
+/// Returns `InProgress` if the controller of a workload has not seen its current generation.
 fn unobserved(fields: JsonFields<'_>) -> Option<Readiness> {
     let is_observed = fields.has("/status/observedGeneration");
     (!is_observed).then(|| in_progress("its controller has not seen it yet"))
@@ -76,7 +76,7 @@ fn deployment(fields: JsonFields<'_>) -> Readiness {
 }
 
 fn stateful_set(fields: JsonFields<'_>) -> Readiness {
-    // Nothing replaces the Pods of an earlier template.
+    // With `OnDelete`, the controller does not replace Pods of an earlier template, so they do not count.
     if fields.text("/spec/updateStrategy/type") == "OnDelete" {
         return unobserved(fields).unwrap_or(Readiness::Current);
     }

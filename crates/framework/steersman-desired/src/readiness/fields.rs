@@ -1,4 +1,4 @@
-//! Words: the fields of an object in JSON.
+//! Words: reads fields of an object in JSON.
 
 use serde_json::Value;
 
@@ -28,13 +28,13 @@ impl<'a> JsonFields<'a> {
         self.0.pointer(pointer)?.as_i64()
     }
 
-    /// Returns a number of the status; a number that is 0 is left out in JSON.
+    /// Returns a number in the status; 0 if it is absent, as JSON omits zeros.
     pub(super) fn count(self, name: &str) -> i64 {
         let status = self.0.get("status").and_then(|status| status.get(name));
         status.and_then(Value::as_i64).unwrap_or(0)
     }
 
-    /// Returns a text; empty if it does not exist.
+    /// Returns a text field; empty if it is absent.
     pub(super) fn text(self, pointer: &str) -> &'a str {
         let text = self.0.pointer(pointer).and_then(Value::as_str);
         text.unwrap_or_default()
@@ -57,7 +57,7 @@ impl<'a> JsonFields<'a> {
 }
 
 impl FoundCondition<'_> {
-    /// Returns the message, or else the reason.
+    /// Returns the message of the condition, or else its reason.
     pub(super) fn text(self) -> String {
         match self.message {
             "" => self.reason.to_owned(),

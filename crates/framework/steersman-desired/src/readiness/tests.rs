@@ -1,10 +1,10 @@
-//! Tables of objects and their readiness.
+//! Tests the readiness of objects in tables.
 
 use serde_json::json;
 
 use super::*;
 
-/// A state that a rule must recognise.
+/// The expected readiness, without its text.
 #[derive(Debug, PartialEq)]
 enum Expected {
     Current,

@@ -1,4 +1,4 @@
-//! Scenario 30: a program that ends at any of its writes leaves nothing that the next program does not finish.
+//! Scenario 30: when a program crashes at any of its writes, the next program finishes the work.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::world::{World, config, deployment, service};
 
-/// Ends a program after a number of writes.
+/// Ends a program after this number of writes.
 struct Crash {
     writes_left: AtomicUsize,
     crashed: CancellationToken,
@@ -44,7 +44,7 @@ fn after(world: &World) -> DesiredSet {
 
 #[tokio::test(start_paused = true)]
 async fn a_set_converges_after_a_crash_at_any_write() {
-    // The last round is not interrupted.
+    // The last round has no crash.
     for writes in 1..10 {
         let mut world = World::new().await;
         world.client.create(&config("free")).await.unwrap();
@@ -79,7 +79,7 @@ async fn a_set_converges_after_a_crash_at_any_write() {
     }
 }
 
-/// Ends the program of a world, and starts another one over the same server.
+/// Ends the program of a world, and starts another program with the same server.
 async fn restarted(world: World, options: ClientOptions) -> World {
     let (server, owner) = (world.server.clone(), world.owner.clone());
     drop(world);

@@ -1,4 +1,4 @@
-//! SET-2: an object of the name of a child that the owner does not control is left alone.
+//! Tests SET-2: an object with the name of a child that the owner does not control is left alone.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ fn pair(world: &World) -> DesiredSet {
     set
 }
 
-/// SET-2
+/// SET-2: an object that the owner does not control is not applied.
 #[tokio::test(start_paused = true)]
 async fn a_foreign_object_is_neither_applied_nor_adopted() {
     let world = World::new().await;
@@ -49,7 +49,7 @@ async fn a_foreign_object_is_neither_applied_nor_adopted() {
         "{conditions:?}"
     );
 
-    // Once the object is gone, the child has its name.
+    // After the deletion of the foreign object, the child is created.
     world
         .client
         .delete_key::<ConfigMap>(&key("taken"))
@@ -58,7 +58,7 @@ async fn a_foreign_object_is_neither_applied_nor_adopted() {
     world.until(pair, SetOutcome::is_ready).await;
 }
 
-/// SET-2: the cache shows only objects with a label, which the foreign object lacks.
+/// SET-2: a selector of the cache hides the foreign object.
 #[tokio::test(start_paused = true)]
 async fn a_foreign_object_that_a_selector_hides_is_left_alone() {
     let narrow = ByObject::new().labels(crate::world::LABEL);
@@ -73,7 +73,7 @@ async fn a_foreign_object_that_a_selector_hides_is_left_alone() {
     );
     assert!(outcome.children()[1].is_ready(), "{outcome:?}");
     assert_eq!(world.get("configmaps", "taken"), before);
-    // The server is asked only about the object that it has.
+    // The program reads only the foreign object from the server.
     let reads = world
         .server
         .requests()
@@ -92,13 +92,13 @@ fn foreign() -> serde_json::Value {
     })
 }
 
-/// Returns whether the first child failed because the object of its name is no child.
+/// Returns whether the first child failed because the owner does not control the object with its name.
 fn is_refused(outcome: &SetOutcome) -> bool {
     let state = &outcome.children()[0].state;
     matches!(state, ChildState::Failed(error) if matches!(**error, ClientError::Owner(_)))
 }
 
-/// SET-2: another program has created the object a moment ago.
+/// SET-2: another program has just created the object, and the cache has not seen it.
 #[tokio::test(start_paused = true)]
 async fn a_foreign_object_that_the_cache_has_not_seen_is_left_alone() {
     let world = World::new().await;
@@ -112,7 +112,7 @@ async fn a_foreign_object_that_the_cache_has_not_seen_is_left_alone() {
     assert_eq!(world.get("configmaps", "taken"), Some(before));
 }
 
-/// SET-2: the cache shows the child still.
+/// SET-2: the cache still has the replaced child.
 #[tokio::test(start_paused = true)]
 async fn a_foreign_object_that_has_replaced_a_child_is_left_alone() {
     let world = World::new().await;
@@ -133,14 +133,14 @@ async fn a_foreign_object_that_has_replaced_a_child_is_left_alone() {
     let outcome = world.apply(changed(&world)).await;
     assert!(is_refused(&outcome), "{outcome:?}");
     assert_eq!(world.get("configmaps", "taken"), Some(before));
-    // Without the foreign object the child is created again.
+    // After the deletion of the foreign object, the child is created again.
     server.delete("configmaps", "default", "taken").unwrap();
     let outcome = world.apply(changed(&world)).await;
     assert!(outcome.children()[0].is_ready(), "{outcome:?}");
 }
 
-/// SET-2: a child that this process has created is recognised, although neither the cache nor the notes of own writes
-/// show it.
+/// SET-2: a child that this process created is recognized, although neither the cache nor the record of own writes
+/// shows it.
 #[tokio::test(start_paused = true)]
 async fn a_child_that_the_cache_has_not_seen_is_applied_again() {
     let world = World::new().await;
@@ -159,7 +159,7 @@ async fn a_child_that_the_cache_has_not_seen_is_applied_again() {
     assert_eq!(world.get("configmaps", "taken"), Some(created));
 }
 
-/// SET-1
+/// SET-1: only a child of the owner is deleted.
 #[tokio::test(start_paused = true)]
 async fn a_foreign_object_counts_as_absent_and_is_not_deleted() {
     let world = World::new().await;

@@ -1,4 +1,4 @@
-//! Desired sets over the embedded API server, in process, on a paused clock.
+//! Tests of desired sets with the embedded API server, in process on a paused clock.
 #![expect(clippy::unwrap_used, reason = "tests say what is wrong by failing")]
 
 mod world;

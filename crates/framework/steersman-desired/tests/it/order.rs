@@ -1,4 +1,4 @@
-//! SET-4: a child comes after the children that it needs, and after the end of those that it replaces.
+//! Tests SET-4: a child waits for the children that it needs, and for the end of those that it replaces.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -22,13 +22,13 @@ fn migrated(world: &World) -> DesiredSet {
     set
 }
 
-/// SET-4
+/// SET-4: a child is applied only after the children that it depends on are ready.
 #[tokio::test(start_paused = true)]
 async fn a_child_is_applied_after_the_children_before_it_are_ready() {
     let world = World::new().await;
     let first = world.apply(migrated(&world)).await;
     let states: Vec<&ChildState> = first.children().iter().map(|child| &child.state).collect();
-    // A ConfigMap is ready at once, a Job once it is complete.
+    // A ConfigMap is ready at once, and a Job when it is complete.
     assert!(
         matches!(states[0], ChildState::Applied { created: true }),
         "{states:?}"
@@ -120,7 +120,7 @@ async fn a_failed_child_holds_up_the_children_after_it_and_no_others() {
     world.until(pair, SetOutcome::is_ready).await;
 }
 
-/// SET-4: the successor starts after the end of its predecessor, which a finalizer delays.
+/// SET-4: a finalizer delays the end of the predecessor, and so the start of its successor.
 #[tokio::test(start_paused = true)]
 async fn a_child_is_applied_after_another_is_gone() {
     let world = World::new().await;
@@ -154,7 +154,7 @@ async fn a_child_is_applied_after_another_is_gone() {
         matches!(deleting.children()[0].state, ChildState::Deleting),
         "{deleting:?}"
     );
-    // The condition decides when it counts as gone: here, once it is being deleted.
+    // With the custom condition, the predecessor counts as gone once it is being deleted.
     let early = |world: &World| {
         let mut set = world.set();
         let is_gone = |left: Option<&Deployment>| {

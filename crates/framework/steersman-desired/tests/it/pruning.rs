@@ -1,4 +1,4 @@
-//! SET-1, SET-3: children that are not in the set are deleted, and nothing else is.
+//! Tests SET-1 and SET-3: children that are not in the set are deleted, and no other object.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_core::ObjectMeta;
@@ -21,7 +21,7 @@ fn of(names: &[&str]) -> impl Fn(&World) -> DesiredSet {
     }
 }
 
-/// Returns a config map with the label and a controller.
+/// Returns a ConfigMap with this label value and this controller.
 fn labelled(name: &str, label: Option<&str>, controller: Option<&ConfigMap>) -> ConfigMap {
     let mut object = config(name);
     object.metadata.labels = label.map(|uid| [(LABEL.to_owned(), uid.to_owned())].into());
@@ -31,16 +31,16 @@ fn labelled(name: &str, label: Option<&str>, controller: Option<&ConfigMap>) -> 
     object
 }
 
-/// SET-1, operator-rs#861
+/// SET-1, operator-rs#861: no object of another owner or set is pruned.
 #[tokio::test(start_paused = true)]
 async fn only_children_of_this_owner_and_set_are_pruned() {
     let world = World::new().await;
     let uid = world.owner.uid_str();
     let other = world.client.create(&config("other-owner")).await.unwrap();
     for object in [
-        // Another owner's child, with a copied label.
+        // A child of another owner, with a copied label.
         labelled("theirs", Some(uid), Some(&other)),
-        // A child of this owner that another controller made.
+        // A child of the owner that another controller has made, without the label.
         labelled("unlabelled", None, Some(&world.owner)),
         labelled("of-another-set", Some("another"), Some(&world.owner)),
         // An object without an owner, with a copied label.
@@ -73,14 +73,14 @@ async fn only_children_of_this_owner_and_set_are_pruned() {
     assert!(world.get("configmaps", "free").is_some());
 }
 
-/// SET-1: the children of an earlier owner of this name are not this owner's.
+/// SET-1: the children of a deleted owner with the same name are left to the garbage collector.
 #[tokio::test(start_paused = true)]
 async fn children_of_a_predecessor_are_left_to_the_garbage_collector() {
     let world = World::new().await;
     let mut successor = world.owner.clone();
     world.until(of(&["a"]), SetOutcome::is_ready).await;
     successor.metadata.uid = Some("another".to_owned());
-    // The label alone is not enough.
+    // The label alone does not make an object a child.
     let label = json!({"metadata": {"labels": {LABEL: "another"}}});
     world
         .server
@@ -107,7 +107,7 @@ async fn children_of_a_predecessor_are_left_to_the_garbage_collector() {
     assert!(world.get("configmaps", "a").is_some());
 }
 
-/// SET-1: a child that was given to another owner a moment ago stays.
+/// SET-1: a child that has just been given to another owner stays.
 #[tokio::test(start_paused = true)]
 async fn a_child_that_has_changed_is_judged_again_before_it_is_deleted() {
     let world = World::new().await;
@@ -130,7 +130,7 @@ async fn a_child_that_has_changed_is_judged_again_before_it_is_deleted() {
     assert_eq!(world.children("configmaps"), ["a"]);
 }
 
-/// SET-1: a child that lost the label of the set a moment ago stays.
+/// SET-1: a child that has just lost the set's label stays.
 #[tokio::test(start_paused = true)]
 async fn a_child_that_has_left_the_set_is_not_deleted() {
     let world = World::new().await;
@@ -147,7 +147,7 @@ async fn a_child_that_has_left_the_set_is_not_deleted() {
     assert_eq!(world.children("configmaps"), ["a", "b"]);
 }
 
-/// SET-3
+/// SET-3: children are pruned only after every child was applied.
 #[tokio::test(start_paused = true)]
 async fn nothing_is_pruned_while_a_child_fails_or_waits() {
     let world = World::new().await;
@@ -179,7 +179,7 @@ async fn nothing_is_pruned_while_a_child_fails_or_waits() {
     assert_eq!(world.children("configmaps"), ["new"]);
 }
 
-/// A Job is deleted with its Pods, which the server's default would leave behind.
+/// A Job is deleted together with its Pods, which the server's default would leave.
 #[tokio::test(start_paused = true)]
 async fn an_empty_set_ends_with_nothing_left() {
     let world = World::new().await;

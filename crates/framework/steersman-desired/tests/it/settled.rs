@@ -1,4 +1,4 @@
-//! SET-5: a set that is as it was applied sends nothing; anything else is corrected.
+//! Tests SET-5: a set without changes sends nothing, and drift is corrected.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ fn site(world: &World) -> DesiredSet {
     set
 }
 
-/// SET-5
+/// SET-5: an unchanged set sends no request.
 #[tokio::test(start_paused = true)]
 async fn a_settled_set_sends_no_request() {
     let world = World::new().await;
@@ -88,7 +88,7 @@ async fn drift_is_corrected_and_a_deleted_child_comes_back() {
     assert_eq!(world.requests().len(), before);
 }
 
-/// CLIENT-12: what the server holds decides, and not what this process has sent.
+/// CLIENT-12: the decision depends on the object on the server, not on what this process has sent.
 #[tokio::test(start_paused = true)]
 async fn a_restarted_program_sends_nothing_for_a_settled_set() {
     let world = World::new().await;
@@ -109,7 +109,7 @@ async fn a_restarted_program_sends_nothing_for_a_settled_set() {
     );
     assert_eq!(world.requests().len(), before);
     drop(world);
-    // Drift that no program has seen is corrected, also of a field with another owner.
+    // Drift that happened while no program ran is corrected, even if another manager owns the field.
     let scaled = json!({"spec": {"replicas": 5}});
     server
         .merge_patch("deployments.apps", "default", "site", &scaled)
@@ -211,7 +211,7 @@ async fn a_child_of_a_kind_known_at_run_time_is_applied_too() {
     assert_eq!(outcome.children()[0].key, key("dynamic"));
 }
 
-/// A reconciler decides by the state of a child, such as the address of a Service, also if the child cannot be applied.
+/// A reconciler can read the state of a child, such as the address of a Service, even if applying the child fails.
 #[tokio::test(start_paused = true)]
 async fn the_object_of_a_child_that_fails_is_its_last_known_state() {
     let world = World::new().await;

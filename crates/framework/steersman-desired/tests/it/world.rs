@@ -1,4 +1,4 @@
-//! A server, a cache that runs over it, a client of one reconcile key, and the owner of the sets.
+//! Helpers: a server, a running cache, a client for one reconcile key, and an owner.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use steersman_desired::{DesiredSet, SetOutcome};
 use steersman_object::ObjectKey;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// The label of the children of the sets.
+/// The label of the children in these tests.
 pub(crate) const LABEL: &str = "example.com/children";
 
 pub(crate) struct World {
@@ -44,7 +44,7 @@ impl World {
         Self::over(server, owner.unwrap(), cache, client).await
     }
 
-    /// Starts a program with an empty cache over an existing server.
+    /// Starts a program with an empty cache on an existing server.
     pub(crate) async fn over(
         server: ApiServer,
         owner: ConfigMap,
@@ -70,7 +70,7 @@ impl World {
         }
     }
 
-    /// Returns an empty set with all kinds of these tests.
+    /// Returns an empty set that declares all kinds of these tests.
     pub(crate) fn set(&self) -> DesiredSet {
         DesiredSet::new(&self.owner, LABEL)
             .owns::<ConfigMap>()
@@ -83,7 +83,7 @@ impl World {
         set.apply(&self.client).await.unwrap()
     }
 
-    /// Applies the set that `make` returns again and again, as a controller does after events, until `is_over`.
+    /// Applies the set of `make` repeatedly, as a controller does after events, until `is_over` returns true.
     pub(crate) async fn until(
         &self,
         make: impl Fn(&Self) -> DesiredSet,
@@ -92,7 +92,7 @@ impl World {
         let _ = self.outcome_when(make, is_over).await;
     }
 
-    /// Applies the set as [`until`](Self::until) does, and returns the last outcome.
+    /// Applies the set like [`until`](Self::until), and returns the last outcome.
     pub(crate) async fn outcome_when(
         &self,
         make: impl Fn(&Self) -> DesiredSet,
@@ -108,13 +108,13 @@ impl World {
         panic!("{:?}", self.apply(make(self)).await);
     }
 
-    /// Returns the requests that are no watches.
+    /// Returns the logged requests without watches.
     pub(crate) fn requests(&self) -> Vec<RequestRecord> {
         let log = self.server.requests();
         log.matching(|request| !request.does(Verb::Watch))
     }
 
-    /// Returns the names of the objects that have a controller.
+    /// Returns the names of the objects with a controller.
     pub(crate) fn children(&self, resource: &str) -> Vec<String> {
         let objects = self.server.list(resource, "default").into_iter();
         let owned = objects.filter(|object| object["metadata"]["ownerReferences"].is_array());
