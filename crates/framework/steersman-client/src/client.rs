@@ -123,7 +123,7 @@ impl<S: Clone> Client<S> {
         self.with(|options| options.force(force))
     }
 
-    /// Returns a copy of this client with another [`Lock`] for differences.
+    /// Returns a copy of this client with another [`OptimisticLock`] for differences.
     pub fn lock(&self, lock: OptimisticLock) -> Self {
         self.with(|options| options.lock(lock))
     }

@@ -54,7 +54,7 @@ pub enum OptimisticLock {
 }
 
 impl ClientOptions {
-    /// Returns the default options: the server's default field manager and field validation, [`Lock::Lists`], five
+    /// Returns the default options: the server's default field manager and field validation, [`OptimisticLock::Lists`], five
     /// attempts, at most 10 s of waiting for repetitions, and `force` for applies.
     pub fn new() -> Self {
         Self {
@@ -126,11 +126,11 @@ impl ClientOptions {
 
     /// Sets whether differences are sent as strategic merge patches, which change a list element by element if its type
     /// has a merge key: the containers of a Pod, the conditions of a status, owner references. Elements that other
-    /// clients added stay, so that [`Lock::Lists`] needs no version for such a list.
+    /// clients added stay, so that [`OptimisticLock::Lists`] needs no version for such a list.
     ///
     /// Only Kubernetes' own kinds have merge keys. A merge patch is sent for other kinds, and for an object with two
     /// elements of one key (ports that differ only in their protocol). If another client removed an element that the
-    /// difference changes, the element comes back with only the changed fields, unless [`Lock::Always`] is set. Off by
+    /// difference changes, the element comes back with only the changed fields, unless [`OptimisticLock::Always`] is set. Off by
     /// default.
     pub fn strategic(mut self, strategic: bool) -> Self {
         self.strategic = strategic;

@@ -31,7 +31,7 @@ impl<S> StatusClient<S> {
     ///
     /// Starts from `object` as it was read: with [`Ensured::Unchanged`], `mutate` had nothing to change in it, even if
     /// the server's object differs by now. If the object has changed since, it is read live and `mutate` runs again,
-    /// unless [`Lock::Never`](crate::Lock::Never) is set.
+    /// unless [`OptimisticLock::Never`](crate::OptimisticLock::Never) is set.
     ///
     /// # Errors
     ///

@@ -77,9 +77,8 @@ pub(crate) fn change<K: Object>(
         (OptimisticLock::Always, _) | (OptimisticLock::Lists, ChangedPart::Status) => true,
         (OptimisticLock::Lists, ChangedPart::Object | ChangedPart::WithoutStatus) => {
             difference.writes_list
-        }
-        // The server does not compare the uid in a patch of a custom resource's status, so such a patch carries the
-        // version.
+        } // The server does not compare the uid in a patch of a custom resource's status, so such a patch carries the
+          // version.
     };
     let mut patch = difference.patch;
     let meta = before.meta();
