@@ -22,7 +22,7 @@ use crate::http_server::ServerDeclarations;
 use crate::manager::{LeaderConditions, Manager, connect_webhooks, with_definition_metrics};
 use crate::options::{DEFAULT_GRACE, ManagerOptions};
 
-/// A builder of a [`Manager`], from [`Manager::builder`].
+/// The declaration of a [`Manager`], made by [`Manager::builder`].
 #[derive(Debug)]
 #[must_use = "nothing is made before `build`"]
 pub struct ManagerBuilder {
@@ -61,7 +61,7 @@ impl Manager {
 }
 
 impl ManagerBuilder {
-    /// Sets what the cache watches. By default it watches all namespaces and all objects of a kind.
+    /// Sets the options of the cache. By default it watches all namespaces, and all objects of a kind.
     pub fn cache(mut self, options: CacheOptions) -> Self {
         self.cache = options;
         self
@@ -78,41 +78,41 @@ impl ManagerBuilder {
     /// Sets the time limit for the whole stop. The default is 30 s; with zero the manager waits for
     /// no runnable.
     ///
-    /// Reconciles get four fifths of that time, or all but 5 s if that is more, so that a reconcile
-    /// that hangs leaves time for the groups that stop after it. Groups that were not asked to stop
-    /// within the time limit are asked at its end, and get 2 s.
+    /// Reconciles get four fifths of the time, or all but 5 s if that is more, so that a reconcile that hangs leaves
+    /// time for the groups that stop after it. Groups that were not asked to stop within the time limit are asked at
+    /// its end, and get 2 s.
     pub fn graceful_shutdown_timeout(mut self, grace: Duration) -> Self {
         self.options.grace = Some(grace);
         self
     }
 
-    /// Waits without a time limit until everything has stopped, or until a second signal arrives.
+    /// Waits without a time limit until every runnable has stopped, or until a second signal arrives.
     pub fn graceful_shutdown_without_timeout(mut self) -> Self {
         self.options.grace = None;
         self
     }
 
-    /// Sets the registry of all metrics of the manager: its requests, its cache, its client and its controllers. The
-    /// default is a new one.
+    /// Sets the registry of all metrics of the manager: of its requests, its cache, its client and its controllers. The
+    /// default is a new registry.
     ///
-    /// A `ClientConfig`, cache or client that has metrics keeps them: two clusters of one manager count together
-    /// if both are given clones of one [`ConnectionMetrics`](steersman_api::ConnectionMetrics),
+    /// A `ClientConfig`, cache or client that has metrics keeps them. To count two clusters of one manager together,
+    /// give both clones of one [`ConnectionMetrics`](steersman_api::ConnectionMetrics),
     /// [`CacheMetrics`](steersman_cache::CacheMetrics) and [`ClientMetrics`](steersman_client::ClientMetrics).
     pub fn metrics_registry(mut self, registry: Registry) -> Self {
         self.options.registry = registry;
         self
     }
 
-    /// Sets whether the manager asks the server, when its cache starts, what the cache may read: see
+    /// Sets whether the manager asks the server for the permissions of the cache when the cache starts: see
     /// [`Cluster::preflight`]. Off by default.
     pub fn preflight(mut self, on: bool) -> Self {
         self.preflight = on;
         self
     }
 
-    /// Sets what holds for every controller, and for single controllers by name: workers, backoff, deadlines,
-    /// priorities, and the limit of reconciles that run at once over all controllers. By default the code of
-    /// each controller decides, and there is no such limit.
+    /// Sets the settings of every controller, and of single controllers by name: workers, backoff, deadlines,
+    /// priorities, and the limit of reconciles that run at once over all controllers. By default the code of each
+    /// controller decides, and there is no such limit.
     ///
     /// Settings by name win over the code of the controller, and the code over the settings of every
     /// controller; see [`ControllerDefaults`].
@@ -121,20 +121,19 @@ impl ManagerBuilder {
         self
     }
 
-    /// Lets only one replica at a time run the controllers and the other runnables of
-    /// [`Group::LeaderElected`](crate::Group::LeaderElected): the one that holds the Lease. Without leader election
-    /// every replica runs them.
+    /// Makes only one replica at a time, the holder of the Lease, run the controllers and the other runnables of
+    /// [`Group::LeaderElected`](crate::Group::LeaderElected). Without leader election every replica runs them.
     ///
     /// A standby starts all other groups: its cache is warm, and it serves health and metrics. A leader that loses its
-    /// lease drops everything at once, and [`Manager::start`] returns
-    /// [`Error::LeadershipLost`]: the process should exit.
+    /// lease drops every runnable at once, and [`Manager::start`] returns [`Error::LeadershipLost`]: the process should
+    /// exit.
     pub fn leader_election(mut self, options: LeaderElection) -> Self {
         self.leader_election = Some(options);
         self
     }
 
-    /// Sets how many Kubernetes Events the events of one object become, and when the server learns of repetitions, for
-    /// all recorders of the manager. The defaults are the numbers of client-go: see [`EventLimits`].
+    /// Sets how many Kubernetes Events the events of one object become, and when repetitions are sent to the server,
+    /// for all recorders of the manager. The defaults are those of client-go: see [`EventLimits`].
     pub fn event_limits(mut self, limits: EventLimits) -> Self {
         self.event_limits = limits;
         self
@@ -164,10 +163,10 @@ impl ManagerBuilder {
         self
     }
 
-    /// Serves the webhooks of the operator: see [`WebhookServer`]. They start before the caches, because listing a kind
-    /// may need its conversion webhook, and stop after them. Each replica serves them, also a standby. `/readyz` has a
-    /// check `webhook`, which passes once the server answers a TLS handshake (ADMIT-5): the Service of the webhooks
-    /// then sends requests to this replica.
+    /// Serves the webhooks of the operator: see [`WebhookServer`]. The server starts before the caches, because listing
+    /// a kind may need its conversion webhook, and stops after them. Each replica serves the webhooks, also a standby.
+    /// The check `webhook` of `/readyz` passes once the server answers a TLS handshake (ADMIT-5); then the Service of
+    /// the webhooks sends requests to this replica.
     pub fn webhooks(mut self, server: WebhookServer) -> Self {
         self.servers.webhooks = Some(server);
         self
@@ -175,9 +174,9 @@ impl ManagerBuilder {
 
     /// Installs definitions, once this replica leads: see [`Crds`]. None by default.
     ///
-    /// The controllers of the leader start when the server serves each definition (DEF-6). A kind that the webhooks of
-    /// this manager convert gets the webhook as its conversion, and the authorities of the built-in authority.
-    /// `/readyz` has a check `definitions`, which fails on each replica with a definition that would be refused.
+    /// The controllers of the leader start when the server serves each definition (DEF-6). A kind whose objects the
+    /// webhooks of this manager convert gets the webhook, with the certificates of the built-in authority, as its
+    /// conversion. The check `definitions` of `/readyz` fails on each replica with a definition that would be refused.
     pub fn crds(mut self, definitions: Crds) -> Self {
         self.definitions = definitions;
         self
@@ -192,7 +191,7 @@ impl ManagerBuilder {
     /// [`Error::Metrics`] if the registry belongs to another manager; [`Error::Server`] if an address or a limit of a
     /// server cannot work.
     pub fn build(mut self) -> Result<Manager, Error> {
-        // CACHE-13: checked before metrics are registered, so that the registry can serve a corrected try.
+        // CACHE-13: checked before metrics are registered, so that the registry can be used again after a refusal.
         self.options.controllers.check()?;
         self.servers.check()?;
         let webhooks = self.servers.webhooks.take();
@@ -211,7 +210,7 @@ impl ManagerBuilder {
         let (registry, client) = (&self.options.registry, self.options.client.clone());
         let measured = with_metrics(registry, self.client_config, self.cache, client);
         let (client_config, cache, client) = measured.map_err(Error::Metrics)?;
-        // CONN-6: made from the `ClientConfig` with metrics, so that the requests of the elector are counted.
+        // CONN-6: made from the `ClientConfig` with metrics, so that the elector's requests are counted.
         let elector = match self.leader_election.take() {
             Some(options) => {
                 let candidate = Elector::new(options, &client_config);

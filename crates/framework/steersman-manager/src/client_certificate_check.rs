@@ -1,4 +1,4 @@
-//! Driver: looks each minute whether the certificate that a cluster's requests carry is still valid.
+//! Driver: checks each minute whether the client certificate of a cluster's requests is still valid.
 
 use std::future::pending;
 use std::time::Duration;
@@ -13,17 +13,18 @@ use tracing::{error, info, warn};
 
 use crate::monitor::ShownCluster;
 
-/// The pause between two looks, as long as that between two reads of credentials in files (CONN-4).
+/// The time between two checks, equal to that between two reads of credentials in files (CONN-4).
 const PAUSE: Duration = Duration::from_secs(60);
 
-/// Looks at the client certificate of one cluster (HEALTH-5).
+/// Checks the client certificate of one cluster (HEALTH-5).
 pub(crate) struct ClientCertificateCheck {
     client_config: ClientConfig,
     metrics: Option<ClientCertificateMetrics>,
     state: CertificateState,
 }
 
-/// When the client certificates of a registry's clusters expire. Absent for clusters without a client certificate.
+/// The expiry times of the client certificates of a registry's clusters. Absent for a cluster without a client
+/// certificate.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientCertificateMetrics(IntGaugeVec);
 
@@ -55,25 +56,25 @@ impl ClientCertificateCheck {
         }
     }
 
-    /// Looks again and again, and shows what it finds in the health of the manager.
+    /// Checks the certificate regularly, and shows a problem in the health of the manager.
     pub(crate) async fn run(mut self, shown: &ShownCluster, clock: fn() -> Timestamp) -> ! {
         loop {
             let client_config = self.client_config.clone();
-            // A task that panicked has read nothing.
+            // The read fails only if its task panicked.
             let read = spawn_blocking(move || client_config.client_certificate()).await;
             match read {
                 Ok(None) => pending::<()>().await,
                 Ok(Some(Ok(certificate))) => {
                     shown.note_client_certificate(self.look(&certificate, clock()));
                 }
-                // The `ClientConfig` reports credentials that it cannot read (CONN-4).
+                // The `ClientConfig` itself reports credentials that it cannot read (CONN-4).
                 Ok(Some(Err(_))) | Err(_) => {}
             }
             sleep(PAUSE).await;
         }
     }
 
-    /// HEALTH-5: logs each change of the state once. Returns what is wrong.
+    /// HEALTH-5: logs each change of the certificate's state once. Returns the problem, if there is one.
     fn look(&mut self, certificate: &ClientCertificate, wall: Timestamp) -> Option<String> {
         let times = CertificateTimes::of_pem(&certificate.chain)?;
         if let Some(ClientCertificateMetrics(gauge)) = &self.metrics {

@@ -1,4 +1,4 @@
-//! Handle: client config, cache and client of one API server.
+//! Handle: the client configuration, cache and client of one API server.
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -20,8 +20,8 @@ use crate::error::{BoxError, Error};
 use crate::order::Group;
 use crate::runnable::{RunContext, Runnable};
 
-/// The maximum time that the first syncs of a cluster delay later groups: less than the pause
-/// before the first reminder in the log.
+/// The longest time for which first syncs of a cluster delay later groups: shorter than the pause before the first
+/// reminder in the log.
 const LONGEST_HOLD: Duration = Duration::from_secs(8);
 
 /// One API server of a manager: a [`ClientConfig`], a cache over it, and a client that reads from the cache. Cheap to
@@ -37,12 +37,12 @@ pub struct Cluster {
     cache: Cache,
     client: Client,
     pub(crate) preflight: bool,
-    /// The kinds of the definitions that the leader of this operator installs.
+    /// The kinds whose definitions the leader of this operator installs.
     installed: Vec<Gvk>,
     certificate_metrics: Option<ClientCertificateMetrics>,
-    /// The name among the clusters that were added to a manager.
+    /// The name of a cluster that was added to a manager; `None` for the manager's own.
     name: Option<ClusterName>,
-    /// The start of the cache; only in the clone that a manager runs.
+    /// The started cache; set only in the clone that a manager runs.
     begun: Option<StartedCache>,
 }
 
@@ -62,7 +62,7 @@ impl Clone for Cluster {
 }
 
 impl Cluster {
-    /// Declares a cluster. It does no I/O before it runs.
+    /// Declares a cluster. No I/O is done before it runs.
     ///
     /// # Errors
     ///
@@ -95,30 +95,31 @@ impl Cluster {
         })
     }
 
-    /// Sets whether the server is asked, when the cache starts, what the cache may read. Missing rules are
-    /// one warning with the rules to paste, and no error, because a kind recovers when its rule is granted.
-    /// Off by default.
+    /// Sets whether the server is asked for the permissions of the cache when the cache starts. Missing rules are
+    /// logged as one warning with the rules to apply, and are no error, because a kind recovers when its rule is
+    /// granted. Off by default.
     pub fn preflight(mut self, on: bool) -> Self {
         self.preflight = on;
         self
     }
 
-    /// Sets the kinds of the definitions that the leader installs: neither the preflight nor an informer misses them.
+    /// Sets the kinds whose definitions the leader installs: neither the preflight nor an informer reports them as
+    /// missing.
     pub(crate) fn installing(mut self, kinds: Vec<Gvk>) -> Self {
         self.cache.note_installed(kinds.clone());
         self.installed = kinds;
         self
     }
 
-    /// Shows in a registry when the client certificate of the cluster expires.
+    /// Registers a metric with the expiry time of the cluster's client certificate.
     pub(crate) fn measured(mut self, registry: &Registry) -> Result<Self, Error> {
         let metrics = ClientCertificateMetrics::register(registry).map_err(Error::Metrics)?;
         self.certificate_metrics = Some(metrics);
         Ok(self)
     }
 
-    /// Counts the writes to this cluster as writes of `whole`, the client of another cluster. LEASE-8: also the writes
-    /// that are in flight when the cluster is removed.
+    /// Counts the writes to this cluster as writes of `whole`, the client of another cluster. LEASE-8: a stop then also
+    /// waits for writes that were in flight when the cluster was removed.
     pub(crate) fn counting_within(mut self, whole: &Client) -> Self {
         self.client = self.client.counting_within(whole);
         self
@@ -129,7 +130,7 @@ impl Cluster {
         self
     }
 
-    /// Returns the settings that clients of the api-server are made of.
+    /// Returns the client configuration of the cluster's API server.
     pub fn client_config(&self) -> &ClientConfig {
         &self.client_config
     }
@@ -145,7 +146,7 @@ impl Cluster {
     }
 }
 
-/// Logs the kinds that later groups no longer wait for.
+/// Logs the unsynced kinds that later groups do not wait for any longer.
 fn log_unsettled(cache: &Cache) {
     let mut unsettled = cache.all_unsynced();
     unsettled.retain(|unsynced| unsynced.is_syncing() || unsynced.is_not_started());
@@ -159,8 +160,8 @@ fn log_unsettled(cache: &Cache) {
     );
 }
 
-/// Asks the server what the cache may read, and logs the rules that are missing. A kind that is not served yet, because
-/// the leader installs its definition meanwhile, is not missing.
+/// Asks the server for the permissions of the cache, and logs the missing rules. A kind in `installed` that is not
+/// served yet does not count as missing, because the leader is installing its definition.
 async fn preflight(cache: &Cache, client_config: &ClientConfig, installed: &[Gvk]) {
     let mut found = cache.preflight(client_config).await;
     if let Ok(found) = &mut found {
@@ -171,7 +172,7 @@ async fn preflight(cache: &Cache, client_config: &ClientConfig, installed: &[Gvk
     match found {
         Ok(found) if found.is_ready() => info!("{found}"),
         Ok(found) => warn!("the cache may not read every kind that it watches\n{found}"),
-        // The informers get the same error and retry.
+        // The informers get the same error, and repeat their requests.
         Err(error) => {
             warn!(error = %report(&error), "the server did not say what the cache may read")
         }
@@ -191,10 +192,9 @@ impl Runnable for Cluster {
         true
     }
 
-    /// Makes reads wait for the first sync from now on, although groups before the caches start
-    /// first.
+    /// Makes reads wait for the first sync from now on, even before the group of the caches starts.
     fn begin(&mut self) {
-        // If the cache was started before, `run` returns that error.
+        // A cache that was started before makes `run` return the error.
         self.begun = self.cache.begin().ok();
     }
 
@@ -205,16 +205,15 @@ impl Runnable for Cluster {
         let begun = self.begun.map_or_else(|| self.cache.begin(), Ok)?;
         let run = begun.run(self.client_config.clone(), context.cancellation());
         let asking = async {
-            // The preflight runs in parallel to the start of the cache, which does not wait for it.
+            // The preflight runs in parallel to the start of the cache.
             if self.preflight {
                 preflight(&self.cache, &self.client_config, &self.installed).await;
             }
             pending::<Infallible>().await
         };
         let settled = async {
-            // A kind that cannot sync does not delay later groups: its informer has logged the
-            // reason, and its readers get the error. A first list that hangs fails only when its
-            // request times out, so the wait has a limit (MGR-4).
+            // MGR-4: a kind that cannot sync does not delay later groups: its informer logs the reason, and its readers
+            // get the error. A first list that hangs fails only at the timeout of its request, so the wait has a limit.
             if timeout(LONGEST_HOLD, self.cache.settled()).await.is_err() {
                 log_unsettled(&self.cache);
             }
@@ -238,7 +237,7 @@ impl Runnable for Cluster {
     }
 }
 
-/// Registers the metrics of a cluster. What has metrics already keeps them.
+/// Registers the metrics of a cluster. A part that has metrics already keeps them.
 pub(crate) fn with_metrics(
     registry: &Registry,
     client_config: ClientConfig,

@@ -1,4 +1,4 @@
-//! Driver: the clusters of a manager besides its own: their metrics, their run and their removal.
+//! Driver: the clusters that were added to a manager: their metrics, their run and their removal.
 
 use std::collections::{BTreeMap, HashMap};
 use std::pin::pin;
@@ -25,12 +25,12 @@ use crate::error::BoxError;
 use crate::order::Group;
 use crate::runnable::{RunContext, Runnable};
 
-/// The clusters that were added to a manager. Cheap to clone; all clones are one table.
+/// The clusters that were added to a manager. Cheap to clone; clones share one table.
 #[derive(Clone)]
 pub(crate) struct AddedClusters {
     pub(crate) set: Clusters,
     pub(crate) metrics: ClusterMetrics,
-    /// Locked while a cluster is added or removed, so that set, metrics and table agree.
+    /// Locked while a cluster is added or removed, so that the set, the metrics and the table agree.
     table: Arc<Mutex<HashMap<ClusterName, AddedCluster>>>,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct AddedClusters {
 pub(crate) struct AddedCluster {
     member: ClusterMember,
     has_started: Arc<AtomicBool>,
-    /// Cancelled once no task of the cluster runs.
+    /// Cancelled when all tasks of the cluster have ended.
     ended: CancellationToken,
 }
 
@@ -57,13 +57,14 @@ pub(crate) struct MemberRun {
     _ended: DropGuard,
 }
 
-/// The pause after the first failure to make a client for a cluster. It doubles up to [`LONGEST_PAUSE`].
+/// The pause after the first failure to make a client for a cluster. Each later pause is twice as long, up to
+/// [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
 /// The longest pause between two tries to make a client for a cluster.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// How long a cluster may take to answer its first request before reads of it fail (CTRL-12).
+/// The time for a cluster's first answer, after which reads of the cluster fail (CTRL-12: it delays no other cluster).
 const FIRST_ANSWER: Duration = Duration::from_secs(5);
 
 /// The pause between two requests to a cluster that has not answered yet.
@@ -112,12 +113,12 @@ impl AddedClusters {
         Ok((member, run))
     }
 
-    /// MGR-9: removes a cluster from the set and from the metrics. Returns `None` if no cluster has the name.
+    /// MGR-9: removes a cluster from the set and from the metrics. Returns `None` if no cluster has this name.
     pub(crate) fn remove(&self, name: &ClusterName) -> Option<AddedCluster> {
         self.remove_from(&mut self.table.lock(), name)
     }
 
-    /// Removes one cluster, and no later one of its name.
+    /// Removes this cluster, but not a later cluster with its name.
     pub(crate) fn remove_member(&self, member: &ClusterMember) {
         let mut table = self.table.lock();
         let present = table.get(member.name());
@@ -139,8 +140,8 @@ impl AddedClusters {
 }
 
 impl AddedCluster {
-    /// Waits until no task of the cluster runs. A cluster that has not started never will, because it was removed.
-    /// Cancel safe.
+    /// Waits until all tasks of the cluster have ended; at once for a cluster that has not started, because it never
+    /// will. Cancel safe.
     pub(crate) async fn ended(&self) {
         if self.has_started.load(Ordering::Acquire) {
             self.ended.cancelled().await;
@@ -151,7 +152,7 @@ impl AddedCluster {
 // === impl ClusterMetrics ===
 
 impl ClusterMetrics {
-    /// Makes the registry of one cluster; the label `cluster` names it.
+    /// Makes the registry of one cluster, whose metrics have its name as the label `cluster`.
     pub(crate) fn registry_of(name: &ClusterName) -> prometheus::Result<Registry> {
         let label = ("cluster".to_owned(), name.to_string());
         Registry::new_custom(None, Some(HashMap::from([label])))
@@ -172,7 +173,7 @@ impl Collector for ClusterMetrics {
     }
 
     fn collect(&self) -> Vec<MetricFamily> {
-        // Copied, so that no metric is collected under the lock.
+        // Copied, so that the lock is not held while metrics are collected.
         let registries: Vec<Registry> = self.registries.lock().values().cloned().collect();
         self.count
             .set(i64::try_from(registries.len()).unwrap_or(i64::MAX));
@@ -185,7 +186,7 @@ impl Collector for ClusterMetrics {
 // === impl MemberRun ===
 
 impl MemberRun {
-    /// Waits until a client can be made. CTRL-12: credentials that cannot be used concern this cluster alone.
+    /// Waits until a client can be made. CTRL-12: unusable credentials affect this cluster alone.
     async fn connectable(&self, context: &RunContext) -> Client {
         let mut pause = FIRST_PAUSE;
         loop {
@@ -208,7 +209,7 @@ impl MemberRun {
         }
     }
 
-    /// Makes a client. A credential plugin may hang, and readers do not wait for it.
+    /// Makes a client. Readers do not wait for it, because a credential plugin may hang.
     async fn connect(&self) -> Result<Client, ConnectError> {
         let mut connecting = pin!(self.cluster.client_config().connect());
         if let Ok(connected) = timeout(FIRST_ANSWER, &mut connecting).await {
@@ -226,7 +227,7 @@ impl MemberRun {
             () = stopped.cancelled() => return Ok(()),
             client = self.connectable(&context) => client,
         };
-        // A clone would not run: the original knows that it has begun.
+        // The clone is only for the requests: the started cache is in the original.
         let (asked, name) = (self.cluster.clone(), self.added.member.name().clone());
         let mut running = pin!(self.cluster.run(context));
         tokio::select! {
@@ -236,15 +237,15 @@ impl MemberRun {
         running.await
     }
 
-    /// Tells readers of the cluster why no client can be made.
+    /// Notes the reason why no client can be made, for readers of the cluster.
     fn note(&self, reason: Reason, problem: &str) {
         let cache = self.cluster.cache();
         cache.note_server_problem(Some((reason, problem)));
     }
 }
 
-/// Waits until a cluster answers a request. CTRL-12: until then, a reader of the cluster that waited for a first list
-/// would hold a worker for the time limit of that list.
+/// Waits until a cluster answers a request. CTRL-12: before that, a reader that waited for a first list would occupy a
+/// worker for the time limit of the list.
 async fn first_answer(cluster: &Cluster, name: &ClusterName, client: Client) {
     let requests = ApiListWatch::new(client, Kind::of::<ConfigMap>(), None);
     let mut is_known = false;
@@ -297,7 +298,7 @@ impl Runnable for MemberRun {
             () = removed.cancelled() => Ok(()),
             result = self.run_cache(context) => result,
         };
-        // MGR-9: the set itself may have removed the cluster.
+        // MGR-9: a cluster that was removed through its set loses its metrics here.
         clusters.remove_member(&member);
         result
     }

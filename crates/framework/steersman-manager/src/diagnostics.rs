@@ -1,4 +1,4 @@
-//! Handle: named sections of JSON that show what the parts of a manager do at the moment.
+//! Handle: named sections of JSON that show the present state of the parts of a manager.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,8 +10,8 @@ use steersman_object::panic_text;
 
 /// The diagnostics of a manager: sections of JSON, each with a name. Cheap to clone; clones share the sections.
 ///
-/// The [metrics server](crate::MetricsServer) shows them under `/debug/steersman`, unless every client may read its
-/// routes. Sections may name objects, which labels of metrics never do. The form of the manager's own sections may
+/// The [metrics server](crate::MetricsServer) shows the sections under `/debug/steersman`, unless every client may read
+/// its routes: sections may name objects, which labels of metrics never do. The form of the manager's own sections may
 /// change with any version.
 #[derive(Clone, Default)]
 #[must_use]
@@ -22,8 +22,8 @@ pub struct Diagnostics {
 type Section = Arc<dyn Fn() -> Value + Send + Sync>;
 
 impl Diagnostics {
-    /// Adds a section, in place of one with the same name. The closure is called for each request, and must neither
-    /// block nor wait.
+    /// Adds a section, in place of a section with the same name. The closure is called for each request, and must
+    /// neither block nor wait.
     pub fn add(
         &self,
         name: impl Into<String>,
@@ -38,20 +38,20 @@ impl Diagnostics {
         }
     }
 
-    /// Returns the names of the sections, in the order in which they were added.
+    /// Returns the names of the sections, in the order of their adds.
     pub fn sections(&self) -> Vec<String> {
         let sections = self.sections.lock();
         sections.iter().map(|(name, _)| name.clone()).collect()
     }
 
-    /// Returns the content of one section; `None` if there is none of this name.
+    /// Returns the content of a section; `None` if no section has this name.
     pub fn section(&self, name: &str) -> Option<Value> {
         let section = {
             let sections = self.sections.lock();
             let found = sections.iter().find(|(known, _)| known == name);
             found.map(|(_, section)| Arc::clone(section))
         };
-        // Without the lock, because the section is code of another part.
+        // Outside the lock, because the closure of a section is code of another part.
         section.map(|section| content(&section))
     }
 

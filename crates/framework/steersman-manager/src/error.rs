@@ -1,4 +1,4 @@
-//! Words: the errors of a manager; each names the runnable or controller that it is about.
+//! Words: the errors of a manager. Each names the runnable or controller that it is about.
 
 use std::error::Error as StdError;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::order::Group;
 /// The error of a runnable.
 pub type BoxError = Box<dyn StdError + Send + Sync>;
 
-/// Why a manager could not be built, or ended.
+/// The error of a manager that could not be built, or ended.
 ///
 /// `Display` prints one level; [`source`](StdError::source) has the causes.
 #[derive(Debug, ThisError)]
@@ -20,14 +20,14 @@ pub enum Error {
     /// The options of the cache contradict each other.
     #[error("the manager cannot be built with these cache options")]
     CacheOptions(#[source] steersman_cache::Error),
-    /// A kind, an index or a scope was declared in a way that cannot work. Converts from the cache's
-    /// error, so that a function that declares indexes and controllers has one error.
+    /// A kind, an index or a scope was declared in a way that cannot work. Made from the error of the cache by `?`, so
+    /// that a function can declare indexes and controllers.
     #[error("the manager's cache cannot hold what was declared")]
     Declared(#[from] steersman_cache::Error),
     /// Servers would refuse the field manager of the client options.
     #[error("the manager's client cannot sign its writes")]
     FieldManager(#[source] steersman_client::InvalidFieldManager),
-    /// The registry has metrics of these names already.
+    /// The registry already has metrics with these names.
     #[error(
         "the metrics of the manager cannot be registered: give each manager a registry of its own"
     )]
@@ -125,11 +125,11 @@ pub enum Error {
     StopTimeout {
         /// The grace period.
         grace: Duration,
-        /// The names of the dropped runnables that had been asked to stop; a controller with the requests
-        /// that it still reconciled.
+        /// The names of the dropped runnables that had been asked to stop; for a controller with the requests that it
+        /// still reconciled.
         running: Vec<String>,
     },
-    /// A second request to stop came before everything had stopped; the rest was dropped.
+    /// A second request to stop came before every runnable had stopped; the remaining runnables were dropped.
     #[error("stopped at once on a second request, while {} still ran", running.join(", "))]
     Aborted {
         /// The names of the dropped runnables that had been asked to stop.
@@ -148,7 +148,7 @@ impl Error {
         matches!(self, Self::LeadershipLost { .. })
     }
 
-    /// Returns the name of the runnable that ended the manager, if one did.
+    /// Returns the name of the runnable whose error or panic ended the manager; `None` if none did.
     pub fn failed(&self) -> Option<&str> {
         match self {
             Self::Failed { name, .. } | Self::Panicked { name, .. } => Some(name),

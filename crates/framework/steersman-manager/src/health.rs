@@ -12,7 +12,7 @@ use steersman_controller::HandlerFailure;
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Health {
-    /// The informers that do not follow their server: the kind is unavailable, or its watch fails.
+    /// The informers that do not follow their server: their kind is unavailable, or their watch fails.
     pub informers: Vec<InformerHealth>,
     /// The controllers of the manager, by name.
     pub controllers: Vec<ControllerHealth>,
@@ -22,7 +22,7 @@ pub struct Health {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct InformerHealth {
-    /// The api-server.
+    /// The address of the API server.
     pub cluster: String,
     /// The kind, the reason and the remedy.
     pub failure: InformerFailure,
@@ -54,7 +54,7 @@ pub struct ControllerHealth {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Check {
-    /// `informers`, `controllers` or `handlers`.
+    /// The name of the check: `informers`, `controllers` or `handlers`.
     pub name: &'static str,
     /// Whether the check passes.
     pub is_ok: bool,
@@ -68,9 +68,9 @@ impl Health {
         self.checks().iter().all(|check| check.is_ok)
     }
 
-    /// Returns the checks. `informers` passes if each informer follows its server, and `controllers` if none
-    /// waits for a first sync. `handlers` names panics of predicates, handlers and filters, and errors of
-    /// asynchronous handlers; it always passes, because a lost event of the past prevents no work.
+    /// Returns the checks. `informers` passes if each informer follows its server, and `controllers` if no controller
+    /// waits for a first sync. `handlers` names panics of predicates, handlers and filters, and errors of asynchronous
+    /// handlers; it always passes, because a lost event prevents no later work.
     pub fn checks(&self) -> [Check; 3] {
         let informers = self.informers.iter().map(ToString::to_string).collect();
         let waiting = self.controllers.iter().filter(|c| c.is_waiting);
@@ -102,7 +102,7 @@ impl Health {
 impl ControllerHealth {
     fn waits(&self) -> String {
         if self.waiting_for.is_empty() {
-            // The kinds have synced, and their objects are on their way to the controller.
+            // All kinds have synced, and their objects are not yet in the controller's queue.
             return format!("{} is about to start", self.name);
         }
         let kinds: Vec<String> = self.waiting_for.iter().map(of_kind).collect();
@@ -133,7 +133,7 @@ impl fmt::Display for InformerHealth {
             [one] => write!(f, ", for controller {one}")?,
             several => write!(f, ", for controllers {}", several.join(", "))?,
         }
-        // Placed last, because it may end with an RBAC rule to copy.
+        // Placed last, because the failure may end with an RBAC rule to copy.
         write!(f, ": {}", self.failure)
     }
 }

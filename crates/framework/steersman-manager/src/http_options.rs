@@ -15,7 +15,7 @@ use steersman_serve::{
 
 /// The server of `/healthz`, `/livez` and `/readyz`; see [`ManagerBuilder::health`](crate::ManagerBuilder::health).
 ///
-/// Made of an address, such as `":8081"`; an empty address and `"0"` mean no server.
+/// Converts from an address, such as `":8081"`; an empty address and `"0"` mean no server.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct HealthServer {
@@ -27,8 +27,8 @@ pub struct HealthServer {
 
 /// The server of `/metrics` and of diagnostics; see [`ManagerBuilder::metrics`](crate::ManagerBuilder::metrics).
 ///
-/// Made of an address, such as `":8080"`, for HTTP without authentication; [`secure`](Self::secure) makes a server with
-/// HTTPS and authentication. An empty address and `"0"` mean no server.
+/// Converts from an address, such as `":8080"`, for HTTP without authentication; [`secure`](Self::secure) makes a
+/// server with HTTPS and authentication. An empty address and `"0"` mean no server.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct MetricsServer {
@@ -42,11 +42,12 @@ pub struct MetricsServer {
 /// The clients that may use the routes of the metrics server.
 #[derive(Clone)]
 pub(crate) enum MetricsAccess {
-    /// Every client; without diagnostics.
+    /// Every client may use the routes; there are no diagnostics.
     Open,
-    /// Clients that the manager's api-server knows and permits, with tokens for these audiences.
+    /// Clients whose token, for one of these audiences, the manager's API server knows, and which it permits the
+    /// request.
     Reviewed { audiences: Vec<String> },
-    /// Clients that the program admits.
+    /// Clients that the access control of the program admits.
     Given(Arc<dyn Fn(Route) -> Route + Send + Sync>),
 }
 
@@ -55,7 +56,7 @@ pub(crate) const METRICS: &str = "/metrics";
 /// The path of the diagnostics.
 pub(crate) const DIAGNOSTICS: &str = "/debug/steersman";
 
-/// How long one check may take by default.
+/// The default time limit of one check.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl HealthServer {
@@ -69,7 +70,7 @@ impl HealthServer {
         }
     }
 
-    /// Serves HTTPS; a probe of a Deployment then has the scheme `HTTPS`, for which the kubelet verifies no
+    /// Serves HTTPS. A probe of a Deployment then has the scheme `HTTPS`, for which the kubelet does not verify the
     /// certificate.
     pub fn tls(mut self, tls: TlsOptions) -> Self {
         self.options = self.options.tls(tls);
@@ -89,8 +90,8 @@ impl HealthServer {
         self
     }
 
-    /// Sets how long one check may take; 5 s by default. A check that takes longer fails. Zero is refused when the
-    /// manager is built; [`Duration::MAX`] is no limit.
+    /// Sets the time limit of one check; 5 s by default. A check that takes longer fails. Zero is refused when the
+    /// manager is built; [`Duration::MAX`] means no limit.
     pub fn check_timeout(mut self, time: Duration) -> Self {
         self.check_timeout = time;
         self
@@ -127,14 +128,14 @@ impl MetricsServer {
             .reviewed_access()
     }
 
-    /// Serves HTTPS. With [`TlsOptions::client_ca`], only clients with a certificate of that authority are let in, and
-    /// [`new`](Self::new) serves them diagnostics, too.
+    /// Serves HTTPS. With [`TlsOptions::client_ca`], only clients with a certificate of that authority are admitted; a
+    /// server made by [`new`](Self::new) then serves diagnostics, too.
     pub fn tls(mut self, tls: TlsOptions) -> Self {
         self.tls = Some(tls);
         self
     }
 
-    /// Lets in clients by reviews of the manager's api-server; see [`ReviewedAccess`].
+    /// Admits clients by reviews of the manager's API server; see [`ReviewedAccess`].
     pub fn reviewed_access(mut self) -> Self {
         self.access = MetricsAccess::Reviewed {
             audiences: Vec::new(),
@@ -142,7 +143,7 @@ impl MetricsServer {
         self
     }
 
-    /// Lets in clients like [`reviewed_access`](Self::reviewed_access), by tokens that were issued for one of these
+    /// Admits clients like [`reviewed_access`](Self::reviewed_access), with tokens that were issued for one of these
     /// audiences.
     pub fn reviewed_access_for<A: Into<String>>(
         mut self,
@@ -153,7 +154,7 @@ impl MetricsServer {
         self
     }
 
-    /// Lets in the clients that `access` admits.
+    /// Admits the clients that `access` admits.
     pub fn access(mut self, access: impl AccessControl) -> Self {
         let access = Arc::new(access);
         self.access =
@@ -167,7 +168,7 @@ impl MetricsServer {
         self
     }
 
-    /// Adds a route, with the access of the other routes. `/metrics` and `/debug/steersman` are taken.
+    /// Adds a route with the same access control as the other routes. `/metrics` and `/debug/steersman` are taken.
     pub fn route(mut self, route: Route) -> Self {
         self.routes.push(route);
         self

@@ -35,7 +35,7 @@ pub(crate) struct HttpServer {
     pub(crate) bound: BoundAddress,
 }
 
-/// The address on which a server listens, once it does. Clones share it.
+/// The address on which a server listens; `None` before it listens. Clones share the address.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BoundAddress {
     address: Arc<Mutex<Option<SocketAddr>>>,
@@ -57,8 +57,8 @@ pub(crate) struct HttpServers {
     pub(crate) webhooks_bound: BoundAddress,
 }
 
-/// Registers the metrics of certificate files when the first server with such files asks for them. The servers of a
-/// manager share them.
+/// The metrics of certificate files, shared by the servers of a manager. The first server with such files registers
+/// them.
 struct SharedCertificateMetrics<'a> {
     registry: &'a Registry,
     registered: Option<CertificateMetrics>,
@@ -85,7 +85,7 @@ impl ServerDeclarations {
         Ok(())
     }
 
-    /// Returns the webhooks, unless their server is off.
+    /// Returns the webhooks; `None` if their server is off.
     pub(crate) fn webhooks(&self) -> Option<&WebhookServer> {
         let webhooks = self.webhooks.as_ref();
         webhooks.filter(|webhooks| !webhooks.address().is_off())
@@ -93,8 +93,7 @@ impl ServerDeclarations {
 }
 
 impl BoundAddress {
-    /// Returns an error unless the server listens and answers a handshake with a certificate that is valid at the
-    /// time `wall`.
+    /// Checks that the server listens and answers a TLS handshake with a certificate that is valid at the time `wall`.
     pub(crate) async fn dial(self, wall: Timestamp) -> Result<(), String> {
         match self.get() {
             Some(address) => dial_tls(address, wall).await,
@@ -104,7 +103,7 @@ impl BoundAddress {
 }
 
 impl SharedCertificateMetrics<'_> {
-    /// Returns the settings with metrics, unless they have metrics of their own.
+    /// Returns the TLS settings with these metrics, unless they have metrics already.
     fn add_to(&mut self, tls: &TlsOptions) -> Result<TlsOptions, ServeError> {
         if tls.has_metrics() {
             return Ok(tls.clone());
@@ -132,7 +131,7 @@ impl HttpServers {
         }
     }
 
-    /// Returns the runnables of the declared servers. Registers the metrics that only a metrics server shows.
+    /// Returns the runnables of the declared servers. Registers the metrics that a metrics server alone shows.
     pub(crate) fn declared(
         &self,
         servers: &ServerDeclarations,
@@ -240,7 +239,7 @@ pub(crate) fn metrics_routes(
     Ok(routes)
 }
 
-/// Returns all diagnostics, or the section that the path names.
+/// Returns all diagnostics, or only the section that the path of the request names.
 fn describe(diagnostics: &Diagnostics, request: &Request<Bytes>) -> Response<Bytes> {
     let path = request.uri().path();
     let name = path.strip_prefix(DIAGNOSTICS).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Owns cache, client and controllers: declares without I/O, starts and stops in order.
+//! Owns a cache, a client and controllers: declares them without I/O, starts and stops them in order.
 //!
 //! ```no_run
 //! use k8s_openapi::api::apps::v1::Deployment;
@@ -14,9 +14,9 @@
 //! }
 //! ```
 //!
-//! A [`Manager`] is declared first: what the cache watches, the controllers, and other runnables. None of
-//! this needs a cluster. [`Manager::start`] then starts everything, group by group, supervises it, and stops
-//! it in another order (MGR-1):
+//! A [`Manager`] is declared first: the options of the cache, the controllers, and other runnables. This needs no
+//! cluster. [`Manager::start`] then starts the runnables group by group, supervises them, and stops them in another
+//! order (MGR-1):
 //!
 //! | | group | starts after | reason |
 //! |--:|---|---|---|
@@ -26,28 +26,28 @@
 //! | 4 | others | 3 | they may read from the cache |
 //! | 5 | leader-elected | 4, and the lease if there is a leader election | controllers, which write |
 //!
-//! A group is ready when all of it has started and each runnable that promised to say when it is ready has
-//! done so; the log names the runnables that the manager waits for (MGR-4).
+//! A group is ready when all its runnables have started, and those that promised to report their readiness have done
+//! so; the log names the runnables that the manager waits for (MGR-4).
 //!
-//! The order of the stop is others, leader-elected, caches, webhooks, HTTP servers: readers stop before the
-//! caches they read, and servers stay up until the end. The whole stop has a grace period (30 s), of which
-//! reconciles leave a part for the groups that stop after them. Runnables that still run at its end are
-//! dropped and named in the error. The remaining groups are then asked to stop, in order, and have two
-//! seconds (MGR-3). A second signal drops everything. The lease of a leader is released after all of them
-//! (LEASE-8). At the very end the Kubernetes Events that wait are sent, for two seconds at most (EVENT-8).
+//! The groups stop in the order others, leader-elected, caches, webhooks, HTTP servers: readers stop before the caches
+//! that they read, and servers stay up until the end. The whole stop has a grace period (30 s), of which reconciles
+//! leave a part for the groups that stop after them. Runnables that still run at its end are dropped and named in the
+//! error. The remaining groups are then asked to stop, in order, and have two seconds (MGR-3). A second signal drops
+//! every runnable. The lease of a leader is released after all groups have stopped (LEASE-8). Last of all, the waiting
+//! Kubernetes Events are sent, for two seconds at most (EVENT-8).
 //!
-//! Besides the request to stop, these end a manager:
+//! Besides a request to stop, a manager ends because of:
 //!
-//! - An error or a panic of a runnable or of a task of the framework (MGR-2). The error names it, and
-//!   everything else is stopped in order, with its grace (MGR-5).
+//! - An error or a panic of a runnable or of a task of the framework (MGR-2). The error names the runnable, and all
+//!   other runnables are stopped in order, with their grace (MGR-5).
 //! - A controller with [`require_sync`](steersman_controller::ControllerBuilder::require_sync), if one of its
 //!   kinds does not sync in that time.
 //!
 //! - The loss of the lease, if the manager has [leader election](ManagerBuilder::leader_election) (LEASE-1).
 //!
-//! These do not: a kind that is missing or forbidden, for which its controllers wait with a log line each
-//! minute (CTRL-7), and a panic of a reconciler, predicate, handler or hook (CTRL-2, CTRL-6, MGR-7).
-//! [`Manager::health`] names them (MGR-6).
+//! A manager does not end because of a kind that is missing or forbidden, for which its controllers wait with a log
+//! line each minute (CTRL-7), nor because of a panic of a reconciler, predicate, handler or hook (CTRL-2, CTRL-6,
+//! MGR-7). [`Manager::health`] names such problems (MGR-6).
 //!
 //! # Reading order
 //!

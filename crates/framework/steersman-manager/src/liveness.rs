@@ -1,18 +1,18 @@
-//! Machine: whether the process makes progress, from what its reflectors and workers have done.
+//! Machine: decides from the activity of its reflectors and workers whether the process makes progress.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use steersman_controller::WorkProgress;
 
-/// The judgement of liveness (HEALTH-3). It keeps what it saw of each controller at the last look, because a stall is
-/// a fact about two looks: keys were ready at both, and no worker took or finished one in between.
+/// Judges the liveness of a process (HEALTH-3). The machine stores each controller's progress, because a stall shows
+/// only between two observations: keys are ready at both, and no worker has taken or finished a key in between.
 #[derive(Debug, Default)]
 pub(crate) struct Liveness {
     controllers: BTreeMap<String, LastProgress>,
 }
 
-/// The progress of one controller with ready keys, at the last look that found progress.
+/// The progress of one controller at the last observation with progress.
 #[derive(Clone, Copy, Debug)]
 struct LastProgress {
     taken: u64,
@@ -20,7 +20,7 @@ struct LastProgress {
     since: Instant,
 }
 
-/// Workers of a controller that take and finish no request although keys are ready.
+/// A stall of a controller: keys are ready, and its workers neither take nor finish any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stall {
     pub(crate) lasts: Duration,
@@ -29,25 +29,25 @@ pub(crate) struct Stall {
     pub(crate) workers: usize,
 }
 
-/// How late a reflector may be before it counts as stuck.
+/// The delay after which a reflector that should be active counts as stuck.
 const REFLECTOR_SLACK: Duration = Duration::from_secs(60);
 
-/// How long keys may be ready while a worker is free.
+/// The time for which keys may be ready while a worker is free.
 const FREE_WORKER_SLACK: Duration = Duration::from_secs(60);
 
 impl Liveness {
-    /// Looks at the workers of a controller; `None` if none run. Returns a stall, if there is one.
+    /// Observes the workers of a controller; `None` if none run. Returns a stall, if there is one.
     ///
-    /// If every worker reconciles, the limit is twice the longest time of a reconcile; without a deadline a long
-    /// reconcile is no stall.
+    /// If every worker reconciles, the limit is twice the longest time of a reconcile; a long reconcile without a
+    /// deadline is no stall.
     pub(crate) fn handle_observation(
         &mut self,
         controller: &str,
         progress: Option<WorkProgress>,
         now: Instant,
     ) -> Option<Stall> {
-        // Without ready keys, or while other controllers have all permits, a stall cannot begin: the time of a later
-        // one counts from the first look after that.
+        // Without ready keys, or while other controllers hold all permits, no stall can begin: the time of a later
+        // stall counts from the next observation after that.
         let can_stall = |progress: &WorkProgress| progress.ready > 0 && !progress.waits_for_permit;
         let Some(progress) = progress.filter(can_stall) else {
             self.controllers.remove(controller);
@@ -80,7 +80,7 @@ impl Liveness {
     }
 }
 
-/// Returns by how much a reflector is late that should have been active by `due`, if it counts as stuck.
+/// Returns the delay of a reflector that should have been active by `due`; `None` unless it counts as stuck.
 pub(crate) fn reflector_is_late(due: Option<Instant>, now: Instant) -> Option<Duration> {
     let late = now.saturating_duration_since(due?);
     (late > REFLECTOR_SLACK).then_some(late)
@@ -92,7 +92,7 @@ mod tests {
 
     const S: Duration = Duration::from_secs(1);
 
-    /// One look: seconds since the start, ready keys, reconciles in progress, keys taken, reconciles ended, and
+    /// One observation: seconds since the start, ready keys, running reconciles, taken keys, ended reconciles, and
     /// whether the controller is live.
     type Look = (u64, usize, usize, u64, u64, bool);
 
@@ -116,7 +116,7 @@ mod tests {
     /// HEALTH-3
     #[test]
     fn workers_that_take_and_finish_nothing_are_stalled_after_their_time() {
-        // Ready, running, taken, finished; two workers.
+        // The columns are ready, running, taken, finished; the controller has two workers.
         check(
             "an idle queue",
             None,
@@ -196,7 +196,7 @@ mod tests {
             liveness.handle_observation("shop", Some(progress), now),
             None
         );
-        // A standby, or a controller that waits for its kinds, and then starts.
+        // A standby, or a controller that waits for its kinds, starts later.
         assert_eq!(
             liveness.handle_observation("shop", None, now + 99 * S),
             None

@@ -96,8 +96,7 @@ enum ManagerPhase {
     Stopping,
 }
 
-/// A manager after `start`. Dropping it makes the manager refuse further runnables and start no
-/// waiting ones.
+/// A started manager. Dropping the value makes the manager refuse further runnables and start no waiting ones.
 struct StartedManager {
     manager: Manager,
 }
@@ -109,9 +108,9 @@ impl Drop for StartedManager {
             state.phase = ManagerPhase::Stopping;
             take(&mut state.waiting)
         };
-        // Dropped outside the lock, because it drops values of user types.
+        // Dropped outside the lock, because the runnables are of user types.
         drop(waiting);
-        // After an orderly stop nothing waits any more.
+        // After an orderly stop, no event waits to be sent.
         self.manager.shared.events.abort();
     }
 }
@@ -155,13 +154,12 @@ impl Manager {
         &self.shared.cluster
     }
 
-    /// Returns the settings that clients of the API server are made of.
+    /// Returns the client configuration of the API server.
     pub fn client_config(&self) -> &ClientConfig {
         self.shared.cluster.client_config()
     }
 
-    /// Returns the cache. Kinds and field indexes can be declared before it runs; reads need it to
-    /// run.
+    /// Returns the cache. Kinds and field indexes can be declared before it runs; a read needs a running cache.
     pub fn cache(&self) -> &Cache {
         self.shared.cluster.cache()
     }
@@ -171,12 +169,12 @@ impl Manager {
         self.shared.cluster.client()
     }
 
-    /// Returns a recorder of Kubernetes Events for a part of the program that is no controller: `name`
-    /// becomes their `reportingController`. A reconciler has that of its controller,
+    /// Returns a recorder of Kubernetes Events for a part of the program that is not a controller: `name` becomes the
+    /// `reportingController` of the Events. A reconciler uses the recorder of its controller,
     /// [`Context::events`](steersman_controller::Context::events).
     ///
-    /// The events of all recorders of a manager are sent by one task, which starts with the first event
-    /// and stops last (EVENT-8). Events that are recorded later are dropped and counted.
+    /// One task sends the events of all recorders of a manager. The task starts with the first event and stops last
+    /// (EVENT-8). Events that are recorded later are dropped and counted.
     pub fn events(&self, name: &str) -> EventRecorder {
         self.shared.events.recorder(name)
     }
@@ -203,8 +201,8 @@ impl Manager {
         state.controllers.values().cloned().collect()
     }
 
-    /// Returns the present health of the manager: which kinds are unavailable and why, which controllers wait
-    /// for them, and which handlers panicked. Sends no request, and may be called at any time.
+    /// Returns the present health of the manager: the unavailable kinds with reasons, the controllers that wait for
+    /// them, and the handlers that panicked. Sends no request, and may be called at any time.
     pub fn health(&self) -> Health {
         self.shared.monitor.health()
     }
@@ -222,7 +220,7 @@ impl Manager {
         self.add_erased(ErasedRunnable::new(runnable))
     }
 
-    /// Adds a controller, which starts in its turn. Its kinds are declared in the cache at once.
+    /// Adds a controller, which starts with its group. Its kinds are declared in the cache at once.
     ///
     /// # Errors
     ///
@@ -233,7 +231,7 @@ impl Manager {
         self.reserve(controller.declaration())?;
         let added = self.add_reserved(controller, &name);
         if added.is_err() {
-            // CACHE-13: a refused controller does not occupy its name.
+            // CACHE-13: a refused controller does not keep its name.
             self.shared.state.lock().controllers.remove(&name);
         }
         added
@@ -266,8 +264,8 @@ impl Manager {
         let given = &self.shared.options.field_manager;
         let client = match controller.field_manager().or(given.as_deref()) {
             Some(given) => self.client().field_manager(given),
-            // Includes the name of the program, because two programs may have controllers with the
-            // same name.
+            // The default includes the name of the program, because two programs may have controllers with the same
+            // name.
             None => self.client().for_controller(name),
         };
         let watched = WatchedKinds {
@@ -281,11 +279,12 @@ impl Manager {
             Group::LeaderElected
         };
         let workers = self.shared.election.workers();
-        // Clones of the parts: a runnable that held the manager, which owns it, would never be freed.
+        // Clones of the parts, because the manager owns the runnable: a runnable that held the manager would never be
+        // freed.
         let (cluster, options) = (self.shared.cluster.clone(), self.shared.options.clone());
         let clusters = self.clusters().clone();
         let events = self.shared.events.clone();
-        // DEF-6
+        // DEF-6: controllers of the leader wait until the definitions are installed.
         let conditions = (group == Group::LeaderElected).then(|| self.shared.conditions.clone());
         self.add(from_fn(title(name), group, move |context| async move {
             let title = title(controller.name());
@@ -312,17 +311,17 @@ impl Manager {
             context.note_end(&title);
             Ok(())
         }))?;
-        // CACHE-13: a refused controller is not part of the health.
+        // CACHE-13: added last, so that a refused controller is not part of the health.
         self.shared.monitor.add_controller(watched);
         Ok(())
     }
 
-    /// Starts everything, and stops it when `shutdown` asks for it or a runnable fails.
+    /// Starts all runnables, and stops them when `shutdown` asks for it or a runnable fails.
     ///
     /// The manager counts as started from this call on, before the future is polled: a cached read after the
     /// call waits for the first sync. The manager runs while the future is awaited.
     ///
-    /// Returns `Ok` after a requested stop in which everything ended in time.
+    /// Returns `Ok` after a requested stop in which every runnable ended in time.
     ///
     /// # Errors
     ///
@@ -350,7 +349,7 @@ impl Manager {
             let supervision = Supervision::new(options.grace, options.last_moment());
             let run = supervise(&**shared, tasks, campaign, supervision, shutdown);
             let ended = Box::pin(run).await;
-            // EVENT-8: last, so that the events of the stop itself are sent too.
+            // EVENT-8: the publisher stops last, so that the events of the stop itself are sent.
             let bound = match &ended {
                 Err(Error::Aborted { .. }) => Duration::ZERO,
                 _ => options.last_moment(),
@@ -360,14 +359,14 @@ impl Manager {
         }
     }
 
-    /// Begins all runnables that were declared.
+    /// Calls `begin` of all declared runnables, and marks the manager as started.
     fn begin(&self) -> Result<StartedManager, Error> {
         let mut declared = {
             let mut state = self.shared.state.lock();
             if state.phase != ManagerPhase::Declaring {
                 return Err(Error::AlreadyStarted);
             }
-            // MGR-8: before anything starts.
+            // MGR-8: unknown names are refused before a runnable starts.
             check_names(&self.shared.options.controllers, &state.controllers)?;
             state.phase = ManagerPhase::Running;
             take(&mut state.waiting)
@@ -388,8 +387,7 @@ impl Manager {
                     drop(state);
                     return Err(Error::Stopping { name: erased.name });
                 }
-                // `begin` calls user code, so the lock is released first. The manager may stop in
-                // the meantime.
+                // `begin` calls user code, so the lock is released first. The manager may stop meanwhile.
                 ManagerPhase::Running if !begun => {
                     drop(state);
                     erased.begin();
@@ -419,7 +417,7 @@ impl Supervised for SharedManager {
     }
 
     fn reached(&self, group: Group) {
-        // HEALTH-2: a standby, which waits for the lease before this group, is started.
+        // HEALTH-2: a standby waits for the lease before this group, and counts as started.
         if group == Group::LeaderElected {
             self.monitor.reach(RunStage::Started);
         }

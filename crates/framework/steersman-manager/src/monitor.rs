@@ -13,27 +13,27 @@ use crate::health::{ControllerHealth, Health, InformerHealth};
 use crate::liveness::Liveness;
 use crate::order::Group;
 
-/// The caches and controllers of one manager, for reads while they run (MGR-6).
+/// The caches and controllers of one manager, from which its health is read (MGR-6).
 pub(crate) struct Monitor {
     /// The clusters, the manager's own first.
     pub(crate) clusters: Mutex<Vec<(String, Cache)>>,
     controllers: Mutex<Vec<WatchedKinds>>,
     stage: Mutex<RunStage>,
-    /// The groups of the runnables that run, by name.
+    /// The names of the running runnables, with their groups.
     pub(crate) tasks: Mutex<BTreeMap<String, Group>>,
-    /// The tasks of the framework that ended although they were not asked to stop.
+    /// The tasks of the framework that ended without being asked to stop.
     pub(crate) ended_tasks: Mutex<Vec<String>>,
     pub(crate) liveness: Mutex<Liveness>,
-    /// What is wrong with the client certificate of a cluster, by the name of the cluster.
+    /// The problems of client certificates, by the name of the cluster.
     pub(crate) client_certificates: Mutex<BTreeMap<String, String>>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum RunStage {
-    /// A group before the leader-elected one is not ready.
+    /// At least one group before the leader-elected group is not ready.
     #[default]
     Starting,
-    /// Every group before the leader-elected one is ready. A standby is started, too.
+    /// Every group before the leader-elected group is ready. This includes a standby.
     Started,
     /// The manager was told to stop, or failed.
     Stopping,
@@ -50,7 +50,7 @@ pub(crate) struct WatchedKinds {
 pub(crate) struct ShownCluster {
     monitor: Arc<Monitor>,
     cluster: String,
-    /// `None` for the manager's own cluster, which always stays.
+    /// The cache of an added cluster; `None` for the manager's own cluster, which is never removed.
     added: Option<Cache>,
 }
 
@@ -67,7 +67,8 @@ impl Monitor {
         }
     }
 
-    /// Returns whether a list of this kind may need the operator, which has to be ready first (HEALTH-2).
+    /// Returns whether the operator installs or converts this kind, so that listing it may need a ready operator
+    /// (HEALTH-2).
     pub(crate) fn is_provided(&self, kind: &Kind) -> bool {
         let own = self.clusters.lock().first().map(|(_, cache)| cache.clone());
         own.is_some_and(|cache| cache.is_provided(kind.gvk()))
@@ -77,7 +78,7 @@ impl Monitor {
         *self.stage.lock()
     }
 
-    /// Notes how far the run has come. A stop is final.
+    /// Notes the stage of the run. A stop is final.
     pub(crate) fn reach(&self, stage: RunStage) {
         let mut known = self.stage.lock();
         if *known != RunStage::Stopping {
@@ -93,7 +94,7 @@ impl Monitor {
             .collect()
     }
 
-    /// Shows a cluster until the result is dropped. A known cluster is left as it is.
+    /// Shows a cluster in the health until the result is dropped. A cluster that is shown already stays unchanged.
     pub(crate) fn show(monitor: &Arc<Self>, cluster: &str, cache: &Cache) -> ShownCluster {
         let mut clusters = monitor.clusters.lock();
         let is_known = clusters.iter().any(|(_, known)| known.is_same(cache));
@@ -115,7 +116,7 @@ impl Monitor {
     }
 
     pub(crate) fn health(&self) -> Health {
-        // Copied, so that no cache or controller is read under a lock.
+        // Copied, so that the lock is not held while caches and controllers are read.
         let controllers = self.controllers.lock().clone();
         let clusters = self.clusters.lock().clone();
         let mut health = Health::default();

@@ -11,7 +11,7 @@ pub(crate) struct ManagerOptions {
     pub(crate) grace: Option<Duration>,
     /// The registry of the metrics of controllers, caches and queues.
     pub(crate) registry: prometheus::Registry,
-    /// The options of the manager's client, which those of added clusters share.
+    /// The options of the manager's client, which the clients of added clusters have, too.
     pub(crate) client: ClientOptions,
     /// The field manager of controllers that were declared without one.
     pub(crate) field_manager: Option<String>,
@@ -24,22 +24,22 @@ pub(crate) struct ManagerOptions {
 /// The default grace period, equal to the default of a Pod.
 pub const DEFAULT_GRACE: Duration = Duration::from_secs(30);
 
-/// The time limit, after the grace period, for all groups that were not asked to stop within it.
+/// The time limit, after the grace period, of the groups that were not asked to stop within it.
 const LAST_MOMENT: Duration = Duration::from_secs(2);
 
-/// The maximum part of the grace period that controllers leave for the groups that stop after them.
+/// The longest part of the grace period that controllers leave for groups that stop after them.
 const LONGEST_MARGIN: Duration = Duration::from_secs(5);
 
 impl ManagerOptions {
-    /// Returns the grace period of reconciles. A reconcile that hangs is dropped while the other
-    /// groups still have time to stop in order.
+    /// Returns the grace period of reconciles, which leaves the other groups time to stop in order after a reconcile
+    /// that hangs is dropped.
     pub(crate) fn reconcile_grace(&self) -> Option<Duration> {
         self.grace
             .map(|grace| grace.saturating_sub(LONGEST_MARGIN.min(grace / 5)))
     }
 
-    /// Returns the time limit, after the grace period, for all groups that were not asked to stop
-    /// within it. It is never longer than the grace period.
+    /// Returns the time limit, after the grace period, of the groups that were not asked to stop within it; at most as
+    /// long as the grace period.
     pub(crate) fn last_moment(&self) -> Duration {
         self.grace
             .map_or(LAST_MOMENT, |grace| grace.min(LAST_MOMENT))

@@ -4,16 +4,15 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, derive_more::Display)]
 #[non_exhaustive]
 pub enum Group {
-    /// Servers of metrics and health: they start first, so that the other starts can be observed.
+    /// Servers of metrics and health: they start first, so that the start of other groups can be observed.
     #[display("HTTP servers")]
     HttpServers,
-    /// Admission and conversion webhooks: they start before caches, because listing a kind may need the
-    /// conversion webhook of the same process.
+    /// Admission and conversion webhooks: they start before caches, because listing a kind may need a conversion
+    /// webhook of this process.
     #[display("webhooks")]
     Webhooks,
-    /// Caches. The group is ready when each declared kind has synced or its first list has failed,
-    /// and after 8 s at the latest, so that a list that hangs delays only its readers. A runnable
-    /// that needs all kinds waits for
+    /// Caches. The group is ready when each declared kind has synced or its first list has failed, at the latest after
+    /// 8 s, so that a list that hangs delays only its readers. A runnable that needs all kinds waits for
     /// [`Cache::wait_for_sync`](steersman_cache::Cache::wait_for_sync).
     #[display("caches")]
     Caches,
@@ -25,7 +24,7 @@ pub enum Group {
     LeaderElected,
 }
 
-/// MGR-1: each group is ready before the next one starts.
+/// MGR-1: the order of the start, in which each group is ready before the next group starts.
 pub(crate) const START: [Group; 5] = [
     Group::HttpServers,
     Group::Webhooks,
@@ -34,7 +33,7 @@ pub(crate) const START: [Group; 5] = [
     Group::LeaderElected,
 ];
 
-/// MGR-1: this is not the reverse of the start. Readers stop before the caches that they read, and
+/// MGR-1: the order of the stop, not the reverse of the start: readers stop before the caches that they read, and
 /// servers stop last.
 pub(crate) const STOP: [Group; 5] = [
     Group::Others,

@@ -36,19 +36,19 @@ struct AddedCheck {
 type RunCheck = Arc<dyn Fn() -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync>;
 
 struct ProbeEndpoint {
-    /// `readyz`, for instance.
+    /// The name of the endpoint, for instance `readyz`.
     name: &'static str,
     built_in: BuiltIn,
     added: AddedChecks,
     monitor: Arc<Monitor>,
     reveals: bool,
     limit: Duration,
-    /// The checks that failed at the last request for all, so that the log has each change once.
+    /// The checks that failed at the last request for all checks, so that each change is logged once.
     failed: Mutex<HashMap<String, String>>,
 }
 
-/// The checks that a request waits for. If the request is dropped, because its client has left, it logs those that
-/// are slow (HEALTH-4).
+/// The checks that a request waits for. When dropped, because the client of the request has left, it logs the slow
+/// checks (HEALTH-4).
 struct AwaitedChecks<'a> {
     endpoint: &'a ProbeEndpoint,
     began: Instant,
@@ -61,14 +61,14 @@ pub(crate) enum BuiltIn {
     Live,
 }
 
-/// The check that only says that the process answers.
+/// The check that passes whenever the process answers.
 const PING: &str = "ping";
-/// The time after which a check is slow: half of the kubelet's default timeout of a probe. A client that leaves
-/// earlier tells nothing about the checks.
+/// The time after which a check counts as slow: half of the kubelet's default timeout of a probe. If the client leaves
+/// earlier, no check is logged.
 const SLOW: Duration = Duration::from_millis(500);
 
 impl BuiltIn {
-    /// Returns the names of the manager's checks, in order.
+    /// Returns the names of the manager's own checks, in order.
     fn names(self) -> &'static [&'static str] {
         match self {
             Self::Ready => &[PING, "manager", "informers", "client-certificates"],
@@ -106,7 +106,7 @@ impl AddedChecks {
         let check = Arc::new(check);
         let run: RunCheck = Arc::new(move || {
             let check = Arc::clone(&check);
-            // The call may panic as well as the future.
+            // Both the call and the future may panic, so both are caught.
             async move { check().await.map_err(Into::into) }.boxed()
         });
         checks.push(AddedCheck { name, run });
@@ -158,7 +158,7 @@ impl ProbeEndpoint {
         text_response(response.status, response.text)
     }
 
-    /// Runs the selected checks, those of the program at the same time.
+    /// Runs the selected checks. The checks of the program run concurrently.
     async fn run(
         &self,
         added: &[AddedCheck],
@@ -187,7 +187,7 @@ impl ProbeEndpoint {
         results
     }
 
-    /// Logs each check that begins or ceases to fail, with the reason, which the response may withhold.
+    /// Logs each check that begins or ceases to fail, with the reason that the response may withhold.
     fn log(&self, results: &[CheckResult]) {
         let endpoint = self.name;
         for result in results {
@@ -245,8 +245,8 @@ impl Drop for AwaitedChecks<'_> {
     }
 }
 
-/// Returns the routes of the health endpoints (HEALTH-1): `/livez` and `/healthz` have the checks of liveness, and
-/// `/readyz` those of readiness.
+/// Returns the routes of the health endpoints (HEALTH-1): the checks of liveness at `/livez` and `/healthz`, and those
+/// of readiness at `/readyz`.
 pub(crate) fn probe_routes(
     options: &HealthServer,
     monitor: &Arc<Monitor>,

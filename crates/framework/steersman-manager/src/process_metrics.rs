@@ -1,4 +1,4 @@
-//! Driver: the metrics of this process, under the names of Go's client.
+//! Driver: the metrics of this process, with the names of Go's Prometheus client.
 
 use procfs::process::{LimitValue, Process, Stat};
 use prometheus::core::{Collector, Desc};
@@ -10,10 +10,10 @@ struct ProcessCollector {
     gauges: [(Gauge, ReadGauge); 6],
 }
 
-/// Computes a gauge; `None` if the system does not tell.
+/// Computes the value of a gauge; `None` if the system does not report it.
 type ReadGauge = fn(&Process, &Stat) -> Option<f64>;
 
-/// The names and meanings of the gauges.
+/// The name, the help and the value of each gauge.
 const GAUGES: [(&str, &str, ReadGauge); 6] = [
     (
         "process_resident_memory_bytes",
@@ -42,7 +42,7 @@ const GAUGES: [(&str, &str, ReadGauge); 6] = [
         "process_open_fds",
         "Number of open file descriptors.",
         |process, _| {
-            // Less the descriptor of `process` itself.
+            // Without the descriptor that `process` itself holds.
             let open = process.fd_count().ok()?.saturating_sub(1);
             Some(as_f64(u64::try_from(open).ok()?))
         },
@@ -57,7 +57,7 @@ const GAUGES: [(&str, &str, ReadGauge); 6] = [
     ),
 ];
 
-/// Registers the metrics of this process. A registry that has them already is left as it is.
+/// Registers the metrics of this process, unless the registry has them already.
 pub(crate) fn register(registry: &Registry) -> Result<(), prometheus::Error> {
     let gauge = |(name, help, read): (&str, &str, ReadGauge)| -> Result<_, prometheus::Error> {
         Ok((Gauge::with_opts(Opts::new(name, help))?, read))

@@ -24,7 +24,7 @@ impl GroupReadiness {
         }
     }
 
-    /// Waits until all of them are ready. The log names the runnables that are not ready (MGR-4). Cancel safe.
+    /// Waits until all runnables of the group are ready. The log names those that are not (MGR-4). Cancel safe.
     pub(crate) async fn reached(&mut self) {
         for (_, ready) in &self.awaited {
             loop {

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 /// The pause before the first reminder. Each later pause is twice as long as the previous one.
 const FIRST_PAUSE: Duration = Duration::from_secs(10);
 
-/// The maximum pause between two reminders.
+/// The longest pause between two reminders.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
 
-/// The reminders of one wait. The first reminder is a warning. Later reminders have a lower level
-/// and become rarer, because a standby may wait for weeks (MGR-4).
+/// The reminders of one wait. The first reminder is a warning; later ones have a lower level and become rarer, because
+/// a standby may wait for weeks (MGR-4).
 #[derive(Debug)]
 pub(crate) struct Reminders {
     next: Instant,
@@ -35,7 +35,7 @@ impl Reminders {
         self.next
     }
 
-    /// Returns the log level of the reminder that is due at `now`, or `None` if no reminder is due.
+    /// Returns the log level of the reminder that is due at `now`; `None` if no reminder is due.
     pub(crate) fn due(&mut self, now: Instant) -> Option<ReminderLevel> {
         if now < self.next {
             return None;

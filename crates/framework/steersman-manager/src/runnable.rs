@@ -19,14 +19,14 @@ use crate::order::Group;
 ///
 /// # What an implementor must do
 ///
-/// End soon after [`RunContext::cancelled`] fires; a runnable that has not ended within the manager's grace
-/// period is dropped at its next await. A runnable may end earlier without an error. An error or a panic ends
-/// the manager, which then stops everything else in order and with its grace (MGR-5).
+/// End soon after [`RunContext::cancelled`] fires; a runnable that has not ended within the manager's grace period is
+/// dropped at its next await. A runnable may end earlier without an error. An error or a panic ends the manager, which
+/// then stops all other runnables in order and with their grace (MGR-5).
 ///
 /// # Errors of a runnable
 ///
-/// `?` converts every [`std::error::Error`] into a [`BoxError`], and so it does the error of reconcilers
-/// ([`steersman_controller::Error`], the facade's `Error`).
+/// `?` converts every [`std::error::Error`], and the error of reconcilers ([`steersman_controller::Error`], the
+/// facade's `Error`), into a [`BoxError`].
 ///
 /// # Examples
 ///
@@ -51,25 +51,25 @@ use crate::order::Group;
 /// }
 /// ```
 pub trait Runnable: Send + 'static {
-    /// Returns the name for errors and logs.
+    /// Returns the name of the runnable for errors and logs.
     fn name(&self) -> String;
 
-    /// Returns the group, which decides when the runnable starts and stops. There is no default,
-    /// because the effect of a wrong group shows only at a failover.
+    /// Returns the group, which decides when the runnable starts and stops. There is no default, because a wrong group
+    /// shows only at a failover.
     fn group(&self) -> Group;
 
     /// Returns whether the runnable calls [`RunContext::ready`]. The default is `false`: the next
     /// group does not wait for the runnable.
     ///
-    /// With `true`, no later group starts before the runnable calls `ready` or ends, and the log
-    /// names the runnable while the group waits.
+    /// With `true`, no later group starts before the runnable calls `ready` or ends; meanwhile the log names the
+    /// runnable.
     fn says_when_ready(&self) -> bool {
         false
     }
 
-    /// Prepares state that other runnables rely on. Called once, before any runnable of the group
-    /// runs: when the manager starts, or, if it runs already, when the runnable is added. Must not
-    /// block. A panic counts as a panic of the runnable at its start.
+    /// Prepares state that other runnables rely on. Called once, before a runnable of the group runs: when the manager
+    /// starts, or, if it runs already, when the runnable is added. Must not block. A panic counts as a panic of the
+    /// runnable at its start.
     fn begin(&mut self) {}
 
     /// Runs until [`RunContext::cancelled`] fires.
@@ -90,7 +90,7 @@ pub struct FromFn<F> {
 pub struct RunContext {
     cancel: CancellationToken,
     monitor: Arc<Monitor>,
-    // A guard that reports readiness when it is dropped; `None` after that.
+    // Reports readiness when it is dropped; `None` after that.
     ready: parking_lot::Mutex<Option<DropGuard>>,
 }
 
@@ -101,7 +101,7 @@ pub(crate) struct ErasedRunnable {
     pub(crate) group: Group,
     pub(crate) says_when_ready: bool,
     runnable: Box<dyn Start>,
-    /// The payload of a panic in `begin`.
+    /// The payload of a panic of `begin`, which is raised again by the run.
     broken: Option<Box<dyn Any + Send>>,
 }
 
@@ -112,7 +112,7 @@ trait Start: Send {
     async fn run(self: Box<Self>, context: RunContext) -> Result<(), BoxError>;
 }
 
-/// Makes a runnable of a closure. The next group does not wait for it, except after
+/// Makes a runnable of a closure. The next group does not wait for the runnable, except after
 /// [`saying_when_ready`](FromFn::saying_when_ready).
 ///
 /// # Examples
@@ -127,7 +127,7 @@ trait Start: Send {
 /// # let _ = ticker;
 /// ```
 ///
-/// A function with an error of its own is called in a closure:
+/// A function with another error type is called in a closure:
 ///
 /// ```
 /// use steersman_controller::Error;
@@ -216,8 +216,8 @@ impl RunContext {
         }
     }
 
-    /// Reports that the next group may start. The end of the runnable reports it too; further calls, and
-    /// calls without the promise of [`Runnable::says_when_ready`], have no effect.
+    /// Reports that the next group may start. The end of the runnable reports it, too. Further calls, and calls without
+    /// the promise of [`Runnable::says_when_ready`], have no effect.
     pub fn ready(&self) {
         drop(self.ready.lock().take());
     }
@@ -226,13 +226,12 @@ impl RunContext {
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: another call returns when the first would have.
+    /// Cancel safe: a later call returns when the dropped call would have returned.
     pub async fn cancelled(&self) {
         self.cancel.cancelled().await;
     }
 
-    /// Returns the token of [`cancelled`](Self::cancelled). Cancelling it stops this runnable and no other
-    /// (MGR-5).
+    /// Returns the token of [`cancelled`](Self::cancelled). Cancelling the token stops this runnable alone (MGR-5).
     pub fn cancellation(&self) -> CancellationToken {
         self.cancel.clone()
     }
@@ -242,8 +241,7 @@ impl RunContext {
         self.monitor.health()
     }
 
-    /// Notes that the work of a task of the framework has ended. Unless the task was asked to stop, the process is not
-    /// live (HEALTH-3).
+    /// Notes the end of a framework task. Unless the task was asked to stop, the process is no longer live (HEALTH-3).
     pub(crate) fn note_end(&self, name: &str) {
         if !self.cancel.is_cancelled() {
             self.monitor.ended_tasks.lock().push(name.to_owned());
@@ -281,8 +279,8 @@ impl ErasedRunnable {
         self.broken = catch_unwind(begin).err();
     }
 
-    /// Runs the runnable. It is called inside the runnable's task, because both the call and its
-    /// future may block or panic (MGR-5).
+    /// Runs the runnable. Called inside the task of the runnable, because both the call and its future may block or
+    /// panic (MGR-5).
     pub(crate) async fn run(self, context: RunContext) -> Result<(), BoxError> {
         if let Some(panic) = self.broken {
             resume_unwind(panic);

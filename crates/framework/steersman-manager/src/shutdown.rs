@@ -25,7 +25,7 @@ enum Stages {
     Requests(Fuse<BoxStream<'static, ()>>),
 }
 
-/// Stops on SIGINT or SIGTERM, and at once on a second signal.
+/// Requests a stop on SIGINT or SIGTERM, and a stop at once on a second signal.
 ///
 /// The signals are handled from the start of the manager on; until then they end the process as usual.
 ///
@@ -44,12 +44,13 @@ pub fn shutdown_signal() -> Shutdown {
 }
 
 impl Shutdown {
-    /// Stops when the future resolves. There is no second request.
+    /// Requests a stop when the future resolves. There is no second request.
     pub fn when(request: impl Future<Output = ()> + Send + 'static) -> Self {
         Self::requests(stream::once(request))
     }
 
-    /// Stops at the first item of a stream, and at once at the second. The end of the stream is no request.
+    /// Requests a stop at the first item of a stream, and a stop at once at the second. The end of the stream is no
+    /// request.
     pub fn requests(requests: impl Stream<Item = ()> + Send + 'static) -> Self {
         Self {
             stages: Stages::Requests(requests.boxed().fuse()),
@@ -62,7 +63,7 @@ impl Shutdown {
         Self::when(pending())
     }
 
-    /// Starts to handle the signals, if signals are the source.
+    /// Begins to handle the signals, if they are the source.
     pub(crate) fn install(&mut self) -> std::io::Result<()> {
         match &mut self.stages {
             Stages::Signals(signals) => signals.install(),
@@ -78,8 +79,8 @@ impl Shutdown {
         }
     }
 
-    /// Waits for the second request. If the manager stops because of a failure, the first request
-    /// does not cut the stop short. Cancel safe.
+    /// Waits for the second request; after a failure, which stops the manager without a request, the first request does
+    /// not count. Cancel safe.
     pub(crate) async fn requested_again(&mut self) {
         self.requested().await;
         self.next().await;
@@ -92,7 +93,8 @@ impl Shutdown {
                 match AssertUnwindSafe(requests.next()).catch_unwind().await {
                     Ok(Some(())) => {}
                     Ok(None) => pending().await,
-                    // MGR-5: the manager stops in order. A stream that panicked cannot be polled again.
+                    // MGR-5: a panic of the source counts as a request to stop in order. The stream cannot be polled
+                    // again after its panic.
                     Err(payload) => {
                         *requests = stream::pending().boxed().fuse();
                         let panic = panic_text(&*payload);
@@ -162,7 +164,7 @@ impl Signals {
     }
 
     async fn next(&mut self) {
-        // If the console cannot handle Ctrl-C, no stop is requested.
+        // A console that cannot handle Ctrl-C requests no stop.
         if tokio::signal::ctrl_c().await.is_err() {
             pending::<()>().await;
         }

@@ -1,4 +1,4 @@
-//! Machine: the next step of a manager: which group starts or stops, and when a stop is cut short.
+//! Machine: decides which group of a manager starts or stops next, and when a stop is cut short.
 
 use std::error::Error as _;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ pub(crate) struct Supervision {
     stage: SupervisionStage,
     /// The time limit for a stop; `None` means no limit.
     grace: Option<Duration>,
-    /// The time limit, after `grace`, for the groups that were not asked to stop within it.
+    /// The time limit, after `grace`, of the groups that were not asked to stop within it.
     last_moment: Duration,
     failure: Option<Error>,
     cut: Option<EarlyEnd>,
@@ -31,7 +31,7 @@ pub(crate) struct Supervision {
 enum SupervisionStage {
     /// The group at this position of `START` is starting.
     Starting(usize),
-    /// Every group of all replicas is ready, and the lease is not held yet.
+    /// Every group before the leader-elected group is ready, and the lease is not held yet.
     Electing,
     Running,
     /// The group at this position of `STOP` is stopping.
@@ -51,7 +51,7 @@ enum EarlyEnd {
 #[derive(Debug)]
 pub(crate) enum SupervisionEvent {
     Ready,
-    /// This replica leads. A manager without leader election leads when every other group is ready.
+    /// This replica leads. Without leader election, a manager leads when all other groups are ready.
     Elected,
     LeadershipLost(LossReason),
     Added,
@@ -71,9 +71,9 @@ pub(crate) enum SupervisionEvent {
 pub(crate) enum SupervisionStep {
     Wait,
     Start(Group),
-    /// Begins to request the lease, and starts the runnables that were added in the meantime for all replicas.
+    /// Begins to request the lease, and starts the meanwhile added runnables of groups that every replica runs.
     Campaign,
-    /// Every group is ready: starts the runnables that were added in the meantime.
+    /// Every group is ready: starts the meanwhile added runnables.
     AllStarted,
     StartAdded,
     /// Refuses further runnables, and logs why the manager stops.
@@ -81,7 +81,7 @@ pub(crate) enum SupervisionStep {
     Stop(Group),
     /// Drops the runnables of the groups that were asked to stop.
     DropLate,
-    /// Drops every runnable. The run is over.
+    /// Drops every runnable, and ends the run.
     DropAll,
 }
 
@@ -125,7 +125,7 @@ impl Supervision {
         }
     }
 
-    /// Returns the instant at which the stop is cut short, if there is one.
+    /// Returns the instant at which the stop is cut short; `None` without a limit.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         match self.stage {
             SupervisionStage::Stopping { deadline, .. } => deadline,
@@ -149,17 +149,18 @@ impl Supervision {
         self.stage == SupervisionStage::Electing
     }
 
-    /// Returns whether an added runnable of this group may start: a runnable of the leader only on the leader.
+    /// Returns whether an added runnable of this group may start now; the leader-elected group starts only on the
+    /// leader.
     pub(crate) fn may_start(&self, group: Group) -> bool {
         group != Group::LeaderElected || self.stage == SupervisionStage::Running
     }
 
-    /// Returns whether a second request cut the stop short.
+    /// Returns whether a second request to stop cut the stop short.
     pub(crate) fn is_insisted(&self) -> bool {
         self.cut == Some(EarlyEnd::SecondRequest)
     }
 
-    /// Returns whether a group is starting, so that its readiness counts.
+    /// Returns whether a group is starting, and the supervisor waits for its readiness.
     pub(crate) fn is_starting(&self) -> bool {
         matches!(self.stage, SupervisionStage::Starting(_))
     }
@@ -168,9 +169,8 @@ impl Supervision {
         self.failure.as_ref()
     }
 
-    /// Returns the result of the run. `late` has the names of the runnables that were dropped
-    /// although they had been asked to stop. The first failure is returned; other failures are
-    /// logged.
+    /// Returns the result of the run: the first failure; further failures are logged. `late` has the names of the
+    /// runnables that were asked to stop and had to be dropped.
     pub(crate) fn finish(self, mut late: Vec<String>) -> Result<(), Error> {
         late.extend(self.dropped);
         late.sort();
@@ -191,13 +191,13 @@ impl Supervision {
         Err(failure)
     }
 
-    // MGR-1: a group starts when the previous one is ready.
+    // MGR-1: a group starts when the previous group is ready.
     fn start_next(&mut self) -> SupervisionStep {
         let SupervisionStage::Starting(position) = self.stage else {
             return SupervisionStep::Wait;
         };
         match START.get(position + 1) {
-            // LEASE-7: what only the leader runs waits for the lease.
+            // LEASE-7: the runnables of the leader wait for the lease.
             Some(Group::LeaderElected) => {
                 self.stage = SupervisionStage::Electing;
                 SupervisionStep::Campaign
@@ -222,7 +222,7 @@ impl Supervision {
         SupervisionStep::Start(START[last])
     }
 
-    /// LEASE-1: a leader that lost its lease drops everything, without the order and the grace of a stop.
+    /// LEASE-1: a leader that lost its lease drops every runnable, without the order and the grace of a stop.
     fn lose(&mut self, reason: LossReason) -> SupervisionStep {
         let lost = Error::LeadershipLost { reason };
         if let Some(failure) = self.failure.replace(lost) {
@@ -239,7 +239,7 @@ impl Supervision {
         SupervisionStep::BeginStop
     }
 
-    // MGR-1: a group is asked to stop when the previous one has stopped.
+    // MGR-1: a group is asked to stop when the previous group has stopped.
     fn on_stopping(
         &mut self,
         position: usize,
@@ -267,8 +267,7 @@ impl Supervision {
                 self.dropped.extend(dropped_requests(&failure));
                 SupervisionStep::Wait
             }
-            // MGR-3: after the late runnables were dropped, the remaining groups are still asked to
-            // stop, in order.
+            // MGR-3: after the late runnables were dropped, the remaining groups are asked to stop, in order.
             SupervisionEvent::DeadlinePassed if self.cut.is_none() => {
                 self.cut = Some(EarlyEnd::Late);
                 self.stop_until(position, now.checked_add(self.last_moment));

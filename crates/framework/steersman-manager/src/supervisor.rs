@@ -19,10 +19,10 @@ pub(crate) mod campaign;
 
 use self::campaign::{Campaign, WorkAtEnd};
 
-/// How long writes in flight are awaited at least before the lease is released.
+/// The least time for which writes in flight are awaited before the lease is released.
 const LAST_WRITES: Duration = Duration::from_secs(1);
 
-/// The functions of a manager that its supervisor calls.
+/// The functions of a manager that the supervisor calls.
 pub(crate) trait Supervised {
     fn take_waiting(&self, which: impl Fn(&ErasedRunnable) -> bool) -> Vec<ErasedRunnable>;
 
@@ -43,7 +43,7 @@ pub(crate) trait Supervised {
     async fn writes_finished(&self);
 }
 
-/// Runs the runnables of a manager, from the start of the first group until everything has stopped.
+/// Runs the runnables of a manager, from the start of the first group until all have stopped.
 pub(crate) async fn supervise(
     manager: &impl Supervised,
     mut tasks: RunnableTasks,
@@ -85,7 +85,8 @@ pub(crate) async fn supervise(
             SupervisionStep::BeginStop => {
                 log_stop(&supervision);
                 manager.refuse();
-                // Work of other groups may wait for the lead too, so the runnables of the leader do not tell.
+                // A replica that has led keeps the lease for now, because other groups may have work that needs the
+                // lead.
                 if !work.has_led {
                     campaign.withdraw();
                 }
@@ -141,7 +142,7 @@ fn log_stop(supervision: &Supervision) {
     }
 }
 
-/// Ends the candidacy after everything else has stopped.
+/// Ends the candidacy after every runnable has stopped.
 async fn end_candidacy(
     manager: &impl Supervised,
     campaign: Campaign,
@@ -156,8 +157,8 @@ async fn end_candidacy(
     campaign.end(work, is_urgent, shutdown).await;
 }
 
-/// LEASE-8: waits for the writes in flight, because a write outlives the task that sent it. Returns whether some
-/// remain, and whether a second request asked to stop at once.
+/// LEASE-8: waits for the writes in flight, because a write outlives the task that sent it. Returns whether writes
+/// remain, and whether a second request to stop came.
 async fn writes_remain(
     manager: &impl Supervised,
     supervision: &Supervision,
@@ -172,8 +173,8 @@ async fn writes_remain(
     }
 }
 
-/// Returns the instant until which the writes in flight are awaited before the release: the end of the stop, and at
-/// least a moment; after a loss now, because the lease expires.
+/// Returns the instant until which writes in flight are awaited before the lease is released: the end of the stop, but
+/// at least [`LAST_WRITES`] from now. After a loss it is now, because the lease expires.
 fn write_limit(supervision: &Supervision) -> Option<std::time::Instant> {
     let now = Instant::now().into_std();
     let is_lost = supervision.failure().is_some_and(Error::is_leadership_lost);
@@ -187,7 +188,7 @@ fn write_limit(supervision: &Supervision) -> Option<std::time::Instant> {
     supervision.deadline().map(|deadline| deadline.max(least))
 }
 
-/// Waits for the next event that matters in the current stage.
+/// Waits for the next event that can occur in the current stage.
 async fn next_event(
     manager: &impl Supervised,
     tasks: &mut RunnableTasks,
@@ -228,7 +229,7 @@ async fn next_event_of_stop(
             return SupervisionEvent::GroupStopped;
         }
         tokio::select! {
-            // A group that has stopped is not late.
+            // In this order, so that a group that has stopped does not count as late.
             biased;
             reason = campaign.lost() => return SupervisionEvent::LeadershipLost(reason),
             ended = tasks.ended() => if let Err(failure) = ended {

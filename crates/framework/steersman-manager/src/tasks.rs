@@ -18,27 +18,27 @@ use crate::order::{Group, START};
 use crate::readiness::GroupReadiness;
 use crate::runnable::{ErasedRunnable, RunContext};
 
-/// The time limit for dropped tasks to end.
+/// The time that dropped tasks have to end.
 const ABORT_GRACE: Duration = Duration::from_secs(1);
 
-/// The tasks of a manager's runnables, by group. Dropping it drops the tasks.
+/// The tasks of a manager's runnables, by group. Dropping the value drops the tasks.
 pub(crate) struct RunnableTasks {
     tasks: JoinSet<Result<(), BoxError>>,
     running: HashMap<Id, RunningTask>,
-    /// One cancellation token per group. Only the supervision cancels these tokens, so that it
-    /// alone decides the order of a stop.
+    /// One cancellation token per group. Only the supervision cancels these tokens, so it alone decides the order of a
+    /// stop.
     cancels: HashMap<Group, CancellationToken>,
-    /// The names of runnables that were dropped because they did not stop when asked.
+    /// The names of the runnables that were asked to stop and had to be dropped.
     late: Vec<String>,
     monitor: Arc<Monitor>,
-    /// The workers of all controllers, which end later than a controller that is dropped.
+    /// Tracks the workers of all controllers, which may outlive a dropped controller.
     workers: TaskTracker,
 }
 
 #[derive(Debug)]
 pub(crate) struct DroppedTasks {
     pub(crate) late: Vec<String>,
-    /// Whether a task still runs, because it blocks its thread.
+    /// Whether a task still runs because it blocks its thread.
     pub(crate) left_behind: bool,
 }
 
@@ -65,12 +65,12 @@ impl RunnableTasks {
         }
     }
 
-    /// Starts runnables. Returns the readiness of those that report when they are ready.
+    /// Starts runnables. Returns the readiness of the runnables that report it.
     pub(crate) fn start(&mut self, runnables: Vec<ErasedRunnable>) -> GroupReadiness {
         let mut awaited = Vec::new();
         for runnable in runnables {
             let (name, group) = (runnable.name.clone(), runnable.group);
-            // MGR-5: a child token, so that a runnable that cancels it stops no other runnable.
+            // MGR-5: a child token, so that a runnable that cancels its token stops no other runnable.
             let cancel = self.cancels.entry(group).or_default().child_token();
             let ready = runnable.says_when_ready.then(CancellationToken::new);
             if let Some(ready) = &ready {
@@ -87,8 +87,8 @@ impl RunnableTasks {
         GroupReadiness::new(awaited, tokio::time::Instant::now().into_std())
     }
 
-    /// Waits until a runnable ends, and returns its error if it failed or panicked (MGR-2). Waits
-    /// forever if none runs. Cancel safe.
+    /// Waits until a runnable ends, and returns its error if it failed or panicked (MGR-2). Without a running runnable
+    /// it never returns. Cancel safe.
     pub(crate) async fn ended(&mut self) -> Result<(), Error> {
         match self.tasks.join_next_with_id().await {
             None => pending().await,
@@ -107,8 +107,8 @@ impl RunnableTasks {
         self.running.values().any(|running| running.group == group)
     }
 
-    /// Drops the runnables of the groups that were asked to stop, at their next await. Runnables of the other groups
-    /// are not late: they were not asked to stop yet.
+    /// Drops the runnables of the groups that were asked to stop, at their next await. The other groups were not asked
+    /// yet, so they are not late.
     pub(crate) fn drop_late(&mut self) {
         let (cancels, late) = (&self.cancels, &mut self.late);
         self.running.retain(|_, running| {
@@ -122,8 +122,8 @@ impl RunnableTasks {
         });
     }
 
-    /// Asks every runnable to stop, drops it, and waits until it and the workers of controllers have ended. A
-    /// task that blocks its thread cannot be dropped, and is left behind (MGR-3).
+    /// Asks every runnable to stop and drops it, then waits until the runnables and the workers of controllers have
+    /// ended. A task that blocks its thread cannot be dropped, and is left behind (MGR-3).
     pub(crate) async fn drop_all(mut self) -> DroppedTasks {
         self.running.clear();
         self.cancels.values().for_each(CancellationToken::cancel);
@@ -150,7 +150,7 @@ impl RunnableTasks {
         id: Id,
         result: Result<Result<(), BoxError>, JoinError>,
     ) -> Result<(), Error> {
-        // A runnable that was dropped is not in the table any more, and its end is no failure.
+        // A dropped runnable was removed from the table before, and its end is no failure.
         let Some(RunningTask { name, group, .. }) = self.running.remove(&id) else {
             return Ok(());
         };

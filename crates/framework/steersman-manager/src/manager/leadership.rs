@@ -6,8 +6,8 @@ use steersman_lease::{Leadership, LeaseStatus};
 use super::Manager;
 
 impl Manager {
-    /// Returns whether this replica leads. Without [leader election](crate::ManagerBuilder::leader_election) it does
-    /// from the start of the controllers on.
+    /// Returns whether this replica leads. Without [leader election](crate::ManagerBuilder::leader_election) every
+    /// replica leads from the start of its controllers on.
     pub fn is_leader(&self) -> bool {
         match self.election().leadership() {
             Some(leadership) => leadership.is_leader(),
@@ -15,8 +15,8 @@ impl Manager {
         }
     }
 
-    /// Waits until this replica leads and the runnables of the leader are being started; for ever, if the manager ends
-    /// before.
+    /// Waits until this replica leads and starts the runnables of the leader. If the manager ends before, the future
+    /// never resolves.
     ///
     /// # Cancel safety
     ///
@@ -26,7 +26,7 @@ impl Manager {
         let _ = self.election().started().wait_for(|leads| *leads).await;
     }
 
-    /// Adds the section `lease` to the diagnostics, if there is a leader election.
+    /// Adds the section `lease` to the diagnostics of a manager with leader election.
     pub(crate) fn describe_election(&self) {
         if let Some(leadership) = self.election().leadership().cloned() {
             let describe = move || describe(&leadership.status());

@@ -1,4 +1,4 @@
-//! Handle: the definitions that the leader installs, and what waits for them.
+//! Handle: the definitions that the leader installs, and the controllers that wait for them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,15 +17,15 @@ use crate::order::Group;
 /// The end of the relist of each kind.
 type Relists = BTreeMap<Gvk, Arc<OnceCell<()>>>;
 
-/// What the controllers of a leader wait for before they write.
+/// The conditions that the controllers of a leader wait for before they write.
 #[derive(Clone)]
 pub(crate) struct LeaderConditions {
-    /// The server drops the fields that its definition does not have.
+    /// The definitions must be installed: the server drops fields that its definition of a kind does not have.
     definitions: Crds,
-    /// The server refuses writes until it trusts the webhooks of the operator.
+    /// The server must trust the webhooks of the operator, because it refuses writes before.
     certificates: Option<BuiltInCertificates>,
     cache: Cache,
-    /// The kinds that are listed again, each once, because this process has changed their definitions.
+    /// The relists of the kinds whose definitions this process has changed, each made once.
     relists: Arc<Mutex<Relists>>,
 }
 
@@ -40,7 +40,7 @@ impl LeaderConditions {
         }
     }
 
-    /// Waits until all conditions are met for a controller of these kinds. Cancel safe.
+    /// Waits until all conditions for a controller of these kinds are met. Cancel safe.
     pub(crate) async fn met(&self, kinds: &[Kind]) {
         self.definitions.confirmed().await;
         if let Some(certificates) = &self.certificates {
@@ -52,7 +52,7 @@ impl LeaderConditions {
         }
     }
 
-    /// DEF-8: lists a kind again, once for all controllers.
+    /// DEF-8: lists a kind again after its definition changed, once for all controllers.
     async fn relist(&self, gvk: &Gvk) {
         let relist = Arc::clone(self.relists.lock().entry(gvk.clone()).or_default());
         relist.get_or_init(|| self.cache.relist(gvk)).await;
@@ -65,7 +65,7 @@ impl Manager {
         &self.shared.conditions.definitions
     }
 
-    /// Adds the loops of the definitions, their check of readiness, and their diagnostics.
+    /// Adds the tasks, the readiness check and the diagnostics of the definitions.
     pub(crate) fn add_crds(&self) -> Result<(), Error> {
         let definitions = self.crds();
         if definitions.statuses().is_empty() {
@@ -83,7 +83,7 @@ impl Manager {
         self.add_loop(name, group, |client_config, stop| async move {
             led.lead(&client_config, stop).await;
         })?;
-        // DEF-6
+        // DEF-6: a definition that would be refused makes the manager unready.
         let checked = definitions.clone();
         self.add_ready_check("definitions", move || {
             let refused = refusals(&checked);
@@ -110,12 +110,12 @@ impl Manager {
     }
 }
 
-/// Connects definitions with the webhooks that convert their objects: the definitions name the webhooks, and the
-/// built-in authority injects its certificates into the definitions.
+/// Connects definitions with the webhooks that convert their objects: names the webhooks in the definitions, and lets
+/// the built-in authority inject its certificates there.
 ///
 /// # Errors
 ///
-/// [`Error::Definition`] if a definition does not name its conversion, and the webhooks do not know their Service.
+/// [`Error::Definition`] if a definition does not name its conversion and the webhooks do not know their Service.
 pub(crate) fn connect_webhooks(
     definitions: Crds,
     webhooks: Option<WebhookServer>,

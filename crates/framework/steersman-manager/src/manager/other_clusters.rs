@@ -1,4 +1,4 @@
-//! Handle: the clusters of a manager besides its own.
+//! Handle: adds clusters to a manager and removes them.
 
 use steersman_api::ClientConfig;
 use steersman_cache::CacheOptions;
@@ -16,13 +16,12 @@ impl Manager {
         &self.shared.clusters.set
     }
 
-    /// Adds a cluster besides the manager's own, also while the manager runs. Its cache starts with the other
-    /// caches, or at once, and controllers that
-    /// [watch each cluster](steersman_controller::Watch::in_clusters) begin to watch it.
-    /// Its client has the options of the manager's client, and its metrics of cache, client and requests have the
-    /// label `cluster`.
+    /// Adds a cluster besides the manager's own, also while the manager runs. Its cache starts with the other caches
+    /// or, if these have started, at once; controllers that [watch each
+    /// cluster](steersman_controller::Watch::in_clusters) begin to watch it. Its client has the options of the
+    /// manager's client, and the metrics of its cache, client and requests have the label `cluster`.
     ///
-    /// A cluster that cannot be reached delays no other one (CTRL-12); [`health`](Self::health) names it.
+    /// An unreachable cluster delays no other cluster (CTRL-12); [`health`](Self::health) names it.
     ///
     /// # Errors
     ///
@@ -54,12 +53,12 @@ impl Manager {
         Ok(member)
     }
 
-    /// Removes a cluster that was added, and waits until its cache has ended. Controllers stop watching it, and
-    /// requests for its objects that wait in queues find no client. Returns whether there was such a cluster.
+    /// Removes an added cluster, and waits until its cache has ended. Controllers stop watching the cluster, and
+    /// waiting requests for its objects find no client. Returns false if no cluster has this name.
     ///
     /// # Cancel safety
     ///
-    /// The cluster is removed by the call. Dropping the future gives up the wait for the end of its cache.
+    /// The call itself removes the cluster. Dropping the future only ends the wait for its cache.
     pub fn remove_cluster(
         &self,
         name: impl Into<ClusterName>,

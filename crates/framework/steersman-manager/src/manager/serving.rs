@@ -1,4 +1,4 @@
-//! Handle: what the servers of a manager show: added checks, diagnostics and addresses.
+//! Handle: the checks, diagnostics and addresses of a manager's servers.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -18,11 +18,11 @@ use crate::probes::BuiltIn;
 use crate::runnable::from_fn;
 
 impl Manager {
-    /// Adds a named check to `/livez` and `/healthz`. The kubelet restarts a Pod with a liveness probe that fails, so
-    /// the check should fail only if a restart helps.
+    /// Adds a named check to `/livez` and `/healthz`. The kubelet restarts a Pod whose liveness probe fails, so the
+    /// check should fail only if a restart helps.
     ///
-    /// The check runs for each request, at the same time as other checks, and must not block its thread. A panic,
-    /// and more time than [`HealthServer::check_timeout`](crate::HealthServer::check_timeout), are failures.
+    /// The check runs for each request, concurrently with other checks, and must not block its thread. A panic, or
+    /// exceeding [`HealthServer::check_timeout`](crate::HealthServer::check_timeout), is a failure.
     ///
     /// ```
     /// # fn f(manager: &steersman_manager::Manager) -> Result<(), steersman_manager::Error> {
@@ -49,7 +49,7 @@ impl Manager {
     }
 
     /// Adds a named check to `/readyz`, with the rules of [`add_health_check`](Self::add_health_check). A Pod that is
-    /// not ready receives no requests for its Services, such as those of webhooks.
+    /// not ready gets no requests through its Services, such as requests to webhooks.
     ///
     /// # Errors
     ///
@@ -66,13 +66,13 @@ impl Manager {
             .add(BuiltIn::Ready, name.into(), check)
     }
 
-    /// Returns the diagnostics, to which parts of the program add sections.
+    /// Returns the diagnostics, to which the program can add sections.
     pub fn diagnostics(&self) -> &Diagnostics {
         &self.shared.http.diagnostics
     }
 
-    /// Returns the address of the server of health probes; `None` before it listens, or if there is none. With port 0
-    /// it has the port that the system chose.
+    /// Returns the address of the server of health probes; `None` if there is none, or it does not listen yet. For port
+    /// 0 the address has the port that the system chose.
     pub fn health_address(&self) -> Option<SocketAddr> {
         self.shared.http.health_bound.get()
     }
@@ -102,14 +102,14 @@ impl Manager {
             if let Some(certificates) = webhooks.built_in_certificates() {
                 self.add_certificates(certificates.clone())?;
             }
-            // ADMIT-5
+            // ADMIT-5: readiness needs a TLS handshake with the server of the webhooks.
             let bound = shared.http.webhooks_bound.clone();
             self.add_ready_check("webhook", move || bound.clone().dial(Timestamp::now()))?;
         }
         Ok(())
     }
 
-    /// Adds the loops of the built-in certificates: one in every replica, and one in the leader.
+    /// Adds the tasks of the built-in certificates: one in every replica, and one in the leader.
     fn add_certificates(&self, mut certificates: BuiltInCertificates) -> Result<(), Error> {
         if !certificates.has_metrics() {
             let metrics = AuthorityMetrics::register(self.metrics_registry());
@@ -132,7 +132,7 @@ impl Manager {
         )
     }
 
-    /// Adds a loop that is given the `ClientConfig` of the manager, and runs until it is told to stop.
+    /// Adds a runnable that gets the `ClientConfig` of the manager, and runs until it is asked to stop.
     pub(super) fn add_loop<F, Fut>(&self, name: &str, group: Group, run: F) -> Result<(), Error>
     where
         F: FnOnce(ClientConfig, CancellationToken) -> Fut + Send + 'static,

@@ -15,11 +15,11 @@ use crate::monitor::{Monitor, RunStage};
 
 impl Monitor {
     /// Returns the checks of readiness (HEALTH-2). `manager` passes from the start of the manager until its stop, and
-    /// `informers` if each declared kind of the manager's own cluster has synced once. A kind that fails later is a
-    /// finding and no failure, and so is a kind of another cluster, because clusters come and go, and a kind that the
-    /// manager's own webhook converts or its leader installs: no webhook is called before the manager is ready, and a
+    /// `informers` if each declared kind of the manager's own cluster has synced once. Some kinds are findings and no
+    /// failures: those that fail later, those of other clusters, which come and go, and those that the manager's own
+    /// webhook converts or its leader installs, because webhooks are called only when the manager is ready, and a
     /// rollout waits for a standby of the next release before that release leads. `client-certificates` always passes:
-    /// open connections go on with a certificate that has expired (HEALTH-5).
+    /// open connections go on with an expired certificate (HEALTH-5).
     pub(crate) fn ready_checks(&self) -> [Check; 3] {
         let stage = self.stage();
         let manager = match stage {
@@ -58,14 +58,15 @@ impl Monitor {
         ]
     }
 
-    /// Returns the checks of liveness (HEALTH-3): `tasks` passes if no task of the framework has ended, `workers` if
-    /// the workers with ready keys take or finish some, and `reflectors` if each reflector is active in its time.
+    /// Returns the checks of liveness (HEALTH-3): `tasks` passes if no framework task has ended, `workers` if the
+    /// workers of controllers with ready keys take or finish keys, and `reflectors` if each reflector is active in
+    /// time.
     pub(crate) fn live_checks(&self, now: Instant) -> [Check; 3] {
         let ended = self.ended_tasks.lock().clone();
         let mut stalls = Vec::new();
         for status in self.controllers() {
             let name = status.controller();
-            // Read without the lock, because the queue has a lock of its own.
+            // Read without the lock, because the queue has its own lock.
             let work = status.work();
             if let Some(stall) = self.liveness.lock().handle_observation(name, work, now) {
                 let ready = match stall.ready {
@@ -113,7 +114,7 @@ impl Monitor {
         ]
     }
 
-    /// Returns the informers of all clusters; those of further clusters with the name of the cluster.
+    /// Returns the reports of all informers, each with the name of its cluster if it was added.
     fn informers(&self) -> Vec<(Option<String>, InformerReport)> {
         let clusters = self.clusters.lock().clone().into_iter().enumerate();
         let of_cluster = clusters.flat_map(|(position, (cluster, cache))| {
@@ -187,7 +188,7 @@ impl Monitor {
     }
 }
 
-/// Returns the checks as JSON: the findings by the name of the check.
+/// Returns the findings of the checks as JSON, by the name of the check.
 fn checks(checks: &[Check]) -> Value {
     let by_name: BTreeMap<&str, Value> = checks
         .iter()
@@ -213,7 +214,7 @@ fn informer(cluster: Option<&str>, report: &InformerReport, now: Instant) -> Val
     json!({
         "cluster": cluster,
         "kind": report.kind.qualified_plural(),
-        // The kind as the metrics name it.
+        // The name of the kind is the same as in the metrics.
         "name": report.kind.to_string(),
         "namespace": report.namespace,
         "state": report.state.as_str(),
@@ -247,8 +248,8 @@ fn reconcile(controller: &str, recent: &RecentReconcile, now: Instant) -> Value 
     })
 }
 
-/// Returns the kind and the reason of an informer that has not synced, or that fails. The message of the server is
-/// left out, because every client of the probes can read it.
+/// Describes an informer that has not synced or fails, by kind and reason. The server's message is left out, because
+/// every client of the probes can read the description.
 fn finding(cluster: Option<&str>, report: &InformerReport) -> String {
     let reason = match &report.state {
         InformerState::Degraded { reason, .. } => reason.as_str(),

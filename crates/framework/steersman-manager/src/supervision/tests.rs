@@ -55,7 +55,7 @@ fn each_group_starts_when_the_one_before_it_is_ready() {
     let now = start();
     let mut run = Supervision::new(Some(GRACE), LAST_MOMENT);
     let mut steps = vec![Supervision::first_step()];
-    // A runnable that is added during the start of the groups starts after the last group.
+    // A runnable that is added while groups start starts after the last group.
     assert_eq!(
         run.handle_event(SupervisionEvent::Added, now),
         SupervisionStep::Wait
@@ -192,7 +192,7 @@ fn groups_that_wait_for_their_turn_are_asked_to_stop_after_the_grace() {
             SupervisionStep::Stop(*group)
         );
     }
-    // The last group does not stop within its time limit, either.
+    // The last group exceeds its time limit, too.
     let end = late + LAST_MOMENT;
     assert_eq!(
         run.handle_event(SupervisionEvent::DeadlinePassed, end),

@@ -16,14 +16,14 @@ use tracing::{error, info, warn};
 use crate::error::Error;
 use crate::shutdown::Shutdown;
 
-/// How long the release may take after a second request to stop.
+/// The time limit of the release after a second request to stop.
 const LAST_RELEASE: Duration = Duration::from_secs(1);
-/// The name of the recorder of the Events about the Lease.
+/// The name under which Events about the Lease are recorded.
 pub(crate) const RECORDER: &str = "leader-election";
-/// The reason of these Events, as client-go has it.
+/// The reason of Events about the Lease, as in client-go.
 const REASON: &str = "LeaderElection";
 
-/// The work of a replica that remains at the end of its stop.
+/// The remaining work of a replica at the end of its stop.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct WorkAtEnd {
     /// Whether the runnables of the leader were started.
@@ -32,7 +32,7 @@ pub(crate) struct WorkAtEnd {
     pub(crate) writes: bool,
 }
 
-/// The candidacy of one manager, or none: a manager without leader election leads from the start.
+/// The candidacy of one manager. A manager without leader election has none, and leads from the start.
 #[derive(Debug, Default)]
 pub(crate) struct Campaign {
     elector: Option<Elector>,
@@ -40,9 +40,9 @@ pub(crate) struct Campaign {
     is_started: bool,
 }
 
-/// The part of a manager in its leader election that its handles share.
+/// The state of a manager's leader election that its handles share.
 pub(crate) struct ManagerElection {
-    /// The candidate, until the manager starts.
+    /// The candidate; taken when the manager starts.
     elector: Mutex<Option<Elector>>,
     leadership: Option<Leadership>,
     /// Whether the runnables of the leader were started.
@@ -62,7 +62,7 @@ impl ManagerElection {
         }
     }
 
-    /// Returns the candidacy, once.
+    /// Returns the candidacy of this manager. Called once.
     pub(crate) fn campaign(&self) -> Campaign {
         Campaign::new(self.elector.lock().take())
     }
@@ -85,8 +85,8 @@ impl ManagerElection {
 
     /// Records an Event about the Lease, with the reason and the note of client-go (`resourcelock`, `RecordEvent`).
     ///
-    /// The task of the manager records it: a hook of the election would start the task that sends Events on the
-    /// elector's thread.
+    /// Recorded by the task of the manager, because a hook of the election would start the task that sends Events on
+    /// the elector's thread.
     fn record(&self, action: &str, what: &str) {
         let Some(leadership) = &self.leadership else {
             return;
@@ -99,13 +99,13 @@ impl ManagerElection {
             metadata: key.to_meta(),
             ..Lease::default()
         };
-        // kubectl describe selects Events by the uid.
+        // `kubectl describe` selects Events by the uid.
         lease.metadata.uid = status.uid;
         let note = format_args!("{} {what}", status.identity);
         self.recorder.normal(&lease, REASON, action, note);
     }
 
-    /// Returns whether the runnables of the leader were started.
+    /// Returns a receiver that tells whether the runnables of the leader were started.
     pub(crate) fn started(&self) -> watch::Receiver<bool> {
         self.leads.subscribe()
     }
@@ -153,7 +153,7 @@ impl Campaign {
         }
     }
 
-    /// LEASE-7: ends the candidacy of a standby at the beginning of a stop, without waiting.
+    /// LEASE-7: ends the candidacy of a standby at the beginning of its stop, without waiting.
     pub(crate) fn withdraw(&self) {
         if let Some(elector) = self.elector.as_ref().filter(|_| self.is_started) {
             elector.withdraw();
@@ -164,8 +164,8 @@ impl Campaign {
         self.elector.is_some() && self.is_started
     }
 
-    /// LEASE-8: releases the lease after everything has stopped, unless work of a leader remains. A further request to
-    /// stop ends the wait for the release.
+    /// LEASE-8: releases the lease after every runnable has stopped, unless work of a leader remains. A further request
+    /// to stop ends the wait for the release.
     pub(crate) async fn end(self, work: WorkAtEnd, is_urgent: bool, shutdown: &mut Shutdown) {
         let Some(elector) = self.elector.filter(|_| self.is_started) else {
             return;

@@ -53,7 +53,7 @@ impl Reconciler<ClusterRequest> for Marker {
             data.insert("cluster".to_owned(), request.cluster.to_string());
         };
         client.ensure(&request.key, mark).await?;
-        // Own writes are read in every cluster.
+        // Reads see own writes in every cluster.
         let again = client.get::<ConfigMap>(&request.key).await?;
         let mark = again.data.as_ref().and_then(|data| data.get("cluster"));
         assert_eq!(mark.map(String::as_str), Some(request.cluster.as_str()));
@@ -82,7 +82,7 @@ pub(crate) fn server_with(names: &[&str]) -> ApiServer {
     server
 }
 
-/// A manager with a controller that marks ConfigMaps of its own cluster and of every other one.
+/// Returns a manager with a controller that marks the ConfigMaps of its own and of every other cluster.
 fn marking(own: &ApiServer) -> (Manager, Marker) {
     let (manager, marker) = (manager_of(own).build().unwrap(), Marker::default());
     let controller = Controller::keyed::<ClusterRequest>("marker")
@@ -137,7 +137,7 @@ async fn a_controller_reconciles_objects_of_every_cluster() {
     assert_eq!(sorted(&marker.notes), all);
     let written = west.get("configmaps", "default", "b").unwrap();
     assert_eq!(written["data"]["cluster"], "west");
-    // The controller signs its writes in the same way everywhere.
+    // The controller has the same field manager in every cluster.
     let signer = |server: &ApiServer| {
         let writes = server.requests().matching(|r| r.does(Verb::Patch));
         writes[0].parameter("fieldManager").unwrap().to_owned()
@@ -167,7 +167,7 @@ async fn a_cluster_comes_and_goes_while_the_manager_runs() {
     assert_eq!(marker.notes.all()[2..], ["local/default/seen"]);
     assert!(!soon(manager.remove_cluster("west")).await);
 
-    // The same name for another server.
+    // Another server gets the name of a removed cluster.
     let north = server_with(&["d"]);
     manager
         .add_cluster("west", client_config(&north), CacheOptions::new())
@@ -197,7 +197,7 @@ async fn a_cluster_that_is_removed_before_the_start_is_never_asked() {
     assert_eq!(west.requests().all().len(), 0);
 }
 
-/// The cache of a cluster may belong to another part of the program, and goes on when the cluster is removed.
+/// A cache of another part of the program goes on when its cluster is removed.
 #[tokio::test(start_paused = true)]
 async fn a_removed_cluster_is_watched_no_longer_although_its_cache_goes_on() {
     let (own, west) = (server_with(&[]), server_with(&["b"]));
@@ -215,7 +215,7 @@ async fn a_removed_cluster_is_watched_no_longer_although_its_cache_goes_on() {
     own.create(config_map("seen")).unwrap();
     marker.notes.reach(2).await;
     assert_eq!(marker.notes.all(), ["west/default/b", "local/default/seen"]);
-    // The write of the marker may have requested `b` once more; `unseen` was never requested.
+    // The marker's own write may have requested `b` once more; `unseen` was never requested.
     let unseen = |request: &String| request.ends_with("unseen");
     assert!(!marker.gone.lock().iter().any(unseen));
     started.stop().await.unwrap();
@@ -304,7 +304,7 @@ async fn an_added_cluster_has_the_client_options_of_the_manager() {
     started.stop().await.unwrap();
 }
 
-/// MGR-9: what was removed through the set leaves no metrics behind.
+/// MGR-9: a cluster that was removed through the set leaves no metrics behind.
 #[tokio::test(start_paused = true)]
 async fn a_cluster_that_the_set_removed_leaves_the_metrics_too() {
     let (own, west) = (server_with(&["a"]), server_with(&["b"]));
@@ -416,10 +416,10 @@ async fn a_cluster_is_refused_by_name_or_by_its_cache_options() {
         panic!("{refused:?}");
     };
     assert!(matches!(*error, ControllerError::EmptyClusterName));
-    // Without a member: none of the refused clusters counts, and its name is free.
+    // None of the refused clusters is a member, so its name is free.
     assert_eq!(manager.clusters().list().len(), 1);
 
-    // A cache that has ended can watch nothing.
+    // A cache that has ended refuses new watches.
     let other = manager_of(&own).build().unwrap();
     drop(other.cache().begin().unwrap());
     let (cache, client) = (other.cache().clone(), other.client().clone());

@@ -122,14 +122,14 @@ async fn reconciles_see_the_clock_of_the_manager() {
         .unwrap();
     let started = start(&manager);
     assert!(soon(reconciled.recv()).await.unwrap());
-    // The event of its own write causes a reconcile without a change.
+    // The event of the controller's own write causes a reconcile without a change.
     assert!(!soon(reconciled.recv()).await.unwrap());
     started.stop().await.unwrap();
     let stored = server.get("configmaps", "default", "a").unwrap();
     assert_eq!(stored["data"], json!({"seen": "2030-01-01T12:00:00Z"}));
 }
 
-/// Returns a reconciler that applies one label with the value that it was made with.
+/// Returns a reconciler that applies one label with this value.
 fn applies(value: &'static str, done: mpsc::UnboundedSender<()>) -> impl Reconciler {
     reconcile::from_fn(move |ctx: Context, request: Request| {
         let done = done.clone();
@@ -144,7 +144,7 @@ fn applies(value: &'static str, done: mpsc::UnboundedSender<()>) -> impl Reconci
     })
 }
 
-/// Returns the field managers of an object, and the labels that each of them owns.
+/// Returns the field managers of an object, each with the labels that it owns.
 fn owners(server: &ApiServer) -> Vec<(String, String)> {
     let stored = server.get("configmaps", "default", "a").unwrap();
     let entries = stored["metadata"]["managedFields"].as_array().unwrap();
@@ -302,7 +302,7 @@ impl Reconciler for Sealer {
     }
 }
 
-/// Waits until the state of the server fits. It looks again after each request.
+/// Waits until `fits` returns true for the server. Checks again after each request.
 async fn until(server: &ApiServer, fits: impl Fn(&ApiServer) -> bool) {
     let mut requests = server.requests().all().len();
     while !fits(server) {
@@ -349,7 +349,7 @@ async fn a_child_deleted_while_the_watch_was_away_is_made_again() {
     let after = server.get("secrets", "default", "a").unwrap();
     assert_ne!(uid(&before), uid(&after));
 
-    // The store agrees with the server in the end.
+    // In the end the store agrees with the server.
     let store = manager.cache().informer::<Secret>().unwrap().store();
     let versions = || -> (BTreeSet<String>, BTreeSet<String>) {
         let held = store

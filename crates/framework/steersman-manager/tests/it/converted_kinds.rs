@@ -82,7 +82,7 @@ async fn controllers_see_no_object_from_before_the_conversion() {
     stored.storage = true;
     both.spec.versions[0].storage = false;
     both.spec.versions.push(stored);
-    // Without a conversion, an object of one version has no field of the other one.
+    // Without a conversion, an object of one version has no field of the other version.
     server
         .install_crd(serde_json::to_value(&both).unwrap())
         .unwrap();

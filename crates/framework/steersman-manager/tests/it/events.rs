@@ -63,7 +63,7 @@ async fn a_reconcile_records_ten_thousand_events_in_no_time() {
     drop(delay);
     tokio::time::sleep(slow).await;
     started.stop().await.unwrap();
-    // Ten notes of their own, and one Event for all others (EVENT-4).
+    // Each object has ten Events with their own notes, and one Event for all further notes (EVENT-4).
     let events = events(&server);
     assert_eq!(events.len(), 11, "{events:?}");
     let combined = events.iter().find(|event| event["series"].is_object());
@@ -171,7 +171,8 @@ fn replica(server: &ApiServer, name: &str) -> Manager {
     builder.build().unwrap()
 }
 
-/// The Events of client-go, which `kubectl describe lease` shows. EVENT-8: the last one is sent before the manager ends.
+/// The Events of a leader are those of client-go, which `kubectl describe lease` shows. EVENT-8: the last Event is sent
+/// before the manager ends.
 #[tokio::test(start_paused = true)]
 async fn a_leader_records_about_its_lease_that_it_leads_and_that_it_stops() {
     let server = ApiServer::new();

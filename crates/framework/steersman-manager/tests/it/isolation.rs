@@ -90,7 +90,7 @@ async fn a_runnable_that_cancels_its_token_stops_only_itself() {
         .unwrap();
     let (ended, has_ended) = oneshot::channel();
     let hasty = runnable::from_fn("hasty", Group::LeaderElected, |context| async move {
-        // The effect of a drop guard of the token.
+        // Dropping a drop guard of the token has this effect.
         context.cancellation().cancel();
         context.cancelled().await;
         let _ = ended.send(());
@@ -133,7 +133,7 @@ async fn slow_write(client: Client) {
         metadata: ObjectKey::namespaced("default", "slow").to_meta(),
         ..ConfigMap::default()
     };
-    // The write goes on in a task of its own after the runnable has ended.
+    // The task of the write goes on after the runnable has ended.
     let _ = client.create(&config).await;
 }
 

@@ -34,7 +34,7 @@ fn replica(server: &ApiServer, name: &str) -> ManagerBuilder {
     Manager::builder(client_config).leader_election(election(name))
 }
 
-/// Notes the end of a reconcile, also of one that is dropped.
+/// Notes the end of a reconcile, even if it is dropped.
 struct Reconciling(Notes, String);
 
 impl Drop for Reconciling {
@@ -43,7 +43,7 @@ impl Drop for Reconciling {
     }
 }
 
-/// Returns a controller that notes its reconciles, which go on for `rest` after they were told to stop.
+/// Returns a controller that notes its reconciles, which go on for `rest` after they are cancelled.
 fn busy(name: &str, notes: &Notes, rest: Duration) -> Controller {
     let (name, notes) = (name.to_owned(), notes.clone());
     let reconciler = reconcile::from_fn(move |ctx: Context, _: Request| {
@@ -111,7 +111,7 @@ async fn a_leader_that_cannot_renew_stops_its_reconciles_before_the_next_leader_
     let (hole, cut) = (blackhole(&server, "alpha"), Instant::now());
     let error = started.ended().await.unwrap_err();
     assert!(error.is_leadership_lost(), "{error}");
-    // The release was tried for a quarter of a lease at most, and the Event about the end for two seconds.
+    // The release was tried for at most a quarter of a lease, and the Event about the end for two seconds.
     assert!(
         cut.elapsed() <= Duration::from_millis(14_600),
         "{:?}",
@@ -228,7 +228,7 @@ async fn the_lease_is_released_after_everything_has_stopped() {
         .add_controller(busy("reconcile", &notes, Duration::from_secs(5)))
         .unwrap();
     let started = start(&manager);
-    // Two notes for each group, the election, and the reconcile.
+    // Two notes per group, one of the election, and one of the reconcile.
     notes.reach(12).await;
     let (_, follower) = start_replica(&server, "beta", &notes, NO_REST);
     sleep(Duration::from_secs(30)).await;
@@ -331,7 +331,7 @@ async fn a_runnable_that_is_added_around_an_election_starts_exactly_once() {
             Ok(())
         })
     };
-    // On the standby: one that only the leader runs, and one of every replica.
+    // Adds two runnables on the standby: one of the leader, and one of every replica.
     manager
         .add(noting("leader's", Group::LeaderElected))
         .unwrap();
@@ -470,12 +470,12 @@ async fn a_task_that_is_left_behind_keeps_the_lease_and_aborts_the_process() {
     assert_eq!(holder(&server), "alpha");
     let aborts = tokio::task::spawn_blocking(move || aborted.recv_timeout(Duration::from_secs(60)));
     let overrun = aborts.await.unwrap();
-    // The runtime waits for its threads.
+    // Released, because the runtime waits for its threads.
     drop(release);
     assert_eq!(overrun.unwrap().lease, "default/shop");
 }
 
-/// Another read of the Lease than that of the elector is not needed: the leader sends one request per renewal.
+/// The leader sends one request per renewal, and does not read the Lease besides.
 #[tokio::test(start_paused = true)]
 async fn an_election_costs_one_request_per_retry_period() {
     let (server, notes) = world();

@@ -45,7 +45,7 @@ pub(crate) struct WebsiteSpec {
 #[derive(Clone, Default)]
 struct Counts(Arc<Mutex<BTreeMap<String, Vec<usize>>>>);
 
-/// Lists its own kind, each second.
+/// Lists the objects of one kind each second.
 struct Lists<K> {
     counts: Counts,
     kind: std::marker::PhantomData<fn() -> K>,
@@ -111,7 +111,7 @@ async fn minutes(many: u64) {
     sleep(Duration::from_secs(60 * many)).await;
 }
 
-/// One manager with controllers of three kinds. One kind is missing, and one is forbidden.
+/// One manager with controllers of three kinds, one of them missing and one forbidden.
 struct Scene {
     server: ApiServer,
     manager: Manager,
@@ -199,7 +199,7 @@ impl Scene {
         );
     }
 
-    /// Forbids a kind after its sync: reconciles go on, none reads an empty store, and the health names it.
+    /// Forbids a kind after its sync: reconciles go on, no read finds an empty store, and the health names the kind.
     async fn forbid_for_a_while(&self) {
         self.counts.take("service");
         let forbidden = self.forbid();
@@ -239,7 +239,7 @@ async fn a_missing_and_a_forbidden_kind_stop_only_their_own_controllers_and_heal
     let forbidden = scene.forbid();
     let started = start(&scene.manager);
 
-    // The third one reconciles all the time, and the others do not.
+    // The third controller reconciles all the time, and the other two do not.
     minutes(30).await;
     assert!(scene.counts.take("configmap").len() >= 30 * 59);
     for waits in ["service", "website"] {
@@ -254,7 +254,7 @@ async fn a_missing_and_a_forbidden_kind_stop_only_their_own_controllers_and_heal
     let each = ["service", "website", "configmap"].map(said);
     assert_eq!(each, [29, 29, 0], "each minute: {text}");
 
-    // Each one recovers within the longest backoff.
+    // Each kind recovers within the longest backoff.
     drop(forbidden);
     minutes(1).await;
     scene.assert_all_found("service", 1);
@@ -307,8 +307,7 @@ async fn a_controller_that_also_watches_a_forbidden_kind_starts_with_both_sets()
     started.stop().await.unwrap();
 }
 
-/// The groups after the caches start, also those of another cluster, and a wait for all kinds names the one
-/// that is missing.
+/// The groups after the caches start, also for another cluster, and a wait for all kinds names the missing kind.
 #[tokio::test(start_paused = true)]
 async fn an_unavailable_kind_delays_no_group_and_no_other_cluster() {
     let (server, other) = (ApiServer::new(), ApiServer::new());
@@ -356,7 +355,7 @@ async fn an_unavailable_kind_delays_no_group_and_no_other_cluster() {
     started.stop().await.unwrap();
 }
 
-/// CTRL-7: with a limit, like `CacheSyncTimeout` of controller-runtime.
+/// CTRL-7: a controller with a limit ends the manager, like `CacheSyncTimeout` of controller-runtime.
 #[tokio::test(start_paused = true)]
 async fn a_required_kind_that_never_syncs_ends_the_manager_after_the_limit() {
     let server = ApiServer::new();

@@ -109,7 +109,7 @@ async fn the_log_names_the_runnable_that_later_groups_wait_for() {
     manager.add(forgetful).unwrap();
     let started = start(&manager);
     notes.reach(2).await;
-    // A day of waiting: one warning, and ever fewer lines after it.
+    // During a day of waiting there is one warning, followed by ever fewer lines.
     tokio::time::sleep(Duration::from_secs(24 * 3600)).await;
     started.stop().await.unwrap();
     let text = log.text();
@@ -158,7 +158,7 @@ async fn a_read_right_after_the_start_waits_for_the_first_sync() {
     server.create(config_map("a")).unwrap();
     let manager = manager_of(&server).build().unwrap();
     manager.cache().informer::<ConfigMap>().unwrap();
-    // Another group starts before the caches, and takes a while.
+    // A slow group starts before the caches.
     manager
         .add(Notes::default().slow(Group::HttpServers))
         .unwrap();

@@ -51,7 +51,7 @@ where
         format!("GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n{headers}\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut bytes = Vec::new();
-    // A reset of the connection is an end, too.
+    // A reset of the connection also ends the response.
     let _ = soon(stream.read_to_end(&mut bytes)).await;
     let text = String::from_utf8(bytes).unwrap();
     let status = text.split(' ').nth(1).unwrap().parse().unwrap();
@@ -92,7 +92,7 @@ async fn a_kind_that_never_synced_keeps_the_manager_from_being_ready_and_is_name
     soon(states.wait_for(|state| state.is_synced()))
         .await
         .unwrap();
-    // The caches are ready at the latest 8 s after their start, and then the manager has started.
+    // At the latest 8 s after their start the caches count as ready, and the manager has started.
     let (_, text) = get(address, "/readyz?exclude=manager&verbose").await;
     assert!(text.contains("[+]informers ok\n"), "{text}");
     started.stop().await.unwrap();
@@ -222,7 +222,7 @@ async fn a_slow_check_is_logged_although_its_client_has_left() {
     let slow = move || {
         let told = told.clone();
         async move {
-            // As long as a check that a probe of the kubelet does not wait for.
+            // The check takes longer than a probe of the kubelet waits.
             tokio::time::sleep(std::time::Duration::from_secs(1)).await;
             told.send(()).unwrap();
             std::future::pending::<Result<(), Error>>().await
@@ -292,7 +292,7 @@ async fn each_reflector_is_active_in_its_time_through_silence_and_an_outage() {
     let manager = manager_of(&server).build().unwrap();
     let (told, mut reconciled) = mpsc::unbounded_channel();
     add::<ConfigMap>(&manager, Tell(told.clone()));
-    // Never served.
+    // The kind is never served.
     add::<Website>(&manager, Tell(told));
     let started = start(&manager);
     soon(reconciled.recv()).await.unwrap();

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 use crate::world::config_map;
 
-/// The variable with the name of the replica that a process is.
+/// The environment variable with the name of the replica that a process runs.
 const REPLICA: &str = "STEERSMAN_TEST_REPLICA";
 
 /// A replica in a process of its own. Dropping it kills the process.
@@ -46,7 +46,7 @@ impl Drop for Process {
     }
 }
 
-/// Runs one replica if the test below started this process, and does nothing in a run of the tests.
+/// Runs one replica in a process that the test below started, and does nothing in an ordinary test run.
 #[test]
 fn a_replica_in_a_process_of_its_own() {
     let Ok(name) = std::env::var(REPLICA) else {
@@ -80,7 +80,7 @@ fn a_replica_in_a_process_of_its_own() {
             .build(reconciler)
             .unwrap();
         manager.add_controller(controller).unwrap();
-        // The end of the test closes the pipe, so that no process outlives it.
+        // The end of the test closes the pipe, which ends this process.
         let orphaned = tokio::task::spawn_blocking(|| {
             let _ = std::io::stdin().read_to_end(&mut Vec::new());
         });
@@ -130,7 +130,7 @@ fn another_process_works_after_the_leader_was_killed() {
         drop(replicas.remove(at));
         let killed = Instant::now();
         let next = next_worker(&leader, all);
-        // For the page on leader election; no assertion, because other programs use the machine too.
+        // Logged for the page on leader election. Not asserted, because other programs use the machine, too.
         tracing::info!(failover, took = ?killed.elapsed(), "another process works");
         leader = next;
         let name = format!("replica-{}", failover + 2);

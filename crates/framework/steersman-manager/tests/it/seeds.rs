@@ -30,15 +30,15 @@ use self::plan::{Act, Fault, Plan, REPLICAS};
 use crate::world::config_map;
 
 const LEASES: &str = "leases.coordination.k8s.io";
-/// The lease duration, and the longest pauses of a standby before it sees the last renewal and after the expiry.
+/// The lease duration, plus the longest pauses of a standby before it sees the last renewal and after the expiry.
 const FAILOVER: Duration = Duration::from_millis(23_800);
 
-/// The longest request of an elector.
+/// The time limit of an elector's request.
 const REQUEST: Duration = Duration::from_secs(5);
 
 /// A replica that runs.
 struct Replica {
-    /// Unique among all runs of all replicas.
+    /// A number that is unique among all runs of all replicas.
     run: u64,
     manager: Manager,
     stop: CancellationToken,
@@ -51,7 +51,7 @@ struct Sim {
     replicas: [Option<Replica>; REPLICAS],
     runs: u64,
     ledger: Ledger,
-    /// When the last failure, and the requests that met it, have ended.
+    /// The instant at which the last fault, and the requests that it affected, have ended.
     faults_until: Instant,
 }
 
@@ -160,8 +160,8 @@ impl Sim {
         self.server.faults().add(fault).unwrap().keep();
     }
 
-    /// Starts ended replicas again, as a kubelet does. A new replica knows no earlier holder: without a Lease it
-    /// cannot know of a leader that the server does not answer, which is the limit of LEASE-3.
+    /// Starts ended replicas again, as a kubelet does. A new replica knows no earlier holder: without a Lease it cannot
+    /// know of a leader whose requests fail, which is the limit of LEASE-3.
     fn restart(&mut self) {
         for slot in 0..REPLICAS {
             let is_over = self.replicas[slot]
@@ -179,7 +179,7 @@ impl Sim {
         replicas.any(|replica| !replica.task.is_finished())
     }
 
-    /// A replica that last read a released Lease knows no holder, although another one may have taken it since.
+    /// Returns false if a replica last read a released Lease, so that it does not know a later holder.
     fn every_replica_knows_the_holder(&self) -> bool {
         let lease = self.server.get(LEASES, "default", "shop");
         let holder = lease.map(|lease| lease["spec"]["holderIdentity"].clone());
@@ -198,10 +198,10 @@ impl Sim {
         })
     }
 
-    /// Without faults a replica leads in bounded time, and after a crash another one.
+    /// Checks that without faults a replica leads in bounded time, and after a crash another one does.
     async fn rest(&mut self) {
         self.server.faults().clear();
-        // Replicas that are stopping end meanwhile.
+        // Replicas that are stopping end in this time.
         sleep(Duration::from_secs(30)).await;
         self.restart();
         sleep(FAILOVER).await;

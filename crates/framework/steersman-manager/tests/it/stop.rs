@@ -1,4 +1,4 @@
-//! MGR-3: a stop ends whatever a runnable does, and is as orderly as it can be.
+//! MGR-3: a stop ends whatever a runnable does, as orderly as possible.
 
 use std::time::Duration;
 
@@ -97,9 +97,9 @@ async fn a_task_that_blocks_its_thread_is_left_behind() {
     let started = start(&manager);
     is_up.await.unwrap();
     started.stop.cancel();
-    // Without the limit a failure would be a hang.
+    // The limit makes a hang a failure.
     let ended = tokio::time::timeout(Duration::from_secs(60), started.task).await;
-    // The runtime waits for its threads.
+    // Released, because the runtime waits for its threads.
     drop(release);
     let error = ended.unwrap().unwrap().unwrap_err();
     let Error::StopTimeout { running, .. } = &error else {

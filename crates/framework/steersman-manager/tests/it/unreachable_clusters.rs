@@ -1,4 +1,4 @@
-//! Clusters of a manager that have no client, or that do not answer: reads of them fail, and hold no worker.
+//! Clusters without a client or without an answer: reads of them fail, and occupy no worker.
 
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ async fn a_read_of_an_unreachable_cluster_delays_no_request_for_another_one() {
     for unreachable in [unusable(), client_config(&silent)] {
         let (own, notes) = (server_with(&["west"]), Notes::default());
         let manager = manager_of(&own).build().unwrap();
-        // The name of an object is the cluster of its request.
+        // The name of each object is the cluster of its request.
         let request = |map: &ConfigMap| {
             let cluster = map.metadata.name.clone().unwrap_or_default();
             [ClusterRequest::new(
@@ -94,7 +94,7 @@ async fn a_cluster_that_answers_at_last_is_read() {
     let health = manager.health();
     assert_eq!(health.informers.len(), 1, "{health}");
     assert_eq!(health.informers[0].cluster, "west");
-    // A kind that no controller watches.
+    // No controller watches this kind.
     let absent = ObjectKey::namespaced("default", "absent");
     let error = west.get_opt::<Service>(&absent).await.unwrap_err();
     assert!(error.is_unavailable(), "{error}");
@@ -103,7 +103,7 @@ async fn a_cluster_that_answers_at_last_is_read() {
     let expected = ["reads west/default/a", "has read west/default/a"];
     assert_eq!(notes.all(), expected);
     until("health", || manager.health().is_ok()).await;
-    // The first read of a kind waits for its list again.
+    // The first read of a kind waits for the kind's list again.
     tokio::time::sleep(Duration::from_secs(60)).await;
     let read = west.get_opt::<ServiceAccount>(&absent).await;
     assert!(read.unwrap().is_none());

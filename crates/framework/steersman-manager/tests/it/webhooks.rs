@@ -53,7 +53,7 @@ async fn a_manager_is_ready_only_while_its_webhooks_answer_a_handshake() {
         .unwrap();
     let (told, before) = oneshot::channel();
     let (go_on, released) = oneshot::channel::<()>();
-    // It holds the group of the webhooks back, before their server.
+    // This runnable delays the group of the webhooks.
     let first = runnable::from_fn("first", Group::HttpServers, |context| async move {
         told.send(()).unwrap();
         released.await.unwrap();
@@ -103,7 +103,7 @@ async fn a_manager_with_an_expired_certificate_of_its_webhooks_is_not_ready() {
         .webhooks(webhooks(TlsOptions::directory(directory.path())))
         .build()
         .unwrap();
-    // The server of the webhooks is in the group before.
+    // The server of the webhooks is in the group before the caches.
     let listens = reached(&manager, Group::Caches);
     let started = start(&manager);
     soon(listens).await.unwrap();
@@ -168,7 +168,7 @@ async fn a_kind_that_the_own_webhook_converts_does_not_keep_the_manager_from_bei
     started.stop().await.unwrap();
 }
 
-/// One call of the builder for the webhooks with their authority: the manager makes the certificate and injects it.
+/// One call of the builder is enough: the manager makes the certificate of the webhooks and injects it.
 #[tokio::test]
 async fn webhooks_with_a_built_in_authority_need_no_other_set_up() {
     let server = ApiServer::new();

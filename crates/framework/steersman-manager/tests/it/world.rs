@@ -51,14 +51,14 @@ impl Started {
     }
 }
 
-/// Waits with a limit, so that a failure is no hang under a paused clock.
+/// Waits with a limit, so that a failure does not hang under a paused clock.
 pub(crate) async fn soon<T>(what: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(3600), what)
         .await
         .unwrap()
 }
 
-/// A record of what happened, in order.
+/// A list of notes, in order.
 #[derive(Clone, Default)]
 pub(crate) struct Notes(Arc<watch::Sender<Vec<String>>>);
 
@@ -79,7 +79,7 @@ impl Notes {
             .unwrap();
     }
 
-    /// Returns a runnable that takes a second to be ready, and one to stop.
+    /// Returns a runnable that takes a second to be ready, and a second to stop.
     pub(crate) fn slow(&self, group: Group) -> impl Runnable + use<> {
         let notes = self.clone();
         runnable::from_fn(group.to_string(), group, move |context| async move {

@@ -12,15 +12,15 @@ pub(super) struct Ledger(Arc<watch::Sender<Entries>>);
 
 #[derive(Default)]
 struct Entries {
-    /// The runs with reconciles in flight.
+    /// The runs of replicas that have reconciles in flight.
     running: Vec<u64>,
-    /// The run that works, and those that worked before it.
+    /// The run whose replica works now.
     current: Option<u64>,
     past: BTreeSet<u64>,
     broken: Vec<String>,
 }
 
-/// One reconcile in flight; it ends when this is dropped.
+/// One reconcile in flight. Dropping the value ends it.
 pub(super) struct Reconciling(Ledger, u64);
 
 impl Ledger {
@@ -55,7 +55,7 @@ impl Ledger {
         Reconciling(self.clone(), run)
     }
 
-    /// Waits until another run works.
+    /// Waits until a run other than `run` works.
     pub(super) async fn works_other_than(&self, run: u64) {
         let mut entries = self.0.subscribe();
         let other = |entries: &Entries| entries.current.is_some_and(|current| current != run);

@@ -11,7 +11,7 @@ pub(super) const REPLICAS: usize = 3;
 #[derive(Clone, Debug)]
 pub(super) enum Act {
     Sleep(u64),
-    /// Requests of a replica, or of all, fail in some way.
+    /// The requests of one replica, or of all replicas (`None`), fail in some way.
     Meet(Option<usize>, Fault),
     /// The process of a replica is killed.
     Crash(usize),
@@ -33,9 +33,9 @@ pub(super) struct Fault {
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) seed: u64,
-    /// By how many seconds the clock of each replica is wrong.
+    /// The error of each replica's clock, in seconds.
     pub(super) skews: [i64; REPLICAS],
-    /// How long a reconcile takes; it does not look at its cancellation.
+    /// The duration of a reconcile, which ignores its cancellation.
     pub(super) work: Duration,
     /// The pause between two reconciles.
     pub(super) pause: Duration,
@@ -73,7 +73,7 @@ fn act(rng: &mut SeededRng) -> Act {
         6 => Act::Stop(slot),
         7 => Act::Delete,
         8 => Act::Overwrite(json!({"holderIdentity": "thief", "leaseTransitions": rng.below(5)})),
-        // As an administrator does to force a failover.
+        // An administrator writes this to force a failover.
         _ => Act::Overwrite(json!({"holderIdentity": ""})),
     }
 }
