@@ -1,10 +1,10 @@
 //! Machine: compares quantities, such as `500m` and `0.5`.
 
-/// The number of billionths in 1: the smallest unit of a quantity.
+/// The number of billionths in 1; a billionth is the smallest unit of a quantity.
 const BILLION: i128 = 1_000_000_000;
 
-/// Returns the amount of a quantity of Kubernetes in billionths (`resource.Quantity` of apimachinery). `None` if the
-/// text is no quantity, or its amount is no whole number of billionths or too large.
+/// Returns the amount of a quantity of Kubernetes (`resource.Quantity` of apimachinery) in billionths. `None` if the
+/// text is no quantity, or its amount is too large or not a whole number of billionths.
 pub(crate) fn amount(text: &str) -> Option<i128> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let end = unsigned.find(|c: char| !c.is_ascii_digit() && c != '.');

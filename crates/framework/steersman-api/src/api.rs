@@ -21,8 +21,7 @@ mod requests;
 
 /// The typed verbs of one kind. Each call is one request; a long list is one request per page.
 ///
-/// The kind is a value, so that dynamic and typed kinds go through the same code. Cheap to clone. No request is
-/// repeated.
+/// The kind is a value, so that dynamic and typed kinds use the same code. Cheap to clone. No request is repeated.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Namespace;
@@ -43,7 +42,7 @@ mod requests;
 ///
 /// # Cancel safety
 ///
-/// Dropping the future of a write leaves open whether the server executes the write.
+/// If the future of a write is dropped, the server may or may not execute the write.
 #[derive(Clone)]
 pub struct Api<K> {
     client: kube_client::Client,
@@ -54,7 +53,7 @@ pub struct Api<K> {
 }
 
 impl<K: Object> Api<K> {
-    /// Makes the verbs of `kind`.
+    /// Makes the verbs for objects of `kind`.
     pub fn new(client: kube_client::Client, kind: Kind) -> Self {
         Self {
             client,
@@ -144,8 +143,8 @@ impl<K: Object> Api<K> {
 
     /// Returns all selected objects at one version, as one page.
     ///
-    /// If the continue token expires between two pages, the list is requested again, once, in a single page and at
-    /// the newest version, because the requested version has expired too.
+    /// If the continue token expires between two pages, the list is requested once more, in a single page and at the
+    /// newest version, because the requested version has expired, too.
     ///
     /// # Errors
     ///
@@ -160,7 +159,7 @@ impl<K: Object> Api<K> {
         pages::all(first, list_options.selected_limit(), ask).await
     }
 
-    /// Creates an object. The server makes the name if the object has a `generateName`.
+    /// Creates an object. If the object has a `generateName`, the server generates the name.
     ///
     /// # Errors
     ///
@@ -172,7 +171,7 @@ impl<K: Object> Api<K> {
         Ok(self.create_request(object, options)?.send().await?.value)
     }
 
-    /// Replaces an object. The resource version in its metadata, if there is one, must be the current one.
+    /// Replaces an object. If its metadata has a resource version, this version must be the current one.
     ///
     /// # Errors
     ///
@@ -228,8 +227,8 @@ impl<K: Object> Api<K> {
         Ok(request.send().await?.value)
     }
 
-    /// Deletes an object. Returns the object if finalizers still hold it, or if the server answers deletes of the
-    /// kind with the object; `None` if the answer is a `Status`.
+    /// Deletes an object. Returns the object if finalizers still keep it, or if the server answers deletes of the kind
+    /// with the object; `None` if the answer is a `Status`.
     ///
     /// # Errors
     ///
@@ -242,8 +241,8 @@ impl<K: Object> Api<K> {
         Ok(self.delete_request(key, options)?.send().await?.value)
     }
 
-    /// Deletes the selected objects in one request; returns the keys of those that the server names. For a
-    /// namespaced kind the list options must name a namespace.
+    /// Deletes the selected objects in one request; returns the keys of the objects that the server names in its
+    /// answer. For a namespaced kind the list options must name a namespace.
     ///
     /// # Errors
     ///
@@ -257,7 +256,7 @@ impl<K: Object> Api<K> {
         Ok(request.send().await?.value)
     }
 
-    /// Reads a subresource as its own type, such as the `Scale` of `scale`.
+    /// Reads a subresource as its own type, such as the subresource `scale` as a `Scale`.
     ///
     /// # Errors
     ///
@@ -273,8 +272,8 @@ impl<K: Object> Api<K> {
         requests::read_part(&info, &body)
     }
 
-    /// Sends a review (SelfSubjectAccessReview, TokenReview and the like) and returns the server's answer. A review
-    /// is never stored, so it has no name.
+    /// Sends a review (SelfSubjectAccessReview, TokenReview and the like) and returns the server's answer. A review has
+    /// no name, because it is never stored.
     ///
     /// # Errors
     ///
@@ -287,8 +286,6 @@ impl<K: Object> Api<K> {
         let (info, body) = self.review_call(review)?.fetch(&self.client).await?;
         requests::read_part(&info, &body)
     }
-
-    // ----- building requests -----
 
     fn object(&self, verb: &'static str, key: &ObjectKey) -> Result<(RequestInfo, Url), Error> {
         let info = RequestInfo::of_object(verb, &self.kind, key);

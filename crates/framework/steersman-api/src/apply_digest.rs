@@ -1,4 +1,4 @@
-//! Machine: recognises the applies of a program in the `managedFields` of objects that arrive.
+//! Machine: recognises the applies of a program in the `managedFields` of arriving objects.
 
 use std::fmt;
 
@@ -10,18 +10,17 @@ use crate::amount::amount;
 use crate::field_managers::FieldManagers;
 use crate::owned_fields::{ItemKeys, OwnedFields};
 
-/// Identifies an apply: the manager, and the applied fields with their values.
+/// Identifies an apply: the field manager, and the applied fields with their values.
 ///
-/// Two applies of one manager have equal digests if they set the same fields to the same values. The digest of an
-/// object that arrives is that of the apply that would change nothing: the manager owns exactly the fields of the
-/// document, and they have its values (CLIENT-12). It is the first half of a SHA-256, so that no document can be made
-/// to equal another one.
+/// Two applies of one manager have equal digests if they set the same fields to the same values. An arriving object has
+/// the digest of the apply that would change nothing: the manager owns exactly the fields of the document, and they
+/// have its values (CLIENT-12). The digest is half of a SHA-256, so that no document can be made to equal another one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ApplyDigest([u8; 16]);
 
-/// The members that name the type of an object, and its metadata, which are hashed separately.
+/// The members that a document's digest does not hash like other members: its type, and its metadata.
 const HEAD: [&str; 3] = ["apiVersion", "kind", "metadata"];
-/// The metadata by which an apply names its object. No manager owns these fields.
+/// The metadata that name an object in an apply. No manager owns these fields.
 const NAMING: [&str; 2] = ["name", "namespace"];
 
 impl ApplyDigest {
@@ -43,7 +42,7 @@ impl ApplyDigest {
         hashed.finish()
     }
 
-    /// Returns the digests of the applies of known managers that left an object in this state. `json` is the object
+    /// Returns the digests of the applies by known managers that left the object in this state. `json` is the object
     /// with its `managedFields`.
     pub(crate) fn found_in(json: &[u8], gvk: &Gvk, managers: &FieldManagers) -> Box<[Self]> {
         let Ok(object) = serde_json::from_slice::<Value>(json) else {
@@ -52,7 +51,7 @@ impl ApplyDigest {
         let Some(owned) = OwnedFields::of(&object, ItemKeys::AsOwned) else {
             return Box::default();
         };
-        // The paths of another version of the kind may be other ones.
+        // An entry for another version of the kind is skipped, because its paths may differ.
         let api_version = gvk.api_version();
         let found = owned.applies("").filter_map(|entry| {
             let manager = entry["manager"].as_str()?;
@@ -63,15 +62,15 @@ impl ApplyDigest {
     }
 }
 
-/// The member of a container or a claim with its resource requirements.
+/// The member of a container or a claim that holds its resource requirements.
 const RESOURCES: &str = "resources";
 /// The members of [`RESOURCES`] that hold quantities by resource.
 const QUANTITIES: [&str; 2] = ["limits", "requests"];
 
-/// The hash of a document: equal for equal values, in any order of the members of objects.
+/// The hash of a document. Equal values have equal hashes, whatever the order of members.
 struct Hashed {
     context: Context,
-    /// Whether the server writes quantities in its own form: it keeps those of custom resources as they are.
+    /// Whether the server rewrites quantities; it keeps those of custom resources unchanged.
     has_quantities: bool,
 }
 
@@ -101,7 +100,7 @@ impl Hashed {
         self.context.update(b"}");
     }
 
-    /// Adds the member `resources` with its quantities by their amount, because the server writes `1000m` as `1`.
+    /// Hashes the member `resources`, with each quantity by its amount, because the server writes `1000m` as `1`.
     fn resources(&mut self, parts: &Map<String, Value>) {
         let by_amount = |value: &Value| {
             let amount = value.as_str().and_then(amount);
@@ -130,12 +129,12 @@ impl Hashed {
                 self.context.update(b"]");
             }
             Value::String(text) => self.text(text),
-            // Numbers, booleans and null: no text begins like one of them.
+            // Numbers, booleans and null. No hashed text begins like one of them.
             other => self.context.update(format!("{other},").as_bytes()),
         }
     }
 
-    /// Adds a text with its length, so that no two sequences of texts are alike.
+    /// Hashes a text with its length, so that no two sequences of texts have the same hash input.
     fn text(&mut self, text: &str) {
         self.context.update(format!("\"{}:", text.len()).as_bytes());
         self.context.update(text.as_bytes());
@@ -154,7 +153,7 @@ fn is_empty(value: &Value) -> bool {
     value.as_object().is_some_and(Map::is_empty)
 }
 
-/// Prints nothing of the document, which may be a Secret.
+/// Omits the document, which may be a Secret.
 impl fmt::Debug for ApplyDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:02x}{:02x}…", self.0[0], self.0[1])

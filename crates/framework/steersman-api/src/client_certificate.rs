@@ -6,18 +6,18 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kube_client::config::AuthInfo;
 
-/// The certificate with which a client configuration names its user to the API server, as it is now.
+/// The present client certificate with which a client configuration names its user to the API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientCertificate {
     /// The location of the certificate: a file, or the kubeconfig itself.
     pub place: String,
-    /// The certificate and those that signed it, in PEM.
+    /// The certificate and the certificates of its signers, in PEM.
     pub chain: Vec<u8>,
 }
 
 impl ClientCertificate {
-    /// Reads the certificate of a user; `None` for a user without one, and for one with certificates of a credential
-    /// plugin. Blocks.
+    /// Reads the client certificate of a user; `None` if the user has none, or gets it from a credential plugin.
+    /// Blocks.
     pub(crate) fn read(user: &AuthInfo, credentials: Option<&str>) -> Option<io::Result<Self>> {
         if let Some(data) = &user.client_certificate_data {
             let chain = STANDARD.decode(data.trim()).map_err(io::Error::other);
@@ -49,12 +49,12 @@ mod tests {
             client_certificate: Some(file.display().to_string()),
             ..AuthInfo::default()
         };
-        // A file that is not there yet is no reason never to look again.
+        // A missing file may appear later, so it is no lasting error.
         assert_eq!(read(&user), Some(None));
         std::fs::write(&file, "of a file").unwrap();
         let of_file = (file.display().to_string(), "of a file".to_owned());
         assert_eq!(read(&user), Some(Some(of_file)));
-        // client-go prefers the data.
+        // As in client-go, the inline data wins over the file.
         user.client_certificate_data = Some(STANDARD.encode("of the kubeconfig"));
         let inline = ("the user \"a\"".to_owned(), "of the kubeconfig".to_owned());
         assert_eq!(read(&user), Some(Some(inline)));

@@ -27,13 +27,14 @@ use steersman_transport::ConnectionOptions;
 
 /// Makes clients of one API server. Cheap to clone.
 ///
-/// A client belongs to the runtime that it was made in; a configuration does not, and making one does no network I/O.
+/// A client belongs to the runtime in which it was made; a configuration does not. Making a configuration does no
+/// network I/O.
 ///
 /// Over TLS, clients use HTTP/2 if the server offers it, with [pings](Self::ping_interval) that detect dead
 /// connections. Certificates and tokens in files are read again before a connection opens, once per minute, and when
-/// the server refuses them (TLS, 401); a refused request is then sent once more if they have changed (CONN-4). Apart
-/// from that, and from requests that the server did not process (CONN-5), clients never repeat a request by themselves:
-/// a write may have been executed, and a reflector must see a 429.
+/// the server refuses them (TLS, 401); a refused request is sent once more if they have changed (CONN-4). A request
+/// that the server did not process is sent again, too (CONN-5). Clients repeat no other request: a write may have been
+/// executed, and a reflector must see a 429.
 ///
 /// Every request of every client goes through the layers and hooks of the configuration: reads, writes, lists and
 /// watches. [`layer`](Self::layer) adds a tower layer, [`on_warning`](Self::on_warning) a hook for warnings of the
@@ -69,7 +70,7 @@ pub struct ClientConfig {
     endpoint: Arc<str>,
     host: Arc<str>,
     default_namespace: Arc<str>,
-    /// Whether the kubeconfig, the Pod or the program names the namespace.
+    /// Whether the kubeconfig, the Pod or the program sets the namespace.
     names_namespace: bool,
     credentials: Option<Arc<str>>,
     context: Option<Arc<str>>,
@@ -89,18 +90,17 @@ const UNNAMED_NAMESPACE: &str = "default";
 type Make = dyn Fn(&Middleware) -> Result<kube_client::Client, Error> + Send + Sync;
 
 impl ClientConfig {
-    /// Returns the configuration that the environment names: the kubeconfig files in `KUBECONFIG`, or else the
-    /// service account of the Pod if one is mounted, or else `~/.kube/config`. This is the order of
-    /// controller-runtime.
+    /// Returns the first configuration in the order of controller-runtime: the kubeconfig files in `KUBECONFIG`, the
+    /// service account of the Pod if one is mounted, or `~/.kube/config`.
     ///
-    /// Connections go through the http proxy that the cluster's `proxy-url` names, or else `HTTPS_PROXY` with the
-    /// exceptions of `NO_PROXY`. The choice follows the rules of Go's clients: a server on this machine has a proxy
+    /// Connections go through the http proxy that the cluster's `proxy-url` names or, without it, `HTTPS_PROXY` with
+    /// the exceptions of `NO_PROXY`. The choice follows the rules of Go's clients: a server on this machine has a proxy
     /// only if `proxy-url` names one. Only http proxies can be used, always with `CONNECT`.
     ///
     /// # Errors
     ///
-    /// [`Error::NoConfig`] if none of them exists, [`Error::Config`] if the first that exists cannot be used. Both
-    /// name the places. No request is sent.
+    /// [`Error::NoConfig`] if no configuration exists, [`Error::Config`] if the first existing configuration cannot be
+    /// used. Both name the searched places. No request is sent.
     pub async fn infer() -> Result<Self, Error> {
         Self::infer_with(&ConfigChoice::new()).await
     }
@@ -125,8 +125,8 @@ impl ClientConfig {
 
     /// Wraps a configuration of kube-client. The options `read_timeout`, `write_timeout` and `default_retry` of
     /// `config` have no effect: see [`ping_interval`](Self::ping_interval), and the time limits of requests.
-    /// `proxy_url` has no effect for a server on this machine, because kube-client sets it from `HTTPS_PROXY` there,
-    /// too.
+    /// `proxy_url` has no effect for a server on this machine, because kube-client sets it from `HTTPS_PROXY` even
+    /// there.
     pub fn from_config(mut config: kube_client::Config) -> Self {
         if is_local(&config.cluster_url) {
             config.proxy_url = None;
@@ -135,7 +135,7 @@ impl ClientConfig {
     }
 
     fn of_config(mut config: kube_client::Config) -> Self {
-        // The middleware names the program; a name in the configuration is moved there.
+        // The middleware sets the `User-Agent`, so a value in the configuration is moved there.
         let mut agent = user_agent();
         let mut names_program = false;
         for (_, given) in config
@@ -153,7 +153,7 @@ impl ClientConfig {
             destination: Destination::Network(Arc::new(network)),
             endpoint,
             host,
-            // The configuration's own default cannot be told from a namespace of that name.
+            // kube-client's default namespace cannot be told from a namespace that is set to the same name.
             names_namespace: &*default_namespace != UNNAMED_NAMESPACE,
             default_namespace,
             credentials: None,
@@ -163,7 +163,8 @@ impl ClientConfig {
         }
     }
 
-    /// Returns a configuration for an API server in this process: without a socket, and so usable under a paused clock.
+    /// Returns a configuration for an API server in this process, without a socket, so that it works under a paused
+    /// clock.
     ///
     /// The service receives requests as a server would, without a host. Each client of the configuration has a clone of
     /// the service.
@@ -197,7 +198,7 @@ impl ClientConfig {
     /// Sets the program and its version in the `User-Agent`: `website-operator/1.4.2 (linux/x86_64) steersman/0.1.0`.
     /// By default, the name is that of the binary and the version is Steersman's.
     ///
-    /// The server records the name as the field manager of writes that name none. `env!("CARGO_PKG_NAME")` and
+    /// The server records the name as the field manager of writes without a field manager. `env!("CARGO_PKG_NAME")` and
     /// `env!("CARGO_PKG_VERSION")` are good values. A text that is no valid header changes nothing.
     pub fn user_agent(mut self, program: &str, version: &str) -> Self {
         let ours = env!("CARGO_PKG_VERSION");
@@ -222,15 +223,15 @@ impl ClientConfig {
 
     /// Calls `hook` for each warning in an answer, also for repeated ones.
     ///
-    /// Each warning is also logged once, as long as it is among the last 512 different ones. The hook runs in the
-    /// task of the request and should not block. A panic of the hook is logged and ends nothing.
+    /// Each warning is also logged, and not repeated while it is among the last 512 different ones. The hook runs in
+    /// the task of the request and should not block. A panic of the hook is logged and has no other effect.
     pub fn on_warning(mut self, hook: impl Fn(&Warning) + Send + Sync + 'static) -> Self {
         self.around.hook(hook);
         self
     }
 
-    /// Adds a layer to every request of the clients made from here on. The layer added last sees a request first.
-    /// Layers trace, measure, delay or refuse requests.
+    /// Adds a layer to every request of the clients that are made from now on. The layer that was added last sees a
+    /// request first. Layers can trace, measure, delay or refuse requests.
     ///
     /// A layer sees requests without credentials, and without the `User-Agent` unless the caller set one. Its service
     /// need not be `Clone`: a client has one, behind a queue. A panic of the service fails that request.
@@ -247,19 +248,19 @@ impl ClientConfig {
         self
     }
 
-    /// Sets the encoding of objects, [`Encoding::Protobuf`] by default, or what the environment variable
-    /// `STEERSMAN_ENCODING` names (`json` or `protobuf`). Turn it off for a proxy or a server that damages protobuf, or
-    /// to read the traffic.
+    /// Sets the encoding of objects. The default is [`Encoding::Protobuf`], or the encoding that the environment
+    /// variable `STEERSMAN_ENCODING` names (`json` or `protobuf`). Use JSON for a proxy or a server that damages
+    /// protobuf, or to read the traffic.
     ///
-    /// Answers are decoded by their content type. A server that refuses protobuf, or sends bytes that are none, gets
-    /// JSON from then on (CONN-7). Existing clients are not affected.
+    /// Answers are decoded by their content type. If a server refuses protobuf or sends broken protobuf, requests ask
+    /// for JSON from then on (CONN-7). Existing clients are not affected.
     pub fn encoding(mut self, encoding: Encoding) -> Self {
         self.around.encoding = SharedEncoding::new(encoding);
         self
     }
 
-    /// Counts and measures the requests of the clients made from here on (CONN-6); by default there are no metrics.
-    /// A manager sets metrics for a configuration that [has none](Self::has_metrics).
+    /// Counts and measures the requests of the clients that are made from now on (CONN-6). By default there are no
+    /// metrics; a manager sets metrics for a configuration that [has none](Self::has_metrics).
     ///
     /// Metrics are outside of all layers, so a request that a layer refuses counts as a request without an answer.
     ///
@@ -287,8 +288,8 @@ impl ClientConfig {
     /// default, as in client-go. Over HTTP/1.1, TCP keepalive has the same times.
     ///
     /// A server that does not answer within [`ping_timeout`](Self::ping_timeout) counts as gone: all requests and
-    /// watches on that connection fail, and new ones open another. So a dead connection is detected after 45 s at the
-    /// latest. Zero, and more than a year, disable both.
+    /// watches on that connection fail, and later requests open another connection. So a dead connection is detected
+    /// after 45 s at the latest. Zero, and more than a year, disable pings and TCP keepalive.
     ///
     /// Existing clients are not affected.
     pub fn ping_interval(self, interval: Duration) -> Self {
@@ -303,8 +304,8 @@ impl ClientConfig {
 
     /// Sets whether clients use HTTP/1.1 only, for proxies that handle HTTP/2 badly; off by default.
     ///
-    /// Each watch then has a connection of its own, and a dead connection is detected only by TCP keepalive, which a
-    /// proxy in between may answer.
+    /// Each watch then has its own connection, and a dead connection is detected only by TCP keepalive, which a proxy
+    /// in between may answer.
     pub fn http1_only(self, http1_only: bool) -> Self {
         self.with_options(|options| options.http1_only = http1_only)
     }
@@ -340,7 +341,7 @@ impl ClientConfig {
     }
 
     /// Makes a client as [`client`](Self::client) does, on a thread that may block, because a credential plugin may
-    /// run for some time.
+    /// take long.
     ///
     /// # Errors
     ///
@@ -358,7 +359,8 @@ impl ClientConfig {
         })?
     }
 
-    /// Returns the program's name in the `User-Agent`, up to the slash: the field manager of writes that name none.
+    /// Returns the program's name in the `User-Agent`, up to the slash: the field manager of writes without a field
+    /// manager.
     pub fn program(&self) -> String {
         let agent = String::from_utf8_lossy(self.around.agent.as_bytes());
         agent.split('/').next().unwrap_or_default().to_owned()
@@ -392,14 +394,14 @@ impl ClientConfig {
         self.names_namespace.then_some(&*self.default_namespace)
     }
 
-    /// Returns the user of the credentials and where they are kept, for people: a user of a kubeconfig, or the
-    /// service account of this Pod. `None` if the program itself made the configuration.
+    /// Returns the user of the credentials and the location of the credentials, for people: a user of a kubeconfig, or
+    /// the service account of this Pod. `None` if the program itself made the configuration.
     pub fn credentials(&self) -> Option<&str> {
         self.credentials.as_deref()
     }
 
-    /// Reads the certificate that names the user; `None` if a token, a password or a credential plugin does. Blocks
-    /// while a file is read.
+    /// Reads the client certificate of the user; `None` if a token, a password or a credential plugin names the user.
+    /// Blocks while a file is read.
     pub fn client_certificate(&self) -> Option<std::io::Result<ClientCertificate>> {
         match &self.destination {
             Destination::Network(network) => network.client_certificate(self.credentials()),
@@ -412,7 +414,7 @@ impl ClientConfig {
         self.context.as_deref()
     }
 
-    /// Checks that the credentials can be read. Credentials from a plugin are left to the first client.
+    /// Checks that the credentials can be read. Credentials of a plugin are first requested by a client.
     fn checked(found: FoundConfig) -> Result<Self, Error> {
         let runs_a_program = found.config.auth_info.exec.is_some();
         let mut client_config = Self::of_config(found.config);
@@ -435,13 +437,13 @@ impl fmt::Debug for ClientConfig {
     }
 }
 
-/// Returns the `User-Agent`: `program/steersman-version (platform)`. The server derives a field manager from its
-/// beginning.
+/// Returns the `User-Agent`: `program/steersman-version (platform)`. The server derives a field manager from the text
+/// up to the slash.
 fn user_agent() -> HeaderValue {
     let program = std::env::args_os().next();
     let program = program.as_deref().map(Path::new).and_then(Path::file_stem);
     let program = program.and_then(|p| p.to_str()).unwrap_or("unknown");
-    // The text up to the slash is the field manager of writes that name none.
+    // The text before the first slash is the field manager of writes without a field manager.
     let ours = env!("CARGO_PKG_VERSION");
     let text = format!("{program}/steersman-{ours} ({})", platform());
     HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("steersman"))

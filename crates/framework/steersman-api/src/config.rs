@@ -13,7 +13,7 @@ use steersman_transport::{chain, explain_kubeconfig, settle_plugin};
 use crate::error::Error;
 use proxy::{ProxyVariables, parse_proxy};
 
-/// The places of a configuration. A value, so that tests do not need environment variables.
+/// The places in which a configuration may be found. A value, so that tests need no environment variables.
 #[derive(Debug, Default)]
 pub(crate) struct Environment {
     /// The value of `KUBECONFIG`.
@@ -46,7 +46,7 @@ impl Environment {
     }
 }
 
-/// Which configuration to look for, instead of the first that exists.
+/// The choice of a configuration, instead of the first that exists.
 ///
 /// ```
 /// use steersman_api::ConfigChoice;
@@ -62,7 +62,7 @@ pub struct ConfigChoice {
 }
 
 impl ConfigChoice {
-    /// Chooses the first configuration that exists.
+    /// Makes the choice of the first configuration that exists.
     pub fn new() -> Self {
         Self::default()
     }
@@ -73,8 +73,8 @@ impl ConfigChoice {
         self
     }
 
-    /// Chooses a context of the kubeconfig instead of its current one. The service account of a Pod has no
-    /// contexts, so it is not looked at.
+    /// Chooses a context of the kubeconfig instead of its current context. The service account of a Pod has no
+    /// contexts, so it is not searched.
     pub fn context(mut self, name: impl Into<String>) -> Self {
         self.context = Some(name.into());
         self
@@ -84,7 +84,7 @@ impl ConfigChoice {
 #[derive(Debug)]
 pub(crate) struct FoundConfig {
     pub(crate) config: kube_client::Config,
-    /// The user of the credentials and where they are renewed, for people.
+    /// The user and the location of the credentials, for people.
     pub(crate) credentials: String,
     /// The context of the kubeconfig; `None` in a Pod.
     pub(crate) context: Option<String>,
@@ -92,8 +92,8 @@ pub(crate) struct FoundConfig {
     pub(crate) names_namespace: bool,
 }
 
-/// Returns the chosen configuration, or else that of this environment: `KUBECONFIG`, or else the service account of
-/// the Pod, or else `~/.kube/config`: the order of controller-runtime.
+/// Returns the chosen configuration or, without a choice, the first in the order of controller-runtime: `KUBECONFIG`,
+/// the service account of the Pod, `~/.kube/config`.
 pub(crate) async fn find(
     environment: &Environment,
     choice: &ConfigChoice,
@@ -121,7 +121,7 @@ pub(crate) async fn find(
         return read(&[path], context, environment, "it is the default").await;
     }
     if context.is_none() && environment.service_host.is_some() {
-        // The error names the missing part of the service account.
+        // `of_pod` returns the error that names the missing part of the service account.
         return of_pod(environment);
     }
     Err(Error::NoConfig {
@@ -184,7 +184,7 @@ fn check_pod(environment: &Environment) -> Result<(), String> {
     Ok(())
 }
 
-/// Reads one kubeconfig, or several that are merged. Of several, some may be missing.
+/// Reads one kubeconfig, or merges several. Of several files, some may be missing.
 pub(crate) async fn read(
     paths: &[PathBuf],
     context: Option<&str>,
@@ -245,7 +245,7 @@ pub(crate) async fn read(
             let named = |problem| config_error(format!("proxy-url: {problem}"));
             Some(proxy.map_err(named)?)
         }
-        // Not as kube-client chooses it, which reads no NO_PROXY.
+        // Chosen here, because kube-client ignores `NO_PROXY`.
         None => {
             let proxy = environment.proxies.proxy_of(&config.cluster_url);
             proxy.map_err(config_error)?
@@ -286,13 +286,13 @@ fn authority_file(config: &Kubeconfig) -> Option<PathBuf> {
         .map(PathBuf::from)
 }
 
-/// Returns the proxy that the current context's cluster names. It goes before the variables, and has no exceptions.
+/// Returns the proxy that the current context's cluster names. It wins over the variables, and has no exceptions.
 fn proxy_url(config: &Kubeconfig) -> Option<String> {
     let named = cluster(config)?.proxy_url.clone();
     named.filter(|proxy| !proxy.is_empty())
 }
 
-/// Checks that the entries exist that the current context names, or the chosen one.
+/// Checks that the kubeconfig has the entries that the current context, or the chosen context, names.
 fn check(config: &Kubeconfig, is_chosen: bool) -> Result<(), String> {
     let names = |names: Vec<&str>| match names.as_slice() {
         [] => "there are none".to_owned(),

@@ -23,7 +23,7 @@ pub(crate) struct AnswerDecoder {
     kind: Kind,
     pub(crate) drop_managed_fields: bool,
     metadata_only: bool,
-    /// The managers of which applies are recognised.
+    /// The field managers whose applies are recognised.
     pub(crate) managers: FieldManagers,
 }
 
@@ -37,7 +37,7 @@ impl AnswerDecoder {
         }
     }
 
-    /// Returns the same decoder, which drops everything but the metadata if `enough` is set.
+    /// Returns the same decoder; if `enough` is set, it drops everything but the metadata.
     pub(crate) fn metadata_only(&self, enough: bool) -> Self {
         Self {
             metadata_only: enough,
@@ -45,7 +45,7 @@ impl AnswerDecoder {
         }
     }
 
-    /// Decodes an object. One that does not decode keeps its readable parts, with the error.
+    /// Decodes an object. If it does not decode, returns its readable parts with the error.
     pub(crate) fn object<K: Object>(&self, raw: &[u8]) -> Decoded<K> {
         self.object_of(&self.prepared(raw))
     }
@@ -60,8 +60,8 @@ impl AnswerDecoder {
         malformed(&prepared.json, error).into()
     }
 
-    /// Decodes only the metadata of an object. An object is malformed for every type if its metadata is unreadable,
-    /// or if it names another kind.
+    /// Decodes only the metadata of an object. The object is malformed for every type if its metadata is unreadable or
+    /// it names another kind.
     pub(crate) fn raw_object(&self, raw: &[u8]) -> Decoded<RawObject> {
         self.raw_of(self.prepared(raw))
     }
@@ -84,7 +84,8 @@ impl AnswerDecoder {
         };
         match RawObject::from_json(json.to_vec()) {
             Ok(object) => Decoded::Good(object.with_applies(applies)),
-            // An error may quote a value, and an annotation of a Secret may hold the whole Secret.
+            // The error is replaced, because it may quote a value, and an annotation of a Secret may hold the whole
+            // Secret.
             Err(error) if is_secret(&self.kind) && !error.starts_with("metadata.name") => {
                 malformed(&json, "its metadata has another shape".to_owned()).into()
             }
@@ -105,14 +106,14 @@ impl AnswerDecoder {
     }
 }
 
-/// Decodes the metadata of one object of a kind, as it arrived from a server outside a list or watch. The result has
-/// the form of an object in a list: with the type of the kind, and without `managedFields` unless they are kept.
+/// Decodes the metadata of an object of a kind that arrived outside a list or watch. The result has the form of an
+/// object in a list: with the type of the kind, and without `managedFields` unless they are kept.
 pub fn decode_raw_object(kind: &Kind, keep_managed_fields: bool, raw: &[u8]) -> Decoded<RawObject> {
     AnswerDecoder::new(kind.clone(), !keep_managed_fields).raw_object(raw)
 }
 
-/// Returns an object by its metadata alone; whether the rest is valid JSON shows when the object is decoded as a
-/// type. Returns the bytes if the metadata does not decode, or the object names another kind.
+/// Returns an object of which only the metadata is decoded; the rest may be invalid JSON, which shows when it is
+/// decoded as a type. Returns the bytes if the metadata does not decode, or the object names another kind.
 pub(crate) fn plain_object(prepared: Prepared<'_>) -> Result<RawObject, Cow<'_, [u8]>> {
     let metadata = prepared.metadata.filter(|_| prepared.foreign.is_none());
     let metadata = metadata.and_then(|at| prepared.json.get(at));

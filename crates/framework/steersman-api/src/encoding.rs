@@ -17,23 +17,23 @@ use crate::metrics::HostMetrics;
 /// The encoding of objects between a client and its server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Encoding {
-    /// JSON for all kinds.
+    /// JSON for every kind.
     Json,
-    /// Protobuf for the kinds of Kubernetes itself, as in client-go, and JSON for all others.
+    /// Protobuf for Kubernetes' own kinds, as in client-go, and JSON for other kinds.
     ///
     /// Protobuf costs the server about a third of the work of JSON, and needs fewer bytes.
     #[default]
     Protobuf,
 }
 
-/// The variable that turns protobuf off without a change of the program: `STEERSMAN_ENCODING=json`.
+/// The environment variable that sets the encoding without a change of the program: `STEERSMAN_ENCODING=json`.
 const VARIABLE: &str = "STEERSMAN_ENCODING";
 
 impl Encoding {
     /// Every encoding.
     pub const ALL: [Self; 2] = [Self::Json, Self::Protobuf];
 
-    /// Returns the encoding that the environment names, or else the default.
+    /// Returns the encoding that the environment variable names or, without it, the default.
     pub(crate) fn of_environment() -> Self {
         match std::env::var(VARIABLE) {
             Ok(named) if named.eq_ignore_ascii_case("json") => Self::Json,
@@ -49,7 +49,7 @@ impl Encoding {
     }
 }
 
-/// Returns whether the objects of a kind may be sent in protobuf: whether it is one of Kubernetes itself.
+/// Returns whether a kind is one of Kubernetes' own, whose objects may be sent in protobuf.
 pub fn has_protobuf(kind: &Kind) -> bool {
     let gvk = kind.gvk();
     Message::of_kind(&gvk.api_version(), gvk.kind()).is_some()
@@ -59,9 +59,9 @@ pub fn has_protobuf(kind: &Kind) -> bool {
 #[derive(Debug)]
 pub(crate) struct SharedEncoding {
     chosen: Encoding,
-    /// Whether the server turned out not to speak protobuf.
+    /// Whether the server has shown that it does not support protobuf.
     fell_back: AtomicBool,
-    /// The kinds with fields that the table of messages does not know.
+    /// The kinds with unknown fields that were logged already.
     reported_kinds: Mutex<BTreeSet<String>>,
 }
 
@@ -74,12 +74,11 @@ impl SharedEncoding {
         })
     }
 
-    /// Returns whether requests for built-in kinds ask for protobuf.
     pub(crate) fn is_protobuf(&self) -> bool {
         self.chosen == Encoding::Protobuf && !self.fell_back.load(Ordering::Relaxed)
     }
 
-    /// Uses JSON from here on (CONN-7).
+    /// Uses JSON from now on (CONN-7).
     fn fall_back(&self, problem: &str) {
         if !self.fell_back.swap(true, Ordering::Relaxed) {
             warn!(
@@ -91,19 +90,19 @@ impl SharedEncoding {
     }
 }
 
-/// A request that may be sent in protobuf, as an extension of the HTTP request. Without the middleware of a
-/// client configuration, the request is sent as JSON.
+/// Marks an HTTP request that may be sent in protobuf. Without the middleware of a client configuration, the request is
+/// sent as JSON.
 #[derive(Clone, Debug)]
 pub(crate) struct Negotiable {
-    /// The `Accept` header that names protobuf first.
+    /// The `Accept` header that prefers protobuf.
     pub(crate) accept: &'static str,
     pub(crate) object: Option<(Kind, Bytes)>,
 }
 
-/// How one request was sent, and how its answer is encoded. Cheap to clone.
+/// The encoding in which one request was sent, for reading its answer. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct Negotiated {
-    /// `None` for a client that no client configuration made.
+    /// The encoding of the client configuration; `None` for a client that was made without one.
     pub(crate) by: Option<Arc<SharedEncoding>>,
     pub(crate) metrics: Option<Arc<HostMetrics>>,
     pub(crate) asked_protobuf: bool,
@@ -112,14 +111,14 @@ pub(crate) struct Negotiated {
 }
 
 impl Negotiated {
-    /// Notes that the server does not speak protobuf.
+    /// Notes that the server does not support protobuf.
     pub(crate) fn fall_back(&self, problem: &str) {
         if let Some(by) = &self.by {
             by.fall_back(problem);
         }
     }
 
-    /// Notes fields that the table of messages does not know, which were dropped.
+    /// Notes dropped fields, which the table of messages does not know.
     pub(crate) fn note_unknown(&self, kind: &str, unknown: &Unknown) {
         let Some((message, number)) = unknown.first else {
             return;

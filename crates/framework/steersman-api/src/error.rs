@@ -14,8 +14,8 @@ mod predicates;
 
 /// An error of a request to an API server, or of its connection.
 ///
-/// Each kind of answer is one variant, mostly tested with the predicates; it carries the request and the server's
-/// [`Status`]. An error prints the request, the server and the problem on one line.
+/// Each class of answer has a variant, mostly tested with a predicate, and holds the request and the server's
+/// [`Status`]. `Display` prints the request, the server and the problem on one line.
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -33,10 +33,10 @@ pub enum Error {
     Config {
         /// The file, or the part of the environment, with the problem.
         place: String,
-        /// The problem, and what to do about it.
+        /// The problem, and its remedy.
         problem: String,
     },
-    /// The request cannot be sent as it is: the caller has to change it.
+    /// The request is invalid, so it was not sent: the caller has to change it.
     #[error("could not {info}: {problem}")]
     InvalidRequest {
         /// The request.
@@ -79,7 +79,7 @@ pub enum Error {
     /// Any other refusal: 400, 405, 415, 5xx, and a 404 that does not come from a Kubernetes API server.
     #[error("{0}")]
     Refused(Box<ApiRefusal>),
-    /// The server could not be reached, or the connection broke. Whether the server executed the request is unknown.
+    /// The server could not be reached, or the connection broke. It is unknown whether the server executed the request.
     #[error("could not {info}: {}{cause}", endpoint_prefix(.endpoint.as_deref()))]
     Transport {
         /// The request.
@@ -115,12 +115,11 @@ impl ApiRefusal {
         &self.info
     }
 
-    /// Returns the server's `Status`; derived from the HTTP status if the body held none.
+    /// Returns the server's `Status`, or a `Status` made of the HTTP status if the body has none.
     pub fn status(&self) -> &Status {
         &self.status
     }
 
-    /// Returns the server's answer as text, without the request.
     fn answer(&self) -> String {
         let Status {
             code,
@@ -153,7 +152,7 @@ impl fmt::Display for ApiRefusal {
 impl Error {
     /// Makes the error of an answer from its `Status` and its `Retry-After`.
     ///
-    /// For tests, and for a `Status` from another source.
+    /// Use it in tests, and for a `Status` from another source than an answer.
     pub fn from_status(info: RequestInfo, status: Status, retry_after: Option<Duration>) -> Self {
         let hinted = status.details.as_ref().map(|d| d.retry_after_seconds);
         let hinted = hinted
@@ -161,7 +160,7 @@ impl Error {
             .map(|s| Duration::from_secs(s.into()));
         let after = retry_after.or(hinted);
         let (code, reason) = (status.code, status.reason.clone());
-        // A refusal that names no object is about the path, and so about the kind.
+        // A 404 that names no object is about the path, so the server does not serve the kind.
         let names_an_object = status.details.as_ref().is_some_and(|d| !d.name.is_empty());
         let refusal = Box::new(ApiRefusal {
             info,
@@ -190,7 +189,8 @@ impl Error {
         body: &[u8],
     ) -> Self {
         let parsed = parse_status(body);
-        // Every Kubernetes API server answers with a Status, or with the text of Go's router.
+        // A Kubernetes API server answers with a `Status` or the text of Go's router; another text comes from another
+        // server.
         let foreign = parsed.is_none() && code == 404 && is_foreign(body);
         let mut status = parsed.unwrap_or_else(|| Status {
             message: plain_text(body),
@@ -252,7 +252,7 @@ impl Error {
         }
     }
 
-    /// Returns the refusal, if a server answered.
+    /// Returns the refusal; `None` if no server answered.
     pub fn refusal(&self) -> Option<&ApiRefusal> {
         match self {
             Self::NotFound(refusal)
@@ -273,7 +273,7 @@ impl Error {
         }
     }
 
-    /// Returns the request, if one was made.
+    /// Returns the request; `None` if none was made.
     pub fn request_info(&self) -> Option<&RequestInfo> {
         match self {
             Self::InvalidRequest { info, .. }
@@ -284,8 +284,8 @@ impl Error {
         }
     }
 
-    /// Returns the problem without the kind and without advice, for a caller that adds its own: `watch failed: the
-    /// server answered 403 Forbidden: …`.
+    /// Returns the problem without the kind and the remedy, for a caller that adds its own: `watch failed: the server
+    /// answered 403 Forbidden: …`.
     pub fn brief(&self) -> String {
         let Some(info) = self.request_info() else {
             return self.to_string();
@@ -303,23 +303,23 @@ impl Error {
         format!("{} failed: {outcome}", info.brief())
     }
 
-    /// Returns the server's `Status`, if a server answered.
+    /// Returns the server's `Status`; `None` if no server answered.
     pub fn status(&self) -> Option<&Status> {
         self.refusal().map(ApiRefusal::status)
     }
 
-    /// Returns the HTTP code, if a server answered.
+    /// Returns the HTTP code; `None` if no server answered.
     pub fn code(&self) -> Option<u16> {
         self.status().map(|s| s.code)
     }
 
-    /// Returns the time to wait before another attempt, if the server named one.
+    /// Returns the time to wait before another attempt; `None` if the server named none.
     pub fn retry_after(&self) -> Option<Duration> {
         self.refusal().and_then(ApiRefusal::retry_after)
     }
 }
 
-/// A transport error, with the endpoint.
+/// A transport error with the address of the server.
 #[derive(Debug, Error)]
 #[error("{endpoint} cannot be reached")]
 pub(crate) struct Unreachable {
@@ -350,7 +350,7 @@ fn plain_text(body: &[u8]) -> String {
     line.chars().take(120).collect()
 }
 
-/// Returns whether a text comes from another web server or a proxy, and not from a Kubernetes API server.
+/// Returns whether a body comes from a proxy or another web server, and not from a Kubernetes API server.
 fn is_foreign(body: &[u8]) -> bool {
     let text = body.trim_ascii();
     !text.is_empty()

@@ -10,7 +10,7 @@ use crate::head::RawObject;
 pub enum Decoded<K> {
     /// The object decoded.
     Good(K),
-    /// The object does not decode. Its neighbours are not affected.
+    /// The object does not decode. Other objects are not affected.
     Malformed(Box<Malformed>),
 }
 
@@ -38,17 +38,17 @@ pub struct ListPage<K> {
     pub version: ResourceVersion,
     /// The continue token of the next page; `None` on the last page.
     pub continue_token: Option<String>,
-    /// The number of objects on the following pages, if the server tells it.
+    /// The number of objects on the following pages, if the server reports it.
     pub remaining: Option<u64>,
 }
 
-/// A part of one page of a list, as it arrives. Its object is not decoded as a type.
+/// One part of a page of a list, in the order of arrival. Its object is not decoded as a type.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ListPart {
     /// An object, in the server's order.
     Object(Decoded<RawObject>),
-    /// The end of a complete page. No part follows.
+    /// The end of a complete page, after which no part follows.
     End(PageEnd),
 }
 
@@ -60,7 +60,7 @@ pub struct PageEnd {
     pub version: ResourceVersion,
     /// The continue token of the next page; `None` on the last page.
     pub continue_token: Option<String>,
-    /// The number of objects on the following pages, if the server tells it.
+    /// The number of objects on the following pages, if the server reports it.
     pub remaining: Option<u64>,
 }
 
@@ -72,9 +72,9 @@ pub enum WatchEvent {
     Added(Decoded<RawObject>),
     /// An object changed.
     Modified(Decoded<RawObject>),
-    /// An object was deleted, or no longer matches the selectors. Carries its last state.
+    /// An object was deleted, or no longer matches the selectors. The event has its last state.
     Deleted(Decoded<RawObject>),
-    /// A bookmark: no further change up to this version.
+    /// A bookmark: the watch has delivered every change up to this version.
     Bookmark {
         /// The version that the watch has reached.
         version: ResourceVersion,
@@ -112,7 +112,7 @@ impl<K> From<Malformed> for Decoded<K> {
 }
 
 impl Malformed {
-    /// Makes an object that did not decode, for other implementations of [`ListWatch`](crate::ListWatch).
+    /// Makes an object that does not decode, for other implementations of [`ListWatch`](crate::ListWatch).
     pub fn new(
         key: ObjectKey,
         uid: impl Into<String>,
@@ -139,7 +139,7 @@ impl<K> ListPage<K> {
         }
     }
 
-    /// Returns the same page with a following one.
+    /// Returns the page with a continue token, so that another page follows.
     #[must_use]
     pub fn continued(mut self, token: impl Into<String>) -> Self {
         self.continue_token = Some(token.into());
@@ -163,7 +163,8 @@ impl<K> ListPage<K> {
 }
 
 impl ListPage<RawObject> {
-    /// Returns the page in parts, as it would arrive, for other implementations of [`ListWatch`](crate::ListWatch).
+    /// Returns the parts of the page in the order of arrival, for other implementations of
+    /// [`ListWatch`](crate::ListWatch).
     pub fn into_parts(self) -> impl Iterator<Item = ListPart> {
         let end = PageEnd {
             version: self.version,

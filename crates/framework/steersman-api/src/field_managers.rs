@@ -1,12 +1,12 @@
-//! Handle: the field managers of which applies are recognised.
+//! Handle: the field managers whose applies are recognised.
 
 use std::sync::Arc;
 
 use memchr::memmem::Finder;
 use parking_lot::RwLock;
 
-/// The field managers of which applies are recognised: programs, and with each of them its controllers, which have
-/// names such as `program/controller`. Cheap to clone; clones share the names.
+/// The field managers whose applies are recognised: those of programs, and those of their controllers, named
+/// `program/controller`. Cheap to clone; clones share the names.
 #[derive(Clone, Debug, Default)]
 pub struct FieldManagers {
     known: Arc<RwLock<Arc<[KnownManager]>>>,
@@ -19,7 +19,7 @@ struct KnownManager {
 }
 
 impl FieldManagers {
-    /// Adds a program. Objects that arrived before are not looked at again.
+    /// Adds a program. Objects that arrived before are not examined again.
     pub fn note(&self, program: &str) {
         let mut known = self.known.write();
         if program.is_empty() || known.iter().any(|known| known.name == program) {
@@ -32,8 +32,8 @@ impl FieldManagers {
         *known = known.iter().cloned().chain([added]).collect();
     }
 
-    /// Returns whether the bytes of an object contain the name of a known manager, in any place. Each object that
-    /// arrives is searched, so this is fast.
+    /// Returns whether the bytes of an object contain the name of a known manager anywhere. Fast, because each arriving
+    /// object is searched.
     pub(crate) fn may_own_fields_of(&self, object: &[u8]) -> bool {
         let known = self.known();
         known

@@ -1,4 +1,4 @@
-//! Words: one object as it arrived: its JSON, and its metadata decoded.
+//! Words: one arrived object: its JSON, and its decoded metadata.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -26,7 +26,7 @@ pub struct Head {
     pub version: ResourceVersion,
     /// The generation; `None` for kinds without one.
     pub generation: Option<i64>,
-    /// Whether the object has a deletion timestamp and finalizers still hold it.
+    /// Whether the object has a deletion timestamp, so that only finalizers or a grace period keep it.
     pub deleting: bool,
     /// The labels; empty if the object has none.
     pub labels: BTreeMap<String, String>,
@@ -48,14 +48,14 @@ pub struct RawObject {
     applies: Box<[ApplyDigest]>,
 }
 
-/// What is known of the JSON of an object before it is decoded as a type.
+/// The knowledge about the JSON of an object before it is decoded as a type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Conformity {
-    /// Nothing is known: the JSON may have any form.
+    /// The JSON may have any form.
     #[default]
     Unchecked,
-    /// The object arrived as a protobuf message without embedded JSON, so every field has the type of the kind
-    /// ([`decodes_all_protobuf`](steersman_object::decodes_all_protobuf)).
+    /// The JSON was made of a protobuf message without embedded JSON, so every field has the type that the kind gives
+    /// it ([`decodes_all_protobuf`](steersman_object::decodes_all_protobuf)).
     OfItsKind,
 }
 
@@ -85,7 +85,7 @@ impl Head {
     /// Returns the head of an object with this metadata.
     pub fn of_meta(meta: &ObjectMeta) -> Self {
         let annotations = meta.annotations.as_ref();
-        // A map of texts always encodes.
+        // A map with text keys and values always encodes.
         let annotations = annotations.and_then(|all| serde_json::to_string(all).ok());
         Self {
             key: ObjectKey::of_meta(meta),
@@ -100,7 +100,7 @@ impl Head {
         }
     }
 
-    /// Returns the head of an object with metadata of this JSON; `None` if the metadata does not decode or has no
+    /// Returns the head of an object from the JSON of its metadata; `None` if the metadata does not decode or has no
     /// name.
     pub(crate) fn of_json(metadata: &[u8]) -> Option<Self> {
         let metadata = serde_json::from_slice(metadata).ok()?;
@@ -127,21 +127,22 @@ impl Head {
 }
 
 impl RawObject {
-    /// Makes an object of its JSON. Only the metadata is decoded; the rest is checked to be JSON.
+    /// Makes an object of its JSON. Only the metadata is decoded; the rest is checked to be valid JSON.
     ///
     /// # Errors
     ///
-    /// The problem, for people: the bytes are no JSON object, the metadata has another shape, or the name is missing.
-    /// The text may quote a value.
+    /// The problem as text for people: the bytes are no JSON object, the metadata has another form, or the name is
+    /// missing. The text may quote a value.
     pub fn from_json(json: impl Into<Box<[u8]>>) -> Result<Self, String> {
         let json = json.into();
-        // Serde accepts a list for a struct, but a list is no object.
+        // Serde would accept a list in place of a struct.
         let first = json.iter().find(|byte| !byte.is_ascii_whitespace());
         if first != Some(&b'{') {
             return Err("invalid type: it is not a JSON object".to_owned());
         }
         let top: Top<'_> = serde_json::from_slice(&json).map_err(|error| {
-            // Decoded again for the path, because recording the path costs time that good objects should not pay.
+            // Decoded a second time for the path of the error, because recording the path would slow down valid
+            // objects.
             let mut deserializer = Deserializer::from_slice(&json);
             match serde_path_to_error::deserialize::<_, Top<'_>>(&mut deserializer) {
                 Err(error) => format!("{}: {}", error.path(), error.inner()),
@@ -165,7 +166,7 @@ impl RawObject {
         }
     }
 
-    /// Returns the object with these digests: see [`applies`](Self::applies).
+    /// Returns the object with these digests of applies: see [`applies`](Self::applies).
     #[must_use]
     pub fn with_applies(self, applies: Box<[ApplyDigest]>) -> Self {
         Self { applies, ..self }
@@ -191,13 +192,13 @@ impl RawObject {
         &self.json
     }
 
-    /// Returns what is known of the JSON.
+    /// Returns the knowledge about the JSON that its decoding can use.
     pub fn conformity(&self) -> Conformity {
         self.conformity
     }
 
-    /// Returns the digests of the program's own applies that left the object in this state: those of the
-    /// [`FieldManagers`](crate::FieldManagers) that the reader of the object knew when it arrived.
+    /// Returns the digests of the program's own applies that left the object in this state: applies by the
+    /// [`FieldManagers`](crate::FieldManagers) that were known when the object arrived.
     pub fn applies(&self) -> &[ApplyDigest] {
         &self.applies
     }
@@ -209,14 +210,14 @@ impl RawObject {
     }
 }
 
-/// Omits the JSON, which may be that of a Secret.
+/// Omits the JSON, which may be a Secret.
 impl fmt::Debug for RawObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}@{}", self.head.key, self.head.version)
     }
 }
 
-/// Returns the hash of encoded annotations. It is the same in every process.
+/// Returns the hash of encoded annotations, which is the same in every process.
 fn hash_of(annotations: &str) -> u32 {
     // Half of the hash is enough to compare two versions of one object.
     FixedState::default().hash_one(annotations) as u32
@@ -240,7 +241,7 @@ mod tests {
         assert_ne!(one, hash(r#","annotations":{"b":"1"}"#));
         assert_ne!(one, hash(""));
         assert_eq!(hash(""), hash(r#","annotations":null"#));
-        // Annotations of another shape are a matter of the types that read them.
+        // Annotations of another form are left to the types that read them.
         assert_ne!(hash(r#","annotations":[1]"#), hash(r#","annotations":7"#));
         let meta = ObjectMeta {
             annotations: Some([("a".to_owned(), "1".to_owned())].into()),

@@ -20,43 +20,42 @@ use crate::request::transport::{Accept, AnswerForms, ApiCall, next_chunk};
 use crate::request::url::Url;
 use crate::request_info::RequestInfo;
 
-/// The parts of one page as they arrive: its objects, then [`ListPart::End`]. The stream ends after that, or after an
+/// The parts of one page as they arrive: its objects, then [`ListPart::End`]. The stream ends after the end part or an
 /// error.
 pub type ListStream = BoxStream<'static, Result<ListPart, Error>>;
 
 /// The events of an open watch. The stream ends after an error.
 pub type WatchStream = BoxStream<'static, Result<WatchEvent, Error>>;
 
-/// Lists and watches the objects of one kind; a reflector is driven by it.
+/// Lists and watches the objects of one kind, for a reflector.
 ///
-/// Implemented by [`ApiListWatch`] over a client, and by tests with a script. Objects are [`RawObject`]s, which are
-/// not decoded as a type.
+/// Implemented by [`ApiListWatch`] with a client, and by scripted servers in tests. Objects are [`RawObject`]s, which
+/// are not decoded as a type.
 ///
 /// # For implementors
 ///
-/// A page holds what the request asks for, and ends with [`ListPart::End`], which carries the version of the whole
-/// list; an incomplete page has no end (REFL-6). A watch delivers events in the server's order, and ends when the
-/// server ends it, or with an error. The reflector retries, resumes and notices silence.
+/// A page has the requested objects, and ends with [`ListPart::End`], which has the version of the whole list; an
+/// incomplete page lacks the end (REFL-6). A watch delivers events in the server's order, and ends when the server ends
+/// it, or with an error. The reflector retries, resumes and notices silence.
 ///
-/// The reflector awaits both requests without a deadline, so the implementor bounds the time until an answer begins
-/// and its pauses. [`ApiListWatch`] fails with a transport error after 65 s without an answer, and after a pause of
-/// 30 s in a page.
+/// The reflector sets no deadline, so the implementor limits the time until an answer begins, and its pauses.
+/// [`ApiListWatch`] fails with a transport error after 65 s without an answer, and after a pause of 30 s in a page.
 pub trait ListWatch: Send + Sync + 'static {
-    /// Requests one page of a list. Dropping the stream cancels the rest of it.
+    /// Requests one page of a list. Dropping the stream cancels the request.
     fn list(&self, request: &PageRequest)
     -> impl Future<Output = Result<ListStream, Error>> + Send;
 
-    /// Opens a watch. Dropping the stream closes it.
+    /// Opens a watch. Dropping the stream closes the watch.
     fn watch(
         &self,
         options: &WatchOptions,
     ) -> impl Future<Output = Result<WatchStream, Error>> + Send;
 
     /// Asks the server with one small request whether it serves requests. `None`, the default, means that there is no
-    /// such request.
+    /// such check.
     ///
-    /// An error with an HTTP code below 500 other than 429 proves that the server serves requests, too: a 403 comes
-    /// from a running server. Dropping the future changes nothing.
+    /// An error with an HTTP code below 500, except 429, also shows that the server serves requests: a 403 comes from a
+    /// running server. Dropping the future changes nothing.
     fn ready(&self) -> impl Future<Output = Option<Result<(), Error>>> + Send {
         std::future::ready(None)
     }
@@ -64,7 +63,7 @@ pub trait ListWatch: Send + Sync + 'static {
 
 /// Lists and watches a kind of an API server, in one namespace or in all.
 ///
-/// Objects lack their `managedFields` by default: these are half of an object's size, and hardly ever read.
+/// By default, objects lack their `managedFields`, which are half of an object's size and hardly ever read.
 #[derive(Clone)]
 pub struct ApiListWatch {
     client: kube_client::Client,
@@ -91,7 +90,7 @@ impl ApiListWatch {
         self
     }
 
-    /// Recognises the applies of these managers in the objects that arrive: see [`RawObject::applies`]. None by
+    /// Sets the field managers whose applies are recognised in arriving objects: see [`RawObject::applies`]. None by
     /// default.
     #[must_use]
     pub fn recognise_applies(mut self, managers: FieldManagers) -> Self {
@@ -175,7 +174,7 @@ impl ListWatch for ApiListWatch {
             .decoder
             .metadata_only(options.projection == Projection::Metadata);
         call.accept = AnswerForms::WATCH.of(options.projection, &self.kind);
-        // Newer servers compress each event as a gzip member of its own, which HTTP clients do not separate.
+        // Newer servers compress each event as a separate gzip member, which HTTP clients do not support.
         call.identity = true;
         let answered = call.send(&self.client).await?;
         let open = OpenWatch {
@@ -203,7 +202,7 @@ struct PartialPage {
 }
 
 impl PartialPage {
-    /// Returns the next part, and the state after it unless that part was the last.
+    /// Returns the next part, with the state after it; without a state after the last part.
     async fn next(mut self) -> Result<(ListPart, Option<Self>), Error> {
         loop {
             if let Some(object) = self.page.next_raw()? {

@@ -1,22 +1,22 @@
-//! Words: the metrics of requests, by client-go's names.
+//! Words: the metrics of requests, with client-go's names.
 
 use http::{Method, StatusCode};
 use prometheus::core::Collector;
 use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
 
-/// Bucket bounds of durations, in seconds: those of component-base (`metrics/prometheus/restclient`).
+/// Bucket bounds of durations, in seconds, as of component-base (`metrics/prometheus/restclient`).
 const DURATIONS: [f64; 12] = [
     0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0,
 ];
 
-/// Bucket bounds of sizes, in bytes: those of component-base, 64 bytes to 16 MiB.
+/// Bucket bounds of sizes, in bytes, as of component-base: 64 bytes to 16 MiB.
 const SIZES: [f64; 11] = [
     64.0, 256.0, 512.0, 1024.0, 4096.0, 16384.0, 65536.0, 262144.0, 1048576.0, 4194304.0,
     16777216.0,
 ];
 
-/// The metrics of the requests of all client configurations that were given a clone
-/// ([`ClientConfig::metrics`](crate::ClientConfig::metrics)). Cheap to clone. A manager makes them for its own
+/// The metrics of the requests of all client configurations that have a clone
+/// ([`ClientConfig::metrics`](crate::ClientConfig::metrics)). Cheap to clone. A manager makes metrics for its own
 /// configuration.
 ///
 /// Names, labels and buckets are those of client-go (`tools/metrics`), with the adapters of component-base:
@@ -31,18 +31,16 @@ const SIZES: [f64; 11] = [
 ///
 /// - `code` is the status code of the answer, or `<error>` for a request without an answer: the connection broke, a
 ///   layer refused the request, the time limit passed, or the caller was dropped.
-/// - Each request counts once (CONN-6), for each attempt of the client, however often the transport sends it
-///   (CONN-4, CONN-5).
+/// - Each request of a client counts once (CONN-6), however often the transport sends it (CONN-4, CONN-5).
 /// - `method` and `verb` are the HTTP method, as in client-go. `host` is
 ///   [`ClientConfig::host`](crate::ClientConfig::host). No label holds a path or the name of an object.
 /// - The duration ends with the body of the answer, and includes the layers of the client. A client that repeats a
 ///   request after a `Retry-After` makes several requests; the duration does not include the time between them.
-/// - The size of a request is that of its body, zero if there is none. The size of a response is the number of bytes of
-///   its body that were read.
-/// - Dropped fields are those that a newer server sends in protobuf, and that this version does not know: objects lack
-///   them, as objects in JSON lack the fields that a type has not. `name` is the kind, for example `pods` or
-///   `deployments.apps`.
-/// - Watches, and logs that are followed, count once, when they are answered. They have neither duration nor sizes.
+/// - The size of a request is that of its body, or zero. The size of a response is the number of bytes of its body that
+///   were read.
+/// - Dropped fields are those that a newer server sends in protobuf and this version does not know. Objects lack them,
+///   as a Rust type lacks unknown fields in JSON. `name` is the kind, for example `pods` or `deployments.apps`.
+/// - A watch, or a log that is followed, counts once, when it is answered. It has neither a duration nor sizes.
 #[derive(Clone, Debug)]
 pub struct ConnectionMetrics {
     requests: IntCounterVec,
@@ -97,7 +95,7 @@ impl ConnectionMetrics {
         })
     }
 
-    /// Returns the same metrics with one value of the label `host`.
+    /// Returns these metrics with a fixed value of the label `host`.
     pub(crate) fn of_host(self, host: &str) -> HostMetrics {
         HostMetrics {
             metrics: self,
@@ -108,7 +106,7 @@ impl ConnectionMetrics {
 
 /// The metrics of the requests to one server.
 ///
-/// No update formats or allocates: each label is a text that exists already.
+/// Updates neither format nor allocate: each label is an existing text.
 #[derive(Debug)]
 pub(crate) struct HostMetrics {
     metrics: ConnectionMetrics,
@@ -142,7 +140,7 @@ impl HostMetrics {
     }
 }
 
-/// Makes and registers a vector of counters, for the metrics of the other crates of the framework, too.
+/// Makes and registers a vector of counters; also for the metrics of other crates of the framework.
 ///
 /// # Errors
 ///

@@ -25,7 +25,8 @@ impl Network {
         }
     }
 
-    /// Returns a handle to the same server with changed options. Its clients share no connections with those of `self`.
+    /// Returns a handle to the same server with changed options, whose clients share no connections with those of
+    /// `self`.
     pub(crate) fn with(&self, change: impl FnOnce(&mut ConnectionOptions)) -> Self {
         Self {
             transport: self.transport.with(change),
@@ -41,7 +42,7 @@ impl Network {
             .service()
             .map_err(|problem| self.problem(problem))?;
         let endpoint = Arc::clone(&self.endpoint);
-        // The error of an unreachable server names the server.
+        // Adds the address of the server to the error of an unreachable server.
         let named = MapErrLayer::new(move |source: BoxError| -> BoxError {
             Box::new(Unreachable {
                 endpoint: endpoint.to_string(),

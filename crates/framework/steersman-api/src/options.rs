@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use steersman_object::{ListOptions, Object, ResourceVersion, TypeInfo as _};
 
-/// How a list is cut into pages, and how new it is. The default is one page at the newest version.
+/// The pages of a list and its resource version. The default is one page at the newest version.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 #[must_use = "a paging does nothing until a list is requested with it"]
@@ -14,15 +14,15 @@ pub struct Paging {
     pub page_size: Option<u32>,
     /// The continue token of the preceding page.
     pub continue_token: Option<String>,
-    /// How new the answer must be: absent or unset stands for the newest version, `"0"` for any version the server
+    /// The resource version of the list: absent or unset means the newest version, `"0"` any version that the server
     /// has.
     pub resource_version: Option<ResourceVersion>,
-    /// How the server reads `resource_version`.
+    /// How the server interprets `resource_version`.
     pub version_match: Option<VersionMatch>,
 }
 
-/// One page of a list, as a [`ListWatch`](crate::ListWatch) requests it: selectors in the text that servers take.
-/// The default requests every object.
+/// One page of a list, as a [`ListWatch`](crate::ListWatch) requests it, with selectors as text. The default requests
+/// every object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PageRequest {
@@ -32,7 +32,8 @@ pub struct PageRequest {
     pub fields: Option<String>,
     /// The requested page, and the resource version of the list.
     pub paging: Paging,
-    /// How much of each object the server should send. [`Api`](crate::Api) ignores this: its type of object decides.
+    /// How much of each object the server should send. [`Api`](crate::Api) ignores this field, because its object type
+    /// decides.
     pub projection: Projection,
 }
 
@@ -48,7 +49,7 @@ pub enum Projection {
     EveryField,
 }
 
-/// How the server reads the resource version of a list.
+/// How the server interprets the resource version of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum VersionMatch {
@@ -84,11 +85,12 @@ pub struct WatchOptions {
 #[non_exhaustive]
 #[must_use = "options do nothing until a request is sent with them"]
 pub struct WriteOptions {
-    /// The owner of the written fields. Apply needs one; for other writes the server derives a name by default.
+    /// The field manager: the recorded owner of the written fields. Apply needs one; for other writes the server
+    /// derives a name by default.
     pub field_manager: Option<String>,
     /// Whether the server checks the request and stores nothing.
     pub dry_run: bool,
-    /// What the server does about unknown fields; it warns by default. Not sent with apply, which is always strict.
+    /// How the server treats unknown fields; it warns by default. Not sent with apply, which is always strict.
     pub field_validation: Option<FieldValidation>,
     /// Whether an apply takes fields over from other managers. Sent with apply only.
     pub force: bool,
@@ -115,7 +117,7 @@ pub struct DeleteOptions {
     pub uid: Option<String>,
     /// Deletes the object only at this resource version.
     pub resource_version: Option<ResourceVersion>,
-    /// The fate of the objects that the deleted object owns; the server decides by default.
+    /// What happens to the objects that the deleted object owns; the server decides by default.
     pub propagation: Option<Propagation>,
     /// The time that a Pod may take to end, in whole seconds.
     pub grace_period: Option<Duration>,
@@ -123,7 +125,7 @@ pub struct DeleteOptions {
     pub dry_run: bool,
 }
 
-/// The fate of the objects that a deleted object owns.
+/// What happens to the objects that a deleted object owns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Propagation {
@@ -135,11 +137,11 @@ pub enum Propagation {
     Orphan,
 }
 
-/// A change to an object, in one of the forms that an API server takes.
+/// A change of an object, in one of the forms that an API server accepts.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Patch {
-    /// A JSON merge patch (RFC 7396): objects are merged, `null` removes, lists are replaced.
+    /// A JSON merge patch (RFC 7396): objects are merged, `null` removes a member, lists are replaced.
     Merge(Value),
     /// A JSON patch (RFC 6902): a list of operations.
     Json(Value),
@@ -151,7 +153,7 @@ pub enum Patch {
 }
 
 impl FieldValidation {
-    /// Returns the value of the request parameter.
+    /// Returns the value of the request parameter `fieldValidation`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -186,7 +188,7 @@ impl Paging {
         self
     }
 
-    /// Sets how the server reads the resource version.
+    /// Sets how the server interprets the resource version.
     pub fn version_match(mut self, version_match: VersionMatch) -> Self {
         self.version_match = Some(version_match);
         self
@@ -306,7 +308,7 @@ impl WriteOptions {
         Self::default()
     }
 
-    /// Sets the owner of the written fields.
+    /// Sets the field manager: the recorded owner of the written fields.
     pub fn field_manager(mut self, manager: impl Into<String>) -> Self {
         self.field_manager = Some(manager.into());
         self
@@ -318,7 +320,7 @@ impl WriteOptions {
         self
     }
 
-    /// Sets what the server does about unknown fields.
+    /// Sets how the server treats unknown fields.
     pub fn field_validation(mut self, validation: FieldValidation) -> Self {
         self.field_validation = Some(validation);
         self
@@ -349,7 +351,7 @@ impl DeleteOptions {
         self
     }
 
-    /// Sets the fate of the objects that the deleted object owns.
+    /// Sets what happens to the objects that the deleted object owns.
     pub fn propagation(mut self, propagation: Propagation) -> Self {
         self.propagation = Some(propagation);
         self

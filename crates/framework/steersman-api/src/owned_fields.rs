@@ -1,13 +1,13 @@
-//! Machine: reads `managedFields`: the part of an object that one field manager owns.
+//! Machine: reads the part of an object that one field manager owns, from its `managedFields`.
 
 use serde_json::{Map, Value};
 
-/// Whether list items that a manager owns in part get the keys by which an apply finds them.
+/// Whether a list item of which a manager owns a part gets the keys that identify the item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ItemKeys {
     /// Each item has its keys, as in a document that is applied again.
     Added,
-    /// An item has only its owned fields. A key that the server has defaulted is none of them.
+    /// An item has only its owned fields, which do not include a key that the server has defaulted.
     AsOwned,
 }
 
@@ -19,7 +19,7 @@ pub struct OwnedFields<'a> {
     item_keys: ItemKeys,
 }
 
-/// The part of a path that names an item of a list.
+/// The part of a path that identifies an item of a list.
 enum ItemPath {
     Keys(Map<String, Value>),
     Value(Value),
@@ -38,8 +38,7 @@ impl<'a> OwnedFields<'a> {
         })
     }
 
-    /// Returns the entries of managers that applied the object through a subresource; `""` stands for the object
-    /// itself.
+    /// Returns the entries of managers that applied the object through a subresource; `""` means the object itself.
     pub fn applies(&self, subresource: &'a str) -> impl Iterator<Item = &'a Value> + use<'a> {
         self.entries.iter().filter(move |entry| {
             entry["operation"] == "Apply"
@@ -49,8 +48,9 @@ impl<'a> OwnedFields<'a> {
 
     /// Returns the fields of the object that an entry owns, with their values.
     ///
-    /// The fields are read as `managedfields.ExtractInto` of apimachinery reads them, with one difference: without the
-    /// schema, a map that is owned as a whole is taken as a whole, unless a manager owns single members of it.
+    /// The fields are read as `managedfields.ExtractInto` of apimachinery reads them. Without the schema there is one
+    /// difference: a map that is owned as a whole is returned as a whole, unless a manager owns single members of the
+    /// map.
     pub fn part_of(&self, entry: &Value) -> Map<String, Value> {
         let all: Vec<&Value> = self.entries.iter().map(|one| &one["fieldsV1"]).collect();
         match entry["fieldsV1"].as_object() {
@@ -59,10 +59,10 @@ impl<'a> OwnedFields<'a> {
         }
     }
 
-    /// Returns the part of `value` that `fields` names; `all` are the sets of all managers at this path.
+    /// Returns the part of `value` that `fields` names. `all` has the field sets of all managers at this path.
     fn owned(&self, fields: &Value, value: &Value, all: &[&Value]) -> Value {
         let Some(set) = fields.as_object().filter(|set| has_children(set)) else {
-            // A leaf is owned as a whole. If other managers own members of it, it was empty when it was applied.
+            // The value is owned as a whole. If other managers own members of it, it was empty when it was applied.
             let apart = all
                 .iter()
                 .any(|other| other.as_object().is_some_and(has_children));
@@ -101,7 +101,7 @@ impl<'a> OwnedFields<'a> {
 
     /// Returns the items of a list that `set` names, in the order of the list.
     fn items(&self, set: &Map<String, Value>, list: &[Value], all: &[&Value]) -> Vec<Value> {
-        // Parsed once: a list of a thousand items has a thousand paths.
+        // Parsed once per list, because a list of a thousand items has a thousand paths.
         let paths: Vec<_> = set
             .iter()
             .filter_map(|(path, fields)| Some((path, ItemPath::of(path)?, fields)))
@@ -147,7 +147,7 @@ fn has_keys(item: &Value, keys: &Map<String, Value>) -> bool {
         .all(|(name, value)| item.get(name) == Some(value))
 }
 
-/// Adds the keys to an item, because it cannot be found again without them.
+/// Adds the keys to an item, because they identify the item in its list.
 fn with_keys(item: Value, keys: Map<String, Value>) -> Value {
     match item {
         Value::Object(mut members) => {

@@ -6,9 +6,8 @@ use crate::error::Error;
 use crate::event::ListPage;
 use crate::options::{PageRequest, Paging};
 
-/// Requests page after page, each with `ask`, until the list or `limit` ends. If the continue token expires, the list
-/// is requested again, once, in a single page and at the newest version, because the requested version has expired
-/// too.
+/// Requests page after page with `ask`, until the list or `limit` ends. If the continue token expires, the list is
+/// requested once more, in a single page and at the newest version, because the requested version has expired, too.
 pub(crate) async fn all<T, F>(
     mut request: PageRequest,
     limit: Option<usize>,

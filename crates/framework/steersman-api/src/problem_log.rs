@@ -1,12 +1,12 @@
-//! Machine: decides which of many equal problems is worth a warning.
+//! Machine: decides when a repeated problem is logged again.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// The default pause between two warnings of one lasting problem.
+/// The default time between two warnings of one lasting problem.
 const REMINDER: Duration = Duration::from_secs(3600);
 
-/// The present problems of a loop, by the object that has the problem.
+/// The present problems of a loop, by the name of the affected object.
 #[derive(Debug)]
 pub struct ProblemLog {
     reminder: Duration,
@@ -29,8 +29,8 @@ impl ProblemLog {
         }
     }
 
-    /// Records a problem of an object. Returns whether it is to be logged: it is new, another one than before, or has
-    /// lasted for the time of a reminder since it was logged.
+    /// Records a problem of an object. Returns whether to log the problem: it is new, differs from the previous
+    /// problem, or was logged longer ago than the reminder time.
     pub fn is_due(&mut self, object: &str, problem: &str, now: Instant) -> bool {
         let is_repeated = self.present.get(object).is_some_and(|(logged, at)| {
             logged == problem && now.saturating_duration_since(*at) < self.reminder
@@ -42,7 +42,7 @@ impl ProblemLog {
         !is_repeated
     }
 
-    /// Records that an object has no problem. Returns whether it had one.
+    /// Records that an object has no problem any more. Returns whether it had one.
     pub fn resolve(&mut self, object: &str) -> bool {
         self.present.remove(object).is_some()
     }

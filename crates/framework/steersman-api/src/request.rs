@@ -1,4 +1,4 @@
-//! Driver: a request that is ready to be sent, any number of times.
+//! Driver: a prepared request, which can be sent any number of times.
 
 pub(crate) mod answered_object;
 pub(crate) mod url;
@@ -16,10 +16,10 @@ use crate::request_info::RequestInfo;
 use answered_object::{AnsweredObject, answered_object};
 use transport::ApiCall;
 
-/// A request that is ready to be sent: its body is encoded, and it has the decoder of its answer.
+/// A prepared request: its encoded body, and the decoder of its answer.
 ///
-/// Made by [`Api`](crate::Api), to be sent from a task of its own or more than once. The verb of the same name sends
-/// it at once. Cheap to clone.
+/// Made by [`Api`](crate::Api), to be sent by another task or more than once; the [`Api`](crate::Api) verb of the same
+/// name sends it at once. Cheap to clone.
 #[must_use = "nothing is sent before `send` is awaited"]
 pub struct PreparedRequest<T> {
     client: kube_client::Client,
@@ -36,9 +36,9 @@ type Read<T> = dyn Fn(&RequestInfo, &Bytes) -> Result<T, Error> + Send + Sync;
 pub struct Answer<T> {
     /// The decoded answer.
     pub value: T,
-    /// The object that the answer is about; `None` if it is about none.
+    /// The object that the answer is about; `None` if the answer is about no object.
     pub object: Option<AnsweredObject>,
-    /// The answer as it arrived.
+    /// The body of the answer, not decoded.
     pub body: Bytes,
     /// Whether the server says that it created the object (201). An apply creates an object that is absent.
     pub created: bool,
@@ -68,8 +68,8 @@ impl<T> PreparedRequest<T> {
         &self.call.info
     }
 
-    /// Returns the prefix of the name that the server makes (`metadata.generateName`); `None` if the object has a
-    /// name.
+    /// Returns the prefix from which the server generates the name (`metadata.generateName`); `None` if the object has
+    /// a name.
     pub fn generate_name(&self) -> Option<&str> {
         self.generate_name.as_deref()
     }
@@ -93,7 +93,7 @@ impl<T> PreparedRequest<T> {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future of a write leaves open whether the server executes the write.
+    /// If the future of a write is dropped, the server may or may not execute the write.
     pub async fn send(&self) -> Result<Answer<T>, Error> {
         let (info, code, body) = self.call.clone().fetch_with_code(&self.client).await?;
         Ok(Answer {

@@ -21,7 +21,7 @@ enum RequestTarget {
     Everywhere,
     Namespace(String),
     Object(ObjectKey),
-    /// A document that is no object, such as discovery.
+    /// A document instead of an object, such as discovery.
     Document,
 }
 
@@ -60,13 +60,13 @@ impl RequestInfo {
         self
     }
 
-    /// Describes the same request for an object with a name that the server makes from this prefix.
+    /// Describes the same request for an object whose name the server generates from this prefix.
     pub(crate) fn generating(mut self, generate_name: Option<&str>) -> Self {
         self.generate_name = generate_name.map(ToOwned::to_owned);
         self
     }
 
-    /// Returns the key as text for people; for an object without a name, with the prefix of the name.
+    /// Returns the key as text for people. Without a name, the text has the prefix of the generated name.
     fn shown<'a>(&self, key: &'a ObjectKey) -> Cow<'a, ObjectKey> {
         match &self.generate_name {
             Some(begins) if key.name().is_empty() => {
@@ -109,7 +109,7 @@ impl RequestInfo {
         }
     }
 
-    /// Returns the key, if the request is for one object.
+    /// Returns the key of the object; `None` if the request is not for one object.
     pub fn key(&self) -> Option<&ObjectKey> {
         match &self.target {
             RequestTarget::Object(key) => Some(key),
@@ -119,7 +119,7 @@ impl RequestInfo {
         }
     }
 
-    /// Returns the namespace of the collection or the object, if there is one.
+    /// Returns the namespace of the collection or the object; `None` if there is none.
     pub fn namespace(&self) -> Option<&str> {
         match &self.target {
             RequestTarget::Object(key) => key.namespace(),
@@ -128,7 +128,7 @@ impl RequestInfo {
         }
     }
 
-    /// Returns the subresource, if the request is for one.
+    /// Returns the subresource; `None` if the request is not for one.
     pub fn subresource(&self) -> Option<&str> {
         self.part.as_deref()
     }

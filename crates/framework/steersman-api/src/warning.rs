@@ -1,13 +1,13 @@
-//! Machine: parses the warnings of a server, and remembers which were logged.
+//! Machine: parses the warnings of a server, and remembers the logged ones.
 
 use std::collections::{HashSet, VecDeque};
 
 use http::HeaderMap;
 use http::header::WARNING;
 
-/// The number of different warnings that are remembered. The oldest is forgotten first.
+/// The number of different logged warnings to remember; the oldest is forgotten first.
 const REMEMBERED: usize = 512;
-/// The largest number of warnings in one answer, and the longest warning, in characters; the rest is left out.
+/// The limits of one answer: the number of warnings, and the characters of one warning. The rest is left out.
 const PER_ANSWER: usize = 64;
 const LONGEST: usize = 4096;
 
@@ -21,7 +21,7 @@ pub struct Warning {
     pub text: String,
 }
 
-/// The warnings that were logged, up to a bound.
+/// The logged warnings, up to a bound.
 #[derive(Debug, Default)]
 pub(crate) struct SeenWarnings {
     texts: HashSet<String>,
@@ -43,7 +43,7 @@ impl SeenWarnings {
     }
 }
 
-/// Returns the texts of the `Warning` headers with code 299, the one that Kubernetes uses (KEP-1693).
+/// Returns the texts of the `Warning` headers with code 299, which Kubernetes uses (KEP-1693).
 pub(crate) fn texts(headers: &HeaderMap) -> Vec<String> {
     let mut texts = Vec::new();
     for value in headers.get_all(WARNING) {
@@ -58,7 +58,7 @@ pub(crate) fn texts(headers: &HeaderMap) -> Vec<String> {
     texts
 }
 
-/// Parses the first warning of a header (RFC 7234, 5.5): a code, an agent, a quoted text, an optional quoted date.
+/// Parses the first warning of a header (RFC 7234, 5.5): a code, an agent, a quoted text, and an optional quoted date.
 fn next(header: &str) -> Option<(String, String, String)> {
     let header = header.trim_start_matches([' ', ',']);
     let (code, rest) = header.split_once(' ')?;

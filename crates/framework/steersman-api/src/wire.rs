@@ -77,8 +77,8 @@ impl Middleware {
             .push(Arc::new(move |wire| erase(layer.layer(wire))));
     }
 
-    /// Wraps a service in the middleware. The layer added last is the outermost; metrics are outside of all layers,
-    /// and the encoding is chosen outside of the metrics.
+    /// Wraps a service in the middleware. The layer that was added last is the outermost layer; metrics are outside of
+    /// all layers, and the choice of the encoding is outside of the metrics.
     pub(crate) fn wrap<S, B>(&self, service: S) -> Wire
     where
         S: Service<Request<Body>, Response = Response<B>> + Send + 'static,
@@ -111,7 +111,7 @@ impl Middleware {
 /// The answer to one request, as a layer of a client configuration sees it.
 type AnswerFuture = BoxFuture<'static, Result<Response<AnswerBody>, BoxError>>;
 
-/// A service that changes the requests to another one, and its answers.
+/// A service that changes the requests to its inner service, and the answers.
 struct Around<F> {
     inner: Wire,
     call: F,

@@ -185,7 +185,7 @@ impl<K: Object> Api<K> {
     ) -> Result<PreparedRequest<T>, Error> {
         let (info, url) = self.part("update", key, subresource)?;
         let body = encode(&info, body)?;
-        // A dynamic object may lack its kind; a body of another kind always names its own.
+        // A dynamic object may lack its kind, so the kind is added; a body of another kind names its own.
         let body = self.with_kind(body);
         let call = call(Method::PUT, info, url.write(options), JSON, body.into());
         Ok(self.other(call))
@@ -217,15 +217,15 @@ impl<K: Object> Api<K> {
         Ok((info.part(subresource), url.sub(subresource)))
     }
 
-    /// Lets the object in the body be sent in protobuf, if the kind is one of Kubernetes itself.
+    /// Marks the object in the body as one that may be sent in protobuf, if its kind is one of Kubernetes' own.
     fn of_kind(&self, mut call: ApiCall) -> ApiCall {
         call.object = Some(self.kind.clone());
         call
     }
 
-    /// Returns a request that is answered with an object of the kind.
+    /// Returns a request whose answer is an object of the kind.
     fn whole(&self, mut call: ApiCall) -> PreparedRequest<K> {
-        // Writes are answered with the whole object.
+        // Servers answer a write with the whole object.
         let projection = Projection::of::<K>().max(Projection::Whole);
         call.accept = AnswerForms::OBJECT.of(projection, &self.kind);
         let decoder = self.decoder.clone();
@@ -235,7 +235,7 @@ impl<K: Object> Api<K> {
         self.request(call, read)
     }
 
-    /// Returns a request that is answered with another type.
+    /// Returns a request whose answer has another type.
     fn other<T: DeserializeOwned>(&self, call: ApiCall) -> PreparedRequest<T> {
         self.request(call, |info, body| read_part(info, body))
     }
@@ -285,12 +285,13 @@ pub(super) fn read_object<K: Object>(
     }
 }
 
-/// Decodes a subresource. A subresource may hold a secret (a token), so the error has only the position of the problem.
+/// Decodes a subresource. The error has only the position of the problem, because a subresource may hold a secret (a
+/// token).
 pub(super) fn read_part<T: DeserializeOwned>(info: &RequestInfo, body: &[u8]) -> Result<T, Error> {
     serde_json::from_slice(body).map_err(|error| Error::decode(info, json_error_position(&error)))
 }
 
-/// Returns the keys of a list; none if the answer is no list.
+/// Returns the keys of the objects in a list; none if the answer is no list.
 fn read_keys(_: &RequestInfo, body: &Bytes) -> Result<Vec<ObjectKey>, Error> {
     #[derive(Deserialize)]
     struct List {

@@ -1,4 +1,4 @@
-//! Digests of documents, and of the objects that a server makes of them.
+//! Digests of documents, and of the objects that a server makes of these documents.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ fn gvk() -> Gvk {
     Gvk::new("apps", "v1", "Deployment")
 }
 
-/// The document of an apply, in the order in which a person writes it.
+/// The document of an apply, with its members in the order in which a person writes them.
 fn document() -> Value {
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
@@ -71,7 +71,7 @@ fn found(object: &Value) -> Box<[ApplyDigest]> {
 fn an_object_as_an_apply_left_it_has_the_digest_of_the_apply() {
     let expected = ApplyDigest::of("shop/cart", &gvk(), &document());
     assert_eq!(*found(&object()), [expected]);
-    // Fields of other writers do not matter.
+    // Fields of other managers do not change the digest.
     let mut scaled = object();
     scaled["status"]["replicas"] = json!(0);
     scaled["metadata"]["resourceVersion"] = json!("8");
@@ -94,7 +94,7 @@ fn each_difference_of_a_field_or_its_owner_changes_the_digest() {
     assert_ne!(ApplyDigest::of("shop/other", &gvk(), &document()), applied);
     let drifts: [fn(&mut Value); 4] = [
         |object| object["spec"]["replicas"] = json!(5),
-        // Another manager took the field over, with the same value.
+        // Another manager owns the field now, with the same value.
         |object| {
             drop(
                 object["metadata"]["managedFields"][0]["fieldsV1"]["f:spec"]

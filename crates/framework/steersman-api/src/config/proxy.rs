@@ -1,5 +1,5 @@
-//! Machine: chooses the proxy between this process and a server by the rules of Go's clients. Only http proxies can be
-//! used, and always with `CONNECT`.
+//! Machine: chooses the proxy of a server by the rules of Go's clients. Only http proxies can be used, always with
+//! `CONNECT`.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -14,12 +14,12 @@ pub(crate) struct ProxyVariables {
     https: String,
     /// `HTTP_PROXY`, for servers without TLS.
     http: String,
-    /// `NO_PROXY`: the servers that have no proxy.
+    /// `NO_PROXY`: the servers that are reached without a proxy.
     exceptions: String,
 }
 
 impl ProxyVariables {
-    /// Reads the variables. Each has a name in upper case, which goes first, and one in lower case.
+    /// Reads the variables. For each, the name in upper case wins over the name in lower case.
     pub(crate) fn read(variable: impl Fn(&str) -> Option<String>) -> Self {
         let set = |name: &str| variable(name).filter(|value| !value.is_empty());
         let first = |name: &str| set(name).or_else(|| set(&name.to_ascii_lowercase()));
@@ -30,11 +30,11 @@ impl ProxyVariables {
         }
     }
 
-    /// Returns the proxy of a server, if it has one.
+    /// Returns the proxy of a server; `None` if it is reached without a proxy.
     ///
     /// # Errors
     ///
-    /// A text that names the variable and the problem.
+    /// A text with the variable and the problem.
     pub(crate) fn proxy_of(&self, server: &Uri) -> Result<Option<Uri>, String> {
         let (name, proxy) = match is_https(server) {
             true => ("HTTPS_PROXY", &self.https),
@@ -60,7 +60,7 @@ impl ProxyVariables {
     }
 }
 
-/// Returns whether a server is on this machine, by its name or address.
+/// Returns whether the name or address of a server is that of this machine.
 pub(crate) fn is_local(server: &Uri) -> bool {
     let host = host(server);
     let address: Option<IpAddr> = host.parse().ok();
@@ -74,7 +74,7 @@ fn host(server: &Uri) -> String {
     bare.to_owned()
 }
 
-/// Reads the address of a proxy. Without a scheme it is that of an http proxy, as in Go.
+/// Parses the address of a proxy. Without a scheme it is the address of an http proxy, as in Go.
 ///
 /// # Errors
 ///
@@ -93,7 +93,7 @@ fn is_https(server: &Uri) -> bool {
     server.scheme_str() == Some("https")
 }
 
-/// Returns whether an entry of `NO_PROXY`, in lower case, excepts a server.
+/// Returns whether an entry of `NO_PROXY`, in lower case, applies to a server.
 fn excepts(entry: &str, host: &str, address: Option<IpAddr>, port: u16) -> bool {
     if entry.is_empty() {
         return false;
@@ -127,7 +127,7 @@ fn split_port(entry: &str) -> (&str, Option<&str>) {
     match entry.rsplit_once(':') {
         _ if bare(entry) => (&entry[1..entry.len() - 1], None),
         Some((host, port)) if bare(host) => (&host[1..host.len() - 1], Some(port)),
-        // More colons are an IPv6 address without a port.
+        // A text with more colons is an IPv6 address without a port.
         Some((host, port)) if !host.contains(':') => (host, Some(port)),
         _ => (entry, None),
     }
@@ -166,7 +166,7 @@ impl AddressRange {
 
 impl fmt::Debug for ProxyVariables {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The addresses may hold passwords.
+        // The addresses are not printed, because they may hold passwords.
         f.debug_struct("ProxyVariables")
             .field("exceptions", &self.exceptions)
             .finish_non_exhaustive()

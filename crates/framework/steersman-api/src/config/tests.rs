@@ -104,7 +104,7 @@ async fn the_default_file_is_used_without_the_variable() {
     file(&dir, ".kube/config", WHOLE);
     let environment = Environment {
         home: Some(dir.path().to_owned()),
-        // Without a token there is no service account to use.
+        // Without its token, the service account cannot be used.
         service_host: Some("10.0.0.1".into()),
         service_account: dir.path().to_owned(),
         ..Environment::default()
@@ -131,7 +131,7 @@ async fn a_mounted_service_account_goes_before_the_default_file() {
         service_account: dir.path().to_owned(),
         ..Environment::default()
     };
-    // The port is missing, so the error names the service account.
+    // The service account is incomplete without the port, which the error names.
     let error = find(&pod, &ConfigChoice::new()).await.unwrap_err();
     assert!(error.to_string().contains("service account"), "{error}");
     // Only a kubeconfig has contexts.
@@ -249,7 +249,7 @@ async fn a_missing_file_is_named() {
         error.to_string().contains("gone: there is no such file"),
         "{error}"
     );
-    // Of several files, the existing ones count.
+    // Of several files, only the existing files are read.
     let there = file(&dir, "config", WHOLE);
     let both = std::env::join_paths([&path, &there]).unwrap();
     assert_eq!(
@@ -304,7 +304,7 @@ async fn each_missing_entry_is_named_with_the_existing_ones() {
     for content in ["{", "contexts: 7", "a: [", "\u{0}", ": : not yaml ["] {
         let text = problem(content).await;
         assert!(text.contains(": the file is not a kubeconfig: "), "{text}");
-        // The parser's advice is for authors of Rust types.
+        // The text omits the parser's hints for authors of Rust types.
         assert!(
             !text.contains("Option<") && !text.contains("error: "),
             "{text}"

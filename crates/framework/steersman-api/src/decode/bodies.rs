@@ -66,7 +66,7 @@ impl PageBody {
         }
     }
 
-    /// Takes the next chunk. To be called when `next_raw` or `next_object` has returned `None`.
+    /// Takes the next chunk. Call it when `next_raw` or `next_object` has returned `None`.
     pub(crate) fn push(&mut self, chunk: Bytes) {
         self.chunk = chunk;
     }
@@ -153,7 +153,7 @@ impl Events {
         }
     }
 
-    /// Takes the next chunk. To be called when `next_event` has returned `None`.
+    /// Takes the next chunk. Call it when `next_event` has returned `None`.
     pub(crate) fn push(&mut self, chunk: Bytes) {
         match self {
             Self::Json(events) => events.push(chunk),
@@ -169,7 +169,7 @@ impl Events {
         }
     }
 
-    /// Returns the event that the body ends with, if there is one; an error if the body ends inside an event.
+    /// Returns the last event of the body, if there is one; an error if the body ends inside an event.
     pub(crate) fn finish(&mut self) -> Option<Result<WatchEvent, Error>> {
         match self {
             Self::Json(events) => events.finish(),
@@ -178,19 +178,19 @@ impl Events {
     }
 }
 
-/// The body of a watch in JSON: an event per line.
+/// The body of a watch in JSON, with one event per line.
 #[derive(Debug)]
 pub(crate) struct LineEvents {
     decoder: AnswerDecoder,
     info: RequestInfo,
     lines: Lines,
-    /// The beginning of a value that spans several lines: a pretty-printed `Status`.
+    /// The first lines of a value that spans several lines, such as a pretty-printed `Status`.
     open: Vec<u8>,
 }
 
 enum Line {
     Event(WatchEvent),
-    /// The line is the beginning of a longer value.
+    /// The line begins a value that spans several lines.
     Open,
     Broken(String),
 }
@@ -205,7 +205,7 @@ impl LineEvents {
         }
     }
 
-    /// Takes the next chunk. To be called when `next_event` has returned `None`.
+    /// Takes the next chunk. Call it when `next_event` has returned `None`.
     pub(crate) fn push(&mut self, chunk: Bytes) {
         self.lines.push(chunk);
     }
@@ -226,8 +226,7 @@ impl LineEvents {
         }
     }
 
-    /// Returns the event that the body ends with, if its line end is missing; an error if the body ends inside an
-    /// event.
+    /// Returns the last event of the body, if its line end is missing; an error if the body ends inside an event.
     pub(crate) fn finish(&mut self) -> Option<Result<WatchEvent, Error>> {
         let rest = self.lines.rest();
         if let Some(event) = self.line(&rest) {
@@ -256,7 +255,7 @@ impl LineEvents {
             Line::Event(event) => Some(Ok(event)),
             Line::Open if text.len() <= MAX_LINE => {
                 self.open = text.into_owned();
-                // No string can be open across a line end, so a space changes nothing.
+                // A space replaces the line end, because no JSON string can span lines.
                 self.open.push(b' ');
                 None
             }
@@ -270,7 +269,7 @@ impl LineEvents {
         plain.unwrap_or_else(|| self.parsed_event(text))
     }
 
-    /// Returns an event in the form in which servers write it: the type first, and the object last. Such an event
+    /// Returns an event that has the form in which servers write events: the type first, and the object last. This form
     /// needs no JSON parser. `None` for any other form.
     fn plain_event(&self, text: &[u8]) -> Option<WatchEvent> {
         let text = text.trim_ascii_end().strip_prefix(b"{\"type\":\"")?;
@@ -290,7 +289,7 @@ impl LineEvents {
         let event: RawEvent<'_> = match serde_json::from_slice(text) {
             Ok(event) => event,
             Err(error) if error.is_eof() => return Line::Open,
-            // A server or proxy may answer 200 and then send a Status without an envelope.
+            // A server or proxy may answer 200 and then send a bare `Status` instead of an event.
             Err(error) => {
                 return match parse_status(text) {
                     Some(status) => Line::Event(WatchEvent::Error(Error::from_status(

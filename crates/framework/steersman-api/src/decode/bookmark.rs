@@ -29,7 +29,8 @@ pub(super) fn bookmark(json: &[u8]) -> Result<WatchEvent, String> {
     })
 }
 
-/// Checks the value of the annotation, because its presence alone does not count (KEP-3157).
+/// Returns whether the annotation has the value that ends the initial events; its presence alone does not count
+/// (KEP-3157).
 fn is_initial_events_end(annotations: Option<&BTreeMap<String, String>>) -> bool {
     let value = annotations.and_then(|a| a.get("k8s.io/initial-events-end"));
     value.is_some_and(|v| v == "true")

@@ -1,7 +1,7 @@
-//! Machine: cuts the body of a list into its objects, in whatever chunks it arrives.
+//! Machine: cuts the body of a list into its objects, whatever the boundaries of its chunks.
 //!
-//! The end of an object is found by its brackets and strings alone, and the object is handed on with its last byte.
-//! Whether the bytes between are valid JSON shows when the object is decoded; if not, only that object is malformed.
+//! The end of an object is found by its brackets and strings alone, and the object is returned as soon as its last byte
+//! arrives. Invalid JSON inside of an object shows when the object is decoded, and makes only that object malformed.
 //! The bytes around the objects are checked completely.
 
 use bytes::{Buf as _, Bytes, BytesMut};
@@ -9,9 +9,9 @@ use serde::de::IgnoredAny;
 
 use super::scan::{MAX_DEPTH, Scan, TooDeep};
 
-/// The longest accepted value, in bytes: many times the largest object in etcd.
+/// The longest accepted value, in bytes: many times the largest object that etcd stores.
 pub(crate) const MAX_VALUE: usize = 32 << 20;
-/// The body of a list, as far as it has arrived.
+/// The state of reading the body of a list.
 #[derive(Debug)]
 pub(crate) struct Items {
     due: NextToken,
@@ -48,7 +48,7 @@ pub(crate) enum NoList {
     Cut,
 }
 
-/// The next token that may follow, between two values.
+/// The next token that may follow between two values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NextToken {
     List,
@@ -96,7 +96,7 @@ impl Items {
         }
     }
 
-    /// Returns the next object of the list, taken from the chunk; `None` if the chunk is used up.
+    /// Returns the next object of the list; `None` if the chunk is used up.
     ///
     /// After an error, further results are meaningless.
     pub(crate) fn next_item(&mut self, chunk: &mut Bytes) -> Result<Option<Bytes>, NoList> {
@@ -111,7 +111,7 @@ impl Items {
             let end = end.map_err(|TooDeep| NoList::TooDeep)?;
             let role = open.role;
             let length = end.unwrap_or(chunk.len());
-            // LIST-1: never more than one object is buffered.
+            // LIST-1: at most one object is buffered.
             if self.begun.len() + length > self.max {
                 return Err(NoList::TooLong { max: self.max });
             }
@@ -134,7 +134,7 @@ impl Items {
         }
     }
 
-    /// Returns the metadata of the list, if there is any, after checking that the list is complete.
+    /// Checks that the list is complete. Returns its metadata, if it has any.
     pub(crate) fn finish(self) -> Result<Option<Bytes>, NoList> {
         match self.due {
             NextToken::Nothing if self.has_items => Ok(self.metadata),
@@ -144,7 +144,7 @@ impl Items {
         }
     }
 
-    /// Consumes the bytes between two values; returns whether the next value begins.
+    /// Consumes the bytes before the next value. Returns whether the value begins.
     fn step(&mut self, chunk: &mut Bytes) -> Result<bool, NoList> {
         let is_space = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
         let space = chunk.iter().take_while(|byte| is_space(byte)).count();
@@ -184,7 +184,7 @@ impl Items {
                 return Ok(Some(value));
             }
             Role::Name => {
-                // A member name may contain escapes.
+                // Parsed as JSON, because a member name may contain escapes.
                 let name: String = serde_json::from_slice(&value).map_err(|_| not_json)?;
                 NextToken::Colon(self.member(&name)?)
             }
@@ -192,7 +192,7 @@ impl Items {
                 self.metadata = Some(value);
                 NextToken::MemberEnd
             }
-            // `null` is an empty list: Go writes a nil slice so.
+            // `null` is an empty list, because Go writes a nil slice so.
             Role::Value(ListMember::Items) if *value == *b"null" => NextToken::MemberEnd,
             Role::Value(ListMember::Items) => return Err(NoList::NoArray),
             Role::Value(ListMember::Other) => {

@@ -1,17 +1,17 @@
-//! Machine: cuts the body of a watch into lines, in whatever chunks it arrives.
+//! Machine: cuts the body of a watch into lines, whatever the boundaries of its chunks.
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use memchr::memchr;
 
-/// The longest accepted line, in bytes: many times the largest object in etcd.
+/// The longest accepted line, in bytes: many times the largest object that etcd stores.
 pub(crate) const MAX_LINE: usize = 32 << 20;
 
-/// The bytes of a body that are not yet a complete line.
+/// The bytes of a body that no returned line contains.
 #[derive(Debug)]
 pub(crate) struct Lines {
     /// The rest of the last chunk. A line inside one chunk is not copied.
     chunk: Bytes,
-    /// The bytes of the current line from earlier chunks.
+    /// The bytes of an incomplete line from earlier chunks.
     begun: BytesMut,
     max: usize,
 }
@@ -31,12 +31,12 @@ impl Lines {
         }
     }
 
-    /// Takes the next chunk. To be called when `next_line` has returned `None`.
+    /// Takes the next chunk. Call it when `next_line` has returned `None`.
     pub(crate) fn push(&mut self, chunk: Bytes) {
         self.chunk = chunk;
     }
 
-    /// Returns the next complete line, without its end; `None` if the chunk is used up.
+    /// Returns the next complete line, without its line end; `None` if the chunk is used up.
     pub(crate) fn next_line(&mut self) -> Result<Option<Bytes>, TooLong> {
         let end = memchr(b'\n', &self.chunk);
         let part = self.chunk.split_to(end.unwrap_or(self.chunk.len()));
@@ -55,7 +55,7 @@ impl Lines {
         Ok(Some(self.begun.split().freeze()))
     }
 
-    /// Returns the bytes that the body ends with, after the last line end.
+    /// Returns the last bytes of the body, after the last line end.
     pub(crate) fn rest(&mut self) -> Bytes {
         self.begun.split().freeze()
     }

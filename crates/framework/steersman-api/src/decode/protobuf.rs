@@ -1,5 +1,5 @@
-//! Machine: turns protobuf that arrives into objects and events. Objects become the JSON that the rest of the client
-//! decodes and keeps.
+//! Machine: turns protobuf into objects and events. Objects become the JSON that the rest of the client decodes and
+//! keeps.
 
 use std::borrow::Cow;
 
@@ -19,19 +19,19 @@ use crate::event::{Decoded, Malformed, WatchEvent};
 use crate::head::{Conformity, RawObject};
 use crate::request_info::RequestInfo;
 
-/// An object that arrived in protobuf, as JSON or with the reason why it does not decode.
+/// An object that arrived in protobuf: its JSON, or the reason why it does not decode.
 pub(crate) type PreparedProtobuf<'a> = Result<Prepared<'a>, Box<Malformed>>;
 
-/// Memory for the JSON of one object after another, so that each is copied once, with its final length.
+/// A reused buffer for the JSON of one object at a time, so that each object is copied once, with its final length.
 #[derive(Debug, Default)]
 struct JsonBuffer(Vec<u8>);
 
-/// The number of bytes that a buffer keeps for the next object.
+/// The number of bytes that an emptied buffer keeps allocated.
 const KEPT: usize = 256 << 10;
 
 const METADATA: (&str, &str) = ("meta.k8s.io/v1", "PartialObjectMetadata");
 
-/// Returns an answer in protobuf as JSON, and the fields that it lacks.
+/// Returns the JSON of an answer in protobuf, and the fields that were dropped from it.
 pub(crate) fn to_json(body: &[u8]) -> Result<(Bytes, Unknown), String> {
     let mut json = Vec::with_capacity(2 * body.len());
     let findings = Envelope::open(body)?.append_json(Keep::WHOLE, &mut json)?;
@@ -47,14 +47,14 @@ impl JsonBuffer {
 }
 
 impl AnswerDecoder {
-    /// Prepares an object that arrived as a message of its own kind, or as metadata alone.
+    /// Prepares an object that arrived as a message of its kind, or as metadata alone.
     fn transcoded<'a>(
         &self,
         raw: &[u8],
         buffer: &'a mut JsonBuffer,
     ) -> Result<(Prepared<'a>, Unknown), String> {
         let (api_version, kind) = (self.kind.gvk().api_version(), self.kind.gvk().kind());
-        // The metadata is the same field of every kind, so it can be read of a kind that is not in the table.
+        // Metadata is the same field in every kind, so it can be read even for a kind that is not in the table.
         let message = Message::of_kind(&api_version, kind)
             .or_else(|| Message::of_kind(METADATA.0, METADATA.1).filter(|_| self.metadata_only))
             .ok_or("its kind is not one of those that are sent in protobuf")?;
@@ -64,7 +64,7 @@ impl AnswerDecoder {
         };
         let mut applies = Box::default();
         if !self.metadata_only && self.managers.may_own_fields_of(raw) {
-            // Once more with all fields: few objects are the program's own.
+            // Decoded again with all fields, which is rare: few objects are applied by this program.
             let whole = buffer.emptied();
             append_object((&api_version, kind), message, raw, Keep::WHOLE, whole)?;
             applies = ApplyDigest::found_in(whole, self.kind.gvk(), &self.managers);
@@ -95,8 +95,8 @@ impl AnswerDecoder {
             || (self.metadata_only && (api_version, kind) == METADATA)
     }
 
-    /// Prepares an object that arrived in protobuf. One that does not decode keeps its metadata, with the error, and
-    /// affects no other object.
+    /// Prepares an object that arrived in protobuf. If it does not decode, keeps its metadata with the error; other
+    /// objects are not affected.
     fn prepared_protobuf<'a>(
         &self,
         raw: &[u8],
@@ -141,7 +141,7 @@ impl ProtobufItems {
         }
     }
 
-    /// Returns the next complete object. An error ends the list, and the next one is requested as JSON.
+    /// Returns the next complete object. An error ends the list, which is then requested as JSON.
     pub(crate) fn next_item(
         &mut self,
         chunk: &mut Bytes,
@@ -161,7 +161,7 @@ impl ProtobufItems {
         Ok(Some(prepared))
     }
 
-    /// Returns the metadata of the list as JSON, after the body has ended.
+    /// Returns the metadata of the list as JSON. Call it at the end of the body.
     pub(crate) fn finish(self, info: &RequestInfo) -> Result<Option<Vec<u8>>, Error> {
         let list_meta = match self.items.finish() {
             Ok(list_meta) => list_meta,
@@ -218,12 +218,12 @@ impl FrameEvents {
         }
     }
 
-    /// Takes the next chunk. To be called when `next_event` has returned `None`.
+    /// Takes the next chunk. Call it when `next_event` has returned `None`.
     pub(crate) fn push(&mut self, chunk: Bytes) {
         self.frames.push(chunk);
     }
 
-    /// Returns the next complete event. An error ends the watch, and the next one is requested as JSON.
+    /// Returns the next complete event. An error ends the watch, and the next watch is requested as JSON.
     pub(crate) fn next_event(&mut self) -> Option<Result<WatchEvent, Error>> {
         let frame = self
             .frames
@@ -269,7 +269,7 @@ impl FrameEvents {
     fn object(&mut self, event: &WatchFrame<'_>) -> Result<Decoded<RawObject>, String> {
         let envelope = Envelope::open(event.object)?;
         if !self.decoder.asks_for(&envelope.api_version, &envelope.kind) {
-            // An object of another kind affects no other object, as in JSON.
+            // An object of another kind is malformed, and affects no other object, as in JSON.
             return Ok(self.decoder.raw_object(&json_of(event)?));
         }
         let object =

@@ -1,6 +1,7 @@
 //! Machine: inspects the bytes of one object before it is decoded.
 //!
-//! The bytes were checked to be JSON. On other bytes the scan finds nothing, and never reads out of bounds.
+//! The caller has checked that the bytes are JSON. In other bytes the scan finds nothing, and never reads out of
+//! bounds.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -11,23 +12,23 @@ use super::scan::Scan;
 use crate::apply_digest::ApplyDigest;
 use crate::head::Conformity;
 
-/// The positions that the scan found in an object and its metadata.
+/// The positions that a scan has found in an object and its metadata.
 #[derive(Debug, Default)]
 struct ObjectShape {
-    /// The value of `apiVersion`.
+    /// The position of the value of `apiVersion`.
     api_version: Option<Range<usize>>,
-    /// The value of `kind`.
+    /// The position of the value of `kind`.
     kind: Option<Range<usize>>,
-    /// The value of `metadata`, if it is an object.
+    /// The position of the value of `metadata`, if it is an object.
     metadata: Option<Range<usize>>,
-    /// Whether a JSON parser would find the same members: false if a member name has escapes, `metadata` occurs
-    /// twice, or other values follow the object.
+    /// Whether a JSON parser would find the same members: not if a member name has escapes, `metadata` occurs twice, or
+    /// other values follow the object.
     plain: bool,
     /// The range of `"managedFields": […]` in the metadata, with one adjacent comma.
     managed_fields: Option<Range<usize>>,
 }
 
-/// The identity of an object; fields that could not be read are empty.
+/// The identity of an object. A field that could not be read is empty.
 #[derive(Debug, Default)]
 struct ObjectIdentity {
     namespace: String,
@@ -39,11 +40,11 @@ struct ObjectIdentity {
 #[derive(Debug)]
 pub(crate) struct Prepared<'a> {
     pub(crate) json: Cow<'a, [u8]>,
-    /// The range of the metadata; `None` if only a parser can find it.
+    /// The position of the metadata; `None` if only a parser can find it.
     pub(crate) metadata: Option<Range<usize>>,
-    /// The kind that the object names, if it is not the requested one.
+    /// The kind that the object names; `None` if it is the requested kind.
     pub(crate) foreign: Option<String>,
-    /// What is known of the JSON.
+    /// The knowledge about the JSON of the object.
     pub(crate) conformity: Conformity,
     /// The applies that left the object in this state.
     pub(crate) applies: Box<[ApplyDigest]>,
@@ -61,7 +62,7 @@ impl<'a> Prepared<'a> {
     }
 }
 
-/// Prepares an object: adds `apiVersion` and `kind`, which the items of a list lack, and removes the managedFields if
+/// Prepares an object: adds `apiVersion` and `kind`, which the items of a list lack, and removes its managedFields if
 /// `drop_managed_fields` is set.
 pub(crate) fn prepare<'a>(raw: &'a [u8], gvk: &Gvk, drop_managed_fields: bool) -> Prepared<'a> {
     let as_it_is = |metadata, foreign| Prepared {
@@ -90,7 +91,7 @@ pub(crate) fn prepare<'a>(raw: &'a [u8], gvk: &Gvk, drop_managed_fields: bool) -
     if shape.kind.is_none() {
         push_member(&mut added, "kind", gvk.kind());
     }
-    // An object without members of its own needs no comma after the added ones.
+    // An object without members needs no comma after the added members.
     if !typed && rest.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'}') {
         added.pop();
     }
@@ -104,11 +105,11 @@ pub(crate) fn prepare<'a>(raw: &'a [u8], gvk: &Gvk, drop_managed_fields: bool) -
     }
 }
 
-/// Returns the kind that an object names, if it is not the requested one: a conversion is under way, or the server
-/// took the request for another kind. Metadata alone has kinds of its own.
+/// Returns the kind that an object names; `None` if it is the requested kind. The kinds differ while a conversion is
+/// under way, or if the server misread the request. Metadata alone has its own kinds.
 fn foreign(raw: &[u8], shape: &ObjectShape, gvk: &Gvk, metadata_only: bool) -> Option<String> {
-    // A value that is no string fails when the object is decoded; an object without a kind counts as the requested
-    // one.
+    // A value that is no string fails later, when the object is decoded. An object without a kind counts as one of the
+    // requested kind.
     let said = |at: &Option<Range<usize>>| -> Option<Cow<'_, str>> {
         let text = raw.get(at.clone()?)?;
         let plain = serde_json::from_slice::<&str>(text).map(Cow::Borrowed);
@@ -133,7 +134,7 @@ fn foreign(raw: &[u8], shape: &ObjectShape, gvk: &Gvk, metadata_only: bool) -> O
     Some(said.join(" of "))
 }
 
-/// Keeps only the metadata of an object, with the object's own `apiVersion` and `kind`: servers send metadata under
+/// Keeps only the metadata of an object, with the requested `apiVersion` and `kind`, because servers send metadata with
 /// those of `PartialObjectMetadata`. `None` if the object has no metadata.
 pub(crate) fn metadata_of(
     raw: &[u8],
@@ -160,14 +161,14 @@ pub(crate) fn metadata_of(
     })
 }
 
-/// Returns the identity of an object that does not decode, as far as it can be read.
+/// Returns the readable part of the identity of an object that does not decode.
 ///
-/// The bytes are scanned and not parsed, so that the name is found despite problems elsewhere (a number out of range,
+/// The bytes are scanned and not parsed, so that the name is found despite a problem elsewhere (a number out of range,
 /// invalid UTF-8, too many levels).
 pub(crate) fn identity(raw: &[u8]) -> (ObjectKey, String, ResourceVersion) {
     let mut identity = ObjectIdentity::default();
     let mut cursor = Cursor { raw, at: 0 };
-    // If the bytes end early, the members before that are valid.
+    // If the bytes end early, the members that were found before are valid.
     let _ = cursor.members(|cursor, name, _| {
         if name == b"metadata" && cursor.peek() == Some(b'{') {
             return cursor.members(|cursor, name, _| {
@@ -192,7 +193,7 @@ pub(crate) fn identity(raw: &[u8]) -> (ObjectKey, String, ResourceVersion) {
 }
 
 fn push_member(out: &mut Vec<u8>, name: &str, value: &str) {
-    // Groups, versions and kinds are DNS labels and identifiers, which need no escaping.
+    // Groups, versions and kinds are DNS labels and identifiers, so they need no escaping.
     out.extend_from_slice(format!("{name:?}:{value:?},").as_bytes());
 }
 
@@ -228,7 +229,7 @@ fn scan(raw: &[u8]) -> Option<ObjectShape> {
     Some(shape)
 }
 
-/// Reads the metadata object at the cursor; finds its managedFields with one adjacent comma.
+/// Reads the metadata object at the cursor. Returns the range of its managedFields with one adjacent comma.
 fn managed_fields(cursor: &mut Cursor<'_>) -> Option<Option<Range<usize>>> {
     let mut found: Option<(Range<usize>, bool)> = None;
     let mut members = 0_usize;
@@ -244,7 +245,7 @@ fn managed_fields(cursor: &mut Cursor<'_>) -> Option<Option<Range<usize>>> {
     let raw = cursor.raw;
     Some(found.map(|(span, first)| {
         if first {
-            // The comma after them, if there is one.
+            // Includes the comma after the managedFields, if there is one.
             let after = skip_space(raw, span.end);
             let end = if raw.get(after) == Some(&b',') {
                 after + 1
@@ -253,14 +254,14 @@ fn managed_fields(cursor: &mut Cursor<'_>) -> Option<Option<Range<usize>>> {
             };
             span.start..end
         } else {
-            // Otherwise the comma before them.
+            // Otherwise includes the comma before the managedFields.
             let comma = raw[..span.start].iter().rposition(|b| *b == b',');
             comma.unwrap_or(span.start)..span.end
         }
     }))
 }
 
-/// Returns whether a member name, as written between its quotes, is this one; it may contain escapes.
+/// Returns whether the bytes between the quotes of a member name, which may contain escapes, spell `wanted`.
 fn spells(name: &[u8], wanted: &str) -> bool {
     if !name.contains(&b'\\') {
         return name == wanted.as_bytes();

@@ -1,12 +1,12 @@
-//! Machine: finds the end of a JSON value by its brackets and strings alone, in whatever chunks its bytes arrive.
+//! Machine: finds the end of a JSON value by its brackets and strings alone, whatever the boundaries of its chunks.
 //!
-//! Whether the bytes between are valid JSON shows when the value is decoded. A backslash escapes the following byte
-//! anywhere: outside of strings, JSON has no backslash.
+//! Invalid JSON inside of the value shows when the value is decoded. A backslash escapes the following byte everywhere,
+//! because outside of strings JSON has no backslash.
 
 use wide::u8x16;
 
-/// The largest number of levels of one value. Go's `encoding/json` reads no more, so no server written in Go accepts
-/// an object with more.
+/// The largest number of levels of one value, as in Go's `encoding/json`: no server written in Go accepts an object
+/// with more levels.
 pub(crate) const MAX_DEPTH: usize = 10_000;
 
 const BLOCK: usize = 64;
@@ -24,11 +24,11 @@ pub(crate) struct TooDeep;
 
 #[derive(Debug)]
 enum Position {
-    /// In a number or a literal, which ends at the first other byte.
+    /// In a number or a literal, which ends before the first byte that cannot be part of it.
     Bare,
     /// At or in a string. Most strings are short, so a plain loop is fastest.
     Text { open: bool, escape: bool },
-    /// At or in an object or array, which may be long: it is scanned in blocks.
+    /// At or in an object or array, which may be long, so it is scanned in blocks.
     Nested(Nested),
 }
 
@@ -37,7 +37,7 @@ enum Position {
 struct Nested {
     depth: usize,
     in_text: bool,
-    /// Whether the last byte was a backslash that escapes the next one.
+    /// Whether the last byte was a backslash that escapes the next byte.
     escape: bool,
 }
 
@@ -50,8 +50,8 @@ struct Marks {
 }
 
 impl Scan {
-    /// Starts at the first byte of a value, which must be passed again to [`go_on`](Self::go_on); `None` if no value
-    /// begins with it.
+    /// Starts at the first byte of a value; `None` if no value begins with this byte. Pass the byte again to
+    /// [`go_on`](Self::go_on).
     pub(crate) fn begin(byte: u8) -> Option<Self> {
         let position = match byte {
             b'"' => Position::Text {
@@ -65,7 +65,7 @@ impl Scan {
         Some(Self { position })
     }
 
-    /// Scans the next bytes; returns the number of bytes up to the end of the value, if it ends among them.
+    /// Scans the next bytes. Returns the number of bytes up to the end of the value; `None` if the value goes on.
     pub(crate) fn go_on(&mut self, bytes: &[u8]) -> Result<Option<usize>, TooDeep> {
         match &mut self.position {
             Position::Bare => Ok(bytes.iter().position(|byte| !is_bare(*byte))),
@@ -102,19 +102,19 @@ impl Nested {
         Ok(end.map(|end| blocks.len() * BLOCK + end))
     }
 
-    /// Scans a block of `length` valid bytes; returns the number of bytes up to the end of the value, if it ends among
-    /// them.
+    /// Scans a block of `length` valid bytes. Returns the number of bytes up to the end of the value; `None` if the
+    /// value goes on.
     fn pass(&mut self, block: &[u8; BLOCK], length: usize) -> Result<Option<usize>, TooDeep> {
         let marks = Marks::of(block);
         let last = length - 1;
         let escaped = self.escaped(marks.backslashes, last);
-        // Sets the bits from each opening quote up to its closing quote.
+        // Sets the bits between each opening quote and its closing quote.
         let texts = parity(marks.quotes & !escaped) ^ if self.in_text { u64::MAX } else { 0 };
         self.in_text = texts >> last & 1 == 1;
         let between = !(texts | escaped);
         let (opens, closes) = (marks.opens & between, marks.closes & between);
         let (opened, closed) = (opens.count_ones() as usize, closes.count_ones() as usize);
-        // Most blocks hold neither the end nor the deepest level.
+        // Most blocks contain neither the end of the value nor its deepest level, so a count of the brackets is enough.
         if self.depth > closed && self.depth + opened <= MAX_DEPTH {
             self.depth = self.depth + opened - closed;
             return Ok(None);
@@ -125,7 +125,7 @@ impl Nested {
             if opens >> at & 1 == 1 {
                 self.depth += 1;
             } else {
-                // The value begins with a bracket, so there is one to close.
+                // The value begins with a bracket, so the depth is at least one.
                 self.depth -= 1;
             }
             if self.depth > MAX_DEPTH {
@@ -158,7 +158,7 @@ impl Marks {
     fn of(block: &[u8; BLOCK]) -> Self {
         let (lanes, _) = block.as_chunks::<LANES>();
         let bytes = [0, 1, 2, 3].map(|at| u8x16::new(lanes[at]));
-        // `[` and `{`, and `]` and `}`, differ in one bit.
+        // `[` and `{` differ in one bit, and so do `]` and `}`.
         let curly = bytes.map(|bytes| bytes | u8x16::splat(0x20));
         Self {
             quotes: places(&bytes, b'"'),
@@ -171,8 +171,8 @@ impl Marks {
 
 /// Returns one bit per byte, set if the byte is `wanted`.
 ///
-/// Collecting the bits takes one instruction that the compiler does not find for a plain loop, which takes twice as
-/// long per block.
+/// One instruction collects the bits. The compiler does not find it for a plain loop, which takes twice as long per
+/// block.
 fn places(bytes: &[u8x16; BLOCK / LANES], wanted: u8) -> u64 {
     let wanted = u8x16::splat(wanted);
     bytes.iter().rev().fold(0, |places, bytes| {
@@ -180,7 +180,7 @@ fn places(bytes: &[u8x16; BLOCK / LANES], wanted: u8) -> u64 {
     })
 }
 
-/// Sets each bit up to which, including itself, an odd number of bits is set.
+/// Sets each bit for which the number of set bits up to and including it is odd.
 fn parity(mut bits: u64) -> u64 {
     for distance in [1, 2, 4, 8, 16, 32] {
         bits ^= bits << distance;

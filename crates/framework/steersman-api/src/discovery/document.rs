@@ -9,7 +9,7 @@ use steersman_object::{Gvk, Kind, Scope};
 pub struct ServedResource {
     /// The kind, with its plural and scope.
     pub kind: Kind,
-    /// The singular, such as `deployment`; empty if the server names none.
+    /// The singular name, such as `deployment`; empty if the server names none.
     pub singular: String,
     /// Short names, such as `deploy`.
     pub short_names: Vec<String>,
@@ -33,7 +33,7 @@ pub(crate) struct GroupDocument {
 pub(crate) struct VersionDocument {
     pub(crate) group: String,
     pub(crate) version: String,
-    /// `None` if the server marks its list of kinds as stale.
+    /// The kinds that the version serves; `None` if the server marks its list of kinds as stale.
     pub(crate) served: Option<Vec<ServedResource>>,
 }
 
@@ -53,7 +53,7 @@ type List<T> = Option<Vec<T>>;
 struct RawIndex {
     kind: String,
     groups: Option<Vec<RawGroup>>,
-    /// The versions, in the answer of `/api`.
+    /// The versions of the core group, in the answer of `/api`.
     versions: List<String>,
     items: Option<Vec<RawAggregated>>,
 }

@@ -19,7 +19,7 @@ use crate::request::url::Url;
 use crate::request_info::RequestInfo;
 
 const JSON: &str = "application/json";
-/// Accepts all groups in one document if the server has that, or else the list of groups.
+/// Accepts the aggregated document of all groups or, from a server without it, the list of groups.
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
                           application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,\
                           application/json";
@@ -28,11 +28,10 @@ const AT_ONCE: usize = 8;
 
 /// Finds the kinds that a server serves, with their plurals. Discovery documents are read on demand and kept.
 ///
-/// Making a mapper does no I/O. A kind costs one request for the document of its group and version, also if many
-/// tasks ask at the same time. A kind that is not found is not remembered as missing: the next lookup reads the
-/// document again, so that a new definition is found. Other results are kept until they are
-/// [forgotten](Self::forget), which the client does when a server answers that it does not serve a kind. A group that
-/// cannot be read, because its server is down, is an error of that group alone.
+/// Making a mapper does no I/O. A kind costs one request for the document of its group and version, even if many tasks
+/// ask at the same time. A missing kind is not remembered: the next lookup reads the document again, and so finds a new
+/// definition. Other results are kept until they are [forgotten](Self::forget), which the client does when a server
+/// answers that it does not serve a kind. A group whose server is down is an error of that group alone.
 ///
 /// Cheap to clone; clones share the documents.
 ///
@@ -63,7 +62,7 @@ struct MapperState {
     connection: ClientConfig,
     client: OnceCell<kube_client::Client>,
     table: Mutex<KindTable>,
-    /// The documents that are being read. All tasks that need a document wait for one request.
+    /// The documents that are being read. All tasks that need the same document wait for one request.
     reading: Mutex<HashMap<String, Reading>>,
 }
 
@@ -112,7 +111,7 @@ impl Mapper {
             .await
     }
 
-    /// Finds the kind of this plural.
+    /// Finds the kind with this plural.
     ///
     /// # Errors
     ///
@@ -125,7 +124,7 @@ impl Mapper {
         Ok(served.kind)
     }
 
-    /// Finds the kind in the version that the server prefers among those that have it.
+    /// Finds a kind in the version that the server prefers among the versions that have the kind.
     ///
     /// # Errors
     ///
@@ -138,7 +137,7 @@ impl Mapper {
         };
         match self.first_of(group, &versions, kind).await {
             Ok(found) => Ok(found),
-            // A version may have been added since the group was read.
+            // The group is read again, because a version may have been added since.
             Err(error) if error.is_kind_not_served() && !fresh => {
                 let versions = self.read_group(group).await?;
                 self.first_of(group, &versions, kind).await
@@ -147,7 +146,7 @@ impl Mapper {
         }
     }
 
-    /// Finds all kinds that the server serves: in two requests if it has aggregated discovery, otherwise in one
+    /// Finds all kinds that the server serves: with two requests if it has aggregated discovery, otherwise with one
     /// request per group and version. The documents are kept.
     ///
     /// # Errors
@@ -205,7 +204,7 @@ impl Mapper {
         Err(failed.unwrap_or_else(|| not_served(&what, "no version of the group has it")))
     }
 
-    /// Looks up a kind, reads the document if it is missing, and looks up again.
+    /// Looks up a kind; if its document is missing, reads the document and looks up the kind again.
     async fn find(
         &self,
         group: &str,
@@ -260,7 +259,7 @@ impl Mapper {
             let body = self.fetch(path.clone(), JSON).await;
             let mut table = self.inner.table.lock();
             let body = body.inspect_err(|error| {
-                // The group may have lost the version, so the whole group is forgotten.
+                // The server may have removed the version, so the whole group is forgotten.
                 if error.is_kind_not_served() {
                     table.forget(group);
                 }
@@ -324,7 +323,7 @@ impl Mapper {
         );
         let answer = reading.get_or_init(|| read).await.clone();
         let mut all = self.inner.reading.lock();
-        // Later lookups read the document again.
+        // The finished read is removed, so that a later lookup reads the document again.
         if all
             .get(path)
             .is_some_and(|kept| Arc::ptr_eq(kept, &reading))
@@ -352,7 +351,7 @@ impl fmt::Debug for Mapper {
 }
 
 impl GroupDocument {
-    /// Returns the versions of a group, without their kinds, which are read later.
+    /// Returns the versions of a group without their kinds, which are read later.
     fn unknown(&self) -> impl Iterator<Item = VersionDocument> + '_ {
         self.versions.iter().map(|version| VersionDocument {
             group: self.name.clone(),

@@ -1,4 +1,4 @@
-//! Machine: the discovery documents of a server, as far as they were read.
+//! Machine: the discovery documents that were read from a server.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use steersman_object::Gvk;
 
 use super::document::{GroupDocument, ServedResource, VersionDocument};
 
-/// The documents read so far. They do not expire by themselves.
+/// The discovery documents read so far. They do not expire by themselves.
 #[derive(Debug, Default)]
 pub(super) struct KindTable {
     /// The versions of a group, the preferred one first.

@@ -2,8 +2,8 @@
 
 use super::Error;
 
-/// Predicates to branch on. A predicate for a reason of Kubernetes (`metav1.StatusReason`) has the name that
-/// client-go's `apierrors` gives it, unless a plainer name says more.
+/// Predicates for branches. A predicate for a reason of Kubernetes (`metav1.StatusReason`) has the name of client-go's
+/// `apierrors`, unless a plainer name says more.
 impl Error {
     /// Returns whether no configuration was found.
     pub fn is_no_config(&self) -> bool {
@@ -81,7 +81,7 @@ impl Error {
         self.is_refused_as("RequestEntityTooLarge", 413)
     }
 
-    /// Returns whether the server failed internally. Whether the request was executed is unknown.
+    /// Returns whether the server failed internally. It is unknown whether the request was executed.
     pub fn is_internal(&self) -> bool {
         self.is_refused_as("InternalError", 500)
     }
@@ -115,13 +115,13 @@ impl Error {
         causes.any(|cause| cause.reason == reason)
     }
 
-    /// Returns the server's reason, if it named one.
+    /// Returns the reason that the server named; `None` if it named none.
     pub fn reason(&self) -> Option<&str> {
         let reason = self.status().map(|status| status.reason.as_str());
         reason.filter(|reason| !reason.is_empty())
     }
 
-    /// Returns whether this was the server's reason, or its code if it named none.
+    /// Returns whether the server's reason is `reason` or, if it named none, its code is `code`.
     fn is_refused_as(&self, reason: &str, code: u16) -> bool {
         match self.reason() {
             Some(given) => given == reason,

@@ -1,4 +1,4 @@
-//! The error of each answer, and its text.
+//! The error of each answer, and the text of the error.
 
 use serde_json::json;
 use steersman_object::{Kind, ObjectKey};
@@ -53,7 +53,7 @@ fn each_answer_becomes_the_error_that_its_predicate_names() {
         let predicates: Vec<bool> = table.iter().map(|(.., is)| is(&error)).collect();
         assert!(predicates[row], "{error}");
         for (other, (_, name, ..)) in table.iter().enumerate() {
-            // Two names for one reason.
+            // `Expired` and `Gone` are two names for one reason.
             let same = matches!((*reason, *name), ("Expired", "Gone") | ("Gone", "Expired"));
             assert!(
                 other == row || same || !predicates[other],
@@ -67,7 +67,7 @@ fn each_answer_becomes_the_error_that_its_predicate_names() {
              said the server"
         );
         assert!(text.starts_with(&said), "{text}");
-        // One line, without repetitions for readers of the sources.
+        // The text is one line without repetitions.
         assert!(!text.contains('\n'));
         assert!(StdError::source(&error).is_none());
     }
@@ -168,7 +168,7 @@ fn a_throttled_request_has_the_time_to_wait() {
     });
     let error = Error::from_answer(info(), 429, None, body.to_string().as_bytes());
     assert_eq!(error.retry_after(), Some(Duration::from_secs(7)));
-    // Other answers than 429 have it too.
+    // Not only a 429 has a `Retry-After`.
     let error = Error::from_answer(info(), 503, header, b"");
     assert_eq!(error.retry_after(), header);
 }

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use steersman_object::{Gvk, ObjectKey, ResourceVersion};
 
-/// The type and the metadata in an answer that tell which object it is about, and at which version.
+/// Identifies the object that an answer is about, by the type and the metadata in the answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AnsweredObject {
-    /// The kind that the answer names, which may differ from the requested one (a `Scale`, a `Status`).
+    /// The kind that the answer names, which may differ from the requested kind (a `Scale`, a `Status`).
     pub gvk: Gvk,
     /// The key; for a `Status`, only the name.
     pub key: ObjectKey,
@@ -21,9 +21,8 @@ pub struct AnsweredObject {
     pub labels: BTreeMap<String, String>,
     /// Whether the object has a deletion timestamp.
     pub deleting: bool,
-    /// Whether the object has a deletion timestamp, and neither finalizers nor a grace period. The answer to a write
-    /// that removed the last finalizer looks like this, and the object is gone. The finalizers in the `spec` of a
-    /// Namespace count too.
+    /// Whether the object has a deletion timestamp, and neither finalizers nor a grace period: the answer to a write
+    /// that removed the last finalizer. The object is gone. The finalizers in the `spec` of a Namespace count, too.
     pub finalized: bool,
 }
 
@@ -36,7 +35,7 @@ struct RawAnswer {
     kind: String,
     #[serde(default)]
     metadata: Option<RawMeta>,
-    /// For a `Status`: the object that it is about.
+    /// The object that a `Status` is about.
     #[serde(default)]
     details: Option<RawDetails>,
 }

@@ -17,21 +17,21 @@ use crate::error::Error;
 use crate::options::Projection;
 use crate::request_info::RequestInfo;
 
-/// The default time limit until a server begins to answer: 65 s, a little more than the limit of kube-apiserver
-/// itself (`--request-timeout`, 60 s).
+/// The default time limit until a server begins to answer: 65 s, a little more than the limit of kube-apiserver itself
+/// (`--request-timeout`, 60 s).
 pub const DEFAULT_REQUEST_TIMEOUT: Duration = Duration::from_secs(65);
 /// The longest pause in an answer other than a watch.
 const PAUSE: Duration = Duration::from_secs(30);
-/// The longest wait that is taken from a `Retry-After`, so that it cannot overflow a clock.
+/// The longest wait that is accepted from a `Retry-After`, so that it cannot overflow a clock.
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
 /// The largest part of an error body that is read, in bytes.
 const ERROR_BODY: usize = 1 << 20;
 
-/// The form of an answer: the `Accept` headers that ask for it.
+/// The `Accept` headers of one form of answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Accept {
     pub(crate) json: &'static str,
-    /// Names protobuf first; `None` for a form that servers send only as JSON or text.
+    /// The header that prefers protobuf; `None` for a form that servers send only as JSON or text.
     pub(crate) protobuf: Option<&'static str>,
 }
 
@@ -50,8 +50,7 @@ impl Accept {
 const METADATA: &str =
     "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 
-/// The `Accept` headers of one sort of request: as JSON for metadata, and as protobuf for metadata and for whole
-/// objects.
+/// The `Accept` headers of one type of request: for metadata as JSON, and for metadata and whole objects as protobuf.
 pub(crate) struct AnswerForms {
     metadata: Accept,
     protobuf: &'static str,
@@ -68,7 +67,7 @@ impl AnswerForms {
         },
         protobuf: "application/vnd.kubernetes.protobuf,application/json",
     };
-    /// A server that does not know the form for metadata sends whole objects, of which the rest is dropped.
+    /// A server that does not know the form for metadata sends whole objects, whose other parts are dropped.
     pub(crate) const LIST: Self = Self {
         metadata: Accept {
             json: "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json",
@@ -90,8 +89,8 @@ impl AnswerForms {
         protobuf: "application/vnd.kubernetes.protobuf;stream=watch,application/json",
     };
 
-    /// Returns the form for objects of a kind: servers send only the kinds of Kubernetes itself in protobuf, and the
-    /// metadata of every kind.
+    /// Returns the form for objects of a kind. Servers send only Kubernetes' own kinds in protobuf, but the metadata of
+    /// every kind.
     pub(crate) fn of(&self, projection: Projection, kind: &Kind) -> Accept {
         match projection {
             Projection::Metadata => self.metadata,
@@ -104,7 +103,7 @@ impl AnswerForms {
     }
 }
 
-/// An answer that is a success, before its body has arrived.
+/// A successful answer whose body has not arrived yet.
 pub(crate) struct Answered {
     pub(crate) info: RequestInfo,
     pub(crate) response: Response<Body>,
@@ -118,9 +117,9 @@ pub(crate) struct ApiCall {
     pub(crate) url: Url,
     pub(crate) body: Option<(&'static str, Bytes)>,
     pub(crate) accept: Accept,
-    /// The kind of the object in the body, if the body may be sent in protobuf.
+    /// The kind of the object in the body; `None` if the body must be sent as JSON.
     pub(crate) object: Option<Kind>,
-    /// Whether to ask for an uncompressed answer.
+    /// Whether to request an uncompressed answer.
     pub(crate) identity: bool,
     /// The time limit until the server begins to answer. Zero and `Duration::MAX` mean no limit.
     pub(crate) limit: Duration,
@@ -140,9 +139,9 @@ impl ApiCall {
         }
     }
 
-    /// Sends the request. An answer that is not a success becomes an error.
+    /// Sends the request. An answer without success becomes an error.
     ///
-    /// CONN-7: a server that refuses protobuf (406, 415) has not executed the request, which is sent again as JSON.
+    /// CONN-7: a server that refuses protobuf (406, 415) has not executed the request, so it is sent again as JSON.
     pub(crate) async fn send(self, client: &kube_client::Client) -> Result<Answered, Error> {
         let mut answered = self.send_once(client).await?;
         let code = answered.response.status();
@@ -163,7 +162,7 @@ impl ApiCall {
         }
         let info = answered.info;
         let retry_after = retry_after(answered.response.headers());
-        // If its body cannot be read, the error has less detail.
+        // If the body cannot be read, the error has less detail.
         let body = collect(&info, answered.response, ERROR_BODY).await;
         let body = body.unwrap_or_default();
         let is_protobuf = answered.negotiated.is_protobuf;
@@ -197,7 +196,7 @@ impl ApiCall {
             Ok(request) => request,
             Err(error) => return Err(Error::invalid_request(info, error.to_string())),
         };
-        // A time beyond the range of the clock means no limit.
+        // A limit beyond the range of the clock means no limit.
         let limit = match self.limit {
             Duration::ZERO => Duration::MAX,
             limit => limit,
@@ -284,7 +283,7 @@ pub(crate) async fn next_chunk(
                 return Err(Error::transport(info, cause));
             }
         };
-        // Trailers are ignored.
+        // HTTP trailers are ignored.
         if let Ok(data) = frame.into_data() {
             return Ok(Some(data));
         }

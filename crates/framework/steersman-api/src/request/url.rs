@@ -61,7 +61,7 @@ impl Url {
         if let Some(limit) = paging.page_size {
             self.pair("limit", &limit.to_string());
         }
-        // The token contains the version; the server refuses a request with both.
+        // The continue token contains the version, and the server refuses a request with both.
         if let Some(token) = &paging.continue_token {
             self.pair("continue", token);
             return self;
@@ -138,7 +138,7 @@ impl Url {
     }
 }
 
-/// Refuses a segment that would change the path; no server has such a name (apimachinery,
+/// Refuses a path segment that would change the path; no server has such a name (apimachinery,
 /// `api/validation/path.IsValidPathSegmentName`).
 fn check_segment(what: &str, text: &str) -> Result<(), String> {
     match text {

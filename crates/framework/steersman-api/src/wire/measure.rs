@@ -1,4 +1,4 @@
-//! Driver: measures the requests of a client configuration, from the call of a client to the end of the answer.
+//! Driver: measures the requests of a client configuration, from the call of the client to the end of the answer.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use tower::{BoxError, Service};
 use super::{AnswerBody, AnswerFuture, Wire};
 use crate::metrics::HostMetrics;
 
-/// A request that was sent and is not measured yet. It is measured once, when it ends or is dropped (CONN-6).
+/// A sent request, which is measured once: when it ends or is dropped (CONN-6).
 struct Measurement {
     metrics: Arc<HostMetrics>,
     method: Method,
@@ -26,10 +26,10 @@ struct Measurement {
     read: Option<u64>,
 }
 
-/// The body of an answer, which ends the measurement of its request.
+/// The body of an answer. Its end is the end of the request's measurement.
 struct MeasuredBody {
     inner: AnswerBody,
-    /// `None` after the end of the body.
+    /// The running measurement; `None` after the end of the body.
     measurement: Option<Measurement>,
 }
 
@@ -42,7 +42,7 @@ pub(super) fn measure(
     let measurement = Measurement::start(metrics, &request);
     let answer = wire.call(request);
     async move {
-        // If the answer fails, or if this future is dropped, the measurement is dropped without an answer.
+        // If the answer fails or this future is dropped, the measurement ends without an answer.
         let response = answer.await?;
         Ok(measurement.answered(response))
     }
@@ -124,8 +124,8 @@ impl http_body::Body for MeasuredBody {
     }
 }
 
-/// Returns whether a query asks for an answer that ends only when the server or the client closes it: a watch, or a
-/// log that is followed.
+/// Returns whether a query requests an answer that ends only when the server or the client closes it: a watch, or a log
+/// that is followed.
 fn is_endless(query: &str) -> bool {
     let endless = ["watch=true", "watch=1", "follow=true", "follow=1"];
     query

@@ -1,4 +1,4 @@
-//! Driver: asks for protobuf where the client configuration and the request allow it, and encodes bodies in protobuf.
+//! Driver: requests protobuf where the client configuration and the request allow it, and encodes bodies in protobuf.
 
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ pub(super) fn negotiate(
             && !negotiated.is_protobuf
             && !is_json
         {
-            // The content type does not say how to decode the body.
+            // Without a known content type, the body cannot be decoded.
             negotiated.fall_back("an answer is neither protobuf nor JSON by its content type");
         }
         response.extensions_mut().insert(negotiated);
@@ -62,7 +62,7 @@ pub(super) fn negotiate(
     .boxed()
 }
 
-/// Returns an object in protobuf; `None` if the bytes would not have all of it, so that it is sent as JSON.
+/// Returns an object in protobuf; `None` if protobuf would lose a part of it, so that it is sent as JSON.
 fn encoded(kind: &Kind, json: &[u8]) -> Option<Bytes> {
     let gvk = kind.gvk();
     let (api_version, kind) = (gvk.api_version(), gvk.kind());
@@ -71,7 +71,7 @@ fn encoded(kind: &Kind, json: &[u8]) -> Option<Bytes> {
     is_whole.then(|| seal(&api_version, kind, &encoded.raw).into())
 }
 
-/// Returns whether the content type of an answer is this media type, whatever type was requested.
+/// Returns whether the content type of an answer is this media type.
 fn has_type(headers: &HeaderMap, media_type: &str) -> bool {
     let content_type = headers
         .get(CONTENT_TYPE)

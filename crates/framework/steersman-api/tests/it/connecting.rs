@@ -22,7 +22,7 @@ async fn a_kubeconfig_leads_to_the_server_over_https() {
         api.get(&key).await.unwrap().metadata.name.as_deref(),
         Some("default")
     );
-    // The server receives the user of the kubeconfig.
+    // The request has the `User-Agent` of the program.
     let agents = server.requests().matching(|r| r.is_for("namespaces"));
     assert!(
         agents[0].user_agent.contains("/steersman-"),
@@ -34,7 +34,7 @@ async fn a_kubeconfig_leads_to_the_server_over_https() {
 
 #[tokio::test]
 async fn an_unreachable_server_is_named_in_the_error() {
-    // A port that was free a moment ago, without a listener.
+    // This port was free a moment ago, so no program listens on it.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);

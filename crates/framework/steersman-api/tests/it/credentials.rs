@@ -43,7 +43,7 @@ impl Mount {
         std::fs::write(self.path(name), text).unwrap();
     }
 
-    /// Relative paths, which are those of the kubeconfig's folder.
+    /// Connects with a kubeconfig whose relative paths are those of its folder.
     async fn connect(&self, url: &str, user: &str) -> ClientConfig {
         let kubeconfig = format!(
             "{{apiVersion: v1, kind: Config, current-context: one, \
@@ -111,7 +111,7 @@ async fn a_refused_token_is_read_again_and_the_request_sent_once_more() {
     let error = list(&client).await.unwrap_err();
     assert!(error.is_unauthorized(), "{error}");
     let sent = |server: &ApiServer| server.requests().count(|r| r.is_for("namespaces"));
-    // The token has not changed.
+    // The token has not changed, so the request is sent once.
     assert_eq!(sent(&server), 1);
     let token = server.add_user(User::admin());
     mount.write("token", &format!("{token}\n"));
@@ -125,7 +125,7 @@ async fn a_refused_token_is_read_again_and_the_request_sent_once_more() {
     serving.stop().await;
 }
 
-/// A token that the server takes is renewed too, and on a connection that stays open.
+/// A token that the server still accepts is renewed, too, on a connection that stays open.
 #[tokio::test]
 async fn a_token_is_read_again_each_minute() {
     let server = ApiServer::builder()
@@ -151,7 +151,7 @@ async fn a_token_is_read_again_each_minute() {
     serving.stop().await;
 }
 
-/// As `Config::incluster` makes it of a service account.
+/// The configuration is like that of `Config::incluster` for a service account.
 #[tokio::test]
 async fn the_token_of_a_configuration_with_files_is_read_again() {
     let server = ApiServer::builder()
@@ -184,11 +184,11 @@ async fn a_new_connection_trusts_the_authority_that_is_in_the_file_now() {
     let client = connection.client().unwrap();
     assert!(list(&client).await.unwrap() > 0);
     first.stop().await;
-    // Another listener has another authority.
+    // The second listener has another certificate authority.
     let second = server.serve(address).await.unwrap();
     let error = list(&client).await.unwrap_err();
     assert!(error.to_string().contains("certificate"), "{error}");
-    // Unusable files leave the last valid state in force.
+    // Unusable files leave the last valid credentials in use.
     mount.write("ca.crt", "-----BEGIN CERTIFICATE-----\nhalf of it");
     let error = list(&client).await.unwrap_err();
     assert!(error.to_string().contains("certificate"), "{error}");
@@ -221,7 +221,7 @@ async fn a_new_connection_presents_the_certificate_that_is_in_the_files_now() {
     let user = "{client-certificate: tls.crt, client-key: tls.key}";
     let client = mount.connect(&serving.url(), user).await.client().unwrap();
     assert!(list(&client).await.unwrap_err().is_unauthorized());
-    // A refused certificate is replaced at once: the refused request goes out again, on a new connection.
+    // A refused certificate is replaced at once, and the refused request is sent again on a new connection.
     show((&alice.0, &alice.1));
     assert!(list(&client).await.unwrap() > 0);
     assert_eq!(last_user(&server), "alice");

@@ -73,7 +73,7 @@ async fn concurrent_lookups_share_one_request() {
     let answers = futures::future::join_all(asking).await;
     assert!(answers.iter().all(Result::is_ok));
     assert_eq!(paths(&server).len(), 1);
-    // A lookup that finds nothing shares its request too.
+    // Lookups that find nothing share one request, too.
     let missing = website_kind("v1");
     let answers = futures::future::join_all((0..50).map(|_| mapper.kind(&missing))).await;
     assert!(
@@ -119,7 +119,7 @@ async fn a_kind_is_kept_until_it_is_forgotten_or_its_version_is_gone() {
             "websites.web.example.com",
         )
         .unwrap();
-    // Time does not matter: the kind is still known.
+    // Documents do not expire, so the kind is still known.
     tokio::time::sleep(Duration::from_secs(86_400)).await;
     mapper.kind(&website_kind("v2")).await.unwrap();
     // The other version is not known yet, and its 404 makes the mapper forget the whole group.

@@ -1,4 +1,4 @@
-//! Which requests are sent in protobuf, and what happens if a server does not speak it.
+//! The encoding of requests, and the fallback for a server that does not support protobuf.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use tower::{BoxError, ServiceExt as _};
 /// The headers and the body of each request.
 type Sent = Arc<Mutex<Vec<(HeaderMap, Bytes)>>>;
 
-/// The answer of something between client and server instead of the server's.
+/// The answer of a proxy between client and server, instead of the server's answer.
 type Instead = Arc<dyn Fn(&HeaderMap) -> Option<Response<Full<Bytes>>> + Send + Sync>;
 
 /// Returns a connection that records its requests, and answers some of them with `instead`.
@@ -129,7 +129,7 @@ async fn kinds_of_kubernetes_are_sent_and_asked_for_in_protobuf() {
             "application/vnd.kubernetes.protobuf,application/json"
         );
     }
-    // A patch is JSON in every encoding.
+    // A patch is sent as JSON in every encoding.
     assert_eq!(
         sent.lock()[3].0[CONTENT_TYPE],
         "application/merge-patch+json"
@@ -223,7 +223,7 @@ async fn conn_7_a_server_that_refuses_protobuf_gets_the_same_request_as_json_onc
         maps.create(&map(&name), &WriteOptions::new())
             .await
             .unwrap();
-        // Other clients of the connection know it, too.
+        // Other clients of the configuration use JSON, too.
         let maps = Api::<ConfigMap>::typed(client_config.client().unwrap());
         maps.get(&key(&name)).await.unwrap();
         let protobuf: Vec<bool> = sent

@@ -19,7 +19,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// A test that waits this long has failed.
+/// The longest wait of a test, after which the test fails.
 const LONG: Duration = Duration::from_secs(30);
 
 async fn connect(kubeconfig: &str) -> ClientConfig {
@@ -54,7 +54,7 @@ async fn list(client: kube_client::Client) -> Result<usize, steersman_api::Error
     Ok(page.unwrap()?.items.len())
 }
 
-/// Returns the next event of a watch that is no bookmark.
+/// Returns the next event of a watch, without bookmarks.
 async fn event(watch: &mut WatchStream) -> Result<WatchEvent, steersman_api::Error> {
     loop {
         match timeout(LONG, watch.next()).await.unwrap().unwrap() {
@@ -76,7 +76,7 @@ async fn all_clients_of_a_connection_share_one_http_2_connection() {
     let (server, serving, client_config) = served(ApiServer::builder().seed(1).build()).await;
     let mut watches = Vec::new();
     for _ in 0..4 {
-        // A cache, a client and a preflight make one client each, two of them at the same time.
+        // A cache, a client and a preflight each make a client, two of them at the same time.
         let client = client_config.client().unwrap();
         let other = client_config
             .clone()
@@ -105,7 +105,7 @@ async fn watches_beyond_the_streams_that_a_server_allows_get_more_connections() 
     for _ in 0..300 {
         watches.push(open_watch(client.clone(), &server).await);
     }
-    // With all streams taken by watches, no request waits for one of them.
+    // Watches occupy all streams, but requests do not wait for a stream.
     assert_eq!(list(client).await.unwrap(), 0);
     put(&server, "a");
     for watch in &mut watches {
@@ -153,7 +153,7 @@ async fn http_1_is_spoken_where_http_2_is_not_offered_and_connections_are_used_a
     serving.stop().await;
 }
 
-/// A connection to a server that can be cut without a reset: bytes sent on it are lost from then on.
+/// A connection to a server. After a cut without a reset, bytes that are sent on it are lost.
 struct Cable {
     address: SocketAddr,
     /// The number of cuts.
@@ -183,7 +183,7 @@ impl Cable {
         Self { address, cut }
     }
 
-    /// Cuts the existing connections; later ones work.
+    /// Cuts the existing connections; later connections work.
     fn cut(&self) {
         self.cut.send_modify(|cuts| *cuts += 1);
     }

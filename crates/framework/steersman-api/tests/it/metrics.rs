@@ -1,4 +1,4 @@
-//! The metrics of requests: what counts, with which labels, once.
+//! The metrics of requests: which requests count, with which labels, and that each counts once.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -134,7 +134,7 @@ async fn conn_6_a_request_without_an_answer_counts_as_an_error() {
     assert!(api.get(&key("a")).await.unwrap_err().is_transport());
     assert_eq!(counted(&registry), ["<error> GET in-process 1"]);
 
-    // The caller is dropped before the answer.
+    // The caller is dropped before the answer arrives.
     let _swallowed = server.faults().swallow_everything();
     let asked = key("a");
     let answer = timeout(Duration::from_secs(7), api.get(&asked)).await;
@@ -230,7 +230,7 @@ async fn conn_6_a_watch_counts_once_when_it_is_answered() {
     for name in [DURATION, SENT, RECEIVED] {
         assert_eq!(samples(&registry, name, "GET").count, 0, "{name}");
     }
-    // A watch that is not answered has no duration either.
+    // A watch without an answer has no duration.
     let cut = FaultSpec::new(Effect::Cut { commit: false }).times(1);
     let _cut = server.faults().add(cut).unwrap();
     assert!(list_watch.watch(&options).await.is_err());

@@ -45,8 +45,8 @@ impl Login {
         std::fs::write(self.path(name), text).unwrap();
     }
 
-    /// Makes the plugin: a shell script that counts its runs. A shell reads the script, because a file that was
-    /// written a moment ago cannot always be executed while other threads start programs.
+    /// Makes the plugin: a shell script that counts its runs. A shell reads the script, because a new file cannot
+    /// always be executed while other threads start programs.
     fn plugin(&self, script: &str) {
         let script = format!("#!/bin/sh\ncd \"$(dirname \"$0\")\"\necho run >> runs\n{script}\n");
         self.write("login.sh", &script);
@@ -83,7 +83,7 @@ impl Login {
         runs.lines().count()
     }
 
-    /// Relative paths are those of the kubeconfig's folder.
+    /// Connects with a kubeconfig whose relative paths are those of its folder.
     async fn connect(&self, exec: &str) -> ClientConfig {
         let url = self.serving.url();
         let kubeconfig = format!(
@@ -104,7 +104,7 @@ impl Login {
         connection.connect().await.unwrap()
     }
 
-    /// Returns the error of a client that cannot be made.
+    /// Returns the error of making a client.
     async fn problem(&self, exec: &str) -> String {
         let connection = self.connect(exec).await;
         let Err(error) = connection.connect().await else {
@@ -173,7 +173,7 @@ async fn a_plugin_runs_again_after_its_token_has_expired() {
     login.serving.stop().await;
 }
 
-/// CONN-4: a token without a time of expiry, or one that was revoked.
+/// CONN-4: the token has no expiry time, or was revoked.
 #[tokio::test]
 async fn a_plugin_runs_again_after_a_refusal_and_the_request_is_sent_once_more() {
     let login = Login::new().await;
@@ -183,7 +183,7 @@ async fn a_plugin_runs_again_after_a_refusal_and_the_request_is_sent_once_more()
     let error = list(&client).await.unwrap_err();
     assert!(error.is_unauthorized(), "{error}");
     let sent = || login.server.requests().count(|r| r.is_for("namespaces"));
-    // The token is unchanged.
+    // The token is unchanged, so the request is not sent again.
     assert_eq!((login.runs(), sent()), (2, 1));
     login.prints(&login.server.add_user(User::admin()), None);
     assert!(list(&client).await.unwrap() > 0);

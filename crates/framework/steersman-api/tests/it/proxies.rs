@@ -33,7 +33,7 @@ async fn tunnel(mut client: TcpStream, tell: mpsc::UnboundedSender<String>) {
     let mut server = TcpStream::connect(target).await.unwrap();
     let answer = b"HTTP/1.1 200 Connection established\r\n\r\n";
     client.write_all(answer).await.unwrap();
-    // Ends when one of the two closes the connection.
+    // Ends when the client or the server closes the connection.
     let _ = copy_bidirectional(&mut client, &mut server).await;
 }
 
@@ -66,7 +66,7 @@ async fn requests_go_through_the_tunnel_of_a_proxy() {
     let head = asked.recv().await.unwrap();
     assert!(head.starts_with("CONNECT 127.0.0.1:"), "{head}");
     assert!(head.contains("Proxy-Authorization: Basic "), "{head}");
-    // CONN-1: both requests share a link.
+    // CONN-1: both requests use one connection.
     assert!(asked.try_recv().is_err());
     serving.stop().await;
 }

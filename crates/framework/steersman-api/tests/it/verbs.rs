@@ -91,7 +91,7 @@ async fn a_metadata_type_requests_metadata_only() {
     let metadata: Api<PartialObjectMeta<ConfigMap>> = Api::typed(client_config.client().unwrap());
     let one = metadata.get(&key("a")).await.unwrap();
     assert_eq!(one.metadata.name.as_deref(), Some("a"));
-    // Of its own kind, whatever the server names it.
+    // The object has its own kind, although the server sends it as `PartialObjectMetadata`.
     assert_eq!(one.types.as_ref().unwrap().kind, "ConfigMap");
     let all = ListOptions::new().namespace("default");
     let page = metadata.list(&all, &Paging::new()).await.unwrap();
@@ -265,7 +265,7 @@ async fn dynamic_objects_have_the_same_verbs() {
         "metadata": {"name": "d", "namespace": "default"}, "data": {"v": "1"},
     }))
     .unwrap();
-    // Neither side has to name the kind.
+    // Neither the client nor the server has to name the kind.
     assert!(object.types.is_none());
     object = api.create(&object, &WriteOptions::new()).await.unwrap();
     assert_eq!(

@@ -20,7 +20,7 @@ fn key(name: &str) -> ObjectKey {
     ObjectKey::namespaced("default", name)
 }
 
-/// A layer that records the paths of requests under a name.
+/// A layer that records the paths of requests, each with the name of the layer.
 fn noting(
     name: &'static str,
     seen: &Arc<Mutex<Vec<String>>>,
@@ -133,7 +133,7 @@ async fn the_user_agent_names_the_program() {
         "{}",
         all[2]
     );
-    // It is the server's default name of the field manager.
+    // The program's name is the server's default field manager.
     let api: Api<ConfigMap> = Api::typed(named.client().unwrap());
     let map = ConfigMap {
         metadata: key("a").to_meta(),

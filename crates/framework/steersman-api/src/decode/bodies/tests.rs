@@ -131,7 +131,7 @@ fn a_decode_error_names_the_field() {
         text.starts_with("spec.template.spec.containers[0].ports[0].containerPort: invalid type"),
         "{text}"
     );
-    // The object itself has no path, and no error quotes values of a Secret.
+    // An error about the object itself has no path, and no error quotes values of a Secret.
     assert!(said(json!([])).starts_with("invalid type"));
     let secret = json!({"metadata": {"name": "s"}, "data": {"k": {"hunter": 2}}}).to_string();
     match decoder::<Secret>().object::<Secret>(secret.as_bytes()) {
@@ -355,8 +355,8 @@ fn metadata_only_keeps_nothing_else_of_a_whole_object() {
     }
 }
 
-/// A conversion may be under way, or the server took the request for another one. A read of the name must not find it
-/// free.
+/// Another kind arrives while a conversion is under way, or if the server misread the request. A read of the object's
+/// name must not find the name free.
 #[test]
 fn an_object_of_another_kind_is_malformed_under_its_own_key() {
     let deployments = || decoder::<Deployment>();
@@ -399,7 +399,7 @@ fn an_object_of_another_kind_is_malformed_under_its_own_key() {
         panic!("{event}");
     };
     assert_eq!(kept.key, ObjectKey::cluster_scoped("p"));
-    // In any spelling.
+    // The kind may be spelled with escapes.
     let escaped = br#"{"kind":"Deploy\u006dent","apiVersion":"apps\/v1","metadata":{"name":"a"}}"#;
     assert!(matches!(
         deployments().raw_object(escaped),
@@ -431,7 +431,7 @@ fn unusual_members_around_the_object_go_to_the_parser() {
     ] {
         assert!(!plain(&text), "{text}");
     }
-    // Problems within the object show when it is decoded.
+    // Problems inside of the object show when it is decoded.
     let broken = r#"{"type":"ADDED","object":{"metadata":{"name":"a"},"data":tru}}"#;
     assert_eq!(events(&[broken, "\n"]), ["added a"]);
 }
@@ -465,7 +465,7 @@ proptest! {
             WatchEvent::Deleted(Decoded::Good(object)) => format!("-{:?} {:?}", object.head(), value(object)),
             other => format!("{other:?}"),
         };
-        // If the parser accepts it, the result is the same.
+        // If the parser accepts the event, too, the results are equal.
         if let (Some(plain), Line::Event(parsed)) = (events.plain_event(&text), events.parsed_event(&text)) {
             prop_assert_eq!(shown(&plain), shown(&parsed));
         }

@@ -1,4 +1,4 @@
-//! Lists cut by hand, and by a parser of the whole body.
+//! Lists that were cut into objects, compared with a parser of the whole body.
 
 use proptest::prelude::*;
 use serde::Deserialize;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// A list that was cut: its metadata, and its items.
+/// The metadata and the items of a list that was cut.
 #[derive(Debug, PartialEq)]
 struct Cut {
     metadata: Option<Bytes>,
@@ -40,7 +40,7 @@ fn bytes(value: &RawValue) -> Bytes {
     Bytes::copy_from_slice(value.get().as_bytes())
 }
 
-/// The same list by a JSON parser.
+/// Parses the same list with serde_json.
 fn parsed(body: &[u8]) -> serde_json::Result<Cut> {
     let whole: Whole<'_> = serde_json::from_slice(body)?;
     let items: Option<Vec<&RawValue>> = serde_json::from_str(whole.items.get())?;
@@ -64,8 +64,7 @@ fn split(body: &[u8], mut at: Vec<usize>) -> Vec<&[u8]> {
     chunks
 }
 
-/// Checks that a body decodes to the same items for any chunk boundaries, and to the items of
-/// serde_json.
+/// Checks that a body is cut into the same items for any chunk boundaries, and into the items of serde_json.
 fn check(body: &[u8], at: Vec<usize>) -> Result<(), TestCaseError> {
     let whole = cut(&[body]);
     prop_assert_eq!(&cut(&split(body, at)), &whole);
@@ -77,7 +76,7 @@ fn check(body: &[u8], at: Vec<usize>) -> Result<(), TestCaseError> {
             prop_assert_eq!(cut, parsed);
         }
         (Ok(_), Err(problem)) => prop_assert!(false, "refused: {}", problem),
-        // Only problems inside a value are left to its decoder.
+        // Only a problem inside of a value may be left to its decoder.
         (Err(problem), Ok(cut)) => {
             let mut values = cut.items.iter().chain(&cut.metadata);
             let broken = values.any(|value| serde_json::from_slice::<&RawValue>(value).is_err());
@@ -105,7 +104,7 @@ fn value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// The text of a list, with its members in any order.
+/// A strategy for the text of a list, with its members in any order.
 fn list() -> impl Strategy<Value = String> {
     let items = prop_oneof![
         8 => prop::collection::vec(value(), 0..4).prop_map(Value::from),

@@ -1,4 +1,4 @@
-//! Lists and watches in protobuf, compared with the same in JSON.
+//! Lists and watches in protobuf, compared with the same objects in JSON.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use serde_json::{Value, json};
@@ -53,7 +53,7 @@ fn negotiated() -> Negotiated {
     }
 }
 
-/// Reads a list in chunks of a size.
+/// Reads a list in chunks of this size.
 fn read(
     decoder: &AnswerDecoder,
     negotiated: &Negotiated,
@@ -121,7 +121,7 @@ fn broken_bytes_are_an_error_and_the_next_request_is_json() {
         assert!(error.to_string().contains(problem), "{error}");
         assert_eq!(encoding.is_protobuf(), error.is_transport(), "{error}");
     }
-    // A body that ends too early is a matter of the network.
+    // A body that ends too early comes from the network, so protobuf stays on.
     let (negotiated, cut) = (negotiated(), &good[..good.len() - 9]);
     assert!(
         read(&decoder, &negotiated, cut, 16)
@@ -135,7 +135,7 @@ fn broken_bytes_are_an_error_and_the_next_request_is_json() {
 fn an_object_that_does_not_decode_affects_no_other() {
     let metadata = json!({ "kind": "ConfigMap", "metadata": {
         "name": "x", "namespace": "a", "uid": "u", "resourceVersion": "7" } });
-    // A spec that ends too early.
+    // The spec ends too early.
     let broken = [&message(&metadata)[..], b"\x12\x05a"].concat();
     let decoder = AnswerDecoder::new(Kind::of::<Pod>(), true);
     let negotiated = negotiated();
@@ -258,7 +258,7 @@ fn fields_of_a_newer_server_are_dropped_and_counted() {
         ..negotiated()
     };
     let map = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "m" } });
-    // Field 1000, a varint.
+    // An unknown field with number 1000, a varint.
     let newer = [message(&map), vec![0xc0, 0x3e, 0x01]].concat();
     let decoder = AnswerDecoder::new(Kind::of::<ConfigMap>(), true);
     let body = list("ConfigMapList", &[newer.clone(), newer]);

@@ -1,4 +1,4 @@
-//! The bytes that are removed and added, and that all others stay.
+//! The bytes that are removed and added; all other bytes stay.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -12,7 +12,7 @@ use crate::decode::AnswerDecoder;
 use crate::decode::protobuf::JsonBuffer;
 use crate::head::Conformity;
 
-/// VIEW-8: a cache does not decode such an object before it is read, and a read cannot fail.
+/// VIEW-8: a cache decodes such an object only when it is read, so the read must not fail.
 #[test]
 fn every_object_in_protobuf_decodes_as_the_type_of_its_kind() {
     macro_rules! each {
@@ -38,7 +38,7 @@ fn decodes_always<K: TypedObject>() {
         let mut rng = fastrand::Rng::with_seed(round);
         let sent = Value::Object(object(message, &mut rng)).to_string();
         let mut raw = encode_text(message, sent.as_bytes()).unwrap().raw;
-        // Two of three are damaged: a server may send any bytes.
+        // Two of three objects are damaged, because a server may send any bytes.
         for _ in 0..round % 3 {
             damage(&mut raw, &mut rng);
         }
