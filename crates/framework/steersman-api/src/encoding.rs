@@ -49,7 +49,7 @@ impl Encoding {
     }
 }
 
-/// Returns whether a kind is one of Kubernetes' own, whose objects may be sent in protobuf.
+/// Returns whether a kind is one of Kubernetes' own, so that its objects may be sent in protobuf.
 pub fn has_protobuf(kind: &Kind) -> bool {
     let gvk = kind.gvk();
     Message::of_kind(&gvk.api_version(), gvk.kind()).is_some()

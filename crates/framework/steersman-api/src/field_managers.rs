@@ -1,11 +1,11 @@
-//! Handle: the field managers whose applies are recognised.
+//! Handle: the field managers with applies that are recognised.
 
 use std::sync::Arc;
 
 use memchr::memmem::Finder;
 use parking_lot::RwLock;
 
-/// The field managers whose applies are recognised: those of programs, and those of their controllers, named
+/// The field managers with recognised applies: those of programs, and those of their controllers, named
 /// `program/controller`. Cheap to clone; clones share the names.
 #[derive(Clone, Debug, Default)]
 pub struct FieldManagers {

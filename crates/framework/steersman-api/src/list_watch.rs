@@ -90,8 +90,8 @@ impl ApiListWatch {
         self
     }
 
-    /// Sets the field managers whose applies are recognised in arriving objects: see [`RawObject::applies`]. None by
-    /// default.
+    /// Sets the field managers with applies that are recognised in arriving objects: see [`RawObject::applies`]. None
+    /// by default.
     #[must_use]
     pub fn recognise_applies(mut self, managers: FieldManagers) -> Self {
         self.decoder.managers = managers;

@@ -25,8 +25,7 @@ impl Network {
         }
     }
 
-    /// Returns a handle to the same server with changed options, whose clients share no connections with those of
-    /// `self`.
+    /// Returns a handle to the same server with changed options. Its clients share no connections with those of `self`.
     pub(crate) fn with(&self, change: impl FnOnce(&mut ConnectionOptions)) -> Self {
         Self {
             transport: self.transport.with(change),

@@ -60,7 +60,7 @@ impl RequestInfo {
         self
     }
 
-    /// Describes the same request for an object whose name the server generates from this prefix.
+    /// Describes the same request for an object with a name that the server generates from this prefix.
     pub(crate) fn generating(mut self, generate_name: Option<&str>) -> Self {
         self.generate_name = generate_name.map(ToOwned::to_owned);
         self

@@ -74,13 +74,13 @@ pub trait CacheInternals {
         self.cache().shared.written_versions.raise(gvk, version);
     }
 
-    /// Notes kinds whose definitions this program installs: informers that are declared later log no warning while the
-    /// kind is not yet served.
+    /// Notes kinds with definitions that this program installs: informers that are declared later log no warning while
+    /// the kind is not yet served.
     fn note_installed(&self, kinds: Vec<Gvk>) {
         self.cache().shared.installed.lock().extend(kinds);
     }
 
-    /// Notes kinds whose objects this program converts: informers that are declared later log no warning while the
+    /// Notes kinds with objects that this program converts: informers that are declared later log no warning while the
     /// server cannot convert them.
     fn note_converted(&self, kinds: Vec<Gvk>) {
         self.cache().shared.converted.lock().extend(kinds);

@@ -64,7 +64,7 @@ pub struct LiveObject<K> {
 }
 
 impl LiveReads {
-    /// Returns the informer whose scope the reads have.
+    /// Returns the informer that has the scope of the reads.
     pub fn untyped(&self) -> &UntypedInformer {
         &self.untyped
     }
@@ -180,8 +180,8 @@ impl LiveReads {
         request
     }
 
-    /// Removes objects with other names, because not every server applies the field selector. Keeps objects whose name
-    /// is unreadable, because each may be the requested object (CACHE-4).
+    /// Removes objects with other names, because not every server applies the field selector. Keeps objects with an
+    /// unreadable name, because each may be the requested object (CACHE-4).
     fn keep_named(&self, page: &mut ListPage<RawObject>, name: &str) {
         let key = self.key(name);
         page.items.retain(|arrived| {

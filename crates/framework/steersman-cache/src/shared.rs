@@ -44,7 +44,7 @@ pub(crate) struct SharedCache {
     pub(crate) options: CacheOptions,
     pub(crate) registry: RwLock<InformerMap<InformerEntry>>,
     pub(crate) scope: Scope,
-    /// The kinds whose undeclared read was warned about.
+    /// The kinds with a logged warning about an undeclared read.
     warned: Mutex<HashSet<Gvk>>,
     /// The read counters by kind; empty without metrics.
     reads: Mutex<HashMap<Gvk, Arc<ReadCounts>>>,
@@ -58,11 +58,11 @@ pub(crate) struct SharedCache {
     pub(crate) server_problem: ServerProblem,
     /// The versions that this process wrote, which the first lists of informers must have reached (RYOW-10).
     pub(crate) written_versions: Arc<WrittenVersions>,
-    /// The kinds whose definitions this program installs.
+    /// The kinds with definitions that this program installs.
     pub(crate) installed: Mutex<Vec<Gvk>>,
-    /// The kinds whose objects this program converts.
+    /// The kinds with objects that this program converts.
     pub(crate) converted: Mutex<Vec<Gvk>>,
-    /// The field managers whose applies informers recognise.
+    /// The field managers with applies that informers recognise.
     pub(crate) field_managers: FieldManagers,
     /// Wakes the supervisor when an informer was declared.
     declared: Notify,

@@ -230,7 +230,7 @@ impl Error {
         }
     }
 
-    /// Wraps an error whose type is erased.
+    /// Wraps an error of an erased type.
     pub(crate) fn boxed(source: Box<dyn StdError + Send + Sync>) -> Self {
         Self {
             source,

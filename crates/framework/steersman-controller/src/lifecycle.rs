@@ -18,7 +18,7 @@ const REMINDER: Duration = Duration::from_secs(60);
 pub(crate) struct Lifecycle {
     controller: String,
     stage: LifecycleStage,
-    /// The kinds whose initial set is not yet in the queue, in the order of the watches.
+    /// The kinds with an initial set that is not yet in the queue, in the order of the watches.
     awaited: VecDeque<Kind>,
     /// The time limit of the first syncs; `None` is no limit.
     limit: Option<Duration>,
@@ -218,7 +218,7 @@ impl Lifecycle {
         LifecycleStep::Remind(kind.clone())
     }
 
-    // A controller whose workers have not started has no reconcile to wait for.
+    // A controller without started workers has no reconcile to wait for.
     fn stop(&mut self, now: Instant, result: Result<(), ControllerError>) -> LifecycleStep {
         self.result = result;
         if self.is_syncing() {

@@ -50,7 +50,7 @@ pub(crate) fn outcome(
         Ending::Success(Action { requeue, .. }) => success(requeue, now),
         // A terminal error is no success, so the number of failures stays; no retry follows.
         Ending::Failed { terminal: true } => (Verdict::Settle, Label::Error),
-        // CTRL-21: a request whose last retry fails is given up, and the next event begins with new retries.
+        // CTRL-21: a request is given up when its last retry fails, and the next event begins with new retries.
         _ if limits.is_last => (Verdict::Forget, Label::Error),
         Ending::Failed { terminal: false } | Ending::Panicked | Ending::TimedOut => {
             (Verdict::Backoff, Label::Error)

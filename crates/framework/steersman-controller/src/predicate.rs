@@ -17,7 +17,7 @@ pub use func::{Func, OfObject, func, object};
 /// Decides which events of one watch reach its handler.
 ///
 /// A predicate belongs to the watch that it is given to, and to no other. Each method returns whether an event passes;
-/// by default it passes. Deletes pass every predicate of this module whose docs do not exclude them, so that a filter
+/// by default it passes. Deletes pass every predicate of this module, unless its docs exclude them, so that a filter
 /// made for changes does not hide the end of an object.
 ///
 /// Predicates filter events; they do not make the cache smaller. They are called in the order of

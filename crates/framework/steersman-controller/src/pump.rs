@@ -32,7 +32,7 @@ struct FollowedScope<K: Object, P: ControllerTarget> {
     cache: Cache,
     sink: Sink<P::Key>,
     namespaces: FollowedNamespaces,
-    /// The subscriptions whose pumps are not spawned yet.
+    /// The subscriptions with pumps that are not spawned yet.
     new: Vec<(NamespacedInformer<K>, Subscription<K>)>,
 }
 

@@ -61,7 +61,7 @@ impl StartContext {
     }
 
     /// Sets the tracker of the worker tasks. The tracker is empty when no reconcile runs any more; for a controller
-    /// whose future is dropped, this may be after the drop.
+    /// with a dropped future, this may be after the drop.
     pub fn workers(mut self, workers: TaskTracker) -> Self {
         self.workers = workers;
         self

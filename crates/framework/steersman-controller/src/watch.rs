@@ -50,12 +50,12 @@ pub struct Sources<R: RequestKey> {
     /// The watches that delay the workers until the first sync, that of the primary kind first.
     pub(crate) watches: Vec<Box<dyn AnyWatch<R>>>,
     pub(crate) cluster_watches: Vec<Arc<dyn AnyClusterWatch<R>>>,
-    /// The sources whose first sync delays no worker.
+    /// The sources with a first sync that delays no worker.
     pub(crate) others: Vec<Box<dyn AnySource<R>>>,
     pub(crate) owned: Vec<Kind>,
 }
 
-/// An [`EventRoute`] whose kind is erased. Its first sync delays the workers.
+/// An [`EventRoute`] of an erased kind. Its first sync delays the workers.
 pub(crate) trait AnyWatch<R: RequestKey>: Send {
     fn kind(&self) -> &Kind;
 
@@ -189,7 +189,7 @@ impl<R: RequestKey> Sources<R> {
         self.watches.is_empty() && self.cluster_watches.is_empty() && self.others.is_empty()
     }
 
-    /// Returns the kinds whose first sync the workers wait for, in the order of the watches.
+    /// Returns the kinds with a first sync that the workers wait for, in the order of the watches.
     pub(crate) fn watch_kinds(&self) -> Vec<Kind> {
         let kinds = self.watches.iter().map(|watch| watch.kind().clone());
         kinds.collect()

@@ -256,7 +256,7 @@ impl<R: RequestKey> Worker<R> {
         };
         let limits = self.limits(ticket.key());
         let outcome = outcome(ending, limits, || self.context.now());
-        // Counted before the ticket ends, so that the metrics include every reconcile whose effects are visible.
+        // Counted before the ticket ends, so that the metrics include every reconcile with visible effects.
         self.work.metrics.ended(outcome.label, time);
         match ending {
             Ending::Success(_) => {}

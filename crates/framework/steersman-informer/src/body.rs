@@ -219,7 +219,7 @@ impl Body {
     }
 
     /// Returns whether the body has this content, if the content was requested with the same projection. Always true
-    /// for kinds whose objects never change their form.
+    /// for kinds with objects that never change their form.
     pub(crate) fn has_form(&self, json: &[u8], projection: Projection) -> bool {
         let context = self.context.as_ref();
         let is_comparable = context.is_some_and(|context| context.changes_form)

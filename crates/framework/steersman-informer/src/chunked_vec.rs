@@ -1,4 +1,4 @@
-//! Machine: a vector whose chunks are never moved and are freed one by one.
+//! Machine: a vector with chunks that are never moved and are freed one by one.
 
 /// The number of items in a chunk: few enough that later allocations can use a freed chunk.
 const CHUNK: usize = 512;

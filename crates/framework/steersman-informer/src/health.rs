@@ -89,7 +89,7 @@ impl ServerHealth {
             let turn = self.state.machine.lock().next_step(pause, now());
             match turn {
                 NextStep::Go => return false,
-                // The informer whose check found the server repeats its request at once.
+                // The informer with the check that found the server repeats its request at once.
                 NextStep::Returned if asked => return true,
                 NextStep::Returned => {
                     sleep(SPREAD.mul_f64(share.clamp(0.0, 1.0))).await;

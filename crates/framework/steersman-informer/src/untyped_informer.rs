@@ -114,7 +114,7 @@ impl UntypedInformer {
     }
 
     /// Returns whether the store holds this version of an object, and an apply with this digest would change nothing in
-    /// it (CLIENT-12). Only the field managers are known whose applies the list and the watch recognise.
+    /// it (CLIENT-12). Only applies of field managers are known that the list and the watch recognise.
     pub fn is_applied(
         &self,
         key: &ObjectKey,

@@ -174,7 +174,7 @@ impl ManagerBuilder {
 
     /// Installs definitions, once this replica leads: see [`Crds`]. None by default.
     ///
-    /// The controllers of the leader start when the server serves each definition (DEF-6). A kind whose objects the
+    /// The controllers of the leader start when the server serves each definition (DEF-6). A kind with objects that the
     /// webhooks of this manager convert gets the webhook, with the certificates of the built-in authority, as its
     /// conversion. The check `definitions` of `/readyz` fails on each replica with a definition that would be refused.
     pub fn crds(mut self, definitions: Crds) -> Self {

@@ -37,7 +37,7 @@ pub struct Cluster {
     cache: Cache,
     client: Client,
     pub(crate) preflight: bool,
-    /// The kinds whose definitions the leader of this operator installs.
+    /// The kinds with definitions that the leader of this operator installs.
     installed: Vec<Gvk>,
     certificate_metrics: Option<ClientCertificateMetrics>,
     /// The name of a cluster that was added to a manager; `None` for the manager's own.
@@ -103,7 +103,7 @@ impl Cluster {
         self
     }
 
-    /// Sets the kinds whose definitions the leader installs: neither the preflight nor an informer reports them as
+    /// Sets the kinds with definitions that the leader installs: neither the preflight nor an informer reports them as
     /// missing.
     pub(crate) fn installing(mut self, kinds: Vec<Gvk>) -> Self {
         self.cache.note_installed(kinds.clone());

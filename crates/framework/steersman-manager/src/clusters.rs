@@ -152,7 +152,7 @@ impl AddedCluster {
 // === impl ClusterMetrics ===
 
 impl ClusterMetrics {
-    /// Makes the registry of one cluster, whose metrics have its name as the label `cluster`.
+    /// Makes the registry of one cluster. Its metrics have the name of the cluster as the label `cluster`.
     pub(crate) fn registry_of(name: &ClusterName) -> prometheus::Result<Registry> {
         let label = ("cluster".to_owned(), name.to_string());
         Registry::new_custom(None, Some(HashMap::from([label])))

@@ -148,7 +148,7 @@ impl Error {
         matches!(self, Self::LeadershipLost { .. })
     }
 
-    /// Returns the name of the runnable whose error or panic ended the manager; `None` if none did.
+    /// Returns the name of the runnable that ended the manager by an error or a panic; `None` if none did.
     pub fn failed(&self) -> Option<&str> {
         match self {
             Self::Failed { name, .. } | Self::Panicked { name, .. } => Some(name),

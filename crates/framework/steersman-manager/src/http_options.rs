@@ -44,8 +44,7 @@ pub struct MetricsServer {
 pub(crate) enum MetricsAccess {
     /// Every client may use the routes; there are no diagnostics.
     Open,
-    /// Clients whose token, for one of these audiences, the manager's API server knows, and which it permits the
-    /// request.
+    /// Clients that the manager's API server knows by a token for one of these audiences, and permits the request.
     Reviewed { audiences: Vec<String> },
     /// Clients that the access control of the program admits.
     Given(Arc<dyn Fn(Route) -> Route + Send + Sync>),

@@ -16,7 +16,7 @@ const NAMES: [&str; 3] = ["add", "delay", "backoff"];
 impl Causes {
     /// The empty set.
     pub const NONE: Self = Self(0);
-    /// An add whose options name no causes.
+    /// An add with options that name no causes.
     pub const ADD: Self = Self(1);
     /// The end of a delay of [`AddOptions::after`](crate::AddOptions::after) or
     /// [`Ticket::after`](crate::Ticket::after).

@@ -57,7 +57,7 @@ impl DelayedKeys {
         self.by_deadline.remove(&delay);
     }
 
-    /// Removes and returns one key whose deadline is in the past.
+    /// Removes and returns one key with a deadline in the past.
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<KeySlot> {
         if self.earliest()? > now {
             return None;

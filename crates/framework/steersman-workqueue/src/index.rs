@@ -15,7 +15,7 @@ pub(crate) struct Hash(u32);
 #[derive(Clone, Default)]
 pub(crate) struct Hashes(RandomState);
 
-/// An open-addressing hash table of slots with linear probing, whose buckets are in the order of the hashes.
+/// An open-addressing hash table of slots with linear probing. Its buckets are in the order of the hashes.
 ///
 /// The index is searched once when a key arrives, and not at all when a key is removed: the closure `is_live` detects
 /// the bucket of a removed key, which a key with the same hash reuses, or which is dropped when the table grows. So

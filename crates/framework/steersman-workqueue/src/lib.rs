@@ -15,7 +15,7 @@
 //! ```
 //!
 //! The queue is independent of Kubernetes. It holds keys (see [`Key`]) and hands each key to one worker at a time as a
-//! [`Ticket`], whose end decides what happens to the key next.
+//! [`Ticket`]; the end of the ticket decides what happens to the key next.
 //!
 //! # What it promises
 //!

@@ -26,7 +26,7 @@ pub(crate) struct KeyTable<T> {
     live: usize,
     // Pages with free slots, and some pages that have filled up since. The last page of the list takes the next key.
     roomy: Vec<usize>,
-    // Pages whose memory was freed.
+    // Pages with freed memory.
     gone: Vec<usize>,
     // An empty page that keeps its memory for the next keys.
     spare: Option<usize>,

@@ -223,7 +223,7 @@ impl<K: Object> Api<K> {
         call
     }
 
-    /// Returns a request whose answer is an object of the kind.
+    /// Returns a request that is answered with an object of the kind.
     fn whole(&self, mut call: ApiCall) -> PreparedRequest<K> {
         // Servers answer a write with the whole object.
         let projection = Projection::of::<K>().max(Projection::Whole);
@@ -235,7 +235,7 @@ impl<K: Object> Api<K> {
         self.request(call, read)
     }
 
-    /// Returns a request whose answer has another type.
+    /// Returns a request that is answered with another type.
     fn other<T: DeserializeOwned>(&self, call: ApiCall) -> PreparedRequest<T> {
         self.request(call, |info, body| read_part(info, body))
     }

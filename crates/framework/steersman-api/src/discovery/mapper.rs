@@ -31,7 +31,7 @@ const AT_ONCE: usize = 8;
 /// Making a mapper does no I/O. A kind costs one request for the document of its group and version, even if many tasks
 /// ask at the same time. A missing kind is not remembered: the next lookup reads the document again, and so finds a new
 /// definition. Other results are kept until they are [forgotten](Self::forget), which the client does when a server
-/// answers that it does not serve a kind. A group whose server is down is an error of that group alone.
+/// answers that it does not serve a kind. A group with a server that is down is an error of that group alone.
 ///
 /// Cheap to clone; clones share the documents.
 ///

@@ -67,7 +67,7 @@ impl AnswerForms {
         },
         protobuf: "application/vnd.kubernetes.protobuf,application/json",
     };
-    /// A server that does not know the form for metadata sends whole objects, whose other parts are dropped.
+    /// A server that does not know the form for metadata sends whole objects; their other parts are dropped.
     pub(crate) const LIST: Self = Self {
         metadata: Accept {
             json: "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json",
@@ -103,7 +103,7 @@ impl AnswerForms {
     }
 }
 
-/// A successful answer whose body has not arrived yet.
+/// A successful answer with a body that has not arrived yet.
 pub(crate) struct Answered {
     pub(crate) info: RequestInfo,
     pub(crate) response: Response<Body>,

@@ -43,7 +43,7 @@ impl Mount {
         std::fs::write(self.path(name), text).unwrap();
     }
 
-    /// Connects with a kubeconfig whose relative paths are those of its folder.
+    /// Connects with a kubeconfig with paths relative to its folder.
     async fn connect(&self, url: &str, user: &str) -> ClientConfig {
         let kubeconfig = format!(
             "{{apiVersion: v1, kind: Config, current-context: one, \

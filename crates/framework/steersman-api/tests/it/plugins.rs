@@ -83,7 +83,7 @@ impl Login {
         runs.lines().count()
     }
 
-    /// Connects with a kubeconfig whose relative paths are those of its folder.
+    /// Connects with a kubeconfig with paths relative to its folder.
     async fn connect(&self, exec: &str) -> ClientConfig {
         let url = self.serving.url();
         let kubeconfig = format!(

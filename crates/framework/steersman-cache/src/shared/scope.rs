@@ -75,7 +75,7 @@ impl Scope {
         indexes.entry(gvk).or_default().insert(name, add);
     }
 
-    /// Forgets the indexes of a kind whose informers were removed (CACHE-7).
+    /// Forgets the indexes of a kind after its informers were removed (CACHE-7).
     pub(crate) fn forget_indexes(&self, gvk: &Gvk) {
         self.indexes.lock().remove(gvk);
     }

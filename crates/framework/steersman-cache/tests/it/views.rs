@@ -243,7 +243,7 @@ async fn conditions_combine_and_keys_and_index_values_decode_nothing() {
 #[tokio::test(start_paused = true)]
 async fn owners_are_found_by_their_uid() {
     let mut world = World::new(CacheOptions::new());
-    // The owners must exist, because the server deletes objects whose owners do not.
+    // The owners must exist, because the server deletes objects without existing owners.
     let uid = |name: &str| {
         world.config_map("a", name, &json!({}));
         let owner = world.server.get("configmaps", "a", name).unwrap();

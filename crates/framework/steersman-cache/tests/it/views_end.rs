@@ -100,7 +100,7 @@ type DecodingSignals = (mpsc::Sender<()>, mpsc::Receiver<()>);
 
 static DECODING: Mutex<Option<DecodingSignals>> = Mutex::new(None);
 
-/// Data whose first decoding blocks. No other test reads as this type.
+/// Data with a first decoding that blocks. No other test reads as this type.
 #[derive(Clone, Debug, Serialize)]
 struct BlockingSpec {
     was_released: bool,

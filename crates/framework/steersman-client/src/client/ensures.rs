@@ -196,7 +196,7 @@ where
     }
 
     /// Makes `owner` of the kind `kind` the controller of the object, as [`owned_by`](Self::owned_by) does, for an
-    /// owner whose Rust type names no kind, such as `DynamicObject`.
+    /// owner with a Rust type that names no kind, such as `DynamicObject`.
     pub fn owned_by_kind<O: Object>(mut self, owner: &'a impl AsObject<O>, kind: &Kind) -> Self {
         let (owner, kind) = (owner.as_object(), kind.clone());
         self.set_owner = Some(Box::new(move |object| set_controller(owner, &kind, object)));

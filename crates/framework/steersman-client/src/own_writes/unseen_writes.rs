@@ -253,7 +253,7 @@ impl UnseenWrites {
         self.notes(writer, gvk).flat_map(concerned).collect()
     }
 
-    /// Returns the questions about writes whose results a read for `writer` could show. The server must answer them
+    /// Returns the questions about writes with results that a read for `writer` could show. The server must answer them
     /// before the read (RYOW-3).
     pub(crate) fn questions(
         &self,
@@ -281,7 +281,7 @@ impl UnseenWrites {
         }
     }
 
-    /// Drops a note whose write the cache has seen, unless a newer note of the same object replaced it.
+    /// Drops a note of a write that the cache has seen, unless a newer note of the same object replaced it.
     pub(crate) fn handle_seen(&mut self, gvk: &Gvk, note: &Note) {
         self.drop_from(note.writer, gvk, |notes, filter| {
             let known = notes.unseen.get(&note.key);

@@ -332,7 +332,7 @@ impl WriteTracker {
     }
 }
 
-/// Returns the writer whose writes a read must see: `Some(None)` for all writers, `None` if the read must see no
+/// Returns the writer of the writes that a read must see: `Some(None)` for all writers, `None` if the read must see no
 /// writes.
 fn reader(options: &ClientOptions, writer: Option<WriterHash>) -> Option<Option<WriterHash>> {
     match options.consistency {

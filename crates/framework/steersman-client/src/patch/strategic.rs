@@ -24,8 +24,8 @@ type PatchMembers = Map<String, Value>;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Inexpressible;
 
-/// Returns the smallest strategic merge patch from `before` to `after`, whose type has these `fields`; `None` if they
-/// are equal.
+/// Returns the smallest strategic merge patch from `before` to `after`, which have a type with these `fields`; `None`
+/// if they are equal.
 pub(crate) fn strategic_diff(
     fields: &'static ListFields,
     before: &Value,

@@ -25,7 +25,7 @@ fn labelled(name: &str) -> ConfigMap {
     object
 }
 
-/// Makes a world whose cache selects config maps by a label, among them `a`, and receives no more events.
+/// Makes a world with a cache that selects config maps by a label, among them `a`, and receives no more events.
 async fn narrow() -> World {
     let cache = CacheOptions::new().by_object::<ConfigMap>(ByObject::new().labels("app=web"));
     let world = World::with(cache, ClientOptions::new());

@@ -19,7 +19,7 @@ use crate::world::{World, config, key, set};
 
 const BOUND: Duration = Duration::from_secs(10);
 
-/// A client whose reads wait for the cache instead of using the answers to its writes.
+/// A client with reads that wait for the cache instead of using the answers to its writes.
 pub(crate) fn mine(world: &World) -> Client {
     answering(world).own_answers(false)
 }

@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::own_writes::{all, deaf, hears_after, lagging, mine, names, other, reads};
 use crate::world::{World, config, key, set};
 
-/// An object whose name the server generates.
+/// An object with a name that the server generates.
 fn made() -> ConfigMap {
     let mut object = config("");
     object.metadata.name = None;

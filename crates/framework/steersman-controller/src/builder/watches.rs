@@ -229,7 +229,7 @@ impl<K: TypedObject> Watch<WatchedRequests<Primary<K>>> {
     }
 
     /// Polls the state of something outside the cluster for each object of the primary kind, and requests the objects
-    /// whose state has changed. See [`source::poll`](crate::source::poll()).
+    /// with a changed state. See [`source::poll`](crate::source::poll()).
     pub fn poll<T: PartialEq + Send + Sync + 'static>(poll: Poll<K, T>) -> Self {
         Self::of_source(poll)
     }

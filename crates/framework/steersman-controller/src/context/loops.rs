@@ -26,7 +26,7 @@ const MOST_WARNED: usize = 16;
 /// The number of tracked requests from which those without recent writes are removed.
 const SWEEP_FROM: usize = 1024;
 
-/// The largest number of objects whose changed fields are recorded at a time.
+/// The largest number of objects with changed fields that are recorded at a time.
 const MOST_OBSERVED: usize = 16;
 
 /// The time for which the changed fields of an object are recorded, in which it may become a loop.

@@ -1,4 +1,4 @@
-//! Driver: the handler that requests the objects whose index values name the object of the event.
+//! Driver: the handler that requests the objects with index values that name the object of the event.
 
 use std::marker::PhantomData;
 
@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::handler::target::TargetOf;
 use crate::handler::{EventHandler, HandlerFuture, Requests};
 
-/// Requests the objects whose index values name the object of the event; see [`indexed`].
+/// Requests the objects with index values that name the object of the event; see [`indexed`].
 #[derive(derive_more::Debug)]
 #[debug("Indexed({index:?})")]
 pub struct Indexed<K> {
@@ -20,7 +20,7 @@ pub struct Indexed<K> {
     of: PhantomData<fn(&K)>,
 }
 
-/// Requests the objects of the primary kind `K` whose values in an index of the cache name the object of the event.
+/// Requests the objects of the primary kind `K` with values in an index of the cache that name the object of the event.
 ///
 /// Register the index first, with [`Cache::index_field`] or [`Cache::index_values`]. A value of the index is one of:
 ///

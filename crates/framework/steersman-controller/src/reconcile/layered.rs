@@ -45,9 +45,9 @@ struct LayeredFailure(Error);
 /// Puts layers of tower around a reconciler: time limits, concurrency limits, tracing, or your own.
 /// [`ControllerBuilder::layer`](crate::ControllerBuilder::layer) does the same for one controller.
 ///
-/// Each reconcile clones the outermost service, waits until it is ready, and calls it. So a layer whose service cannot
-/// be cloned, such as a rate limit, needs `tower::buffer` around it. Errors of layers are retried with backoff, as
-/// errors of the reconciler are; an error that wraps a terminal error of the reconciler is terminal.
+/// Each reconcile clones the outermost service, waits until it is ready, and calls it. So a layer with a service that
+/// cannot be cloned, such as a rate limit, needs `tower::buffer` around it. Errors of layers are retried with backoff,
+/// as errors of the reconciler are; an error that wraps a terminal error of the reconciler is terminal.
 ///
 /// ```
 /// # use std::time::Duration;

@@ -24,7 +24,7 @@ pub struct ObjectReconciler<K, F> {
 ///
 /// The function does not run for an object that does not exist: the garbage collector deletes the children, and a
 /// [finalizer](crate::Finalizers) cleans up everything else. It does not run for an object outside the scope of the
-/// cache either, such as one whose namespace was removed while its request waited. In controller-runtime:
+/// cache either, such as one of a namespace that was removed while its request waited. In controller-runtime:
 /// `reconcile.AsReconciler`. [`from_kube`](super::from_kube) takes functions with the arguments of kube-runtime.
 ///
 /// ```

@@ -28,8 +28,7 @@ impl<R: RequestKey> Sink<R> {
     /// be served.
     pub(crate) fn awaited_by(&self, error: &Error) -> Option<Unsynced> {
         if error.downcast_ref::<TookTooLong>().is_some() {
-            // The function may have waited for a kind of this controller, whose workers start only after its first
-            // sync.
+            // The function may have waited for a kind of this controller; the workers start only after its first sync.
             return self.status.waiting_for().into_iter().next();
         }
         let unsynced = unsynced_in(error.source())?;

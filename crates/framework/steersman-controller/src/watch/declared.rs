@@ -98,7 +98,7 @@ pub struct WatchedRequests<P: ControllerTarget> {
     pub(crate) source: Box<dyn AnySource<P::Key>>,
 }
 
-/// Makes the source whose events take the given route.
+/// Makes the source of events that take the given route.
 type BeginSource<W, P> =
     Box<dyn FnOnce(EventRoute<W, P>) -> Box<dyn AnySource<<P as ControllerTarget>::Key>> + Send>;
 

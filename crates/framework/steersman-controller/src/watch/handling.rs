@@ -71,7 +71,8 @@ impl<R: RequestKey> Sink<R> {
                 Ok(Err(error)) => error,
                 Err(payload) => return self.panicked(route, event, &*payload),
             };
-            // CTRL-43: a handler whose read failed because a kind has not synced is called again after the sync.
+            // CTRL-43: after a read that failed because a kind has not synced, the handler is called again after the
+            // sync.
             match self.awaited_by(&error) {
                 Some(unsynced) => self.wait_for(route, event, &unsynced, attempt).await,
                 None => return self.failed(route, event, &error),

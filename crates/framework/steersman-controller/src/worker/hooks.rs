@@ -19,7 +19,7 @@ pub(crate) struct Hooks<R> {
     pub(crate) at_least_every: Option<AtLeastEvery<R>>,
 }
 
-/// The longest time between two runs of a request whose object exists.
+/// The longest time between two runs of a request with an existing object.
 pub(crate) struct AtLeastEvery<R> {
     pub(crate) interval: Duration,
     /// Returns whether the cache holds the object of a request.

@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 use crate::world::{Record, World, record};
 
 /// Returns a controller with `workers` workers. It notes its name for each reconcile, and counts the reconciles in
-/// `running`, whose maximum is over all controllers that share it.
+/// `running`; the maximum is over all controllers that share `running`.
 fn crowded(name: &'static str, workers: usize, note: &Record, running: &Running) -> Controller {
     let (note, running) = (note.clone(), running.clone());
     let reconciler = reconcile::from_fn(move |_: Context, _: Request| {

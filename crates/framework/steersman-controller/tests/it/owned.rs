@@ -12,7 +12,7 @@ use steersman_object::ObjectKey;
 
 use crate::world::{World, record};
 
-/// Creates a ConfigMap whose owner has the name `web` and this uid.
+/// Creates a ConfigMap with an owner that has the name `web` and this uid.
 fn child(world: &World, name: &str, uid: &Value, is_controller: bool) {
     let owner = json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": uid,

@@ -109,7 +109,7 @@ impl World {
         self.series(&format!("controller_runtime_{metric}{{{labels}}} "))
     }
 
-    /// Returns the value of the series whose line begins with `series`.
+    /// Returns the value of the series with a line that begins with `series`.
     pub(crate) fn series(&self, series: &str) -> String {
         let text = TextEncoder::new()
             .encode_to_string(&self.registry.gather())

@@ -17,7 +17,7 @@ pub(crate) enum LogLine {
 /// Logs one line when a problem begins, and one when it ends.
 #[derive(Debug, Default)]
 pub(crate) struct ProblemLog {
-    /// The present problem, whose begin is logged and whose end is not.
+    /// The present problem: its begin is logged, and its end is not.
     open: Option<ProblemGroup>,
     ended: Option<(ProblemGroup, Instant)>,
 }

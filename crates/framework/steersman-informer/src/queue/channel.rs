@@ -1,4 +1,4 @@
-//! Driver: the delta queue as a channel, whose sender waits for room and whose receiver waits for deltas.
+//! Driver: the delta queue as a channel: the sender waits for room, and the receiver for deltas.
 
 use std::sync::Arc;
 

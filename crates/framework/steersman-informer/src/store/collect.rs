@@ -21,7 +21,7 @@ const TOGETHER: usize = 16;
 /// and then locked and counted.
 pub(crate) struct ListCollector<'a, K> {
     objects: Vec<Arc<K>>,
-    /// The first entry whose object is not cached, and all entries after it.
+    /// The first entry with an object that is not cached, and all entries after it.
     later: Vec<RawEntry>,
     ahead: [Option<&'a RawEntry>; TOGETHER],
     waiting: usize,

@@ -234,7 +234,7 @@ pub(crate) fn broken_by(cause: &str) -> Error {
     }
 }
 
-/// Returns a ConfigMap in the namespace `ns` whose uid is its name.
+/// Returns a ConfigMap in the namespace `ns`, with its name as its uid.
 pub(crate) fn map(name: &str, version: u64) -> Map {
     map_of(name, version, &format!("uid-of-{name}"))
 }

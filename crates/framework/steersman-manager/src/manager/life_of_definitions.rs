@@ -25,7 +25,7 @@ pub(crate) struct LeaderConditions {
     /// The server must trust the webhooks of the operator, because it refuses writes before.
     certificates: Option<BuiltInCertificates>,
     cache: Cache,
-    /// The relists of the kinds whose definitions this process has changed, each made once.
+    /// The relists of the kinds with definitions that this process has changed, each made once.
     relists: Arc<Mutex<Relists>>,
 }
 

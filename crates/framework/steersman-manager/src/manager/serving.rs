@@ -18,7 +18,7 @@ use crate::probes::BuiltIn;
 use crate::runnable::from_fn;
 
 impl Manager {
-    /// Adds a named check to `/livez` and `/healthz`. The kubelet restarts a Pod whose liveness probe fails, so the
+    /// Adds a named check to `/livez` and `/healthz`. The kubelet restarts a Pod with a failing liveness probe, so the
     /// check should fail only if a restart helps.
     ///
     /// The check runs for each request, concurrently with other checks, and must not block its thread. A panic, or

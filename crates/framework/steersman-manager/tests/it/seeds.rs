@@ -161,7 +161,7 @@ impl Sim {
     }
 
     /// Starts ended replicas again, as a kubelet does. A new replica knows no earlier holder: without a Lease it cannot
-    /// know of a leader whose requests fail, which is the limit of LEASE-3.
+    /// know of a leader with failing requests, which is the limit of LEASE-3.
     fn restart(&mut self) {
         for slot in 0..REPLICAS {
             let is_over = self.replicas[slot]

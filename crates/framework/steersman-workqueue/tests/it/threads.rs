@@ -1,4 +1,4 @@
-//! Several threads at once, whose tasks truly race.
+//! Several threads at once, with tasks that truly race.
 
 use std::sync::mpsc;
 use std::time::Duration;

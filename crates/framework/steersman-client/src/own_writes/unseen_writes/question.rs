@@ -24,7 +24,7 @@ pub(crate) enum UncertainObject {
     },
 }
 
-/// A write whose result the client does not know and the cache must show. A question is kept until the server has
+/// A write with a result that the client does not know and the cache must show. A question is kept until the server has
 /// answered it (RYOW-3), or the informer has passed the version of the write, if that is known (RYOW-8).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Question {

@@ -15,7 +15,7 @@ pub(crate) type ListFields = BTreeMap<&'static str, FieldType>;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum FieldType {
-    /// A list whose elements have this merge key and this type.
+    /// A list of elements with this merge key and this type.
     Keyed {
         key: &'static str,
         items: &'static str,
@@ -32,7 +32,8 @@ struct ListTypes {
     kinds: BTreeMap<(&'static str, &'static str), &'static str>,
 }
 
-/// Returns the fields of a Kubernetes kind; `None` for other kinds, whose lists the server does not merge by key.
+/// Returns the fields of a Kubernetes kind; `None` for other kinds, because the server does not merge their lists by
+/// key.
 pub(crate) fn fields_of(kind: &Kind) -> Option<&'static ListFields> {
     let gvk = kind.gvk();
     let kinds = &table().kinds;

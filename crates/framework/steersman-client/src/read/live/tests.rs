@@ -15,7 +15,7 @@ use steersman_testenv::log::capture;
 use super::*;
 use crate::Client;
 
-/// A `ConfigMap` whose values would have to be numbers, which no server accepts.
+/// A `ConfigMap` with values that would have to be numbers, which no server accepts.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 struct Numbers {
     metadata: ObjectMeta,

@@ -1,4 +1,4 @@
-//! Driver: calls the function of a poll, and requests the objects whose state has changed.
+//! Driver: calls the function of a poll, and requests the objects with a changed state.
 
 use std::any::Any;
 use std::collections::HashMap;

@@ -14,7 +14,7 @@ pub(super) struct Ledger(Arc<watch::Sender<Entries>>);
 struct Entries {
     /// The runs of replicas that have reconciles in flight.
     running: Vec<u64>,
-    /// The run whose replica works now.
+    /// The run of the replica that works now.
     current: Option<u64>,
     past: BTreeSet<u64>,
     broken: Vec<String>,

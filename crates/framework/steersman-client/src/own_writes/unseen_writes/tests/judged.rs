@@ -29,7 +29,7 @@ fn a_delete_of_an_unseen_object_stays_noted_until_its_version_has_passed() {
     // A stored object of an older uid precedes the deleted object.
     assert_eq!(looked(&writes, "7", Some(("u0", "7", false))), NOT_YET);
     assert_eq!(looked(&writes, "9", Some(("u2", "12", false))), SEEN);
-    // A write of the object whose answer arrives late does not start the wait again.
+    // A write of the object with an answer that arrives late does not start the wait again.
     let writes = noted([deleted_at("a", "u1", "10"), stored("a", "u1", "9")]);
     assert_eq!(looked(&writes, "9", None), SHOWN);
 }
