@@ -85,8 +85,7 @@ pub(crate) async fn supervise(
             SupervisionStep::BeginStop => {
                 log_stop(&supervision);
                 manager.refuse();
-                // A replica that has led keeps the lease for now, because other groups may have work that needs the
-                // lead.
+                // A replica that has led keeps the lease at first, because other groups may have work that needs it.
                 if !work.has_led {
                     campaign.withdraw();
                 }

@@ -38,8 +38,8 @@ pub(crate) struct ReflectorMachine {
     phase: ReflectorPhase,
     /// The resource version up to which the watch has delivered everything (REFL-1).
     position: ResourceVersion,
-    /// The resource version of the next list: any version for the first list, later one that is not older than the
-    /// versions seen before.
+    /// The resource version of the next list: any for the first list, and later one that is not
+    /// older than the versions seen before.
     list_from: ResourceVersion,
     page_size: u32,
     streams: Streams,
