@@ -115,7 +115,7 @@ async fn the_stream_of_objects_ends_with_the_first_error() {
     let good: Vec<bool> = some.iter().map(Result::is_ok).collect();
     assert_eq!(good, [true, true, false]);
     drop(fault);
-    // After a broken connection, the same page is requested again.
+    // After a broken connection, the next call requests the same page again.
     let mut again = pages();
     again.next_page().await.unwrap().unwrap();
     let busy = Answer::code(429).retry_after(1).times(1);

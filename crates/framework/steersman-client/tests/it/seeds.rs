@@ -125,7 +125,7 @@ impl Sim {
         self.ledger.look(self.server.revision(), &objects);
     }
 
-    /// Writes for a key. Its reads must see the write, even if the answer was lost and the server executed it.
+    /// Writes for a key. Reads of the key must see the write, even if its answer was lost and the server executed it.
     async fn write(&mut self, writer: usize, which: Which, op: &Op) {
         let before = self.server.revision();
         let client = self.clients[writer].clone();
@@ -145,7 +145,7 @@ impl Sim {
         }
     }
 
-    /// Returns the version that was stored, if any.
+    /// Returns the version that the server stored; `None` if the write stored none.
     async fn send(
         &self,
         client: &KindClient<DynamicObject>,
@@ -210,11 +210,11 @@ impl Sim {
         serde_json::from_value(body).unwrap()
     }
 
-    /// Writes as another client, past the one under test.
+    /// Writes with a client that is not under test.
     fn other(&mut self, which: Which, op: &Op) {
         let key = which.key();
         let (namespace, name) = (key.namespace().unwrap(), key.name());
-        // The existing object decides what can be done.
+        // The operation depends on the object that exists.
         match op {
             Op::Create(content) | Op::Apply(content) => {
                 let object = serde_json::to_value(self.object(&key, *content)).unwrap();
@@ -265,7 +265,7 @@ impl Sim {
         }
     }
 
-    /// At rest, each key reads the state of the server.
+    /// Checks that at rest each key reads the state of the server.
     async fn rest(&mut self) {
         self.server.faults().clear();
         self.server.faults().resume_watches();
@@ -285,7 +285,7 @@ impl Sim {
     }
 }
 
-/// A definition with a selectable field that no client can evaluate.
+/// A definition with a selectable field, which the client cannot evaluate.
 fn definition() -> Value {
     let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let spec = json!({
@@ -309,7 +309,7 @@ fn definition() -> Value {
     })
 }
 
-/// The results that a read or a write may have while faults are active.
+/// The results that a read or a write may have during faults.
 fn expected(error: &Error) {
     let unseen = matches!(error, Error::OwnWritesUnseen { .. });
     let refused = error.api().is_some_and(|error| error.code().is_some());

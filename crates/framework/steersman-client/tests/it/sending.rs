@@ -54,7 +54,7 @@ impl Ears {
         std::mem::take(&mut *self.heard.lock())
     }
 
-    /// Returns the only write since the last call, from its beginning to its end.
+    /// Returns the only write since the previous call, from its beginning to its end.
     fn one(&self) -> (Write, Heard) {
         let mut heard = self.take();
         let (write, end) = heard.pop().unwrap();
@@ -131,7 +131,7 @@ async fn an_observer_gets_the_object_the_request_and_the_version() {
     assert_eq!(written.labels.unwrap()["l"], "1");
     assert!(!written.deleting);
 
-    // A finalizer holds the object: the delete is answered with the object, at a version.
+    // A finalizer keeps the object, so the delete is answered with the object at a version.
     client
         .add_finalizer(&created, "x.example.com/y")
         .await
@@ -144,7 +144,7 @@ async fn an_observer_gets_the_object_the_request_and_the_version() {
         matches!(&end, Heard::Done(Some(w)) if w.deleting && w.version.is_exact()),
         "{end:?}"
     );
-    // Without a finalizer, the answer has only the uid.
+    // Without a finalizer, the answer to the delete has only the uid.
     let created = client.create(&config("b")).await.unwrap();
     ears.one();
     client.delete(&created).await.unwrap();
@@ -161,7 +161,7 @@ async fn an_observer_gets_the_object_the_request_and_the_version() {
 async fn an_observer_gets_no_object_if_the_answer_is_about_none() {
     let (world, ears) = world();
     let client = &world.client;
-    // A collection is many objects.
+    // The delete of a collection has no single object.
     let (all, options) = (
         ListOptions::new().namespace("default"),
         DeleteOptions::new(),
@@ -173,7 +173,7 @@ async fn an_observer_gets_no_object_if_the_answer_is_about_none() {
     assert_eq!(write.generate_name, None);
     assert!(matches!(end, Heard::Done(None)), "{end:?}");
 
-    // A scale has the version of the scaled object; an eviction is about no object.
+    // A scale has the version of the scaled object. An eviction has no object.
     let deployment: Deployment = serde_json::from_value(json!({
         "metadata": {"name": "d", "namespace": "default"},
         "spec": {
@@ -208,7 +208,7 @@ async fn an_observer_gets_no_object_if_the_answer_is_about_none() {
     assert_eq!(write.subresource.as_deref(), Some("eviction"));
     assert!(matches!(end, Heard::Done(None)), "{end:?}");
 
-    // A refused write, and a request that is not sent.
+    // One write is refused, and one request is not sent.
     client
         .delete_key::<ConfigMap>(&key("absent"))
         .await
@@ -237,11 +237,11 @@ async fn a_write_with_an_unknown_outcome_is_not_sent_again() {
         let error = world.client.create(&config(&name)).await.unwrap_err();
         assert!(error.is_outcome_unknown(), "{error}");
         assert!(matches!(ears.one(), (_, Heard::Unknown)));
-        // The server executed it once.
+        // The server executed the create once.
         assert!(world.server.get("configmaps", "default", &name).is_some());
         assert_eq!(world.count(&[Verb::Create]), n + 1);
     }
-    // The same holds for a patch, although a patch could be sent twice.
+    // A patch is not repeated either, although a second patch would change nothing.
     let lost = Answer::code(504).after_commit().retry_after(1).times(1);
     world
         .server
@@ -373,7 +373,7 @@ async fn the_request_timeout_is_set_per_client_or_per_call() {
     assert!(error.is_outcome_unknown(), "{error}");
     assert!(matches!(ears.one(), (_, Heard::Unknown)));
     assert_eq!(start.elapsed(), limit * 2);
-    // The client that it was made from keeps its own limit.
+    // The client from which the copy was made keeps its own limit.
     let live = world.client.live();
     let error = live.get::<ConfigMap>(&key("a")).await.unwrap_err();
     assert!(
@@ -456,7 +456,7 @@ async fn a_panic_of_an_observer_affects_neither_the_write_nor_other_observers() 
     client.create(&config("a")).await.unwrap();
     let (_, end) = ears.one();
     assert!(matches!(end, Heard::Done(Some(_))), "{end:?}");
-    // RYOW-1: the note for reads of the same request is taken after the observers were called.
+    // RYOW-1: the write is noted for reads of the same request after the observers were called.
     assert!(
         client
             .get_opt::<ConfigMap>(&key("a"))

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 use crate::own_writes::{mine, names};
 use crate::world::{World, config};
 
-/// A world with one informer of config maps for each of two namespaces, which receive no more events.
+/// Makes a world with one informer of config maps per namespace, for two namespaces that receive no more events.
 async fn deaf_in_two() -> World {
     let spaces = ["default", "kube-system"];
     let scope = ByObject::new().namespaces(spaces);
@@ -25,7 +25,7 @@ async fn deaf_in_two() -> World {
     world
 }
 
-/// Lets the cache receive events again: at once of the first namespace, and after `wait` of the other.
+/// Lets the cache receive events again: of the first namespace at once, and of the second after `wait`.
 fn hears_of_the_other_after(world: &World, wait: Duration) {
     let millis = u64::try_from(wait.as_millis()).unwrap();
     let late = Effect::Delay {
@@ -46,14 +46,14 @@ fn elsewhere(name: &str) -> ConfigMap {
     object
 }
 
-/// Returns whether a list of all namespaces shows the objects of the first, and of the other namespace.
+/// Returns whether a list of all namespaces shows the object of the first namespace, and that of the second.
 async fn both(client: &Client) -> (bool, bool) {
     let listed = client.list::<ConfigMap>(&ListOptions::new()).await.unwrap();
     let has = |object: &ConfigMap| listed.iter().any(|listed| listed.key() == object.key());
     (has(&config("a")), has(&elsewhere("a")))
 }
 
-/// RYOW-1: a list over several informers waits for each of them, and one of a single namespace for its own.
+/// RYOW-1: a list over several informers waits for each informer, and a list of one namespace only for its informer.
 #[tokio::test(start_paused = true)]
 async fn a_list_of_several_namespaces_waits_for_all_of_them() {
     let world = deaf_in_two().await;

@@ -58,7 +58,7 @@ async fn an_unchanged_status_is_not_sent() {
     assert!(!again.is_changed());
     assert_eq!(world.writes().len(), 1, "no request when nothing changes");
 
-    // Changes outside the status are not sent either.
+    // Changes outside the status are not sent.
     let label = |d: &mut Deployment| {
         d.metadata
             .labels
@@ -165,7 +165,7 @@ async fn an_update_of_the_status_needs_the_newest_version() {
     );
 }
 
-/// CLIENT-8: a type without a status could never change it.
+/// CLIENT-8: a type without a status would lose every change of the status.
 #[tokio::test(start_paused = true)]
 async fn a_status_of_a_type_without_one_is_an_error() {
     let world = World::new();
@@ -223,6 +223,6 @@ async fn a_status_that_the_server_does_not_serve_is_an_error() {
         assert!(error.is_kind_not_served() && !error.is_not_found());
         assert!(error.to_string().contains("subresources.status"), "{error}");
     }
-    // An unchanged status is no error if the type has one.
+    // An unchanged status is no error for a type with a status.
     assert!(!status.modify(&map, |_| {}).await.unwrap().is_changed());
 }
