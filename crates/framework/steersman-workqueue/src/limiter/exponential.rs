@@ -28,7 +28,7 @@ impl<T: Key> Exponential<T> {
     }
 
     fn delay_after(&self, earlier_failures: u32) -> Duration {
-        // A factor of 2^32 or more exceeds every useful cap, so the delay saturates at the cap.
+        // A factor beyond 32 bits is applied in two steps and saturates: 1 ns doubled 64 times exceeds any useful cap.
         let factor = 1_u32.checked_shl(earlier_failures);
         match factor {
             Some(factor) => self.base.saturating_mul(factor).min(self.cap),
