@@ -11,10 +11,10 @@ use crate::s3_fifo::{Evictable, Evictions, S3Fifo, SlotId};
 /// The default budget, in bytes.
 const DEFAULT: usize = 64 << 20;
 
-/// A bound on the bytes of decoded objects, shared by all kinds that have a clone of it.
+/// A limit on the bytes of decoded objects. All kinds with a clone of the budget share the limit.
 ///
-/// Every object is held packed. Within the budget the objects that are read repeatedly are cached
-/// decoded; a read of any other object decodes it. The size of a decoded object is an estimate.
+/// Every object is held packed. Within the budget, objects that are read repeatedly are cached in decoded form; other
+/// objects are decoded at each read. The size of a decoded object is an estimate.
 #[derive(Clone)]
 pub struct Budget {
     state: Arc<BudgetState>,
@@ -27,17 +27,17 @@ struct BudgetState {
 }
 
 impl Budget {
-    /// Returns a budget of this many bytes; 0 caches no decoded object.
+    /// Makes a budget of this many bytes; 0 caches no decoded object.
     pub fn bytes(bytes: usize) -> Self {
         Self::new(Some(bytes))
     }
 
-    /// Returns a budget without a limit: every decoded object stays cached.
+    /// Makes a budget without a limit: every decoded object stays cached.
     pub fn unlimited() -> Self {
         Self::new(None)
     }
 
-    /// Returns a budget of this many bytes; `None` for no limit.
+    /// Makes a budget of this many bytes; without a limit for `None`.
     pub fn new(limit: Option<usize>) -> Self {
         let state = BudgetState {
             limit,
@@ -54,7 +54,7 @@ impl Budget {
         self.state.limit
     }
 
-    /// Returns the charged bytes; 0 if there is no limit.
+    /// Returns the bytes charged for cached objects; 0 without a limit.
     pub fn charged(&self) -> usize {
         self.state.s3_fifo.lock().charged()
     }
@@ -64,8 +64,8 @@ impl Budget {
         &self.state.codec
     }
 
-    /// Admits a decoded body unless it alone is larger than the limit (PACK-2). The caller may hold
-    /// the body's lock, as evictions are carried out later.
+    /// Admits a decoded body unless it alone exceeds the limit (PACK-2). The caller may hold the body's lock, because
+    /// evictions are carried out later.
     pub fn admit(&self, holder: Weak<dyn Evictable>, charge: usize) -> Option<(SlotId, Evictions)> {
         let Some(limit) = self.state.limit else {
             return Some(Default::default());
@@ -74,8 +74,8 @@ impl Budget {
         (charge <= limit).then(|| s3_fifo.admit(holder, charge, limit))
     }
 
-    /// As [`admit`](Self::admit), but evicts nothing: no reader has asked for the body yet
-    /// (PACK-3).
+    /// Admits a decoded body like [`admit`](Self::admit), but only without evictions, because no reader has asked for
+    /// the body yet (PACK-3).
     pub fn admit_if_room(&self, holder: Weak<dyn Evictable>, charge: usize) -> Option<SlotId> {
         let Some(limit) = self.state.limit else {
             return Some(SlotId::NONE);
@@ -86,7 +86,7 @@ impl Budget {
             .admit_if_room(holder, charge, limit)
     }
 
-    /// Changes the charge of a body. Returns `None` if the body was evicted meanwhile.
+    /// Changes the charge of a body. Returns `None` if the body has been evicted.
     pub fn charge(&self, slot: SlotId, charge: usize) -> Option<Evictions> {
         let limit = self.state.limit?;
         self.state.s3_fifo.lock().charge(slot, charge, limit)

@@ -7,11 +7,11 @@ use std::thread::available_parallelism;
 use parking_lot::Mutex;
 use zstd_safe::{CCtx, CDict, DCtx, DDict, compress_bound};
 
-/// zstd's fastest level: with a dictionary, higher levels pack hardly better.
+/// zstd's fastest level. With a dictionary, higher levels hardly pack better.
 pub(super) const LEVEL: i32 = 1;
-/// The most idle contexts of each sort, unless there are fewer cores.
+/// The maximal number of idle contexts of each sort; fewer on a machine with fewer cores.
 const IDLE: usize = 16;
-/// A context or buffer that grew larger than this, in bytes, is not used again.
+/// The size in bytes from which a context or buffer is dropped and not reused.
 const LARGE: usize = 1 << 20;
 
 /// The JSON of one object, packed or not. A clone shares the bytes.
@@ -32,7 +32,7 @@ pub enum Packed {
     By {
         /// The packed bytes.
         bytes: Arc<[u8]>,
-        /// The length of the JSON, in bytes.
+        /// The length of the JSON in bytes.
         length: u32,
         /// The dictionary that unpacks the bytes.
         dictionary: Arc<Dictionary>,
@@ -49,12 +49,12 @@ pub struct Dictionary {
 pub struct Codec {
     packers: Mutex<Vec<Packer>>,
     unpackers: Mutex<Unpackers>,
-    /// The most idle contexts of each sort.
+    /// The maximal number of idle contexts of each sort.
     most: usize,
 }
 
-/// The idle contexts and buffers for unpacking. They are pooled apart: a caller keeps the buffer
-/// while it decodes the JSON, which takes many times as long as unpacking.
+/// Idle contexts and buffers for unpacking. They are separate, because a caller keeps the buffer while it decodes the
+/// JSON, which takes many times as long as unpacking.
 #[derive(Default)]
 struct Unpackers {
     contexts: Vec<DCtx<'static>>,
@@ -66,7 +66,7 @@ struct Packer {
     buffer: Vec<u8>,
 }
 
-/// The error that packed bytes do not unpack.
+/// The error of bytes that cannot be unpacked.
 #[derive(Debug)]
 pub struct Broken;
 
@@ -76,12 +76,12 @@ impl Packed {
         match self {
             Self::Fresh(json) => json.len(),
             Self::Plain(json) => json.len(),
-            // The length was a `usize` before.
+            // The length was converted from a `usize`.
             Self::Alone { length, .. } | Self::By { length, .. } => *length as usize,
         }
     }
 
-    /// Returns the bytes in memory.
+    /// Returns the number of bytes in memory.
     pub fn size(&self) -> usize {
         match self {
             Self::Fresh(json) => json.len(),
@@ -89,7 +89,7 @@ impl Packed {
         }
     }
 
-    /// Returns the JSON if it is not packed yet.
+    /// Returns the JSON if it has not been packed yet.
     pub fn fresh(&self) -> Option<Arc<Box<[u8]>>> {
         match self {
             Self::Fresh(json) => Some(Arc::clone(json)),
@@ -97,7 +97,7 @@ impl Packed {
         }
     }
 
-    /// Returns whether both share their bytes.
+    /// Returns whether both share the same bytes.
     pub fn is(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Fresh(one), Self::Fresh(other)) => Arc::ptr_eq(one, other),
@@ -122,13 +122,13 @@ impl Packed {
 
 impl fmt::Debug for Packed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The bytes themselves may be those of a Secret.
+        // The content is not printed, because it may be that of a Secret.
         write!(f, "{} bytes held as {}", self.length(), self.size())
     }
 }
 
 impl Dictionary {
-    /// Prepares a dictionary of trained bytes or plain samples; `None` if zstd refuses them.
+    /// Prepares a dictionary from trained bytes or plain samples; `None` if zstd refuses them.
     pub fn new(learned: &[u8]) -> Option<Self> {
         Some(Self {
             packs: CDict::try_create(learned, LEVEL)?,
@@ -195,11 +195,11 @@ impl Codec {
         })
     }
 
-    /// Calls `look` with the JSON.
+    /// Calls `look` with the unpacked JSON.
     ///
     /// # Errors
     ///
-    /// [`Broken`] if the bytes do not unpack: memory could not be allocated, or another dictionary packed them.
+    /// [`Broken`] if the bytes cannot be unpacked: out of memory, or packed with another dictionary.
     pub fn unpack<R>(&self, packed: &Packed, look: impl FnOnce(&[u8]) -> R) -> Result<R, Broken> {
         let (bytes, length, dictionary) = match packed {
             Packed::Fresh(json) => return Ok(look(json)),
@@ -296,11 +296,11 @@ mod tests {
     }
 
     fn dictionary() -> Arc<Dictionary> {
-        // Any bytes are a dictionary: zstd takes them as preceding text.
+        // zstd accepts any bytes as a dictionary: they count as preceding text.
         Arc::new(Dictionary::new(&json(3).repeat(4)).unwrap())
     }
 
-    // PACK-1
+    // PACK-1: a packed object unpacks to the same bytes.
     #[test]
     fn pack_1_unpacking_returns_the_json_and_json_that_does_not_shrink_stays_plain() {
         let codec = Codec::default();
@@ -318,7 +318,7 @@ mod tests {
         assert!(matches!(&short, Packed::Plain(json) if **json == *b"{}"));
     }
 
-    // PACK-1
+    // PACK-1: a packed object unpacks to the same bytes.
     #[test]
     fn pack_1_bytes_that_do_not_unpack_are_an_error() {
         let codec = Codec::default();
@@ -355,7 +355,7 @@ mod tests {
     }
 
     proptest! {
-        // PACK-1
+        // PACK-1: a packed object unpacks to the same bytes.
         #[test]
         fn pack_1_unpacking_returns_any_json_that_was_packed(
             bodies in prop::collection::vec((0..40_usize, any::<Vec<u8>>()), 0..40),
@@ -393,7 +393,7 @@ mod tests {
 
     #[test]
     fn a_caller_that_looks_at_json_holds_no_context() {
-        /// Unpacks recursively, so that this many callers look at JSON at the same time.
+        /// Unpacks recursively, so that `many` callers hold unpacked JSON at the same time.
         fn look(codec: &Codec, packed: &Packed, many: usize) {
             if many > 0 {
                 let looked = codec.unpack(packed, |_| {
@@ -407,7 +407,7 @@ mod tests {
         let packed = codec.pack(&json(5).repeat(20), None);
         for _ in 0..2 {
             look(&codec, &packed, 8);
-            // Three of the eight buffers are kept.
+            // Three of the eight buffers are kept for reuse.
             assert_eq!(codec.unpackers.lock().buffers.len(), 3);
         }
     }

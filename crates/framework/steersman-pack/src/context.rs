@@ -1,4 +1,4 @@
-//! Handle: the state that the bodies of one kind share: dictionary, budget and decoded sizes of types.
+//! Handle: the state that the bodies of one kind share: the dictionary, the budget, and decoded sizes by type.
 
 use std::any::TypeId;
 use std::fmt;
@@ -14,12 +14,12 @@ use crate::samples::{PackRatio, Samples, TrainedDictionary, spread};
 use crate::training::{FEW, TrainingPlan};
 use crate::weight::weigh;
 
-/// The estimated memory of a decoded object, as a multiple of its JSON, before any was weighed.
+/// The assumed size of a decoded object before one was measured, as a multiple of its JSON.
 const FACTOR: usize = 8;
-/// The first objects of a type are weighed, and then one in `SAMPLED`.
+/// The number of objects of a type that are all measured; later, one in `SAMPLED` is.
 const FIRST: u32 = 4;
 const SAMPLED: u32 = 64;
-/// The bytes of weighed JSON after which older weights count half.
+/// The bytes of measured JSON after which the earlier measurements count half.
 const REMEMBERED: usize = 4 << 20;
 
 /// The state that the bodies of one kind share.
@@ -30,21 +30,21 @@ pub struct PackContext {
     types: Mutex<Vec<TypeWeight>>,
     /// The number of bodies, including those that only events hold.
     bodies: AtomicUsize,
-    /// The number of bodies below which the dictionary is dropped; 0 without a dictionary.
+    /// The number of bodies below which the dictionary is dropped; 0 if there is no dictionary.
     min_bodies: AtomicUsize,
 }
 
 struct TypeWeight {
     of: TypeId,
     seen: u32,
-    /// The JSON and the memory of the weighed objects, in bytes.
+    /// The total JSON and the total memory of the measured objects, in bytes.
     json: usize,
     bytes: usize,
 }
 
 impl PackContext {
-    /// Returns the context of one kind's bodies. Without `trains` no dictionary is ever trained, as
-    /// for Secrets (PACK-4).
+    /// Makes the context for the bodies of one kind. Without `trains` no dictionary is ever trained, as for Secrets
+    /// (PACK-4).
     pub fn new(budget: Budget, trains: bool) -> Self {
         Self {
             budget,
@@ -73,7 +73,7 @@ impl PackContext {
 
     // ----- packing -----
 
-    /// Packs JSON with the present dictionary, if any. Returns also whether training is due.
+    /// Packs JSON with the current dictionary, if any. The boolean is whether training is due.
     pub fn pack(&self, json: &[u8]) -> (Packed, bool) {
         let dictionary = self.dictionary.read().clone();
         let packed = self.budget.codec().pack(json, dictionary.as_ref());
@@ -85,8 +85,8 @@ impl PackContext {
         (packed, due)
     }
 
-    /// Packs again if another dictionary was used, so that it can be dropped, or if the present
-    /// dictionary packs better than none (PACK-5).
+    /// Packs a body again if its dictionary is outdated, so that this can be dropped, or if it has none and the current
+    /// one packs it better (PACK-5).
     pub fn repack(&self, packed: &Packed) -> Option<Packed> {
         let dictionary = self.dictionary.read().clone();
         if !is_outdated(packed, dictionary.as_ref()) {
@@ -100,35 +100,35 @@ impl PackContext {
             .filter(|again| frees || again.size() < packed.size())
     }
 
-    /// Calls `look` with the JSON.
+    /// Calls `look` with the unpacked JSON.
     ///
     /// # Errors
     ///
-    /// [`Broken`] if the bytes do not unpack: memory could not be allocated, or another dictionary packed them.
+    /// [`Broken`] if the bytes cannot be unpacked: out of memory, or packed with another dictionary.
     pub fn unpack<R>(&self, packed: &Packed, look: impl FnOnce(&[u8]) -> R) -> Result<R, Broken> {
         self.budget.codec().unpack(packed, look)
     }
 
     // ----- learning -----
 
-    /// Returns whether there is a dictionary.
+    /// Returns whether the kind has a dictionary.
     pub fn has_dictionary(&self) -> bool {
         self.dictionary.read().is_some()
     }
 
-    /// Returns the present dictionary and the samples to train with, if training is due.
+    /// Returns the samples to train with and the current dictionary, if training is due.
     pub fn samples(&self) -> Option<(Samples, Option<Arc<Dictionary>>)> {
         let dictionary = self.dictionary.read().clone();
         let samples = self.training_plan.lock().next_training()?;
         Some((samples, dictionary))
     }
 
-    /// Returns whether samples of stored objects may be wanted.
+    /// Returns whether samples of stored objects may be needed.
     pub fn wants_samples(&self) -> bool {
         self.training_plan.lock().may_want()
     }
 
-    /// Returns the positions of the stored objects that are wanted as samples, if any are.
+    /// Returns the positions of the stored objects to sample, if samples are needed.
     pub fn sample_positions(
         &self,
         stored: usize,
@@ -137,33 +137,33 @@ impl PackContext {
         wanted.then(|| spread(stored))
     }
 
-    /// Returns the dictionary if it has to be tested with stored objects.
+    /// Returns the current dictionary if it must be tested with stored objects.
     pub fn doubted_dictionary(&self) -> Option<Arc<Dictionary>> {
         let doubts = self.training_plan.lock().doubts();
         self.dictionary.read().clone().filter(|_| doubts)
     }
 
-    /// Packs the JSON of an object with a dictionary and adds its sizes before and after to `share`.
+    /// Packs the JSON of an object with a dictionary, and adds the sizes before and after to `share`.
     pub fn try_on(&self, by: &Arc<Dictionary>, json: &[u8], share: &mut PackRatio) {
         share.add(json.len(), self.budget.codec().pack(json, Some(by)).size());
     }
 
-    /// Returns whether a test with stored objects confirms the dictionary.
+    /// Returns whether the result of a test with stored objects confirms the dictionary.
     pub fn confirms(&self, share: PackRatio) -> bool {
         self.training_plan.lock().confirms(share)
     }
 
-    /// Takes the samples collected so far.
+    /// Takes the samples that were collected so far.
     pub fn collected_samples(&self) -> Samples {
         self.training_plan.lock().collected_samples()
     }
 
-    /// Completes the samples with those of stored objects.
+    /// Sets the samples, completed with those of stored objects.
     pub fn complete(&self, samples: Samples) {
         self.training_plan.lock().handle_samples(samples);
     }
 
-    /// Ends a training, and uses its dictionary if there is one.
+    /// Ends a training, and starts to use the trained dictionary, if any.
     pub fn finish_training(&self, trained: Option<TrainedDictionary>) {
         let mut dictionary = self.dictionary.write();
         let bodies = self.bodies.load(Ordering::Relaxed);
@@ -174,20 +174,20 @@ impl PackContext {
         }
     }
 
-    /// Returns whether too few bodies are left for the dictionary.
+    /// Returns whether the kind has too few bodies for its dictionary.
     pub fn is_dictionary_unused(&self) -> bool {
         self.bodies.load(Ordering::Relaxed) < self.min_bodies.load(Ordering::Relaxed)
     }
 
-    /// Drops the dictionary if too few bodies are left for it. Returns whether it did; bodies
-    /// packed with it have to be packed again then.
+    /// Drops the dictionary if the kind has too few bodies for it. Returns whether it did; then the caller has to pack
+    /// its bodies again.
     pub fn drop_unused_dictionary(&self) -> bool {
         if !self.is_dictionary_unused() {
             return false;
         }
         let mut dictionary = self.dictionary.write();
         let min_bodies = self.min_bodies.swap(0, Ordering::Relaxed);
-        // With this many bodies a new dictionary pays again.
+        // With this many bodies, a new dictionary is worth its memory.
         self.training_plan
             .lock()
             .handle_dictionary_dropped(4 * min_bodies);
@@ -196,7 +196,7 @@ impl PackContext {
 
     // ----- types -----
 
-    /// Returns the estimated memory of a `K` decoded from this JSON, by the weights of its type.
+    /// Returns the estimated memory of a `K` decoded from this JSON, by earlier measurements of the type.
     pub fn charge<K: DeserializeOwned + 'static>(&self, json: &[u8]) -> usize {
         let (number, weighs) = {
             let mut types = self.types.lock();
@@ -204,13 +204,13 @@ impl PackContext {
             let known = &mut types[number];
             known.seen = known.seen.wrapping_add(1);
             let sampled = known.seen <= FIRST || known.seen.is_multiple_of(SAMPLED);
-            // Nothing is cached under a limit of 0, so weights do not matter.
+            // With a limit of 0 nothing is cached, so measuring is useless.
             (number, sampled && self.budget.limit() != Some(0))
         };
-        // `Deserialize` of a user's type runs without the lock.
+        // A user's `Deserialize` runs without the lock.
         let bytes = if weighs { weigh::<K>(json) } else { None };
         let mut types = self.types.lock();
-        // Types are never removed.
+        // The index is valid, because types are never removed.
         let known = &mut types[number];
         if let Some(bytes) = bytes {
             known.weigh(json.len(), bytes);
@@ -218,7 +218,7 @@ impl PackContext {
         known.charge(json.len())
     }
 
-    /// Returns the bit of a type; 0 for all types after the first eight.
+    /// Returns the bit of a type in a bit set; 0 for all types after the first eight.
     pub fn type_bit(&self, of: TypeId) -> u8 {
         let number = number_of(&mut self.types.lock(), of);
         u32::try_from(number)
@@ -228,8 +228,8 @@ impl PackContext {
     }
 }
 
-/// Returns whether the bytes were packed with another dictionary than the present one. Fresh JSON
-/// is packed by the thread that ingested it (PACK-6).
+/// Returns whether a body was packed with another dictionary than the current one. A fresh body does not count: its
+/// ingesting thread packs it (PACK-6).
 fn is_outdated(packed: &Packed, dictionary: Option<&Arc<Dictionary>>) -> bool {
     match (packed.dictionary(), dictionary) {
         _ if matches!(packed, Packed::Fresh(_)) => false,
@@ -291,7 +291,7 @@ mod tests {
         context.dictionary.read().clone().unwrap()
     }
 
-    /// Packs again every body that can be packed better.
+    /// Packs all bodies again that can be packed better.
     fn repack(context: &PackContext, all: &mut [Packed]) {
         for packed in all {
             if let Some(again) = context.repack(packed) {
@@ -300,7 +300,7 @@ mod tests {
         }
     }
 
-    // PACK-5
+    // PACK-5: a kind has a dictionary only if the dictionary saves memory.
     #[test]
     fn pack_5_bodies_of_an_old_dictionary_are_packed_again_and_it_is_dropped() {
         let context = of(50_000);
@@ -324,12 +324,12 @@ mod tests {
         assert!(first.upgrade().is_none());
         let json = context.unpack(&all[40], <[u8]>::to_vec).unwrap();
         assert_eq!(json, others(40));
-        // Fresh JSON is left alone.
+        // A fresh body is not packed by `repack`.
         let fresh = Packed::Fresh(Arc::new(json.into_boxed_slice()));
         assert!(context.repack(&fresh).is_none());
     }
 
-    // PACK-5
+    // PACK-5: a kind has a dictionary only if the dictionary saves memory.
     #[test]
     fn pack_5_a_dictionary_is_dropped_after_most_of_its_objects() {
         let context = of(50_000);
@@ -344,7 +344,7 @@ mod tests {
         assert!(first.upgrade().is_none());
         assert_eq!(context.unpack(&all[7], <[u8]>::to_vec).unwrap(), alike(7));
         assert!(!context.pack(&alike(10)).1);
-        // When objects come back, training is due again.
+        // When enough objects are back, training is due again.
         (0..49_990).for_each(|_| context.add_body());
         assert!(context.pack(&alike(10)).1);
     }

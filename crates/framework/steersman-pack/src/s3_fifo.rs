@@ -1,25 +1,24 @@
 //! Machine: evicts decoded bodies by S3-FIFO (Yang et al., 2023) to stay within a byte budget.
 //!
-//! A decoded body enters the small queue, which has a tenth of the budget. When its turn comes, it
-//! moves to the main queue if it was read meanwhile, and is evicted otherwise. In the main queue a
-//! body that was read since its last turn gets another turn. So a scan of all objects evicts only
-//! the small queue (PACK-3), and a read of a cached body only sets a bit.
+//! A decoded body enters the small queue, which has a tenth of the budget. At its turn there, it moves to the main
+//! queue if it was read meanwhile; otherwise it is evicted. In the main queue, a body that was read since its last turn
+//! gets another turn. A scan of all objects thus evicts only bodies in the small queue (PACK-3), and reading a cached
+//! body only sets a bit.
 //!
-//! In place of the ghost queue each body keeps its eviction time. A body that is read again soon
-//! after its eviction (a ghost hit) enters the main queue directly, provided that the next body of
-//! the main queue was not read since its last turn. So a working set that fits stays whatever was
-//! cached before, and of a larger one the bodies that are cached stay.
+//! Instead of a ghost queue, each body keeps its eviction time. A body that is read soon after its eviction (a ghost
+//! hit) enters the main queue directly, unless the next body of the main queue was read since its last turn. Thus a
+//! working set that fits stays, whatever was cached before, and of a larger one the cached bodies stay.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 
-/// The small queue has at least the budget divided by this.
+/// The small queue may have at least this fraction of the budget: one part in `SMALL_SHARE`.
 const SMALL_SHARE: usize = 10;
 /// Upper bound on second chances of the main queue per admission. After this many reinsertions the
 /// next entry is evicted even if it was read.
 const SECOND_CHANCES: usize = 64;
-/// The index that stands for no slot.
+/// The index that means no slot.
 const NONE: u32 = u32::MAX;
 
 /// An owner of decoded forms that can be evicted.
@@ -27,10 +26,10 @@ pub trait Evictable: Send + Sync {
     /// Returns whether the owner was read since the last call.
     fn take_visited(&self) -> bool;
 
-    /// Returns the eviction time; 0 if the owner was never evicted.
+    /// Returns the time of the last eviction; 0 if the owner was never evicted.
     fn evicted_at(&self) -> &AtomicU32;
 
-    /// Drops the decoded forms and frees the slot.
+    /// Drops the decoded forms and releases the slot.
     fn evict(&self);
 }
 
@@ -43,8 +42,7 @@ struct EvictionTime(u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotId(u32);
 
-/// Owners to evict after the lock is released, and owners to drop then: the last reference may be
-/// among them.
+/// Owners to evict, and owners to drop, after the lock is released: dropping the last reference runs code of the owner.
 #[derive(Default)]
 #[must_use = "the owners keep their forms until `evict_all`"]
 pub struct Evictions {
@@ -76,7 +74,7 @@ enum QueueKind {
     Main,
 }
 
-/// Slots in the order of their turns.
+/// Slots in the order of their turns in a queue.
 struct Fifo {
     first: u32,
     last: u32,
@@ -84,18 +82,18 @@ struct Fifo {
 }
 
 impl EvictionTime {
-    /// The time of an owner that was never evicted.
+    /// The value for an owner that was never evicted.
     const NEVER: Self = Self(0);
     const UNITS: u32 = 1 << 20;
 
     fn of(evicted_bytes: u64, limit: usize) -> Self {
         let unit = (limit as u64 / u64::from(Self::UNITS)).max(1);
-        // Times are compared modulo this range.
+        // Times wrap at this range.
         let units = (evicted_bytes / unit) % u64::from(u32::MAX);
         Self(u32::try_from(units).unwrap_or(0) + 1)
     }
 
-    /// Returns whether at most `limit` bytes were evicted since.
+    /// Returns whether at most `limit` bytes were evicted since this time.
     fn is_recent(self, evicted_bytes: u64, limit: usize) -> bool {
         let since = Self::of(evicted_bytes, limit).0.wrapping_sub(self.0);
         let units = u32::try_from(limit).unwrap_or(u32::MAX).min(Self::UNITS);
@@ -104,7 +102,7 @@ impl EvictionTime {
 }
 
 impl SlotId {
-    /// The id that stands for no slot.
+    /// The id that means no slot.
     pub const NONE: Self = Self(NONE);
 }
 
@@ -125,7 +123,7 @@ impl Default for Fifo {
 }
 
 impl Evictions {
-    /// Evicts the owners.
+    /// Evicts all these owners.
     pub fn evict_all(self) {
         for holder in self.evicted {
             holder.evict();
@@ -146,7 +144,7 @@ impl S3Fifo {
         self.small.charged + self.main.charged
     }
 
-    /// Admits an owner. Returns its slot and the evictions that this takes.
+    /// Admits an owner. Returns its slot and the necessary evictions.
     pub(crate) fn admit(
         &mut self,
         holder: Weak<dyn Evictable>,
@@ -160,7 +158,7 @@ impl S3Fifo {
         (slot_id, evictions)
     }
 
-    /// Admits an owner if that takes no eviction.
+    /// Admits an owner if no eviction is necessary.
     pub(crate) fn admit_if_room(
         &mut self,
         holder: Weak<dyn Evictable>,
@@ -178,9 +176,9 @@ impl S3Fifo {
         limit: usize,
         evictions: &mut Evictions,
     ) -> QueueKind {
-        // If the budget is spent, the next owner of the main queue gets its turn now if it was
-        // read, so that visited bits stay recent. At most one turn is given: in a cyclic scan each
-        // owner is read between two turns.
+        // If the budget is used up, the next owner of the main queue has its turn now if it was read, so that the
+        // visited bits stay recent. At most one owner has a turn here, because in a cyclic scan each owner is read
+        // between two turns.
         let is_admissible_to_main =
             self.charged() + charge <= limit || self.is_next_unread(evictions);
         let Some(holder) = holder.upgrade() else {
@@ -196,8 +194,8 @@ impl S3Fifo {
         }
     }
 
-    /// Returns whether the next owner of the main queue was not read since its last turn. Otherwise
-    /// this is its turn.
+    /// Returns whether the next owner of the main queue was not read since its last turn. An owner that was read has
+    /// its turn now.
     fn is_next_unread(&mut self, evictions: &mut Evictions) -> bool {
         let at = self.main.first;
         let slot = self.slots.get(at as usize);
@@ -228,7 +226,7 @@ impl S3Fifo {
             }
             None => {
                 self.slots.push(slot);
-                // Owners are objects in memory, of which there are fewer than 2^32.
+                // The number of owners is below 2^32, because each is an object in memory.
                 u32::try_from(self.slots.len() - 1).unwrap_or(NONE)
             }
         };
@@ -236,7 +234,7 @@ impl S3Fifo {
         SlotId(at)
     }
 
-    /// Changes the charge of an owner. Returns `None` if it was evicted.
+    /// Changes the charge of an owner. Returns `None` if the owner was evicted.
     pub(crate) fn charge(
         &mut self,
         slot_id: SlotId,
@@ -279,7 +277,7 @@ impl S3Fifo {
             }
             self.unlink(at);
             let holder = self.slots[at as usize].holder.as_ref();
-            // An owner that is being dropped frees its slot itself.
+            // An owner that is being dropped releases its slot itself.
             let Some(holder) = holder.and_then(Weak::upgrade) else {
                 continue;
             };
@@ -291,8 +289,7 @@ impl S3Fifo {
                 evictions.retained.push(holder);
             } else {
                 self.evicted_bytes += self.slots[at as usize].charge as u64;
-                // An owner of the main queue had its second chances, so its eviction leaves no
-                // ghost.
+                // An owner evicted from the main queue had its second chances, so it leaves no ghost entry.
                 let EvictionTime(evicted_at) = match kind {
                     QueueKind::Small => EvictionTime::of(self.evicted_bytes, limit),
                     QueueKind::Main => EvictionTime::NEVER,
@@ -394,7 +391,7 @@ mod tests {
         }
     }
 
-    /// Objects that are read again and again while they are evicted.
+    /// Simulated objects that are read repeatedly within a budget.
     struct Readers {
         fifo: S3Fifo,
         objects: Vec<(Arc<Fake>, SlotId)>,
@@ -413,7 +410,7 @@ mod tests {
             }
         }
 
-        /// Reads each object of the range once. Returns the number of cached ones.
+        /// Reads each object of the range once. Returns how many of the reads hit the cache.
         fn read(&mut self, range: std::ops::Range<usize>) -> usize {
             let mut held = 0;
             for (fake, slot_id) in &mut self.objects[range] {
@@ -433,12 +430,12 @@ mod tests {
         }
     }
 
-    // PACK-3
+    // PACK-3: a single pass over many objects evicts no object that is read repeatedly.
     #[test]
     fn pack_3_a_working_set_that_fits_stays_cached_whatever_was_cached_before() {
         for hot in [5, 15, 50, 90] {
             let mut readers = Readers::of(50_000);
-            // The first hundred objects are read twice, all others once.
+            // The first hundred objects are read twice, and all others once.
             readers.read(0..100);
             readers.read(0..100);
             readers.read(100..50_000);
@@ -448,7 +445,7 @@ mod tests {
             for _ in 0..5 {
                 assert_eq!(round(), hot);
             }
-            // Neither a scan of all objects nor objects that are read twice evict the working set.
+            // Neither a scan nor objects that are read twice evict the working set.
             for number in 0..5000 {
                 readers.read(number..number + 1);
                 if number % 50 == 0 {
@@ -458,7 +455,7 @@ mod tests {
         }
     }
 
-    // PACK-3
+    // PACK-3: a single pass over many objects evicts no object that is read repeatedly.
     #[test]
     fn pack_3_a_cyclic_scan_larger_than_the_budget_still_hits_most_of_the_budget() {
         for all in [105, 120, 150] {
@@ -488,7 +485,7 @@ mod tests {
         }
     }
 
-    // PACK-3
+    // PACK-3: a single pass over many objects evicts no object that is read repeatedly.
     #[test]
     fn pack_3_a_scan_evicts_no_object_that_is_read_again() {
         let mut fifo = S3Fifo::default();
@@ -504,7 +501,7 @@ mod tests {
         assert!(read_again.iter().all(|fake| !fake.is_evicted()));
         let evicted_at = scanned.iter().filter(|(fake, _)| !fake.is_evicted());
         assert_eq!(evicted_at.count(), 20);
-        // Owners that are not read any more are evicted in the end.
+        // Owners that are no longer read are evicted in the end.
         let mut others = Vec::new();
         for _ in 0..300 {
             let (fake, _) = Fake::admitted(&mut fifo, 1, 100);
@@ -514,7 +511,7 @@ mod tests {
         assert!(read_again.iter().all(|fake| fake.is_evicted()));
     }
 
-    // PACK-2
+    // PACK-2: the decoded forms stay within the budget.
     #[test]
     fn pack_2_the_budget_holds_even_if_every_object_is_read_again() {
         let mut fifo = S3Fifo::default();
@@ -527,7 +524,7 @@ mod tests {
     }
 
     proptest! {
-        // PACK-2
+        // PACK-2: the decoded forms stay within the budget.
         #[test]
         fn pack_2_the_charge_equals_the_owners_held_and_stays_within_the_budget(
             steps in prop::collection::vec((0..5_u8, 0..50_usize, 1..30_usize), 1..200),
@@ -550,7 +547,7 @@ mod tests {
                             evictions.evict_all();
                         }
                     }
-                    // An owner may be dropped before its slot is freed.
+                    // An owner may be dropped before its slot is released.
                     (3, Some(_)) => {
                         let (fake, slot_id, _) = held.swap_remove(number);
                         drop(fake);

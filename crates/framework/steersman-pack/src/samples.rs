@@ -1,4 +1,4 @@
-//! Machine: samples of the objects of a kind, and the dictionary that is trained with them.
+//! Machine: collects samples of a kind's objects, and trains a dictionary from them.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -8,29 +8,28 @@ use structured_zstd::dictionary::{FinalizeOptions, finalize_raw_dict};
 use crate::codec::{Codec, Dictionary, LEVEL};
 
 pub(crate) const ENOUGH: usize = 300;
-/// The bytes of samples that training takes, if that is fewer samples.
+/// The number of bytes at which the samples are enough, even if their count is not.
 const ENOUGH_BYTES: usize = 4 << 20;
-/// The largest dictionary, in bytes. A larger one hardly packs better.
+/// The maximal size of a dictionary in bytes. Larger ones hardly pack better.
 const LARGEST: usize = 64 << 10;
-/// The samples are at least this many times larger than the dictionary: a dictionary that contains
-/// all samples proves nothing.
+/// The samples must be this many times larger than the dictionary: a dictionary that contains all samples proves
+/// nothing.
 const SAMPLES_PER_BYTE: usize = 10;
-/// Objects are alike if a dictionary made of a few of them packs the others to less than a sixth of
-/// their size. For such objects, more training rarely saves memory, and it takes 0.1 s and 17 MB,
-/// half of which the allocator keeps.
+/// Objects count as alike if an excerpt of a few packs the others to less than a sixth. For them, a full training
+/// rarely saves more memory, and it takes 0.1 s and 17 MB, of which the allocator keeps half.
 const ALIKE: usize = 6;
-/// Bytes for the entropy tables of a dictionary; usually 130 are used.
+/// The bytes reserved for the entropy tables of a dictionary, of which usually 130 are used.
 const TABLES: usize = 4 << 10;
-/// The dictionary ID in each packed object. A small number takes one byte; the body itself refers
-/// to its dictionary.
+/// The dictionary ID in packed bytes. It is small to take one byte, and is not needed, because each body has a
+/// reference to its dictionary.
 const DICTIONARY_ID: u32 = 1;
 const ID_BYTES: std::ops::Range<usize> = 4..8;
-/// One sample in this many is used to test a dictionary and not to train it.
+/// One sample in this many tests a dictionary, and does not train it.
 pub const KEPT_BACK: usize = 4;
-/// The stride in which stored objects are sampled, so that a few samples come from the whole store.
+/// The stride between sampled positions, so that a few samples come from all parts of the store.
 const SPREAD: usize = 7919;
 
-/// JSON of objects to train with.
+/// The JSON of sampled objects.
 #[derive(Debug, Default)]
 pub struct Samples {
     bytes: Vec<u8>,
@@ -43,29 +42,28 @@ type Tried = (Arc<Dictionary>, PackRatio);
 #[derive(Debug)]
 pub struct TrainedDictionary {
     pub(crate) dictionary: Dictionary,
-    /// The bytes saved per object.
+    /// The number of bytes saved per object.
     pub(super) saves: usize,
-    /// How the dictionary packs the test samples.
+    /// The pack ratio on the test samples.
     pub(super) share: PackRatio,
 }
 
-/// The size of some objects before and after packing, in bytes.
+/// The total size of some objects before and after packing, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PackRatio {
     json: usize,
     pub(super) packed: usize,
 }
 
-/// Returns the positions of the samples in a store of this number of objects, spread over all of
-/// it.
+/// Returns sample positions in a store with this number of objects, spread over the whole store.
 pub(crate) fn spread(stored: usize) -> impl Iterator<Item = usize> + Clone {
     let count = stored.min(ENOUGH);
-    // The stride is a prime, so each position comes once.
+    // The stride is a prime, so no position occurs twice.
     (0..count).map(move |number| number * SPREAD % count * stored / count)
 }
 
 impl Samples {
-    /// Adds the JSON of an object, unless there are enough samples.
+    /// Adds the JSON of an object, unless the samples are enough.
     pub fn add(&mut self, json: &[u8]) {
         if json.is_empty() || self.is_enough() {
             return;
@@ -74,7 +72,7 @@ impl Samples {
         self.sizes.push(json.len());
     }
 
-    /// Returns whether there are as many samples as training takes.
+    /// Returns whether the samples are enough for a training.
     pub fn is_enough(&self) -> bool {
         self.sizes.len() >= ENOUGH || self.bytes.len() >= ENOUGH_BYTES
     }
@@ -83,8 +81,8 @@ impl Samples {
         self.sizes.len() >= ENOUGH / 2 || self.bytes.len() >= ENOUGH_BYTES / 2
     }
 
-    /// Trains a dictionary. Returns it if it packs at least a fifth better than none, and no worse
-    /// than the present one. Takes 0.1 s and more.
+    /// Trains a dictionary. Returns it only if it packs at least a fifth better than no dictionary, and no worse than
+    /// the current one. Takes 0.1 s or more.
     pub fn train(
         &self,
         codec: &Codec,
@@ -120,7 +118,7 @@ impl Samples {
         if present.is_some_and(|present| test_part.packed(codec, Some(present)).packed < with) {
             return None;
         }
-        // The test packs that shared the dictionary are dropped.
+        // This is the only reference: the test packs that shared the dictionary are dropped.
         let dictionary = Arc::into_inner(dictionary)?;
         let saves = without.saturating_sub(with) / test_part.sizes.len().max(1);
         (with * 5 <= without * 4).then_some(TrainedDictionary {
@@ -130,8 +128,7 @@ impl Samples {
         })
     }
 
-    /// Returns a dictionary of the excerpt with entropy tables, so that packed objects need no
-    /// tables of their own.
+    /// Returns the excerpt as a dictionary with entropy tables, so that packed objects need no tables.
     fn with_entropy_tables(&self, excerpt: &[u8]) -> Option<Vec<u8>> {
         let options = FinalizeOptions {
             dict_id: Some(DICTIONARY_ID),
@@ -139,8 +136,7 @@ impl Samples {
         };
         let room = excerpt.len() + TABLES;
         let made = || finalize_raw_dict(excerpt, &self.bytes, &self.sizes, room, options);
-        // The library reads JSON of any server and may panic; there are dictionaries without
-        // tables.
+        // The library may panic on unusual JSON. Without tables, the excerpt itself is the dictionary.
         catch_unwind(AssertUnwindSafe(made)).ok()?.ok()
     }
 
@@ -152,8 +148,7 @@ impl Samples {
         share
     }
 
-    /// Returns whole samples spread over all of them, as many as fit, and at least the beginning of
-    /// the first.
+    /// Returns whole samples from all parts, as many as fit into `bytes`, and at least the start of the first sample.
     fn excerpt(&self, bytes: usize) -> Vec<u8> {
         let many = self.sizes.len() * bytes / self.bytes.len().max(1);
         let step = self.sizes.len().div_ceil(many.max(1)).max(1);
@@ -191,32 +186,32 @@ impl Samples {
     }
 }
 
-/// Returns the dictionary that packs the test samples better.
+/// Returns the better dictionary by the test samples.
 fn smaller(one: Option<Tried>, other: Option<Tried>) -> Option<Tried> {
     let each = one.into_iter().chain(other);
     each.min_by_key(|(_, share)| share.packed)
 }
 
 impl TrainedDictionary {
-    /// Returns whether the dictionary saves more for this number of objects than it takes.
+    /// Returns whether the dictionary saves more memory for this number of objects than it takes.
     pub(super) fn is_worth_for(&self, objects: usize) -> bool {
         self.saves.saturating_mul(objects) > 2 * self.dictionary.size()
     }
 
-    /// Returns the number of objects below which the dictionary saves only half of its size.
+    /// Returns the number of objects at which the dictionary saves half of its own size.
     pub(crate) fn min_bodies(&self) -> usize {
         self.dictionary.size() / 2 / self.saves.max(1)
     }
 }
 
 impl PackRatio {
-    /// Adds an object with its size before and after packing.
+    /// Adds an object by its size before and after packing.
     pub fn add(&mut self, json: usize, packed: usize) {
         self.json += json;
         self.packed += packed;
     }
 
-    /// Returns whether this packed size is at least a third larger than the other.
+    /// Returns whether this pack ratio is at least a third worse than `other`.
     pub(super) fn is_worse_than(&self, other: &Self) -> bool {
         // The products may exceed 64 bits.
         let cross = |packed: usize, json: usize| packed as u128 * json as u128;
@@ -228,7 +223,7 @@ impl PackRatio {
 pub(super) mod tests {
     use super::*;
 
-    /// Returns objects that have most in common.
+    /// Returns an object that has most of its content in common with other numbers.
     pub(crate) fn alike(number: usize) -> Vec<u8> {
         let hash = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let name = format!("service-{number}-{hash:x}");
@@ -240,7 +235,7 @@ pub(super) mod tests {
         .into_bytes()
     }
 
-    /// Returns objects that have nothing in common.
+    /// Returns an object that has nothing in common with other numbers.
     pub(crate) fn apart(number: usize) -> Vec<u8> {
         let mut state = number as u64 + 1;
         let mut next = || {
@@ -252,7 +247,7 @@ pub(super) mod tests {
         (0..600).map(|_| next()).collect()
     }
 
-    /// Returns objects that have most in common with each other, and nothing with `alike`.
+    /// Returns an object that has most in common with other numbers, and nothing with `alike`.
     pub(crate) fn others(number: usize) -> Vec<u8> {
         let rule = r#"{"apiGroups":["batch.example.com"],"resources":["tasks","timers"],"verbs":["get","watch"]}"#;
         format!(r#"{{"subject":"robot-{number}","rules":[{rule},{rule}],"since":{number}}}"#)
@@ -274,7 +269,7 @@ pub(super) mod tests {
         samples.train(&Codec::default(), None)
     }
 
-    /// Returns large objects that are almost equal.
+    /// Returns a large object that is almost equal for all numbers.
     fn large(number: usize) -> Vec<u8> {
         let lines: Vec<String> = (0..120)
             .map(|line| format!(r#""line-{line}":"the same of each, line {}""#, line * 7))
@@ -282,7 +277,7 @@ pub(super) mod tests {
         format!(r#"{{"name":"n-{number}",{}}}"#, lines.join(",")).into_bytes()
     }
 
-    /// Returns objects of 17 sorts that have nothing in common.
+    /// Returns an object of one of 17 sorts that have nothing in common.
     fn mixed(number: usize) -> Vec<u8> {
         let sort = number % 17;
         let parts = (0..4).flat_map(|part| apart(sort * 4 + part));
@@ -294,7 +289,7 @@ pub(super) mod tests {
             .collect()
     }
 
-    // PACK-5
+    // PACK-5: a kind has a dictionary only if the dictionary saves memory.
     #[test]
     fn pack_5_an_excerpt_serves_similar_objects_and_training_serves_mixed_ones() {
         let codec = Codec::default();
@@ -325,7 +320,7 @@ pub(super) mod tests {
         assert!(trained.share.packed < share_of_some(&mixed).0);
     }
 
-    // PACK-5
+    // PACK-5: a kind has a dictionary only if the dictionary saves memory.
     #[test]
     fn pack_5_degenerate_samples_never_break_a_dictionary() {
         let nothing = Samples::default();
@@ -338,7 +333,7 @@ pub(super) mod tests {
                     )
             );
         }
-        // A server may send any bytes.
+        // The samples may be any bytes that a server sends.
         for object in [
             |_| vec![0; 9],
             |number| vec![number as u8; 5],
@@ -366,7 +361,7 @@ pub(super) mod tests {
             .collect();
         assert_eq!(names, ["0", "100", "200"]);
         assert_eq!(samples.excerpt(1), alike(0)[..1]);
-        // A sample that is larger than the excerpt is cut off, and later ones are left out.
+        // A sample larger than the excerpt is cut, and later samples are left out.
         let mut uneven = Samples::default();
         for number in 0..40 {
             let many = if number % 20 == 0 { 50 } else { 1 };

@@ -2,53 +2,52 @@
 
 use crate::samples::{PackRatio, Samples, TrainedDictionary};
 
-/// With fewer objects than this no dictionary is trained: it would take more than it saves.
+/// The number of objects below which no dictionary is trained, because it would take more memory than it saves.
 pub(crate) const FEW: usize = 200;
-/// The number of packed objects after which the benefit of a dictionary is evaluated.
+/// The number of packed objects in a window, after which the benefit of the dictionary is evaluated.
 const WINDOW: usize = 1024;
-/// After a training without benefit the next one waits for this many times the objects.
+/// After a useless training, the next one waits for this many times the current number of objects.
 const LATER: usize = 4;
-/// The largest number of bad windows in a row that a new training waits for.
+/// The maximal number of consecutive bad windows that a new training waits for.
 const MOST_BAD_WINDOWS: u32 = 64;
-/// After this many good windows in a row the next bad one starts a training at once.
+/// The number of consecutive good windows after which a single bad window starts a training again.
 const SETTLED: u32 = 8;
 
 #[derive(Debug)]
 pub(crate) struct TrainingPlan {
     stage: TrainingStage,
     window: Window,
-    /// How the present dictionary is expected to pack.
+    /// The pack ratio that the current dictionary should have.
     expected: Option<PackRatio>,
-    /// The samples were arriving objects only; stored ones were not sampled yet.
+    /// Whether the samples were only arriving objects, before stored objects were sampled.
     is_early: bool,
-    /// The expected ratio of a dictionary that stored objects have to confirm.
+    /// The expected pack ratio of a dictionary that stored objects must confirm.
     before: Option<PackRatio>,
-    /// The number of bad windows in a row, and the number that starts a training.
+    /// The number of consecutive bad windows, and the number that starts a training.
     worse: u32,
     bad_windows_allowed: u32,
-    /// The number of good windows in a row.
+    /// The number of consecutive good windows.
     well: u32,
 }
 
 #[derive(Debug)]
 enum TrainingStage {
-    /// Wait for this number of objects, or for ever.
+    /// No training before this number of objects; `None` means never.
     Waiting(Option<usize>),
-    /// Sample arriving objects.
+    /// Arriving objects are sampled.
     Collecting(Samples),
-    /// Sample arriving objects that the dictionary packs badly, up to half of the samples: stored
-    /// objects may have the old shape.
+    /// Arriving objects that the dictionary packs badly are sampled, up to half of the samples, because stored objects
+    /// may have the old shape.
     Doubting(Samples),
-    /// Sample arriving objects beyond that half, until the rest is sampled from the store, or until
-    /// they are enough.
+    /// More arriving objects are sampled, until the other half is sampled from the store or the samples are enough.
     Mixing(Samples),
     /// Stored objects are being sampled.
     Completing,
     /// The samples are complete.
     Due(Samples),
-    /// A training runs.
+    /// A training is running.
     Training,
-    /// There is a dictionary.
+    /// The kind has a dictionary.
     Learned,
 }
 
@@ -59,7 +58,7 @@ struct Window {
 }
 
 impl TrainingPlan {
-    /// Returns a plan. Without `trains` no dictionary is ever trained, as for Secrets (PACK-4).
+    /// Makes a plan. Without `trains`, no dictionary is ever trained, as for Secrets (PACK-4).
     pub(crate) fn new(trains: bool) -> Self {
         Self {
             stage: TrainingStage::Waiting(trains.then_some(FEW)),
@@ -73,8 +72,7 @@ impl TrainingPlan {
         }
     }
 
-    /// Notes a packed object; `objects` is their number. Returns whether a training or sampling is
-    /// due.
+    /// Records a packed object; `objects` is the number of objects. Returns whether a training or a sampling is due.
     pub(crate) fn handle_packed(&mut self, json: &[u8], packed: usize, objects: usize) -> bool {
         match &mut self.stage {
             TrainingStage::Waiting(Some(until)) if objects >= *until => {
@@ -133,8 +131,8 @@ impl TrainingPlan {
         )
     }
 
-    /// Returns whether samples of stored objects are wanted now. The objects that arrived first may
-    /// all be of one namespace and unlike the others (PACK-5).
+    /// Returns whether stored objects should be sampled now. The objects that arrived first may all be of one namespace
+    /// and differ from the others (PACK-5).
     pub(crate) fn wants(&mut self) -> bool {
         if self.is_early && !matches!(self.stage, TrainingStage::Training) {
             if matches!(self.stage, TrainingStage::Learned) {
@@ -151,13 +149,13 @@ impl TrainingPlan {
         self.is_early || self.is_collecting()
     }
 
-    /// Returns whether stored objects have to confirm the present dictionary.
+    /// Returns whether stored objects must confirm the current dictionary.
     pub(crate) fn doubts(&self) -> bool {
         self.before.is_some()
     }
 
-    /// Compares how the dictionary packs stored objects with how it packed its samples. Returns
-    /// whether it is confirmed.
+    /// Compares the dictionary's pack ratio on stored objects with that on its samples. Returns whether the dictionary
+    /// is confirmed.
     pub(crate) fn confirms(&mut self, share: PackRatio) -> bool {
         let as_before = self
             .before
@@ -171,7 +169,7 @@ impl TrainingPlan {
         confirmed
     }
 
-    /// Takes the samples collected so far; the caller completes them.
+    /// Takes the samples that were collected so far. The caller completes them.
     pub(crate) fn collected_samples(&mut self) -> Samples {
         match &mut self.stage {
             TrainingStage::Mixing(samples) => {
@@ -201,14 +199,14 @@ impl TrainingPlan {
         }
     }
 
-    /// Drops the dictionary. Another dictionary is tried when there are this many objects.
+    /// Drops the dictionary. The next training is tried at `until` objects.
     pub(crate) fn handle_dictionary_dropped(&mut self, until: usize) {
         self.stage = TrainingStage::Waiting(Some(until.max(FEW)));
         self.window = Window::default();
         (self.worse, self.well, self.bad_windows_allowed) = (0, 0, 1);
     }
 
-    /// Ends a training. Returns the dictionary if it is used from now on.
+    /// Ends a training. Returns the dictionary if it is to be used.
     pub(crate) fn handle_trained(
         &mut self,
         trained: Option<TrainedDictionary>,
@@ -222,11 +220,11 @@ impl TrainingPlan {
                 self.expected = Some(trained.share);
                 TrainingStage::Learned
             }
-            // Further bad windows start further trainings, each after more of them.
+            // Each further training waits for more bad windows.
             (None, true) => TrainingStage::Learned,
             (None, false) => TrainingStage::Waiting(Some(objects.max(FEW) * LATER)),
         };
-        // The samples may have been unlike the stored objects.
+        // The samples may have differed from the stored objects.
         if has_dictionary {
             self.bad_windows_allowed = MOST_BAD_WINDOWS.min(2 * self.bad_windows_allowed);
         }
@@ -235,7 +233,7 @@ impl TrainingPlan {
 }
 
 impl Window {
-    /// Adds an object to the window. Returns the ratio of a full window.
+    /// Adds an object to the window. Returns the pack ratio of a full window.
     fn put(&mut self, json: usize, packed: usize) -> Option<PackRatio> {
         self.share.add(json, packed);
         self.objects += 1;
@@ -252,7 +250,7 @@ mod tests {
     use crate::samples::tests::{alike, apart, others, samples, trained};
     use crate::samples::{ENOUGH, KEPT_BACK};
 
-    /// Notes these objects. Returns whether anything was due.
+    /// Records these objects. Returns whether a training or sampling was due.
     fn note(
         training_plan: &mut TrainingPlan,
         objects: std::ops::Range<usize>,
@@ -265,7 +263,7 @@ mod tests {
         due
     }
 
-    // PACK-5
+    // PACK-5: a kind has a dictionary only if the dictionary saves memory.
     #[test]
     fn pack_5_many_similar_objects_get_a_dictionary() {
         let mut training_plan = TrainingPlan::new(true);
@@ -274,7 +272,7 @@ mod tests {
         assert!(note(&mut training_plan, FEW - 1..FEW + ENOUGH, 300));
         let samples = training_plan.next_training().unwrap();
         assert_eq!(samples.each().count(), ENOUGH);
-        // A training runs.
+        // A training is running, so no other is due.
         assert!(
             training_plan.next_training().is_none() && !note(&mut training_plan, 600..9_000, 300)
         );
@@ -292,7 +290,7 @@ mod tests {
         assert!(self::trained(apart, ENOUGH).is_none());
     }
 
-    // PACK-5
+    // PACK-5: a kind has a dictionary only if the dictionary saves memory.
     #[test]
     fn pack_5_a_dictionary_that_stops_helping_is_replaced() {
         let mut training_plan = TrainingPlan::new(true);
@@ -307,23 +305,23 @@ mod tests {
         assert!(training_plan.is_collecting());
         training_plan.handle_samples(Samples::default());
         assert!(training_plan.next_training().is_some());
-        // A training without benefit delays the next one.
+        // A useless training delays the next one.
         assert!(training_plan.handle_trained(None, 50_000, true).is_none());
         assert!(!note(&mut training_plan, 0..2 * WINDOW, 2 * usual));
         assert!(note(&mut training_plan, 0..ENOUGH / 2, 2 * usual));
-        // Without a store the arriving objects are enough.
+        // Without a store, the arriving objects are enough samples.
         assert!(note(&mut training_plan, 0..ENOUGH / 2, 2 * usual));
         assert!(training_plan.next_training().is_some() && training_plan.may_want());
         assert!(training_plan.handle_trained(None, 50_000, true).is_none());
         assert_eq!(training_plan.bad_windows_allowed, 4);
-        // After enough good windows the bad_windows_allowed is as at first.
+        // After enough good windows, a single bad window is enough again.
         let settled = usize::try_from(SETTLED).unwrap();
         assert!(!note(&mut training_plan, 0..settled * WINDOW, usual));
         assert!(!note(&mut training_plan, 0..WINDOW, 2 * usual));
         assert!(note(&mut training_plan, 0..ENOUGH / 2, 2 * usual));
     }
 
-    // PACK-5
+    // PACK-5: a kind has a dictionary only if the dictionary saves memory.
     #[test]
     fn pack_5_a_new_shape_is_trained_while_most_stored_objects_have_the_old_one() {
         let codec = Codec::default();
@@ -363,7 +361,7 @@ mod tests {
         assert!(held(alike, &new) * 4 < held(alike, &old) * 5);
     }
 
-    // PACK-5
+    // PACK-5: a kind has a dictionary only if the dictionary saves memory.
     #[test]
     fn pack_5_useless_dictionaries_are_tried_ever_more_rarely() {
         let mut training_plan = TrainingPlan::new(true);
@@ -375,7 +373,7 @@ mod tests {
             training_plan.handle_trained(trained(alike, ENOUGH), 50_000, has_dictionary);
             has_dictionary = true;
             let windows = (1..=200).find(|_| note(&mut training_plan, 0..WINDOW, plain));
-            // The window after them brings the samples.
+            // The window after the bad ones brings the samples.
             assert_eq!(windows, Some(1 + (1 << (trainings - 1).min(6))));
             if trainings == 9 {
                 break;
@@ -383,11 +381,11 @@ mod tests {
         }
     }
 
-    // PACK-5
+    // PACK-5: a kind has a dictionary only if the dictionary saves memory.
     #[test]
     fn pack_5_odd_first_objects_do_not_decide_the_dictionary() {
-        // The first samples were odd, with no dictionary or one that packs nothing else; once
-        // objects are stored, samples are taken of all of them.
+        // The first samples are odd, and give no dictionary, or one that packs no other objects. Later, all stored
+        // objects are sampled.
         for odd in [apart as fn(usize) -> Vec<u8>, others] {
             let mut training_plan = TrainingPlan::new(true);
             for number in 0..FEW + ENOUGH {
@@ -412,12 +410,12 @@ mod tests {
                     .handle_trained(late, 20_000, present.is_some())
                     .is_some()
             );
-            // Sampled once is enough.
+            // Stored objects are sampled once only.
             assert!(!training_plan.wants());
         }
     }
 
-    // PACK-5
+    // PACK-5: a kind has a dictionary only if the dictionary saves memory.
     #[test]
     fn pack_5_typical_first_objects_need_no_second_training() {
         let mut training_plan = TrainingPlan::new(true);
@@ -434,7 +432,7 @@ mod tests {
         assert!(!note(&mut training_plan, 0..3 * WINDOW, usual));
     }
 
-    // PACK-4
+    // PACK-4: no dictionary is trained on Secrets.
     #[test]
     fn pack_4_no_dictionary_is_trained_with_secrets() {
         let mut training_plan = TrainingPlan::new(false);

@@ -1,7 +1,7 @@
-//! Machine: estimates the memory of a decoded object by observing how it is decoded.
+//! Machine: estimates the memory of a decoded object by observing its decoding.
 //!
-//! A value does not tell how much it allocated. But its `Deserialize` names the type of each
-//! element, and so its size, and the decoder knows the length of each text.
+//! A value does not report how much it has allocated. But `Deserialize` names the type, and so the size, of each
+//! element, and the decoder knows the length of each text.
 
 use std::cell::Cell;
 use std::fmt;
@@ -12,13 +12,13 @@ use serde::de::{
     Visitor,
 };
 
-/// The bytes that an allocator adds to each allocation, and the multiple that it rounds to.
+/// The bytes that an allocator adds to each allocation, and (`GRAIN`) the multiple to which it rounds.
 const HEADER: usize = 8;
 const GRAIN: usize = 16;
-/// Memory lost between allocations of different sizes: one byte in this many. Measured with 64 MiB
-/// of Pods.
+/// The part of memory lost between allocations of different sizes: one byte in this many, as measured with 64 MiB of
+/// Pods.
 const LOST: usize = 32;
-/// The capacity of a `BTreeMap` node, and the number of entries in a node of a map that grew.
+/// The capacity of a `BTreeMap` node, and the usual number of entries in a node.
 const NODE: usize = 11;
 const FILLED: usize = 7;
 
@@ -45,7 +45,7 @@ fn allocated(bytes: usize) -> usize {
     }
 }
 
-/// Returns the capacity of a `Vec` that grew to this number of elements one by one.
+/// Returns the capacity of a `Vec` to which this number of elements was pushed.
 fn grown(count: usize, each: usize) -> usize {
     let least = match each {
         0..=1 => 8,
@@ -60,23 +60,23 @@ fn grown(count: usize, each: usize) -> usize {
 
 struct Scale(Cell<usize>);
 
-/// Wraps a deserializer and adds up the memory of the decoded values.
+/// Wraps a deserializer, and sums up the memory of the decoded values.
 struct WeighingDeserializer<'s, T> {
     inner: T,
     scale: &'s Scale,
 }
 
-/// Wraps a visitor of such a deserializer.
+/// Wraps a visitor, and sums up the memory of what it is given.
 struct WeighingVisitor<'s, V> {
     visitor: V,
     scale: &'s Scale,
     requested: Requested,
 }
 
-/// The sort of value that the type asks for.
+/// The sort of value that a type asks its deserializer for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Requested {
-    /// A value that may own a text.
+    /// A value that may own text.
     Text,
     /// A value that may own entries.
     Map,
@@ -86,13 +86,13 @@ enum Requested {
     InPlace,
 }
 
-/// Wraps the elements of a list or map, and notes the size of one.
+/// Wraps the access to a list or map, and records the largest size of an element.
 struct WeighingAccess<'s, A> {
     access: A,
     scale: &'s Scale,
     count: usize,
     each: usize,
-    /// Whether elements are stored in a collection, and not in the fields of a struct.
+    /// Whether the elements are stored in a collection, not in the fields of a struct.
     is_collection: bool,
 }
 
@@ -293,7 +293,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for &mut WeighingAccess<'_, A> {
         &mut self,
         seed: T,
     ) -> Result<Option<T::Value>, A::Error> {
-        // Field names are compared and not stored.
+        // Field names of a struct are compared, and not stored.
         if !self.is_collection {
             return self.access.next_key_seed(seed);
         }
@@ -309,7 +309,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for &mut WeighingAccess<'_, A> {
     fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, A::Error> {
         let scale = self.scale;
         let inner = seed;
-        // Keys in JSON are text.
+        // The keys of a JSON object are text.
         self.each = self.each.max(size_of::<String>() + size_of::<T::Value>());
         self.access
             .next_value_seed(WeighingDeserializer { inner, scale })
