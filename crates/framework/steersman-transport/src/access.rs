@@ -1,4 +1,4 @@
-//! Driver: signs requests, and repeats a request that was refused (401) if the credentials have changed since.
+//! Driver: signs requests, and repeats a request after a 401 if the credentials have changed since.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,18 +18,18 @@ use crate::credentials::Credentials;
 use crate::pool::ConnectionPool;
 use crate::signing::Signer;
 
-/// The connections to a server and the credentials, for all clients of a transport in one runtime.
+/// The connections and credentials for one server, shared by all clients of a transport in one runtime.
 pub(crate) struct SharedAccess {
     pub(crate) pool: Arc<ConnectionPool>,
     pub(crate) credentials: Arc<Credentials>,
-    /// Signs requests if the credential is not in a file: a token, a password, a credential plugin.
+    /// Signs requests with a credential that is not in a file: a token, a password, or the token of a plugin.
     pub(crate) signer: Signer,
 }
 
 impl SharedAccess {
     async fn send(&self, request: Request<Body>) -> Result<Response<PooledBody>, BoxError> {
         let (parts, body) = request.into_parts();
-        // The body is kept in memory, because the request may be sent again.
+        // The body is kept in memory, because the request may be sent a second time.
         let body = body.collect().await?.to_bytes();
         let request = Request::from_parts(parts, body);
         if self.credentials.keep_fresh().await {
@@ -38,7 +38,7 @@ impl SharedAccess {
         let known = self.credentials.changes();
         let header = self.header().await?;
         let answer = self.once(request.clone(), header.clone()).await?;
-        // CONN-4: a server that refuses the credentials has not executed the request.
+        // CONN-4: a server that responds with 401 has not executed the request.
         if answer.status() != StatusCode::UNAUTHORIZED
             || !(self.credentials.renew(known).await || self.signer.renew(header.as_ref()).await)
         {
@@ -69,7 +69,7 @@ impl SharedAccess {
     }
 }
 
-/// The service at the end of a client's stack.
+/// The innermost service of a client's stack, which sends requests.
 #[derive(Clone)]
 pub struct Sending(pub(crate) Arc<SharedAccess>);
 

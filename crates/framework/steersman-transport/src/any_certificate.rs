@@ -1,4 +1,4 @@
-//! Words: a check of server certificates that accepts all of them.
+//! Words: a verifier that accepts every server certificate.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, ConfigBuilder, DigitallySignedStruct, Error, SignatureScheme};
 
-/// A verifier that accepts each certificate of a server and each signature, as `insecure-skip-tls-verify` asks.
+/// A verifier that accepts every server certificate and signature, for `insecure-skip-tls-verify`.
 ///
-/// The verifier of kube-client does the same, but prints a warning per connection.
+/// The equivalent verifier of kube-client logs a warning per connection.
 #[derive(Debug)]
 pub struct AnyCertificate(CryptoProvider);
 
 impl AnyCertificate {
-    /// Returns the settings of a TLS client that accepts each certificate of a server.
+    /// Returns a builder of TLS client settings that accepts every server certificate.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Driver: the body of an answer, which holds its stream or connection until the body has ended.
+//! Driver: the body of a response, which keeps its stream or connection until it ends.
 
 use std::fmt;
 use std::pin::Pin;
@@ -9,10 +9,10 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tower::BoxError;
 
-/// The body of an answer.
+/// The body of a response.
 pub struct PooledBody {
     inner: Incoming,
-    /// The lease of the stream or connection; dropping it returns the stream or connection to the pool.
+    /// The lease of the stream or connection. Dropping the lease returns it to the pool.
     lease: Option<Box<dyn Send>>,
 }
 

@@ -20,44 +20,43 @@ use crate::any_certificate::AnyCertificate;
 use crate::explain::explain_client;
 use crate::plugin;
 
-/// The time after which the files are read again, as client-go and kube-client do with tokens.
+/// How often the files are read again: as often as client-go and kube-client read tokens.
 const READ_AGAIN: Duration = Duration::from_secs(60);
 
-/// The credentials of a transport: the authorities that verify its server, and the certificate or token of the
-/// client.
+/// The credentials of a transport: the authorities that verify the server, and the client's certificate or token.
 ///
-/// CONN-4: files are read again before a connection opens, in each minute with requests, and when the server refuses
-/// the credentials. If the files cannot be read or used, the last valid state stays in force.
+/// CONN-4: the files are read again before a connection opens, every minute with requests, and when the server refuses
+/// the credentials. If a file is unreadable or invalid, the last valid credentials stay in use.
 pub(crate) struct Credentials {
     config: Config,
     endpoint: Arc<str>,
     files: Vec<PathBuf>,
     token: Option<PathBuf>,
     current: Mutex<Current>,
-    /// The lock of the one task that reads the files.
+    /// Held by the one task that reads the files.
     reading: tokio::sync::Mutex<()>,
 }
 
-/// The credentials as they were last read. Not `Debug`, because they include keys.
+/// The credentials as last read. Not `Debug`, because they include keys.
 struct Current {
     /// The content of `files`, in their order.
     read: Vec<Option<Vec<u8>>>,
-    /// `None` for a server without TLS.
+    /// The TLS settings; `None` for a server without TLS.
     tls: Option<Arc<ClientConfig>>,
-    /// The number of changes of `tls`.
+    /// The number of changes of `tls` so far.
     generation: u64,
-    /// The `Authorization` header, if the token is in a file.
+    /// The `Authorization` header; `None` unless the token is in a file.
     header: Option<HeaderValue>,
     changes: u64,
     read_at: Instant,
 }
 
 impl Credentials {
-    /// Reads the credentials of a configuration. Blocks while a credential plugin makes client certificates: `exec` is
-    /// set only if the plugin gave no token.
+    /// Reads the credentials of a configuration. Blocks while a plugin makes client certificates: `exec` is only set if
+    /// the plugin gave no token.
     pub(crate) fn new(config: Config, endpoint: Arc<str>) -> Result<Self, String> {
         if CryptoProvider::get_default().is_none() {
-            // If another thread has chosen a provider first, its choice stands.
+            // An error means that a provider is installed already, which is kept.
             let _ = ring::default_provider().install_default();
         }
         let files = files(&config);
@@ -100,7 +99,7 @@ impl Credentials {
         self.current.lock().generation
     }
 
-    /// Returns the `Authorization` header of requests if the token is in a file.
+    /// Returns the `Authorization` header; `None` unless the token is in a file.
     pub(crate) fn header(&self) -> Option<HeaderValue> {
         self.current.lock().header.clone()
     }
@@ -109,13 +108,13 @@ impl Credentials {
         self.current.lock().changes
     }
 
-    /// Reads the files again if the last reading is a minute ago. Returns whether the credentials have changed.
+    /// Reads the files again if the last read was a minute ago. Returns whether the credentials have changed.
     pub(crate) async fn keep_fresh(self: &Arc<Self>) -> bool {
         let due = {
             let mut current = self.current.lock();
             let due = current.read_at.elapsed() >= READ_AGAIN && self.has_files();
             if due {
-                // Other requests go on with the last credentials in the meantime.
+                // The time is set before the read, so that other requests continue with the current credentials.
                 current.read_at = Instant::now();
             }
             due
@@ -123,8 +122,8 @@ impl Credentials {
         due && self.renew(self.changes()).await
     }
 
-    /// Reads the files again, unless the credentials have changed since change number `known`. Returns whether they
-    /// have.
+    /// Reads the files again, unless `tls` has changed more than `known` times. Returns whether the credentials have
+    /// changed.
     pub(crate) async fn renew(self: &Arc<Self>, known: u64) -> bool {
         if !self.has_files() {
             return false;
@@ -132,7 +131,7 @@ impl Credentials {
         let _one_reader = self.reading.lock().await;
         if self.changes() == known {
             let this = Arc::clone(self);
-            // A task that panicked has changed nothing.
+            // A failed task has changed nothing.
             let _ = spawn_blocking(move || this.read_again()).await;
         }
         self.changes() != known
@@ -186,7 +185,7 @@ impl Credentials {
                 current.generation += 1;
                 current.changes += 1;
             }
-            // The certificate may have been written before its key, for instance.
+            // The files may be inconsistent for a moment, for example a new certificate with the old key.
             Err(error) => warn!(
                 endpoint = %self.endpoint,
                 "the certificates have changed and cannot be used: {}; the last good ones stay in \
@@ -197,7 +196,7 @@ impl Credentials {
     }
 }
 
-/// Returns the files of the TLS configuration; inline certificates never change.
+/// Returns the paths of the TLS files. Inline certificates never change.
 fn files(config: &Config) -> Vec<PathBuf> {
     let user = &config.auth_info;
     let certificate = user.client_certificate.as_ref();
@@ -215,7 +214,7 @@ fn files(config: &Config) -> Vec<PathBuf> {
     .collect()
 }
 
-/// Returns the file of the token, unless another credential takes precedence (kube-client, `Auth::try_from`).
+/// Returns the path of the token file, unless another credential has priority (kube-client, `Auth::try_from`).
 fn token_file(config: &Config) -> Option<PathBuf> {
     let user = &config.auth_info;
     let basic = user.username.is_some() && user.password.is_some();
@@ -244,7 +243,7 @@ fn read_token(path: &PathBuf) -> Result<HeaderValue, String> {
     Ok(header)
 }
 
-/// Makes the TLS configuration from the files as they are now.
+/// Makes the TLS settings from the current content of the files.
 fn tls(config: &Config) -> Result<Option<ClientConfig>, KubeError> {
     if config.cluster_url.scheme_str() != Some("https") {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Driver: opens a connection: TCP, the tunnel of a proxy, TLS, and the choice between HTTP/1.1 and HTTP/2.
+//! Driver: opens a connection: TCP, the tunnel of a proxy, TLS, and the negotiation of HTTP/1.1 or HTTP/2.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,13 +25,13 @@ use crate::options::ConnectionOptions;
 use crate::table::Protocol;
 use crate::tunnel::Proxy;
 
-/// The number of unanswered probes after which the system gives up a TCP connection.
+/// The number of unanswered TCP keepalive probes after which the system closes a connection.
 const PROBES: u32 = 3;
-/// The time without a TCP connection after which another attempt begins beside the running ones.
+/// The time after which another attempt to connect starts, in parallel to the earlier ones.
 const TRY_AGAIN: Duration = Duration::from_secs(2);
-/// The largest number of attempts at one TCP connection.
+/// The maximal number of attempts for one TCP connection.
 const ATTEMPTS: usize = 15;
-/// The time that a server has for the TLS handshake, as in Go's client.
+/// The time limit of a TLS handshake, as in Go's client.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
 pub(crate) trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -42,11 +42,11 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Io for S {}
 pub(crate) struct Dialed {
     pub(crate) io: Box<dyn Io>,
     pub(crate) protocol: Protocol,
-    /// The generation of the credentials that the stream was opened with.
+    /// The generation of the credentials with which the stream was opened.
     pub(crate) generation: u64,
 }
 
-/// Opens byte streams to a server. If the argument is true, the client offers only HTTP/1.1.
+/// Opens a byte stream to a server. The argument is whether to offer only HTTP/1.1.
 pub(crate) type Dial = dyn Fn(bool) -> BoxFuture<'static, Result<Dialed, BoxError>> + Send + Sync;
 
 /// Opens byte streams to a server over the network.
@@ -57,7 +57,7 @@ pub(crate) struct Dialer {
     /// The name that the server's certificate must have; `None` without TLS.
     name: Option<ServerName<'static>>,
     credentials: Arc<Credentials>,
-    /// The time limit of TCP, the tunnel of a proxy and TLS together; `None` for no limit.
+    /// The time limit of TCP, proxy tunnel and TLS handshake together; `None` for no limit.
     limit: Option<Duration>,
     http1_only: bool,
 }
@@ -85,7 +85,7 @@ impl Dialer {
         })
     }
 
-    /// Returns the dialer as a function, which a pool takes.
+    /// Returns the dialer as a closure, for a pool.
     pub(crate) fn into_dial(self) -> Box<Dial> {
         let this = Arc::new(self);
         Box::new(move |http1| {
@@ -99,7 +99,7 @@ impl Dialer {
         self.credentials.renew(self.credentials.changes()).await;
         let known = self.credentials.changes();
         match self.in_time(http1).await {
-            // CONN-4: the files may have changed since they were read.
+            // CONN-4: the files may have changed since the last read, so the dial is repeated with new credentials.
             Err(_) if self.credentials.renew(known).await => self.in_time(http1).await,
             dialed => dialed,
         }
@@ -142,7 +142,7 @@ impl Dialer {
         })
     }
 
-    /// Connects to the server over TCP, or through the tunnel of a proxy.
+    /// Connects to the server over TCP, possibly through the tunnel of a proxy.
     async fn connect(&self) -> Result<TcpStream, BoxError> {
         let Some(proxy) = &self.proxy else {
             return self.tcp(&self.server).await;
@@ -182,10 +182,10 @@ fn target(server: &Uri) -> String {
     format!("{}:{port}", server.host().unwrap_or_default())
 }
 
-/// Connects over TCP; the first successful attempt wins.
+/// Connects over TCP with several attempts, of which the first successful one wins.
 ///
-/// The system repeats the first packet of an attempt at growing intervals, so an attempt at a host that drops packets
-/// may notice the host's return half a minute late. New attempts send their first packet at once.
+/// The system repeats the first packet of an attempt at growing intervals, so an attempt may notice the return of an
+/// unreachable host half a minute late. A new attempt sends its first packet at once.
 async fn first_to_connect<T, E, F>(attempt: impl Fn() -> F) -> Result<T, E>
 where
     F: Future<Output = Result<T, E>>,
@@ -199,7 +199,7 @@ where
     }
 }
 
-/// Performs the TLS handshake, which a proxy that accepts connections for an unreachable server never answers.
+/// Performs the TLS handshake. The time limit matters if a proxy accepts connections for an unreachable server.
 async fn secure<S: AsyncRead + AsyncWrite + Unpin>(
     tls: ClientConfig,
     name: ServerName<'static>,
@@ -215,9 +215,9 @@ async fn secure<S: AsyncRead + AsyncWrite + Unpin>(
 fn connector(options: &ConnectionOptions) -> HttpConnector {
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);
-    // Without this option, a small request waits until the previous one is acknowledged.
+    // Without `TCP_NODELAY`, a small request waits until the previous one is acknowledged.
     connector.set_nodelay(true);
-    // CONN-2: TCP keepalive detects a dead HTTP/1.1 connection within the same time as pings a dead HTTP/2 connection.
+    // CONN-2: TCP keepalive detects a dead HTTP/1.1 connection as fast as pings detect a dead HTTP/2 connection.
     if let Some((interval, answer)) = options.pings() {
         let second = Duration::from_secs(1);
         connector.set_keepalive(Some(interval.max(second)));
@@ -253,7 +253,7 @@ mod tests {
             let begun = start.elapsed();
             async move {
                 if begun < away {
-                    // The system no longer repeats the first packet.
+                    // This attempt hangs, as if the system no longer repeated its first packet.
                     pending::<()>().await;
                 }
                 Ok::<_, BoxError>(begun)
@@ -264,7 +264,7 @@ mod tests {
         assert!(attempts.get() <= ATTEMPTS, "{}", attempts.get());
     }
 
-    /// CONN-2: without HTTP/2 the system itself probes an idle connection, after the times of the pings.
+    /// CONN-2: without HTTP/2, the system probes an idle connection at the times of the pings.
     #[cfg(target_os = "linux")]
     #[tokio::test]
     async fn tcp_keepalive_gives_up_a_dead_link_when_pings_would() {

@@ -1,10 +1,10 @@
-//! Machine: errors of credentials, kubeconfigs and connections as texts of one line.
+//! Machine: formats errors of credentials, kubeconfigs and connections on one line.
 
 use std::error::Error;
 
 use kube_client::config::{KubeconfigError, LoadDataError};
 
-/// Returns an error and its sources on one line, without repetitions.
+/// Returns an error and its causes on one line, without repetitions.
 pub fn chain(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
@@ -18,7 +18,7 @@ pub fn chain(error: &(dyn Error + 'static)) -> String {
     text
 }
 
-/// Explains why a kubeconfig cannot be used.
+/// Returns the reason why a kubeconfig is not usable.
 pub fn explain_kubeconfig(error: &KubeconfigError) -> String {
     match error {
         KubeconfigError::ReadConfig(source, _) => format!("the file cannot be read: {source}"),
@@ -47,12 +47,12 @@ fn explain_data(what: &str, error: &LoadDataError) -> String {
     }
 }
 
-/// Returns the first line of a YAML error, which names the position; the others draw it.
+/// Returns the first line of a YAML error, which has the position. Other lines quote the file.
 fn one_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().trim().to_owned()
 }
 
-/// Removes the parser's advice, which is for authors of Rust types and not of kubeconfigs.
+/// Removes the parser's advice, which addresses authors of Rust types.
 fn without_advice(text: &str) -> String {
     text.trim_start_matches("error: ")
         .replace("; use Option<String>", "")
@@ -62,7 +62,7 @@ fn without_advice(text: &str) -> String {
         )
 }
 
-/// Returns the problem with credentials that are only checked when a client is made.
+/// Returns the problem with credentials that only the construction of a client detects.
 pub fn explain_client(error: &kube_client::Error) -> String {
     match error {
         kube_client::Error::InferKubeconfig(error) => explain_kubeconfig(error),

@@ -1,4 +1,4 @@
-//! Driver: performs the HTTP/2 handshake on a byte stream.
+//! Driver: performs the HTTP/2 handshake.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -18,22 +18,22 @@ use tower::BoxError;
 
 use crate::dial::Io;
 
-/// The number of bytes that one stream may send before they are read.
+/// The flow-control window of a stream in bytes: how much the server may send before it is read.
 ///
-/// Go's client allows 4 MiB. What a server sends ahead during a list is memory that the allocator keeps afterwards:
-/// 4 MiB cost a cache of 50,000 Pods 3.9 MB more than 1 MiB. A round trip of 100 ms still allows 10 MB/s.
+/// Go's client allows 4 MiB. Data that a server sends ahead during a list takes memory that the allocator keeps: for a
+/// cache of 50,000 Pods, 4 MiB cost 3.9 MB more than 1 MiB. At a round trip of 100 ms, 1 MiB still allows 10 MB/s.
 const STREAM_WINDOW: u32 = 1 << 20;
-/// The number of bytes that all streams of a connection may send before they are read.
+/// The flow-control window of a connection in bytes, for all its streams together.
 ///
-/// CONN-3: as much as 256 streams can fill, which is more than kube-apiserver allows (250), so that unread streams
-/// take no window from the other streams.
+/// CONN-3: enough for 256 full stream windows; kube-apiserver allows 250 streams. Unread streams thus take no window
+/// from others.
 const CONNECTION_WINDOW: u32 = 256 << 20;
-/// The largest frame that the server may send, in bytes. With the default of 16 KiB, each frame costs a header and a
-/// wake-up.
+/// The largest frame that the server may send, in bytes. With the default of 16 KiB, more frames mean more headers and
+/// wake-ups.
 const FRAME: u32 = 256 << 10;
-/// The size limit of the headers of an answer, in bytes: servers may send many warnings.
+/// The maximal size of a response's headers in bytes, because servers may send many warnings.
 const HEADERS: u32 = 1 << 20;
-/// The time that a server has to send its settings.
+/// The time limit for the server's settings.
 const SETTINGS: Duration = Duration::from_secs(10);
 
 pub(crate) struct Http2 {
@@ -44,7 +44,7 @@ pub(crate) struct Http2 {
 pub(crate) type Http2Connection = http2::Connection<TokioIo<Box<dyn Io>>, Full<Bytes>, Spawn>;
 
 impl Http2 {
-    /// Returns the number of streams that the server allows; 0 if the connection has closed.
+    /// Returns the number of streams that the server allows; 0 for a closed connection.
     pub(crate) fn limit(&self) -> usize {
         match self.sender.is_closed() {
             true => 0,
@@ -53,7 +53,7 @@ impl Http2 {
     }
 }
 
-/// Performs the HTTP/2 handshake, and waits until the server has sent the number of streams that it allows.
+/// Performs the HTTP/2 handshake, and waits until the server has sent the allowed number of streams.
 pub(crate) async fn greet(
     io: Box<dyn Io>,
     runtime: Handle,
@@ -72,7 +72,7 @@ pub(crate) async fn greet(
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_frame_size(FRAME)
         .max_header_list_size(HEADERS);
-    // CONN-2: pings are also sent without requests, so that the next request does not meet a dead connection.
+    // CONN-2: pings are also sent without requests, so that no request uses a dead connection.
     if let Some((interval, timeout)) = pings {
         builder
             .keep_alive_interval(interval)
@@ -106,8 +106,8 @@ pub(crate) async fn greet(
     })
 }
 
-/// Runs the tasks of a connection in the runtime of its pool. Until the settings of the server have arrived, notifies
-/// [`greet`] after each poll of such a task: hyper has no other signal for the settings.
+/// Runs the tasks of a connection in the runtime of its pool. Until the server's settings have arrived, it notifies
+/// [`greet`] after each poll, because hyper does not signal their arrival.
 #[derive(Clone, Debug)]
 pub(crate) struct Spawn {
     runtime: Handle,

@@ -1,23 +1,23 @@
-//! Words: how the connections to a server are opened and kept alive.
+//! Words: the options for opening and pinging connections.
 
 use std::time::Duration;
 
-/// The longest interval between pings; a longer one disables them.
+/// The longest ping interval; a longer one disables pings.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// How the connections to a server are opened and kept alive.
+/// The options for opening and pinging the connections to a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectionOptions {
     /// The time without a frame from the server after which a ping is sent.
     pub ping_interval: Duration,
-    /// The time that the server has to answer a ping.
+    /// The time after a ping within which the server must respond.
     pub ping_timeout: Duration,
     /// Whether the client offers only HTTP/1.1.
     pub http1_only: bool,
 }
 
 impl ConnectionOptions {
-    /// Returns the interval and the timeout of pings; `None` if either is zero or beyond a year, which disables them.
+    /// Returns the interval and the timeout of pings; `None` if pings are off: either is zero or longer than a year.
     pub(crate) fn pings(&self) -> Option<(Duration, Duration)> {
         let sensible = |time: Duration| !time.is_zero() && time <= LONGEST;
         (sensible(self.ping_interval) && sensible(self.ping_timeout))

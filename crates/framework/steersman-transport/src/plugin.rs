@@ -7,15 +7,15 @@ use kube_client::config::{ExecConfig, ExecInteractiveMode};
 
 use crate::explain::chain;
 
-/// The longest part of a plugin's standard error that an error quotes, in characters.
+/// The maximal number of characters of a plugin's standard error that an error quotes.
 const QUOTED: usize = 1000;
 
-/// Lets a plugin be interactive only if standard input is a terminal, as client-go does. The standard error of a plugin
-/// that is not interactive is quoted by errors.
+/// Makes a plugin interactive only if standard input is a terminal, as in client-go. Errors quote the standard error of
+/// a plugin that is not interactive.
 ///
 /// # Errors
 ///
-/// A text with the problem, if the plugin is always interactive and `terminal` is false.
+/// The problem, if the plugin requires a terminal and `terminal` is false.
 pub fn settle(exec: &mut ExecConfig, terminal: bool) -> Result<(), String> {
     match exec.interactive_mode {
         _ if terminal => {}
@@ -31,7 +31,7 @@ pub fn settle(exec: &mut ExecConfig, terminal: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the problem with a plugin that failed. Its standard output is not quoted, because it may hold a token.
+/// Returns the problem with a failed plugin. The standard output is not quoted, because it may include a token.
 pub(crate) fn explain(exec: &ExecConfig, error: &AuthError) -> String {
     let name = name(exec);
     match error {

@@ -28,7 +28,7 @@ use crate::options::ConnectionOptions;
 use crate::request_form::{origin_form, refusal};
 use crate::table::{Choice, ConnectionId, ConnectionTable, IDLE, Protocol};
 
-/// The largest number of times that one request is sent while the server does not process it.
+/// The maximal number of times that a request is sent if the server does not process it.
 const SENDS: u32 = 5;
 
 pub(crate) struct ConnectionPool {
@@ -43,7 +43,7 @@ pub(crate) struct ConnectionPool {
 struct PoolState {
     table: ConnectionTable,
     senders: HashMap<ConnectionId, Sender>,
-    /// The state of the current dial; requests that wait for the dial watch it.
+    /// The state of the dial in progress, which waiting requests watch.
     dial: Option<watch::Receiver<Dialing>>,
 }
 
@@ -54,11 +54,11 @@ enum Dialing {
     Failed(DialError),
 }
 
-/// A dial in progress. Dropping it notifies the requests that wait for the dial, also if its task panicked.
+/// A dial in progress. Dropping it notifies the waiting requests, even if its task has panicked.
 struct DialAttempt {
     pool: Weak<ConnectionPool>,
     dialing: watch::Sender<Dialing>,
-    /// The state that the waiting requests receive.
+    /// The final state for the waiting requests.
     ended: Dialing,
 }
 
@@ -82,7 +82,7 @@ impl Drop for DialAttempt {
     }
 }
 
-/// The reason why a dial failed, shared by the requests that waited for it.
+/// The error of a failed dial, shared by the requests that waited for it.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
 struct DialError(String);
@@ -102,7 +102,7 @@ struct Exclusive {
 struct Lease {
     pool: Weak<ConnectionPool>,
     id: ConnectionId,
-    /// The connection itself, if it is an HTTP/1.1 connection.
+    /// The connection itself, for HTTP/1.1.
     exclusive: Option<Exclusive>,
 }
 
@@ -118,19 +118,19 @@ impl Drop for Lease {
     }
 }
 
-/// A lease, and the handle that sends a request on its connection.
+/// A lease, with the handle to send a request on its connection.
 struct StreamSlot {
     lease: Lease,
-    /// The handle of an HTTP/2 connection; the handle of an HTTP/1.1 connection is in the lease.
+    /// The handle of an HTTP/2 connection. The lease has the handle of an HTTP/1.1 connection.
     http2: Option<http2::SendRequest<Full<Bytes>>>,
 }
 
-/// The failure of a request without an answer.
+/// The failure of a request that got no response.
 struct SendFailure {
     error: BoxError,
-    /// Whether the server certainly did not process the request.
+    /// Whether the server has certainly not processed the request.
     unprocessed: bool,
-    /// Whether the connection accepts no more requests.
+    /// Whether the connection accepts no further requests.
     closed: bool,
 }
 
@@ -145,10 +145,10 @@ impl ConnectionPool {
         }
     }
 
-    /// Sends a request. The lease of its stream or connection ends with the body of the answer.
+    /// Sends a request. The lease of its stream or connection ends with the response body.
     ///
-    /// CONN-5: a request that the server did not process, because it was closing the connection (GOAWAY) or refused
-    /// the stream, is sent again.
+    /// CONN-5: a request that the server has not processed, because it closed the connection (GOAWAY) or refused the
+    /// stream, is sent again.
     pub(crate) async fn send(
         self: &Arc<Self>,
         request: Request<Bytes>,
@@ -174,7 +174,7 @@ impl ConnectionPool {
         }
     }
 
-    /// Ends the connections that were opened with certificates of a generation before `generation`.
+    /// Closes the connections that were opened with credentials older than `generation`.
     pub(crate) fn renewed(&self, generation: u64) {
         let mut state = self.state.lock();
         let closed = state.table.handle_renewed(generation);
@@ -186,7 +186,7 @@ impl ConnectionPool {
         drop(closed);
     }
 
-    /// Releases a stream of an HTTP/2 connection after its answer has ended.
+    /// Releases a stream of an HTTP/2 connection after the end of its response.
     fn release(&self, id: ConnectionId, now: Instant) {
         let mut state = self.state.lock();
         if state.table.handle_released(id, now.into_std()) {
@@ -194,7 +194,7 @@ impl ConnectionPool {
         }
     }
 
-    /// Returns an HTTP/1.1 connection to the pool after its answer has ended.
+    /// Returns an HTTP/1.1 connection to the pool after the end of its response.
     fn give_back(self: &Arc<Self>, id: ConnectionId, mut exclusive: Exclusive) {
         if exclusive.sender.is_closed() {
             return;
@@ -205,7 +205,7 @@ impl ConnectionPool {
         }
         let pool = Arc::downgrade(self);
         self.runtime.spawn(async move {
-            // hyper closes a connection if its answer was not read to the end; such a connection is not returned.
+            // hyper closes a connection if the response was not read to its end; then it does not return to the pool.
             if exclusive.sender.ready().await.is_ok()
                 && let Some(pool) = pool.upgrade()
             {
@@ -222,8 +222,8 @@ impl ConnectionPool {
         }
     }
 
-    /// Removes a connection that has closed. If a request failed on it (`was_met`), also removes the idle HTTP/1.1
-    /// connections, which the server has probably closed too.
+    /// Removes a closed connection. If a request failed on it (`was_met`), also removes idle HTTP/1.1 connections,
+    /// which the server has probably closed, too.
     fn forget(&self, id: ConnectionId, was_met: bool) {
         let mut state = self.state.lock();
         state.table.handle_closed(id);
@@ -235,7 +235,7 @@ impl ConnectionPool {
         }
     }
 
-    /// Returns a lease for a request, on an open connection or on a new one.
+    /// Returns a lease for a request, on an existing or a new connection.
     async fn slot(self: &Arc<Self>) -> Result<StreamSlot, BoxError> {
         loop {
             let mut dial = match self.choose() {
@@ -297,8 +297,7 @@ impl ConnectionPool {
                     ended: Dialing::Failed(DialError("the attempt to connect was dropped".into())),
                 };
                 let open = (self.dial)(false);
-                // A task of its own, because other requests wait for the dial too, and the first of them may be
-                // dropped.
+                // The dial is a separate task, because other requests wait for it and the first request may be dropped.
                 self.runtime.spawn(async move {
                     let dialed = open.await;
                     let Some(pool) = attempt.pool.upgrade() else {
@@ -314,7 +313,7 @@ impl ConnectionPool {
             }
             Choice::Wait => match dial {
                 Some(progress) => Chosen::Wait(progress.clone()),
-                // Unreachable: a dial in progress has a receiver.
+                // Unreachable: a dial in progress always has a receiver.
                 None => Chosen::DialAlone,
             },
         }
@@ -339,8 +338,8 @@ impl ConnectionPool {
         Ok(())
     }
 
-    /// Makes an HTTP/1.1 connection for one request. Returns `None` if the server now speaks HTTP/2: that connection is
-    /// shared by all requests.
+    /// Makes an HTTP/1.1 connection for one request. Returns `None` if the server now speaks HTTP/2; then all requests
+    /// share the connection.
     async fn open_alone(self: &Arc<Self>, dialed: Dialed) -> Result<Option<StreamSlot>, BoxError> {
         let (id, generation) = (self.next_id(), dialed.generation);
         if dialed.protocol == Protocol::Http2 {
@@ -356,7 +355,7 @@ impl ConnectionPool {
         Ok(Some(StreamSlot { lease, http2: None }))
     }
 
-    /// Sends a request that upgrades its connection (exec, attach, port-forward), on an HTTP/1.1 connection of its own
+    /// Sends a request that upgrades its connection (exec, attach, port-forward), on a separate HTTP/1.1 connection
     /// that never enters the pool.
     async fn send_upgrade(
         self: &Arc<Self>,
@@ -399,7 +398,7 @@ impl ConnectionPool {
     }
 
     fn next_id(&self) -> ConnectionId {
-        // Ids only have to differ, so no order between threads is needed.
+        // Ids only have to be unique, so no memory ordering is needed.
         ConnectionId(self.ids.fetch_add(1, Ordering::Relaxed))
     }
 }
@@ -459,7 +458,7 @@ impl StreamSlot {
     }
 }
 
-/// Drives a connection until it ends, and closes it after [`IDLE`] without a request.
+/// Drives a connection to its end, and closes it after [`IDLE`] without a request.
 async fn attend(
     pool: Weak<ConnectionPool>,
     id: ConnectionId,

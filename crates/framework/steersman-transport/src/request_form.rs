@@ -1,4 +1,4 @@
-//! Machine: converts requests to HTTP/1.1, and decides whether a server processed the request of a failed stream.
+//! Machine: converts requests to HTTP/1.1, and decides whether a failed request was processed.
 
 use bytes::Bytes;
 use http::header::HOST;
@@ -8,7 +8,7 @@ use http_body_util::Full;
 use tower::BoxError;
 
 /// Returns whether the server closed the connection before it processed the request (GOAWAY), and whether it refused
-/// the stream (REFUSED_STREAM): RFC 9113, 6.8 and 8.7.
+/// the stream (REFUSED_STREAM); RFC 9113, 6.8 and 8.7.
 pub(crate) fn refusal(error: &hyper::Error) -> (bool, bool) {
     let mut source = std::error::Error::source(error);
     while let Some(error) = source {
@@ -22,7 +22,7 @@ pub(crate) fn refusal(error: &hyper::Error) -> (bool, bool) {
     (false, false)
 }
 
-/// Converts a request to the form of HTTP/1.1: the path alone as its target, and the server's name as a header.
+/// Converts a request to HTTP/1.1: its target is only the path, and the server's name is a header.
 pub(crate) fn origin_form(request: Request<Bytes>) -> Result<Request<Full<Bytes>>, BoxError> {
     let mut request = request.map(Full::new);
     if let Some(authority) = request.uri().authority() {

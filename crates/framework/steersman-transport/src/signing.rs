@@ -1,5 +1,4 @@
-//! Driver: signs requests with a credential outside of files: a token, a password, or the token of a credential
-//! plugin.
+//! Driver: signs requests with a credential that is not in a file: a token, a password, or the token of a plugin.
 
 use std::sync::Arc;
 
@@ -19,13 +18,13 @@ use crate::plugin;
 
 /// Signs the requests of a transport.
 ///
-/// CONN-4: a credential plugin runs again shortly before its token expires, and when the server refuses the token.
+/// CONN-4: a plugin runs again shortly before its token expires, and when the server refuses the token.
 pub(crate) struct Signer {
     config: Config,
     endpoint: Arc<str>,
-    /// `None` if requests carry no such credential.
+    /// The signing layer of kube-client; `None` without such a credential.
     layer: Mutex<Option<Arc<AuthLayer>>>,
-    /// The lock of the one task that runs the plugin after a refusal.
+    /// Held by the one task that runs the plugin after a refusal.
     running: tokio::sync::Mutex<()>,
 }
 
@@ -45,12 +44,12 @@ impl Signer {
         self.layer.lock().is_some()
     }
 
-    /// Returns the `Authorization` header of requests. Runs the plugin again if its token is about to expire.
+    /// Returns the `Authorization` header. Runs the plugin again if its token is about to expire.
     pub(crate) async fn header(&self) -> Result<Option<HeaderValue>, BoxError> {
         let Some(layer) = self.layer.lock().clone() else {
             return Ok(None);
         };
-        // The layer signs a request that is never sent.
+        // The layer signs a dummy request, from which the header is taken.
         let signed = layer.layer(service_fn(|request: Request<Body>| async move {
             let mut answer = Response::new(());
             if let Some(header) = request.headers().get(AUTHORIZATION) {
@@ -65,7 +64,7 @@ impl Signer {
         }
     }
 
-    /// Runs the plugin again because the server refused `refused`. Returns whether there is another token now.
+    /// Runs the plugin again because the server refused the header `refused`. Returns whether the token has changed.
     pub(crate) async fn renew(&self, refused: Option<&HeaderValue>) -> bool {
         if self.config.auth_info.exec.is_none() || refused.is_none() {
             return false;
@@ -79,7 +78,7 @@ impl Signer {
             return true;
         }
         let config = self.config.clone();
-        // A run that panicked has changed nothing.
+        // A failed task has changed nothing.
         let Ok(made) = spawn_blocking(move || make(&config)).await else {
             return false;
         };

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Time without a request after which a connection is closed, as in client-go.
+/// The time without a request after which a connection is closed, as in client-go.
 pub(crate) const IDLE: Duration = Duration::from_secs(90);
 
 /// Identifies a connection within its pool.
@@ -12,39 +12,39 @@ pub(crate) struct ConnectionId(pub(crate) u64);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protocol {
-    /// HTTP/1.1: one request at a time.
+    /// HTTP/1.1: a connection carries one request at a time.
     Http1,
-    /// HTTP/2: many requests at a time, each one a stream.
+    /// HTTP/2: a connection carries many concurrent requests, each as a stream.
     Http2,
 }
 
 /// The connection that carries a request, or the step that leads to one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Choice {
-    /// The request is sent on this HTTP/2 connection and is included in the connection's number of streams.
+    /// The request is sent on this HTTP/2 connection, and counts as one of its streams.
     Stream(ConnectionId),
     /// The request is sent on this HTTP/1.1 connection, which is no longer idle.
     Exclusive(ConnectionId),
-    /// A connection is opened for this request alone: the server speaks HTTP/1.1.
+    /// A connection is opened for this request alone, because the server speaks HTTP/1.1.
     DialAlone,
-    /// A connection is opened, and further requests wait for it.
+    /// A connection is opened. Further requests wait for it.
     Dial,
-    /// The request waits for the connection that is being opened.
+    /// The request waits for a connection that is being opened.
     Wait,
 }
 
 /// The connections of a pool.
 ///
-/// CONN-1: only one HTTP/2 connection is opened at a time, and a further one only if each carries as many streams as
-/// the server allows. No request waits for the stream of another request to end.
+/// CONN-1: HTTP/2 connections are opened one at a time, and only if all others carry the maximum of streams that the
+/// server allows. No request waits for the end of another's stream.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionTable {
     multiplexed: Vec<Multiplexed>,
-    /// The idle HTTP/1.1 connections, the last used one at the end.
+    /// The idle HTTP/1.1 connections, the last used one last.
     idle: VecDeque<Idle>,
     protocol: Option<Protocol>,
     dialing: bool,
-    /// The newest generation of credentials that a connection was opened with.
+    /// The newest generation of credentials with which a connection was opened.
     generation: u64,
 }
 
@@ -52,9 +52,9 @@ pub(crate) struct ConnectionTable {
 struct Multiplexed {
     id: ConnectionId,
     generation: u64,
-    /// The number of requests in flight: their answers have not ended.
+    /// The number of requests with a response that has not ended.
     streams: usize,
-    /// The time at which the last stream ended.
+    /// When the last stream ended.
     since: Instant,
 }
 
@@ -66,8 +66,8 @@ struct Idle {
 }
 
 impl ConnectionTable {
-    /// Chooses the connection of a request. `limit` returns the number of streams that the server allows on a
-    /// connection, and zero for a closed connection.
+    /// Chooses the connection for a request. `limit` returns the number of streams that the server allows on a
+    /// connection; 0 for a closed connection.
     pub(crate) fn next_connection(&mut self, limit: impl Fn(ConnectionId) -> usize) -> Choice {
         let generation = self.generation;
         let free = self.multiplexed.iter_mut().find(|connection| {
@@ -95,9 +95,9 @@ impl ConnectionTable {
     }
 
     /// Adds a connection that was opened with credentials of `generation`. Returns the idle connections with older
-    /// credentials, which the caller closes.
+    /// credentials, for the caller to close.
     ///
-    /// CONN-4: connections with older credentials carry no new requests, and end with their last request.
+    /// CONN-4: connections with older credentials get no new requests, and close after their last request.
     pub(crate) fn handle_opened(
         &mut self,
         id: ConnectionId,
@@ -122,8 +122,8 @@ impl ConnectionTable {
         self.handle_renewed(generation)
     }
 
-    /// Records the generation of the current credentials. Returns the idle connections with older credentials, which
-    /// the caller closes.
+    /// Records the generation of new credentials. Returns the idle connections with older credentials, for the caller
+    /// to close.
     pub(crate) fn handle_renewed(&mut self, generation: u64) -> Vec<ConnectionId> {
         self.generation = self.generation.max(generation);
         let newest = self.generation;
@@ -137,7 +137,7 @@ impl ConnectionTable {
         closed
     }
 
-    /// Records that a stream of an HTTP/2 connection has ended. Returns whether the caller must close the connection.
+    /// Records the end of a stream. Returns whether the caller must close the HTTP/2 connection.
     pub(crate) fn handle_released(&mut self, id: ConnectionId, now: Instant) -> bool {
         let newest = self.generation;
         let Some(at) = self
@@ -157,7 +157,7 @@ impl ConnectionTable {
         over
     }
 
-    /// Adds an HTTP/1.1 connection that is ready for another request. Returns whether the connection is kept.
+    /// Adds an idle HTTP/1.1 connection. Returns whether it may be kept for another request.
     pub(crate) fn handle_idle(&mut self, id: ConnectionId, generation: u64, now: Instant) -> bool {
         let current = generation == self.generation;
         if current {
@@ -171,8 +171,8 @@ impl ConnectionTable {
         current
     }
 
-    /// Removes and returns all idle HTTP/1.1 connections, after the server turned out to have closed one of them: the
-    /// next request opens a new connection instead of trying the old ones.
+    /// Removes and returns all idle HTTP/1.1 connections, because the server has closed one of them: the next request
+    /// opens a new connection instead of trying old ones.
     pub(crate) fn distrust_idle(&mut self) -> Vec<ConnectionId> {
         self.idle
             .drain(..)
@@ -180,13 +180,13 @@ impl ConnectionTable {
             .collect()
     }
 
-    /// Removes a connection that has closed or accepts no more requests.
+    /// Removes a connection that has closed or accepts no further requests.
     pub(crate) fn handle_closed(&mut self, id: ConnectionId) {
         self.multiplexed.retain(|connection| connection.id != id);
         self.idle.retain(|connection| connection.id != id);
     }
 
-    /// Removes a connection that has been idle for [`IDLE`]. Returns whether it was removed.
+    /// Removes a connection if it has been idle for [`IDLE`]. Returns whether it was removed.
     pub(crate) fn handle_expiry(&mut self, id: ConnectionId, now: Instant) -> bool {
         let over = |since: Instant| now.saturating_duration_since(since) >= IDLE;
         let expired = self.multiplexed.iter().any(|connection| {
@@ -216,7 +216,7 @@ mod tests {
     const ONE: ConnectionId = ConnectionId(1);
     const TWO: ConnectionId = ConnectionId(2);
 
-    /// CONN-1
+    /// CONN-1: clients of one configuration share connections.
     #[test]
     fn a_second_link_is_opened_only_when_the_first_is_full() {
         let (mut table, now) = (
@@ -235,7 +235,7 @@ mod tests {
         table.handle_dialed();
         table.handle_opened(TWO, Protocol::Http2, 0, now);
         assert_eq!(table.next_connection(limit), Choice::Stream(TWO));
-        // The oldest connection first, so that the other one may become idle and end.
+        // Requests use the oldest connection first, so that a newer one can become idle and close.
         assert!(!table.handle_released(ONE, now));
         assert_eq!(table.next_connection(limit), Choice::Stream(ONE));
     }
@@ -253,13 +253,13 @@ mod tests {
         assert_eq!(table.next_connection(|_| 0), Choice::DialAlone);
         assert!(table.handle_idle(ONE, 0, now));
         assert_eq!(table.next_connection(|_| 0), Choice::Exclusive(ONE));
-        // After a restart of the server, the idle connections are closed instead of tried one after the other.
+        // After a restart of the server, the idle connections are closed, and not tried one after another.
         assert!(table.handle_idle(ONE, 0, now) && table.handle_idle(TWO, 0, now));
         assert_eq!(table.distrust_idle(), [ONE, TWO]);
         assert_eq!(table.next_connection(|_| 0), Choice::DialAlone);
     }
 
-    /// CONN-4
+    /// CONN-4: credentials in files are read again.
     #[test]
     fn links_of_older_credentials_end_with_their_last_request() {
         let (mut table, now) = (
@@ -274,10 +274,10 @@ mod tests {
         table.handle_dialed();
         table.handle_opened(TWO, Protocol::Http2, 1, now);
         assert_eq!(table.next_connection(|_| 9), Choice::Stream(TWO));
-        // An idle connection ends at once.
+        // An idle connection with older credentials closes at once.
         table.handle_released(TWO, now);
         assert_eq!(table.handle_renewed(2), [TWO]);
-        // An HTTP/1.1 connection with older credentials is not returned to the pool.
+        // An HTTP/1.1 connection with older credentials does not return to the pool.
         assert!(!table.handle_idle(ONE, 1, now));
     }
 

@@ -1,4 +1,4 @@
-//! Handle: a server on the network, with the connections that its clients share.
+//! Handle: the connections to one server over the network.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -17,21 +17,21 @@ use crate::options::ConnectionOptions;
 use crate::pool::ConnectionPool;
 use crate::signing::Signer;
 
-/// A server on the network, with the connections that its clients share.
+/// The connections to one server over the network. Its clients share them.
 ///
-/// CONN-1: all clients of one runtime share its connections, which end with the last client.
+/// CONN-1: all clients in one runtime share connections, which close with the last client.
 pub struct Transport {
     config: Config,
     endpoint: Arc<str>,
     options: ConnectionOptions,
     shared: Mutex<HashMap<Id, Weak<SharedAccess>>>,
-    /// Ensures that the warning about unchecked certificates is logged once.
+    /// Logs the warning about unverified certificates only once.
     unchecked: Arc<Once>,
 }
 
 impl Transport {
-    /// Makes a transport from the address, the credentials and the proxy of a configuration. `endpoint` is the name of
-    /// the server in logs and errors. Opens no connection.
+    /// Makes a transport from the address, credentials and proxy of a configuration. `endpoint` names the server in
+    /// logs and errors. Opens no connection.
     pub fn new(config: Config, endpoint: Arc<str>) -> Self {
         Self {
             config,
@@ -42,7 +42,7 @@ impl Transport {
         }
     }
 
-    /// Returns a handle to the same server with changed options. Its clients share no connections with those of `self`.
+    /// Returns a transport to the same server with changed options, which shares no connections with `self`.
     #[must_use]
     pub fn with(&self, change: impl FnOnce(&mut ConnectionOptions)) -> Self {
         let mut options = self.options.clone();
@@ -61,12 +61,12 @@ impl Transport {
         &self.config
     }
 
-    /// Returns the service that sends requests, for a client in the current runtime. It takes requests with a path
-    /// and adds the `Authorization` header. Blocks while a credential plugin runs.
+    /// Returns the service that sends requests, for a client in the current runtime. Requests need a path; the service
+    /// adds the `Authorization` header. Blocks while a credential plugin runs.
     ///
     /// # Errors
     ///
-    /// A text with the problem, if the credentials or the address of the proxy cannot be used.
+    /// The problem with the credentials or with the address of the proxy.
     ///
     /// # Panics
     ///
@@ -97,12 +97,12 @@ impl Transport {
         }
         let (mut inline, mut filed) = (config.clone(), config.clone());
         if has_token_file(config) {
-            // `Credentials` reads it.
+            // `Credentials` reads the client certificate.
             inline.auth_info = AuthInfo::default();
         }
         let signer = Signer::new(inline, Arc::clone(&self.endpoint))?;
         if signer.signs() {
-            // A plugin that gives a token need not run again for a certificate.
+            // A plugin that gives a token does not have to run again for a certificate.
             filed.auth_info.exec = None;
         }
         let credentials = Arc::new(Credentials::new(filed, Arc::clone(&self.endpoint))?);

@@ -1,4 +1,4 @@
-//! Driver: asks a proxy for a tunnel to the server (CONNECT).
+//! Driver: asks a proxy for a tunnel to the server, by CONNECT.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,19 +13,19 @@ pub(crate) struct Proxy {
     authorization: Option<String>,
 }
 
-/// The largest head of a proxy's answer, in bytes.
+/// The maximal size of the head of a proxy's response, in bytes.
 const LARGEST_HEAD: usize = 16 << 10;
 
 const END: &[u8] = b"\r\n\r\n";
 
-/// The error text for an address that names no proxy.
+/// The error message for an invalid proxy address.
 pub const NO_PROXY_ADDRESS: &str = "the address of the proxy is no URL such as http://proxy:3128";
 
-/// Checks that connections can go through a proxy.
+/// Checks that connections can use this proxy.
 ///
 /// # Errors
 ///
-/// A text with the problem.
+/// The problem with the address of the proxy.
 pub fn check_proxy(proxy: &Uri) -> Result<(), String> {
     match proxy.scheme_str() {
         Some("http") if proxy.host().is_some_and(|host| !host.is_empty()) => Ok(()),
@@ -37,11 +37,11 @@ pub fn check_proxy(proxy: &Uri) -> Result<(), String> {
 }
 
 impl Proxy {
-    /// Reads the URL of a proxy, which may hold a name and a password.
+    /// Parses the URL of a proxy, which may include a name and a password.
     ///
     /// # Errors
     ///
-    /// A text with the problem.
+    /// The problem with the URL.
     pub(crate) fn new(url: &Uri) -> Result<Self, String> {
         check_proxy(url)?;
         let host = url.host().unwrap_or_default();
@@ -60,7 +60,7 @@ impl Proxy {
         &self.address
     }
 
-    /// Asks for a tunnel to `target`, a host with a port. Afterwards the stream leads to the target.
+    /// Asks for a tunnel to `target`, a host with a port. Afterwards, the stream is connected to the target.
     pub(crate) async fn tunnel<S>(&self, stream: &mut S, target: &str) -> Result<(), BoxError>
     where
         S: AsyncRead + AsyncWrite + Unpin,
@@ -80,7 +80,7 @@ impl Proxy {
         let line = head.lines().next().unwrap_or_default();
         let code = line.split_whitespace().nth(1).unwrap_or_default();
         match code.parse() {
-            // The target sends nothing before the client does.
+            // Bytes after the head cannot be from the target, which never speaks first.
             Ok(200..=299_u16) if rest > 0 => Err(failed("its answer has a body").into()),
             Ok(200..=299_u16) => Ok(()),
             Ok(407) => {
@@ -91,8 +91,7 @@ impl Proxy {
     }
 }
 
-/// Returns the value of the header for the credentials in a URL, `name:password`, with percent signs for other
-/// characters.
+/// Returns the header value for the credentials in a URL, `name:password`, with percent-encoded special characters.
 fn basic(user: &str) -> String {
     let (name, password) = user.split_once(':').unwrap_or((user, ""));
     let mut both: Vec<u8> = percent_decode_str(name).collect();
@@ -101,7 +100,7 @@ fn basic(user: &str) -> String {
     format!("Basic {}", STANDARD.encode(both))
 }
 
-/// Reads the head of an answer. Returns it with the number of bytes that were read behind it.
+/// Reads the head of a response. Also returns the number of bytes that were read after the head.
 async fn read_head(stream: &mut (impl AsyncRead + Unpin)) -> Result<(String, usize), String> {
     let mut read = Vec::new();
     let mut part = [0; 1024];

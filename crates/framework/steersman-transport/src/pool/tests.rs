@@ -1,4 +1,4 @@
-//! The connections of a pool, on pipes and a paused clock.
+//! Tests the connections of a pool on pipes with a paused clock.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -16,24 +16,24 @@ use super::*;
 
 type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
-/// The behaviour of the server on connections that are opened from here on.
+/// The behaviour of the server on connections that are opened from now on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Manner {
-    /// `/watch` has an endless answer, `/large` one of 64 MiB; any other path is answered at once.
+    /// Responds: without an end to `/watch`, with 64 MiB to `/large`, at once to other paths.
     Serves,
-    /// Serves for this duration; then neither reads nor writes, and leaves the connection open.
+    /// Serves for this duration; then neither reads nor writes, with the connection open.
     FallsSilent(Duration),
     /// Closes the connection with a GOAWAY at the first request.
     GoesAway,
-    /// Cuts the connection at the first request, without an answer.
+    /// Cuts the connection at the first request without a response.
     Cuts,
-    /// Is unreachable.
+    /// Refuses to be dialed.
     Refuses,
-    /// The dial panics.
+    /// Panics during the dial.
     Panics,
 }
 
-/// A server in this process, on pipes instead of sockets.
+/// An HTTP server in this process, which uses pipes instead of sockets.
 struct Server {
     manner: Mutex<Manner>,
     streams: u32,
@@ -103,7 +103,7 @@ impl Server {
         match manner {
             Manner::FallsSilent(after) => {
                 let _ = tokio::time::timeout(after, connection.as_mut()).await;
-                // The pipe stays open, and neither end reads from it.
+                // The pipe stays open, but neither end reads.
                 let (): () = futures::future::pending().await;
             }
             Manner::GoesAway => {
@@ -162,7 +162,7 @@ async fn open_watch(pool: &Arc<ConnectionPool>) -> PooledBody {
     body
 }
 
-/// CONN-2
+/// CONN-2: a silent connection is pinged, and fails without a response.
 #[tokio::test(start_paused = true)]
 async fn a_silent_link_fails_all_its_streams_45_s_after_the_last_frame() {
     let server = server(Manner::FallsSilent(Duration::from_secs(5)), 100);
@@ -183,7 +183,7 @@ async fn a_silent_link_fails_all_its_streams_45_s_after_the_last_frame() {
     assert_eq!(server.opened(), 2);
 }
 
-/// CONN-2: an idle connection is watched too.
+/// CONN-2: pings also watch an idle connection.
 #[tokio::test(start_paused = true)]
 async fn a_link_that_became_silent_while_idle_gets_no_request() {
     let server = server(Manner::FallsSilent(Duration::from_secs(5)), 100);
@@ -197,7 +197,7 @@ async fn a_link_that_became_silent_while_idle_gets_no_request() {
     assert_eq!(server.opened(), 2);
 }
 
-/// CONN-2: pings are answered while all streams are quiet.
+/// CONN-2: the server answers the pings while all streams are quiet.
 #[tokio::test(start_paused = true)]
 async fn a_quiet_watch_on_a_live_link_is_kept() {
     let server = server(Manner::Serves, 100);
@@ -209,7 +209,7 @@ async fn a_quiet_watch_on_a_live_link_is_kept() {
     assert_eq!(server.opened(), 1);
 }
 
-/// CONN-3
+/// CONN-3: a paused reader takes no flow-control window from other streams.
 #[tokio::test(start_paused = true)]
 async fn unread_streams_do_not_block_other_streams() {
     let server = server(Manner::Serves, 100);
@@ -225,7 +225,7 @@ async fn unread_streams_do_not_block_other_streams() {
     assert_eq!(server.opened(), 1);
 }
 
-/// CONN-5
+/// CONN-5: only a request that the server has not processed is sent again.
 #[tokio::test(start_paused = true)]
 async fn a_goaway_loses_no_request_and_no_watch() {
     let server = server(Manner::GoesAway, 100);
@@ -236,12 +236,12 @@ async fn a_goaway_loses_no_request_and_no_watch() {
     for answered in futures::future::join_all(asks).await {
         assert_eq!(answered.unwrap(), "done");
     }
-    // Requests in progress are finished.
+    // The server finishes the requests in progress.
     assert!(watch.frame().now_or_never().is_none());
     assert_eq!(server.opened(), 2);
 }
 
-/// CONN-5: the server may have processed the request.
+/// CONN-5: a request that the server may have processed is not repeated.
 #[tokio::test(start_paused = true)]
 async fn a_request_on_a_link_that_breaks_is_sent_once() {
     let server = server(Manner::Cuts, 100);
@@ -254,7 +254,7 @@ async fn a_request_on_a_link_that_breaks_is_sent_once() {
     assert_eq!((info(), server.opened()), (2, 2));
 }
 
-/// CONN-1
+/// CONN-1: clients of one configuration share connections.
 #[tokio::test(start_paused = true)]
 async fn requests_that_wait_for_one_dial_share_its_failure() {
     let server = server(Manner::Refuses, 100);
@@ -262,7 +262,7 @@ async fn requests_that_wait_for_one_dial_share_its_failure() {
     let error = text(&pool).await.unwrap_err();
     assert!(error.to_string().contains("nothing listens"), "{error}");
     assert_eq!(server.opened(), 1);
-    // All requests that wait for the same dial get its error.
+    // All requests that wait for one dial get its error.
     let asks = (0..20).map(|_| text(&pool));
     for answered in futures::future::join_all(asks).await {
         assert!(answered.is_err());
@@ -270,7 +270,7 @@ async fn requests_that_wait_for_one_dial_share_its_failure() {
     assert_eq!(server.opened(), 2);
 }
 
-/// CONN-1
+/// CONN-1: clients of one configuration share connections.
 #[tokio::test(start_paused = true)]
 async fn a_link_ends_with_its_pool_and_after_90_s_without_a_request() {
     let server = server(Manner::Serves, 100);
@@ -279,7 +279,7 @@ async fn a_link_ends_with_its_pool_and_after_90_s_without_a_request() {
     sleep(Duration::from_secs(200)).await;
     assert_eq!(text(&pool).await.unwrap(), "done");
     assert_eq!(server.opened(), 2);
-    // A body outlives the pool.
+    // A response body outlives the pool.
     let watch = open_watch(&pool).await;
     drop(pool);
     tokio::task::yield_now().await;
@@ -289,7 +289,7 @@ async fn a_link_ends_with_its_pool_and_after_90_s_without_a_request() {
     assert_eq!(Arc::strong_count(&server), 1, "and no longer");
 }
 
-/// CONN-1
+/// CONN-1: clients of one configuration share connections.
 #[tokio::test(start_paused = true)]
 async fn a_dial_that_panics_fails_only_its_own_requests() {
     let server = server(Manner::Panics, 100);
