@@ -1,12 +1,11 @@
-//! Machine: adds the members to a tree of JSON that Go's encoder always writes.
+//! Machine: adds the members to a JSON tree that Go's encoder always writes.
 
 use serde_json::{Map, Value, json};
 
 use crate::table::{Cardinality, FieldKind, FieldRow, Message, Presence};
 
-/// Adds the members that Go's JSON always has, to an object and to its parts: an absent or null member becomes the zero
-/// of its type. The zero of a list, a map, bytes, a time or a pointer is `null`. The object's own `metadata` stays as
-/// it is.
+/// Adds the members that Go's JSON always has, to an object and its parts: an absent or null member becomes the zero of
+/// its type, which is `null` for lists, maps, bytes, times and pointers. The object's own `metadata` stays as it is.
 pub fn complete_object(message: &'static Message, members: &mut Map<String, Value>) {
     let fields = message.fields().iter();
     for field in fields.filter(|field| field.name != "metadata") {

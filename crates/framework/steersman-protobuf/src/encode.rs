@@ -1,7 +1,7 @@
 //! Machine: encodes JSON as a protobuf message, byte for byte as Go does.
 //!
-//! Go writes the fields in the order of their numbers, and the entries of a map by their keys. A value that is not a
-//! pointer is written even if it is zero, so an absent member is a zero on the wire (`Presence`).
+//! Go writes fields in the order of their numbers, and map entries in the order of their keys. A value that is not a
+//! pointer is written even if it is zero, so an absent member is encoded as zero (`Presence`).
 
 mod values;
 mod visitors;
@@ -20,26 +20,26 @@ use visitors::ObjectVisitor;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {problem}")]
 pub struct EncodeError {
-    /// The path of the member, for example `.spec.containers[0].ports`.
+    /// The path of the invalid member, for example `.spec.containers[0].ports`.
     pub path: String,
-    /// What is wrong with it. Contains no value.
+    /// What is wrong with the member, without its value.
     pub problem: String,
 }
 
-/// An object as the bytes of its message, without an envelope.
+/// An encoded object without an envelope.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Encoded {
-    /// The bytes.
+    /// The bytes of the message.
     pub raw: Vec<u8>,
-    /// The path of the first member that the table does not know, which the bytes lack. `apiVersion` and `kind` of the
-    /// object itself belong to the envelope.
+    /// The path of the first member that the table does not know, which is not encoded. `apiVersion` and `kind` of the
+    /// object itself do not count, because the envelope has them.
     pub unknown: Option<String>,
 }
 
-/// Encodes the JSON text of an object. Raw JSON inside of it keeps its text.
+/// Encodes an object from JSON text. Raw JSON members keep their text.
 ///
 /// # Errors
-/// Fails if the text is not JSON, or a member is not of its type.
+/// Fails if the text is not JSON, or if a member does not have its type.
 pub fn encode_text(message: &'static Message, json: &[u8]) -> Result<Encoded, EncodeError> {
     let mut deserializer = serde_json::Deserializer::from_slice(json);
     let encoded = encode_from(message, &mut deserializer)?;
@@ -53,7 +53,7 @@ pub fn encode_text(message: &'static Message, json: &[u8]) -> Result<Encoded, En
 /// Encodes an object.
 ///
 /// # Errors
-/// Fails if a member is not of its type.
+/// Fails if a member does not have its type.
 pub fn encode(
     message: &'static Message,
     object: &Map<String, Value>,
@@ -84,7 +84,7 @@ fn encode_from<'de, D: Deserializer<'de>>(
     }
 }
 
-/// The way to the current member. After an error it stays where it is.
+/// The path to the current member. After an error, it is the path of the invalid member.
 #[derive(Debug, Default)]
 struct Trail {
     steps: Vec<EncodeStep>,
@@ -110,7 +110,7 @@ impl Trail {
     }
 }
 
-/// Writes the fields of a message: each found one, and the zero of every other.
+/// Writes all fields of a message: the fields that were found, and the zeros of all others.
 fn assemble(
     message: &'static Message,
     found: &[(&'static FieldRow, &[u8])],

@@ -1,4 +1,4 @@
-//! Machine: the envelope that tells which kind an encoded object is, and the frames of a watch.
+//! Machine: the envelope with the kind of an encoded object, and the frames of a watch.
 
 use std::borrow::Cow;
 
@@ -11,13 +11,13 @@ use crate::transcode::append_object;
 use crate::tree;
 use crate::wire::{FieldWriter, MessageReader, varint_length};
 
-/// The media type of the encoding.
+/// The media type of Kubernetes' protobuf.
 pub const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
 
 /// The magic number at the start of every encoded object.
 pub const MAGIC: [u8; 4] = *b"k8s\0";
 
-/// An encoded object with its kind: `runtime.Unknown` of `k8s.io/apimachinery`.
+/// The envelope of an encoded object: `runtime.Unknown` of `k8s.io/apimachinery`.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Envelope<'a> {
     /// The object's `apiVersion`.
@@ -29,7 +29,7 @@ pub struct Envelope<'a> {
 }
 
 impl<'a> Envelope<'a> {
-    /// Decodes the envelope, and leaves the object inside encoded.
+    /// Decodes the envelope but not the object inside.
     ///
     /// # Errors
     /// Fails with the message of Kubernetes' serializer if the bytes are not an envelope.
@@ -90,7 +90,7 @@ impl<'a> Envelope<'a> {
     /// Appends the object as JSON.
     ///
     /// # Errors
-    /// As [`object`](Self::object). Nothing is appended then.
+    /// The errors of [`object`](Self::object). Nothing is appended then.
     pub fn append_json(&self, keep: Keep, out: &mut Vec<u8>) -> Result<Findings, String> {
         let of = (&*self.api_version, &*self.kind);
         append_object(of, self.known()?, self.raw, keep, out)
@@ -130,10 +130,10 @@ pub fn seal(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The bytes of an envelope after the message: the encoding and the type of the content, which objects leave empty.
+/// The end of an envelope after the message: the encoding and the type of the content, both empty for objects.
 pub const END_OF_ENVELOPE: [u8; 4] = [3 << 3 | 2, 0, 4 << 3 | 2, 0];
 
-/// Returns the bytes of an envelope before a message of `length` bytes. [`END_OF_ENVELOPE`] follows the message.
+/// Returns the start of an envelope for a message of `length` bytes. After the message follows [`END_OF_ENVELOPE`].
 pub fn begin_envelope(api_version: &str, kind: &str, length: usize) -> Vec<u8> {
     let mut out = MAGIC.to_vec();
     let mut writer = FieldWriter { out: &mut out };
@@ -142,7 +142,7 @@ pub fn begin_envelope(api_version: &str, kind: &str, length: usize) -> Vec<u8> {
     out
 }
 
-/// Appends the number and the length of a field, which its `length` bytes follow.
+/// Appends the number and the length of a field. The caller appends the `length` bytes of its content.
 pub fn append_field_head(number: u32, length: usize, out: &mut Vec<u8>) {
     FieldWriter { out }.head(number, length);
 }
@@ -160,11 +160,11 @@ fn type_meta_of(api_version: &str, kind: &str, writer: &mut FieldWriter<'_>) {
     writer.bytes(1, &meta);
 }
 
-/// Encodes an object with its `apiVersion` and `kind` in an envelope; `None` if its kind is not built in. A member
-/// that the table does not know is left out, as Go leaves out members that a type has not.
+/// Encodes an object and wraps it in an envelope; `None` if its kind is not built in. Leaves out members that the table
+/// does not know, as Go does for unknown members.
 ///
 /// # Errors
-/// As [`encode`].
+/// The errors of [`encode`].
 pub fn encode_object(object: &Map<String, Value>) -> Result<Option<Vec<u8>>, EncodeError> {
     let word = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (word("apiVersion"), word("kind"));
@@ -175,7 +175,7 @@ pub fn encode_object(object: &Map<String, Value>) -> Result<Option<Vec<u8>>, Enc
     Ok(Some(seal(api_version, kind, &encoded.raw)))
 }
 
-/// Returns a list in its envelope: the encoded `ListMeta`, and the message of each item.
+/// Returns a list in an envelope, made of the encoded `ListMeta` and the message of each item.
 pub fn seal_list<'a>(
     api_version: &str,
     kind: &str,
@@ -191,7 +191,7 @@ pub fn seal_list<'a>(
     seal(api_version, kind, &raw)
 }
 
-/// Returns the frame of an event of a watch; `object` is in its envelope.
+/// Returns the frame of a watch event; `object` is in its envelope.
 pub fn frame(event: &str, object: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(object.len() + event.len() + 24);
     out.extend_from_slice(&[0; 4]);
@@ -199,23 +199,23 @@ pub fn frame(event: &str, object: &[u8]) -> Vec<u8> {
     writer.bytes(1, event.as_bytes());
     writer.head(2, field_head_length(1, object.len()) + object.len());
     writer.bytes(1, object);
-    // An event of 4 GiB cannot be sent; the client refuses the wrong length.
+    // A frame of 4 GiB cannot be sent: the client refuses its wrong length.
     let length = u32::try_from(out.len() - 4).unwrap_or(u32::MAX);
     out[..4].copy_from_slice(&length.to_be_bytes());
     out
 }
 
-/// An event of a watch, as its frame holds it.
+/// The content of a frame: an event of a watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WatchFrame<'a> {
-    /// The type: `ADDED`, `MODIFIED`, `DELETED`, `BOOKMARK` or `ERROR`.
+    /// The type of the event: `ADDED`, `MODIFIED`, `DELETED`, `BOOKMARK` or `ERROR`.
     pub kind: &'a [u8],
     /// The object in its envelope.
     pub object: &'a [u8],
 }
 
 impl<'a> WatchFrame<'a> {
-    /// Reads the content of a frame.
+    /// Parses the content of a frame.
     ///
     /// # Errors
     /// Fails with the message of Kubernetes' generated code if the bytes are not an event.

@@ -1,4 +1,4 @@
-//! Words: which parts of an object are decoded, and what is found besides.
+//! Words: the parts of an object to decode, and facts found while decoding.
 
 use std::ops::Range;
 
@@ -7,31 +7,31 @@ use crate::table::Message;
 /// The maximum depth of nested messages, equal to the limit for JSON.
 pub(crate) const DEEPEST: usize = 120;
 
-/// The parts of an object that its JSON has.
+/// The parts of an object to decode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Keep {
-    /// Whether the metadata has `managedFields`.
+    /// Whether to decode `managedFields`.
     pub managed_fields: bool,
-    /// Whether there is more than `metadata`.
+    /// Whether to decode more than `metadata`.
     pub beyond_metadata: bool,
 }
 
 impl Keep {
-    /// The whole object.
+    /// Decode the whole object.
     pub const WHOLE: Self = Self {
         managed_fields: true,
         beyond_metadata: true,
     };
 }
 
-/// What was found in a message besides its JSON.
+/// Facts about a message that its JSON does not show.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Findings {
-    /// The range of the metadata in the JSON; `None` if only a parser can find it.
+    /// The byte range of the metadata in the JSON; `None` if only a JSON parser can find it.
     pub metadata: Option<Range<usize>>,
-    /// The fields that the table does not know, which a newer server sends. The JSON lacks them.
+    /// The fields that the table does not know, such as those of a newer server. They are not in the JSON.
     pub unknown: Unknown,
-    /// Whether a value may have another form than its field: embedded JSON has any, and a required time may be
+    /// Whether a value may have another form than its type: embedded JSON may have any, and a required time may be
     /// `null`.
     pub has_untyped: bool,
 }
@@ -39,9 +39,9 @@ pub struct Findings {
 /// The fields of a message that the table does not know.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Unknown {
-    /// The number of such fields.
+    /// The number of unknown fields.
     pub count: u64,
-    /// The message and the number of the first one.
+    /// The name of the message and the number of the first unknown field.
     pub first: Option<(&'static str, u32)>,
 }
 

@@ -20,7 +20,7 @@ pub(crate) fn push_string(out: &mut Vec<u8>, bytes: &[u8]) {
 /// Returns whether all bytes are ASCII characters that stand for themselves in JSON.
 fn is_plain(bytes: &[u8]) -> bool {
     const CHUNK: usize = 32;
-    // Without an early exit in a chunk, so that the compiler compares its bytes at once.
+    // There is no early exit within a chunk, so that the compiler compares its bytes at once.
     let all_plain = |part: &[u8]| {
         let special = |any, byte: &u8| any | must_escape(*byte) | (*byte >= 0x80);
         !part.iter().fold(false, special)
@@ -60,7 +60,7 @@ fn push_escaped(out: &mut Vec<u8>, bytes: &[u8]) {
 pub(crate) fn push_base64(out: &mut Vec<u8>, bytes: &[u8]) {
     out.push(b'"');
     let at = out.len();
-    // The length is exact with padding; one that overflows cannot be in memory.
+    // The length is exact, because base64 is padded. It cannot overflow for bytes in memory.
     out.resize(at + bytes.len().div_ceil(3) * 4, 0);
     let written = STANDARD.encode_slice(bytes, &mut out[at..]);
     out.truncate(at + written.unwrap_or_default());

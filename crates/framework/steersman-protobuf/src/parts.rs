@@ -1,12 +1,11 @@
-//! Machine: reads the small messages that are one value in JSON: times, quantities and the like.
+//! Machine: reads messages that are a single value in JSON, such as times and quantities.
 
 use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::wire::{FieldContent, MessageReader};
 
-/// The fields of a small message by number, starting at 1. Of a repeated field, the last value
-/// counts.
+/// The fields of a small message by number, starting at 1. If a field is repeated, its last value counts.
 pub(crate) struct MessageParts<'a>([Option<FieldContent<'a>>; 3]);
 
 impl<'a> MessageParts<'a> {
@@ -31,7 +30,7 @@ impl<'a> MessageParts<'a> {
     }
 }
 
-/// Returns a number as Go writes it: without a fraction if it has none.
+/// Returns a number in Go's notation: a whole number has no fraction.
 pub(crate) fn double(value: f64) -> Value {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if value.fract() == 0.0 && value.abs() < EXACT {
@@ -41,7 +40,7 @@ pub(crate) fn double(value: f64) -> Value {
     }
 }
 
-/// Returns the text of a quantity. An empty one is zero.
+/// Returns the text of a quantity; an empty text becomes zero.
 pub(crate) fn quantity(bytes: &[u8]) -> Result<&[u8], String> {
     match MessageParts::read(bytes, "Quantity")?.bytes(1)? {
         [] => Ok(b"0"),
@@ -63,7 +62,7 @@ pub(crate) fn int_or_string(bytes: &[u8]) -> Result<IntOrString<'_>, String> {
     })
 }
 
-/// Returns the JSON text in a message that wraps it; empty if there is none.
+/// Returns the JSON text in its wrapper message; empty if there is none.
 pub(crate) fn raw(bytes: &[u8]) -> Result<&[u8], String> {
     MessageParts::read(bytes, "RawExtension")?.bytes(1)
 }
@@ -79,7 +78,7 @@ pub(crate) fn time(bytes: &[u8]) -> Result<Option<Timestamp>, String> {
     Ok(Some(time))
 }
 
-/// Calls `each` with the texts of a message that wraps a list.
+/// Calls `each` with every text of a message that wraps a list of texts.
 pub(crate) fn strings<'a>(bytes: &'a [u8], mut each: impl FnMut(&'a [u8])) -> Result<(), String> {
     let mut reader = MessageReader::new(bytes);
     while let Some((number, content)) = reader.next("ExtraValue")? {

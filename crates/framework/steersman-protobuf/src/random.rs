@@ -1,4 +1,4 @@
-//! Machine: random objects of every kind, for tests.
+//! Machine: makes random objects of every kind, for tests.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -31,7 +31,7 @@ fn text(rng: &mut Rng) -> String {
     one_of(rng, &WORDS).to_owned()
 }
 
-/// Returns a random object of a message, as Go writes it in JSON.
+/// Returns a random object of a kind, in the form of Go's JSON.
 #[must_use]
 pub fn object(message: &'static Message, rng: &mut Rng) -> Map<String, Value> {
     members(message, rng, 0)
@@ -44,7 +44,7 @@ fn members(message: &'static Message, rng: &mut Rng, depth: u64) -> Map<String, 
             members.extend(self::members(part.message(), rng, depth + 1));
             continue;
         }
-        // Deep objects have fewer members, so that schemas in schemas end.
+        // Deeper objects have fewer members, so that recursive types end.
         let is_absent = rng.u64(..depth + 2) > 0;
         let value = match (field.shape, field.presence) {
             (Cardinality::One, Presence::Always) => one(field, rng, depth),
@@ -80,7 +80,7 @@ fn is_zero(value: &Value) -> bool {
     }
 }
 
-/// Returns a random value of a field, of one element of a list or of one value of a map.
+/// Returns a random value for a field, an element of a list, or a value of a map.
 fn one(field: &'static FieldRow, rng: &mut Rng, depth: u64) -> Value {
     let schema = |rng: &mut Rng| {
         let message = Message::of_schemas();
@@ -135,7 +135,7 @@ fn one(field: &'static FieldRow, rng: &mut Rng, depth: u64) -> Value {
     }
 }
 
-/// Changes, removes, repeats or inserts some bytes.
+/// Changes, removes, repeats or inserts bytes at random.
 pub fn damage(raw: &mut Vec<u8>, rng: &mut Rng) {
     let length = raw.len() + 1;
     let (at, to) = (rng.usize(..length), rng.usize(..length));

@@ -1,26 +1,25 @@
-//! Machine: cuts the body of a list into its objects, and that of a watch into its events, in whatever chunks they
-//! arrive.
+//! Machine: splits the body of a list into objects, and the body of a watch into events, whatever the chunks are.
 
 use bytes::{Buf as _, Bytes, BytesMut};
 
 use crate::envelope::{MAGIC, type_meta};
 
-/// The longest accepted value, in bytes: many times the largest object in etcd.
+/// The maximal length of a value in bytes: many times the size of the largest object in etcd.
 pub const MAX_VALUE: usize = 32 << 20;
 
-/// The number of bytes of a value that get memory before they have arrived, so that few values are copied as they grow.
+/// The number of bytes of a value that are allocated before they arrive, so that few values are copied later.
 const RESERVED: usize = 64 << 10;
 
-/// The reason why a body is not a list or a watch in protobuf.
+/// The reason why a body is not a protobuf list or watch.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Broken {
-    /// The body begins with other bytes.
+    /// The body does not begin with the magic number.
     #[error("it does not begin as an object in protobuf")]
     NoMagic,
-    /// A field has another form, or goes beyond the end of its message.
+    /// A field is invalid, or longer than its message.
     #[error("the field that begins at byte {at} is not one of a list")]
     Field {
-        /// The number of bytes before it.
+        /// The offset of the field in the body.
         at: u64,
     },
     /// A value is longer than [`MAX_VALUE`].
@@ -37,16 +36,16 @@ pub enum Broken {
     CutEvent,
 }
 
-/// The body of a list, as far as it has arrived: `runtime.Unknown` around a message with the metadata of the list
-/// (field 1) and its items (field 2), which every list of Kubernetes has.
+/// The parser of a list: `runtime.Unknown` around a message with the metadata (field 1) and the items (field 2), which
+/// every list of Kubernetes has.
 #[derive(Debug)]
 pub struct ListItems {
     due: NextFrame,
-    /// The bytes of the current value or header from earlier chunks.
+    /// The bytes of an incomplete value or header from earlier chunks.
     begun: BytesMut,
     /// The number of bytes consumed so far.
     at: u64,
-    /// The number of bytes until the end of the list inside the envelope; `None` outside of the list.
+    /// The number of bytes to the end of the list inside the envelope; `None` outside of the list.
     list_rest: Option<u64>,
     saw_list: bool,
     api_version: String,
@@ -57,9 +56,9 @@ pub struct ListItems {
 #[derive(Debug, Clone, Copy)]
 enum NextFrame {
     Magic,
-    /// The number and the type of a field, with its length or value.
+    /// The header of a field: its number and type, with its length or value.
     Header,
-    /// A value of this many bytes.
+    /// A value with this number of bytes.
     Value(StreamValue, usize),
 }
 
@@ -71,7 +70,7 @@ enum StreamValue {
     Other,
 }
 
-/// The number, wire type and value (or length) of a field, and the length of these in bytes.
+/// The number, wire type and value (or length) of a field, and the length of this header.
 struct Header {
     number: u64,
     wire: u64,
@@ -79,11 +78,11 @@ struct Header {
     length: usize,
 }
 
-/// The longest header of a field: two varints.
+/// The maximal length of a header: two varints.
 const LONGEST_HEADER: usize = 20;
 
 impl ListItems {
-    /// Makes the state before the first byte.
+    /// Makes the parser at the start of a body.
     pub fn new() -> Self {
         Self {
             due: NextFrame::Magic,
@@ -97,11 +96,11 @@ impl ListItems {
         }
     }
 
-    /// Returns the bytes of the next complete item, and removes what was read from the chunk. `None` means that the
+    /// Returns the bytes of the next complete item, and removes the parsed bytes from the chunk. `None` means that the
     /// chunk is used up.
     ///
     /// # Errors
-    /// Fails if the bytes are not a list; the state is of no use after that.
+    /// Fails if the bytes are not a list. The parser must not be used after an error.
     pub fn next_item(&mut self, chunk: &mut Bytes) -> Result<Option<Bytes>, Broken> {
         loop {
             match self.due {
@@ -142,12 +141,12 @@ impl ListItems {
         }
     }
 
-    /// Returns the `apiVersion` and the kind of the list, which come before its items; empty if they have not arrived.
+    /// Returns the `apiVersion` and the kind of the list, which precede its items; empty if they have not arrived.
     pub fn list_kind(&self) -> (&str, &str) {
         (&self.api_version, &self.kind)
     }
 
-    /// Returns the metadata of the list as a `meta.v1.ListMeta`, after the body has ended; `None` if there is none.
+    /// Returns the `meta.v1.ListMeta` of the list at the end of the body; `None` if the list has none.
     ///
     /// # Errors
     /// Fails if the body ends inside the list.
@@ -162,7 +161,7 @@ impl ListItems {
         }
     }
 
-    /// Decides what follows the header of a field.
+    /// Decides what to read after the header of a field.
     fn after(&mut self, header: &Header) -> Result<NextFrame, Broken> {
         let broken = Broken::Field {
             at: self.at - header.length as u64,
@@ -179,7 +178,7 @@ impl ListItems {
             }
         }
         match (header.wire, header.number) {
-            // A whole number has no content after its value.
+            // A varint has its value in the header.
             (0, _) => Ok(NextFrame::Header),
             (2, 2) if !is_in_list => {
                 if std::mem::replace(&mut self.saw_list, true) {
@@ -205,7 +204,7 @@ impl ListItems {
         }
     }
 
-    /// Returns the next bytes once all of them have arrived: without a copy if they are in one chunk.
+    /// Returns the next `length` bytes once they have arrived, without a copy if they are in one chunk.
     fn take(&mut self, chunk: &mut Bytes, length: usize) -> Option<Bytes> {
         if self.begun.is_empty() && chunk.len() >= length {
             self.at += length as u64;
@@ -231,7 +230,7 @@ impl ListItems {
         bytes[begun..begun + more].copy_from_slice(&chunk[..more]);
         match read_header(&bytes[..begun + more]) {
             Ok(Some(header)) => {
-                // A header from earlier chunks alone would have been found with them.
+                // The header ends in this chunk: otherwise it would have been returned earlier.
                 chunk.advance(header.length.saturating_sub(begun));
                 self.begun.clear();
                 self.at += header.length as u64;
@@ -255,7 +254,7 @@ impl Default for ListItems {
 /// A varint of more than ten bytes.
 struct Overlong;
 
-/// Returns the header at the start of the bytes; `None` if more bytes are needed.
+/// Returns the header at the start of the bytes; `None` if it is incomplete.
 fn read_header(bytes: &[u8]) -> Result<Option<Header>, Overlong> {
     let Some((tag, tag_length)) = varint(bytes)? else {
         return Ok(None);
@@ -269,7 +268,7 @@ fn read_header(bytes: &[u8]) -> Result<Option<Header>, Overlong> {
     }))
 }
 
-/// Returns the varint at the start of the bytes, and its length; `None` if more bytes are needed.
+/// Returns the varint at the start of the bytes, with its length; `None` if it is incomplete.
 fn varint(bytes: &[u8]) -> Result<Option<(u64, usize)>, Overlong> {
     let mut number = 0;
     for (index, byte) in bytes.iter().take(10).enumerate() {
@@ -285,18 +284,18 @@ fn varint(bytes: &[u8]) -> Result<Option<(u64, usize)>, Overlong> {
     }
 }
 
-/// The body of a watch, as far as it has arrived: frames behind four bytes of length.
+/// The parser of a watch: frames, each preceded by four bytes with its length.
 #[derive(Debug, Default)]
 pub struct Frames {
     chunk: Bytes,
-    /// The beginning of a frame from earlier chunks, with its length.
+    /// The bytes of an incomplete frame from earlier chunks, including its length.
     begun: BytesMut,
 }
 
 const LENGTH: usize = 4;
 
 impl Frames {
-    /// Takes the next chunk. To be called when [`next_frame`](Self::next_frame) has returned `None`.
+    /// Adds the next chunk. Must only be called after [`next_frame`](Self::next_frame) has returned `None`.
     pub fn push(&mut self, chunk: Bytes) {
         self.chunk = chunk;
     }
@@ -304,7 +303,7 @@ impl Frames {
     /// Returns the content of the next complete frame.
     ///
     /// # Errors
-    /// Fails if the frame is longer than [`MAX_VALUE`]; the state is of no use after that.
+    /// Fails if the frame is longer than [`MAX_VALUE`]. The parser must not be used after an error.
     pub fn next_frame(&mut self) -> Result<Option<Bytes>, Broken> {
         if self.begun.is_empty()
             && let Some(length) = length(&self.chunk)?
@@ -328,7 +327,7 @@ impl Frames {
     /// Checks that the body does not end inside a frame.
     ///
     /// # Errors
-    /// [`Broken::CutEvent`] if it does.
+    /// [`Broken::CutEvent`] if the body ends inside a frame.
     pub fn finish(&self) -> Result<(), Broken> {
         if self.begun.is_empty() && self.chunk.is_empty() {
             Ok(())
@@ -337,7 +336,7 @@ impl Frames {
         }
     }
 
-    /// Moves bytes of the chunk to the begun frame, until it has `length`.
+    /// Moves bytes of the chunk to the incomplete frame, until the frame has `length` bytes.
     fn fill(&mut self, length: usize) {
         let missing = length.saturating_sub(self.begun.len());
         self.begun.reserve(missing.min(RESERVED));

@@ -1,11 +1,11 @@
-//! Machine: reads the generated table of protobuf messages, once, on first use.
+//! Machine: parses the generated table of protobuf messages, on first use.
 //!
-//! Each line describes one message: its name, `@` and the `apiVersion` if it is a kind, and its fields as
-//! `number:name=kind`, in the order of their numbers.
+//! Each line of the table is a message: its name, `@` and the `apiVersion` for a kind, and its fields as
+//! `number:name=kind`, ordered by number.
 //!
-//! - A mark after the name of a field says how Go's JSON and Go's protobuf treat an empty value ([`Presence`]): `*` for
-//!   a pointer, `?` for a pointer that is always written, `!` for a value that is always written, none for a value that
-//!   JSON leaves out.
+//! - A mark after a field's name states how Go treats an empty value in JSON and protobuf ([`Presence`]): `*` is a
+//!   pointer, `?` a pointer that is always written, `!` a value that is always written; without a mark, JSON omits an
+//!   empty value.
 //! - A field without a name is an embedded message: its fields are members of the owner.
 //! - A kind that contains a dot is a message. `[]` before the kind makes the field a list, `{}` a map with string keys.
 
@@ -20,21 +20,21 @@ const TEXT: &str = include_str!("messages.txt");
 pub struct Message {
     name: &'static str,
     short_name: &'static str,
-    /// The `apiVersion`, if the message is a kind.
+    /// The `apiVersion`; `None` if the message is not a kind.
     api_version: Option<&'static str>,
     fields: Vec<FieldRow>,
-    /// The index of the field with a number, plus one; zero for a number without a field.
+    /// The index of each field by its number, plus one; zero for a number without a field.
     by_number: Vec<u8>,
-    /// The fields that JSON always has: a bit for each index of a field.
+    /// The fields that JSON always has, as a bit set of field indexes.
     always: u64,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FieldRow {
     pub(crate) number: u32,
-    /// The name in JSON; empty for an embedded message, which adds its fields to the owner.
+    /// The name in JSON; empty for an embedded message, of which the fields belong to the owner.
     pub(crate) name: &'static str,
-    /// The name as the beginning of a JSON member after another one: `,"name":`.
+    /// The text that starts the member in JSON, after another member: `,"name":`.
     pub(crate) member: String,
     pub(crate) presence: Presence,
     pub(crate) shape: Cardinality,
@@ -44,13 +44,13 @@ pub(crate) struct FieldRow {
 /// How Go treats an empty value: a zero, an empty text, list or map, or an unset struct.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Presence {
-    /// A value, with `omitempty` or `omitzero`: protobuf has the zero, JSON has not.
+    /// A value with `omitempty` or `omitzero`: a zero is written in protobuf, and omitted in JSON.
     Omitted,
-    /// A pointer: an absent value is absent in both, and a zero is a zero in both.
+    /// A pointer: an absent value is omitted in both, and a zero is written in both.
     Pointer,
-    /// A pointer without `omitempty`: an absent value is absent in protobuf, and `null` in JSON.
+    /// A pointer without `omitempty`: an absent value is omitted in protobuf, and `null` in JSON.
     Nullable,
-    /// A value that is in both. An empty list or map is absent in protobuf, and `null` in JSON.
+    /// A value that is always written in both. An empty list or map is omitted in protobuf, and `null` in JSON.
     Always,
 }
 
@@ -91,13 +91,12 @@ pub(crate) struct MessageId(u16);
 struct MessageTable {
     messages: Vec<Message>,
     by_name: FnvHashMap<&'static str, MessageId>,
-    /// By `apiVersion` and kind.
+    /// The messages of the kinds, by `apiVersion` and kind.
     kinds: FnvHashMap<(&'static str, &'static str), MessageId>,
 }
 
 impl Message {
-    /// Returns the message of a kind; `None` for a kind that is not built in. A `DeleteOptions` is served in every
-    /// group.
+    /// Returns the message of a kind; `None` for a kind that is not built in. Every group has a `DeleteOptions`.
     pub fn of_kind(api_version: &str, kind: &str) -> Option<&'static Self> {
         if kind == "DeleteOptions" {
             return Self::named("meta.v1.DeleteOptions");
@@ -115,7 +114,7 @@ impl Message {
         Self::named("apiextensions.v1.JSONSchemaProps")
     }
 
-    /// Returns the messages of all kinds, with the `apiVersion` of each.
+    /// Returns the message of each kind with its `apiVersion`.
     pub fn kinds() -> impl Iterator<Item = (&'static str, &'static Self)> {
         let messages = table().messages.iter();
         messages.filter_map(|message| Some((message.api_version?, message)))
@@ -155,7 +154,7 @@ impl Message {
         })
     }
 
-    /// Returns the fields that JSON always has, and that are not among the seen ones, which are bits by index.
+    /// Returns the fields that JSON always has and that are not in `seen`, a bit set of field indexes.
     pub(crate) fn missing(&'static self, seen: u64) -> impl Iterator<Item = &'static FieldRow> {
         let mut missing = self.always & !seen;
         std::iter::from_fn(move || {
@@ -204,7 +203,7 @@ fn message(line: &'static str, by_name: &FnvHashMap<&'static str, MessageId>) ->
     let mut always = 0;
     for (index, field) in fields.iter().enumerate() {
         by_number[field.number as usize] = u8::try_from(index + 1).unwrap_or_default();
-        // The fields of an embedded message belong to its owner, which may have some of them always.
+        // Fields of an embedded message become fields of its owner, and may be such that JSON always has them.
         let is_written = matches!(field.presence, Presence::Always | Presence::Nullable);
         if is_written || field.name.is_empty() {
             always |= 1 << index;
@@ -220,7 +219,7 @@ fn message(line: &'static str, by_name: &FnvHashMap<&'static str, MessageId>) ->
     }
 }
 
-/// Parses one field. Returns `None` for an invalid field; a test checks that the table has none.
+/// Parses one field; `None` if it is invalid. A test checks that the table has no invalid field.
 fn field(word: &'static str, by_name: &FnvHashMap<&'static str, MessageId>) -> Option<FieldRow> {
     let (number, rest) = word.split_once(':')?;
     let (name, kind) = rest.split_once('=')?;

@@ -1,4 +1,4 @@
-//! Objects in protobuf, built by hand from the numbers of the messages.
+//! Tests the decoder with handwritten bytes.
 
 mod random;
 
@@ -10,7 +10,7 @@ use crate::envelope::{
     END_OF_ENVELOPE, MAGIC, append_field_head, begin_envelope, field_head_length,
 };
 
-/// Returns a field with bytes.
+/// Returns an encoded field with these bytes.
 fn bytes(number: u8, content: &[u8]) -> Vec<u8> {
     let mut field = vec![number << 3 | 2];
     let mut length = content.len();
@@ -39,7 +39,7 @@ fn sealed(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
     .concat()
 }
 
-/// Decodes an object as a tree and as text, which must be equal.
+/// Decodes an object as a tree and as text, and checks that both are equal.
 fn decoded(api_version: &str, kind: &str, raw: &[u8]) -> Result<Value, String> {
     let sealed = sealed(api_version, kind, raw);
     let envelope = Envelope::open(&sealed)?;
@@ -74,10 +74,10 @@ fn maps_and_bytes() {
 
 #[test]
 fn zeros_are_kept_where_go_has_a_pointer() {
-    // DeploymentSpec: replicas is a pointer, paused and minReadySeconds are none.
+    // DeploymentSpec: `replicas` is a pointer; `paused` and `minReadySeconds` are not.
     let spec = [number(1, 0), number(5, 0), number(7, 0), bytes(4, b"")].concat();
     let found = decoded("apps/v1", "Deployment", &bytes(2, &spec)).unwrap();
-    // What JSON always has is there, although it did not arrive.
+    // Members that JSON always has appear although they were not in the bytes.
     let template = json!({ "metadata": {}, "spec": { "containers": null } });
     assert_eq!(
         found,
@@ -86,7 +86,7 @@ fn zeros_are_kept_where_go_has_a_pointer() {
             "spec": { "replicas": 0, "selector": null, "strategy": {}, "template": template },
         })
     );
-    // PersistentVolumeClaimSpec: no class is another wish than none.
+    // PersistentVolumeClaimSpec: an empty class is not the same as no class.
     let spec = [bytes(5, b""), bytes(3, b"")].concat();
     let found = decoded("v1", "PersistentVolumeClaim", &bytes(2, &spec)).unwrap();
     assert_eq!(
@@ -188,11 +188,11 @@ fn bytes_that_are_no_object_are_refused() {
     }
 }
 
-// SRV-3: a schema that nests without end is refused, and no bytes make the reader panic.
+// SRV-3: a schema that is nested too deeply is refused, and no bytes cause a panic.
 #[test]
 fn depth_is_bounded() {
     let mut schema = Vec::new();
-    // `not`, number 28, holds a schema.
+    // Field 28, `not`, contains a schema.
     for _ in 0..500 {
         schema = [vec![0xe2, 1], bytes(0, &schema)[1..].to_vec()].concat();
     }

@@ -1,8 +1,7 @@
 //! Machine: turns a protobuf message into JSON text, from bytes to bytes.
 //!
-//! The text has the members in the order of the bytes, so nothing is kept in between. That needs the order in which
-//! Go writes a message: fields by number, and the keys of a map sorted. Other bytes are decoded by
-//! `tree`, which reads any order.
+//! Members are written in the order of the bytes, so that nothing is stored in between. This works only for the order
+//! in which Go writes: fields by number, and map entries by key. Bytes in another order are decoded by `tree`.
 
 use serde::de::IgnoredAny;
 
@@ -13,8 +12,7 @@ use crate::table::{Cardinality, FieldKind, FieldRow, Message, Presence};
 use crate::tree;
 use crate::wire::{FieldContent, MessageReader};
 
-/// Appends an object as JSON, with its `apiVersion` and `kind`. The bytes are those of its message, without an
-/// envelope.
+/// Appends an object as JSON, with its `apiVersion` and `kind`. `raw` is its message without an envelope.
 ///
 /// # Errors
 /// Fails with the message of Kubernetes' generated code if the bytes are not a message of the type. Nothing is
@@ -34,10 +32,10 @@ pub fn append_object(
     append_members(message, raw, keep, false, out).inspect_err(|_| out.truncate(begin))
 }
 
-/// Appends a message as JSON, without a type.
+/// Appends a message as JSON, without `apiVersion` and `kind`.
 ///
 /// # Errors
-/// As [`append_object`].
+/// The errors of [`append_object`].
 pub fn append_message(
     message: &'static Message,
     raw: &[u8],
@@ -48,7 +46,7 @@ pub fn append_message(
     append_members(message, raw, Keep::WHOLE, true, out).inspect_err(|_| out.truncate(begin))
 }
 
-/// Appends the members of a message and the closing brace. `empty` tells whether no member goes before.
+/// Appends the members of a message and the closing brace. `empty` is whether no member precedes them.
 fn append_members(
     message: &'static Message,
     raw: &[u8],
@@ -73,7 +71,7 @@ fn append_members(
         Err(Stop::Order) => {
             out.truncate(begin);
             let (members, unknown) = tree::members(message, raw, keep)?;
-            // A tree of JSON always encodes.
+            // The encoding cannot fail, because the value is a JSON tree.
             let text = serde_json::to_vec(&members).map_err(|error| error.to_string())?;
             if !empty && !members.is_empty() {
                 out.push(b',');
@@ -88,13 +86,13 @@ fn append_members(
     }
 }
 
-/// The times that Kubernetes' schemas require: of `meta.v1.Condition`, of the series of events, and of the Pods in a
+/// The times that Kubernetes' schemas require: in `meta.v1.Condition`, in the series of events, and for the Pods in a
 /// PodDisruptionBudget.
 const REQUIRED_TIMES: [&str; 3] = ["lastTransitionTime", "lastObservedTime", "disruptedPods"];
 
 /// The reason why a message is not transcoded.
 enum Stop {
-    /// The fields are in an order in which Go does not write them.
+    /// The fields are not in the order in which Go writes them.
     Order,
     Broken(String),
 }
@@ -105,7 +103,7 @@ impl From<String> for Stop {
     }
 }
 
-/// The list or map that is open while its elements arrive.
+/// The list or map to which elements are being written.
 struct Open<'a> {
     end: u8,
     last_key: Option<&'a [u8]>,
@@ -118,7 +116,7 @@ struct JsonWriter<'o> {
 }
 
 impl JsonWriter<'_> {
-    /// Writes the members of an object. `empty` tells whether the object has none yet.
+    /// Writes the members of an object. `empty` is whether the object has no member yet.
     fn members(
         &mut self,
         message: &'static Message,
@@ -183,7 +181,7 @@ impl JsonWriter<'_> {
                 }
             }
             if depth == 1 && !self.keep.beyond_metadata {
-                // The metadata is the first field of every kind, and nothing after it is read.
+                // Only the metadata is wanted, which is the first field of every kind.
                 return Ok(());
             }
         }
@@ -198,7 +196,7 @@ impl JsonWriter<'_> {
         Ok(())
     }
 
-    /// Writes the zero value of a field that JSON always has. Go's protobuf lacks only lists, maps and bytes.
+    /// Writes the zero of a field that JSON always has, for a list, a map or bytes: Go's protobuf has all others.
     fn absent(
         &mut self,
         field: &'static FieldRow,
@@ -250,7 +248,7 @@ impl JsonWriter<'_> {
         depth: usize,
     ) -> Result<(), Stop> {
         if field.name.is_empty() {
-            // The fields of an embedded message are members of its owner.
+            // The fields of an embedded message become members of its owner.
             return match field.kind {
                 FieldKind::Message(part) => {
                     let part = part.message();
@@ -271,7 +269,7 @@ impl JsonWriter<'_> {
         Ok(())
     }
 
-    /// Writes one element of a list. A packed field holds several numbers.
+    /// Writes one element of a list. A packed field has several numbers.
     fn element(
         &mut self,
         field: &'static FieldRow,
@@ -279,7 +277,7 @@ impl JsonWriter<'_> {
         depth: usize,
     ) -> Result<(), Stop> {
         match (field.kind, content) {
-            // Go does not pack numbers.
+            // Go does not write packed numbers.
             (
                 FieldKind::Int32 | FieldKind::Int64 | FieldKind::Bool | FieldKind::Double,
                 FieldContent::Bytes(_),
@@ -288,7 +286,7 @@ impl JsonWriter<'_> {
         }
     }
 
-    /// Writes one entry of a map, which is a message with a key and a value.
+    /// Writes one entry of a map, encoded as a message with a key and a value.
     fn entry<'a>(
         &mut self,
         field: &'static FieldRow,
@@ -356,7 +354,7 @@ impl JsonWriter<'_> {
                 })?;
                 self.encode(&texts)?;
             }
-            // Only definitions have these, with few and small ones.
+            // Only definitions have such values, which are few and small, so they are decoded as a tree.
             FieldKind::SchemaOrArray | FieldKind::SchemaOrBool | FieldKind::SchemaOrStrings => {
                 let (value, unknown) = tree::alternative(field.kind, content.bytes(name)?, depth)?;
                 self.findings.unknown.merge(unknown);
@@ -383,7 +381,7 @@ impl JsonWriter<'_> {
     fn time(&mut self, name: &str, bytes: &[u8], digits: usize) -> Result<(), Stop> {
         use std::io::Write as _;
         match parts::time(bytes)? {
-            // Writing to memory does not fail.
+            // Writing to memory cannot fail.
             Some(time) => write!(self.out, "\"{time:.digits$}\"")
                 .map_err(|error| Stop::Broken(error.to_string())),
             None => {
@@ -404,7 +402,7 @@ impl JsonWriter<'_> {
             return Ok(());
         }
         self.findings.has_untyped = true;
-        // A parser that ignores values does not look for invalid UTF-8 in them.
+        // The check is needed, because a parser that skips values does not check their UTF-8.
         let text = std::str::from_utf8(raw).map_err(|error| Stop::Broken(error.to_string()))?;
         serde_json::from_str::<IgnoredAny>(text)
             .map_err(|error| Stop::Broken(error.to_string()))?;

@@ -1,4 +1,4 @@
-//! Machine: decodes a protobuf message into a tree of JSON, whatever the order of its fields.
+//! Machine: decodes a protobuf message into a JSON tree, whatever the order of its fields.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,7 +9,7 @@ use crate::parts::{self, IntOrString};
 use crate::table::{Cardinality, FieldKind, FieldRow, Message, Presence};
 use crate::wire::{FieldContent, MessageReader};
 
-/// Decodes a message into the members of an object, without its type.
+/// Decodes a message into the members of an object, without `apiVersion` and `kind`.
 pub(crate) fn members(
     message: &'static Message,
     raw: &[u8],
@@ -71,7 +71,7 @@ impl TreeDecoder {
             };
             seen |= 1 << index;
             if field.name.is_empty() {
-                // The fields of an embedded message are members of its owner.
+                // The fields of an embedded message become members of its owner.
                 if let FieldKind::Message(part) = field.kind {
                     let part = part.message();
                     self.read(part, content.bytes(part.name())?, into, depth + 1)?;
@@ -90,7 +90,7 @@ impl TreeDecoder {
         Ok(())
     }
 
-    /// Adds the zero value of a field that JSON always has, unless an earlier part of the message had the field.
+    /// Adds the zero of a field that JSON always has, unless the field was present.
     fn absent(
         &mut self,
         field: &'static FieldRow,
@@ -140,7 +140,7 @@ impl TreeDecoder {
         Ok(())
     }
 
-    /// Decodes one element of a list and appends it. A packed field holds several numbers.
+    /// Decodes and appends one element of a list. A packed field has several numbers.
     fn list(
         &mut self,
         field: &'static FieldRow,
@@ -271,7 +271,7 @@ impl TreeDecoder {
             }
         }
         Ok(match (kind, schema) {
-            // As Go writes them: several before one, and `null` for neither.
+            // Go writes a list before a single value, and `null` for neither.
             (FieldKind::SchemaOrStrings | FieldKind::SchemaOrArray, _) if !several.is_empty() => {
                 Value::Array(several)
             }

@@ -1,4 +1,4 @@
-//! Machine: reads and writes the fields of a protobuf message. Errors have the texts of Kubernetes' generated code.
+//! Machine: reads and writes the fields of a protobuf message, with the error texts of Kubernetes' generated code.
 
 use crate::table::{FieldKind, FieldRow};
 
@@ -40,7 +40,7 @@ impl<'a> FieldContent<'a> {
         }
     }
 
-    /// Returns whether this is the zero of a type. Go takes the lower half of a number that is too long for its type.
+    /// Returns whether the content is the zero of a type. Go takes the low half of a number that is too long.
     pub(crate) fn is_zero(self, kind: FieldKind) -> bool {
         match self {
             Self::Varint(number) if kind == FieldKind::Int32 => number & 0xffff_ffff == 0,
@@ -68,7 +68,7 @@ impl<'a> FieldContent<'a> {
             Self::Bytes(_) => 2,
             Self::Fixed32 => 5,
         };
-        // Messages use the field's name in Go.
+        // The error texts have the field's name in Go.
         let field = field.rsplit('.').next().unwrap_or_default();
         let mut letters = field.chars();
         let first = letters.next().map(|first| first.to_ascii_uppercase());
@@ -99,7 +99,7 @@ impl<'a> MessageReader<'a> {
         &mut self,
         message: &str,
     ) -> Result<Option<(u32, FieldContent<'a>)>, String> {
-        // Most fields are short texts and messages, with a number and a length of one byte each.
+        // Fast path: most fields are short, with a tag and a length of one byte each.
         if let [tag @ 8..0x80, length @ 0..0x80, rest @ ..] = self.rest
             && tag & 7 == 2
             && let Some((content, rest)) = rest.split_at_checked(usize::from(*length))
@@ -145,7 +145,7 @@ impl<'a> MessageReader<'a> {
                     FieldContent::Bytes(self.take(length)?)
                 }
                 3 => {
-                    // No message of Kubernetes has groups, so the group is skipped.
+                    // Kubernetes' messages have no groups, so a group is skipped.
                     self.skip_group()?;
                     continue;
                 }
@@ -164,7 +164,7 @@ impl<'a> MessageReader<'a> {
     pub(crate) fn varint(&mut self) -> Result<Option<u64>, String> {
         match self.rest {
             [] => return Ok(None),
-            // Most numbers are small.
+            // Fast path: most numbers are small.
             [byte @ 0..0x80, rest @ ..] => {
                 self.rest = rest;
                 return Ok(Some(u64::from(*byte)));
@@ -221,7 +221,7 @@ impl<'a> MessageReader<'a> {
     }
 }
 
-/// Appends the fields of a message.
+/// Appends encoded fields to a buffer.
 #[derive(Debug)]
 pub struct FieldWriter<'o> {
     pub(crate) out: &'o mut Vec<u8>,
@@ -233,7 +233,7 @@ impl<'o> FieldWriter<'o> {
         Self { out }
     }
 
-    /// Appends a number, a truth value or an enum.
+    /// Appends a number, a boolean or an enum as a varint.
     pub fn varint(&mut self, number: u32, value: u64) {
         self.tag(number, 0);
         self.raw_varint(value);
@@ -245,19 +245,19 @@ impl<'o> FieldWriter<'o> {
         self.out.extend_from_slice(&value.to_le_bytes());
     }
 
-    /// Appends a text, or other bytes.
+    /// Appends a text or other bytes.
     pub fn bytes(&mut self, number: u32, bytes: &[u8]) {
         self.head(number, bytes.len());
         self.out.extend_from_slice(bytes);
     }
 
-    /// Appends the number and the length of a field, which its bytes follow.
+    /// Appends the number and the length of a field. The caller appends its content.
     pub(crate) fn head(&mut self, number: u32, length: usize) {
         self.tag(number, 2);
         self.raw_varint(length as u64);
     }
 
-    /// Appends a message; `write` appends its content.
+    /// Appends a nested message with the content that `write` appends.
     ///
     /// # Errors
     /// Fails if `write` fails.
@@ -268,7 +268,7 @@ impl<'o> FieldWriter<'o> {
     ) -> Result<(), E> {
         self.tag(number, 2);
         let begin = self.out.len();
-        // One byte is enough for the length of most messages; a longer length moves the content.
+        // One byte is reserved for the length, enough for most messages; a longer length moves the content.
         self.out.push(0);
         write(&mut FieldWriter { out: self.out })?;
         let length = self.out.len() - begin - 1;
@@ -288,7 +288,7 @@ impl<'o> FieldWriter<'o> {
 
     fn raw_varint(&mut self, mut value: u64) {
         while value >= 0x80 {
-            // The lowest seven bits.
+            // The lowest seven bits come first.
             self.out.push((value & 0x7f) as u8 | 0x80);
             value >>= 7;
         }

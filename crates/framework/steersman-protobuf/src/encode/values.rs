@@ -1,4 +1,4 @@
-//! Machine: writes single values as fields.
+//! Machine: encodes single values as fields.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,13 +10,13 @@ use crate::wire::FieldWriter;
 
 type WrittenValue = Result<(), String>;
 
-/// Writes an absent member: nothing for a pointer, a list or a map, and else the zero of its type.
+/// Encodes an absent member: nothing for a pointer, list or map; otherwise the zero of its type.
 pub(super) fn zero(
     field: &'static FieldRow,
     out: &mut FieldWriter<'_>,
     depth: usize,
 ) -> WrittenValue {
-    // An unset slice of bytes is absent, too.
+    // An unset byte slice is not written either.
     let is_absent = matches!(field.presence, Presence::Pointer | Presence::Nullable)
         || field.shape != Cardinality::One
         || field.kind == FieldKind::Bytes;
@@ -60,7 +60,7 @@ pub(super) fn text(
             Ok(bytes) => out.bytes(number, &bytes),
             Err(_) => return Err("it is not base64".to_owned()),
         },
-        // As Go reads and writes it.
+        // Go reads an empty quantity as zero, and writes it as `0`.
         FieldKind::Quantity if text.is_empty() => quantity(number, "0", out),
         FieldKind::Quantity => quantity(number, text, out),
         FieldKind::IntOrString => int_or_string(number, 0, Some(text), out),
@@ -118,10 +118,10 @@ fn int_or_string(number: u32, int: i32, text: Option<&str>, out: &mut FieldWrite
     out.bytes(number, &inner);
 }
 
-/// Writes a time in whole units of `unit` nanoseconds.
+/// Encodes a time in units of `unit` nanoseconds.
 fn time(number: u32, text: &str, unit: i64, out: &mut FieldWriter<'_>) -> WrittenValue {
     let time: Timestamp = text.parse().map_err(|_| "it is not a time".to_owned())?;
-    // Before 1970, both parts are negative in jiff, and only the seconds on the wire.
+    // Before 1970, jiff makes both parts negative; in protobuf only the seconds are.
     let nanos = i64::from(time.subsec_nanosecond());
     let seconds = time.as_second() + nanos.div_euclid(1_000_000_000);
     let nanos = nanos.rem_euclid(1_000_000_000);
@@ -133,12 +133,12 @@ fn time(number: u32, text: &str, unit: i64, out: &mut FieldWriter<'_>) -> Writte
     Ok(())
 }
 
-/// Returns a number with a sign as the varint of its two's complement.
+/// Returns a signed number as the varint of its two's complement.
 fn signed(number: i64) -> u64 {
     number as u64
 }
 
-/// Returns the problem of a value of another type.
+/// Returns the problem of a member with a value of another type.
 pub(super) fn wrong(field: &FieldRow, found: &str) -> String {
     let expected = match (field.shape, field.kind) {
         (Cardinality::List, _) => "a list",

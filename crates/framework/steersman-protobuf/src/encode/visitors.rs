@@ -1,4 +1,4 @@
-//! Machine: visits JSON and encodes what it finds, without a tree.
+//! Machine: encodes JSON while it is parsed, without building a tree.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -38,7 +38,7 @@ impl<'de> Visitor<'de> for ObjectVisitor<'_, '_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         check_depth(self.depth).map_err(A::Error::custom)?;
-        // The members arrive in any order, and are written in the order of their numbers.
+        // Members arrive in any order, but are written in the order of their field numbers.
         let mut bytes = Vec::new();
         let mut found: Vec<(&'static FieldRow, Range<usize>)> = Vec::new();
         while let Some(key) = map.next_key_seed(Name(self.message))? {
@@ -69,7 +69,7 @@ impl<'de> Visitor<'de> for ObjectVisitor<'_, '_> {
             })?;
             self.trail.steps.pop();
             if bytes.len() > begin {
-                // Of a repeated member, the last one counts.
+                // If a member is repeated, the last value counts.
                 found.retain(|(one, _)| !std::ptr::eq(*one, field));
                 found.push((field, begin..bytes.len()));
             }
@@ -82,7 +82,7 @@ impl<'de> Visitor<'de> for ObjectVisitor<'_, '_> {
     }
 }
 
-/// Finds the field of a member's name.
+/// Finds the field for the name of a member.
 struct Name(&'static Message);
 
 enum KeyVisitor {
@@ -113,16 +113,16 @@ impl Visitor<'_> for Name {
     }
 }
 
-/// The meaning of `null`.
+/// The meaning of `null` in JSON.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum NullIs {
-    /// An absent member of an object.
+    /// An absent member.
     Absent,
-    /// The zero of the type, as an element of a list or map.
+    /// The zero of the type, for an element of a list or a map.
     Zero,
 }
 
-/// Encodes the value of a field, of one element of a list or of one value of a map.
+/// Encodes the value of a field, an element of a list, or a value of a map.
 struct MemberVisitor<'s, 'o> {
     field: &'static FieldRow,
     number: u32,
@@ -143,7 +143,7 @@ impl<'de> DeserializeSeed<'de> for MemberVisitor<'_, '_> {
         let raw = Box::<RawValue>::deserialize(deserializer)?;
         match (raw.get(), self.null) {
             ("null", NullIs::Absent) => {}
-            // Go reads `null` as no text.
+            // Go reads `null` as an empty text.
             ("null", NullIs::Zero) => self.out.bytes(self.number, b""),
             (text, _) => {
                 let mut inner = Vec::with_capacity(text.len() + 6);
@@ -156,7 +156,7 @@ impl<'de> DeserializeSeed<'de> for MemberVisitor<'_, '_> {
 }
 
 impl MemberVisitor<'_, '_> {
-    /// Checks that a single value may stand here.
+    /// Checks that the field may have a single value.
     fn one<E: serde::de::Error>(&self, found: &str) -> Result<(), E> {
         if self.shape == Cardinality::One {
             return Ok(());
@@ -207,7 +207,7 @@ impl MemberVisitor<'_, '_> {
             }
         }
         found.sort_by(|one, other| one.0.cmp(&other.0));
-        // Of a member that occurs twice, the last one counts, as in Go.
+        // If a member is repeated, the last value counts, as in Go.
         found.dedup_by(|later, kept| {
             let is_again = later.0 == kept.0;
             if is_again {
@@ -356,7 +356,7 @@ impl<'de> Visitor<'de> for MemberVisitor<'_, '_> {
     }
 }
 
-/// Returns JSON text without space between its values.
+/// Returns JSON text without white space between its values.
 fn compact(text: &str) -> Cow<'_, [u8]> {
     let (mut in_string, mut escaped) = (false, false);
     let mut is_kept = |byte: u8| {

@@ -1,4 +1,4 @@
-//! Tests with random objects of every kind, and with damaged bytes of them.
+//! Tests with random objects of every kind, and with damaged bytes of such objects.
 
 use fastrand::Rng;
 use serde_json::{Map, Value};
@@ -6,12 +6,12 @@ use serde_json::{Map, Value};
 use crate::random::{damage, object};
 use crate::{Keep, Message, Unknown, append_object, encode_text, tree};
 
-/// Returns the number of rounds that a variable names, for a longer run.
+/// Returns the number of rounds from an environment variable, or else `usual`.
 fn rounds(variable: &str, usual: u64) -> u64 {
     std::env::var(variable).map_or(usual, |text| text.parse().unwrap())
 }
 
-/// Calls `each` with random objects of all kinds, `rounds` in all.
+/// Calls `each` with `rounds` random objects, over all kinds.
 fn of_every_kind(
     rounds: u64,
     mut each: impl FnMut(&'static Message, Map<String, Value>, &mut Rng),
@@ -44,13 +44,13 @@ fn random_objects_survive_both_directions() {
             assert_eq!(found, wanted, "{}", message.name());
             let (members, _) = tree::members(message, &encoded.raw, Keep::WHOLE).unwrap();
             assert_eq!(Value::Object(members), wanted, "{}", message.name());
-            // Go's order is the only one that has no second form.
+            // Bytes in Go's order have only one form, so both encoders agree.
             assert_eq!(encode_text(message, &text).unwrap().raw, encoded.raw);
         },
     );
 }
 
-// SRV-3: no bytes make the decoder panic, and whatever it accepts is JSON, the same by both ways.
+// SRV-3: no bytes cause a panic, and accepted bytes give the same JSON as text and as a tree.
 #[test]
 fn damaged_objects_are_refused_or_become_json() {
     let rounds = rounds("STEERSMAN_PROTOBUF_DAMAGES", 200_000);

@@ -1,4 +1,4 @@
-//! What a real kube-apiserver sent as JSON and as protobuf: `tests/golden/`.
+//! Compares recordings of a real kube-apiserver in JSON and protobuf: `tests/golden/`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 
 use steersman_protobuf::*;
 
-/// One object in both encodings.
+/// A recorded object in both encodings.
 struct Recorded {
     path: String,
-    /// The text, because the order in raw JSON counts for the bytes.
+    /// The JSON text, because the order of members in raw JSON matters for the bytes.
     json: Box<RawValue>,
     protobuf: Vec<u8>,
 }
@@ -35,7 +35,7 @@ impl Recorded {
     }
 }
 
-/// Returns the folder of the recordings: `tests/golden/`, or the one that `cargo xtask conformance --protobuf` names.
+/// Returns the folder of the recordings: `tests/golden/`, or the folder of `cargo xtask conformance --protobuf`.
 fn folder() -> PathBuf {
     let named = std::env::var_os("STEERSMAN_PROTOBUF_CASES").map(PathBuf::from);
     named.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden"))
@@ -69,7 +69,7 @@ fn objects() -> Vec<Recorded> {
     found
 }
 
-/// Returns the first place at which two values differ, with both values there.
+/// Returns the first path at which two values differ, with both values.
 fn difference(place: &str, found: Option<&Value>, wanted: Option<&Value>) -> Option<String> {
     match (found, wanted) {
         (Some(Value::Object(found)), Some(Value::Object(wanted))) => {
@@ -152,7 +152,7 @@ fn differences_in_bytes() -> Vec<String> {
         let Ok(envelope) = Envelope::open(&recorded.protobuf) else {
             continue;
         };
-        // The other direction has reported a kind that is not in the table.
+        // Unknown kinds are reported by the test of the other direction.
         let Some(message) = envelope.message() else {
             continue;
         };
@@ -221,7 +221,7 @@ fn parts_are_left_out() {
     }
 }
 
-/// Returns the recorded answers of our own recordings, each in JSON and in protobuf.
+/// Returns the recorded list and watch responses of our own recordings, in JSON and protobuf.
 fn streams() -> Vec<(Value, Value)> {
     let all = read("streams.json");
     let is_protobuf = |one: &Value| {
@@ -239,7 +239,7 @@ fn streams() -> Vec<(Value, Value)> {
     pairs.collect()
 }
 
-/// Calls `each` with chunks of several sizes.
+/// Calls `each` with the body cut into chunks of several sizes.
 fn in_chunks(body: &[u8], each: impl Fn(Vec<Bytes>)) {
     for size in [1, 3, 1000, usize::MAX] {
         let chunks = body.chunks(size.min(body.len().max(1)));
@@ -285,7 +285,7 @@ fn recorded_lists_are_cut_into_their_items() {
             let list_meta: Value = serde_json::from_slice(&text).unwrap();
             assert_eq!(list_meta, wanted["metadata"]);
             let mut wanted = wanted["items"].as_array().unwrap().clone();
-            // Metadata alone names its kind in JSON.
+            // In JSON, metadata-only objects have their own kind.
             for item in &mut wanted {
                 item.as_object_mut()
                     .unwrap()
@@ -360,7 +360,7 @@ fn recorded_watches_are_cut_into_their_events() {
             assert_eq!(found.len(), wanted.len());
             for (found, wanted) in found.iter_mut().zip(&wanted) {
                 if found["type"] == "BOOKMARK" {
-                    // The two watches were recorded one after the other.
+                    // The two watches were recorded at different times, so their versions differ.
                     let version = &mut found["object"]["metadata"]["resourceVersion"];
                     *version = wanted["object"]["metadata"]["resourceVersion"].clone();
                 }
