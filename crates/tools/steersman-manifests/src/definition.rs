@@ -1,4 +1,4 @@
-//! Machine: reads what a definition defines, and prepares it for API servers.
+//! Machine: parses a definition, and prepares it for API servers.
 
 use serde_json::{Value, json};
 use steersman_crds::INJECT_CA_FROM;
@@ -9,7 +9,7 @@ use crate::error::Error;
 #[cfg(test)]
 mod tests;
 
-/// A kind of the program's own, with its definition.
+/// A kind that the program defines, with its definition.
 #[derive(Clone, Debug)]
 pub(crate) struct OwnKind {
     pub(crate) group: String,
@@ -20,12 +20,12 @@ pub(crate) struct OwnKind {
     pub(crate) has_versions: bool,
     /// Whether a webhook of the program converts the objects of the kind.
     pub(crate) is_converted: bool,
-    /// The `CustomResourceDefinition`, as the manifests have it.
+    /// The `CustomResourceDefinition` for the manifests.
     pub(crate) definition: Value,
 }
 
 impl OwnKind {
-    /// Reads a definition, and removes what belongs to the server or makes it warn.
+    /// Parses a definition, and removes fields that the server sets or warns about.
     pub(crate) fn of(definition: &Value) -> Result<Self, Error> {
         let text = |pointer: &'static str| {
             let found = definition.pointer(pointer).and_then(Value::as_str);
@@ -50,13 +50,13 @@ impl OwnKind {
         format!("{}.{}", self.plural, self.group)
     }
 
-    /// Returns whether a version has the subresource: `status` or `scale`.
+    /// Returns whether a version of the kind has the subresource `name`: `status` or `scale`.
     pub(crate) fn has_subresource(&self, name: &str) -> bool {
         json_items(&self.definition["spec"]["versions"])
             .any(|version| version["subresources"][name].is_object())
     }
 
-    /// Lets the webhook behind a Service convert the objects, as the leader sets it when it installs the definition.
+    /// Sets the conversion webhook behind a Service, as the leader does when it installs the definition.
     pub(crate) fn convert_by(&mut self, service: &str, namespace: &str) {
         self.is_converted = true;
         self.definition["spec"]["conversion"] = json!({
@@ -77,7 +77,7 @@ impl OwnKind {
     }
 }
 
-/// Returns the definition with its type and without a status.
+/// Returns the definition with `apiVersion` and `kind`, and without a status.
 fn prepared(definition: &Value) -> Value {
     let mut definition = definition.clone();
     if let Some(definition) = definition.as_object_mut() {

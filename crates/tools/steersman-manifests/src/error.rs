@@ -1,10 +1,10 @@
-//! Words: why no manifests can be made; each error names the place and the remedy.
+//! Words: the errors of manifests. Each error names the place and the remedy.
 
-/// Why manifests cannot be made.
+/// The reason why manifests cannot be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A file of rules is no YAML, or not of the shape of rules.
+    /// A file of rules is not YAML, or not a list of rules.
     #[error("{file}: {problem}; {remedy}")]
     RuleFile {
         /// The name of the file.
@@ -26,16 +26,16 @@ pub enum Error {
         /// The problem and the remedy.
         problem: String,
     },
-    /// A name cannot be a name in Kubernetes.
+    /// A name is not allowed in Kubernetes.
     #[error(
         "{place} is {name:?}: use at most {most} lower-case letters, digits and `-`, with a letter or digit at both ends"
     )]
     Name {
-        /// What has the name.
+        /// The thing that has the name.
         place: &'static str,
         /// The refused name.
         name: String,
-        /// The largest number of characters.
+        /// The maximal number of characters.
         most: usize,
     },
     /// An option has a value that is not allowed.
@@ -48,7 +48,7 @@ pub enum Error {
         /// The allowed values.
         problem: &'static str,
     },
-    /// A definition of the description has no group, plural or kind.
+    /// A definition in the description lacks its group, plural or kind.
     #[error(
         "the definition {name:?} of the program has no {field}: pass a `CustomResourceDefinition` to `Program::crds`"
     )]
@@ -61,7 +61,7 @@ pub enum Error {
     /// The versions of a definition differ, and no webhook of the program converts its objects.
     #[error("{0}; the program declares its conversions with `Program::webhooks`")]
     Unconverted(String),
-    /// A webhook converts a kind that the program has no definition of.
+    /// The program converts a kind but does not define it.
     #[error(
         "the program converts {kind}.{group}, but has no definition of it: add it with `Program::crds`"
     )]

@@ -1,4 +1,4 @@
-//! Machine: a folder of generated files with its kustomization.
+//! Machine: a folder of generated files, with its kustomization.
 
 use serde_json::json;
 
@@ -21,14 +21,14 @@ impl Folder {
         }
     }
 
-    /// Adds a file that is made of `from`, with the text after its first line.
+    /// Adds a file. `from` is its source for the first line, and `text` follows that line.
     pub(crate) fn add(&mut self, name: &str, from: &str, text: &str) {
         let path = format!("{}/{name}", self.path);
         self.files.insert(path, header(from) + text);
         self.names.push(name.to_owned());
     }
 
-    /// Returns the files with their kustomization; none if there is no file.
+    /// Returns the files and their kustomization; nothing for an empty folder.
     pub(crate) fn finish(mut self) -> Files {
         if !self.names.is_empty() {
             let path = format!("{}/kustomization.yaml", self.path);

@@ -1,4 +1,4 @@
-//! Machine: the operator as a Helm chart.
+//! Machine: makes the Helm chart of an operator.
 
 use serde_json::json;
 
@@ -14,16 +14,16 @@ use crate::{crds, rbac, webhooks, workload};
 #[cfg(test)]
 mod tests;
 
-/// The namespace in the files from which templates are made. Helm puts that of the release in its place.
+/// The namespace in the files from which templates are made. The templates replace it by the namespace of the release.
 const PLACEHOLDER: &str = "namespace-of-the-helm-release";
 
-/// What Helm puts in the place of the placeholder, within a text.
+/// The replacement of the placeholder inside a text.
 const RELEASE_NAMESPACE: &str = "{{ .Release.Namespace }}";
 
-/// What Helm puts in the place of the placeholder as the value of a field. A namespace such as `123` needs quotes.
+/// The replacement of the placeholder as a whole value, quoted because of namespaces such as `123`.
 const QUOTED_NAMESPACE: &str = "{{ .Release.Namespace | quote }}";
 
-/// The line of a definition that is there only if the value `crd.keep` is set.
+/// The line of a definition that the chart includes only if the value `crd.keep` is set.
 const KEEP: &str = "    helm.sh/resource-policy: keep\n";
 
 const CHART: &str = include_str!("../templates/chart/Chart.yaml");
@@ -33,7 +33,7 @@ const NOTES: &str = include_str!("../templates/chart/NOTES.txt");
 const DEPLOYMENT: &str = include_str!("../templates/chart/deployment.yaml");
 const SERVICE_ACCOUNT: &str = include_str!("../templates/chart/service_account.yaml");
 
-/// The files of `config` that the chart has in another form, or not at all.
+/// The files of `config` that the chart replaces or omits.
 const REPLACED: &[&str] = &["kustomization.yaml", "manager.yaml", "service_account.yaml"];
 
 /// Returns the files of `dist/chart`.
@@ -61,10 +61,10 @@ pub(crate) fn files(operator: &Operator, rules: &RuleSet) -> Files {
     files
 }
 
-/// Returns the files of `config` with the placeholder as their namespace.
+/// Returns the files of `config`, with the placeholder as the namespace.
 fn config(operator: &Operator, rules: &RuleSet) -> Files {
     let mut operator = operator.in_namespace(PLACEHOLDER);
-    // The value `replicaCount` decides whether the budget is there.
+    // With two replicas there is a budget, which the value `replicaCount` then switches on and off.
     operator.options.replicas = operator.options.replicas.max(2);
     for own in &mut operator.own {
         own.definition["metadata"]["annotations"]["helm.sh/resource-policy"] = json!("keep");
@@ -76,13 +76,13 @@ fn config(operator: &Operator, rules: &RuleSet) -> Files {
     files
 }
 
-/// Returns the template of a file of `config`.
+/// Returns the template for a file of `config`.
 fn of_config(path: &str, text: &str) -> String {
     let from = match text.starts_with(&header(FROM_RULES)) {
         true => FROM_RULES,
         false => FROM_PROGRAM,
     };
-    // Texts of the program, such as descriptions, may hold the braces of a template.
+    // Texts of the program, such as descriptions, may contain template braces, which are escaped.
     let body = without_header(text).replace("{{", r#"{{ "{{" }}"#);
     let value = format!(": {PLACEHOLDER}\n");
     let body = body.replace(&value, &format!(": {QUOTED_NAMESPACE}\n"));
@@ -97,7 +97,7 @@ fn of_config(path: &str, text: &str) -> String {
     template(from, &body)
 }
 
-/// Returns the condition under which a file of `config` is in a release.
+/// Returns the condition under which a release includes a file of `config`.
 fn condition(path: &str) -> Option<&'static str> {
     let name = path.rsplit('/').next().unwrap_or_default();
     if is_for_users(path) {
@@ -119,15 +119,15 @@ fn condition(path: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns a template with its source in a comment of templates, which a release does not hold. A release would hold
-/// a comment of YAML as an empty object where the condition of the file is false.
+/// Returns a template with its source in a template comment. A YAML comment would leave an empty object in a release in
+/// which the condition of the file is false.
 fn template(from: &str, body: &str) -> String {
     format!("{{{{- /* {} */ -}}}}\n{body}", source(from))
 }
 
 fn values(operator: &Operator) -> String {
     let (repository, tag) = parts(&operator.image);
-    // Without a tag, an image has the version of the program.
+    // If the tag is the program's version, the chart leaves it out: an image without a tag has that version.
     let is_version = tag == operator.description.version.replace('+', "_");
     let tag = if is_version { "" } else { tag };
     let options = &operator.options;
@@ -138,14 +138,14 @@ fn values(operator: &Operator) -> String {
         .replace("${network_policy}", &options.network_policy.to_string())
 }
 
-/// Returns the repository of an image, and its tag or digest.
+/// Splits an image into its repository and its tag or digest.
 fn parts(image: &str) -> (&str, &str) {
     if let Some((repository, digest)) = image.split_once('@') {
         let repository = parts(repository).0;
         return (repository, digest);
     }
     match image.rsplit_once(':') {
-        // A colon before a slash is that of a port.
+        // A colon before a slash belongs to a port, not to a tag.
         Some((repository, tag)) if !tag.contains('/') => (repository, tag),
         _ => (image, ""),
     }

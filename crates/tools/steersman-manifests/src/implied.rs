@@ -1,4 +1,4 @@
-//! Machine: the rules that the declarations of an operator imply. They hold whatever its tests saw.
+//! Machine: the rules that the declarations of an operator imply, whatever its tests observed.
 
 use steersman_cli::description::{DescribedController, DescribedKind};
 use steersman_object::PolicyRule;
@@ -8,20 +8,20 @@ use crate::operator::Operator;
 use crate::rule_reason::{RuleOrigin, RuleReason};
 use crate::rule_set::RuleSet;
 
-/// The verbs with which a cache holds a kind, and clients read one object live.
+/// The verbs that a cache, and a live read of an object, need on a kind.
 pub(crate) const READ: &[&str] = &["get", "list", "watch"];
 
-/// The verbs on the children of a desired set: those of the cache, of server-side apply, and of pruning.
+/// The verbs that a desired set needs on its children: of the cache, of server-side apply, and of pruning.
 const OWN: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
 
-/// The verbs with which a recorder of Events writes.
+/// The verbs that a recorder needs on Events.
 const RECORD: &[&str] = &["create", "patch"];
 
 const DEFINITIONS: &str = "apiextensions.k8s.io";
 const WEBHOOKS: &str = "admissionregistration.k8s.io";
 pub(crate) const EVENTS: &str = "events.k8s.io";
 
-/// Returns the rules of the caches and controllers (MANIFEST-3).
+/// Returns the rules that the caches and controllers need (MANIFEST-3).
 pub(crate) fn work(operator: &Operator) -> RuleSet {
     let mut rules = RuleSet::default();
     for controller in &operator.description.controllers {
@@ -29,7 +29,7 @@ pub(crate) fn work(operator: &Operator) -> RuleSet {
     }
     let reason = RuleReason::new(RuleOrigin::Implied, "the cache holds them");
     for kind in &operator.description.kinds {
-        // The reason of a controller says more.
+        // If a controller also needs the kind, its reason is more specific.
         if !operator
             .description
             .controllers
@@ -70,8 +70,8 @@ fn of_controller(operator: &Operator, controller: &DescribedController) -> RuleS
                 rules.add_for(&status, &reason("writes their status"));
             }
         } else if !controller.owned.is_empty() {
-            // A cluster may check references with blockOwnerDeletion (OwnerReferencesPermissionEnforcement), as
-            // OpenShift does.
+            // Some clusters, such as OpenShift, check references with blockOwnerDeletion
+            // (OwnerReferencesPermissionEnforcement).
             let finalizers = part(group, plural, "finalizers", &["update"]);
             let blocks = reason("writes owner references that may block their deletion");
             rules.add_for(&finalizers, &blocks);
@@ -90,14 +90,14 @@ fn of_controller(operator: &Operator, controller: &DescribedController) -> RuleS
     rules
 }
 
-/// Returns whether the rules of a controller let it read a kind.
+/// Returns whether a controller reads a kind, by its declarations.
 fn reads(controller: &DescribedController, kind: &DescribedKind) -> bool {
     let primary = controller.primary.iter();
     let mut kinds = primary.chain(&controller.owned).chain(&controller.watched);
     kinds.any(|read| (&read.group, &read.plural) == (&kind.group, &kind.plural))
 }
 
-/// Returns the rules for Events about objects without a namespace.
+/// Returns the rules for Events about cluster-scoped objects.
 pub(crate) fn cluster_events(operator: &Operator) -> RuleSet {
     let is_about_cluster = |controller: &DescribedController| match &controller.primary {
         Some(primary) => !primary.namespaced,
@@ -114,7 +114,7 @@ pub(crate) fn cluster_events(operator: &Operator) -> RuleSet {
     }
 }
 
-/// Returns the rules with which the leader installs the definitions and migrates their objects.
+/// Returns the rules that the leader needs to install the definitions and migrate their objects.
 pub(crate) fn definitions(operator: &Operator) -> RuleSet {
     if operator.own.is_empty() {
         return RuleSet::default();
@@ -130,8 +130,8 @@ pub(crate) fn definitions(operator: &Operator) -> RuleSet {
         &["storageversionmigrations"],
         &["create", "get", "delete"],
     );
-    // Stored objects are migrated in all namespaces. A definition with one version has none to migrate; one that loses
-    // its last old version keeps it as not served until the objects are migrated.
+    // Objects are migrated in all namespaces. A definition with a single version has nothing to migrate: while a
+    // removed version still has objects, it stays listed as not served.
     let is_limited = |own: &OwnKind| {
         let namespaces = operator.namespaces_of(&own.group, &own.plural);
         !operator.options.namespaces.is_empty() || !namespaces.is_empty()
@@ -146,7 +146,7 @@ pub(crate) fn definitions(operator: &Operator) -> RuleSet {
     rules
 }
 
-/// Returns the rules with which the leader injects its authority into the configurations of its webhooks.
+/// Returns the rules that the leader needs to inject its authority into webhook configurations.
 pub(crate) fn webhook_configurations(operator: &Operator) -> RuleSet {
     let resources = [
         (true, "mutatingwebhookconfigurations"),
@@ -170,7 +170,7 @@ pub(crate) fn leader_election() -> RuleSet {
     rules
 }
 
-/// Returns the rules of the built-in certificates, in the operator's namespace.
+/// Returns the rules that built-in certificates need, in the operator's namespace.
 pub(crate) fn certificates(secret: &str) -> RuleSet {
     let create = PolicyRule::new("", &["secrets"], &["create"]);
     let write = PolicyRule::new("", &["secrets"], &["get", "update"]).named(&[secret]);
@@ -178,7 +178,7 @@ pub(crate) fn certificates(secret: &str) -> RuleSet {
     implied(reason, [create, write])
 }
 
-/// Returns the rules with which the server of the metrics checks the readers.
+/// Returns the rules that the metrics server needs to check its clients.
 pub(crate) fn metrics_auth() -> RuleSet {
     let reviews = [
         ("authentication.k8s.io", "tokenreviews"),
@@ -192,7 +192,7 @@ fn events(reason: &str) -> RuleSet {
     implied(reason, [PolicyRule::new(EVENTS, &["events"], RECORD)])
 }
 
-/// Returns rules that are implied for one reason.
+/// Returns implied rules that have the same reason.
 fn implied(reason: &str, implied: impl IntoIterator<Item = PolicyRule>) -> RuleSet {
     let reason = RuleReason::new(RuleOrigin::Implied, reason);
     let mut rules = RuleSet::default();

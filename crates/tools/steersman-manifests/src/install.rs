@@ -1,18 +1,18 @@
-//! Machine: everything in one file, for `kubectl apply`, and the kustomization of the whole.
+//! Machine: makes the single file for `kubectl apply`, and the kustomization of the whole.
 
 use crate::files::{FROM_RULES, Files, header};
 use crate::folder::kustomization;
 use crate::operator::Operator;
 use crate::workload::{deployment, namespace};
 
-/// The folders of the installer, in the order in which objects need each other. The webhook configurations are last,
-/// because from then on the API server needs the operator to accept objects.
+/// The folders of the installer, in the order in which objects depend on each other. Webhook configurations are last,
+/// because then the API server needs the running operator to accept objects.
 const FOLDERS: &[&str] = &["crd", "rbac", "manager", "network-policy", "webhook"];
 
-/// The file of the namespace and the Deployment: the first and the last of what the folders hold.
+/// The file with the namespace and the Deployment, which are the first and the last object.
 const MANAGER: &str = "config/manager/manager.yaml";
 
-/// Returns `dist/install.yaml`, with what the folders of `config` hold.
+/// Returns `dist/install.yaml`, made of the files in `config`.
 pub(crate) fn files(operator: &Operator, config: &Files) -> Files {
     let mut documents: Vec<String> = namespace(operator).into_iter().collect();
     for folder in FOLDERS {
@@ -36,7 +36,7 @@ pub(crate) fn files(operator: &Operator, config: &Files) -> Files {
     Files::from([("dist/install.yaml".to_owned(), text)])
 }
 
-/// Returns `config/default/kustomization.yaml`, which has what a cluster needs.
+/// Returns `config/default/kustomization.yaml`, which includes the folders that every installation needs.
 pub(crate) fn default_kustomization(operator: &Operator, config: &Files) -> Files {
     let options = &operator.options;
     let folders = [

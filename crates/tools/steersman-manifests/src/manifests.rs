@@ -13,8 +13,8 @@ use crate::{crds, helm, install, rbac, role_grant, webhooks, workload};
 
 /// The manifests of one operator, as files.
 ///
-/// All names begin with the name of the program. The name of its Service and of its webhook configurations is the name
-/// of the program itself, because the program looks for them by this name.
+/// All names start with the name of the program. The Service and the webhook configurations have exactly this name,
+/// because the program looks for them by name.
 #[derive(Clone, Debug)]
 pub struct Manifests {
     operator: Operator,
@@ -22,8 +22,8 @@ pub struct Manifests {
 }
 
 impl Manifests {
-    /// Prepares the manifests of the program with this description. The rules are those that the declarations of the
-    /// program do not imply, from `rbac.observed.yaml` and `rbac.extra.yaml`.
+    /// Prepares the manifests for a program. `rules` are the rules of `rbac.observed.yaml` and `rbac.extra.yaml`, which
+    /// the declarations of the program do not imply.
     ///
     /// # Errors
     ///
@@ -40,8 +40,8 @@ impl Manifests {
     }
 
     /// Returns the namespace that must exist before the manifests are applied; `None` for `<name>-system`, which the
-    /// manifests declare. A namespace of another name is not declared, because it may hold other things, which the
-    /// label of the declared namespace (`pod-security.kubernetes.io/enforce`) would stop.
+    /// manifests create. They create no other namespace: its label `pod-security.kubernetes.io/enforce` would affect
+    /// whatever else it contains.
     pub fn required_namespace(&self) -> Option<&str> {
         let operator = &self.operator;
         (!operator.owns_namespace()).then_some(&operator.namespace)
@@ -56,7 +56,7 @@ impl Manifests {
         }
     }
 
-    /// Returns the name of the role of the leader election. Its rules are needed in the namespace of the Lease.
+    /// Returns the name of the role for leader election, which is in the namespace of the Lease.
     pub fn election_role(&self) -> String {
         role_grant::of_election(&self.operator).role
     }
@@ -66,44 +66,42 @@ impl Manifests {
         &self.operator.namespace
     }
 
-    /// Returns the definitions, as the leader of the operator installs them, without the authority of a conversion
-    /// webhook.
+    /// Returns the definitions as the leader installs them, without the authority of a conversion webhook.
     pub fn definitions(&self) -> Vec<Value> {
         let own = self.operator.own.iter();
         own.map(|own| own.definition.clone()).collect()
     }
 
-    /// Returns the roles that [`rbac`](Self::rbac) binds to the operator's own account. A role without a rule is left
-    /// out.
+    /// Returns the roles that [`rbac`](Self::rbac) binds to the operator's service account, without empty ones.
     pub fn grants(&self) -> Vec<RoleGrant> {
         grants(&self.operator, self.rules.set())
     }
 
-    /// Returns the configurations of the webhooks, without the authority that the leader injects. There is none if the
-    /// program has no defaulter and no validator.
+    /// Returns the webhook configurations, without the authority that the leader injects; empty if the program has
+    /// neither a defaulter nor a validator.
     pub fn webhook_configurations(&self) -> Vec<Value> {
         webhooks::configurations(&self.operator)
     }
 
-    /// Returns whether the API server calls the program: a defaulter, a validator, or a conversion.
+    /// Returns whether the program has webhooks: a defaulter, a validator, or a conversion.
     pub fn has_webhook_server(&self) -> bool {
         self.operator.has_webhook_server()
     }
 
-    /// Returns the definitions of the program's kinds, in `config/crd`. There is no file if the program has none.
+    /// Returns the definitions of the program's kinds, as files in `config/crd`; no file if it defines no kind.
     pub fn crds(&self) -> Files {
         crds::files(&self.operator)
     }
 
-    /// Returns the service account, its roles and their bindings, and roles for users, in `config/rbac`.
+    /// Returns the files in `config/rbac`: the service account, its roles and bindings, and roles for users.
     ///
-    /// The operator's own role grants what the declarations of the program imply, the rules that its controllers
-    /// declare with `needs_rule`, and the rules of the files. Comments state the reasons of each rule.
+    /// The operator's role grants the rules that its declarations imply, the rules that its controllers declare with
+    /// `needs_rule`, and the rules of the files. Comments state the reasons of each rule.
     pub fn rbac(&self) -> Files {
         rbac::files(&self.operator, self.rules.set())
     }
 
-    /// Returns the folder `config`, for `kubectl apply -k config/default`: the files of [`crds`](Self::crds) and
+    /// Returns the files in `config`, for `kubectl apply -k config/default`: those of [`crds`](Self::crds) and
     /// [`rbac`](Self::rbac), the Deployment, the webhooks, and the optional parts `network-policy` and `prometheus`.
     pub fn kustomize(&self) -> Files {
         let mut files = self.crds();
@@ -114,15 +112,15 @@ impl Manifests {
         files
     }
 
-    /// Returns `dist/install.yaml`: everything that `kubectl apply -f` needs in one file. The kinds of the Prometheus
-    /// operator are not in it.
+    /// Returns `dist/install.yaml`: all objects for `kubectl apply -f` in one file, except for the kinds of the
+    /// Prometheus operator.
     pub fn install(&self) -> Files {
         install::files(&self.operator, &self.kustomize())
     }
 
-    /// Returns a Helm chart in `dist/chart`. Its objects are those of [`install`](Self::install) without the namespace,
-    /// with values for what users change. Names do not depend on the release, because the program looks for its Service
-    /// by its own name: a cluster has one release.
+    /// Returns a Helm chart in `dist/chart`, with the objects of [`install`](Self::install) except for the namespace,
+    /// and with values for what users change. Names do not depend on the release, because the program looks for its
+    /// Service by name: a cluster can have one release.
     pub fn helm(&self) -> Files {
         helm::files(&self.operator, self.rules.set())
     }

@@ -10,14 +10,14 @@ use crate::definition::OwnKind;
 use crate::error::Error;
 use crate::options::Options;
 
-/// The largest number of characters of a program's name: the longest suffix of a name made of it has 13, and the name
-/// of a Service at most 63.
+/// The maximal length of a program's name. The longest suffix of a derived name has 13 characters, and the name of a
+/// Service may have 63.
 const MOST: usize = 50;
 
 /// The facts about one operator that all generators share.
 #[derive(Clone, Debug)]
 pub(crate) struct Operator {
-    /// The name of the program, and the beginning of all names.
+    /// The name of the program, with which all names start.
     pub(crate) name: String,
     pub(crate) namespace: String,
     pub(crate) image: String,
@@ -42,12 +42,12 @@ impl Operator {
         for limited in limited.flat_map(|kind| &kind.namespaces) {
             check_name("a namespace of the cache", limited, 63)?;
         }
-        // A namespace that is named twice gets one role.
+        // A repeated namespace gets only one role.
         options
             .namespaces
             .retain(|watched| known.insert(watched.clone()));
         let image = options.image.clone();
-        // A tag has no `+`, which a version may have.
+        // A version may contain `+`, which an image tag cannot.
         let tag = || description.version.replace('+', "_");
         let image = image.unwrap_or_else(|| format!("{name}:{}", tag()));
         check_image(&image)?;
@@ -66,7 +66,7 @@ impl Operator {
                 own.inject_ca_from(&name, &namespace);
             }
         }
-        // DEF-7
+        // DEF-7: refuses different versions without a conversion webhook.
         for own in &own {
             let checked = check_versions(&own.definition);
             checked.map_err(|error| Error::Unconverted(error.to_string()))?;
@@ -98,8 +98,8 @@ impl Operator {
         operator
     }
 
-    /// Returns whether the namespace is the operator's own by its name. A namespace of another name may hold other
-    /// things, so no manifest declares it, and it must exist.
+    /// Returns whether the namespace is `<name>-system`. Any other namespace must exist, and no manifest creates it,
+    /// because it may hold more than the operator.
     pub(crate) fn owns_namespace(&self) -> bool {
         self.namespace == format!("{}-system", self.name) && self.namespace != "kube-system"
     }
@@ -108,20 +108,20 @@ impl Operator {
         !self.description.controllers.is_empty()
     }
 
-    /// Returns the program's own kind with this group and plural, if it has one.
+    /// Returns the kind with this group and plural that the program defines, if any.
     pub(crate) fn own_kind(&self, group: &str, plural: &str) -> Option<&OwnKind> {
         let mut own = self.own.iter();
         own.find(|own| own.group == group && own.plural == plural)
     }
 
-    /// Returns the only namespaces of which the cache holds objects of a kind; empty if it holds the objects of all.
+    /// Returns the namespaces in which the cache holds a kind; empty if it holds the kind in all namespaces.
     pub(crate) fn namespaces_of(&self, group: &str, plural: &str) -> &[String] {
         let mut limited = self.description.limited_kinds.iter();
         let limited = limited.find(|kind| (&*kind.group, &*kind.plural) == (group, plural));
         limited.map_or(&[], |kind| &kind.namespaces)
     }
 
-    /// Returns the namespaces of the objects that the controllers reconcile, if every controller is limited to some.
+    /// Returns the namespaces in which controllers reconcile objects; `None` if some controller is not limited.
     pub(crate) fn namespaces_of_primaries(&self) -> Option<BTreeSet<String>> {
         let mut all = BTreeSet::new();
         for controller in &self.description.controllers {
@@ -135,17 +135,17 @@ impl Operator {
         Some(all)
     }
 
-    /// Returns whether the program answers requests of the API server.
+    /// Returns whether the program has a webhook server.
     pub(crate) fn has_webhook_server(&self) -> bool {
         !self.description.converted.is_empty() || !self.description.webhooks.is_empty()
     }
 
-    /// Returns whether cert-manager keeps the certificate of the webhooks.
+    /// Returns whether cert-manager makes the certificate of the webhooks.
     pub(crate) fn uses_cert_manager(&self) -> bool {
         self.options.cert_manager && self.has_webhook_server()
     }
 
-    /// Returns whether the program has a defaulter (`mutates`) or a validator.
+    /// Returns whether the program has a defaulter (`mutates`), or a validator (not `mutates`).
     pub(crate) fn has_webhooks(&self, mutates: bool) -> bool {
         self.description
             .webhooks

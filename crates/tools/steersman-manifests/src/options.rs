@@ -1,8 +1,8 @@
-//! Words: what a user decides about the manifests of an operator.
+//! Words: the options of an operator's manifests.
 
 use serde::{Deserialize, Serialize};
 
-/// What a user decides about the manifests of an operator.
+/// The options of an operator's manifests, which a user sets.
 ///
 /// ```
 /// use steersman_manifests::Options;
@@ -15,27 +15,26 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Options {
-    /// The namespace of the operator. Default: `<name>-system`, which the manifests declare. A namespace of another
-    /// name must exist, and stays as it is.
+    /// The namespace of the operator. The default is `<name>-system`, which the manifests create; another namespace
+    /// must exist.
     pub namespace: Option<String>,
     /// The image of the operator. Default: `<name>:<version>`.
     pub image: Option<String>,
-    /// The namespaces that the operator watches. Default: none, which means all.
+    /// The namespaces that the operator watches; by default an empty list, which means all.
     ///
-    /// With namespaces, the rules for namespaced kinds are a Role in each of them, and the `ClusterRole` has only the
-    /// rules for kinds without a namespace, for the definitions, and for the migration of stored objects of kinds with
-    /// several versions.
+    /// With namespaces, rules for namespaced kinds are in a Role in each namespace. The `ClusterRole` has the rules for
+    /// cluster-scoped kinds, for definitions, and for migrating stored objects of kinds with several versions.
     pub namespaces: Vec<String>,
-    /// The number of replicas. Default: 2, of which one leads. One replica has no `PodDisruptionBudget`, because the
-    /// budget would block the drain of a node.
+    /// The number of replicas; by default 2, of which one leads. A single replica has no `PodDisruptionBudget`, which
+    /// would block the drain of its node.
     pub replicas: u32,
-    /// Whether `config/default` includes `config/prometheus`. Default: no, because the cluster needs the kinds of the
-    /// Prometheus operator.
+    /// Whether `config/default` includes `config/prometheus`; off by default, because the cluster needs the kinds of
+    /// the Prometheus operator.
     pub prometheus: bool,
-    /// Whether `config/default` and the installer include `config/network-policy`. Default: no.
+    /// Whether `config/default` and the installer include `config/network-policy`; off by default.
     pub network_policy: bool,
-    /// Whether cert-manager keeps the certificate of the webhooks, and injects its authority. Default: no, the program
-    /// has an authority of its own. The cluster needs cert-manager.
+    /// Whether cert-manager makes the certificate of the webhooks and injects its authority. Off by default: the
+    /// program has its own authority. If on, the cluster needs cert-manager.
     pub cert_manager: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Machine: decides which rules the roles of an operator have, and in which scope.
+//! Machine: decides the rules of an operator's roles, and the scope of each.
 
 use std::sync::LazyLock;
 
@@ -15,8 +15,8 @@ use crate::rule_set::RuleSet;
 /// The built-in kinds of Kubernetes.
 static BUILT_IN: LazyLock<Vec<Resource>> = LazyLock::new(built_in);
 
-/// Resources without a namespace that no stable API serves by default, and those that only rules name: the users to
-/// impersonate, and the signers to approve for.
+/// Cluster-scoped resources that no stable API serves by default, or that only exist in rules: users to impersonate,
+/// and signers to approve for.
 const OTHERS: &[(&str, &str)] = &[
     ("", "groups"),
     ("", "users"),
@@ -29,18 +29,17 @@ const OTHERS: &[(&str, &str)] = &[
 
 const DEFAULT: &str = "default";
 
-/// The permissions of an operator's own account (MANIFEST-2).
+/// The permissions of an operator's service account (MANIFEST-2).
 #[derive(Debug)]
 pub(crate) struct Permissions {
-    /// The permissions in all namespaces, and on objects without a namespace.
+    /// The permissions in all namespaces and on cluster-scoped objects.
     pub(crate) everywhere: RuleSet,
-    /// The permissions in each namespace with a role, by its name. Empty if the operator watches every kind in all
-    /// namespaces.
+    /// The permissions in single namespaces, by namespace. Empty if the operator watches every kind in all namespaces.
     pub(crate) by_namespace: Vec<(String, RuleSet)>,
 }
 
 impl Permissions {
-    /// Unites the rules that the declarations imply, those that the code declares, and those of files (MANIFEST-1).
+    /// Unites the implied rules, the rules declared in code, and the rules of files (MANIFEST-1).
     pub(crate) fn of(operator: &Operator, files: &RuleSet) -> Self {
         let (implied, limited) = limited(operator, implied::work(operator));
         let mut work = implied;
@@ -81,8 +80,8 @@ impl Permissions {
     }
 }
 
-/// MANIFEST-4: divides rules into those for all namespaces, and those for the only namespaces of which the cache
-/// holds objects of the kind.
+/// MANIFEST-4: divides rules by scope: those for all namespaces, and those for the namespaces in which the cache holds
+/// the kind.
 fn limited(operator: &Operator, rules: RuleSet) -> (RuleSet, Vec<(String, RuleSet)>) {
     let mut by_namespace = Vec::new();
     let mut rest = rules;
@@ -99,7 +98,7 @@ fn limited(operator: &Operator, rules: RuleSet) -> (RuleSet, Vec<(String, RuleSe
     for kind in &operator.description.limited_kinds {
         take(&kind.group, &kind.plural, &kind.namespaces);
     }
-    // A controller records its Events where the objects are that it reconciles.
+    // A controller records Events in the namespaces of the objects that it reconciles.
     if let Some(namespaces) = operator.namespaces_of_primaries() {
         let namespaces: Vec<String> = namespaces.into_iter().collect();
         take(implied::EVENTS, "events", &namespaces);
@@ -120,7 +119,7 @@ fn plural_of(resource: &str) -> &str {
     resource.split('/').next().unwrap_or_default()
 }
 
-/// Returns the rules that the code of the controllers declares.
+/// Returns the rules that the controllers declare in their code.
 fn declared(operator: &Operator) -> RuleSet {
     let mut rules = RuleSet::default();
     for controller in &operator.description.controllers {
@@ -132,7 +131,7 @@ fn declared(operator: &Operator) -> RuleSet {
     rules
 }
 
-/// Returns whether the objects of a resource are in namespaces. A resource of an unknown kind counts as namespaced.
+/// Returns whether a resource is namespaced. An unknown resource counts as namespaced.
 fn is_namespaced(operator: &Operator, group: &str, resource: &str) -> bool {
     let plural = plural_of(resource);
     let mut kinds = operator.description.kinds.iter();
@@ -149,15 +148,15 @@ fn is_namespaced(operator: &Operator, group: &str, resource: &str) -> bool {
     }
 }
 
-/// The verbs of a user on a kind.
+/// A role for users of a kind: its verbs.
 pub(crate) struct UserRole {
-    /// The word of the user in the name of the role.
+    /// The part of the role's name for this sort of user.
     pub(crate) user: &'static str,
     verbs: &'static [&'static str],
     scale: &'static [&'static str],
 }
 
-/// Roles on the operator's own kinds for users. The verbs on the status are those of kubebuilder.
+/// The roles for users of the operator's kinds. The verbs on the status are those of kubebuilder.
 pub(crate) const USER_ROLES: &[UserRole] = &[
     UserRole {
         user: "admin",
@@ -178,8 +177,8 @@ pub(crate) const USER_ROLES: &[UserRole] = &[
     },
 ];
 
-/// Returns the rules of a role for users of a kind: `kubectl scale` and autoscalers write the subresource `scale` of
-/// kinds that have it.
+/// Returns the rules of a role for users of a kind. If the kind has the subresource `scale`, they include it, for
+/// `kubectl scale` and autoscalers.
 pub(crate) fn of_users(own: &OwnKind, role: &UserRole) -> RuleSet {
     let part = |name: &str| format!("{}/{name}", own.plural);
     let mut rules = vec![PolicyRule::new(&own.group, &[&own.plural], role.verbs)];
@@ -192,7 +191,7 @@ pub(crate) fn of_users(own: &OwnKind, role: &UserRole) -> RuleSet {
     RuleSet::default().with(&rules)
 }
 
-/// Returns the rule of a user that reads the metrics.
+/// Returns the rule for a user that reads the metrics.
 pub(crate) fn metrics_reader() -> RuleSet {
     RuleSet::default().with(&[PolicyRule {
         non_resource_urls: vec!["/metrics".to_owned()],

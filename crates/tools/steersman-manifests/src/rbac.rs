@@ -1,4 +1,4 @@
-//! Machine: accounts, roles and their bindings as files.
+//! Machine: makes the files of the service account, its roles and their bindings.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ use crate::yaml;
 
 const API: &str = "rbac.authorization.k8s.io";
 
-/// Returns the files of `config/rbac`. The operator's own roles include `rules`, the rules of files.
+/// Returns the files of `config/rbac`. `rules` are the rules of files, which the operator's roles include.
 pub(crate) fn files(operator: &Operator, rules: &RuleSet) -> Files {
     let mut folder = Folder::new("rbac");
     let name = &operator.name;
@@ -21,7 +21,7 @@ pub(crate) fn files(operator: &Operator, rules: &RuleSet) -> Files {
     folder.add("service_account.yaml", FROM_PROGRAM, &account);
     let mut work = role_grant::of_work(operator, rules);
     if work.len() > 1 {
-        // Roles in namespaces may have all rules.
+        // An empty role in a namespace is kept; an empty ClusterRole is not.
         work.retain(|grant| grant.namespace.is_some() || !grant.rules.is_empty());
     }
     granted(&mut folder, operator, "role", FROM_RULES, &work);
@@ -58,7 +58,7 @@ pub(crate) fn files(operator: &Operator, rules: &RuleSet) -> Files {
     folder.finish()
 }
 
-/// Adds roles of the operator's account in one file, and their bindings in another.
+/// Adds roles of the operator's service account to one file, and their bindings to another.
 fn granted(folder: &mut Folder, operator: &Operator, file: &str, from: &str, grants: &[RoleGrant]) {
     let roles: Vec<String> = grants
         .iter()
@@ -73,14 +73,14 @@ fn granted(folder: &mut Folder, operator: &Operator, file: &str, from: &str, gra
     folder.add(&file, FROM_PROGRAM, &bindings.join("---\n"));
 }
 
-/// Returns whether a file has a role for users of the operator's own kinds.
+/// Returns whether a file has a role for users of the operator's kinds.
 pub(crate) fn is_for_users(path: &str) -> bool {
     USER_ROLES
         .iter()
         .any(|role| path.ends_with(&format!("_{}_role.yaml", role.user)))
 }
 
-/// Returns the word of a kind in names: the kind, or the kind with its group if another group has the same kind.
+/// Returns a kind as a part of names; with its group if another group has the same kind.
 fn kind_word(operator: &Operator, own: &OwnKind) -> String {
     let kind = own.kind.to_lowercase();
     let same = operator.own.iter().filter(|other| other.kind == own.kind);
@@ -102,7 +102,7 @@ fn service_account(operator: &Operator) -> Value {
     })
 }
 
-/// Writes a role with the reasons of its rules as comments.
+/// Returns the YAML of a role, with the reasons of its rules as comments.
 fn role_text(grant: &RoleGrant, program: &str) -> String {
     let mut object = role_head(&grant.role, grant.namespace.as_deref(), program);
     let rules = grant.rules.reasoned();
@@ -120,7 +120,7 @@ fn role_text(grant: &RoleGrant, program: &str) -> String {
     text
 }
 
-/// Returns a `Role`, or a `ClusterRole` without a namespace, without its rules.
+/// Returns a `Role`, or a `ClusterRole` if `namespace` is `None`, without its rules.
 fn role_head(name: &str, namespace: Option<&str>, program: &str) -> Value {
     let mut object = json!({
         "apiVersion": format!("{API}/v1"),

@@ -1,4 +1,4 @@
-//! Machine: what the generated roles grant to the operator's own account.
+//! Machine: the roles that the manifests grant to the operator's service account.
 
 use serde_json::json;
 use steersman_object::PolicyRule;
@@ -10,7 +10,7 @@ use crate::rule_reason::RuleReason;
 use crate::rule_set::{RuleSet, RuleTarget};
 use crate::yaml;
 
-/// The rules of one role of the operator's own account.
+/// A role of the operator's service account, with its rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RoleGrant {
@@ -21,15 +21,15 @@ pub struct RoleGrant {
     pub(crate) rules: RuleSet,
 }
 
-/// One verb on one resource, object or path, with the reasons for it.
+/// A verb on a resource, object or path, with the reasons for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Permission {
-    /// The resource, object or path.
+    /// The resource, object or path on which the verb is granted.
     pub target: RuleTarget,
     /// The granted verb, such as `get`.
     pub verb: String,
-    /// Why the operator needs the verb, at least one reason.
+    /// The reasons why the operator needs the verb; at least one.
     pub reasons: Vec<RuleReason>,
 }
 
@@ -63,7 +63,7 @@ impl RoleGrant {
 }
 
 impl Permission {
-    /// Returns these permissions as the YAML of a role's `rules`.
+    /// Returns the `rules` of a role with these permissions, as YAML.
     #[must_use]
     pub fn yaml(permissions: &[Self]) -> String {
         let mut rules = RuleSet::default();
@@ -74,7 +74,7 @@ impl Permission {
     }
 }
 
-/// Returns the roles of the operator's work: one for the cluster, and one for each namespace.
+/// Returns the roles for the work of the operator: one for the cluster, and one per namespace.
 pub(crate) fn of_work(operator: &Operator, files: &RuleSet) -> Vec<RoleGrant> {
     let name = &operator.name;
     let own = Permissions::of(operator, files);
@@ -89,7 +89,7 @@ pub(crate) fn of_election(operator: &Operator) -> RoleGrant {
     RoleGrant::new(&role, Some(&operator.namespace), implied::leader_election())
 }
 
-/// Returns the role of the certificates, if the program has a webhook server and its own authority.
+/// Returns the role for built-in certificates; `None` without webhooks or with another authority.
 pub(crate) fn of_certificates(operator: &Operator) -> Option<RoleGrant> {
     let role = format!("{}-certificates", operator.name);
     let rules = implied::certificates(&role);
@@ -103,7 +103,7 @@ pub(crate) fn of_metrics(operator: &Operator) -> RoleGrant {
     RoleGrant::new(&role, None, implied::metrics_auth())
 }
 
-/// Returns the roles that `config/rbac` binds to the operator's account.
+/// Returns the roles that `config/rbac` binds to the operator's service account.
 pub(crate) fn grants(operator: &Operator, files: &RuleSet) -> Vec<RoleGrant> {
     let mut grants = of_work(operator, files);
     grants.push(of_election(operator));

@@ -1,4 +1,4 @@
-//! Words: the rules in a file, such as those that the tests of an operator saw it need.
+//! Words: the rules in a file, such as the rules that an operator needed in its tests.
 
 use serde::Deserialize;
 use serde_saphyr::Spanned;
@@ -12,8 +12,8 @@ use crate::rule_set::RuleSet;
 #[cfg(test)]
 mod tests;
 
-/// The rules in a file: in `rbac.observed.yaml`, which the tests of an operator write, or in `rbac.extra.yaml`, which a
-/// user writes.
+/// The rules in `rbac.observed.yaml`, which the tests of an operator write, or in `rbac.extra.yaml`, which a user
+/// writes.
 ///
 /// ```
 /// use steersman_manifests::{RuleList, PolicyRule};
@@ -37,12 +37,12 @@ struct RuleFile {
 }
 
 impl RuleList {
-    /// Reads the text of a file; errors have its name. A file without rules is empty. The rules of `rbac.extra.yaml`
+    /// Parses a file of rules; errors name `file`. Without rules, the file counts as empty. Rules of `rbac.extra.yaml`
     /// count as written by hand, and all others as observed.
     ///
     /// # Errors
     ///
-    /// [`Error::RuleFile`] for a text that is no list of rules, and [`Error::Rule`] for a rule without verbs, groups or
+    /// [`Error::RuleFile`] for a text that is not a list of rules; [`Error::Rule`] for a rule without verbs, groups or
     /// resources, or with both resources and paths.
     pub fn parse(file: &str, text: &str) -> Result<Self, Error> {
         let mut rules = Self::default();
@@ -76,7 +76,7 @@ impl RuleList {
         Ok(rules)
     }
 
-    /// Adds what a rule grants, as observed.
+    /// Adds the permissions of a rule, as observed.
     pub fn add(&mut self, rule: &PolicyRule) {
         self.set.add_for(rule, &RuleReason::observed());
     }
@@ -105,7 +105,7 @@ impl FromIterator<PolicyRule> for RuleList {
     }
 }
 
-/// Returns the problem of a rule, with its remedy.
+/// Returns the problem of an invalid rule, with the remedy.
 fn problem(rule: &PolicyRule) -> Option<&'static str> {
     let has_resources = !rule.resources.is_empty();
     let has_urls = !rule.non_resource_urls.is_empty();
@@ -124,7 +124,7 @@ fn problem(rule: &PolicyRule) -> Option<&'static str> {
     }
 }
 
-/// Returns the position and the problem, without the drawing of the lines around it.
+/// Returns the position and the problem of an error, without the quoted lines.
 fn one_line(error: &serde_saphyr::Error) -> String {
     let text = error.without_snippet().to_string();
     let line = text.lines().next().unwrap_or_default();

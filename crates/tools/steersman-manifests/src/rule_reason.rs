@@ -1,18 +1,18 @@
-//! Words: why a role has a rule.
+//! Words: the reason of a rule.
 
 use std::fmt;
 
-/// Why a role grants a verb: where the rule comes from, and what needs it.
+/// The reason why a role grants a verb: the origin of the rule, and what needs it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct RuleReason {
-    /// Where the rule comes from.
+    /// The origin of the rule.
     pub origin: RuleOrigin,
-    /// What needs the rule, as in "the controller website owns them". The noun of "them" is the resource.
+    /// What needs the rule, such as "the controller website owns them", where "them" is the resource.
     pub text: String,
 }
 
-/// Where a rule comes from. The first origin of several is the one to state: an implied rule does not depend on tests.
+/// The origin of a rule. The first of several origins is stated, because implied rules do not depend on tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RuleOrigin {
     /// The declarations of the program imply the rule.
@@ -21,7 +21,7 @@ pub enum RuleOrigin {
     Declared,
     /// A user wrote the rule into `rbac.extra.yaml`.
     ByHand,
-    /// The tests of the operator saw it need the rule.
+    /// The tests of the operator observed that it needs the rule.
     Observed,
 }
 
@@ -53,7 +53,7 @@ impl fmt::Display for RuleReason {
     }
 }
 
-/// Returns a text without line breaks, which would end a comment.
+/// Returns a text without line breaks, because a line break would end a comment.
 fn in_one_line(text: &str) -> String {
     let words = text.split(|char: char| char.is_control() || char == ' ');
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();

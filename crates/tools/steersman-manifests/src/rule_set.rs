@@ -1,4 +1,4 @@
-//! Machine: merges rules into the shortest list that grants the same for the same reasons.
+//! Machine: merges rules into the shortest list with the same permissions and reasons.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,40 +10,40 @@ use crate::rule_reason::{RuleOrigin, RuleReason};
 #[cfg(test)]
 mod tests;
 
-/// Every verb, in a rule.
+/// The verb that stands for every verb.
 const ANY: &str = "*";
 
-/// What a verb is granted on.
+/// What a permission is about: a resource, an object, or a path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RuleTarget {
-    /// A resource, or one object of it.
+    /// A resource, or one of its objects.
     Resource {
         /// The group; the core group is the empty text.
         group: String,
-        /// The plural name, with a subresource after a slash.
+        /// The plural name, with a subresource after a slash if there is one.
         resource: String,
         /// The name of the object; `None` for all objects.
         name: Option<String>,
     },
-    /// A path that is no object.
+    /// A path that is not a resource, such as `/metrics`.
     Url(String),
 }
 
-/// Permissions with their reasons, each once: merging is a union (MANIFEST-1).
+/// Distinct permissions with their reasons. Merging two sets is a union (MANIFEST-1).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RuleSet {
     granted: BTreeMap<RuleTarget, Verbs>,
 }
 
-/// The verbs that are granted on a target, and why. Rules of a file that is only merged have no reasons.
+/// The verbs granted on a target, each with its reasons. A file that is only merged has no reasons.
 type Verbs = BTreeMap<String, BTreeSet<RuleReason>>;
 
-/// A verb of a rule with its reasons. It orders as in the list of verbs.
+/// A verb with its reasons. Verbs sort in their usual order.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct GrantedVerb {
     rank: usize,
     verb: String,
-    /// The reasons with the first origin of all.
+    /// The reasons with the first of all origins.
     reasons: Vec<RuleReason>,
 }
 
@@ -61,18 +61,18 @@ pub(crate) struct ReasonedRule {
 }
 
 impl RuleSet {
-    /// Grants what the rule grants, without a reason.
+    /// Adds the permissions of a rule, without a reason.
     pub(crate) fn add(&mut self, rule: &PolicyRule) {
         self.grant(rule, None);
     }
 
-    /// Grants a verb on a target, without a reason.
+    /// Adds a verb on a target, without a reason.
     pub(crate) fn allow(&mut self, target: &RuleTarget, verb: &str) {
         let verbs = self.granted.entry(target.clone()).or_default();
         verbs.entry(verb.to_owned()).or_default();
     }
 
-    /// Grants what the rule grants, for a reason.
+    /// Adds the permissions of a rule, with a reason.
     pub(crate) fn add_for(&mut self, rule: &PolicyRule, reason: &RuleReason) {
         self.grant(rule, Some(reason));
     }
@@ -87,7 +87,7 @@ impl RuleSet {
         }
     }
 
-    /// Grants what the rules grant.
+    /// Adds the permissions of several rules.
     pub(crate) fn with<'a>(mut self, rules: impl IntoIterator<Item = &'a PolicyRule>) -> Self {
         for rule in rules {
             self.add(rule);
@@ -95,7 +95,7 @@ impl RuleSet {
         self
     }
 
-    /// Grants what another set grants, for the reasons of both.
+    /// Adds the permissions of another set, with its reasons.
     pub(crate) fn merge(&mut self, other: &Self) {
         for (target, verbs) in &other.granted {
             let merged = self.granted.entry(target.clone()).or_default();
@@ -106,7 +106,7 @@ impl RuleSet {
         }
     }
 
-    /// Removes the permissions that only tests have asked for and that another set grants.
+    /// Removes permissions that were only observed, and that another set grants.
     pub(crate) fn remove_observed(&mut self, other: &Self) {
         let is_observed = |reasons: &BTreeSet<RuleReason>| {
             let mut reasons = reasons.iter();
@@ -124,7 +124,7 @@ impl RuleSet {
         self.granted.is_empty()
     }
 
-    /// Returns each permission: a target, a verb, and the reasons of its first origin.
+    /// Returns each permission: a target, a verb, and the reasons with the first origin.
     pub(crate) fn permissions(&self) -> Vec<(RuleTarget, String, Vec<RuleReason>)> {
         let granted = self.granted.iter();
         let all = granted.flat_map(|(target, verbs)| {
@@ -134,7 +134,7 @@ impl RuleSet {
         all.collect()
     }
 
-    /// Divides the permissions into those on the chosen resources, given as group and resource, and all others.
+    /// Splits the permissions: those on resources that `is_chosen` accepts, by group and resource, and the rest.
     pub(crate) fn partition(self, is_chosen: impl Fn(&str, &str) -> bool) -> (Self, Self) {
         let chosen = |target: &RuleTarget| match target {
             RuleTarget::Resource {
@@ -147,7 +147,7 @@ impl RuleSet {
         (Self { granted: chosen }, Self { granted: others })
     }
 
-    /// Returns one rule per resource, with the names of its objects.
+    /// Returns one rule per resource and set of object names.
     pub(crate) fn single(&self) -> Vec<PolicyRule> {
         let grants = self.grants().into_iter().flat_map(|(grant, resources)| {
             let resources = resources.into_iter();
@@ -156,12 +156,12 @@ impl RuleSet {
         rules_of(self.sorted(grants))
     }
 
-    /// Returns the rules, in which resources of one group with equal verbs and reasons are together.
+    /// Returns the rules. Resources of a group with equal verbs and reasons share a rule.
     pub(crate) fn merged(&self) -> Vec<PolicyRule> {
         rules_of(self.reasoned())
     }
 
-    /// Returns the rules of [`merged`](Self::merged) with their reasons.
+    /// Returns the rules of [`merged`](Self::merged), each with its reasons.
     pub(crate) fn reasoned(&self) -> Vec<ReasonedRule> {
         self.sorted(self.grants())
     }
@@ -176,7 +176,7 @@ impl RuleSet {
         rules
     }
 
-    /// Returns the resources of each group that have the same names and verbs.
+    /// Returns the resources of each group that have the same object names and verbs.
     fn grants(&self) -> BTreeMap<RuleGrant, Vec<String>> {
         let mut by_resource: BTreeMap<ResourceVerbs<'_>, Vec<String>> = BTreeMap::new();
         for (target, verbs) in &self.granted {
@@ -202,7 +202,7 @@ impl RuleSet {
         grants
     }
 
-    /// Returns the verbs that a target has and that all objects of the resource do not have.
+    /// Returns the verbs on an object that the rules for all objects of its resource do not grant.
     fn without_those_of_all(&self, target: &RuleTarget, verbs: &Verbs) -> Vec<GrantedVerb> {
         let mut verbs = ranked(verbs);
         let RuleTarget::Resource {
@@ -258,7 +258,7 @@ impl ReasonedRule {
         Self { rule, verbs }
     }
 
-    /// Returns a line for each reason, with its verbs unless it is the reason for all verbs of the rule.
+    /// Returns a comment line per reason. It names its verbs unless it applies to all verbs of the rule.
     pub(crate) fn comments(&self) -> Vec<String> {
         let mut by_reason: BTreeMap<&RuleReason, Vec<&str>> = BTreeMap::new();
         for granted in &self.verbs {
@@ -277,7 +277,7 @@ impl ReasonedRule {
     }
 }
 
-/// Returns each target of a rule.
+/// Returns the targets of a rule.
 pub(crate) fn targets(rule: &PolicyRule) -> Vec<RuleTarget> {
     let mut names: Vec<Option<&String>> = rule.resource_names.iter().map(Some).collect();
     if names.is_empty() {
@@ -297,7 +297,7 @@ pub(crate) fn targets(rule: &PolicyRule) -> Vec<RuleTarget> {
     targets
 }
 
-/// Returns the verbs in their order. `*` stands for all of them.
+/// Returns the verbs in their usual order; `*` replaces all of them.
 fn ranked(verbs: &Verbs) -> Vec<GrantedVerb> {
     let granted = |verb: &str, reasons: &BTreeSet<RuleReason>| {
         let first = reasons.first().map(|reason| reason.origin);
@@ -327,7 +327,7 @@ fn rules_of(rules: Vec<ReasonedRule>) -> Vec<PolicyRule> {
     rules.into_iter().map(|reasoned| reasoned.rule).collect()
 }
 
-/// Returns what rules are sorted by: group, resources, names.
+/// Returns the sort key of a rule: groups, resources, object names.
 fn key(rule: &PolicyRule) -> (&[String], &[String], &[String]) {
     (&rule.api_groups, &rule.resources, &rule.resource_names)
 }

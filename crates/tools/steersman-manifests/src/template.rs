@@ -1,4 +1,4 @@
-//! Machine: fills the facts about an operator into the text of a manifest.
+//! Machine: fills the facts about an operator into the template of a manifest.
 
 use crate::operator::Operator;
 use crate::yaml::scalar;
@@ -6,13 +6,13 @@ use crate::yaml::scalar;
 #[cfg(test)]
 mod tests;
 
-/// The place of the only fact that is a number.
+/// The placeholder of the only fact that is a number.
 const REPLICAS: &str = "${replicas}";
 
-/// Replaces `${name}`, `${namespace}`, `${version}`, `${image}`, `${replicas}` and `${watched}`. A fact that is the
-/// whole value or item of its line is in quotes where YAML needs them, because a name such as `123` or `true` is a
-/// text. A line that begins with `?` and a condition (`watched`, `definitions`, `webhooks`, `certmanager`) is kept only
-/// if the condition holds.
+/// Replaces `${name}`, `${namespace}`, `${version}`, `${image}`, `${replicas}` and `${watched}`. A fact that is a whole
+/// value or list item is quoted where YAML needs it, because a name such as `123` or `true` is a text. A line that
+/// starts with `?` and a condition (`watched`, `definitions`, `webhooks`, `certmanager`) is kept only if the condition
+/// holds.
 pub(crate) fn fill(template: &str, operator: &Operator) -> String {
     let facts = [
         ("${name}", operator.name.clone()),
@@ -43,7 +43,7 @@ pub(crate) fn fill(template: &str, operator: &Operator) -> String {
     text
 }
 
-/// Returns the line without its condition, if the condition holds.
+/// Returns a line without its condition; `None` if the condition is false.
 fn kept<'a>(line: &'a str, operator: &Operator) -> Option<&'a str> {
     let conditions = [
         ("?watched", !operator.options.namespaces.is_empty()),

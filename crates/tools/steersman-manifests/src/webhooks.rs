@@ -1,4 +1,4 @@
-//! Machine: the Service of the webhooks and their configurations as files.
+//! Machine: makes the files of the webhooks' Service and configurations.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::yaml;
 const CERTIFICATE: &str = include_str!("../templates/certificate.yaml");
 const SERVICE: &str = include_str!("../templates/webhook_service.yaml");
 
-/// Returns the files of `config/webhook`. There is none if the program has no webhooks.
+/// Returns the files of `config/webhook`; none if the program has no webhooks.
 pub(crate) fn files(operator: &Operator) -> Files {
     let mut folder = Folder::new("webhook");
     if !operator.has_webhook_server() {
@@ -84,7 +84,7 @@ fn entry(operator: &Operator, webhook: &DescribedWebhook, name: &str) -> Value {
             "resources": [webhook.object.plural],
             "operations": ["CREATE", "UPDATE"],
         }],
-        // Requests for another version are converted to this one.
+        // The API server converts a request for another version to the version of this rule.
         "matchPolicy": "Equivalent",
         "failurePolicy": "Fail",
         "sideEffects": "None",
@@ -93,22 +93,22 @@ fn entry(operator: &Operator, webhook: &DescribedWebhook, name: &str) -> Value {
     })
 }
 
-/// The names within one configuration, each of which has to be unique there.
+/// The webhook names in one configuration, which have to be unique.
 #[derive(Default)]
 struct WebhookNames {
     given: BTreeMap<String, usize>,
 }
 
 impl WebhookNames {
-    /// Returns the name of a webhook, such as `mutate.websites.web.example.com`. A name needs three parts, so the core
-    /// group is written out; the second webhook of a kind has a number.
+    /// Returns a webhook name, such as `mutate.websites.web.example.com`. It needs three parts, so the core group is
+    /// written out. A second webhook for the same kind gets a number.
     fn next(&mut self, verb: &str, webhook: &DescribedWebhook) -> String {
         let object = &webhook.object;
         let group = match &*object.group {
             "" => "core",
             group => group,
         };
-        // The plural of a subresource is that of its parent, a slash and its own name.
+        // The plural of a subresource has a slash, which a name cannot have.
         let rest = format!("{}.{group}", object.plural.replace('/', "-"));
         let count = self.given.entry(rest.clone()).or_default();
         *count += 1;

@@ -1,4 +1,4 @@
-//! Machine: the Deployment and the objects around it as files.
+//! Machine: makes the files of the Deployment and the objects around it.
 
 use crate::files::{FROM_PROGRAM, Files};
 use crate::folder::Folder;
@@ -15,7 +15,7 @@ struct TemplateFile {
 const NAMESPACE: &str = include_str!("../templates/namespace.yaml");
 const DEPLOYMENT: &str = include_str!("../templates/deployment.yaml");
 
-/// The files, in the order of the kustomizations.
+/// The template files, in the order of the kustomizations.
 const TEMPLATE_FILES: &[TemplateFile] = &[
     TemplateFile {
         folder: "manager",
@@ -78,7 +78,7 @@ pub(crate) fn files(operator: &Operator) -> Files {
     files
 }
 
-/// Returns the namespace of the operator, if it is the operator's own.
+/// Returns the manifest of the namespace; `None` unless the manifests create it.
 pub(crate) fn namespace(operator: &Operator) -> Option<String> {
     operator.owns_namespace().then(|| fill(NAMESPACE, operator))
 }

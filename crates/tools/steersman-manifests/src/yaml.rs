@@ -1,4 +1,4 @@
-//! Machine: writes values as YAML, with their keys in the order that people expect.
+//! Machine: writes values as YAML, with keys in the usual order of Kubernetes manifests.
 
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
@@ -9,7 +9,7 @@ use steersman_apimachinery::yaml;
 #[cfg(test)]
 mod tests;
 
-/// The keys that stand before others, in their order. Others follow alphabetically.
+/// The keys that come first, in this order. All other keys follow alphabetically.
 const FIRST: &[&str] = &[
     "apiVersion",
     "apiGroup",
@@ -63,7 +63,7 @@ const FIRST: &[&str] = &[
     "message",
 ];
 
-/// The keys of mappings from names that users chose; these stand alphabetically.
+/// The keys of mappings from names, which are sorted alphabetically.
 const OF_NAMES: &[&str] = &[
     "properties",
     "patternProperties",
@@ -74,32 +74,32 @@ const OF_NAMES: &[&str] = &[
     "default",
 ];
 
-/// The largest number of characters of a list in one line, without its brackets.
+/// The maximal length of a list on one line, without its brackets.
 const LINE: usize = 76;
 
-/// Writes a document.
+/// Writes a value as a YAML document.
 pub(crate) fn document(value: &Value) -> String {
     let node = ManifestNode {
         value,
         is_of_names: false,
     };
-    // Writing does not fail: every JSON value has a form in YAML, and a `String` takes every text.
+    // Writing cannot fail: YAML can express every JSON value, and a `String` accepts every text.
     let text = serde_saphyr::to_string(&node).unwrap_or_default();
     let trimmed = without_trailing_spaces(&text);
-    // A text of the value may have spaces of its own at the end of a line.
+    // Trimming may have changed a text with spaces at the end of a line; then the original is kept.
     match serde_saphyr::from_str::<Value>(&trimmed) {
         Ok(read) if read == *value => trimmed,
         _ => text,
     }
 }
 
-/// Removes the spaces of empty lines in texts of several lines.
+/// Removes the spaces on empty lines in multi-line texts.
 fn without_trailing_spaces(text: &str) -> String {
     let lines = text.lines().map(|line| line.trim_end_matches(' '));
     lines.flat_map(|line| [line, "\n"]).collect()
 }
 
-/// Writes a text as a value or an item: in quotes, unless all versions of YAML read it as this text without them.
+/// Writes a text as a YAML scalar, in quotes unless all YAML versions read it as this text without quotes.
 pub(crate) fn scalar(text: &str) -> String {
     let is_plain = text.starts_with(|first: char| first.is_ascii_alphabetic())
         && !text.ends_with(':')
@@ -114,12 +114,12 @@ pub(crate) fn scalar(text: &str) -> String {
     }
 }
 
-/// Writes a text in quotes: the strings of JSON are strings of YAML.
+/// Writes a text in double quotes. A JSON string is also a YAML string.
 pub(crate) fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-/// Writes documents with their separators.
+/// Writes several documents with separators.
 pub(crate) fn documents<'a>(values: impl IntoIterator<Item = &'a Value>) -> String {
     let mut text = String::new();
     for value in values {
@@ -131,7 +131,7 @@ pub(crate) fn documents<'a>(values: impl IntoIterator<Item = &'a Value>) -> Stri
     text
 }
 
-/// A value, with whether its keys are names that users chose.
+/// A value, and whether its keys are names.
 struct ManifestNode<'a> {
     value: &'a Value,
     is_of_names: bool,
@@ -162,7 +162,7 @@ impl Serialize for ManifestNode<'_> {
     }
 }
 
-/// Returns whether a list is short enough for one line: scalars without line breaks.
+/// Returns whether a list fits on one line: short, and only scalars without line breaks.
 fn is_line(items: &[Value]) -> bool {
     let lengths = items.iter().map(|item| match item {
         Value::String(text) if !text.contains(char::is_control) => Some(text.chars().count() + 2),

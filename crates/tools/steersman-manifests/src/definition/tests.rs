@@ -1,4 +1,4 @@
-//! What a definition becomes in a manifest.
+//! Tests how a definition is prepared for a manifest.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! The parts of a chart's templates.
+//! Tests parts of the chart's templates.
 
 use super::{condition, of_config, parts};
 

@@ -1,4 +1,4 @@
-//! Reading the file of observed rules.
+//! Tests parsing the files of rules.
 
 use serde_json::json;
 
@@ -124,10 +124,10 @@ fn a_text_that_is_no_list_of_rules_is_refused_with_its_line() {
             refused.starts_with("rbac.observed.yaml: ") && refused.contains(" at line "),
             "{refused}"
         );
-        // The harness does not write over a broken file.
+        // The harness does not overwrite a broken file, so the error tells how to repair it.
         let remedy = "; correct the line, or delete the file and run all tests";
         assert!(refused.ends_with(remedy), "{refused}");
-        // Tests do not write the file of a user.
+        // For the file that a user writes, the remedy is not to run the tests.
         let refused = RuleList::parse(EXTRA, text).unwrap_err().to_string();
         assert!(refused.starts_with("rbac.extra.yaml: "), "{refused}");
         assert!(refused.ends_with("; correct the line"), "{refused}");

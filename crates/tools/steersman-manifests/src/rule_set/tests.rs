@@ -1,4 +1,4 @@
-//! Merging rules: shortest form, and the same permissions.
+//! Tests that merged rules are short and grant the same permissions.
 
 use std::collections::BTreeSet;
 
@@ -80,7 +80,7 @@ fn paths_have_rules_of_their_own() {
     assert_eq!(rules[0].non_resource_urls, ["/livez", "/metrics"]);
 }
 
-/// A permission as a role states it: the target and the verb.
+/// A permission for comparisons: the target and the verb.
 type Permission = (String, String);
 
 fn permissions(rules: &[PolicyRule]) -> BTreeSet<Permission> {
@@ -95,7 +95,7 @@ fn permissions(rules: &[PolicyRule]) -> BTreeSet<Permission> {
     pairs.collect()
 }
 
-/// Returns whether the rules grant the verb on one object as Kubernetes decides it.
+/// Returns whether the rules grant a verb on an object, by the decision of Kubernetes.
 fn grants(rules: &[PolicyRule], group: &str, resource: &str, name: &str, verb: &str) -> bool {
     let has = |list: &[String], text: &str| list.iter().any(|one| one == text);
     rules.iter().any(|rule| {
@@ -133,7 +133,7 @@ fn rules() -> impl Strategy<Value = Vec<PolicyRule>> {
 }
 
 proptest! {
-    // MANIFEST-1
+    // MANIFEST-1: merged rules grant exactly what their sources grant.
     #[test]
     fn merged_rules_grant_what_their_sources_grant(rules in rules()) {
         for written in [set(&rules).merged(), set(&rules).single()] {

@@ -1,4 +1,4 @@
-//! Filling in the text of a manifest.
+//! Tests filling the template of a manifest.
 
 use steersman_cli::Description;
 

@@ -1,4 +1,4 @@
-//! Writing values as YAML: the order of keys, and the same value when read.
+//! Tests the YAML writer: the order of keys, and that parsing returns the same value.
 
 use proptest::prelude::{Just, Strategy, any, prop, prop_oneof, proptest};
 use serde_json::{Value, json};

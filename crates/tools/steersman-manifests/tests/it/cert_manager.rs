@@ -1,4 +1,4 @@
-//! cert-manager in place of the built-in authority: the manifests, and the program that was started with its flags.
+//! Tests cert-manager in place of the built-in authority: the manifests, and a program with its flags.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -68,7 +68,7 @@ fn the_manifests_have_a_certificate_and_name_it_where_its_authority_is_needed() 
         pod["containers"][0]["volumeMounts"][0]["mountPath"],
         "/certs"
     );
-    // No rule for the Secret of the built-in authority, and none to inject it.
+    // The roles have no rules for the built-in authority: neither for its Secret nor for injecting it.
     let roles = of("Role").into_iter().chain(of("ClusterRole"));
     let rules: Vec<String> = roles.map(|role| role["rules"].to_string()).collect();
     let rules = rules.join("");
@@ -78,7 +78,7 @@ fn the_manifests_have_a_certificate_and_name_it_where_its_authority_is_needed() 
     );
 }
 
-/// Injects an authority into the objects that name the certificate, as cert-manager does.
+/// Injects an authority into objects with cert-manager's annotation, as cert-manager does.
 fn inject(server: &ApiServer, bundle: &str) {
     let conversion =
         json!({"spec": {"conversion": {"webhook": {"clientConfig": {"caBundle": bundle}}}}});
@@ -100,7 +100,7 @@ fn inject(server: &ApiServer, bundle: &str) {
     }
 }
 
-/// Reads a site in the former version over the wire, which only its conversion webhook can answer.
+/// Reads a site in the former version over HTTP, which needs the conversion webhook.
 async fn former(env: &TestEnv, name: &str) -> Result<Value, String> {
     let path = format!("/apis/example.com/v1alpha1/namespaces/default/sites/{name}");
     let request = http::Request::get(path).body(Vec::new()).unwrap();
@@ -117,7 +117,7 @@ async fn is_converted(env: &TestEnv) {
     outcome.unwrap();
 }
 
-// CERT-7
+// CERT-7: the authority of a conversion webhook is that of the present start.
 #[tokio::test]
 async fn the_authority_is_that_of_the_flags_at_each_start() {
     let env = TestEnv::https(enforcing()).await.unwrap();
@@ -163,7 +163,7 @@ async fn the_authority_is_that_of_the_flags_at_each_start() {
     assert_eq!(secret(server), None);
     assert!(refused(server).is_empty(), "{:?}", refused(server));
 
-    // Started without the flags, the program has an authority of its own.
+    // Without the flags, the program uses its built-in authority.
     let mut without = objects(false);
     without.retain(|object| {
         let kind = object["kind"].as_str().unwrap();

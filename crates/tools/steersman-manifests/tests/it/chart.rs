@@ -1,4 +1,4 @@
-//! The templates of the chart, and what a release has with several values.
+//! Tests the chart: its templates, and releases with several values.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -83,7 +83,7 @@ fn every_named_template_is_defined() {
     }
 }
 
-/// Returns what Helm gives to templates, with these values.
+/// Returns the data that Helm passes to templates with these values.
 fn data(values: &Value) -> Value {
     let chart = manifests(&options()).helm();
     let chart: Value = yaml::parse(chart["dist/chart/Chart.yaml"].as_bytes()).unwrap();
@@ -108,8 +108,7 @@ fn set_flags(values: &mut Value, flag: bool) {
     }
 }
 
-/// Returns the options with which charts are compared with the installer: with the built-in authority, and with that of
-/// cert-manager.
+/// Returns the options for comparing charts with the installer: with the built-in authority, and with cert-manager.
 fn compared_options() -> [Options; 2] {
     let cert_manager = Options {
         cert_manager: true,
@@ -118,7 +117,7 @@ fn compared_options() -> [Options; 2] {
     [options(), cert_manager]
 }
 
-/// Returns the texts of a release, and its objects as the API server gets them.
+/// Returns the texts of a release by template, each with its parsed objects.
 fn release(data: &Value) -> BTreeMap<String, (String, Vec<Value>)> {
     release_of(&templates(), data)
 }
@@ -152,7 +151,7 @@ fn is_deployment_of_installer(options: &Options, data: &Value) {
     let files = manifests(options).kustomize();
     let mut theirs = yaml::documents(&files["config/manager/manager.yaml"]).unwrap();
     let theirs = &mut theirs[0].value;
-    // Helm's labels are tested elsewhere, and kubelets have the policy as their default.
+    // These parts may differ: another test checks Helm's labels, and the restart policy is the default.
     for labels in ["/metadata", "/spec/template/metadata"] {
         for object in [&mut ours, &mut *theirs] {
             let metadata = object.pointer_mut(labels).unwrap().as_object_mut().unwrap();
@@ -237,7 +236,7 @@ fn without_its_flags_a_release_has_only_what_the_operator_needs() {
     set_flags(&mut values, false);
     let mut kinds = Vec::new();
     for (path, (text, objects)) in release(&data(&values)) {
-        // A template with a condition that is false has no object.
+        // A template with a false condition has no object.
         for object in objects {
             assert!(object["kind"].is_string(), "{path}: {text}");
             kinds.push(object["kind"].as_str().unwrap().to_owned());
@@ -280,7 +279,7 @@ fn every_value_is_used_by_a_template() {
     }
 }
 
-/// Helm itself renders the same objects, where it is installed.
+/// If Helm is installed, it renders the same objects as this test's renderer.
 #[test]
 fn helm_renders_the_objects_of_this_test() {
     let folder = tempfile::tempdir().unwrap();

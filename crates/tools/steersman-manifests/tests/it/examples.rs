@@ -1,10 +1,10 @@
-//! Descriptions of operators.
+//! Example descriptions of operators.
 
 use serde_json::{Value, json};
 use steersman_cli::Description;
 use steersman_manifests::{Manifests, Options, RuleList};
 
-/// The observed rules of the operator with everything.
+/// The observed rules of the operator of [`everything`].
 pub(crate) const OBSERVED: &str = "\
 rules:
 - apiGroups: [web.example.com]
@@ -47,7 +47,7 @@ fn version(name: &str, is_stored: bool, field: &str) -> Value {
     })
 }
 
-/// Describes an operator with definitions, webhooks and conversions.
+/// Describes an operator that has definitions, webhooks and conversions.
 pub(crate) fn everything() -> Description {
     let website = kind("web.example.com", "v1", "Website", "websites", true);
     let config_maps = kind("", "v1", "ConfigMap", "configmaps", true);
@@ -86,7 +86,7 @@ pub(crate) fn everything() -> Description {
     serde_json::from_value(description).unwrap()
 }
 
-/// Describes an operator that watches kinds of Kubernetes itself, and has neither definitions nor webhooks.
+/// Describes an operator that only watches built-in kinds, without definitions and webhooks.
 pub(crate) fn simple() -> Description {
     let config_maps = kind("", "v1", "ConfigMap", "configmaps", true);
     let description = json!({
@@ -98,13 +98,13 @@ pub(crate) fn simple() -> Description {
     serde_json::from_value(description).unwrap()
 }
 
-/// Returns the manifests of the operator with everything.
+/// Returns the manifests of the operator of [`everything`].
 pub(crate) fn manifests(options: &Options) -> Manifests {
     let observed = RuleList::parse("rbac.observed.yaml", OBSERVED).unwrap();
     Manifests::new(&everything(), &observed, options).unwrap()
 }
 
-/// Returns the options of the guide's page about production.
+/// Returns the options that the guide's page about production shows.
 pub(crate) fn options() -> Options {
     Options {
         namespace: Some("websites-system".to_owned()),

@@ -1,4 +1,4 @@
-//! The generated files as they are. `STEERSMAN_UPDATE=1` writes them again.
+//! Compares the generated files with golden files. `STEERSMAN_UPDATE=1` rewrites the golden files.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -28,11 +28,11 @@ fn existing(root: &Path, folder: &Path) -> BTreeSet<String> {
     found
 }
 
-/// Compares files with the golden ones, or writes these.
+/// Compares files with the golden files, or rewrites these.
 fn compare(name: &str, files: &Files) {
     let root = folder(name);
     if std::env::var_os("STEERSMAN_UPDATE").is_some() {
-        // There may be none yet.
+        // An error means that the folder does not exist.
         let _ = std::fs::remove_dir_all(&root);
         for (path, content) in files {
             let path = root.join(path);
@@ -51,7 +51,7 @@ fn compare(name: &str, files: &Files) {
     }
 }
 
-/// Returns every file.
+/// Returns all generated files.
 fn all(manifests: &Manifests) -> Files {
     let mut files = manifests.kustomize();
     files.extend(manifests.install());

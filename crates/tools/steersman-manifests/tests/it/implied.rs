@@ -1,4 +1,4 @@
-//! The rules that the declarations of an operator imply, and what their comments say.
+//! Tests the rules that the declarations of an operator imply, and their comments.
 
 use serde_json::{Value, json};
 use steersman_cli::Description;
@@ -10,7 +10,7 @@ fn manifests(description: &Description, rules: &RuleList, options: &Options) -> 
     Manifests::new(description, rules, options).unwrap()
 }
 
-/// Returns the verbs on a resource of the operator's ClusterRole, each with its origin.
+/// Returns the verbs of the operator's ClusterRole on a resource, each with its origin.
 fn verbs(manifests: &Manifests, wanted: &str) -> Vec<(String, RuleOrigin)> {
     let grants = manifests.grants();
     let of_work = grants.iter().find(|grant| grant.namespace.is_none());
@@ -82,7 +82,7 @@ fn a_verb_counts_as_observed_only_if_nothing_else_grants_it() {
         "# implied: the controller website owns them (get, list, watch, create, patch, delete)\n\
          # observed: the tests saw the requests (update)\n- apiGroups: [apps]\n",
         "# by hand: rbac.extra.yaml\n- apiGroups: [\"\"]\n  resources: [users]\n",
-        // A reason of several lines is one comment.
+        // A reason with line breaks becomes a single comment line.
         "# declared: the controller website evicts Pods of websites that move\n- apiGroups: [\"\"]\n",
     ] {
         assert!(role.contains(text), "{text}\n{role}");
@@ -127,7 +127,7 @@ fn events_about_objects_without_a_namespace_have_a_role_in_the_default_namespace
     assert_eq!(rules.len(), 1, "{rules:?}");
     assert_eq!(rules[0].resources, ["events"]);
     assert_eq!(rules[0].verbs, ["create", "patch"]);
-    // The role of a watched namespace has the rule for its own Events.
+    // The role in a watched namespace includes the rule for Events there.
     assert!(grants_in(false, &["default"]).unwrap().len() > 1);
     assert_eq!(grants_in(true, &["web"]), None);
     assert_eq!(grants_in(false, &[]), None);
@@ -173,7 +173,7 @@ fn the_roles_for_users_have_the_scale_of_kinds_that_have_it() {
     assert_eq!(verbs_on(&rules, "websites/status"), None);
 }
 
-// MANIFEST-4
+// MANIFEST-4: an implied rule is limited to the namespaces of the cache.
 #[test]
 fn rules_that_name_no_namespace_stay_in_the_cluster_role() {
     let mut description = everything();
@@ -186,7 +186,7 @@ fn rules_that_name_no_namespace_stay_in_the_cluster_role() {
     let text = "rules:\n- apiGroups: [apps]\n  resources: [deployments]\n  verbs: [get]\n";
     rules.merge(&RuleList::parse("rbac.extra.yaml", text).unwrap());
     let manifests = manifests(&description, &rules, &Options::default());
-    // The cache lists them in two namespaces; where the code updates and reads them besides is unknown.
+    // The cache needs two namespaces only, but the code may update and read the objects elsewhere.
     let expected = [
         ("get".to_owned(), RuleOrigin::ByHand),
         ("update".to_owned(), RuleOrigin::Observed),

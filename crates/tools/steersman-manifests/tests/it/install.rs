@@ -1,4 +1,4 @@
-//! An API server that enforces RBAC accepts the objects of the installer, and the program runs with what they grant.
+//! Tests that an API server with RBAC accepts the installer's objects, and that the program runs under its roles.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -32,7 +32,7 @@ impl Reconciler for Idle {
     }
 }
 
-/// Adds an entry to each ConfigMap.
+/// A defaulter that adds an entry to each ConfigMap.
 struct Marker;
 
 impl Defaulter<ConfigMap> for Marker {
@@ -83,7 +83,7 @@ fn program() -> Program {
         })
 }
 
-/// Returns the documents of the installer.
+/// Returns the objects in the installer.
 pub(crate) fn documents(files: &Files) -> Vec<Value> {
     let text = &files["dist/install.yaml"];
     let documents = text.split("\n---\n");
@@ -112,7 +112,7 @@ fn free_address() -> SocketAddr {
     listener.local_addr().unwrap()
 }
 
-/// Returns what the program has not done yet.
+/// Returns the first thing that the program has not done yet.
 fn missing(server: &ApiServer) -> Option<&'static str> {
     let has_authority = |kind: &str| {
         let resource = format!("{kind}.admissionregistration.k8s.io");
@@ -140,7 +140,7 @@ fn missing(server: &ApiServer) -> Option<&'static str> {
     }
 }
 
-/// Creates a ConfigMap over the wire, where webhooks are called, and fails if the defaulter did not mark it.
+/// Creates a ConfigMap over HTTP, so that webhooks are called. Fails if the defaulter did not mark it.
 async fn is_marked(env: &TestEnv) -> Result<(), String> {
     let map =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "map-"}});
@@ -157,7 +157,7 @@ async fn is_marked(env: &TestEnv) -> Result<(), String> {
     }
 }
 
-/// Starts the program with the flags of its Deployment, and with the permissions of its account. Dropping the sender
+/// Starts the program with the flags of its Deployment and the permissions of its service account. Dropping the sender
 /// stops the program.
 pub(crate) fn start(env: &TestEnv, objects: &[Value], program: Program) -> Running {
     start_with_files(env, objects, program, Path::new("/certs"))
@@ -182,7 +182,7 @@ pub(crate) fn start_with_files(
     let url = format!("https://{address}");
     server.route_service("sites-system", "sites", 443, &url);
 
-    // The flags of the Deployment, with the addresses and the namespace of this process.
+    // The flags of the Deployment are adapted: addresses and namespace are those of this process.
     let deployment = objects.iter().find(|object| object["kind"] == "Deployment");
     let container = &deployment.unwrap()["spec"]["template"]["spec"]["containers"][0];
     let args = container["args"].as_array().unwrap().iter();
@@ -200,7 +200,7 @@ pub(crate) fn start_with_files(
     let words = ["sites".to_owned()].into_iter().chain(args).chain(own);
     let (stop, stopped) = oneshot::channel::<()>();
     let shutdown = Shutdown::when(async move {
-        // A dropped sender stops the program, too.
+        // A dropped sender also stops the program.
         let _ = stopped.await;
     });
     let running = tokio::spawn(program.run_with(words.collect::<Vec<_>>(), shutdown));
@@ -211,7 +211,7 @@ pub(crate) fn start_with_files(
     }
 }
 
-/// The program, with the folder of its kubeconfig.
+/// A running program, with the folder of its kubeconfig.
 pub(crate) struct Running {
     stop: oneshot::Sender<()>,
     running: JoinHandle<Result<(), ProgramError>>,
@@ -219,14 +219,14 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Stops the program, which must not have failed.
+    /// Stops the program, and checks that it has not failed.
     pub(crate) async fn stop(self) {
         drop(self.stop);
         self.running.await.unwrap().unwrap();
     }
 }
 
-/// Returns the requests of the program that were refused for lack of a permission.
+/// Returns the program's requests that were refused for lack of a permission.
 pub(crate) fn refused(server: &ApiServer) -> Vec<RequestRecord> {
     let is_refused =
         |request: &RequestRecord| request.user == ACCOUNT && request.status == Some(403);
@@ -239,13 +239,13 @@ fn installed() -> Vec<Value> {
     documents(&manifests.unwrap().install())
 }
 
-// MANIFEST-2
+// MANIFEST-2: RBAC refuses no request of the operator under the generated manifests.
 #[tokio::test]
 async fn the_program_runs_with_the_permissions_of_its_installer_and_lacks_each_that_is_removed() {
     let env = TestEnv::https(enforcing()).await.unwrap();
     let server = env.server().unwrap();
     let mut objects = installed();
-    // The leader creates the definition.
+    // The definition is left out, because the leader creates it.
     objects.retain(|object| object["kind"] != "CustomResourceDefinition");
     let is_election = |object: &&mut Value| {
         object["kind"] == "Role" && object["metadata"]["name"] == "sites-leader-election"
@@ -307,7 +307,7 @@ async fn an_api_server_accepts_every_object_of_an_operator_with_everything() {
         }
         let documents = documents(&manifests(&options).install());
         apply(&server, &documents);
-        // The Services select the Pods of the Deployment.
+        // The Services select the Pods of the Deployment by their labels.
         let get = |resource, name| server.get(resource, "websites-system", name).unwrap();
         let deployment = get("deployments.apps", "website-operator");
         let labels = &deployment["spec"]["template"]["metadata"]["labels"];

@@ -1,4 +1,4 @@
-//! The manifests of an operator.
+//! Tests of the manifests of an operator.
 #![expect(
     clippy::unwrap_used,
     reason = "a test that cannot go on fails where it stands"

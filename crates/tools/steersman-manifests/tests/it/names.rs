@@ -1,4 +1,4 @@
-//! Names and options that are refused, each with its place.
+//! Tests the errors for names and options that are not allowed.
 
 use serde_json::{Value, json};
 use steersman_apimachinery::yaml;
@@ -69,7 +69,7 @@ fn kinds_of_one_name_in_two_groups_have_roles_of_their_own() {
     other["spec"]["group"] = json!("shop.example.com");
     other["metadata"]["name"] = json!("websites.shop.example.com");
     description.definitions.push(other);
-    // Its versions differ: without a conversion it is refused.
+    // The versions of the definition differ, so it is refused without a conversion.
     let refused = Manifests::new(&description, &RuleList::default(), &Options::default());
     assert!(matches!(refused, Err(Error::Unconverted(_))));
     let mut converted = description.converted[0].clone();
@@ -105,7 +105,7 @@ fn two_webhooks_of_a_kind_have_different_names() {
     }
 }
 
-/// Returns every scalar of a value.
+/// Collects all scalars of a value.
 fn scalars<'a>(value: &'a Value, found: &mut Vec<&'a Value>) {
     match value {
         Value::Array(items) => items.iter().for_each(|item| scalars(item, found)),
@@ -114,11 +114,11 @@ fn scalars<'a>(value: &'a Value, found: &mut Vec<&'a Value>) {
     }
 }
 
-/// Returns how often a program's name is a text in its manifests, and the values that are no texts.
+/// Returns how often a program's name occurs as a text in its manifests, and the scalars that are no texts.
 fn texts_and_others(name: &str) -> (usize, Vec<Value>) {
     let mut description = simple();
     description.name = name.to_owned();
-    // A program decides its version alone.
+    // The version of a program may be any text.
     description.version = format!("{name}: \"# '");
     let options = Options {
         namespace: Some(name.to_owned()),
@@ -133,7 +133,7 @@ fn texts_and_others(name: &str) -> (usize, Vec<Value>) {
     files.extend(manifests.helm().into_iter().filter(|(path, _)| plain(path)));
     let (mut texts, mut others) = (0, Vec::new());
     for text in files.values() {
-        // As kubectl and Helm read it.
+        // The YAML is parsed as kubectl and Helm do.
         for document in yaml::documents(text).unwrap() {
             let mut values = Vec::new();
             scalars(&document.value, &mut values);
@@ -184,7 +184,7 @@ fn a_namespace_of_another_name_must_exist_and_is_not_declared() {
         ("counter", None, true),
         ("counter", Some("counter-system"), true),
         ("counter", Some("default"), false),
-        // The namespace of Kubernetes itself.
+        // Names with the prefix of Kubernetes' own namespaces.
         ("kube", None, false),
     ] {
         let mut description = simple();
@@ -235,7 +235,7 @@ fn a_kind_of_one_version_has_no_rule_outside_of_the_watched_namespaces() {
             .to_string()
             .contains(r#""apiGroups":["web.example.com"]"#)
     };
-    // Objects of former versions are migrated in all namespaces.
+    // Stored objects of former versions are migrated in all namespaces.
     assert!(on_all(&description));
     let versions = description.definitions[0]["spec"]["versions"].as_array_mut();
     versions.unwrap().remove(0);

@@ -1,4 +1,4 @@
-//! A program works with the rules that its declarations imply, without a rule that a test observed.
+//! Tests that a program works under the implied rules, without an observed rule.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::sites::{Site, program, v1alpha1};
 const SITES: &str = "sites.example.com";
 const MAPS: &str = "configmaps";
 
-/// Waits until the program has done something.
+/// Waits until `check` confirms that the program has done its work.
 pub(crate) async fn done(what: &str, server: &ApiServer, check: impl Fn() -> bool) {
     let check = async || match check() {
         true => Ok(()),
@@ -36,7 +36,7 @@ fn site(name: &str, pages: &[&str]) -> Value {
     })
 }
 
-/// Returns whether there is an Event about the object in a namespace.
+/// Returns whether a namespace has an Event about the object.
 fn has_event(server: &ApiServer, namespace: &str, object: &str) -> bool {
     let events = server.list("events.events.k8s.io", namespace);
     events
@@ -44,13 +44,13 @@ fn has_event(server: &ApiServer, namespace: &str, object: &str) -> bool {
         .any(|event| event["regarding"]["name"] == object)
 }
 
-/// Runs the program in an API server, from an object of its former release to the deletion of all. Returns its roles.
+/// Runs a program from an object of its former release to the deletion of all objects. Returns its roles.
 async fn works(options: Options, program: impl Fn() -> Program) -> Vec<RoleGrant> {
     let env = TestEnv::https(enforcing()).await.unwrap();
     let server = env.server().unwrap();
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "web"}});
     server.create(namespace).unwrap();
-    // A former release has stored an object in the former version.
+    // A former release has stored an object in its own version.
     let former = Crd::new(&v1alpha1::Site::crd());
     server.install_crd(former.content().clone()).unwrap();
     let old = json!({
@@ -62,7 +62,7 @@ async fn works(options: Options, program: impl Fn() -> Program) -> Vec<RoleGrant
     let description = program().describe().unwrap();
     let manifests = Manifests::new(&description, &RuleList::default(), &options).unwrap();
     let mut objects = documents(&manifests.install());
-    // The leader installs the definitions.
+    // The definitions are left out, because the leader installs them.
     objects.retain(|object| object["kind"] != "CustomResourceDefinition");
     apply(server, &objects);
     let running = start(&env, &objects, program());
@@ -110,13 +110,13 @@ async fn works(options: Options, program: impl Fn() -> Program) -> Vec<RoleGrant
     manifests.grants()
 }
 
-// MANIFEST-3
+// MANIFEST-3: the implied rules suffice, and `doctor` names each rule that is missing.
 #[tokio::test]
 async fn the_implied_rules_are_enough_in_all_namespaces() {
     works(Options::default(), program).await;
 }
 
-// MANIFEST-3
+// MANIFEST-3: the implied rules suffice, and `doctor` names each rule that is missing.
 #[tokio::test]
 async fn the_implied_rules_are_enough_in_one_namespace() {
     let options = Options {

@@ -1,4 +1,4 @@
-//! The order of printer columns, from the declaration of a kind to the Tables of the server.
+//! Tests the order of printer columns, from the declaration of a kind to the server's Tables.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 const BERTHS: &str = "berths.harbor.example.com";
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
 
-/// Names of columns with their priorities: `kubectl get` prints those with the priority 0, `-o wide` all.
+/// Column names with priorities: `kubectl get` prints columns with priority 0, and `-o wide` all of them.
 type Columns<'a> = Vec<(&'a str, i64)>;
 
-/// A kind with two versions of the same fields. The columns stand in no alphabetical order and around one of a version.
+/// A kind with two versions. The columns are not in alphabetical order, and one version has a column in their middle.
 #[steersman::versioned(v1alpha1, v1)]
 mod berth {
     use serde::{Deserialize, Serialize};
@@ -64,7 +64,7 @@ mod berth {
     }
 }
 
-/// Returns the names of columns with their priorities.
+/// Returns the names and priorities of columns.
 fn named(columns: &Value) -> Columns<'_> {
     let columns = columns.as_array().unwrap().iter();
     let priority = |column: &Value| column["priority"].as_i64().unwrap_or_default();
@@ -73,7 +73,7 @@ fn named(columns: &Value) -> Columns<'_> {
         .collect()
 }
 
-/// Returns the columns of each version in the declared order, or in the reversed one.
+/// Returns the columns of each version in the declared order, or reversed.
 fn expected(is_reversed: bool) -> [(&'static str, Columns<'static>); 2] {
     let (zone, mass, length) = (("Zone", 0), ("Mass", 1), ("Length", 0));
     let (dock, captain, age) = (("Dock", 0), ("Captain", 1), ("Age", 0));
@@ -89,7 +89,7 @@ fn expected(is_reversed: bool) -> [(&'static str, Columns<'static>); 2] {
     versions
 }
 
-/// Checks that a definition has exactly the expected columns.
+/// Checks that a definition has exactly the expected columns in their order.
 fn check(place: &str, definition: &Value, is_reversed: bool) {
     for (version, expected) in expected(is_reversed) {
         let versions = definition["spec"]["versions"].as_array().unwrap();
@@ -116,7 +116,7 @@ async fn the_order_of_printer_columns_is_the_declared_one() {
     let client_config = ClientConfig::in_process(server.service(), "default");
     for is_reversed in [false, true] {
         if is_reversed {
-            // A later release that differs in the order only.
+            // A later release differs only in the order of columns.
             for version in &mut declared.spec.versions {
                 version
                     .additional_printer_columns

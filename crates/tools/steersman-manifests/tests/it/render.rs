@@ -1,11 +1,11 @@
-//! The part of Go's templates that the chart uses, as Helm evaluates it.
+//! A renderer for the part of Go's templates that the chart uses.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use steersman_apimachinery::yaml;
 
-/// The templates of a chart: the named ones, and the data that they all get.
+/// The named templates of a chart, and the data for all templates.
 pub(crate) struct Renderer {
     named: BTreeMap<String, Vec<Node>>,
     data: Value,
@@ -14,11 +14,11 @@ pub(crate) struct Renderer {
 #[derive(Clone, Debug)]
 enum Node {
     Text(String),
-    /// A pipeline that is printed.
+    /// Prints the value of a pipeline.
     Print(String),
-    /// A variable and its pipeline.
+    /// Sets a variable to the value of a pipeline.
     Set(String, String),
-    /// `if`, or `with` if the pipeline becomes the dot; then the nodes, and those of `else`.
+    /// `if`, or `with` if the value becomes the dot: the nodes of the block, and those of `else`.
     Branch {
         is_with: bool,
         pipeline: String,
@@ -28,7 +28,7 @@ enum Node {
     Define(String, Vec<Self>),
 }
 
-/// The variables of one call, and its dot.
+/// The variables and the dot of a template call.
 #[derive(Clone)]
 struct Scope {
     dot: Value,
@@ -36,7 +36,7 @@ struct Scope {
 }
 
 impl Renderer {
-    /// Reads the named templates of a file. `data` is `.`: the release, the chart and the values.
+    /// Parses the named templates of a file. `data` is the dot: the release, the chart and the values.
     pub(crate) fn new(helpers: &str, data: Value) -> Self {
         let mut named = BTreeMap::new();
         for node in parse(helpers) {
@@ -172,7 +172,7 @@ impl Renderer {
     }
 }
 
-/// Returns a value as a template prints it.
+/// Returns the text that a template prints for a value.
 fn printed(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -193,7 +193,7 @@ fn is_true(value: &Value) -> bool {
     }
 }
 
-/// Divides a text at a character outside of quotes and parentheses.
+/// Splits a text at a character, except inside of quotes and parentheses.
 fn divided(text: &str, at: char) -> Vec<String> {
     let (mut parts, mut depth, mut is_quoted) = (vec![String::new()], 0, false);
     for char in text.chars() {
@@ -213,10 +213,10 @@ fn divided(text: &str, at: char) -> Vec<String> {
     parts.iter().map(|part| part.trim().to_owned()).collect()
 }
 
-/// An opened block: its action, the nodes before `else`, and those after.
+/// An open block: its action, the nodes before `else`, and the nodes after it.
 type Open = (String, Vec<Node>, Option<Vec<Node>>);
 
-/// Reads a template.
+/// Parses a template into nodes.
 fn parse(template: &str) -> Vec<Node> {
     let mut open: Vec<Open> = vec![(String::new(), Vec::new(), None)];
     let (mut rest, mut trims) = (template, false);
@@ -232,7 +232,7 @@ fn parse(template: &str) -> Vec<Node> {
         if is_last {
             break;
         }
-        // A text in quotes may have braces.
+        // A quoted text may contain braces, which do not end the action.
         let end = match after.find("\"{{\" }}") {
             Some(0 | 1) => after.find(" }}").unwrap() + 1,
             _ => after.find("}}").unwrap(),
@@ -253,7 +253,7 @@ fn add(open: &mut [Open], node: Node) {
     others.as_mut().unwrap_or(nodes).push(node);
 }
 
-/// Takes an action without its braces.
+/// Processes an action, given without its braces.
 fn act(open: &mut Vec<Open>, action: &str) {
     let (word, rest) = action.split_once(' ').unwrap_or((action, ""));
     match word {

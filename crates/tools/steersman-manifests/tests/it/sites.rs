@@ -1,5 +1,5 @@
-//! A program with all that implies rules: a kind with two versions, a kind without a namespace, webhooks, a desired set,
-//! finalizers, statuses and Events.
+//! A program with everything that implies rules: a kind with two versions, a cluster-scoped kind, webhooks, a desired
+//! set, finalizers, statuses and Events.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use steersman_webhook::{
     AdmissionContext, BoxError, Conversions, Defaulter, Refusal, Spoke, Validator,
 };
 
-/// A site with the names of its pages.
+/// The spec of a site: the names of its pages.
 #[derive(CustomResource, Serialize, Deserialize, Clone, Debug, JsonSchema)]
 #[kube(group = "example.com", version = "v1", kind = "Site", namespaced)]
 #[kube(status = "Published", crates(kube_core = "kube_core"))]
@@ -37,7 +37,7 @@ pub(crate) struct Published {
     pub(crate) pages: usize,
 }
 
-/// A kind without a namespace.
+/// A cluster-scoped kind.
 #[derive(CustomResource, Serialize, Deserialize, Clone, Debug, JsonSchema)]
 #[kube(
     group = "example.com",
@@ -48,7 +48,7 @@ pub(crate) struct Published {
 #[kube(crates(kube_core = "kube_core"))]
 pub(crate) struct RegionSpec {}
 
-/// The former version, with one page.
+/// The former version of a site, with only one page.
 pub(crate) mod v1alpha1 {
     use super::*;
 
@@ -82,7 +82,7 @@ impl Spoke for v1alpha1::Site {
     }
 }
 
-/// Accepts all sites as they are.
+/// A validator that accepts every site.
 struct Lenient;
 
 impl Defaulter<Site> for Lenient {
@@ -106,7 +106,7 @@ impl Validator<Site> for Lenient {
     }
 }
 
-/// Keeps a ConfigMap for each page of a site.
+/// A reconciler that keeps a ConfigMap for each page of a site.
 struct Sites {
     finalizers: Finalizers<Site>,
 }
@@ -131,7 +131,7 @@ impl Reconciler for Sites {
     }
 }
 
-/// Applies the ConfigMaps of these pages, and deletes those of others.
+/// Applies a ConfigMap for each of these pages, and prunes all others.
 async fn apply(ctx: &Context, site: &Site, pages: &[String]) -> Result<(), Error> {
     let mut set = DesiredSet::new(site, "example.com/pages").owns::<ConfigMap>();
     for page in pages {
@@ -165,13 +165,13 @@ impl Reconciler for Regions {
     }
 }
 
-/// Returns the definition of sites with both versions, of which the newest is stored.
+/// Returns the definition of sites with both versions; the newest is stored.
 fn sites() -> CustomResourceDefinition {
     merge_crds(vec![v1alpha1::Site::crd(), Site::crd()], "v1").unwrap()
 }
 
 pub(crate) fn program() -> Program {
-    // Only one API server is there, which sees a changed definition at once.
+    // There is only one API server, so a migration does not have to wait.
     let definitions = Crds::new()
         .with(sites())
         .with(Region::crd())
