@@ -1,5 +1,4 @@
-//! Driver: notices that more reconciles have ended than a test permits, even while the operator is busy without a
-//! pause.
+//! Driver: notices when more reconciles have ended than a test permits, even if the operator never pauses.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,13 +9,13 @@ use tokio::sync::Notify;
 
 use crate::progress::ControllerProgress;
 
-/// The interval between two looks at the metrics, in real time.
+/// The interval between two reads of the metrics, in real time.
 const INTERVAL: Duration = Duration::from_millis(5);
 
-/// Watches the number of reconciles from a thread of its own.
+/// Watches the number of reconciles from a separate thread.
 ///
-/// A paused clock advances only while every task waits. An operator that triggers itself never waits, so no timer of
-/// its runtime fires, and a wait with timers would not end.
+/// A paused clock only advances while all tasks wait. An operator that triggers itself never waits, so no timer of its
+/// runtime fires, and a wait with a timer would not end.
 #[derive(Debug)]
 #[must_use = "the watch ends when it is dropped"]
 pub(crate) struct BoundWatch {
@@ -25,7 +24,7 @@ pub(crate) struct BoundWatch {
 }
 
 impl BoundWatch {
-    /// Starts to watch; `last` is the largest permitted number of reconciles of the registry.
+    /// Starts to watch. `last` is the largest permitted number of reconciles in the registry.
     pub(crate) fn start(registry: &Registry, last: u64) -> Self {
         let watch = Self {
             exceeded: Arc::new(Notify::new()),
@@ -39,7 +38,7 @@ impl BoundWatch {
                     exceeded.notify_one();
                     return;
                 }
-                // The wait may return early, which costs one more look.
+                // The thread may wake up early, which costs one more read.
                 std::thread::park_timeout(INTERVAL);
             }
         });

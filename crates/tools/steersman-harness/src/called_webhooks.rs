@@ -1,4 +1,4 @@
-//! Driver: lets the API server of a test call the webhooks of this process.
+//! Driver: makes the API server of a test call the webhooks in this process.
 
 use serde_json::{Value, json};
 use steersman_crds::{Error, check_versions};
@@ -9,11 +9,11 @@ use tracing::warn;
 
 use crate::error::{BoxError, HarnessError};
 
-/// The Service of the webhooks, and its namespace.
+/// The namespace and name of the Service in the webhook configurations.
 const SERVICE: (&str, &str) = ("default", "webhooks");
 const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 
-/// Configures the webhooks as `cargo steersman generate` does, and routes their Service to this process.
+/// Configures the webhooks like `cargo steersman generate`, and routes their Service to this process.
 pub(crate) fn call(server: &ApiServer, webhooks: &WebhookServer) -> Result<(), HarnessError> {
     let wrong = |error: BoxError| HarnessError::Webhooks(error);
     let refused = |status: Status| wrong(status.message.into());
@@ -54,8 +54,8 @@ pub(crate) fn call(server: &ApiServer, webhooks: &WebhookServer) -> Result<(), H
     Ok(())
 }
 
-/// DEF-7: warns of each definition with versions that differ and no webhook. Definitions of other programs may be so;
-/// those of the operator itself need the conversions among its webhooks.
+/// DEF-7: warns about each definition with different versions and no webhook. Only the operator's own definitions need
+/// conversions among its webhooks.
 pub(crate) fn warn_of_unconverted(server: &ApiServer) {
     for definition in server.list(DEFINITIONS, "") {
         if let Err(Error::Unconverted {
@@ -81,7 +81,7 @@ fn entries(webhooks: &WebhookServer, mutates: bool) -> Vec<Value> {
     let entries = admissions.enumerate().map(|(number, admission)| {
         let gvk = admission.kind.gvk();
         json!({
-            // A name needs three parts.
+            // The name of a webhook must have three parts.
             "name": format!("webhook-{number}.steersman.test"),
             "clientConfig": client_config(&admission.path),
             "rules": [{

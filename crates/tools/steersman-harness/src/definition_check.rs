@@ -1,11 +1,11 @@
-//! Words: the check of a definition without a server.
+//! Words: checks a definition without a server.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use steersman_testenv::apiserver::definition_check;
 pub use steersman_testenv::apiserver::definition_check::RuleCost;
 use thiserror::Error;
 
-/// A definition that an API server would refuse.
+/// The error of a definition that an API server would refuse.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "the definition {name} is invalid{}",
@@ -15,12 +15,12 @@ use thiserror::Error;
 pub struct InvalidCrd {
     /// The name of the definition.
     pub name: String,
-    /// Each problem, with the path of its field.
+    /// The problems, each with the path of its field.
     pub problems: Vec<String>,
 }
 
-/// Checks a definition as an API server does when it is created: its names and versions, its schemas, and that each
-/// CEL rule compiles and is cheap enough. Returns the costs of the rules.
+/// Checks a definition like an API server that creates it: its names, versions and schemas, and that each CEL rule
+/// compiles and is cheap enough. Returns the costs of the rules.
 ///
 /// ```
 /// # use kube_core::CustomResourceExt as _;
@@ -41,7 +41,7 @@ pub struct InvalidCrd {
 ///
 /// # Errors
 ///
-/// Every problem for which an API server would refuse the definition.
+/// All problems for which an API server would refuse the definition.
 pub fn check_definition(
     definition: &CustomResourceDefinition,
 ) -> Result<Vec<RuleCost>, InvalidCrd> {

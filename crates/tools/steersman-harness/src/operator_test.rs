@@ -1,4 +1,4 @@
-//! Handle: declares the operator of a test and its surroundings.
+//! Handle: declares an operator and its surroundings for a test.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ use crate::running_operator::{OperatorPlan, RunningOperator, Surroundings};
 type PrepareFuture = Pin<Box<dyn Future<Output = Result<(), BoxError>> + Send>>;
 type Prepare = Box<dyn FnOnce(Prepared) -> PrepareFuture + Send>;
 
-/// An operator and its surroundings, before the start of a test.
+/// The operator and the surroundings of a test, before the start.
 #[must_use = "an operator runs after `start`"]
 pub struct OperatorTest {
     plan: OperatorPlan,
@@ -40,9 +40,9 @@ pub struct OperatorTest {
 }
 
 impl OperatorTest {
-    /// Declares an operator with one controller, which reconciles the objects of the type `K`.
+    /// Declares an operator with a single controller, which reconciles objects of type `K`.
     ///
-    /// The controller has no other watches: [`declared`](Self::declared) takes an operator with its watches and
+    /// The controller has no further watches. [`declared`](Self::declared) takes an operator with all its watches and
     /// indexes.
     pub fn new<K: TypedObject>(reconciler: impl Reconciler) -> Self {
         let reconciler = Arc::new(reconciler);
@@ -52,9 +52,9 @@ impl OperatorTest {
         })
     }
 
-    /// Declares an operator as its `main` does: the closure adds indexes, controllers and runnables to the manager.
+    /// Declares an operator like its `main`: the closure adds indexes, controllers and runnables to the manager.
     ///
-    /// The harness calls it for each start of the operator, so also for
+    /// The closure runs at each start of the operator, and so also in
     /// [`assert_settled`](RunningOperator::assert_settled).
     pub fn declared<E: Into<BoxError>>(
         declare: impl Fn(&Manager) -> Result<(), E> + Send + Sync + 'static,
@@ -76,13 +76,13 @@ impl OperatorTest {
         }
     }
 
-    /// Installs definitions, as [`TestEnvBuilder::crd`] does.
+    /// Installs definitions like [`TestEnvBuilder::crd`].
     pub fn crds(mut self, definitions: impl IntoIterator<Item = Value>) -> Self {
         self.env = definitions.into_iter().fold(self.env, TestEnvBuilder::crd);
         self
     }
 
-    /// Installs the definitions in a file or folder, as [`TestEnvBuilder::crds_from`] does.
+    /// Installs the definitions in a file or folder like [`TestEnvBuilder::crds_from`].
     pub fn crds_from(mut self, path: impl Into<PathBuf>) -> Self {
         self.env = self.env.crds_from(path);
         self
@@ -94,66 +94,66 @@ impl OperatorTest {
         self
     }
 
-    /// Sets the embedded server, if the test runs on one. The default is a new one with RBAC on, which plays no
+    /// Sets the embedded server, for a test that runs on one. The default is a new server with RBAC that simulates no
     /// controllers of workloads.
     pub fn server(mut self, server: ApiServer) -> Self {
         self.env = self.env.server(server);
         self
     }
 
-    /// Lets the environment variables choose the server, as [`TestEnv::start`] does: the embedded server over HTTPS,
-    /// real binaries, or an existing cluster. Such a test needs a clock that is not paused. The default is the
-    /// embedded server in this process.
+    /// Lets environment variables choose the server, like [`TestEnv::start`]: the embedded server over HTTPS, real
+    /// binaries, or an existing cluster. The clock must not be paused then. By default, the embedded server runs in
+    /// this process.
     pub fn over_network(mut self) -> Self {
         self.is_in_process = false;
         self
     }
 
-    /// Sets what the cache of the operator watches. By default it watches everything.
+    /// Sets the options of the operator's cache. By default it watches all namespaces.
     pub fn cache(mut self, options: CacheOptions) -> Self {
         self.plan.cache = options;
         self
     }
 
-    /// Limits the cache of the operator to the namespace of the test, so that the operator leaves the other objects of
-    /// an existing cluster alone.
+    /// Limits the operator's cache to the namespace of the test, so that the operator ignores other objects of an
+    /// existing cluster.
     pub fn in_own_namespace(mut self) -> Self {
         self.is_in_own_namespace = true;
         self
     }
 
-    /// Counts the writes to another embedded server, too, for operators with several clusters:
-    /// [`assert_settled`](RunningOperator::assert_settled) fails on these as well.
+    /// Adds another embedded server, for an operator of several clusters:
+    /// [`assert_settled`](RunningOperator::assert_settled) counts its writes as well.
     pub fn other_server(mut self, server: &ApiServer) -> Self {
         self.plan.other_servers.push(server.clone());
         self
     }
 
-    /// Adds the permissions that the operator needed to a file when the operator is [stopped](RunningOperator::stop).
+    /// Adds the permissions that the operator needed to a file when the test [stops](RunningOperator::stop) it.
     ///
     /// The file has the permissions of all tests that name it, and is committed; use
-    /// `concat!(env!("CARGO_MANIFEST_DIR"), "/rbac.observed.yaml")`. `cargo steersman generate` makes the role of the
-    /// operator of it. Permissions are added and never removed: to begin anew, delete the file and run all tests.
-    /// Comments in the file are not kept. A test that ends without `stop`, because it failed, adds nothing, and neither
-    /// does a test on a server other than the embedded one, which has no log of requests (HARNESS-4).
+    /// `concat!(env!("CARGO_MANIFEST_DIR"), "/rbac.observed.yaml")`. `cargo steersman generate` makes the operator's
+    /// role from it. Permissions are only added: to start again, delete the file and run all tests. Comments in the
+    /// file are lost. A test that fails before `stop` adds nothing, and neither does a test without the embedded
+    /// server, which alone logs requests (HARNESS-4).
     ///
-    /// The permissions are those of [`rbac_needed`](RunningOperator::rbac_needed). Tests and test programs may add to
-    /// one file at the same time.
+    /// The permissions are those of [`rbac_needed`](RunningOperator::rbac_needed). Several tests and test programs may
+    /// add to a file at the same time.
     pub fn observe_rbac(mut self, path: impl Into<PathBuf>) -> Self {
         self.plan.rbac_file = Some(path.into());
         self
     }
 
-    /// Lets the embedded server call the webhooks that a function adds, in this process and without certificates: the
-    /// function is mostly that of [`Program::webhooks`](https://docs.rs/steersman-cli). It calls the defaulters and
-    /// validators for creations and updates, and the conversions of installed definitions.
+    /// Makes the embedded server call the webhooks that `add` adds, in this process and without certificates; `add` is
+    /// usually the function that [`Program::webhooks`](https://docs.rs/steersman-cli) takes. The server calls the
+    /// defaulters and validators for creations and updates, and the conversions of installed definitions.
     pub fn webhooks(mut self, add: impl FnOnce(WebhookServer) -> WebhookServer) -> Self {
         self.webhooks = Some(add(WebhookServer::new("0")));
         self
     }
 
-    /// Runs a closure before the operator starts, for objects that the operator shall find. The definitions and the
-    /// namespace of the test exist by then. Several closures run in their order.
+    /// Runs a closure before the operator starts, to create objects that it shall find. The definitions and the test's
+    /// namespace exist by then. Several closures run in the order of their addition.
     pub fn before_start<F, Fut>(mut self, prepare: F) -> Self
     where
         F: FnOnce(Prepared) -> Fut + Send + 'static,
@@ -165,13 +165,13 @@ impl OperatorTest {
     }
 
     /// Sets the time without a change after which the operator counts as steady, by the clock of the runtime. The
-    /// default is 1 s: longer than the steps of a played Pod, and shorter than most requeues.
+    /// default is 1 s, longer than the steps of a simulated Pod and shorter than most requeues.
     pub fn quiet_for(mut self, time: Duration) -> Self {
         self.plan.quiet = time;
         self
     }
 
-    /// Sets the time limit for becoming steady, by the clock of the runtime. The default is 60 s.
+    /// Sets the time limit for the operator to become steady, by the clock of the runtime; 60 s by default.
     pub fn steady_within(mut self, time: Duration) -> Self {
         self.plan.patience = time;
         self
@@ -180,7 +180,7 @@ impl OperatorTest {
     /// Starts the server, installs the definitions, creates a namespace, runs the closures of
     /// [`before_start`](Self::before_start), and starts the operator.
     ///
-    /// The operator uses the clock of the embedded server, which a paused clock advances.
+    /// The operator uses the wall clock of the embedded server, which a paused clock advances.
     ///
     /// # Errors
     ///
@@ -189,13 +189,13 @@ impl OperatorTest {
     ///
     /// # Cancel safety
     ///
-    /// Not cancel safe: the namespace may stay on an existing cluster.
+    /// Not cancel safe: on an existing cluster, the namespace may remain.
     pub async fn start(mut self) -> Result<RunningOperator, HarnessError> {
         let env = match self.is_in_process {
             true => self.env.in_process(),
             false => self.env,
         };
-        // Boxed, because the future of a test should not hold those of every backend.
+        // The future is boxed, because that of a test should not include the futures of all backends.
         let env = Box::pin(env.start()).await?;
         if let Some(webhooks) = &self.webhooks {
             let needed = || HarnessError::Webhooks("they need the embedded server".into());
@@ -238,16 +238,16 @@ fn connect(env: &TestEnv) -> ClientConfig {
     if let Some(config) = env.config() {
         return ClientConfig::from_config(config.clone());
     }
-    // Without a configuration the server is in this process.
+    // A server of this process needs no client configuration.
     let server = env.server().cloned().unwrap_or_default();
     ClientConfig::in_process(server.service(), "default")
 }
 
-/// Returns the client of the test, with an agent of its own.
+/// Returns the client of the test, with the harness's own `User-Agent`.
 fn client(client_config: &ClientConfig) -> Result<Client, HarnessError> {
     let client_config = client_config.clone();
     let client_config = client_config.user_agent(AGENT, env!("CARGO_PKG_VERSION"));
-    // The cache never runs: the client reads live.
+    // The cache never runs, because the client reads live.
     let cache = Cache::new(CacheOptions::new());
     let failed = HarnessError::request("make a client");
     let cache = cache.map_err(|error| failed(error.into()))?;

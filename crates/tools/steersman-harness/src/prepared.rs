@@ -1,4 +1,4 @@
-//! Handle: the surroundings of an operator before its start.
+//! Handle: the surroundings of a test before the operator starts.
 
 use steersman_client::Client;
 use steersman_object::ObjectKey;
@@ -11,7 +11,7 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Returns a client with all permissions. It is not that of the operator, and has no cache: read with
+    /// Returns a client with all permissions. It is not the operator's client and has no cache: read with
     /// [`live`](Client::live).
     pub fn client(&self) -> &Client {
         &self.client
@@ -22,7 +22,7 @@ impl Prepared {
         &self.namespace
     }
 
-    /// Returns the key of an object in the namespace of the test.
+    /// Returns the key of an object with this name in the namespace of the test.
     pub fn key(&self, name: &str) -> ObjectKey {
         ObjectKey::namespaced(&self.namespace, name)
     }

@@ -1,16 +1,16 @@
-//! Words: the progress of all controllers of a manager, read from its metrics.
+//! Words: the progress of a manager's controllers, read from the metrics.
 
 use prometheus::Registry;
 use prometheus::proto::MetricFamily;
 
-/// The progress of all controllers of one manager at one moment.
+/// The progress of all controllers of one manager at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ControllerProgress {
     /// The number of controllers that have started.
     pub(crate) controllers: usize,
     /// The number of reconciles that have ended.
     pub(crate) reconciles: u64,
-    /// The number of requests that wait for a worker.
+    /// The number of requests that are ready and wait for a worker.
     pub(crate) ready: u64,
     /// The number of reconciles in progress.
     pub(crate) running: u64,
@@ -37,13 +37,13 @@ impl ControllerProgress {
         progress
     }
 
-    /// Returns whether no request waits or is reconciled.
+    /// Returns whether no request waits and no reconcile runs.
     pub(crate) fn is_idle(&self) -> bool {
         self.ready == 0 && self.running == 0
     }
 }
 
-/// Returns the number of requests of the operator that change objects, by its own metrics.
+/// Returns the number of writes that the operator has sent, by its own metrics.
 pub(crate) fn sent_writes(registry: &Registry) -> u64 {
     let mut sent = 0.0;
     for family in registry.gather() {
@@ -68,7 +68,7 @@ fn sum(family: &MetricFamily) -> u64 {
     whole(series.map(|metric| metric.get_gauge().get_value()).sum())
 }
 
-/// Returns a count, which metrics hold as a floating point number.
+/// The cast is exact: metrics store counts as floating point numbers.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -1,4 +1,4 @@
-//! Machine: random objects that a schema of a definition accepts.
+//! Machine: makes random objects that the schema of a definition accepts.
 
 use serde_json::{Map, Number, Value, json};
 use steersman_object::{json_items, json_text};
@@ -6,18 +6,18 @@ use steersman_testenv::seeds::SeededRng;
 
 use crate::random_text;
 
-/// Members of an object that its schema does not describe.
+/// Fields of an object that its schema does not describe.
 const HEAD: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// The depth below which optional members are left out.
+/// The depth from which optional fields are left out.
 const DEPTH: usize = 10;
 
-/// The largest number of elements beyond the least one.
+/// The maximal number of elements above the minimum.
 const ELEMENTS: u64 = 2;
 
 /// Returns a random object of a version of a definition.
 ///
-/// The object has the types, bounds, formats, patterns and defaults of the schema. Rules in CEL are not regarded.
+/// The object has the types, bounds, formats, patterns and defaults of the schema, but may violate its CEL rules.
 pub(crate) fn object(definition: &Value, version: &Value, rng: &mut SeededRng) -> Value {
     let spec = &definition["spec"];
     let mut metadata = json!({"name": random_text::name(rng)});
@@ -46,7 +46,7 @@ pub(crate) fn object(definition: &Value, version: &Value, rng: &mut SeededRng) -
 fn value(schema: &Value, rng: &mut SeededRng, depth: usize) -> Value {
     let is_set = |name: &str| schema[name] == true;
     let is_mixed = is_set("x-kubernetes-int-or-string");
-    // kube-core marks each optional number or text as nullable, even if its Rust type has no null.
+    // kube-core marks each optional number or text as nullable, even if its Rust type has no null: it is skipped.
     if is_set("nullable") && !is_mixed && rng.chance(10) {
         return Value::Null;
     }
@@ -116,7 +116,7 @@ fn members(schema: &Value, rng: &mut SeededRng, depth: usize) -> Value {
         if required.contains(name) || depth < DEPTH && rng.chance(65) {
             made.insert(name.clone(), value(property, rng, depth + 1));
         } else if let Some(default) = property.get("default") {
-            // The API server fills in defaults before it stores or converts an object.
+            // The default is set, because the API server also sets it before it stores or converts an object.
             made.insert(name.clone(), default.clone());
         }
     }
@@ -161,7 +161,7 @@ fn array(schema: &Value, rng: &mut SeededRng, depth: usize) -> Value {
     Value::Array(made)
 }
 
-/// Returns a number of elements between two bounds of a schema.
+/// Returns a number of elements within the two bounds in a schema.
 fn count(schema: &Value, least: &str, most: &str, rng: &mut SeededRng) -> u64 {
     let least = schema[least].as_u64().unwrap_or_default();
     let most = schema[most].as_u64().unwrap_or(u64::MAX);
@@ -191,7 +191,7 @@ fn integer(schema: &Value, rng: &mut SeededRng) -> Value {
     let drawn = if rng.chance(20) {
         rng.pick(&[low, high])
     } else {
-        // Around the number that is closest to zero.
+        // The range is around the allowed number that is closest to zero.
         let middle = 0_i64.clamp(low, high.max(low));
         let least = middle.saturating_sub(1000).max(low);
         let most = middle.saturating_add(1000).min(high.max(low));
@@ -210,13 +210,13 @@ fn number(schema: &Value, rng: &mut SeededRng) -> Value {
     let bound = |name: &str| schema[name].as_f64();
     let low = bound("minimum").unwrap_or(-1000.0);
     let high = bound("maximum").unwrap_or(low + 2000.0).max(low);
-    // Multiples of 1/64 are the same in every notation of floating-point numbers.
+    // Multiples of 1/64 have the same value in every notation of floating-point numbers.
     let steps = ((high - low) * 64.0).clamp(0.0, 1_000_000.0) as u64;
     let drawn = low + rng.below(steps + 1) as f64 / 64.0;
     Number::from_f64(drawn).map_or(Value::from(0), Value::Number)
 }
 
-/// Returns a text by the pattern or format of a schema.
+/// Returns a text with the pattern or format of a schema.
 fn text(schema: &Value, rng: &mut SeededRng) -> Option<Value> {
     if let Some(pattern) = schema["pattern"].as_str() {
         let bound = |name: &str, default| schema[name].as_u64().unwrap_or(default);

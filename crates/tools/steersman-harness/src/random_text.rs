@@ -1,17 +1,17 @@
-//! Machine: random texts that match a pattern or a format of OpenAPI.
+//! Machine: makes random texts for a pattern or an OpenAPI format.
 
 use regex_syntax::hir::{Class, Hir, HirKind};
 use steersman_testenv::seeds::SeededRng;
 
-/// The largest number of repetitions beyond the least one.
+/// The maximal number of repetitions above the minimum.
 const REPETITIONS: u64 = 4;
 
-/// Characters that are easy to lose: in other encodings, in quotes, and at the ends of a text.
+/// Characters that conversions easily lose: because of encodings, quotes, or trimming.
 const RARE: &[&str] = &["é", "✓", "\"", "\\", " ", "\n", "🦀"];
 
 const ALPHABET: &[u8] = b"abcdefghijklmnopqrstuvwxyz0123456789";
 
-/// Returns a text that matches a pattern; `None` if the pattern is not a regular expression.
+/// Returns a text that matches a pattern; `None` for an invalid regular expression.
 pub(crate) fn matching(pattern: &str, rng: &mut SeededRng) -> Option<String> {
     let hir = regex_syntax::parse(pattern).ok()?;
     let mut text = String::new();
@@ -19,7 +19,7 @@ pub(crate) fn matching(pattern: &str, rng: &mut SeededRng) -> Option<String> {
     Some(text)
 }
 
-/// Returns a text with a length between `least` and `most` characters.
+/// Returns a text of `least` to `most` characters.
 pub(crate) fn plain(least: u64, most: u64, rng: &mut SeededRng) -> String {
     let most = most.min(least.saturating_add(8)).max(least);
     let length = least + rng.below(most - least + 1);
@@ -38,7 +38,7 @@ pub(crate) fn name(rng: &mut SeededRng) -> String {
     letters.collect()
 }
 
-/// Returns a text of a format; `None` for a format without a notation of its own.
+/// Returns a text in a format; `None` for an unknown format.
 pub(crate) fn of_format(format: &str, rng: &mut SeededRng) -> Option<String> {
     let mut below = |end: u64| rng.below(end);
     Some(match format {
@@ -75,7 +75,7 @@ pub(crate) fn of_format(format: &str, rng: &mut SeededRng) -> Option<String> {
     })
 }
 
-/// Returns a quantity such as `250m` or `4Gi`.
+/// Returns a random quantity, such as `250m` or `4Gi`.
 pub(crate) fn quantity(rng: &mut SeededRng) -> String {
     let unit = rng.pick(&["", "m", "k", "Ki", "Mi", "Gi", "%"]);
     format!("{}{unit}", rng.below(1000))
@@ -83,7 +83,7 @@ pub(crate) fn quantity(rng: &mut SeededRng) -> String {
 
 fn write(hir: &Hir, rng: &mut SeededRng, text: &mut String) {
     match hir.kind() {
-        // A text that matches as a whole satisfies the anchors of the pattern, too.
+        // Anchors need no text, because the generated text matches as a whole.
         HirKind::Empty | HirKind::Look(_) => {}
         HirKind::Literal(literal) => text.push_str(&String::from_utf8_lossy(&literal.0)),
         HirKind::Class(class) => text.extend(one_of(class, rng)),
@@ -101,7 +101,7 @@ fn write(hir: &Hir, rng: &mut SeededRng, text: &mut String) {
     }
 }
 
-/// Returns a character of a class, printable ASCII if the class has such a character.
+/// Returns a character of a class: printable ASCII if possible.
 fn one_of(class: &Class, rng: &mut SeededRng) -> Option<char> {
     let all: Vec<(u32, u32)> = match class {
         Class::Unicode(class) => {
@@ -130,7 +130,7 @@ fn one_of(class: &Class, rng: &mut SeededRng) -> Option<char> {
     }
     let (start, end) = rng.pick(&ranges);
     let drawn = u64::from(start) + rng.below(u64::from(end - start) + 1);
-    // A class without printable characters may contain the gap of the surrogates.
+    // In a class without printable ASCII, the number may be a surrogate, which is no character.
     char::from_u32(u32::try_from(drawn).ok()?).or_else(|| char::from_u32(start))
 }
 

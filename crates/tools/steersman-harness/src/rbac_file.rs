@@ -15,16 +15,16 @@ const HEAD: &str = "\
 # To begin anew, delete it and run all tests.
 ";
 
-/// Held during a merge: not every platform locks a file against other threads of the same process.
+/// Held during a merge, because some platforms do not lock a file against threads of the same process.
 static MERGE: Mutex<()> = Mutex::new(());
 
-/// Adds rules to those in a file, and creates the file if it does not exist. A file that has them all is not written
-/// (HARNESS-4). Blocks until other threads and processes have finished their merges into the same file.
+/// Adds rules to a file, and creates the file if it does not exist. A file with all these rules is not written
+/// (HARNESS-4). Blocks until other threads and processes have finished their merges into the file.
 ///
 /// # Errors
 ///
-/// [`HarnessError::RbacFile`], and [`HarnessError::RbacSyntax`] for a file that is no set of rules; the file is then
-/// as before.
+/// [`HarnessError::RbacFile`], and [`HarnessError::RbacSyntax`] for a file that is not a list of rules. The file is
+/// unchanged then.
 pub(crate) fn merge(path: &Path, seen: RbacRules) -> Result<(), HarnessError> {
     let failed = |source| HarnessError::RbacFile {
         path: path.to_owned(),
@@ -32,7 +32,7 @@ pub(crate) fn merge(path: &Path, seen: RbacRules) -> Result<(), HarnessError> {
     };
     let _guard = MERGE.lock();
     let real = real_path(path).map_err(failed)?;
-    // The lock ends when the file is closed.
+    // Closing the lock file at the end of the function releases the lock.
     let _lock = lock(&real).map_err(failed)?;
     let before = match fs::read_to_string(&real) {
         Ok(text) => Some(text),
@@ -54,7 +54,7 @@ pub(crate) fn merge(path: &Path, seen: RbacRules) -> Result<(), HarnessError> {
     replace(&real, &after).map_err(failed)
 }
 
-/// Returns the path without symbolic links. The file need not exist, but its folder must.
+/// Returns the path with symbolic links resolved. The file need not exist, but its folder must.
 fn real_path(path: &Path) -> io::Result<PathBuf> {
     match fs::canonicalize(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -67,8 +67,8 @@ fn real_path(path: &Path) -> io::Result<PathBuf> {
     Ok(fs::canonicalize(folder.unwrap_or(Path::new(".")))?.join(name))
 }
 
-/// Locks a path against the merges of other processes. The lock is a file in the folder for temporary files: the file
-/// at the path cannot be locked, because it is replaced.
+/// Locks a path against merges of other processes. The lock is on a separate file in the temporary folder, because the
+/// file at the path is replaced.
 fn lock(path: &Path) -> io::Result<File> {
     let mut hasher = DefaultHasher::new();
     path.hash(&mut hasher);
@@ -82,13 +82,13 @@ fn lock(path: &Path) -> io::Result<File> {
     Ok(lock)
 }
 
-/// Replaces the content of a file at once, so that other programs read either the old or the new one.
+/// Replaces the content of a file atomically: readers get the old content or the new one.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     let mut new = path.to_owned().into_os_string();
     new.push(".new");
     let written = fs::write(&new, text).and_then(|()| fs::rename(&new, path));
     if written.is_err() {
-        // The error of the write is the one to report.
+        // A failed removal is ignored, because the error of the write is reported.
         let _ = fs::remove_file(&new);
     }
     written
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     const FILE: &str = "rbac.observed.yaml";
-    /// Set for a child process of a test: the file, and the number of the process.
+    /// Set in child processes of a test: the path of the file and the number of the process.
     const CHILD: &str = "STEERSMAN_RBAC_FILE_TEST";
 
     fn rules(resource: &str, verb: &str) -> RbacRules {
@@ -112,7 +112,7 @@ mod tests {
         rules
     }
 
-    /// HARNESS-4
+    /// HARNESS-4: the file of observed permissions only gains permissions.
     #[test]
     fn a_merge_adds_what_the_file_lacks() {
         let folder = TempDir::new().unwrap();
@@ -135,7 +135,7 @@ rules:
         );
     }
 
-    /// HARNESS-4
+    /// HARNESS-4: the file of observed permissions only gains permissions.
     #[test]
     fn a_file_with_all_permissions_is_not_written() {
         let folder = TempDir::new().unwrap();
@@ -150,7 +150,7 @@ rules:
         assert_ne!(fs::metadata(&path).unwrap().modified().unwrap(), old);
     }
 
-    /// HARNESS-4
+    /// HARNESS-4: the file of observed permissions only gains permissions.
     #[test]
     fn a_broken_file_stays_and_the_error_names_the_place() {
         let folder = TempDir::new().unwrap();
@@ -184,7 +184,7 @@ rules:
         assert!(fs::read_to_string(&path).unwrap().contains("[get, patch]"));
     }
 
-    /// Merges permissions of its own from several threads.
+    /// Merges distinct permissions from several threads.
     fn merge_from_threads(path: &Path, process: &str) {
         std::thread::scope(|scope| {
             for thread in 0..4 {
@@ -198,7 +198,7 @@ rules:
         });
     }
 
-    /// HARNESS-4
+    /// HARNESS-4: the file of observed permissions only gains permissions.
     #[test]
     fn merges_of_several_processes_lose_nothing() {
         if let Ok(child) = std::env::var(CHILD) {

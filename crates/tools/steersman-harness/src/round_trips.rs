@@ -1,4 +1,4 @@
-//! Driver: checks, on every core, that random objects are the same after conversions to other versions and back.
+//! Driver: checks on all cores that random objects survive conversions to other versions and back.
 
 use std::fmt;
 use std::panic::resume_unwind;
@@ -14,13 +14,12 @@ use crate::random_object;
 
 /// A check of conversions with random objects.
 ///
-/// Objects are made of the schemas in the definition, with the defaults that the API server fills in. Each object is
-/// converted to every other version and back, and one object in ten along a way through several versions. An object
-/// depends on its seed only, so a failure repeats.
+/// Objects are made from the schemas of the definition, with the API server's defaults. Each object is converted to
+/// every other version and back, and one in ten through several versions. An object depends only on its seed, so that a
+/// failure can be repeated.
 ///
-/// Kept fields make up for a field that a conversion forgets. To find such fields, check
-/// [`Conversions::without_kept_fields`], and let [`adjust`](Self::adjust) remove the fields that another version cannot
-/// hold.
+/// Kept fields hide a field that a conversion forgets. To find such fields, check [`Conversions::without_kept_fields`],
+/// and remove the fields that another version cannot hold in [`adjust`](Self::adjust).
 ///
 /// ```
 /// # use kube_derive::CustomResource;
@@ -67,10 +66,10 @@ pub struct RoundTrips {
     adjust: Option<Adjust>,
 }
 
-/// A change of each object before it is converted.
+/// Changes each object before its conversion.
 type Adjust = Box<dyn Fn(&mut Value) + Sync>;
 
-/// An object that a check of conversions refuses.
+/// The error of a check: an object does not survive its conversions.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[error(
     "the object of seed {seed} {problem} along {way}\n\
@@ -80,11 +79,11 @@ type Adjust = Box<dyn Fn(&mut Value) + Sync>;
 pub struct RoundTripError {
     /// The seed of the object.
     pub seed: u64,
-    /// The versions along the way.
+    /// The versions through which the object was converted.
     pub way: Way,
     /// The object before the conversions.
     pub object: Value,
-    /// Why the check refuses the object.
+    /// Why the check fails.
     #[source]
     pub problem: Box<RoundTripProblem>,
 }
@@ -99,7 +98,7 @@ pub enum RoundTripProblem {
          objects with `adjust` ({0})"
     )]
     Failed(ConversionError),
-    /// The object is not what it was.
+    /// The object differs after the conversions.
     #[error("is not the same ({path} was {before} and is {after})")]
     Differs {
         /// The field that differs.
@@ -116,7 +115,7 @@ pub enum RoundTripProblem {
 pub struct Way(Vec<String>);
 
 impl RoundTrips {
-    /// Makes a check of 1000 objects with the seed 0.
+    /// Makes a check of 1000 objects, with seeds from 0.
     pub fn new(definition: &CustomResourceDefinition, conversions: &Conversions) -> Self {
         Self {
             definition: serde_json::to_value(definition).unwrap_or_default(),
@@ -133,23 +132,23 @@ impl RoundTrips {
         self
     }
 
-    /// Sets the seed of the first object. The seed of each further object is greater by one.
+    /// Sets the seed of the first object. Each further object has the next seed.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// Changes each object before it is converted, for rules that a schema does not state.
+    /// Changes each object before its conversion, to satisfy rules that the schema does not state.
     pub fn adjust(mut self, adjust: impl Fn(&mut Value) + Sync + 'static) -> Self {
         self.adjust = Some(Box::new(adjust));
         self
     }
 
-    /// Converts the objects. A definition without versions has no objects.
+    /// Converts all objects. A definition with a single version has nothing to convert.
     ///
     /// # Errors
     ///
-    /// The first object that cannot be converted or is not the same afterwards.
+    /// The first object that cannot be converted, or differs afterwards.
     ///
     /// # Panics
     ///
@@ -161,7 +160,7 @@ impl RoundTrips {
             return Ok(());
         }
         let threads = thread::available_parallelism().map_or(1, |count| count.get() as u64);
-        // Each thread ends with the first failure among its own objects; the lowest seed of these is the first of all.
+        // Each thread reports the first failure among its objects, and the lowest seed of these is the first overall.
         let failures = thread::scope(|scope| {
             let versions = &*versions;
             let running: Vec<_> = (0..threads)
@@ -188,7 +187,7 @@ impl RoundTrips {
         first.map_or(Ok(()), |(_, error)| Err(error))
     }
 
-    /// Converts the object of one seed.
+    /// Converts the object with this seed along its ways.
     fn check_object(&self, seed: u64, versions: &[&Value]) -> Result<(), RoundTripError> {
         let mut rng = SeededRng::new(seed);
         let home = versions[rng.index(versions.len())];
@@ -211,7 +210,7 @@ impl RoundTrips {
         self.check_way(seed, &object, &way)
     }
 
-    /// Converts an object along some versions, the last of which is its own.
+    /// Converts an object through these versions, of which the last is its own.
     fn check_way(
         &self,
         seed: u64,
@@ -261,8 +260,8 @@ impl fmt::Display for Way {
     }
 }
 
-/// Returns the first field of `back` that is neither what it was nor what its type makes of it. `encoded` is the
-/// original object as its type encodes it: in another notation, with defaults, without empty values.
+/// Returns the first field of `back` that has neither its original value nor the value that its type writes. `encoded`
+/// is the original as its type encodes it: in another notation, with defaults, without empty values.
 fn difference(
     original: &Value,
     encoded: &Value,
@@ -297,7 +296,7 @@ fn difference(
                 difference(before, encoded, after, &format!("{path}[{at}]"))
             })
         }
-        // Only here, because an object that is equal may lack unknown members of the original.
+        // This check comes last, because an equal object may still lack unknown fields of the original.
         _ if encoded == back && (!back.is_null() || is_empty(original)) => None,
         _ => Some(RoundTripProblem::Differs {
             path: path.to_owned(),
@@ -307,7 +306,7 @@ fn difference(
     }
 }
 
-/// Returns whether a type may leave out a value because it is empty.
+/// Returns whether a type may omit a value as empty.
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -348,10 +347,10 @@ mod tests {
                 Some("a"),
             ),
             (json!({}), json!({}), json!({"new": {"x": 1}}), Some("new")),
-            // The type leaves out an empty list, and writes a default.
+            // The type omits an empty list and writes a default.
             (json!({"a": []}), json!({"b": 0}), json!({"b": 0}), None),
             (json!({"a": [7]}), json!({}), json!({}), Some("a")),
-            // Another notation of the same value.
+            // A value in another notation counts as equal.
             (
                 json!({"cpu": 1}),
                 json!({"cpu": "1"}),

@@ -1,4 +1,4 @@
-//! Handle: an operator that a test runs.
+//! Handle: a running operator in a test.
 
 use std::fmt;
 use std::future::ready;
@@ -26,10 +26,10 @@ use crate::rbac_file;
 use crate::request_log::{RequestsSince, requests_sent};
 use crate::steadiness::{Sample, Steadiness, SteadinessVerdict};
 
-/// Declares the controllers of an operator in a manager.
+/// Adds the controllers of an operator to a manager.
 pub(crate) type Declare = Arc<dyn Fn(&Manager) -> Result<(), BoxError> + Send + Sync>;
 
-/// The surroundings of an operator, which outlive its restarts.
+/// The surroundings of an operator, which stay when it restarts.
 pub(crate) struct Surroundings {
     pub(crate) env: TestEnv,
     pub(crate) client_config: ClientConfig,
@@ -37,41 +37,41 @@ pub(crate) struct Surroundings {
     pub(crate) plan: OperatorPlan,
 }
 
-/// What a test decides about an operator.
+/// The settings of a test for its operator.
 pub(crate) struct OperatorPlan {
     pub(crate) declare: Declare,
     pub(crate) cache: CacheOptions,
     pub(crate) quiet: Duration,
     pub(crate) patience: Duration,
     pub(crate) other_servers: Vec<ApiServer>,
-    /// The file to which the permissions of the operator are added at the end.
+    /// The file to which the operator's permissions are added by `stop`.
     pub(crate) rbac_file: Option<PathBuf>,
 }
 
-/// An operator that runs in a test. [`stop`](Self::stop) ends it at the end of the test.
+/// A running operator in a test. [`stop`](Self::stop) stops it at the end of the test.
 ///
-/// If the test ends without that call, because an assertion failed, the operator is dropped. On an existing cluster
-/// the namespace of the test then stays, with all objects in it (HARNESS-3).
+/// If a test fails before `stop`, the operator is dropped. On an existing cluster, the test's namespace and its objects
+/// then stay (HARNESS-3).
 #[must_use = "a dropped operator stops, and its namespace stays on an existing cluster"]
 pub struct RunningOperator {
     around: Surroundings,
     process: OperatorProcess,
     kept: KeptNamespace,
-    /// `None` for a server other than the embedded one.
+    /// The requests that need permissions; `None` without the embedded server.
     permissions: Option<RequestsSince>,
 }
 
-/// One run of the operator, from the start of a manager to its end.
+/// A run of the operator, from the start to the end of a manager.
 struct OperatorProcess {
     manager: Manager,
-    /// Stops the manager when it is dropped. `None` after a halt, as `running`.
+    /// Stops the manager when it is dropped; `None` after a halt.
     stop: Option<DropGuard>,
-    /// The number of reconciles at the last moment at which the operator was steady.
+    /// The number of reconciles when the operator was last steady.
     counted: u64,
     running: Option<JoinHandle<Result<(), steersman_manager::Error>>>,
 }
 
-/// Says that a namespace stays, unless it is disarmed before it is dropped.
+/// Prints that a namespace stays when it is dropped, unless it is disarmed.
 struct KeptNamespace(Option<String>);
 
 impl RunningOperator {
@@ -93,12 +93,12 @@ impl RunningOperator {
         &self.around.env
     }
 
-    /// Returns the embedded server, for its request log, its faults and its clock; `None` for other servers.
+    /// Returns the embedded server with its request log, faults and clock; `None` for any other server.
     pub fn server(&self) -> Option<&ApiServer> {
         self.around.env.server()
     }
 
-    /// Returns a client with all permissions. It is not that of the operator, and has no cache: read with
+    /// Returns a client with all permissions. It is not the operator's client and has no cache: read with
     /// [`live`](Client::live).
     pub fn client(&self) -> &Client {
         &self.around.prepared.client
@@ -109,38 +109,37 @@ impl RunningOperator {
         &self.around.prepared.namespace
     }
 
-    /// Returns the key of an object in the namespace of the test.
+    /// Returns the key of an object with this name in the namespace of the test.
     pub fn key(&self, name: &str) -> ObjectKey {
         self.around.prepared.key(name)
     }
 
-    /// Returns the manager of the operator, until the next restart.
+    /// Returns the current manager of the operator. A restart replaces it.
     pub fn manager(&self) -> &Manager {
         &self.process.manager
     }
 
-    /// Returns the number of reconciles that have ended since the operator was started last.
+    /// Returns the number of reconciles since the last start of the operator.
     pub fn reconciles(&self) -> u64 {
         self.process.progress().reconciles
     }
 
-    /// Returns the number of requests that the operator has sent to the embedded server; `None` for other servers.
-    /// Watches are left out, because they are renewed every few minutes.
+    /// Returns the number of requests that the operator has sent to the embedded server, without watches, which are
+    /// renewed every few minutes; `None` for any other server.
     pub fn requests_sent(&self) -> Option<usize> {
         self.server().map(requests_sent)
     }
 
-    /// Returns the least ClusterRole that permits the requests of the operator so far, as YAML, for a comparison with a
+    /// Returns the smallest ClusterRole that permits the operator's requests so far, as YAML, to be compared with a
     /// file.
     ///
-    /// The role differs from that of [`TestEnv::rbac_needed`] in two points: requests before the start of the operator
-    /// do not count, and neither do requests that impersonate a user, because they need the permissions of that user.
-    /// Requests of other clients that the test makes count, except those of [`client`](Self::client) and of
-    /// [`TestEnv::client`].
+    /// Unlike [`TestEnv::rbac_needed`], it ignores requests before the start of the operator, and requests that
+    /// impersonate a user and need that user's permissions. Requests of other clients in the test count, except for
+    /// [`client`](Self::client) and [`TestEnv::client`].
     ///
     /// # Errors
     ///
-    /// [`NoRequestLog`](steersman_testenv::Error::NoRequestLog) for a server other than the embedded one;
+    /// [`NoRequestLog`](steersman_testenv::Error::NoRequestLog) without the embedded server;
     /// [`RequestsForgotten`](steersman_testenv::Error::RequestsForgotten) if its log has dropped requests.
     pub fn rbac_needed(&self, name: &str) -> Result<String, steersman_testenv::Error> {
         use steersman_testenv::Error;
@@ -151,17 +150,17 @@ impl RunningOperator {
         }
     }
 
-    /// Starts an expectation; its error has the report of the environment, with the metrics of the operator.
+    /// Starts an expectation. Its error includes the report of the environment, with the operator's metrics.
     pub fn expect(&self, what: impl Into<String>) -> Expectation<'_> {
         self.around.env.expect(what)
     }
 
-    /// Waits until the operator has nothing to do, and returns the number of reconciles that ended since the last
-    /// such moment, or since the start of the operator.
+    /// Waits until the operator is steady, and returns the number of reconciles since it was last steady, or since its
+    /// start.
     ///
-    /// The operator has nothing to do after a [quiet time](crate::OperatorTest::quiet_for), 1 s by default, in which
-    /// no reconcile waited, ran or ended, and the embedded server stored no change (HARNESS-1). On a paused clock that
-    /// time takes no real time.
+    /// The operator is steady after a [quiet time](crate::OperatorTest::quiet_for), by default 1 s, in which no
+    /// reconcile waited, ran or ended, and the embedded server stored no change (HARNESS-1). On a paused clock, this
+    /// takes no real time.
     ///
     /// # Errors
     ///
@@ -214,19 +213,18 @@ impl RunningOperator {
         }
     }
 
-    /// Starts the operator anew, waits until it has nothing to do, and checks that it sent no write request.
+    /// Restarts the operator, waits until it is steady, and checks that it has sent no write request.
     ///
-    /// A new start requests each object once, without a change of any object. So a write in this round would be sent
-    /// again in each round: the operator does not settle. Requests that ask a question, such as reviews of
-    /// permissions, are no writes. The operator continues to run.
+    /// A restart requests each object once although no object has changed. A write in this round would be repeated in
+    /// each such round, so the operator never settles. Requests that only ask, such as reviews of permissions, are no
+    /// writes. The operator keeps running.
     ///
-    /// Call it when the operator is [steady](Self::tick_until_steady). The embedded server counts the requests of every
-    /// client other than that of the test (HARNESS-2); for other servers the metrics of the operator's `ClientConfig`
-    /// count them.
+    /// Call this when the operator is [steady](Self::tick_until_steady). The embedded server counts the writes of every
+    /// client except the test's (HARNESS-2); for any other server, the metrics of the operator's `ClientConfig` count.
     ///
     /// # Errors
     ///
-    /// [`HarnessError::Unmet`] with the write requests and a report; otherwise as
+    /// [`HarnessError::Unmet`] with the write requests and a report; otherwise the errors of
     /// [`tick_until_steady`](Self::tick_until_steady) and [`restart`](Self::restart).
     ///
     /// # Cancel safety
@@ -253,7 +251,7 @@ impl RunningOperator {
         Err(self.unmet(what, seen).await)
     }
 
-    /// Stops the operator and starts it anew, as a new Pod of its Deployment would.
+    /// Restarts the operator, as a new Pod of its Deployment would start.
     ///
     /// # Errors
     ///
@@ -268,8 +266,8 @@ impl RunningOperator {
         Ok(())
     }
 
-    /// Stops the operator until the next [`restart`](Self::restart): changes of objects in between are changes that no
-    /// watch reports.
+    /// Stops the operator until the next [`restart`](Self::restart). No watch of the operator reports changes in
+    /// between.
     ///
     /// # Errors
     ///
@@ -277,13 +275,13 @@ impl RunningOperator {
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: the operator stops.
+    /// Cancel safe: the operator stops in any case.
     pub async fn halt(&mut self) -> Result<(), HarnessError> {
         self.process.halt().await
     }
 
     /// Ends the test: stops the operator, adds its permissions to the file of
-    /// [`observe_rbac`](crate::OperatorTest::observe_rbac), deletes the namespace on an existing cluster, and ends the
+    /// [`observe_rbac`](crate::OperatorTest::observe_rbac), deletes the namespace on an existing cluster, and stops the
     /// environment.
     ///
     /// # Errors
@@ -294,7 +292,7 @@ impl RunningOperator {
     ///
     /// # Cancel safety
     ///
-    /// Not cancel safe: the namespace may stay on an existing cluster.
+    /// Not cancel safe: on an existing cluster, the namespace may remain.
     pub async fn stop(mut self) -> Result<(), HarnessError> {
         self.halt().await?;
         self.add_permissions()?;
@@ -308,8 +306,8 @@ impl RunningOperator {
         Ok(self.around.env.stop().await?)
     }
 
-    /// Adds the permissions of the operator to the file of observed permissions, if the test names one and the server
-    /// has a log (HARNESS-4).
+    /// Adds the operator's permissions to the file of observed permissions, if the test names a file and the server has
+    /// a log (HARNESS-4).
     fn add_permissions(&self) -> Result<(), HarnessError> {
         let (Some(path), Some(log)) = (&self.around.plan.rbac_file, &self.permissions) else {
             return Ok(());
@@ -325,12 +323,12 @@ impl RunningOperator {
         rbac_file::merge(path, log.rules())
     }
 
-    /// Returns the error of an expectation that failed, with the report of the environment.
+    /// Returns the error of an unmet expectation, with the report of the environment.
     async fn unmet(&self, what: String, seen: String) -> HarnessError {
         self.expect(what).failed(seen).await.into()
     }
 
-    /// Returns the error of a manager that ended by itself.
+    /// Returns the error for a manager that ended before the test stopped it.
     async fn ended(&mut self) -> HarnessError {
         match self.process.halt().await {
             Err(error) => error,
@@ -340,7 +338,7 @@ impl RunningOperator {
 }
 
 impl OperatorProcess {
-    /// Declares the operator in a new manager, and starts the manager.
+    /// Declares the operator in a new manager, and starts it.
     fn start(around: &Surroundings) -> Result<Self, HarnessError> {
         let manager = builder(around).build();
         let manager = manager.map_err(|error| HarnessError::Declare(error.into()))?;
@@ -364,7 +362,7 @@ impl OperatorProcess {
         match running.await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(HarnessError::Ended(Some(Box::new(error)))),
-            // A panic of the manager's own task.
+            // The task of the manager has panicked.
             Err(_) => Err(HarnessError::Ended(None)),
         }
     }
@@ -377,7 +375,7 @@ impl OperatorProcess {
         ControllerProgress::of(self.manager.metrics_registry())
     }
 
-    /// Returns the findings of the manager's health, for the state of an operator that is not steady.
+    /// Returns the failed health checks of the manager, to describe an operator that is not steady.
     fn failures(&self) -> String {
         let health = self.manager.health();
         let findings = health.checks().into_iter().flat_map(|check| check.findings);
@@ -388,14 +386,14 @@ impl OperatorProcess {
 fn builder(around: &Surroundings) -> ManagerBuilder {
     let builder = Manager::builder(around.client_config.clone()).cache(around.plan.cache.clone());
     match around.env.server().cloned() {
-        // The server and the operator share one wall clock, which a paused clock advances.
+        // The operator uses the server's wall clock, which a paused clock advances.
         Some(server) => builder.clock(move || server.now()),
         None => builder,
     }
 }
 
 impl Drop for KeptNamespace {
-    /// HARNESS-3: the namespace is named, and not deleted.
+    /// HARNESS-3: prints the name of the namespace, and does not delete it.
     fn drop(&mut self) {
         if let Some(namespace) = &self.0 {
             tracing::warn!(
@@ -421,7 +419,7 @@ mod tests {
 
     use super::KeptNamespace;
 
-    /// HARNESS-3
+    /// HARNESS-3: the namespace of a test that does not end with `stop` stays.
     #[test]
     fn a_namespace_that_stays_is_named() {
         let log = log::capture();

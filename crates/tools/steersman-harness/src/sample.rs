@@ -1,4 +1,4 @@
-//! Driver: reads objects of a test from a file.
+//! Driver: reads objects from manifests for a test.
 
 use std::path::Path;
 
@@ -8,13 +8,13 @@ use steersman_testenv::apiserver::manifests;
 
 use crate::error::HarnessError;
 
-/// Reads the first object of a type from a file or folder of manifests, such as a sample.
+/// Reads the first object of type `K` from a manifest, or from a folder of manifests, such as a sample.
 ///
-/// A test that begins with the sample stays valid when the kind changes, and the sample does, too.
+/// A test that uses the sample stays valid if the kind and the sample change.
 ///
 /// # Errors
 ///
-/// [`HarnessError::Sample`] if the file cannot be read or has no such object.
+/// [`HarnessError::Sample`] if the file cannot be read, or has no object of this type.
 pub fn sample<K: TypedObject>(path: impl AsRef<Path>) -> Result<K, HarnessError> {
     let path = path.as_ref();
     let wrong = |path: &Path, source| HarnessError::Sample {
@@ -32,7 +32,7 @@ pub fn sample<K: TypedObject>(path: impl AsRef<Path>) -> Result<K, HarnessError>
     let none = || wrong(path, format!("it has no object of {}", kind.gvk()).into());
     let manifest = found.ok_or_else(none)?;
     let read = serde_json::from_value(manifest.object);
-    // The file: the path may be that of its folder.
+    // The error names the file, because `path` may be its folder.
     read.map_err(|error| wrong(&manifest.file, error.into()))
 }
 

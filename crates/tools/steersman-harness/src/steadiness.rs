@@ -1,35 +1,35 @@
-//! Machine: decides whether an operator is steady, from its progress at several moments.
+//! Machine: decides whether an operator is steady, from samples of its progress.
 
 use std::time::Duration;
 
 use crate::progress::ControllerProgress;
 
-/// What was seen of an operator and of its server at one moment.
+/// A sample of the operator and its server at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sample {
     pub(crate) progress: ControllerProgress,
-    /// The revision of the embedded server: each change of an object increments it.
+    /// The revision of the embedded server, which each change of an object increments.
     pub(crate) revision: Option<u64>,
 }
 
-/// Decides whether an operator is steady.
+/// Decides whether an operator is steady during one wait.
 #[derive(Debug)]
 pub(crate) struct Steadiness {
     controllers: usize,
     most: u64,
     /// The time without a change after which an operator is steady.
     quiet: Duration,
-    /// The number of reconciles that do not count.
+    /// The number of reconciles before the wait, which do not count.
     before: u64,
-    /// The last sample that differed from the one before it, and its time.
+    /// The last sample that differed from its predecessor, and its time.
     changed: Option<(Sample, Duration)>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum SteadinessVerdict {
-    /// The operator is not steady; the text describes its state.
+    /// The operator is not steady. The text describes its state.
     Wait(String),
-    /// The operator is steady after this number of reconciles.
+    /// The operator is steady. The number is that of the reconciles during the wait.
     Steady(u64),
     TooMany(u64),
 }
@@ -45,7 +45,7 @@ impl Steadiness {
         }
     }
 
-    /// Judges a sample that was taken at `now`, counted from the begin of the wait.
+    /// Adds a sample taken at `now`, which counts from the start of the wait.
     pub(crate) fn observe(&mut self, now: Duration, sample: Sample) -> SteadinessVerdict {
         let ControllerProgress {
             controllers,
@@ -65,7 +65,7 @@ impl Steadiness {
             }
         };
         let is_started = controllers >= self.controllers;
-        // HARNESS-1: quiet for long enough, and idle.
+        // HARNESS-1: the operator is idle, and has been quiet for long enough.
         if is_started && sample.progress.is_idle() && now.saturating_sub(since) >= self.quiet {
             return SteadinessVerdict::Steady(ended);
         }
@@ -109,7 +109,7 @@ mod tests {
         matches!(verdict, SteadinessVerdict::Wait(_))
     }
 
-    /// HARNESS-1
+    /// HARNESS-1: a wait for a steady operator ends when no reconcile runs and nothing is stored.
     #[test]
     fn an_operator_is_steady_after_a_time_without_a_change() {
         let mut steadiness = begin(3);
@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(steady, SteadinessVerdict::Steady(2));
     }
 
-    /// HARNESS-1
+    /// HARNESS-1: a wait for a steady operator ends when no reconcile runs and nothing is stored.
     #[test]
     fn a_change_on_the_server_or_a_waiting_request_prolongs_the_wait() {
         let mut steadiness = begin(3);
@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(steady, SteadinessVerdict::Steady(0));
     }
 
-    /// HARNESS-1
+    /// HARNESS-1: a wait for a steady operator ends when no reconcile runs and nothing is stored.
     #[test]
     fn more_reconciles_than_permitted_end_the_wait() {
         let mut steadiness = begin(3);

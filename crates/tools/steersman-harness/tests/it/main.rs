@@ -1,4 +1,4 @@
-//! Operators with known faults, run by the harness on the embedded server.
+//! Tests the harness on the embedded server with operators that have known faults.
 #![expect(
     clippy::unwrap_used,
     reason = "a test that cannot go on fails where it stands"
@@ -23,7 +23,7 @@ use steersman_testenv::log;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Writes a value into the ConfigMap `a`: the same one, or another one in each reconcile.
+/// A reconciler that writes a value into the ConfigMap `a`: the same value each time, or always another.
 #[derive(Clone, Default)]
 struct Writer {
     is_restless: bool,
@@ -55,7 +55,7 @@ async fn create(prepared: Prepared) -> Result<(), BoxError> {
     Ok(())
 }
 
-/// Declares a controller of ConfigMaps without the events of its own writes.
+/// Declares a controller of ConfigMaps that ignores the events of its own writes.
 fn declare(writer: &Writer, manager: &Manager) -> Result<(), BoxError> {
     let controller = Controller::builder::<ConfigMap>()
         .with_predicates(predicate::func(|event| event.is_create()))
@@ -89,7 +89,7 @@ async fn an_operator_that_writes_once_is_settled() {
     operator.stop().await.unwrap();
 }
 
-/// HARNESS-2
+/// HARNESS-2: every write in a round without changes is counted.
 #[tokio::test(start_paused = true)]
 async fn a_write_in_a_round_without_changes_fails_and_is_named() {
     let mut operator = started(Writer {
@@ -106,7 +106,7 @@ async fn a_write_in_a_round_without_changes_fails_and_is_named() {
     );
 }
 
-/// HARNESS-1
+/// HARNESS-1: a wait for a steady operator ends when no reconcile runs and nothing is stored.
 #[tokio::test(start_paused = true)]
 async fn an_operator_that_triggers_itself_exceeds_its_bound() {
     let _log = log::capture();
@@ -118,12 +118,12 @@ async fn an_operator_that_triggers_itself_exceeds_its_bound() {
     let mut operator = operator.start().await.unwrap();
     let error = text(&operator.tick_until_steady(10).await.unwrap_err());
     assert!(error.contains("the bound of 10 reconciles"), "{error}");
-    // The report of the environment.
+    // The error includes the report of the environment.
     assert!(error.contains("requests to the server"), "{error}");
     assert!(error.contains("controllers, by their metrics"), "{error}");
 }
 
-/// HARNESS-1
+/// HARNESS-1: a wait for a steady operator ends when no reconcile runs and nothing is stored.
 #[tokio::test(start_paused = true)]
 async fn an_operator_that_never_rests_is_not_steady() {
     let restless = reconcile::from_fn(|_: Context, _: Request| async {

@@ -1,4 +1,4 @@
-//! The permissions of an operator: as a role, in the file of observed permissions, and on a server that enforces them.
+//! Tests the permissions of an operator: as a role, in the file of observed permissions, and enforced by a server.
 
 use std::path::Path;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use crate::BoxError;
 
 const FINALIZER: &str = "example.com/site";
 
-/// A site with a page in a ConfigMap.
+/// A site. Its page is in a ConfigMap.
 #[derive(CustomResource, Serialize, Deserialize, Clone, Debug, Default, JsonSchema)]
 #[kube(
     group = "example.com",
@@ -38,13 +38,13 @@ struct SiteSpec {
     text: String,
 }
 
-/// The state of a site.
+/// The status of a site.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
 struct SiteStatus {
     served: bool,
 }
 
-/// Applies the ConfigMap of a site, and deletes it when the site is deleted.
+/// A reconciler that applies the ConfigMap of a site, and deletes it with the site.
 struct SiteReconciler;
 
 impl Reconciler for SiteReconciler {
@@ -63,7 +63,7 @@ impl Reconciler for SiteReconciler {
             }
             FinalizerStage::Released => return Ok(Action::done()),
         };
-        // A secret that is not there: the permission is needed all the same.
+        // The Secret does not exist, but reading it needs the permission.
         client.live().get_opt::<Secret>(&request.key).await?;
         let mut page = ConfigMap {
             metadata: request.key.to_meta(),
@@ -112,7 +112,7 @@ rules:
   verbs: [patch]
 "#;
 
-/// Runs the operator in a test until a site was served and deleted.
+/// Runs the operator until a site was served and deleted.
 async fn served_and_deleted(test: OperatorTest) -> RunningOperator {
     let create = |prepared: Prepared| async move {
         prepared
@@ -149,8 +149,8 @@ async fn the_role_has_what_the_operator_asked_for() {
     operator.stop().await.unwrap();
 }
 
-/// Runs the operator as a user with a role, while a site is created and deleted. Returns the first refused request, or
-/// `None` if the site was served and is gone.
+/// Runs the operator under a role while a site is created and deleted. Returns the first refused request; `None` if the
+/// site was served and is gone.
 async fn run_under(role: &Value) -> Option<String> {
     let env = TestEnv::in_process();
     env.install_crds(&[serde_json::to_value(Site::crd()).unwrap()])
@@ -216,7 +216,7 @@ async fn run_under(role: &Value) -> Option<String> {
     found
 }
 
-/// Returns the role as the server reads it.
+/// Parses the YAML of a role.
 fn parsed(role: &str) -> Value {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("role.yaml");
@@ -224,7 +224,7 @@ fn parsed(role: &str) -> Value {
     manifests::read(&path).unwrap().remove(0).object
 }
 
-/// Returns the role without one rule, or without one verb of a rule, for each of them, with the resource.
+/// Returns variants of the role, each without one rule or one verb, and with the resource that it concerns.
 fn smaller_roles(role: &Value) -> Vec<(String, Value)> {
     let mut smaller = Vec::new();
     for (at, rule) in role["rules"].as_array().unwrap().iter().enumerate() {
@@ -234,7 +234,7 @@ fn smaller_roles(role: &Value) -> Vec<(String, Value)> {
         smaller.push((resource.clone(), without_rule));
         let verbs = rule["verbs"].as_array().unwrap();
         for (verb_at, verb) in verbs.iter().enumerate() {
-            // This server is asked for a watch of the initial objects; another server is asked for a list.
+            // `list` is kept: the operator lists by a watch on this server, and by a list on others.
             if verbs.len() > 1 && verb != "list" {
                 let mut without_verb = role.clone();
                 without_verb["rules"][at]["verbs"]
@@ -266,7 +266,7 @@ async fn the_operator_works_under_the_role_and_under_no_smaller_one() {
     }
 }
 
-/// HARNESS-4
+/// HARNESS-4: the file of observed permissions only gains permissions.
 #[tokio::test(start_paused = true)]
 async fn a_stopped_operator_adds_its_permissions_to_the_file() {
     let folder = TempDir::new().unwrap();
@@ -292,7 +292,7 @@ async fn a_stopped_operator_adds_its_permissions_to_the_file() {
     assert!(written.ends_with(&format!("rules:\n{rules}")), "{written}");
 }
 
-/// HARNESS-4
+/// HARNESS-4: the file of observed permissions only gains permissions.
 #[tokio::test(start_paused = true)]
 async fn a_test_that_ends_without_stop_adds_nothing() {
     let folder = TempDir::new().unwrap();
@@ -301,7 +301,7 @@ async fn a_test_that_ends_without_stop_adds_nothing() {
     assert!(!path.exists());
 }
 
-/// HARNESS-4
+/// HARNESS-4: the file of observed permissions only gains permissions.
 #[tokio::test(start_paused = true)]
 async fn a_broken_file_of_permissions_fails_the_stop_and_stays() {
     let folder = TempDir::new().unwrap();

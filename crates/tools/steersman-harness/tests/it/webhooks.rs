@@ -1,4 +1,4 @@
-//! Webhooks of a test: what the embedded server lets them decide.
+//! Tests which requests the embedded server passes to the webhooks of a test.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::autoscaling::v1::Scale;
@@ -10,7 +10,7 @@ use steersman_webhook::{AdmissionContext, Refusal, Validator};
 
 use crate::BoxError;
 
-/// Allows at most this number of replicas.
+/// A validator that allows at most this number of replicas.
 struct AtMost(i32);
 
 impl Validator<Scale> for AtMost {
