@@ -151,7 +151,7 @@ fn is_deployment_of_installer(options: &Options, data: &Value) {
     let files = manifests(options).kustomize();
     let mut theirs = yaml::documents(&files["config/manager/manager.yaml"]).unwrap();
     let theirs = &mut theirs[0].value;
-    // These parts may differ: another test checks Helm's labels, and the restart policy is the default.
+    // These parts may differ: another test checks Helm's labels, and the pull policy is that of kubelets by default.
     for labels in ["/metadata", "/spec/template/metadata"] {
         for object in [&mut ours, &mut *theirs] {
             let metadata = object.pointer_mut(labels).unwrap().as_object_mut().unwrap();
