@@ -1,4 +1,4 @@
-//! Words: the trait of handlers for untyped admission requests.
+//! Handle: the trait of handlers for untyped admission requests.
 
 use async_trait::async_trait;
 
