@@ -8,7 +8,6 @@ use serde_json::Value;
 use steersman_apimachinery::yaml::{self, Document};
 
 const DEEPEST: usize = 16;
-/// File extensions of manifests in a folder.
 const KINDS: [&str; 3] = ["yaml", "yml", "json"];
 
 /// An object, and its position in a file.

@@ -241,7 +241,6 @@ impl Faults {
         self.watches.switch(WatchMode::Expired, |_| true)
     }
 
-    /// Sets the mode of the open watches of a resource. Returns the number of these watches.
     pub(crate) fn switch(&self, mode: WatchMode, resource: &str) -> usize {
         self.watches.switch(mode, |record| record.is_for(resource))
     }
@@ -311,7 +310,6 @@ impl Faults {
         self.shared.plan.lock().decide(record, now)
     }
 
-    /// Waits until a fault is removed.
     pub(crate) async fn lifted(&self, id: u64) {
         loop {
             let lifted = self.shared.lifted.notified();

@@ -56,7 +56,6 @@ impl RequestLog {
         self.shared.changed.send_modify(|version| *version += 1);
     }
 
-    /// Records the status code of a request's answer, and the name of the created object.
     pub(crate) fn finish(&self, sequence: u64, status: u16, created: Option<&str>) {
         let mut state = self.shared.state.lock();
         let found = state

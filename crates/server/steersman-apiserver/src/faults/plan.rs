@@ -12,7 +12,6 @@ use super::spec::{Effect, FaultSpec};
 /// A condition on requests, in addition to those of the spec.
 pub(crate) type Condition = Box<dyn Fn(&RequestRecord) -> bool + Send + Sync>;
 
-/// The planned faults, in the order in which they were added.
 #[derive(Debug)]
 pub(crate) struct FaultPlan {
     rules: Vec<FaultRule>,
@@ -59,13 +58,10 @@ impl fmt::Debug for FaultRule {
 
 #[derive(Debug, Default)]
 pub(crate) struct Decision {
-    /// Time to wait before anything else.
     pub(crate) delay: Duration,
     /// The fault that must be removed before the request goes on.
     pub(crate) swallowed_by: Option<u64>,
-    /// The answer that replaces the real one.
     pub(crate) answer: Option<Box<Status>>,
-    /// Whether the connection ends before the answer.
     pub(crate) cut: bool,
     /// Whether the request is carried out even though its answer is replaced or missing.
     pub(crate) commit: bool,
@@ -250,7 +246,6 @@ impl FaultRule {
     }
 }
 
-/// Builds a failure with this HTTP status code and the reason that Kubernetes gives it.
 pub(crate) fn failure(code: u16) -> Status {
     let reason = match code {
         400 => "BadRequest",

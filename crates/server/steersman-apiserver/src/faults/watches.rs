@@ -24,7 +24,6 @@ pub(crate) enum WatchMode {
     Broken,
 }
 
-/// The list of all open watches. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OpenWatches {
     open: Arc<Mutex<BTreeMap<u64, LoggedWatch>>>,
@@ -38,7 +37,6 @@ struct LoggedWatch {
     stop: CancellationToken,
 }
 
-/// The mode of a watch, and the waker that wakes it when the mode changes.
 #[derive(Debug)]
 struct Switch {
     mode: Mutex<WatchMode>,
@@ -91,7 +89,6 @@ impl OpenWatches {
         matching.count()
     }
 
-    /// Switches the watches that meet a condition, and returns their number.
     pub(crate) fn switch(
         &self,
         mode: WatchMode,

@@ -10,7 +10,6 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::watch_wakers::{StorageWakers, WatchWaker};
 
-/// The subscriptions to changes of storages. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct StorageChanges {
     by_storage: Arc<Mutex<HashMap<StorageKey, StorageWakers>>>,

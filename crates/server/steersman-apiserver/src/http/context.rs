@@ -64,7 +64,6 @@ pub(crate) struct Context {
     pub(crate) tuning: Tuning,
     pub(crate) log: RequestLog,
     pub(crate) faults: Faults,
-    /// Counters of answered requests, for `/metrics`.
     pub(crate) counts: Mutex<RequestCounts>,
     pub(crate) documents: Mutex<DocumentCache>,
     pub(crate) webhooks: Webhooks,
@@ -77,12 +76,10 @@ pub(crate) struct Context {
 struct AfterLock<R> {
     result: std::thread::Result<R>,
     has_changed: bool,
-    /// Whether objects that are marked as deleted wait for their removal.
     has_marked: bool,
     /// The storages with watches to wake now: those that changed, unless the changes are not in the
     /// write-ahead log yet.
     changed: Vec<StorageKey>,
-    /// Whether a transaction was added to the write-ahead log.
     is_logged: bool,
     writes: AfterWrites,
 }
@@ -112,7 +109,6 @@ impl Context {
         }
     }
 
-    /// Adds all changes from now on to a write-ahead log.
     pub(crate) fn log_writes(&mut self, wal: WriteAheadLog) {
         let changes = self.changes.clone();
         let registry = self.registry.get_mut();
@@ -211,7 +207,6 @@ impl Context {
         })
     }
 
-    /// Returns why the write-ahead log cannot be written at the moment.
     pub(crate) fn log_failure(&self) -> Option<Arc<str>> {
         self.wal.as_ref().and_then(WriteAheadLog::failure)
     }

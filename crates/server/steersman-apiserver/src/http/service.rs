@@ -37,7 +37,6 @@ use crate::http::responses::faulty_body;
 use crate::http::responses::gzip;
 use crate::http::responses::reply::{Reply, ReplyBody};
 
-/// The message about a panic, which is kube-apiserver's.
 const PANICKED: &str = "This request caused apiserver to panic. Look in the logs for details.";
 
 /// The server as a [`tower::Service`], for clients in the same process. Cheap to clone.
@@ -92,8 +91,6 @@ impl<B: Body<Data: Send> + Send + 'static> tower::Service<Request<B>> for ApiSer
 }
 
 impl ApiService {
-    /// # Errors
-    /// Fails if a fault cuts the connection before the answer.
     async fn handle(
         self,
         request: Request<impl Body<Data: Send> + Send + 'static>,
@@ -270,7 +267,6 @@ impl ApiService {
         serve::answer(route, &ask, &resources, &mut cache)
     }
 
-    /// Carries out a call on objects. Returns the outcome and its warnings.
     async fn perform(
         &self,
         parts: &Parts,
@@ -427,9 +423,6 @@ impl ApiService {
 
 /// Awaits work, and turns its panic into an answer: a request that panics ends neither its
 /// connection nor the server (SRV-4).
-///
-/// # Errors
-/// 500 if the work panicked. The process's panic hook has reported the panic.
 async fn caught<F: Future>(work: F) -> Result<F::Output, Status> {
     let done = AssertUnwindSafe(work).catch_unwind().await;
     done.map_err(|_| Status::internal(PANICKED.to_owned()))
@@ -465,7 +458,6 @@ fn refused(refusal: HttpRefusal, accept: Option<&str>) -> Reply {
     }
 }
 
-/// Returns whether a request has no deadline (a watch, for instance).
 fn runs_long(record: &RequestRecord) -> bool {
     let part = record.subresource.as_deref().unwrap_or_default();
     let part = part.split('/').next().unwrap_or_default();

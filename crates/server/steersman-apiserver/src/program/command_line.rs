@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-/// The program's action on a flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FlagEffect {
     Obeyed,
@@ -113,7 +112,6 @@ impl FlagTable {
         self.rows.iter().find(|row| row.name == name)
     }
 
-    /// Formats the flags as a help text, one flag per line, after two dashes.
     pub(crate) fn help(&self, introduction: &str) -> String {
         let mut text = format!("{introduction}\n\nFlags:\n");
         for row in &self.rows {
@@ -127,9 +125,6 @@ impl FlagTable {
 
     /// Parses arguments: `--name=value`, `--name value`, `-name value`, and `--name` alone for a
     /// switch. Parsing ends at `--help` and `--version`.
-    ///
-    /// # Errors
-    /// The first flag that is unknown, incomplete, or refused.
     pub(crate) fn parse(
         &self,
         arguments: impl IntoIterator<Item = OsString>,
@@ -174,7 +169,6 @@ impl FlagTable {
 }
 
 impl FlagEffect {
-    /// Returns the effect as the help text and the documentation name it.
     pub(crate) fn describe(self) -> String {
         match self {
             Self::Obeyed => "obeyed".to_owned(),

@@ -10,7 +10,6 @@ use rcgen::KeyPair;
 use super::flag_file::{FlagFile, write_file};
 use super::problem::ProgramProblem;
 
-/// The file of the key of the authority that signs the server's certificate.
 const AUTHORITY_KEY: &str = "ca.key";
 const TOKEN: &str = "admin.token";
 /// The size of a token before its encoding, in bytes.
@@ -24,9 +23,6 @@ pub(crate) struct Credentials {
 
 impl Credentials {
     /// Reads the credentials of a folder, and generates those that are missing (SRV-DATA-2).
-    ///
-    /// # Errors
-    /// A file cannot be read or written, or has no key.
     pub(crate) fn of(folder: &Path) -> Result<Self, ProgramProblem> {
         let key_path = folder.join(AUTHORITY_KEY);
         let authority_key = kept(&key_path, || {

@@ -58,7 +58,6 @@ pub(crate) struct DataDir<F: Folder = DiskFolder> {
 }
 
 impl DataDir {
-    /// Creates the folder if it does not exist, and reads the last save and the log.
     pub(crate) fn open(path: &Path) -> Result<(Self, Option<SavedState>), ProgramProblem> {
         std::fs::create_dir_all(path).map_err(file(path))?;
         let lock_path = path.join(LOCK);
@@ -135,7 +134,6 @@ impl<F: Folder> DataDir<F> {
         self.log_bytes.load(Ordering::Relaxed) > limit
     }
 
-    /// Records the size of the log's last file.
     fn note_log(&self, bytes: u64) {
         self.log_bytes.store(bytes, Ordering::Relaxed);
     }

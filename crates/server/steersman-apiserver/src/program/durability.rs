@@ -20,7 +20,6 @@ impl Durability {
         Self::from_str(name, false).ok()
     }
 
-    /// Returns the name, as it is given in the flag.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Kernel => "kernel",

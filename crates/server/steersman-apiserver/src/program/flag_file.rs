@@ -25,9 +25,6 @@ impl<'a> FlagFile<'a> {
     }
 
     /// Reads certificates.
-    ///
-    /// # Errors
-    /// The file cannot be read, or holds no certificate.
     pub(crate) fn certificates(self) -> Result<String, ProgramProblem> {
         let text = self.text()?;
         let all = CertificateDer::pem_slice_iter(text.as_bytes());
@@ -41,9 +38,6 @@ impl<'a> FlagFile<'a> {
     }
 
     /// Reads a text.
-    ///
-    /// # Errors
-    /// The file cannot be read, or is no text.
     pub(crate) fn text(self) -> Result<String, ProgramProblem> {
         let bytes = std::fs::read(self.path).map_err(|source| self.problem(source))?;
         let is_der = bytes.first() == Some(&DER);
@@ -57,9 +51,6 @@ impl<'a> FlagFile<'a> {
     }
 
     /// Reads a text, and checks it.
-    ///
-    /// # Errors
-    /// The file cannot be read, or is refused by `check`.
     pub(crate) fn checked(
         self,
         check: fn(&str) -> Result<(), String>,

@@ -13,9 +13,6 @@ const TRIED: &str = "STEERSMAN_KUBECTL_TRIED";
 
 /// Runs the first kubectl on the PATH that is not this program, with the same arguments. On Unix it
 /// replaces this process.
-///
-/// # Errors
-/// There is none, or it cannot be run.
 pub(crate) fn run(arguments: impl Iterator<Item = OsString>) -> Result<ExitCode, ProgramProblem> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let tried = std::env::var_os(TRIED).unwrap_or_default();

@@ -26,9 +26,6 @@ impl Drop for FailAtEnd {
 
 /// Starts to append. With `fsync` a thread appends, because the disk may take long. Into the kernel the
 /// threads of the requests append themselves, and the thread repeats what failed.
-///
-/// # Errors
-/// The operating system starts no thread.
 pub(super) fn start(
     program: &'static str,
     log: WriteAheadLog,

@@ -155,7 +155,6 @@ pub(crate) enum ProgramProblem {
     Signals { source: io::Error },
 }
 
-/// Returns the part of an address that is the cause of an error.
 fn cause(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied => "port",

@@ -13,7 +13,6 @@ pub(crate) fn say(mut to: impl Write, line: &str) {
     let _ = writeln!(to, "{line}");
 }
 
-/// Prints a message of a program on standard error.
 pub(crate) fn report(program: &str, message: impl Display) {
     say(std::io::stderr(), &format!("{program}: {message}"));
 }

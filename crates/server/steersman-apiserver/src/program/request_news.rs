@@ -3,7 +3,6 @@
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::{RequestRecord, Verb};
 
-/// The position up to which the request log was read.
 #[derive(Debug, Default)]
 pub(crate) struct RequestNews {
     next: u64,

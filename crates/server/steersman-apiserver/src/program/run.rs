@@ -20,13 +20,11 @@ use super::process::{every, report, say, stopped};
 use super::request_news::RequestNews;
 use super::seed;
 
-/// The name that begins the messages of the program.
 const NAME: &str = "steersman-apiserver";
 const LOOK: Duration = Duration::from_millis(100);
 /// Capacity of the request log, which this program only prints once.
 const REMEMBERED: usize = 10_000;
 
-/// Serves until a signal asks to stop.
 pub(crate) async fn run(flags: ServerFlags) -> Result<(), ProgramProblem> {
     // SRV-STOP-4: clients that connect while the state is read wait.
     let listener = bind(&flags).await?;

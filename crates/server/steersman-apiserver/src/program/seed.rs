@@ -9,7 +9,6 @@ use steersman_apiserver::{ApiServer, manifests};
 use super::flag_file::FlagFile;
 use super::problem::ProgramProblem;
 
-/// The field manager of the manifests' fields.
 const MANAGER: &str = "steersman-apiserver";
 
 /// Installs the CRDs, then applies all other objects: namespaces first, the rest in file order.

@@ -10,7 +10,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::http::Context;
 
-/// Starts a task, one at a time.
 pub(super) struct BackgroundTask {
     /// Whether there may ever be something to do.
     is_needed: bool,

@@ -60,7 +60,6 @@ pub struct Serving {
     token: String,
 }
 
-/// The state that a listener and its connections share.
 #[derive(Debug)]
 struct Listening {
     server: ApiServer,

@@ -16,7 +16,6 @@ use x509_parser::x509::X509Version;
 /// attack with many certificates of one subject.
 const MOST_CHECKS: usize = 100;
 
-/// The message about a certificate that was used as an authority and is none.
 const CANNOT_SIGN: &str =
     "x509: invalid signature: parent certificate cannot sign this kind of certificate";
 
@@ -43,7 +42,6 @@ enum CertificateRole {
     Root,
 }
 
-/// The state of the search for a chain: the number of checks, and the likeliest cause of a failure.
 #[derive(Default)]
 struct Search {
     checks: usize,
@@ -54,18 +52,12 @@ type Chain<'a> = Vec<&'a X509Certificate<'a>>;
 
 impl<'a> Pool<'a> {
     /// Checks the dates and extensions of the certificate itself, but not its names.
-    ///
-    /// # Errors
-    /// Fails with Go's message about the first problem.
     pub(crate) fn check_leaf(&self, leaf: &X509Certificate<'_>) -> Result<(), String> {
         self.check(leaf, CertificateRole::Leaf, 0)
     }
 
     /// Finds a chain from a certificate to one of the bundle. A certificate of the bundle is a
     /// chain by itself (HOOK-1).
-    ///
-    /// # Errors
-    /// Fails with Go's message about the missing chain.
     pub(crate) fn chain(&self, leaf: &'a X509Certificate<'a>) -> Result<Chain<'a>, String> {
         let chains = if self.roots.iter().any(|root| root.as_raw() == leaf.as_raw()) {
             vec![vec![leaf]]

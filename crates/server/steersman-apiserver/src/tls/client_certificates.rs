@@ -26,8 +26,6 @@ pub(crate) struct ClientAuthorities {
 }
 
 impl ClientAuthorities {
-    /// # Errors
-    /// Fails with the position, from 1, of a certificate that cannot be parsed.
     pub(super) fn new(
         authorities: Vec<CertificateDer<'static>>,
         provider: Arc<CryptoProvider>,
@@ -49,9 +47,6 @@ impl ClientAuthorities {
     /// Checks the certificates that a client presented, its own first, as Go's verifier does for
     /// the purpose of clients; but name constraints of authorities are not checked, because they
     /// constrain hosts.
-    ///
-    /// # Errors
-    /// Fails with Go's message.
     pub(crate) fn check(
         &self,
         presented: &[CertificateDer<'_>],

@@ -18,7 +18,6 @@ pub(crate) struct Document {
     pub(crate) tag: String,
 }
 
-/// The cached documents, by name.
 #[derive(Debug, Default)]
 pub(crate) struct DocumentCache {
     /// The resources that the documents were built from. A changed CRD has new resources. Weak, so that

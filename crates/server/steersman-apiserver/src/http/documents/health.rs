@@ -41,7 +41,6 @@ const HOOKS: [&str; 30] = [
     "poststarthook/apiservice-openapiv3-controller",
 ];
 
-/// Returns the checks of a kube-apiserver, in its order.
 fn checks(endpoint: &str) -> impl Iterator<Item = &'static str> {
     let is_ready = endpoint == "readyz";
     let only_ready = move |names: &'static [&'static str]| names.iter().filter(move |_| is_ready);

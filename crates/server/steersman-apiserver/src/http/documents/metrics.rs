@@ -17,7 +17,6 @@ const MOST_SERIES: usize = 10_000;
 /// Verb, group, version, resource, subresource, scope, and the status of the answer.
 type Labels = ([String; 6], u16);
 
-/// The number of answered requests, by labels.
 #[derive(Debug, Default)]
 pub(crate) struct RequestCounts(BTreeMap<Labels, u64>);
 
@@ -50,7 +49,6 @@ impl RequestCounts {
         *self.0.entry(labels).or_default() += 1;
     }
 
-    /// Prints the counters, and the number of stored objects.
     pub(crate) fn print(&self, registry: &Registry) -> String {
         let mut text = String::from(
             "# HELP apiserver_request_total Requests that were answered.\n\

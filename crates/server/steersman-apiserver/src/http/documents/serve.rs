@@ -26,7 +26,6 @@ pub(crate) struct DocumentRequest<'a> {
     pub(crate) accept: Option<&'a str>,
     pub(crate) query: &'a Query,
     pub(crate) if_none_match: Option<&'a str>,
-    /// Whether the documents about the issuer of tokens exist.
     pub(crate) has_issuer: bool,
     pub(crate) log_failure: Option<Arc<str>>,
 }
@@ -155,7 +154,6 @@ fn group(
     Ok(Reply::document(200, &document, format))
 }
 
-/// Answers `/api` and `/apis`, which have an aggregated form.
 fn root(
     ask: &DocumentRequest<'_>,
     resources: &[Arc<Resource>],
@@ -188,7 +186,6 @@ fn root(
     }
 }
 
-/// Negotiates the format of a document without an aggregated form.
 fn legacy(ask: &DocumentRequest<'_>, reader: AcceptReader) -> Result<Format, HttpRefusal> {
     match negotiate::discovery(ask.accept, reader, false)? {
         Discovery::Legacy(format) => Ok(format),
@@ -238,7 +235,6 @@ fn openapi_v3(
     })
 }
 
-/// Builds the index of the OpenAPI documents, which names each document with its hash.
 fn index(resources: &[Arc<Resource>]) -> Document {
     let paths = v3::paths(resources);
     let tags = paths.filter_map(|path| Some((path.clone(), v3::tag_of(resources, &path)?)));

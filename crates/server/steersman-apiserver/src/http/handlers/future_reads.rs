@@ -13,7 +13,6 @@ use crate::http::responses::reply::{Reply, ReplyBody};
 /// cache).
 const LONGEST_WAIT: Duration = Duration::from_secs(3);
 
-/// The outcome of a verb, and the warnings of its webhooks.
 type VerbOutcome = (Result<Reply, HttpRefusal>, Vec<String>);
 
 /// Runs a verb, calling webhooks in between. A get, a list, or a watch with initial objects, of a

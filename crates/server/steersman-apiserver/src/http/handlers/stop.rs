@@ -10,9 +10,6 @@ const LAST_WORK: Duration = Duration::from_millis(500);
 
 /// Carries out work that can be abandoned without a change, and abandons it soon after the listener stops
 /// (SRV-STOP-2).
-///
-/// # Errors
-/// The refusal, if the work was abandoned.
 pub(crate) async fn before_end<T>(
     stop: &CancellationToken,
     work: impl Future<Output = T>,

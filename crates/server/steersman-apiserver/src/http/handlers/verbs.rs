@@ -204,7 +204,6 @@ fn check_name(name: &str) -> Result<(), Status> {
     )))
 }
 
-/// Returns the verb, if the resource supports it on this path.
 fn allowed(
     call: &ResourceCall<'_>,
     resource: &Resource,

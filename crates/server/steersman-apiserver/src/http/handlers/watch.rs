@@ -70,7 +70,6 @@ enum StepOutcome {
     Break,
 }
 
-/// Returns the lines of a watch as a stream. Dropping the stream closes the watch.
 pub(crate) fn stream(
     context: Arc<Context>,
     body: WatchBody,

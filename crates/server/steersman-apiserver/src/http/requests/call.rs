@@ -10,11 +10,9 @@ use crate::faults::Verb;
 use crate::http::requests::path::ObjectPath;
 use crate::http::requests::query::Query;
 
-/// A request on objects, without its body.
 #[derive(Debug)]
 pub(crate) struct ResourceCall<'a> {
     pub(crate) path: &'a ObjectPath,
-    /// The verb; `None` for a method that no path supports.
     pub(crate) verb: Option<Verb>,
     pub(crate) query: &'a Query,
     pub(crate) accept: Option<&'a str>,
@@ -22,7 +20,6 @@ pub(crate) struct ResourceCall<'a> {
     pub(crate) content_type: &'a str,
     /// The `User-Agent` header; empty if absent.
     pub(crate) user_agent: &'a str,
-    /// The authenticated user, after impersonation.
     pub(crate) user: &'a Arc<User>,
     pub(crate) watch_list: bool,
 }

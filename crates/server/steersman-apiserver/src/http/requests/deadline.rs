@@ -23,9 +23,6 @@ pub(crate) fn missed() -> Status {
 }
 
 /// Returns the timeout of a request: the maximum if `timeout` is absent or not positive.
-///
-/// # Errors
-/// 400 with Go's message for a value that is no duration.
 pub(crate) fn of(query: &Query) -> Result<Duration, Status> {
     let Some(text) = query.get("timeout").filter(|text| !text.is_empty()) else {
         return Ok(MOST);

@@ -66,7 +66,6 @@ fn no_object(value: &Value) -> String {
     )
 }
 
-/// Builds the refusal of a body without a readable kind and apiVersion.
 fn unrecognized(body: &[u8], kind: &str, why: &str) -> Status {
     Status::bad_request(format!(
         "the object provided is unrecognized (must be of type {kind}): {why} ({})",
@@ -74,7 +73,6 @@ fn unrecognized(body: &[u8], kind: &str, why: &str) -> Status {
     ))
 }
 
-/// Builds the refusal of a body with a kind that does not decode as that kind.
 fn mishandled(envelope: &Envelope<'_>, kind: &str, why: &str) -> Status {
     let version = envelope.api_version.rsplit('/').next().unwrap_or_default();
     Status::bad_request(format!(
@@ -104,9 +102,6 @@ pub(crate) fn kind_is_missing(body: &[u8], kind: &str) -> Status {
 }
 
 /// Parses the options in the body of a delete; `None` for an empty body.
-///
-/// # Errors
-/// The message of the refusal.
 pub(crate) fn delete_options(body: &[u8], format: Format) -> Result<Option<DeleteOptions>, String> {
     if body.is_empty() {
         return Ok(None);

@@ -13,7 +13,6 @@ use crate::http::requests::negotiate::Format;
 const UNKNOWN: &str = "unknown field \"";
 const STRICT: &str = "strict decoding error: ";
 
-/// A body that may contain ignored fields: fields unknown to its kind, and duplicate fields.
 pub(crate) struct IgnoredFields<'a> {
     body: &'a [u8],
     /// Whether unknown and duplicate fields are reported together in the order of the body, as for
@@ -72,9 +71,6 @@ impl<'a> IgnoredFields<'a> {
 
     /// Reports the ignored fields together with the result of the request, also if that is a
     /// refusal.
-    ///
-    /// # Errors
-    /// Returns the error it was given.
     pub(crate) fn settle<T>(
         &self,
         registry: &Registry,
@@ -97,7 +93,6 @@ impl<'a> IgnoredFields<'a> {
         })
     }
 
-    /// Returns all messages; each unknown field has its own.
     fn messages(&self, unknown: Vec<String>) -> Vec<String> {
         let path = |one: &String| Some(one.strip_prefix(UNKNOWN)?.strip_suffix('"')?.to_owned());
         let paths: Option<Vec<String>> = unknown.iter().map(path).collect();

@@ -45,7 +45,6 @@ const KNOWN: [&str; 3] = [
     "application/vnd.kubernetes.protobuf",
 ];
 
-/// The media types of watches, as messages list them.
 const STREAMED: [&str; 2] = [
     "application/json;stream=watch",
     "application/vnd.kubernetes.protobuf;stream=watch",
@@ -76,9 +75,6 @@ struct Clause {
 
 /// Negotiates the answer of a request on objects. `has_message` tells whether the whole objects have a
 /// form in protobuf; their metadata alone always has one.
-///
-/// # Errors
-/// 406 with the message of the upstream component.
 pub(crate) fn objects(
     accept: Option<&str>,
     reader: AcceptReader,
@@ -107,9 +103,6 @@ pub(crate) fn objects(
 }
 
 /// Negotiates the answer of a watch, from an Accept header that is valid for objects.
-///
-/// # Errors
-/// 406 for a type that cannot be streamed.
 pub(crate) fn streamed(media: Media) -> Result<Media, Status> {
     match media.format {
         Format::Json | Format::Protobuf => Ok(media),
@@ -119,9 +112,6 @@ pub(crate) fn streamed(media: Media) -> Result<Media, Status> {
 
 /// Negotiates the form of a discovery document, which is never protobuf. Only some paths have an
 /// aggregated form.
-///
-/// # Errors
-/// 406 with the message of the upstream component.
 pub(crate) fn discovery(
     accept: Option<&str>,
     reader: AcceptReader,
@@ -158,9 +148,6 @@ pub(crate) fn format(accept: Option<&str>) -> Format {
 
 /// Checks an Accept header as go-restful does before any handler: it must name one of the types of
 /// the route literally.
-///
-/// # Errors
-/// 406 with the available types.
 pub(crate) fn routed(accept: Option<&str>, available: &[&str]) -> Result<(), Status> {
     let header = accept.filter(|header| !header.is_empty()).unwrap_or("*/*");
     let mut named = header.split(',').map(|clause| {

@@ -41,7 +41,6 @@ pub(crate) enum PathRoute {
     Unknown,
 }
 
-/// A document about the issuer of ServiceAccounts' tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IssuerDocument {
     Metadata,
@@ -66,7 +65,6 @@ pub(crate) struct ObjectPath {
 }
 
 impl PathRoute {
-    /// Parses a percent-encoded path as in a request line.
     pub(crate) fn parse(path: &str) -> Self {
         // Go decodes the path as a whole first, so an escaped slash separates too.
         let decoded = go::unescape(path);

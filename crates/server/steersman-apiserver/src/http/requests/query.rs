@@ -8,7 +8,6 @@ use steersman_apimachinery::times;
 use steersman_registry::{DeleteOptions, ListQuery, WriteOptions};
 use steersman_tables::IncludeObject;
 
-/// The parameters of one request, decoded and in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Query {
     pairs: Vec<(String, String)>,
@@ -117,9 +116,6 @@ impl Query {
     }
 
     /// Checks the options of the log of a Pod. Upstream: `ValidatePodLogOptions`.
-    ///
-    /// # Errors
-    /// 400 for a text that is no number, 422 for a number that is out of range.
     pub(crate) fn check_log_options(&self, pod: &str) -> Result<(), Status> {
         let at_least = |field: &str, least: i64, detail: &str| -> Result<Option<_>, Status> {
             let found = self.integer(field)?.filter(|found| *found < least);
@@ -163,7 +159,6 @@ impl Query {
         self.watch_options()
     }
 
-    /// Returns the options of a watch.
     pub(crate) fn watch_options(&self) -> Result<ListQuery, Status> {
         Ok(ListQuery {
             label_selector: self.owned("labelSelector"),
@@ -200,7 +195,6 @@ impl Query {
         })
     }
 
-    /// Returns the part of each object that a Table is to carry.
     pub(crate) fn include_object(&self) -> Result<IncludeObject, Status> {
         match self.get("includeObject").unwrap_or_default() {
             "" | "Metadata" => Ok(IncludeObject::Metadata),

@@ -17,7 +17,6 @@ use crate::http::requests::decode::LIMIT;
 const DRAINED: usize = 64 * 1024 * 1024;
 const DRAIN_FOR: Duration = Duration::from_secs(5);
 
-/// Reads a body up to the limit.
 pub(crate) async fn read<B: Body>(headers: &HeaderMap, body: B) -> Result<Bytes, Status> {
     let announced = headers.get(header::CONTENT_LENGTH);
     let announced = announced.and_then(|length| length.to_str().ok()?.parse().ok());

@@ -21,7 +21,6 @@ pub(crate) struct EventEncoder {
     format: Format,
     /// Whether the columns of a Table were sent; only the first event carries them.
     columns_sent: bool,
-    /// Whether an object could not be encoded, which ends the watch.
     over: bool,
 }
 

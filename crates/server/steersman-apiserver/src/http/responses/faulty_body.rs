@@ -16,7 +16,6 @@ struct FaultyBody {
     chop: Chop,
 }
 
-/// Returns the body with these effects.
 pub(crate) fn chop(body: ResponseBody, chop: Chop) -> ResponseBody {
     if chop == Chop::default() {
         return body;

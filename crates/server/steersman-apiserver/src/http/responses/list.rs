@@ -7,7 +7,6 @@ use steersman_registry::VersionedObject;
 /// Bytes of a list that are gathered into one piece.
 const PIECE: usize = 64 * 1024;
 
-/// A list that is serialised while it is sent.
 #[derive(Debug)]
 pub(crate) struct ListBody {
     pub(crate) head: Bytes,
@@ -57,7 +56,6 @@ impl ListBody {
 }
 
 impl ListItems {
-    /// Returns the length of all items in bytes, with everything between them.
     fn length(&self) -> usize {
         match self {
             Self::Objects { with_type, items } => {

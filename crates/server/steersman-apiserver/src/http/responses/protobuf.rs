@@ -18,7 +18,6 @@ use crate::http::responses::list::{ListBody, ListItems};
 pub(crate) const PROTOBUF: &str = steersman_protobuf::MEDIA_TYPE;
 pub(crate) const PROTOBUF_WATCH: &str = "application/vnd.kubernetes.protobuf;stream=watch";
 
-/// The message of an object's metadata alone.
 const PARTIAL: (&str, &str) = ("PartialObjectMetadata", "meta.v1.PartialObjectMetadata");
 
 /// Returns an object in protobuf, which every reader of its revision shares (SRV-STORE-9).
@@ -26,7 +25,6 @@ pub(crate) fn form(object: &VersionedObject) -> Result<&ProtobufForm, Status> {
     object.protobuf().map_err(not_encodable)
 }
 
-/// Encodes a document of a built-in kind, such as a review.
 pub(crate) fn document(document: &Value) -> Result<Bytes, Status> {
     let encoded = document.as_object().map(encode_object);
     match encoded.transpose().map_err(not_encodable)?.flatten() {
@@ -57,7 +55,6 @@ pub(crate) fn event(object: &VersionedObject, made: ChangeType) -> Result<Bytes,
     Ok(shared.unwrap_or_else(|| frame(made.as_str(), &form.object).into()))
 }
 
-/// Returns the frame of a bookmark with these metadata, of a kind or of metadata alone.
 pub(crate) fn bookmark(
     (api_version, kind): (&str, &str),
     metadata: &Value,
@@ -92,9 +89,6 @@ pub(crate) struct UnencodedList {
 
 impl UnencodedList {
     /// Encodes the objects that no reader has encoded yet.
-    ///
-    /// # Errors
-    /// 500 if an object cannot be encoded.
     pub(crate) fn encoded(self) -> Result<ListBody, Status> {
         let list_meta = self.metadata.as_object().map(|metadata| {
             let encoded = encode(message("meta.v1.ListMeta")?, metadata);

@@ -13,7 +13,6 @@ pub(crate) const JSON: &str = "application/json";
 pub(crate) const YAML: &str = "application/yaml";
 pub(crate) const TEXT: &str = "text/plain; charset=utf-8";
 
-/// `Cache-Control` of answers that clients must not keep.
 const NO_CACHE: &str = "no-cache, private";
 
 #[derive(Debug)]
@@ -21,14 +20,12 @@ pub(crate) struct Reply {
     pub(crate) code: u16,
     /// Content type; empty for none.
     pub(crate) content_type: &'static str,
-    /// Texts of the `Warning` headers.
     pub(crate) warnings: Vec<String>,
     /// Seconds of a `Retry-After` header; zero for none.
     pub(crate) retry_after: u32,
     /// `ETag`, with its quotes.
     pub(crate) etag: Option<String>,
     pub(crate) cache_control: &'static str,
-    /// The name of the created object, for the log of requests.
     pub(crate) created: Option<String>,
     pub(crate) body: ReplyBody,
 }
@@ -44,7 +41,6 @@ pub(crate) enum ReplyBody {
     Watch(Box<WatchBody>),
 }
 
-/// An opened watch and the encoder of its events.
 #[derive(Debug)]
 pub(crate) struct WatchBody {
     pub(crate) cursor: WatchCursor,
@@ -58,7 +54,6 @@ impl Reply {
         Self::of(code, content_type, ReplyBody::Whole(body.into()))
     }
 
-    /// Creates an answer with a body that may be serialised while it is sent.
     pub(crate) fn of(code: u16, content_type: &'static str, body: ReplyBody) -> Self {
         Self {
             code,
@@ -82,9 +77,6 @@ impl Reply {
 
     /// Encodes an object or a list that is not encoded yet, outside of the registry's lock
     /// (SRV-STORE-10).
-    ///
-    /// # Errors
-    /// 500 if an object cannot be encoded.
     pub(crate) fn encoded(mut self) -> Result<Self, Status> {
         self.body = match self.body {
             ReplyBody::UnencodedList(list) => ReplyBody::List(list.encoded()?),

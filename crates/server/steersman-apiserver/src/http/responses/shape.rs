@@ -190,7 +190,6 @@ impl ReplyMaker {
         self.media.format == Format::Json && !self.pretty
     }
 
-    /// Builds an answer in another form than the stored one.
     fn rewritten(&self, code: u16, bytes: Bytes) -> Reply {
         match serde_json::from_slice(&bytes) {
             Ok(value) => self.value(code, &value),

@@ -70,7 +70,6 @@ impl Webhooks {
         self.routes.lock().insert((host, None), route);
     }
 
-    /// Makes all calls concurrently, and returns their answers by key.
     pub(crate) async fn ask(
         &self,
         calls: Vec<WebhookCall>,
@@ -142,7 +141,6 @@ impl Webhooks {
         self.over_https(peer, || post(target.clone())).await
     }
 
-    /// Sends a request over an idle connection, or else over a new one.
     async fn over_https(
         &self,
         peer: Peer,

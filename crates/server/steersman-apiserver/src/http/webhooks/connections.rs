@@ -68,7 +68,6 @@ const IDLE_TIME: Duration = Duration::from_secs(1);
 const MOST: usize = 25;
 
 impl IdleConnections {
-    /// Takes an idle connection, the one that was used last.
     pub(crate) fn take(&self, peer: &Peer) -> Option<Connection> {
         let mut pool = self.pool.lock();
         pool.close_expired();
@@ -123,9 +122,6 @@ async fn sweep(pool: Arc<Mutex<IdlePool>>) {
 }
 
 /// Connects to a webhook and verifies its certificate.
-///
-/// # Errors
-/// The problem, worded as by Go.
 pub(crate) async fn connect(peer: &Peer) -> Result<Connection, String> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let trust = Trust::of(&peer.ca, peer.also.clone(), Arc::clone(&provider))?;

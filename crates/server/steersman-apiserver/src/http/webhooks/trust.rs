@@ -36,9 +36,6 @@ impl Trust {
     /// Trusts the certificates of a bundle in PEM, or none if it is empty, for the host of a call
     /// and for a second host. Blocks that are no
     /// certificates are ignored.
-    ///
-    /// # Errors
-    /// Fails with Go's message if a bundle that is not empty holds no certificate.
     pub(crate) fn of(
         bundle: &[u8],
         also: Option<String>,

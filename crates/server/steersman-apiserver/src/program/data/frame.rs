@@ -18,9 +18,7 @@ const SECTOR: usize = 512;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Frame {
-    /// The offset of its header in the file.
     pub(super) offset: usize,
-    /// The place of the payload in the file.
     pub(super) payload: Range<usize>,
 }
 

@@ -9,7 +9,6 @@ use super::folder::{DiskFolder, Folder, OpenFile};
 use super::frame::{FORMAT, encode};
 use super::saved_state::{LastFile, file_name};
 
-/// Appends transactions, one writer for each data directory.
 #[derive(Debug)]
 pub(crate) struct LogWriter<F: Folder = DiskFolder> {
     data: Arc<DataDir<F>>,

@@ -48,7 +48,6 @@ pub(super) fn file_name(first: u64) -> String {
     format!("{LOG}{first:020}")
 }
 
-/// Returns the files of the log with the numbers of their first transactions, in order.
 pub(super) fn log_files<F: Folder>(folder: &F) -> std::io::Result<Vec<(u64, String)>> {
     let names = folder.names()?.into_iter();
     let mut files: Vec<(u64, String)> = names
@@ -121,7 +120,6 @@ pub(super) fn read<F: Folder>(
 }
 
 impl SavedState {
-    /// Returns the messages about a start from this state: what is replayed, and what is cut off.
     pub(crate) fn messages(&self, folder: &Path) -> Vec<String> {
         let mut messages = Vec::new();
         let replayed = self.recovery.replayed();

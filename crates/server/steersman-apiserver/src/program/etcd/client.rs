@@ -62,7 +62,6 @@ pub(crate) struct Attachment {
     _connection: DropGuard,
 }
 
-/// Attaches to the etcd at an address (host and port).
 pub(crate) async fn attach(address: &str) -> AttachOutcome {
     let attached = async {
         let socket = match connect(address).await {
@@ -136,7 +135,6 @@ async fn attach_over(socket: TcpStream, address: &str) -> Result<AttachOutcome, 
 }
 
 impl Attachment {
-    /// Returns whether the connection has ended, because the etcd has.
     pub(crate) fn has_ended(&self) -> bool {
         self.ended.is_cancelled()
     }
@@ -160,9 +158,6 @@ impl Attachment {
     }
 
     /// Replaces the snapshot, which includes the transactions up to a number.
-    ///
-    /// # Errors
-    /// The connection fails, or the etcd cannot save.
     pub(crate) async fn write(&self, transactions: u64, text: Bytes) -> Result<(), ClientError> {
         let request = self.request(Method::PUT, SNAPSHOT);
         let request = request.header(LAST, transactions).body(Full::new(text))?;

@@ -4,7 +4,6 @@
 /// connection.
 pub(super) const ATTACH: &str = "/steersman/attach";
 
-/// The path of the snapshot, which an attached kube-apiserver reads and writes.
 pub(super) const SNAPSHOT: &str = "/steersman/snapshot";
 
 /// The path of the transactions after the snapshot, which an attached kube-apiserver reads and appends.

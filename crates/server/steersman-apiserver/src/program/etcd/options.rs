@@ -15,7 +15,6 @@ pub(super) struct EtcdOptions {
     /// The folder of the snapshot; `None` keeps the snapshot in memory.
     pub(super) data_dir: Option<PathBuf>,
     pub(super) durability: Durability,
-    /// Whether a save waits for the disk.
     pub(super) is_synced: bool,
     pub(super) clients: Vec<ListenUrl>,
     /// The URLs with the addresses that are only taken.
@@ -35,9 +34,6 @@ pub(crate) fn flags() -> FlagTable {
 
 impl EtcdOptions {
     /// Reads the options of a command line.
-    ///
-    /// # Errors
-    /// A URL on which etcd cannot listen.
     pub(super) fn of(line: &CommandLine) -> Result<Self, FlagProblem> {
         let mut clients = urls(line, "listen-client-urls")?;
         if clients.is_empty() {
@@ -72,9 +68,6 @@ fn listen(flag: &'static str, url: &str) -> Result<ListenUrl, FlagProblem> {
 }
 
 /// Returns the host and port of an `http://` URL in a flag.
-///
-/// # Errors
-/// Any other URL.
 pub(crate) fn address_of(flag: &'static str, url: &str) -> Result<String, FlagProblem> {
     let wrong = |why: &str| FlagProblem::invalid(flag, url, why);
     let parsed: Uri = url

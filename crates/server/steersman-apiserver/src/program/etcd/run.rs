@@ -25,9 +25,6 @@ const INTRODUCTION: &str = "Keeps the objects of one kube-apiserver of this prog
     Usage:\n  etcd [flags]";
 
 /// Serves until a signal asks to stop.
-///
-/// # Errors
-/// A flag, an address or a folder that cannot be used.
 pub(crate) async fn run(arguments: impl Iterator<Item = OsString>) -> Result<(), ProgramProblem> {
     let table = flags();
     let line = table.parse(arguments)?;

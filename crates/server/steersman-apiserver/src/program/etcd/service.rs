@@ -39,7 +39,6 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 type EtcdAnswer = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
-/// Why a request is not carried out.
 type EtcdRefusal = (StatusCode, String);
 
 #[derive(Debug)]

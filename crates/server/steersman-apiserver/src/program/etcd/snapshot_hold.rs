@@ -54,13 +54,11 @@ impl SnapshotHold {
         }
     }
 
-    /// Returns whether the attachment with this number lasts.
     pub(super) fn is_current(&self, attachment: u64) -> bool {
         let holder = self.holder.as_ref();
         holder.is_some_and(|holder| holder.attachment == attachment)
     }
 
-    /// Returns the transactions after the snapshot, one line each.
     pub(super) fn log_text(&self) -> Bytes {
         let payloads: Vec<&[u8]> = self.log.iter().map(|group| &*group.payload).collect();
         payloads.concat().into()

@@ -29,7 +29,6 @@ const PRESENT: &[&str] = &[
     "ValidatingAdmissionWebhook",
 ];
 
-/// The plugins that this server does not have.
 const ABSENT: &[&str] = &[
     "AlwaysDeny",
     "AlwaysPullImages",
@@ -60,15 +59,11 @@ const NO_EFFECT: &str = "AlwaysAdmit";
 pub(super) struct AdmissionPlugins {
     /// Whether Pods need and mount ServiceAccounts, if the controller of accounts is simulated.
     pub(super) service_account: bool,
-    /// The plugins that a flag asks for or switches off without effect.
     pub(super) warnings: Vec<String>,
 }
 
 impl AdmissionPlugins {
     /// Reads the three flags.
-    ///
-    /// # Errors
-    /// A name that is no plugin of kube-apiserver 1.36.
     pub(super) fn of(line: &CommandLine) -> Result<Self, FlagProblem> {
         for flag in [ENABLE, DISABLE, EXACT] {
             let unknown = line.entries(flag).find(|name| !is_known(name));

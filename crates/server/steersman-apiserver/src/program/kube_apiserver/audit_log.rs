@@ -26,9 +26,6 @@ pub(super) struct AuditLog {
 
 impl AuditLog {
     /// Opens the file to append to it, and creates its folder.
-    ///
-    /// # Errors
-    /// The file cannot be opened.
     pub(super) fn open(target: &AuditTarget) -> Result<Self, ProgramProblem> {
         let file = match target {
             AuditTarget::StandardOutput => None,

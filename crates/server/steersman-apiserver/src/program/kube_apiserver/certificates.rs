@@ -37,9 +37,6 @@ pub(super) fn paths(options: &KubeApiserverOptions) -> Option<(PathBuf, PathBuf)
 
 /// Returns the certificate and the key in PEM; `None` leaves the generation to the server. A folder
 /// without both gets generated ones, as by kube-apiserver.
-///
-/// # Errors
-/// A file that cannot be read or written, or one of the two alone.
 pub(super) fn pair(
     options: &KubeApiserverOptions,
 ) -> Result<Option<(String, String)>, ProgramProblem> {

@@ -46,9 +46,6 @@ impl EtcdLink {
     }
 
     /// Saves a snapshot.
-    ///
-    /// # Errors
-    /// The etcd is gone, or cannot save.
     pub(super) async fn save(&self, server: &ApiServer) -> Result<(), ProgramProblem> {
         let snapshot = server.snapshot();
         let before = self.log_bytes.load(Ordering::Relaxed);
@@ -73,9 +70,6 @@ impl EtcdLink {
 
     /// Attaches again if the etcd has ended, and returns whether it did. The state of the new etcd is
     /// older than the objects here.
-    ///
-    /// # Errors
-    /// Fails if no etcd listens, or if another kube-apiserver is attached.
     pub(super) async fn attach_again(&self) -> Result<bool, ProgramProblem> {
         if !self.attachment().has_ended() {
             return Ok(false);
@@ -95,9 +89,6 @@ impl EtcdLink {
     }
 
     /// Appends a group to the log of the etcd.
-    ///
-    /// # Errors
-    /// The etcd is gone, or cannot append.
     pub(super) async fn append(
         &self,
         connection: &mut Option<AppendConnection>,

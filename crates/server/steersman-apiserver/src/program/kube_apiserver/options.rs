@@ -43,7 +43,6 @@ pub(super) struct KubeApiserverOptions {
     pub(super) service_account: bool,
     pub(super) played: PlayedPart,
     pub(super) faults: Option<PathBuf>,
-    /// Messages about flags without effect.
     pub(super) warnings: Vec<String>,
 }
 
@@ -53,9 +52,6 @@ pub(super) fn flags() -> FlagTable {
 
 impl KubeApiserverOptions {
     /// Reads the options of a command line and of the environment.
-    ///
-    /// # Errors
-    /// A value that the server cannot obey.
     pub(super) fn of(
         line: &CommandLine,
         variable: impl Fn(&'static str) -> Option<String>,
@@ -114,7 +110,6 @@ impl KubeApiserverOptions {
     }
 }
 
-/// Returns the files of the certificate and of its key.
 fn tls(line: &CommandLine) -> Result<Option<(PathBuf, PathBuf)>, FlagProblem> {
     let (certificate, key) = ("tls-cert-file", "tls-private-key-file");
     let (flag, other) = match (line.path(certificate), line.path(key)) {

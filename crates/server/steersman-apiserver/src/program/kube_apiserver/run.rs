@@ -31,9 +31,6 @@ const INTRODUCTION: &str = "Serves the Kubernetes API in place of a kube-apiserv
     Usage:\n  kube-apiserver [flags]";
 
 /// Serves until a signal asks to stop.
-///
-/// # Errors
-/// A flag, a file or an address that cannot be used, or an etcd that keeps other objects.
 pub(crate) async fn run(arguments: impl Iterator<Item = OsString>) -> Result<(), ProgramProblem> {
     let table = flags();
     let line = table.parse(arguments)?;
@@ -103,7 +100,6 @@ pub(crate) async fn run(arguments: impl Iterator<Item = OsString>) -> Result<(),
     }
 }
 
-/// Names the flag that the error of an address is about.
 fn unbound(source: io::Error, options: &KubeApiserverOptions) -> ProgramProblem {
     ProgramProblem::Listen {
         flag: match source.kind() {
@@ -115,7 +111,6 @@ fn unbound(source: io::Error, options: &KubeApiserverOptions) -> ProgramProblem 
     }
 }
 
-/// Names the flags that an error of the listener is about.
 fn unserved(error: Error, options: &KubeApiserverOptions) -> ProgramProblem {
     match error {
         Error::Certificates { .. } => match certificates::paths(options) {
@@ -167,7 +162,6 @@ fn configured(options: &KubeApiserverOptions) -> Result<ApiServerBuilder, Progra
     Ok(builder)
 }
 
-/// Sets what the flags say about tokens of ServiceAccounts.
 fn with_tokens(
     mut builder: ApiServerBuilder,
     line: &CommandLine,

@@ -14,7 +14,6 @@ use crate::program::etcd::{AppendConnection, AttachOutcome, EtcdState, address_o
 use crate::program::problem::{ProgramProblem, chain};
 use crate::program::process::report;
 
-/// The name that begins the messages of the program.
 const NAME: &str = "kube-apiserver";
 /// Time that an etcd has to start listening.
 const START: Duration = Duration::from_secs(5);
@@ -26,7 +25,6 @@ const LONGEST_REST: Duration = Duration::from_secs(5);
 /// Time for the last appends. A test environment kills the process after 20 seconds.
 const LAST_APPENDS: Duration = Duration::from_secs(12);
 
-/// An etcd of this program, which keeps the objects.
 pub(super) struct Storage {
     link: Arc<EtcdLink>,
     /// The log of the writes; `None` if the etcd keeps snapshots alone.
@@ -44,10 +42,6 @@ struct LastingProblem(Option<String>);
 impl Storage {
     /// Attaches to the etcd at a URL, and returns its state. Without a URL, or if the URL is that
     /// of another program, the objects are kept in memory and a warning says so.
-    ///
-    /// # Errors
-    /// The URL is none, another kube-apiserver is attached, nothing listens, or the state cannot be
-    /// read.
     pub(super) async fn open(
         url: Option<&str>,
     ) -> Result<(Option<Self>, Option<Recovery>), ProgramProblem> {
@@ -103,9 +97,6 @@ impl Storage {
 
     /// Begins to keep the writes of a server. Without a state there is a snapshot now, which the log
     /// continues.
-    ///
-    /// # Errors
-    /// The etcd is gone, or cannot save.
     pub(super) async fn begin(&self, server: &ApiServer) -> Result<(), ProgramProblem> {
         if let Some(log) = &self.log {
             if !self.has_state {
@@ -139,9 +130,6 @@ impl Storage {
     }
 
     /// Keeps the last writes at the end.
-    ///
-    /// # Errors
-    /// The etcd is gone, or cannot save.
     pub(super) async fn save_last(mut self, server: &ApiServer) -> Result<(), ProgramProblem> {
         if let Some(log) = &self.log {
             let settled = timeout(LAST_APPENDS, log.settled()).await;

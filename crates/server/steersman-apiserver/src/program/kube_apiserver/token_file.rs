@@ -10,9 +10,6 @@ pub(super) struct TokenLineProblem {
 }
 
 /// Returns the tokens and their users (upstream: `tokenfile.NewCSV`).
-///
-/// # Errors
-/// The first line with fewer than three fields, without a user, or with a quote that does not end.
 pub(super) fn users(text: &str) -> Result<Vec<(String, User)>, TokenLineProblem> {
     let mut users = Vec::new();
     for (index, row) in text.lines().enumerate() {

@@ -73,7 +73,6 @@ impl ObjectCall<'_> {
     }
 }
 
-/// Builds the refusal of a server without the WatchList feature.
 fn watch_list_is_off() -> Status {
     use steersman_apimachinery::status::FieldError;
     let why =

@@ -14,9 +14,6 @@ struct Names<'a> {
 }
 
 /// Checks that a certificate names a host, which is a name or an address without brackets.
-///
-/// # Errors
-/// Fails with Go's message, which lists the names of the certificate.
 pub(super) fn check_host(certificate: &X509Certificate<'_>, host: &str) -> Result<(), String> {
     let names = names(certificate);
     let address: Option<IpAddr> = host.parse().ok();
