@@ -34,7 +34,6 @@ impl ConditionError {
         Self { text }
     }
 
-    /// Appends a report to the text.
     pub(crate) fn with(mut self, report: &str) -> Self {
         self.text.push('\n');
         self.text.push_str(report);

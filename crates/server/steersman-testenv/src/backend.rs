@@ -7,7 +7,6 @@ use crate::error::Error;
 
 /// The variable that selects an existing cluster, as in controller-runtime's envtest.
 pub const USE_EXISTING_CLUSTER: &str = "USE_EXISTING_CLUSTER";
-/// The variable with the folder of the binaries, as in envtest.
 const KUBEBUILDER_ASSETS: &str = "KUBEBUILDER_ASSETS";
 /// The folder of the binaries if no variable names one.
 const DEFAULT_ASSETS: &str = "/usr/local/kubebuilder/bin";

@@ -231,7 +231,6 @@ impl TestEnv {
         Ok(())
     }
 
-    /// Creates the client of the environment's own requests.
     pub(crate) fn rest(&self) -> Result<Rest, Error> {
         match (&self.cluster, self.config()) {
             (Cluster::InProcess(server), _) => Ok(Rest::in_process(server)),

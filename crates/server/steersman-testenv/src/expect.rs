@@ -179,7 +179,6 @@ impl Expectation<'_> {
     }
 }
 
-/// Returns the group and version that the server prefers.
 async fn preferred(rest: &Rest, group: &str) -> Result<String, String> {
     let found = rest.get(&format!("/apis/{group}")).await;
     let found = found.map_err(|error| error.to_string())?;

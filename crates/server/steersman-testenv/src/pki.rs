@@ -7,7 +7,6 @@ use rcgen::{
 
 const NAMES: [&str; 3] = ["127.0.0.1", "::1", "localhost"];
 
-/// Certificates and keys in PEM format, by purpose.
 #[derive(Debug)]
 pub(crate) struct Pki {
     pub(crate) ca: String,

@@ -42,7 +42,6 @@ pub struct RbacRules {
 #[error("{0}")]
 pub struct RbacSyntaxError(String);
 
-/// The document that [`RbacRules::parse`] reads.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RulesDocument {

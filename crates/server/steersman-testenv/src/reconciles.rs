@@ -8,14 +8,12 @@ use tracing::field::{Field, Visit};
 
 /// The number of ended reconciles that are kept individually.
 const KEPT: usize = 30;
-/// The name of the span in which a controller reconciles.
 pub(crate) const SPAN: &str = "reconcile";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Reconcile {
     pub(crate) controller: String,
     pub(crate) object: String,
-    /// The error that the reconcile logged, if any.
     pub(crate) problem: Option<String>,
     /// The end of the reconcile, as time on the runtime's clock since the capture began.
     pub(crate) at: Duration,

@@ -36,7 +36,6 @@ fn is_write(record: &RequestRecord) -> bool {
     record.verb.is_some_and(|verb| !reads.contains(&verb))
 }
 
-/// Formats the last requests, newest last, with their user agents.
 pub(crate) fn requests(records: &[RequestRecord]) -> String {
     let others = records.iter().filter(|record| record.user_agent != AGENT);
     let others: Vec<&RequestRecord> = others.collect();
@@ -66,7 +65,6 @@ pub(crate) fn objects(resource: &str, items: &[Value]) -> String {
     text
 }
 
-/// Formats the most useful fields of an object in one line.
 fn object(object: &Value) -> String {
     let metadata = &object["metadata"];
     let mut words = Vec::new();

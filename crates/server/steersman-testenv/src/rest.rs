@@ -14,7 +14,6 @@ use crate::error::Error;
 /// The user agent of the environment's requests; reports omit these requests.
 pub(crate) const AGENT: &str = "steersman-testenv";
 
-/// A client that names the failed operation in its errors.
 #[derive(Clone)]
 pub(crate) struct Rest(Client);
 
@@ -81,7 +80,6 @@ impl Rest {
     }
 }
 
-/// Returns the configuration of a client with a kubeconfig.
 pub(crate) async fn config(kubeconfig: &Kubeconfig) -> Result<Config, Error> {
     let options = KubeConfigOptions::default();
     Ok(Config::from_custom_kubeconfig(kubeconfig.clone(), &options).await?)
@@ -100,7 +98,6 @@ pub(crate) fn is(error: &kube_client::Error, code: u16) -> bool {
     matches!(error, kube_client::Error::Api(status) if status.code == code)
 }
 
-/// Creates a client of the server in this process that sends these headers with every request.
 pub(crate) fn client_in_process(
     server: &ApiServer,
     headers: Vec<(HeaderName, HeaderValue)>,

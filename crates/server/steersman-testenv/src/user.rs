@@ -184,7 +184,6 @@ impl UserBuilder<'_> {
         self.make(rest, namespace, &kind, binding).await.map(drop)
     }
 
-    /// Creates a role or binding with these members, and returns its name.
     async fn make(
         &self,
         rest: &Rest,
@@ -247,7 +246,6 @@ fn impersonation(name: &str, groups: &[String]) -> Result<Vec<(HeaderName, Heade
     Ok(headers)
 }
 
-/// Adds impersonation to every user of a kubeconfig.
 fn impersonate(kubeconfig: &mut Kubeconfig, name: &str, groups: &[String]) {
     for user in &mut kubeconfig.auth_infos {
         if let Some(user) = &mut user.auth_info {
