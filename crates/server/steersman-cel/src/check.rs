@@ -14,7 +14,6 @@ use type_variables::replaced;
 /// operation.
 const MOST_TYPES: usize = 512;
 
-/// The types with a dot in their name.
 const DOTTED_TYPES: [&str; 4] = [
     "google.protobuf.Duration",
     "google.protobuf.Timestamp",
@@ -35,9 +34,6 @@ pub(crate) struct Checked {
 }
 
 /// Checks the types of an expression, and rewrites calls of functions with a dot in their name.
-///
-/// # Errors
-/// Returns every type error.
 pub(crate) fn check(
     root: &mut ExprNode,
     parts: usize,
@@ -223,7 +219,6 @@ impl Checker<'_> {
         )
     }
 
-    /// Returns the type of the field `name` of a value of type `of`.
     fn field(&mut self, at: usize, of: &Type, name: &str) -> Type {
         match self.settled(of, false) {
             Type::Error => Type::Error,

@@ -13,7 +13,6 @@ use crate::syntax::ast::{ExprNode, Fold, NodeKind, TARGET};
 use crate::types::{Decl, Type};
 use crate::value::Value;
 
-/// The sizes of the keys and of the values of a list or map; the keys of a list are its indexes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EntrySizes {
     is_list: bool,
@@ -32,7 +31,6 @@ pub(super) enum SchemaPosition {
     Undeclared,
 }
 
-/// A step from a value to one of its parts.
 enum PathStep<'a> {
     Field(&'a str),
     /// The step to an item of a list, or to a value of a map.
@@ -177,7 +175,6 @@ impl Coster<'_> {
         position.clone()
     }
 
-    /// Returns the size of the items of a list, as the schema declares it.
     pub(super) fn item_size(&self, list: &ExprNode) -> Range {
         match self.position(list) {
             SchemaPosition::Declared(decl) => {
@@ -232,7 +229,6 @@ impl Coster<'_> {
         cost
     }
 
-    /// Adds the variables of a loop to the scope.
     fn iterate(&mut self, fold: &Fold) {
         let entries = self.entry_sizes(&fold.range);
         let is_list = entries.map_or_else(

@@ -37,7 +37,6 @@ pub(crate) struct Evaluator<'a, 'n> {
 }
 
 impl<'a, 'n> Evaluator<'a, 'n> {
-    /// Starts an evaluation with the cost limit `limit`.
     pub(crate) fn new(
         functions: &'n [Option<&'static Function>],
         constants: &'n Constants,
@@ -58,7 +57,6 @@ impl<'a, 'n> Evaluator<'a, 'n> {
         }
     }
 
-    /// Returns the cost so far, or the number of uncharged steps (as a cost) if that is higher.
     pub(crate) fn cost(&self) -> u64 {
         self.run.cost()
     }
@@ -67,15 +65,10 @@ impl<'a, 'n> Evaluator<'a, 'n> {
         self.constants.values.get(&id).cloned()
     }
 
-    /// Returns how the call in a node is evaluated, or `None` for other nodes.
     fn form(&self, node: &ExprNode) -> Option<Form> {
         self.functions[node.id].map(|function| function.form)
     }
 
-    /// Evaluates a node.
-    ///
-    /// # Errors
-    /// Fails with the reason why the node has no value.
     pub(crate) fn eval(&mut self, node: &'n ExprNode) -> EvalOutcome<'a> {
         if let Some(outcome) = self.constant(node.id) {
             return outcome;

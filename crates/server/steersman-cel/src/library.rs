@@ -71,7 +71,6 @@ pub(crate) enum Form {
     Or,
 }
 
-/// The functions and operators that `eval` evaluates in a special way, with this way.
 const FORMS: &[(&str, Form)] = &[
     ("_+_", Form::Add),
     ("_&&_", Form::And),
@@ -131,7 +130,6 @@ static FUNCTIONS: LazyLock<HashMap<&'static str, Vec<Function>>> = LazyLock::new
     functions
 });
 
-/// Returns the function, or with `is_method` the method, with this name.
 pub(crate) fn function(name: &str, is_method: bool) -> Option<&'static Function> {
     let mut known = FUNCTIONS.get(name)?.iter();
     known.find(|function| function.is_method == is_method)
@@ -145,9 +143,6 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 
 impl Function {
     /// Charges and evaluates a call. The target of a method is the first value.
-    ///
-    /// # Errors
-    /// Fails if no overload accepts the values.
     pub(crate) fn call<'a>(&self, run: &mut Run<'_>, values: &[Value<'a>]) -> EvalOutcome<'a> {
         let size = |index: usize| Range::exactly(values.get(index).map_or(0, Value::size));
         run.charge(match self.cost {
@@ -161,7 +156,6 @@ impl Function {
     }
 }
 
-/// Evaluates a function of one string: returns the result of `read` for the string.
 fn of_text<'a>(
     values: &[Value<'a>],
     evaluate: impl FnOnce(&str) -> EvalOutcome<'a>,

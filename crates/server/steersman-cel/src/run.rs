@@ -46,7 +46,6 @@ impl From<String> for EvalFailure {
     }
 }
 
-/// Compiled regular expressions, by their text.
 pub(crate) type Patterns = BTreeMap<String, Regex>;
 
 pub(crate) type EvalOutcome<'a> = Result<Value<'a>, EvalFailure>;
@@ -55,7 +54,6 @@ pub(crate) type EvalOutcome<'a> = Result<Value<'a>, EvalFailure>;
 pub(crate) struct Run<'n> {
     /// The regular expressions of string literals, which were compiled with the expression.
     literals: &'n Patterns,
-    /// The regular expressions that this run compiled.
     met: Patterns,
     cost: u64,
     limit: u64,
@@ -63,7 +61,6 @@ pub(crate) struct Run<'n> {
 }
 
 impl<'n> Run<'n> {
-    /// Starts a run with the cost limit `limit`.
     pub(crate) fn new(literals: &'n Patterns, limit: u64) -> Self {
         Self {
             literals,
@@ -79,15 +76,10 @@ impl<'n> Run<'n> {
         self.cost.max(self.work / 8)
     }
 
-    /// Returns the charged cost so far, without uncharged steps.
     pub(crate) fn spent(&self) -> u64 {
         self.cost
     }
 
-    /// Adds a cost to the run.
-    ///
-    /// # Errors
-    /// Fails if the cost limit is exceeded.
     pub(crate) fn charge(&mut self, cost: u64) -> Result<(), EvalFailure> {
         self.cost = self.cost.saturating_add(cost);
         if self.cost > self.limit {
@@ -96,15 +88,11 @@ impl<'n> Run<'n> {
         Ok(())
     }
 
-    /// Subtracts a cost that was charged before.
     pub(crate) fn refund(&mut self, cost: u64) {
         self.cost = self.cost.saturating_sub(cost);
     }
 
-    /// Counts steps that have no cost upstream.
-    ///
-    /// # Errors
-    /// Fails if the run has taken more than [`MOST_WORK`] steps.
+    /// Charges steps that have no cost upstream.
     pub(crate) fn work(&mut self, steps: usize) -> Result<(), EvalFailure> {
         self.work = self.work.saturating_add(steps as u64);
         if self.work > MOST_WORK {
@@ -113,10 +101,7 @@ impl<'n> Run<'n> {
         Ok(())
     }
 
-    /// Returns a compiled regular expression. Compiling one that is not a string literal counts as steps.
-    ///
-    /// # Errors
-    /// Fails for an invalid regular expression.
+    /// Returns the compiled pattern. Compiling a pattern that is not a literal charges steps.
     pub(crate) fn pattern(&mut self, text: &str) -> Result<Regex, EvalFailure> {
         if let Some(known) = self.literals.get(text).or_else(|| self.met.get(text)) {
             return Ok(known.clone());
@@ -128,10 +113,7 @@ impl<'n> Run<'n> {
     }
 }
 
-/// Compiles a regular expression into at most `limit` bytes.
-///
-/// # Errors
-/// Fails with the reason why the regular expression is invalid or too large.
+/// Compiles a pattern into at most `limit` bytes.
 pub(crate) fn compile(text: &str, limit: usize) -> Result<Regex, String> {
     patterns::compile(text, limit).map_err(|why| format!("error parsing regexp: {why}"))
 }

@@ -234,13 +234,11 @@ impl Structural {
         }
     }
 
-    /// Returns the schema of a member: that in `properties`, or else that of `additionalProperties`.
     fn member(&self, name: &str) -> Option<&Self> {
         let named = self.properties.get(name);
         named.or_else(|| self.additional.schema())
     }
 
-    /// Replaces a value by the default of the schema, if the value is a null that the schema does not allow.
     fn replace_null(&self, value: &mut Value) {
         if value.is_null()
             && !self.nullable

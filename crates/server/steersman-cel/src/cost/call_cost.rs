@@ -40,7 +40,6 @@ impl Coster<'_> {
         (own.plus(given), size)
     }
 
-    /// Returns the cost of a call by the cost rule in the function's row of the library.
     fn of_row(&mut self, call: &ResolvedCall<'_>) -> Range {
         match call.function.cost {
             Cost::Sizes(rule) => rule(&mut |index| self.value(call, index)),
@@ -87,7 +86,6 @@ impl Coster<'_> {
         })
     }
 
-    /// Returns the cost of a call that visits all parts of a list or a string.
     fn traversal(&mut self, call: &ResolvedCall<'_>) -> Option<Range> {
         let target = call.target?;
         let size = self.size_or_unknown(target);
@@ -279,7 +277,6 @@ fn sorting(overload: &str) -> f64 {
     }
 }
 
-/// Returns the length of `text` after replacements of `from` by `to`.
 fn after_replace(text: Range, from: Range, to: Range) -> Range {
     let ceiling = |size: u64, by: u64| size.div_ceil(by.max(1));
     let (most, kept_most) = if from.min == 0 {

@@ -13,7 +13,6 @@ use crate::run::{EvalFailure, EvalOutcome};
 use crate::value::printing;
 use crate::value::{MapKey, Message, Value};
 
-/// The name of the type of a JSON patch operation.
 const OPERATION: &str = "JSONPatch";
 
 pub(crate) fn made<'a>(name: &str, fields: BTreeMap<String, Value<'a>>) -> EvalOutcome<'a> {
@@ -97,10 +96,6 @@ fn fits(value: &Value<'_>, place: &str) -> Result<(), String> {
     }
 }
 
-/// Converts a value to JSON.
-///
-/// # Errors
-/// Fails for a value without a JSON form.
 fn json(value: &Value<'_>) -> Result<Json, String> {
     Ok(match value {
         Value::Null | Value::Optional(None) => Json::Null,

@@ -89,7 +89,6 @@ fn parse_url<'a>(text: &str) -> EvalOutcome<'a> {
     }
 }
 
-/// Returns the query parameters of a URL: a list of values for each name.
 fn query<'a>(url: &Url) -> Value<'a> {
     let parameters = url.parameters().into_iter().map(|(name, values)| {
         let values: Vec<_> = values.into_iter().map(Value::text).collect();

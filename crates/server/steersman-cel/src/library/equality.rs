@@ -147,7 +147,6 @@ fn equal_objects(
     Ok(true)
 }
 
-/// Returns whether two values without a declaration are equal.
 fn equal_json(run: &mut Run<'_>, a: &Json, b: &Json) -> Result<bool, EvalFailure> {
     run.work(1)?;
     match (a, b) {
@@ -218,7 +217,6 @@ pub(super) fn identity(list: &Value<'_>) -> Option<Vec<MapKey>> {
     }
 }
 
-/// Returns whether two items of a list have the same identity.
 pub(super) fn same(
     run: &mut Run<'_>,
     a: &Value<'_>,

@@ -52,7 +52,6 @@ fn validation(values: &[Value<'_>]) -> u64 {
     text.saturating_mul(scaled(pattern, PER_PATTERN_CHARACTER))
 }
 
-/// Returns the problems of a text in a named format, as an optional without a value for a valid text.
 fn validate<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     let [Value::Named(format), Value::Text(text)] = values else {
         return None;

@@ -64,7 +64,6 @@ pub(super) const FUNCTIONS: &[Row] = &[
         PAIRS, |run, values| of_sets(values, |a, b| intersects(run, a, b))),
 ];
 
-/// Evaluates a function of a list: returns the result for the items, if the first value is a list.
 fn of_items<'a>(
     values: &[Value<'a>],
     evaluate: impl FnOnce(Vec<Value<'a>>) -> EvalOutcome<'a>,
@@ -73,7 +72,6 @@ fn of_items<'a>(
     Some(list.items().map_err(EvalFailure::Error).and_then(evaluate))
 }
 
-/// Evaluates a function of two sets, which are lists in expressions.
 fn of_sets<'a>(
     values: &[Value<'a>],
     holds: impl FnOnce(&[Value<'a>], &[Value<'a>]) -> Result<bool, EvalFailure>,
@@ -93,7 +91,6 @@ fn intersects(run: &mut Run<'_>, a: &[Value<'_>], b: &[Value<'_>]) -> Result<boo
     Ok(false)
 }
 
-/// Returns the number of items, entries, characters or bytes of a value.
 fn size<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     let [of] = values else { return None };
     let sized = of.is_list() || of.is_map() || matches!(of, Value::Text(_) | Value::Bytes(_));
@@ -104,7 +101,6 @@ fn optional<'a>(item: Option<&Value<'a>>) -> Value<'a> {
     item.map_or(Value::NONE, |item| Value::some(item.clone()))
 }
 
-/// Returns the cost of visiting all parts of a value.
 fn traversal(value: &Value<'_>) -> u64 {
     match value {
         Value::Text(text) => floored(text.len() as u64, PER_CHARACTER),
@@ -202,7 +198,6 @@ fn comparing(items: &[Value<'_>]) -> u64 {
     listing(count.saturating_mul(count), each)
 }
 
-/// Returns a list of the integers from 0 to `end` - 1.
 fn range<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     let [Value::Int(end)] = values else {
         return None;

@@ -309,7 +309,6 @@ pub(crate) fn contained<'a>(run: &mut Run<'_>, one: &Value<'a>, of: &Value<'a>) 
     Err(EvalFailure::overload())
 }
 
-/// Returns the item of a list at an index, or the value of a map for a key.
 pub(crate) fn index<'a>(of: &Value<'a>, index: &Value<'a>) -> EvalOutcome<'a> {
     let Some(key) = index.key() else {
         let index = printing::print(index).unwrap_or_default();

@@ -73,7 +73,6 @@ fn plus<'a>(values: &[Value<'a>], sign: fn(Quantity) -> Quantity) -> Option<Eval
     Some(Ok(Value::Quantity(quantity.plus(sign(other)))))
 }
 
-/// Compares two quantities or two semantic versions; `read` turns the order into the result.
 fn order<'a>(values: &[Value<'a>], read: fn(Ordering) -> Value<'a>) -> Option<EvalOutcome<'a>> {
     let order = match values {
         [Value::Quantity(a), Value::Quantity(b)] => a.partial_cmp(b)?,

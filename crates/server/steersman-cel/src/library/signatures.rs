@@ -36,7 +36,6 @@ const TYPES: &[(char, Type)] = &[
     ('X', Type::Opaque(authorizer::DECISION)),
 ];
 
-/// Returns the type with this name in an expression, or `None` if there is no such type.
 pub(crate) fn named_type(name: &str) -> Option<Type> {
     Some(match name {
         "list" => Type::list(Type::Dyn),

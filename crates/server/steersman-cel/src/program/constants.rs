@@ -26,9 +26,6 @@ const CONVERSIONS: &[&str] = &[
 ];
 
 /// Evaluates the constant parts of an expression.
-///
-/// # Errors
-/// Fails with the first failure of a constant conversion or of a regular expression.
 pub(super) fn fold(root: &ExprNode, checked: &Checked) -> Result<Constants, String> {
     let mut constants = Constants::default();
     visit(&mut constants, root, checked)?;

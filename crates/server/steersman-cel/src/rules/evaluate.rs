@@ -17,10 +17,8 @@ const SPENT: &str =
 /// The maximum size of the text that a `messageExpression` returns, in bytes.
 const LONGEST_MESSAGE: usize = 5 * 1024;
 
-/// A value and its old value.
 type ValuePair<'a> = (&'a Json, &'a Json);
 
-/// A value, and its path in the object.
 #[derive(Debug, Clone, Copy)]
 struct CheckedValue<'p, 'a> {
     path: &'p str,
@@ -40,7 +38,6 @@ struct OldState<'a> {
 }
 
 impl<'a> OldState<'a> {
-    /// Returns whether an update left the value, or the nearest ancestor with a known old value, unchanged.
     fn is_unchanged(self) -> bool {
         self.current
             .or(self.parent)
@@ -97,7 +94,6 @@ pub(super) fn default(rules: &Rules, default: &Json, field: &str) -> Vec<FieldEr
     }
 }
 
-/// Ends the evaluation, because the budget is spent.
 struct Spent;
 
 /// The evaluation of all rules on one object: the remaining budget, and the verdict so far.

@@ -39,7 +39,6 @@ pub fn field_path(path: &str, schema: &Structural) -> Option<String> {
     Some(out)
 }
 
-/// Returns the position of the first unescaped quote.
 fn closing_quote(text: &str) -> Option<usize> {
     let mut escaped = false;
     text.char_indices().find_map(|(at, c)| {

@@ -34,7 +34,6 @@ static KEPT: LazyLock<Mutex<NodePool>> = LazyLock::new(Mutex::default);
 const FEW: usize = 1024;
 
 impl SchemaNode {
-    /// Creates a node that is not in a pool.
     pub(super) fn alone(content: Structural) -> Self {
         Self(Arc::new(content))
     }

@@ -15,7 +15,6 @@ use crate::value::Value;
 /// The maximum length of an expression, in characters.
 const MAX_LENGTH: usize = 100_000;
 
-/// The maximum depth of an expression.
 const MAX_DEPTH: u16 = 250;
 
 /// The stack size of the parser's thread, in bytes. The recursive parser uses several dozen kilobytes per level of
@@ -185,11 +184,9 @@ pub(crate) fn describe(source: &str, mistakes: &[ParseError]) -> String {
     messages.join("\n")
 }
 
-/// Converts the parser's tree into [`ExprNode`]s.
 struct TreeReader<'a> {
     info: &'a SourceInfo,
     source: Vec<char>,
-    /// The number of nodes that were made so far.
     parts: Cell<usize>,
     mistakes: Vec<ParseError>,
 }

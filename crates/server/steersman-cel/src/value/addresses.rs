@@ -230,15 +230,11 @@ fn escaped(path: &str) -> String {
     out
 }
 
-/// Decodes the escapes in a name or value of a query.
 fn unescaped(text: &str) -> Option<String> {
     go::unescape(&text.replace('+', " "))
 }
 
 /// Parses an IP address. Addresses with a zone and IPv4-mapped IPv6 addresses are refused.
-///
-/// # Errors
-/// Fails with the reason if the text is not an IP address.
 pub(crate) fn ip(text: &str) -> Result<IpAddr, String> {
     let lead = format!("IP Address {text:?} parse error during conversion from string");
     let (address, zone) = text

@@ -34,15 +34,11 @@ pub(crate) enum Piece<'a> {
 /// The number of decimals of `%f` and `%e` in a clause without a precision.
 const DECIMALS: usize = 6;
 
-/// The largest number of decimals in a clause.
 const MOST_DECIMALS: usize = 1000;
 
-/// Reads a `format` pattern for `given` arguments, and calls `each` with its parts. Returns the number of arguments
-/// that the pattern uses. `early` marks the check of literals before a run, which compares the number of arguments
-/// last.
-///
-/// # Errors
-/// Fails for an invalid clause, for a missing argument, and with the error of `each`.
+/// Reads a pattern for `given` arguments, and calls `each` with its parts. Returns the number of
+/// arguments that the pattern uses. `early` is the check before the expression runs, which counts
+/// the arguments last.
 pub(crate) fn read<'a>(
     pattern: &'a str,
     given: usize,
@@ -192,9 +188,6 @@ impl Clause {
 }
 
 /// Evaluates `pattern.format(arguments)`.
-///
-/// # Errors
-/// Fails for an invalid clause, and for an argument that does not fit its clause.
 pub(crate) fn format(pattern: &str, arguments: &[Value<'_>]) -> Result<String, String> {
     let mut out = String::new();
     read(pattern, arguments.len(), false, |piece| {
@@ -244,7 +237,6 @@ fn fixed(number: f64, decimals: usize) -> String {
     out
 }
 
-/// Returns a number as a power of ten with this number of decimals.
 fn scientific(number: f64, decimals: usize) -> String {
     if let Some(text) = without_digits(number) {
         return text;
@@ -264,10 +256,7 @@ fn scientific(number: f64, decimals: usize) -> String {
     std::format!("{digits}×10{sign}{exponent}")
 }
 
-/// Returns a value as `%s` prints it.
-///
-/// # Errors
-/// Fails for a value that `%s` does not accept.
+/// Returns a value in the form of `%s`.
 pub(crate) fn print(value: &Value<'_>) -> Result<String, String> {
     Ok(match value {
         Value::Null => "null".to_owned(),

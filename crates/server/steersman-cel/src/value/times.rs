@@ -4,10 +4,7 @@ use jiff::tz::{Offset, TimeZone};
 use jiff::{Timestamp, Zoned};
 use steersman_apimachinery::zones;
 
-/// Parses an RFC 3339 time, or a date, which means midnight in UTC.
-///
-/// # Errors
-/// Fails with Go's message for an invalid time.
+/// Parses a time: RFC 3339, or a date, which means midnight.
 pub(crate) fn timestamp(text: &str) -> Result<Timestamp, String> {
     if let Ok(date) = text.parse::<jiff::civil::Date>()
         && text.len() == 10
@@ -21,9 +18,6 @@ pub(crate) fn timestamp(text: &str) -> Result<Timestamp, String> {
 }
 
 /// Parses an RFC 3339 time.
-///
-/// # Errors
-/// Fails with Go's message for an invalid time.
 pub(crate) fn rfc3339(text: &str) -> Result<Timestamp, String> {
     let bytes = text.as_bytes();
     let shaped = bytes.len() >= 20
@@ -50,10 +44,7 @@ pub(crate) fn print_duration(nanos: i64) -> String {
     format!("{}s", nanos as f64 / 1e9)
 }
 
-/// Returns a time in a time zone; `None` means UTC.
-///
-/// # Errors
-/// Fails for an unknown time zone.
+/// Returns a time in a time zone; `None` is UTC.
 pub(crate) fn zoned(time: Timestamp, zone: Option<&str>) -> Result<Zoned, String> {
     let zone = zone.map_or(Ok(TimeZone::UTC), offset)?;
     Ok(time.to_zoned(zone))

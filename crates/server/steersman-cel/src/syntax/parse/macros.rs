@@ -4,7 +4,6 @@ use super::TreeReader;
 use crate::syntax::ast::{ExprNode, Fold, NodeKind, TARGET};
 use crate::value::Value;
 
-/// The variable that accumulates the result of a loop.
 const ACCU: &str = "@result";
 
 /// The accumulator of upstream's macros with one variable, so that no loop may have a variable of this name.
