@@ -1,6 +1,5 @@
 //! Driver: reads objects from YAML and JSON files.
 
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -10,8 +9,9 @@ use steersman_apimachinery::yaml::{self, Document};
 const DEEPEST: usize = 16;
 const KINDS: [&str; 3] = ["yaml", "yml", "json"];
 
-/// An object, and its position in a file.
-#[derive(Debug, Clone, PartialEq)]
+/// An object, and its position in a file, which is shown as `crd/site.yaml:12`.
+#[derive(Debug, Clone, PartialEq, derive_more::Display)]
+#[display("{}:{line}", file.display())]
 pub struct Manifest {
     /// The object that the document describes.
     pub object: Value,
@@ -41,13 +41,6 @@ pub enum ManifestError {
         /// A description of the problem.
         problem: String,
     },
-}
-
-/// Shows the position: `crd/site.yaml:12`.
-impl fmt::Display for Manifest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.file.display(), self.line)
-    }
 }
 
 /// Reads the objects of a file, or of the `.yaml`, `.yml` and `.json` files of a folder and its

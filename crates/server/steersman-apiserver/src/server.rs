@@ -43,7 +43,8 @@ use steersman_simulator::Simulator;
 ///
 /// Resources are named as in kubectl: `pods`, `deployments.apps`, `websites.example.com`, and
 /// `deployments.apps/status` for a subresource. `namespace` is empty for cluster-scoped resources.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("ApiServer {{ .. }}")]
 pub struct ApiServer {
     context: Arc<Context>,
     migrator: Arc<BackgroundTask>,
@@ -346,12 +347,6 @@ fn secret() -> String {
         Ok(()) => URL_SAFE_NO_PAD.encode(bytes),
         // An empty token authenticates no user.
         Err(_) => String::new(),
-    }
-}
-
-impl fmt::Debug for ApiServer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ApiServer").finish_non_exhaustive()
     }
 }
 

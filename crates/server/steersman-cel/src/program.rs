@@ -3,7 +3,6 @@
 mod constants;
 mod literals;
 
-use std::fmt;
 use std::sync::Arc;
 
 use crate::check::{self, Checked};
@@ -27,21 +26,14 @@ pub struct Program {
 }
 
 /// The reason why an expression does not compile.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, derive_more::Display)]
 pub enum CompileError {
     /// Errors of syntax, types or literals, as upstream's compiler prints them.
+    #[display("compilation failed: {_0}")]
     Invalid(String),
-    /// The failure of a constant part of the expression, which upstream evaluates before the expression runs.
+    /// The error of a constant part of the expression, which upstream evaluates early.
+    #[display("program instantiation failed: {_0}")]
     Constant(String),
-}
-
-impl fmt::Display for CompileError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Invalid(why) => write!(f, "compilation failed: {why}"),
-            Self::Constant(why) => write!(f, "program instantiation failed: {why}"),
-        }
-    }
 }
 
 impl Program {

@@ -23,7 +23,8 @@ const NO_ANSWER: &str = "nothing: the check did not end";
 /// it must not.
 ///
 /// `Debug` prints the same text as `Display`, because a failed `unwrap` prints `Debug`.
-#[derive(thiserror::Error)]
+#[derive(derive_more::Debug, thiserror::Error)]
+#[debug("{text}")]
 #[error("{text}")]
 pub struct ConditionError {
     text: String,
@@ -38,12 +39,6 @@ impl ConditionError {
         self.text.push('\n');
         self.text.push_str(report);
         self
-    }
-}
-
-impl fmt::Debug for ConditionError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
     }
 }
 

@@ -1,6 +1,5 @@
 //! Handle: a namespace for one test.
 
-use std::fmt;
 use std::ops::Deref;
 
 use serde_json::json;
@@ -9,7 +8,8 @@ use crate::environment::TestEnv;
 use crate::error::Error;
 
 /// A namespace with a unique name; dereferences to the name.
-#[derive(Debug)]
+#[derive(Debug, derive_more::Display)]
+#[display("{name}")]
 pub struct TestNamespace {
     name: String,
 }
@@ -68,11 +68,5 @@ impl Deref for TestNamespace {
 
     fn deref(&self) -> &str {
         &self.name
-    }
-}
-
-impl fmt::Display for TestNamespace {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.name)
     }
 }

@@ -1,6 +1,5 @@
 //! Machine: decides which of the planned faults affect a request.
 
-use std::fmt;
 use std::time::Duration;
 
 use steersman_apimachinery::status::Status;
@@ -19,6 +18,8 @@ pub(crate) struct FaultPlan {
     rng: Rng,
 }
 
+#[derive(derive_more::Debug)]
+#[debug("Rule {{ id: {id:?}, spec: {spec:?}, hits: {hits:?}, .. }}")]
 struct FaultRule {
     id: u64,
     spec: FaultSpec,
@@ -44,16 +45,6 @@ pub struct PlannedFault {
     pub has_condition: bool,
     /// The fault as it was requested.
     pub spec: FaultSpec,
-}
-
-impl fmt::Debug for FaultRule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Rule")
-            .field("id", &self.id)
-            .field("spec", &self.spec)
-            .field("hits", &self.hits)
-            .finish_non_exhaustive()
-    }
 }
 
 #[derive(Debug, Default)]

@@ -1,7 +1,6 @@
 //! Driver: the state that all requests share: the locked registry, the subscriptions to changes,
 //! and the clock.
 
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,6 +50,8 @@ impl Default for Tuning {
 }
 
 /// The state behind the server's services and handles.
+#[derive(derive_more::Debug)]
+#[debug("Context {{ tuning: {tuning:?}, .. }}")]
 pub(crate) struct Context {
     registry: Mutex<Registry>,
     pub(crate) changes: StorageChanges,
@@ -331,14 +332,6 @@ impl<R> AfterLock<R> {
             is_logged,
             writes: registry.take_after_writes(),
         }
-    }
-}
-
-impl fmt::Debug for Context {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Context")
-            .field("tuning", &self.tuning)
-            .finish_non_exhaustive()
     }
 }
 

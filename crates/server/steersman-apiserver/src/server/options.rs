@@ -1,6 +1,5 @@
 //! Words: the options of a server.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +14,8 @@ use crate::tls::Pem;
 use crate::wal::WriteAheadLog;
 
 /// Builds an [`ApiServer`](crate::ApiServer). Nothing happens before `build`.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("ApiServerBuilder {{ registry: {registry:?}, watch_list: {}, .. }}", tuning.watch_list)]
 #[must_use = "a builder does nothing until it is built"]
 pub struct ApiServerBuilder {
     pub(super) registry: RegistryOptions,
@@ -322,14 +322,5 @@ impl ApiServerBuilder {
     pub fn log_capacity(mut self, requests: usize) -> Self {
         self.log_capacity = requests;
         self
-    }
-}
-
-impl fmt::Debug for ApiServerBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ApiServerBuilder")
-            .field("registry", &self.registry)
-            .field("watch_list", &self.tuning.watch_list)
-            .finish_non_exhaustive()
     }
 }

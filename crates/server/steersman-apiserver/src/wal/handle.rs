@@ -1,6 +1,5 @@
 //! Handle: the write-ahead log of a server, which the server fills and a task of its owner keeps.
 
-use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -24,7 +23,8 @@ type WakeWatches = Box<dyn Fn(&[StorageKey]) + Send + Sync>;
 /// or [`fail`](Self::fail), after which the server refuses writes until a later `keep`.
 ///
 /// [`ApiServerBuilder::log_writes`]: crate::ApiServerBuilder::log_writes
-#[derive(Clone, Default)]
+#[derive(Clone, Default, derive_more::Debug)]
+#[debug("WriteAheadLog {{ .. }}")]
 pub struct WriteAheadLog {
     shared: Arc<WalState>,
 }
@@ -214,11 +214,5 @@ impl WriteAheadLog {
     /// Returns the newest revision that clients may see.
     pub(crate) fn kept_revision(&self) -> u64 {
         self.shared.kept_revision.load(Ordering::Acquire)
-    }
-}
-
-impl fmt::Debug for WriteAheadLog {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WriteAheadLog").finish_non_exhaustive()
     }
 }
