@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use steersman_apimachinery::go;
+
 use crate::error::Error;
 
 /// The variable that selects an existing cluster, as in controller-runtime's envtest.
@@ -130,29 +132,10 @@ impl ProcessOptions {
     }
 }
 
-/// Parses a duration in Go's format, in hours, minutes, seconds and milliseconds.
+/// Parses a duration in Go's format; `None` for a negative one, too.
 fn duration(text: &str) -> Option<Duration> {
-    let mut rest = text;
-    let mut total = Duration::ZERO;
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
-        let (number, after) = rest.split_at(digits);
-        let unit = after
-            .find(|c: char| c.is_ascii_digit())
-            .unwrap_or(after.len());
-        let (unit, after) = after.split_at(unit);
-        let seconds = match unit {
-            "h" => 3600.0,
-            "m" => 60.0,
-            "s" => 1.0,
-            "ms" => 0.001,
-            _ => return None,
-        };
-        let part = Duration::try_from_secs_f64(number.parse::<f64>().ok()? * seconds).ok()?;
-        total = total.checked_add(part)?;
-        rest = after;
-    }
-    (!text.is_empty()).then_some(total)
+    let nanos = go::parse_duration(text).ok()?;
+    u64::try_from(nanos).ok().map(Duration::from_nanos)
 }
 
 #[cfg(test)]
