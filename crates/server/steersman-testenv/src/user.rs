@@ -215,16 +215,10 @@ fn rules<V: Into<String>, R: AsRef<str>>(
     let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for resource in resources {
         let resource = resource.as_ref();
-        let (full, subresource) = match resource.split_once('/') {
-            Some((full, subresource)) => (full, Some(subresource)),
-            None => (resource, None),
-        };
+        let (full, subresource) = resource.split_at(resource.find('/').unwrap_or(resource.len()));
         let (plural, group) = full.split_once('.').unwrap_or((full, ""));
-        let name = match subresource {
-            Some(subresource) => format!("{plural}/{subresource}"),
-            None => plural.to_owned(),
-        };
-        groups.entry(group.to_owned()).or_default().push(name);
+        let names = groups.entry(group.to_owned()).or_default();
+        names.push(format!("{plural}{subresource}"));
     }
     groups
         .into_iter()
