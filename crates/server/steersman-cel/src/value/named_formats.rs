@@ -13,43 +13,35 @@ use super::times;
 
 /// A named format, which validates strings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NamedFormat(&'static str);
+pub struct NamedFormat(&'static (&'static str, u64));
 
-const NAMES: &[&str] = &[
-    "dns1123Label",
-    "dns1123Subdomain",
-    "dns1035Label",
-    "qualifiedName",
-    "dns1123LabelPrefix",
-    "dns1123SubdomainPrefix",
-    "dns1035LabelPrefix",
-    "labelValue",
-    "uri",
-    "uuid",
-    "byte",
-    "date",
-    "datetime",
+/// The formats, each with the length of its longest pattern, in characters.
+const FORMATS: &[(&str, u64)] = &[
+    ("dns1123Label", 30),
+    ("dns1123Subdomain", 60),
+    ("dns1035Label", 30),
+    ("qualifiedName", 60),
+    ("dns1123LabelPrefix", 30),
+    ("dns1123SubdomainPrefix", 60),
+    ("dns1035LabelPrefix", 30),
+    ("labelValue", 40),
+    ("uri", 1103),
+    ("uuid", 70),
+    ("byte", 84),
+    // Dates count as times.
+    ("date", 71),
+    ("datetime", 71),
 ];
 
 impl NamedFormat {
     /// Returns the named format with this name.
     pub fn find(name: &str) -> Option<Self> {
-        let known = NAMES.iter().find(|known| **known == name);
-        known.map(|name| Self(name))
+        FORMATS.iter().find(|(known, _)| *known == name).map(Self)
     }
 
     /// Returns the length of the format's longest regular expression, in characters.
     pub fn longest_pattern(self) -> u64 {
-        match self.0 {
-            "uuid" => 70,
-            "dns1123Label" | "dns1123LabelPrefix" | "dns1035Label" | "dns1035LabelPrefix" => 30,
-            "dns1123Subdomain" | "dns1123SubdomainPrefix" | "qualifiedName" => 60,
-            "labelValue" => 40,
-            "uri" => 1103,
-            "byte" => 84,
-            // The format `date` has the length of `datetime`.
-            _ => 71,
-        }
+        self.0.1
     }
 
     /// Returns the problems of a string in this format; empty if the string is valid.
@@ -61,9 +53,9 @@ impl NamedFormat {
                 vec![why.to_owned()]
             }
         };
-        let (name, prefix) = match self.0.strip_suffix("Prefix") {
+        let (name, prefix) = match self.0.0.strip_suffix("Prefix") {
             Some(name) => (name, true),
-            None => (self.0, false),
+            None => (self.0.0, false),
         };
         // A prefix for generated names may end with a dash, so a letter replaces the dash for the check.
         let padded;
