@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use serde::Serialize;
 use steersman_apimachinery::status::Status;
 use steersman_registry::Rng;
 
@@ -34,7 +35,8 @@ struct FaultRule {
 }
 
 /// A description of a planned fault.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct PlannedFault {
     /// The number by which the fault is removed.
@@ -42,8 +44,10 @@ pub struct PlannedFault {
     /// Number of requests that the fault affected.
     pub hits: u64,
     /// Whether a condition inside the server's process applies in addition to the spec.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub has_condition: bool,
     /// The fault as it was requested.
+    #[serde(flatten)]
     pub spec: FaultSpec,
 }
 

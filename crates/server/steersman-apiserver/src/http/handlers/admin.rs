@@ -13,9 +13,7 @@ use steersman_apimachinery::status::Status;
 use steersman_auth::{ANONYMOUS, MASTERS, User};
 use steersman_registry::Registry;
 
-use crate::faults::{
-    FaultGuard, FaultSpec, History, PlannedFault, RequestRecord, Restart, WatchMode,
-};
+use crate::faults::{FaultGuard, FaultSpec, History, RequestRecord, Restart, WatchMode};
 use crate::http::context::Context;
 use crate::http::requests::negotiate::Format;
 use crate::http::requests::query::Query;
@@ -48,10 +46,7 @@ pub(crate) fn answer(
         return Reply::status(&Status::failure(403, "Forbidden", message), Format::Json);
     }
     let done = match (path, method) {
-        ("faults", "GET") => {
-            let items: Vec<Value> = context.faults.planned().iter().map(describe).collect();
-            Ok((200, json!({"items": items})))
-        }
+        ("faults", "GET") => Ok((200, json!({"items": context.faults.planned()}))),
         ("faults", "POST") => add(context, body),
         ("faults", "DELETE") => Ok((200, json!({"removed": context.faults.clear()}))),
         ("requests", "GET") => requests(context, query),
@@ -85,16 +80,6 @@ pub(crate) fn answer(
 
 type Done = Result<(u16, Value), Status>;
 
-fn describe(fault: &PlannedFault) -> Value {
-    let mut described = serde_json::to_value(&fault.spec).unwrap_or_default();
-    described["id"] = json!(fault.id);
-    described["hits"] = json!(fault.hits);
-    if fault.has_condition {
-        described["hasCondition"] = json!(true);
-    }
-    described
-}
-
 /// Plans a fault or a list of faults. If one of a list is invalid, none is planned.
 fn add(context: &Context, body: &[u8]) -> Done {
     let is_list = body.trim_ascii_start().starts_with(b"[");
@@ -111,15 +96,11 @@ fn add(context: &Context, body: &[u8]) -> Done {
     }
     let ids: Vec<u64> = guards.iter().map(FaultGuard::id).collect();
     guards.into_iter().for_each(FaultGuard::keep);
-    let planned = context.faults.planned();
-    let own = planned.iter().filter(|fault| ids.contains(&fault.id));
-    let mut descriptions: Vec<Value> = own.map(describe).collect();
-    Ok(match descriptions.pop() {
-        Some(one) if !is_list => (201, one),
-        last => {
-            descriptions.extend(last);
-            (201, json!({"items": descriptions}))
-        }
+    let mut planned = context.faults.planned();
+    planned.retain(|fault| ids.contains(&fault.id));
+    Ok(match planned.as_slice() {
+        [one] if !is_list => (201, json!(one)),
+        planned => (201, json!({"items": planned})),
     })
 }
 
