@@ -117,11 +117,8 @@ pub(crate) struct ServerFlags {
 /// without a value is enabled.
 fn runtime_config(entry: &str) -> Result<bool, String> {
     let (version, value) = entry.split_once('=').unwrap_or((entry, "true"));
-    let on = match value {
-        "true" => true,
-        "false" => false,
-        _ => return Err(format!("{value:?} is neither true nor false")),
-    };
+    let on = value.parse::<bool>();
+    let on = on.map_err(|_| format!("{value:?} is neither true nor false"))?;
     if version == "storagemigration.k8s.io/v1beta1" {
         Ok(on)
     } else {

@@ -69,13 +69,10 @@ pub(crate) async fn run(flags: ServerFlags) -> Result<(), ProgramProblem> {
         kept = Some((KeptState { data, log }, saved));
     }
     let server = builder.build();
-    let kept = match kept {
-        Some((kept, saved)) => {
-            kept.begin(&server, saved.as_ref(), flags.durability)?;
-            Some(kept)
-        }
-        None => None,
-    };
+    let (kept, saved) = kept.unzip();
+    if let Some(kept) = &kept {
+        kept.begin(&server, saved.flatten().as_ref(), flags.durability)?;
+    }
     seed::plant(&server, &flags.crds, &flags.manifests)?;
     if let Some(path) = &flags.faults {
         seed::faults(&server, "--faults", path)?;

@@ -138,34 +138,22 @@ fn authorization(line: &CommandLine) -> Result<bool, FlagProblem> {
             }
         }
     }
-    if line.last(flag).is_some() && !is_rbac && !allows_all {
-        let given = line.last(flag).unwrap_or_default();
-        return Err(FlagProblem::invalid(
-            flag,
-            given,
-            "name RBAC or AlwaysAllow, too",
-        ));
+    if let Some(given) = line.last(flag).filter(|_| !is_rbac && !allows_all) {
+        let why = "name RBAC or AlwaysAllow, too";
+        return Err(FlagProblem::invalid(flag, given, why));
     }
     Ok(is_rbac && !allows_all)
 }
 
 fn address(line: &CommandLine, is_rbac: bool) -> Result<SocketAddr, FlagProblem> {
     let flag = "secure-port";
-    let port = line.last(flag).unwrap_or(PORT);
-    let port = match port.parse::<u16>() {
-        Ok(0) => {
-            let why = "the port cannot be switched off; name a port from 1 to 65535";
-            return Err(FlagProblem::invalid(flag, port, why));
-        }
-        Ok(port) => port,
-        Err(_) => {
-            return Err(FlagProblem::invalid(
-                flag,
-                port,
-                "a port is a number from 1 to 65535",
-            ));
-        }
+    let given = line.last(flag).unwrap_or(PORT);
+    let port = match given.parse::<u16>() {
+        Ok(0) => Err("the port cannot be switched off; name a port from 1 to 65535"),
+        Ok(port) => Ok(port),
+        Err(_) => Err("a port is a number from 1 to 65535"),
     };
+    let port = port.map_err(|why| FlagProblem::invalid(flag, given, why))?;
     // A server that allows everything is not offered to other machines by default.
     let usual = if is_rbac {
         Ipv4Addr::UNSPECIFIED
@@ -202,17 +190,9 @@ fn runtime_config(line: &CommandLine) -> Result<(bool, Vec<String>), FlagProblem
     let mut warnings = Vec::new();
     for entry in line.entries(flag) {
         let (api, value) = entry.split_once('=').unwrap_or((entry, "true"));
-        let on = match value {
-            "true" => true,
-            "false" => false,
-            _ => {
-                return Err(FlagProblem::invalid(
-                    flag,
-                    entry,
-                    "a value is either true or false",
-                ));
-            }
-        };
+        let why = "a value is either true or false";
+        let on = value.parse::<bool>();
+        let on = on.map_err(|_| FlagProblem::invalid(flag, entry, why))?;
         if api == MIGRATIONS {
             migrates = on;
         } else {
