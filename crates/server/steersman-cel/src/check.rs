@@ -154,10 +154,8 @@ impl Checker<'_> {
         let mut dotted = variables.chain(DOTTED_TYPES.iter().copied()).filter(ends);
         let name = dotted.find(|name| node.qualified().as_deref() == Some(*name))?;
         let first = name.split('.').next();
-        let hidden = self
-            .scopes
-            .iter()
-            .any(|(known, _)| Some(known.as_str()) == first);
+        let mut scopes = self.scopes.iter();
+        let hidden = scopes.any(|(known, _)| Some(known.as_str()) == first);
         (!hidden).then(|| name.to_owned())
     }
 
@@ -213,10 +211,8 @@ impl Checker<'_> {
         if let Some(found) = named_type(name) {
             return Type::Of(found.into());
         }
-        self.mistake(
-            at,
-            format!("undeclared reference to '{name}' (in container '')"),
-        )
+        let what = format!("undeclared reference to '{name}' (in container '')");
+        self.mistake(at, what)
     }
 
     fn field(&mut self, at: usize, of: &Type, name: &str) -> Type {
@@ -281,11 +277,8 @@ impl Checker<'_> {
             }
             let before = (self.bound.len(), self.trail.len());
             let params = [self.fresh(), self.fresh()];
-            let fits = overload
-                .args
-                .iter()
-                .zip(&types)
-                .all(|(wanted, found)| self.fits(&replaced(wanted, &params), found));
+            let mut pairs = overload.args.iter().zip(&types);
+            let fits = pairs.all(|(wanted, found)| self.fits(&replaced(wanted, &params), found));
             if !fits {
                 self.take_back(before);
                 continue;
@@ -302,10 +295,8 @@ impl Checker<'_> {
         if let Some(result) = result {
             return result;
         }
-        let arguments: Vec<String> = types
-            .iter()
-            .map(|kind| self.settled(kind, true).to_string())
-            .collect();
+        let printed = |kind: &Type| self.settled(kind, true).to_string();
+        let arguments: Vec<String> = types.iter().map(printed).collect();
         let arguments = if member {
             format!("{}.({})", arguments[0], arguments[1..].join(", "))
         } else {

@@ -62,10 +62,8 @@ impl Expression {
         made: &[(String, EvalOutcome<'a>)],
         left: &mut u64,
     ) -> Result<Value<'a>, String> {
-        let program = self
-            .program
-            .as_ref()
-            .map_err(|why| format!("compilation error: {why}"))?;
+        let program = self.program.as_ref();
+        let program = program.map_err(|why| format!("compilation error: {why}"))?;
         let (outcome, cost) = program.run_composed(values, made, CALL_LIMIT);
         if cost > *left {
             *left = 0;

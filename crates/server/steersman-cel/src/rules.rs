@@ -198,11 +198,8 @@ impl Rules {
     /// `allOf`: there `ruled` is a branch of `schema`.
     fn node(ruled: &Structural, schema: &Structural, decl: Arc<Decl>) -> Option<Self> {
         let rules = &ruled.rules;
-        let here: Vec<ValidationRule> = rules
-            .validations
-            .iter()
-            .map(|rule| ValidationRule::compile(rule, &decl, schema))
-            .collect();
+        let compile = |rule: &Json| ValidationRule::compile(rule, &decl, schema);
+        let here: Vec<ValidationRule> = rules.validations.iter().map(compile).collect();
         let mut properties = BTreeMap::new();
         for (name, ruled) in ruled.properties.iter() {
             let Some(sub) = schema.properties.get(name) else {
@@ -216,12 +213,9 @@ impl Rules {
         };
         let items = below(ruled.items.as_deref(), schema.items.as_deref());
         let values = below(ruled.additional.schema(), schema.additional.schema());
-        let all_of: Vec<Self> = rules
-            .all_of
-            .iter()
-            .filter(|ruled| has_rules(ruled))
-            .filter_map(|ruled| Self::node(ruled, schema, Arc::clone(&decl)))
-            .collect();
+        let all_of = rules.all_of.iter().filter(|ruled| has_rules(ruled));
+        let all_of = all_of.filter_map(|ruled| Self::node(ruled, schema, Arc::clone(&decl)));
+        let all_of: Vec<Self> = all_of.collect();
         let empty = here.is_empty()
             && properties.is_empty()
             && items.is_none()

@@ -100,13 +100,8 @@ impl Structural {
     pub fn prune(&self, value: &mut Value, path: &str, root: bool, unknown: &mut Vec<String>) {
         let before = unknown.len();
         let mut paths = Some(unknown);
-        prune(
-            Some(self),
-            self.preserve_unknown,
-            value,
-            (path, root),
-            &mut paths,
-        );
+        let keep = self.preserve_unknown;
+        prune(Some(self), keep, value, (path, root), &mut paths);
         if let Some(unknown) = paths {
             unknown[before..].sort_unstable();
         }
@@ -115,13 +110,8 @@ impl Structural {
     /// Removes undeclared fields from a whole object, and nulls that the schema neither allows nor replaces by a
     /// default. Upstream does this to each object that it decodes or converts, in a request and in the storage.
     pub fn coerce(&self, object: &mut Value) {
-        prune(
-            Some(self),
-            self.preserve_unknown,
-            object,
-            ("", true),
-            &mut None,
-        );
+        let keep = self.preserve_unknown;
+        prune(Some(self), keep, object, ("", true), &mut None);
         self.drop_nulls(object);
     }
 

@@ -326,20 +326,16 @@ impl<'a> Value<'a> {
 
     /// Returns the keys of a map.
     pub fn keys(&self) -> Vec<MapKey> {
+        let key = |name: &String| MapKey::Text(name.as_str().into());
         match self {
             Self::Map(entries) => entries.keys().cloned().collect(),
             Self::JsonMap(members, decl) => match decl.map(|decl| &decl.kind) {
                 Some(Type::Object(object)) => {
                     let fields = object.fields.iter();
-                    fields
-                        .filter(|(_, field)| members.contains_key(&field.json))
-                        .map(|(name, _)| MapKey::Text(name.as_str().into()))
-                        .collect()
+                    let fields = fields.filter(|(_, field)| members.contains_key(&field.json));
+                    fields.map(|(name, _)| key(name)).collect()
                 }
-                _ => members
-                    .keys()
-                    .map(|name| MapKey::Text(name.as_str().into()))
-                    .collect(),
+                _ => members.keys().map(key).collect(),
             },
             _ => Vec::new(),
         }

@@ -251,10 +251,8 @@ impl Coster<'_> {
 
     fn concatenation(&mut self, call: &ResolvedCall<'_>, given: Range) -> (Range, Option<Range>) {
         let size = self.value(call, 0).plus(self.value(call, 1));
-        let (left, right) = (
-            self.entry_sizes(&call.args[0]),
-            self.entry_sizes(&call.args[1]),
-        );
+        let left = self.entry_sizes(&call.args[0]);
+        let right = self.entry_sizes(&call.args[1]);
         if let Some(entries) = joined(left, right) {
             self.entries[call.node.id] = Some(entries);
         }

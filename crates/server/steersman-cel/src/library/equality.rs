@@ -4,7 +4,7 @@ use serde_json::Value as Json;
 
 use crate::cost_range::{PER_CHARACTER, scaled};
 use crate::run::{EvalFailure, Run};
-use crate::types::{ObjectType, Type};
+use crate::types::{ObjectType, Type, escape};
 use crate::value::{MapKey, Value};
 
 type JsonObject = serde_json::Map<String, Json>;
@@ -206,13 +206,10 @@ pub(super) fn identity(list: &Value<'_>) -> Option<Vec<MapKey>> {
     };
     match decl.list_type.as_str() {
         "set" => Some(Vec::new()),
-        "map" => Some(
-            decl.keys
-                .iter()
-                .filter_map(|key| crate::types::escape(key))
-                .map(|key| MapKey::Text(key.into()))
-                .collect(),
-        ),
+        "map" => {
+            let keys = decl.keys.iter().filter_map(|key| escape(key));
+            Some(keys.map(|key| MapKey::Text(key.into())).collect())
+        }
         _ => None,
     }
 }

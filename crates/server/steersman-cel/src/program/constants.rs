@@ -67,12 +67,10 @@ fn visit(constants: &mut Constants, node: &ExprNode, checked: &Checked) -> Resul
 }
 
 fn keep_pattern(constants: &mut Constants, pattern: &ExprNode) -> Result<(), String> {
+    let known = constants.values.get(&pattern.id);
     let value = match &pattern.kind {
         NodeKind::Literal(value) => Some(value),
-        _ => constants
-            .values
-            .get(&pattern.id)
-            .and_then(|known| known.as_ref().ok()),
+        _ => known.and_then(|known| known.as_ref().ok()),
     };
     let Some(Value::Text(text)) = value else {
         return Ok(());

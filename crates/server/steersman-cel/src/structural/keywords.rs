@@ -81,10 +81,11 @@ impl Keywords {
             let exclusive = schema[exclusive].as_bool().unwrap_or_default();
             schema[name].as_f64().map(|bound| (Bound(bound), exclusive))
         };
+        let values = |name: &str| schema[name].as_array().cloned().unwrap_or_default();
         let range = |least: &str, most: &str| (schema[least].as_u64(), schema[most].as_u64());
         Self {
             required: strings("required"),
-            allowed: schema["enum"].as_array().cloned().unwrap_or_default(),
+            allowed: values("enum"),
             minimum: bound("minimum", "exclusiveMinimum"),
             maximum: bound("maximum", "exclusiveMaximum"),
             multiple_of: schema["multipleOf"].as_f64().map(Bound),
@@ -99,10 +100,7 @@ impl Keywords {
             any_of: schemas("anyOf"),
             one_of: schemas("oneOf"),
             not: schema.get("not").map(node),
-            validations: schema["x-kubernetes-validations"]
-                .as_array()
-                .cloned()
-                .unwrap_or_default(),
+            validations: values("x-kubernetes-validations"),
         }
     }
 }

@@ -70,6 +70,9 @@ pub(crate) struct Fold {
     pub result: ExprNode,
 }
 
+/// The variable that holds the target of `optMap` and `optFlatMap`.
+pub(crate) const TARGET: &str = "@target";
+
 impl ExprNode {
     /// Returns the dotted name that the node spells if it is a chain of an identifier and fields, such as `a.b.c`.
     pub(crate) fn qualified(&self) -> Option<String> {
@@ -87,13 +90,8 @@ impl ExprNode {
     pub(crate) fn is_ident(&self, name: &str) -> bool {
         matches!(&self.kind, NodeKind::Ident(found) if found == name)
     }
-}
 
-/// The variable to which `optMap` and `optFlatMap` bind their target.
-pub(crate) const TARGET: &str = "@target";
-
-impl ExprNode {
-    /// Returns the child nodes, in the order of upstream's planner.
+    /// Returns the direct parts of the node, in the order of upstream's planner.
     pub(crate) fn children(&self) -> impl Iterator<Item = &Self> {
         let mut parts: Vec<&Self> = Vec::new();
         match &self.kind {

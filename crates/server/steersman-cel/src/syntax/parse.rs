@@ -142,11 +142,8 @@ fn is_first_of_map(source: &str, at: usize) -> bool {
 /// Returns the position in the source, in characters, of a line and a column, which both start at 1.
 fn offset(source: &str, line: isize, column: isize) -> usize {
     let line = usize::try_from(line - 1).unwrap_or_default();
-    let before: usize = source
-        .split_inclusive('\n')
-        .take(line)
-        .map(|line| line.chars().count())
-        .sum();
+    let lines = source.split_inclusive('\n').take(line);
+    let before: usize = lines.map(|line| line.chars().count()).sum();
     before + usize::try_from(column - 1).unwrap_or_default()
 }
 
@@ -310,14 +307,7 @@ impl TreeReader<'_> {
         let args = self.nodes(from.args, depth);
         match target {
             Some(target) => self.member(at, from.func_name, target, args),
-            None => self.made(
-                at,
-                NodeKind::Call {
-                    name: from.func_name,
-                    target: None,
-                    args,
-                },
-            ),
+            None => self.function(at, &from.func_name, args),
         }
     }
 }

@@ -84,10 +84,8 @@ fn clause(text: &str) -> Result<(Clause, usize), String> {
         let end = after.find(|c: char| !c.is_ascii_digit());
         let wrong = |why: &str| std::format!("error while parsing precision: {why}");
         let end = end.ok_or_else(|| wrong("could not find end of precision specifier"))?;
-        let number = after[..end]
-            .parse()
-            .ok()
-            .filter(|most| *most <= MOST_DECIMALS);
+        let number = after[..end].parse::<usize>().ok();
+        let number = number.filter(|most| *most <= MOST_DECIMALS);
         precision = number.ok_or_else(|| {
             wrong(&std::format!(
                 "error while converting precision to integer: strconv.Atoi: parsing {}: invalid syntax",
@@ -201,10 +199,8 @@ pub(crate) fn format(pattern: &str, arguments: &[Value<'_>]) -> Result<String, S
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes
-        .iter()
-        .map(|byte| std::format!("{byte:02x}"))
-        .collect()
+    let digits = bytes.iter().map(|byte| std::format!("{byte:02x}"));
+    digits.collect()
 }
 
 /// Returns infinity or NaN as text in the locale `en-US`; `None` for other numbers.

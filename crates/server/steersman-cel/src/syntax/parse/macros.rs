@@ -87,7 +87,7 @@ impl TreeReader<'_> {
         self.made(at, NodeKind::List { items, optional })
     }
 
-    fn function(&self, at: usize, name: &str, args: Vec<ExprNode>) -> ExprNode {
+    pub(super) fn function(&self, at: usize, name: &str, args: Vec<ExprNode>) -> ExprNode {
         let (name, target) = (name.to_owned(), None);
         self.made(at, NodeKind::Call { name, target, args })
     }
