@@ -183,10 +183,8 @@ impl Context {
     }
 
     pub(crate) fn check_writable(&self) -> Result<(), Status> {
-        match self.log_failure() {
-            Some(why) => Err(unwritable(&why)),
-            None => Ok(()),
-        }
+        self.log_failure()
+            .map_or(Ok(()), |why| Err(unwritable(&why)))
     }
 
     /// Waits until every revision that an answer may show is in the write-ahead log (WAL-1).

@@ -30,10 +30,8 @@ pub(crate) fn every(period: Duration) -> Interval {
 pub(crate) fn stopped() -> Result<impl Future<Output = ()>, ProgramProblem> {
     use tokio::signal::unix::{SignalKind, signal};
     let listen = |kind| signal(kind).map_err(|source| ProgramProblem::Signals { source });
-    let (mut interrupt, mut terminate) = (
-        listen(SignalKind::interrupt())?,
-        listen(SignalKind::terminate())?,
-    );
+    let mut interrupt = listen(SignalKind::interrupt())?;
+    let mut terminate = listen(SignalKind::terminate())?;
     Ok(async move {
         tokio::select! {
             _ = interrupt.recv() => {}

@@ -130,10 +130,8 @@ async fn serve(
 ) -> Result<(), ProgramProblem> {
     let mut stop = std::pin::pin!(stopped()?);
     say(std::io::stdout(), &greeting(serving, kubeconfig));
-    let (mut looks, mut saves) = (
-        every(LOOK),
-        every(Duration::from_secs(flags.save_every.max(1))),
-    );
+    let mut looks = every(LOOK);
+    let mut saves = every(Duration::from_secs(flags.save_every.max(1)));
     let mut saved = None;
     let mut log = RequestNews::default();
     loop {

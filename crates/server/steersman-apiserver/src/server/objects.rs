@@ -196,10 +196,8 @@ fn of_object(registry: &Registry, object: &Value) -> Result<Arc<Resource>, Statu
 fn names_of(object: &Value) -> (String, String) {
     let text = |name: &str| object["metadata"][name].as_str();
     let namespace = text("namespace").unwrap_or("default");
-    (
-        namespace.to_owned(),
-        text("name").unwrap_or_default().to_owned(),
-    )
+    let name = text("name").unwrap_or_default();
+    (namespace.to_owned(), name.to_owned())
 }
 
 fn target<'a>(resource: &'a Resource, namespace: &'a str, name: &'a str) -> ObjectTarget<'a> {

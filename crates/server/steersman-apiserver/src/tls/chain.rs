@@ -82,10 +82,8 @@ impl<'a> Pool<'a> {
         let (mut found, mut hint) = (Vec::new(), None);
         search.failure = None;
         let roots = self.roots.iter().map(|one| (CertificateRole::Root, one));
-        let others = self
-            .others
-            .iter()
-            .map(|one| (CertificateRole::Intermediate, one));
+        let others = self.others.iter();
+        let others = others.map(|one| (CertificateRole::Intermediate, one));
         for (role, candidate) in roots.chain(others) {
             let is_parent = candidate.subject().as_raw() == child.issuer().as_raw();
             if !is_parent || chain.iter().any(|known| is_same(known, candidate)) {

@@ -188,10 +188,8 @@ fn number<N: FromStr>(query: &Query, name: &str) -> Result<Option<N>, Status> {
 }
 
 fn known(query: &Query, known: &[&str]) -> Result<(), Status> {
-    let unknown = query
-        .pairs()
-        .iter()
-        .find(|(name, _)| !known.contains(&name.as_str()));
+    let mut pairs = query.pairs().iter();
+    let unknown = pairs.find(|(name, _)| !known.contains(&name.as_str()));
     match unknown {
         None => Ok(()),
         Some((name, _)) => {

@@ -254,10 +254,8 @@ fn allowed_on_custom(
         .filter(|verb| main || matches!(verb, Verb::Get | Verb::Update | Verb::Patch));
     let Some(verb) = verb else {
         let verb = call.verb.map_or("", |verb| verb.as_str());
-        return Err(Status::method_not_supported(
-            resource.group_resource(),
-            verb,
-        ));
+        let resource = resource.group_resource();
+        return Err(Status::method_not_supported(resource, verb));
     };
     if matches!(verb, Verb::Update | Verb::Patch) && call.path.name.is_none() {
         if verb == Verb::Patch {

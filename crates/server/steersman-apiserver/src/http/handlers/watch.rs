@@ -77,12 +77,9 @@ pub(crate) fn stream(
     faults: WatchFaults,
 ) -> BoxStream<'static, Result<Bytes, BodyError>> {
     let now = Instant::now();
-    let lasts = body
-        .timeout_seconds
-        .map_or(context.tuning.watch_timeout, Duration::from_secs);
-    let ends = now
-        .checked_add(lasts)
-        .unwrap_or(now + context.tuning.watch_timeout);
+    let usual = context.tuning.watch_timeout;
+    let lasts = body.timeout_seconds.map_or(usual, Duration::from_secs);
+    let ends = now.checked_add(lasts).unwrap_or(now + usual);
     let storage = body.cursor.storage();
     context.changes.subscribe(storage, tap.waker());
     let mut open = OpenWatch {
@@ -159,13 +156,10 @@ impl OpenWatch {
             WatchMode::Cut => return Next::Say(StepOutcome::End),
             WatchMode::Stopped => return self.next_of_stopped(),
             WatchMode::Expired => {
-                let why = Status::too_old(
-                    self.cursor.position(),
-                    self.context.with_registry(|registry| registry.revision()),
-                );
-                return Next::Say(StepOutcome::LastLine(
-                    self.line(&WatchEvent::Error(Box::new(why))),
-                ));
+                let newest = self.context.with_registry(|registry| registry.revision());
+                let why = Status::too_old(self.cursor.position(), newest);
+                let line = self.line(&WatchEvent::Error(Box::new(why)));
+                return Next::Say(StepOutcome::LastLine(line));
             }
             WatchMode::Broken => return Next::Say(StepOutcome::Break),
         }
@@ -264,10 +258,8 @@ impl OpenWatch {
     /// sooner.
     fn schedule_bookmark(&mut self, now: Instant) {
         let regular = now + self.context.tuning.bookmark_every + self.faults.bookmarks_late;
-        let last = self
-            .ends
-            .checked_sub(LAST_BOOKMARK)
-            .filter(|last| *last > now);
+        let last = self.ends.checked_sub(LAST_BOOKMARK);
+        let last = last.filter(|last| *last > now);
         let next = last.map_or(regular, |last| regular.min(last));
         self.timer.as_mut().reset(next.min(self.ends));
     }

@@ -173,10 +173,8 @@ impl SavedState {
             FileEnd::Torn(length) if is_last => length,
             // Appends to a file end before the next file is begun.
             FileEnd::Torn(offset) => {
-                return Err(damaged(
-                    offset,
-                    "its end is missing, but another file follows",
-                ));
+                let why = "its end is missing, but another file follows";
+                return Err(damaged(offset, why));
             }
             FileEnd::Damaged(offset, why) => return Err(damaged(offset, why)),
         };

@@ -256,13 +256,9 @@ fn failed(problem: impl Display) -> EtcdRefusal {
 
 async fn body_of(request: Request<Incoming>) -> Result<Bytes, EtcdRefusal> {
     let body = request.into_body().collect().await;
-    let early = |_| {
-        (
-            StatusCode::BAD_REQUEST,
-            "the body ended too early".to_owned(),
-        )
-    };
-    Ok(body.map_err(early)?.to_bytes())
+    let text = "the body ended too early";
+    let body = body.map_err(|_| (StatusCode::BAD_REQUEST, text.to_owned()))?;
+    Ok(body.to_bytes())
 }
 
 /// The body of the answer to an attach request: it does not end, and dropping it with its connection

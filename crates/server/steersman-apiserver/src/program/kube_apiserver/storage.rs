@@ -255,8 +255,6 @@ fn has_foreign_scheme(url: &str) -> bool {
 }
 
 fn say_memory(why: &str) {
-    report(
-        NAME,
-        format_args!("objects are kept in memory alone, because {why}"),
-    );
+    let news = format!("objects are kept in memory alone, because {why}");
+    report(NAME, news);
 }

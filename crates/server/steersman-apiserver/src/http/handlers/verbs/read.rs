@@ -77,8 +77,6 @@ fn watch_list_is_off() -> Status {
     use steersman_apimachinery::status::FieldError;
     let why =
         "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled";
-    Status::invalid_options(
-        "ListOptions",
-        &[FieldError::forbidden("sendInitialEvents", why)],
-    )
+    let error = FieldError::forbidden("sendInitialEvents", why);
+    Status::invalid_options("ListOptions", &[error])
 }
