@@ -84,11 +84,8 @@ impl TestEnv {
     /// # Cancel safety
     /// Cancel safe: a server that was started stops.
     pub async fn https(server: ApiServer) -> Result<Self, Error> {
-        Self::builder()
-            .backend(Backend::Embedded)
-            .server(server)
-            .start()
-            .await
+        let builder = Self::builder().backend(Backend::Embedded).server(server);
+        builder.start().await
     }
 
     pub(crate) fn new(cluster: Cluster, kubeconfig: Option<Kubeconfig>) -> Self {
