@@ -24,18 +24,17 @@ pub enum EvalFailure {
 }
 
 impl EvalFailure {
-    /// Returns the failure of an expression, with its message.
-    pub fn of(message: impl Into<String>) -> Self {
+    pub(crate) fn of(message: impl Into<String>) -> Self {
         Self::Error(message.into())
     }
 
     /// Returns the failure of a call with arguments that no overload accepts.
-    pub fn missing(name: &str) -> Self {
+    pub(crate) fn missing(name: &str) -> Self {
         Self::Error(format!("no such overload: {name}"))
     }
 
     /// Returns the failure of an operator or function with operands that it does not accept.
-    pub fn overload() -> Self {
+    pub(crate) fn overload() -> Self {
         Self::of("no such overload")
     }
 }

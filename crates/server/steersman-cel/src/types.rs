@@ -175,13 +175,11 @@ impl Type {
         Self::Object(Arc::new(ObjectType { name, fields, open }))
     }
 
-    /// Returns the type of a map with these types of keys and values.
-    pub fn map(key: Self, value: Self) -> Self {
+    pub(crate) fn map(key: Self, value: Self) -> Self {
         Self::Map(Arc::new((key, value)))
     }
 
-    /// Returns the type of an optional value of the type `of`.
-    pub fn optional(of: Self) -> Self {
+    pub(crate) fn optional(of: Self) -> Self {
         Self::Optional(Arc::new(of))
     }
 

@@ -136,8 +136,7 @@ impl<'a> Value<'a> {
         Self::Text(Text::Made(text.into()))
     }
 
-    /// Returns an optional with this value.
-    pub fn some(value: Self) -> Self {
+    pub(crate) fn some(value: Self) -> Self {
         Self::Optional(Some(Arc::new(value)))
     }
 
@@ -267,13 +266,11 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns whether the value is a list.
-    pub fn is_list(&self) -> bool {
+    pub(crate) fn is_list(&self) -> bool {
         matches!(self, Self::List(_) | Self::JsonList(..))
     }
 
-    /// Returns whether the value is a map or an object.
-    pub fn is_map(&self) -> bool {
+    pub(crate) fn is_map(&self) -> bool {
         matches!(self, Self::Map(_) | Self::JsonMap(..))
     }
 
@@ -289,11 +286,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns the items of a list.
-    ///
-    /// # Errors
-    /// Fails if an item does not fit its schema.
-    pub fn items(&self) -> Result<Vec<Self>, String> {
+    /// Returns the items of a list, all of which must fit their schema.
+    pub(crate) fn items(&self) -> Result<Vec<Self>, String> {
         match self {
             Self::List(items) => Ok((**items).clone()),
             Self::JsonList(..) => (0..).map_while(|index| self.item(index)).collect(),
@@ -324,8 +318,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns the keys of a map.
-    pub fn keys(&self) -> Vec<MapKey> {
+    pub(crate) fn keys(&self) -> Vec<MapKey> {
         let key = |name: &String| MapKey::Text(name.as_str().into());
         match self {
             Self::Map(entries) => entries.keys().cloned().collect(),
@@ -366,11 +359,9 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// Returns the values that a loop with one variable visits: the keys of a map, or the items of a list.
-    ///
-    /// # Errors
-    /// Fails if an item does not fit its schema.
-    pub fn elements(&self) -> Result<Option<Vec<Self>>, String> {
+    /// Returns the values that a loop over one variable visits: the keys of a map, or the items of
+    /// a list.
+    pub(crate) fn elements(&self) -> Result<Option<Vec<Self>>, String> {
         if self.is_list() {
             self.items().map(Some)
         } else if self.is_map() {

@@ -22,10 +22,9 @@ pub struct Url {
 /// An IP network in CIDR notation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cidr {
-    /// An address of the network.
-    pub address: IpAddr,
+    pub(crate) address: IpAddr,
     /// The length of the prefix, in bits.
-    pub length: u8,
+    pub(crate) length: u8,
 }
 
 /// The characters, beside letters and digits, that a user's name and password in a URL may contain.
@@ -101,11 +100,8 @@ impl Url {
         })
     }
 
-    /// Parses a URL as [`parse`](Self::parse), after a fragment of the text is removed.
-    ///
-    /// # Errors
-    /// Fails with Go's message if the text is neither a URL nor a path.
-    pub fn without_fragment(text: &str) -> Result<Self, String> {
+    /// Parses a URL that may have a fragment, which is not part of the result.
+    pub(crate) fn without_fragment(text: &str) -> Result<Self, String> {
         let whole = Self::parse(text)?;
         match text.split_once('#') {
             Some((before, _)) => Self::parse(before),
@@ -258,11 +254,7 @@ fn mapped(text: &str) -> String {
 }
 
 impl Cidr {
-    /// Parses a network in CIDR notation.
-    ///
-    /// # Errors
-    /// Fails with the reason if the text is not a network.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let refused = |why: &str| {
             let lead = "network address parse error during conversion from string: ".repeat(2);
             format!("{lead}netip.ParsePrefix({text:?}): {why}")
@@ -293,22 +285,19 @@ impl Cidr {
     }
 
     /// Returns the network with all host bits set to zero.
-    #[must_use]
-    pub fn masked(self) -> Self {
+    pub(crate) fn masked(self) -> Self {
         Self {
             address: masked(self.address, self.length),
             ..self
         }
     }
 
-    /// Returns whether the network contains an address.
-    pub fn contains(self, address: IpAddr) -> bool {
+    pub(crate) fn contains(self, address: IpAddr) -> bool {
         address.is_ipv4() == self.address.is_ipv4()
             && masked(address, self.length) == masked(self.address, self.length)
     }
 
-    /// Returns whether the network contains all addresses of another network.
-    pub fn contains_network(self, other: Self) -> bool {
+    pub(crate) fn contains_network(self, other: Self) -> bool {
         self.length <= other.length && self.contains(other.address)
     }
 }

@@ -34,18 +34,16 @@ const FORMATS: &[(&str, u64)] = &[
 ];
 
 impl NamedFormat {
-    /// Returns the named format with this name.
-    pub fn find(name: &str) -> Option<Self> {
+    pub(crate) fn find(name: &str) -> Option<Self> {
         FORMATS.iter().find(|(known, _)| *known == name).map(Self)
     }
 
-    /// Returns the length of the format's longest regular expression, in characters.
-    pub fn longest_pattern(self) -> u64 {
+    pub(crate) fn longest_pattern(self) -> u64 {
         self.0.1
     }
 
-    /// Returns the problems of a string in this format; empty if the string is valid.
-    pub fn check(self, text: &str) -> Vec<String> {
+    /// Returns the problems of a string in this format; empty for a valid string.
+    pub(crate) fn check(self, text: &str) -> Vec<String> {
         let unless = |fine: bool, why: &str| {
             if fine {
                 Vec::new()

@@ -5,17 +5,15 @@ use semver::Prerelease;
 /// A semantic version. A pre-release is lower than its release.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Semver {
-    /// The major, minor and patch version.
-    pub numbers: [u64; 3],
+    /// Major, minor and patch.
+    pub(crate) numbers: [u64; 3],
     pre: Prerelease,
 }
 
 impl Semver {
-    /// Parses a semantic version. With `lenient`, it may have a leading `v`, leading zeros, and missing numbers.
-    ///
-    /// # Errors
-    /// Fails with the reason if the text is no semantic version.
-    pub fn parse(text: &str, lenient: bool) -> Result<Self, String> {
+    /// Parses a version. With `lenient`, a leading `v`, leading zeros and missing numbers are
+    /// accepted.
+    pub(crate) fn parse(text: &str, lenient: bool) -> Result<Self, String> {
         let rest = match text.strip_prefix('v') {
             Some(rest) if lenient => rest,
             _ => text,
