@@ -7,8 +7,7 @@ use steersman_apimachinery::yaml;
 /// The name of the cluster, the user and the context.
 const NAME: &str = "steersman";
 
-/// Returns why a file must not be overwritten: a description of its content that is no kubeconfig
-/// of an embedded server. `None` if it may be overwritten.
+/// Returns the content of a file that must stay; `None` for kubeconfigs of embedded servers.
 pub(crate) fn foreign(held: &str) -> Option<String> {
     if held.trim().is_empty() {
         return None;

@@ -98,8 +98,7 @@ fn unreadable(path: &Path) -> impl FnOnce(io::Error) -> ManifestError {
     move |source| ManifestError::Read { path, source }
 }
 
-/// Returns the objects of a document: the items of a List, none for an empty document, or the
-/// document itself.
+/// Returns the items of a List, nothing for an empty document, or the document itself.
 fn objects(document: Document) -> impl Iterator<Item = Value> {
     let mut document = document.value;
     let is_list = document["kind"]

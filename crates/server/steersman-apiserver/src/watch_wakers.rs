@@ -76,8 +76,7 @@ impl StorageWakers {
         self.wakers.push(Arc::downgrade(waker));
     }
 
-    /// Wakes the watches for a change, or returns when the caller must call
-    /// [`end_round`](Self::end_round) to do so.
+    /// Wakes the watches, or returns when to call [`end_round`](Self::end_round) instead.
     #[must_use]
     pub(crate) fn wake(&mut self, now: Instant) -> Option<Instant> {
         match self.ends.filter(|ends| now < *ends) {

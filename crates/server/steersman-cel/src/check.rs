@@ -10,8 +10,7 @@ use crate::types::Type;
 use crate::value::Value;
 use type_variables::replaced;
 
-/// An inferred type with this number of parts or more becomes `dyn`, because a type can double in size with each
-/// operation.
+/// Types with this number of parts become `dyn`, because each operation can double a type.
 const MOST_TYPES: usize = 512;
 
 const DOTTED_TYPES: [&str; 4] = [
@@ -71,8 +70,7 @@ struct Checker<'a> {
     scopes: Vec<(String, Type)>,
     /// The type that each type variable is bound to, by the number of the variable.
     bound: Vec<Option<Type>>,
-    /// The type variables in the order in which they were bound, each with its earlier type, so that bindings can be
-    /// undone.
+    /// The bindings in their order, each with the earlier type, so that they can be undone.
     trail: Vec<(usize, Option<Type>)>,
     found: Checked,
     mistakes: Vec<ParseError>,
@@ -370,8 +368,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Returns the common type of the items of a list literal, given the common type of the earlier items. Items of
-    /// different types have the common type `dyn`.
+    /// Returns the common type of the items so far and the next one; `dyn` if they differ.
     fn joined(&mut self, all: Option<Type>, found: Type) -> Type {
         let Some(all) = all else { return found };
         if !self.fits(&all, &found) {

@@ -375,8 +375,7 @@ pub(super) fn joined(a: Option<EntrySizes>, b: Option<EntrySizes>) -> Option<Ent
     Some(a?.or(b?))
 }
 
-/// Returns whether a loop is the expansion of `cel.bind`: such a loop has no iterations and only binds a value to a
-/// name.
+/// Returns whether a loop is the expansion of `cel.bind`, which has no iterations.
 fn is_bind(fold: &Fold) -> bool {
     matches!(&fold.range.kind, NodeKind::List { items, .. } if items.is_empty())
         && matches!(fold.cond.kind, NodeKind::Literal(Value::Bool(false)))

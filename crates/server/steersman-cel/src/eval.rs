@@ -16,7 +16,7 @@ use crate::value::{MapKey, Value};
 pub(crate) struct Constants {
     /// The compiled regular expressions of string literals.
     pub(crate) patterns: Patterns,
-    /// The values of lists, maps and conversions of literals, by the id of the node. Evaluating them is free.
+    /// The values of constant lists, maps and conversions, by node. Their evaluation is free.
     pub(crate) values: BTreeMap<usize, EvalOutcome<'static>>,
 }
 
@@ -25,8 +25,7 @@ pub(crate) struct Evaluator<'a, 'n> {
     /// The function that the checker resolved for each call, by the id of the call's node.
     functions: &'n [Option<&'static Function>],
     constants: &'n Constants,
-    /// The outcomes of `variables.name` in policies. A failed variable fails the evaluation only when the expression
-    /// uses it.
+    /// The values of `variables.name` in policies. A failed one fails only where it is used.
     composed: &'n [(String, EvalOutcome<'a>)],
     /// The variables in scope, the innermost last. The accumulator of a loop may hold a failure that a later iteration
     /// replaces, for instance in `exists`.
@@ -283,8 +282,7 @@ impl<'a, 'n> Evaluator<'a, 'n> {
         equality::among_them(&mut self.run, &one, &items).map(Value::Bool)
     }
 
-    /// Evaluates `&&` and `
-    /// `. If one side has the value `decides`, the result is this value, even if the other side fails.
+    /// Evaluates `&&` and `||`. A side with the value `decides` decides, whatever the other is.
     fn logical(
         &mut self,
         left: &'n ExprNode,

@@ -30,10 +30,10 @@ use signatures::{Overload, overloads};
 /// two.
 type Row = (&'static str, &'static str, Cost, Implementation);
 
-/// Evaluates a call. The first value is the target of a method. Returns `None` if no overload accepts the values.
+/// Evaluates a call, with the target first; `None` if no overload accepts the values.
 type Implementation = for<'a> fn(&mut Run<'_>, &[Value<'a>]) -> Option<EvalOutcome<'a>>;
 
-/// The cost of a call as a function of the sizes of its arguments, by index. The target of a method has the index 0.
+/// A cost as a function of the sizes of the target, if there is one, and the arguments.
 type SizeRule = fn(&mut dyn FnMut(usize) -> Range) -> Range;
 
 #[derive(Debug, Clone, Copy)]

@@ -12,11 +12,10 @@ pub const MAX_REQUEST: u64 = 3 * 1024 * 1024;
 /// The size that estimates assume for a value without a declared maximum.
 const UNBOUNDED: u64 = i64::MAX as u64;
 
-/// The keywords of the grammar. Expressions write a field with the name of a keyword or a reserved word between double
-/// underscores.
+/// The keywords of the grammar, which are escaped in the names of fields.
 const KEYWORDS: [&str; 4] = ["true", "false", "null", "in"];
 
-/// The words that CEL reserves beside its keywords (`true`, `false`, `null`, `in`). They are no identifiers.
+/// The words that the grammar reserves beside its keywords. They are no identifiers.
 const RESERVED_WORDS: [&str; 17] = [
     "as",
     "break",

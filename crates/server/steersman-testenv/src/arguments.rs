@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-/// Returns the arguments of an etcd that listens on loopback only. It does not sync to disk,
-/// because its data ends with the test.
+/// Returns the arguments of an etcd on loopback, without syncs: its data ends with the test.
 pub(crate) fn etcd(folder: &Path, client: u16, peer: u16) -> Vec<String> {
     let (client, peer) = (http(client), http(peer));
     vec![

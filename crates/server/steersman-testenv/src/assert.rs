@@ -132,8 +132,7 @@ pub async fn never<T: fmt::Debug, F: Future<Output = Result<T, String>>>(
     .await
 }
 
-/// Repeats `check` for the duration `lasting`, until `problem` returns the text of an error about a
-/// result and the time of its check.
+/// Repeats `check` until `problem` returns the text of an error about a result and its time.
 async fn repeat<T, F: Future<Output = Result<T, String>>>(
     lasting: Duration,
     mut check: impl FnMut() -> F,

@@ -16,8 +16,7 @@ use crate::pki::Pki;
 use crate::process::Process;
 use crate::rest::{Rest, config};
 
-/// The number of attempts to start both programs if one exits at once, for example because another
-/// process took its port.
+/// The number of attempts to start both programs, for example if a port is taken.
 const TRIES: usize = 3;
 
 /// The two programs; a drop ends them and removes their files.

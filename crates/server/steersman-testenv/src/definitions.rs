@@ -14,8 +14,7 @@ use crate::rest::{self, Rest};
 const SERVED: Duration = Duration::from_secs(10);
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// Returns the definitions in a file, or in the YAML and JSON files of a folder and its
-/// sub-folders. Ignores other files and other kinds.
+/// Returns the definitions in a file or folder. Ignores other files and other kinds.
 pub(crate) fn collect(path: &Path) -> Result<Vec<Value>, Error> {
     let found = manifests::read(path)?.into_iter().map(|one| one.object);
     let found: Vec<Value> = found.filter(is_definition).collect();

@@ -228,8 +228,7 @@ mod groups {
 use groups::{kill_group, own_group, terminate_group};
 
 impl Guard {
-    /// Ends the guard before its pipe closes, so that it does not kill a later process with the
-    /// same id.
+    /// Ends the guard before its pipe closes, when another process may have the same id.
     fn dismiss(&mut self) {
         if let Some(mut shell) = self.0.take() {
             let _ = shell.kill();

@@ -110,8 +110,7 @@ fn plain(value: &Value) -> String {
     text.map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Formats the results of reconciles and the depths of queues, from a registry with
-/// controller-runtime's metric names.
+/// Formats the results of reconciles and the depths of queues, by controller.
 pub(crate) fn metrics(registry: &prometheus::Registry) -> String {
     let mut lines: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for family in registry.gather() {

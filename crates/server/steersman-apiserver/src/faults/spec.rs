@@ -52,8 +52,7 @@ pub struct FaultSpec {
     pub effect: Effect,
 }
 
-/// The longest delay in milliseconds: a year. To delay a request until the fault is removed, use
-/// [`Effect::Swallow`].
+/// The longest delay, in milliseconds: a year.
 pub(crate) const LONGEST_MILLIS: u64 = 365 * 24 * 60 * 60 * 1000;
 
 /// The effect of a fault on a request.

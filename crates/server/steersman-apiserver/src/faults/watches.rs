@@ -43,8 +43,7 @@ struct Switch {
     waker: Arc<WatchWaker>,
 }
 
-/// The handle with which a watch reads its mode. Dropping the handle removes the watch from the
-/// list.
+/// Reads the mode of a watch. Dropping the tap removes the watch from the list.
 #[derive(Debug)]
 pub(crate) struct WatchTap {
     switch: Arc<Switch>,
@@ -53,8 +52,7 @@ pub(crate) struct WatchTap {
 }
 
 impl OpenWatches {
-    /// Adds a watch to the list. The watch ends with `stop`, once
-    /// [`end_stopped`](Self::end_stopped) is called.
+    /// Adds a watch, which ends with `stop` once [`end_stopped`](Self::end_stopped) is called.
     pub(crate) fn open(
         &self,
         record: &RequestRecord,
@@ -138,8 +136,7 @@ impl WatchTap {
         *self.switch.mode.lock()
     }
 
-    /// Returns the waker that wakes the watch when its mode changes. The watch subscribes it to
-    /// changes of the storage as well.
+    /// Returns the waker for changes of the mode, and of the storage once it is subscribed.
     pub(crate) fn waker(&self) -> &Arc<WatchWaker> {
         &self.switch.waker
     }

@@ -78,8 +78,7 @@ struct AfterLock<R> {
     result: std::thread::Result<R>,
     has_changed: bool,
     has_marked: bool,
-    /// The storages with watches to wake now: those that changed, unless the changes are not in the
-    /// write-ahead log yet.
+    /// The storages with watches to wake now; none if the write-ahead log wakes them later.
     changed: Vec<StorageKey>,
     is_logged: bool,
     writes: AfterWrites,
@@ -174,8 +173,7 @@ impl Context {
         }
     }
 
-    /// Waits until every change so far is in the write-ahead log, also while the log cannot be written.
-    /// Without a log it returns at once.
+    /// Waits until the write-ahead log, if there is one, has every change so far.
     pub(crate) async fn caught_up(&self) {
         if let Some(wal) = &self.wal {
             wal.caught_up().await;
@@ -273,8 +271,7 @@ impl Context {
     }
 }
 
-/// Returns the refusal of a request while the write-ahead log cannot be written. It was not carried out,
-/// so the client may repeat it.
+/// Returns the refusal of a request that was not carried out, because the log cannot be written.
 fn unwritable(why: &str) -> Status {
     let message = format!("the write-ahead log cannot be written: {why}");
     Status::failure(503, "ServiceUnavailable", message).with_retry_after(1)

@@ -92,8 +92,7 @@ impl FlagProblem {
 // === impl FlagTable ===
 
 impl FlagTable {
-    /// Reads a table: one flag per line, with name, type, effect and note. Lines that begin with
-    /// `#` are comments. A line in another form is left out; the tests find such lines.
+    /// Reads a table: one flag per line, with name, type, effect and note; `#` begins comments.
     pub(crate) fn read(text: &'static str) -> Self {
         let lines = text.lines().filter(|line| !line.starts_with('#'));
         Self {

@@ -35,8 +35,7 @@ use super::problem::ProgramProblem;
 const NEXT: &str = "state.next.json";
 const LOCK: &str = "lock";
 
-/// Size in bytes of the log's last file below which no save replaces it, so that small states are not
-/// saved all the time.
+/// Size in bytes of the log's last file below which no save replaces it.
 pub(crate) const LOG_MIN: u64 = 16 << 20;
 
 #[derive(Debug)]
@@ -119,8 +118,7 @@ impl<F: Folder> DataDir<F> {
         self.replace(snapshot.transactions(), |out| snapshot.write(out))
     }
 
-    /// Saves the text of a snapshot that includes the transactions up to a number, like
-    /// [`save`](Self::save).
+    /// Saves the text of a snapshot up to a transaction, like [`save`](Self::save).
     pub(crate) fn save_text(&self, transactions: u64, text: &[u8]) -> Result<(), ProgramProblem> {
         self.replace(transactions, |out| out.write_all(text))
     }
@@ -197,8 +195,7 @@ impl<F: Folder> DataDir<F> {
         Ok(out.bytes)
     }
 
-    /// Removes the files of the log with transactions up to this number alone: those that the previous
-    /// save includes. With the others either save gives the newest state.
+    /// Removes the files of the log that hold only transactions up to this number.
     fn remove_log(&self, number: u64) -> io::Result<()> {
         let files = log_files(&self.folder)?;
         let count = count_before(&files, number);

@@ -72,8 +72,7 @@ impl<'a> FlagFile<'a> {
     }
 }
 
-/// Writes a file under another name and renames it, so that no other process reads a part. The mode is that
-/// of Unix.
+/// Writes a file under another name and renames it, so that no process reads a part.
 pub(crate) fn write_file(path: &Path, text: &str, mode: u32) -> io::Result<()> {
     let next = path.with_extension(format!("{}.next", std::process::id()));
     let mut options = OpenOptions::new();

@@ -113,8 +113,7 @@ pub(crate) struct ServerFlags {
     pub(crate) log: bool,
 }
 
-/// Parses an entry of `--runtime-config`: whether StorageVersionMigrations are served. As upstream, a version
-/// without a value is enabled.
+/// Parses an entry of `--runtime-config`. As upstream, a version alone is enabled.
 fn runtime_config(entry: &str) -> Result<bool, String> {
     let (version, value) = entry.split_once('=').unwrap_or((entry, "true"));
     let on = value.parse::<bool>();

@@ -7,8 +7,7 @@ use std::process::{Command, ExitCode};
 
 use super::problem::ProgramProblem;
 
-/// The environment variable with the copies of this program that were tried, so that two copies do
-/// not run each other for ever.
+/// The variable with the copies of this program that were tried, against endless calls.
 const TRIED: &str = "STEERSMAN_KUBECTL_TRIED";
 
 /// Runs the first kubectl on the PATH that is not this program, with the same arguments. On Unix it

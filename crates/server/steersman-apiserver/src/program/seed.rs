@@ -64,8 +64,7 @@ fn nothing_of(nothing: bool, path: &Path, what: &'static str) -> Result<(), Prog
     Ok(())
 }
 
-/// Plans the faults of a file, which stay until they are removed. `named_by` is the flag with its
-/// dashes, or the variable.
+/// Plans the faults of a file. `named_by` is the flag with its dashes, or the variable.
 pub(crate) fn faults(
     server: &ApiServer,
     named_by: &'static str,

@@ -11,8 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::http::Context;
 
-/// The number of writes after which the task yields, so that it does not keep a thread of the
-/// runtime from other tasks (SRV-SVM-2).
+/// The number of writes after which the task yields to other tasks (SRV-SVM-2).
 const WRITES_PER_TURN: usize = 16;
 
 pub(super) async fn run(server: Weak<Context>, stop: CancellationToken) {

@@ -159,8 +159,7 @@ impl ApiServer {
     }
 }
 
-/// Returns the resource that kubectl would choose for a name such as `deployments.apps/status`, in
-/// its storage version if that is served.
+/// Returns the resource that kubectl would choose for a name with or without subresource.
 fn find(registry: &Registry, name: &str) -> Result<(Arc<Resource>, Subresource), Status> {
     let (full, subresource) = match name.split_once('/') {
         None => (name, Subresource::Main),
@@ -204,8 +203,7 @@ fn target<'a>(resource: &'a Resource, namespace: &'a str, name: &'a str) -> Obje
     ObjectTarget::object(resource, scope(resource, namespace), name)
 }
 
-/// Returns the namespace as the registry expects it: `None` for cluster-scoped resources and for
-/// all namespaces.
+/// Returns the namespace; `None` for cluster-scoped resources and for all namespaces.
 fn scope<'a>(resource: &Resource, namespace: &'a str) -> Option<&'a str> {
     (resource.namespaced && !namespace.is_empty()).then_some(namespace)
 }

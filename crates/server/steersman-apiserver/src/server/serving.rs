@@ -38,13 +38,11 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 /// The answer to a client that speaks HTTP without TLS, as by Go's servers.
 const NO_TLS: &[u8] =
     b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
-/// Time for the connections to send their last answers when the listener stops. Watches end at once, and
-/// requests that wait are refused after a shorter time.
+/// Time for the connections to send their last answers when the listener stops.
 const GRACE: Duration = Duration::from_secs(5);
 /// Time after which such a connection is closed if its client takes nothing (SRV-STOP-3).
 const STALLED: Duration = Duration::from_secs(1);
-/// Time for a server that goes away to finish the answers it has begun, such as the answer to the
-/// request for the restart.
+/// Time for a server that goes away to finish the answers it has begun.
 const LAST_ANSWER: Duration = Duration::from_millis(100);
 /// Maximum size of a request's head, as in Go's servers.
 const HEADERS: u32 = 1 << 20;
@@ -284,8 +282,7 @@ impl Listening {
         }
     }
 
-    /// Serves one connection until the client closes it, it breaks, the listener stops, or the server
-    /// simulates a restart.
+    /// Serves one connection until it ends, the listener stops, or a restart is simulated.
     async fn serve(self: Arc<Self>, socket: TcpStream) {
         let context = &self.server.context;
         // Without it each small answer waits for the acknowledgement of the previous one. If the socket

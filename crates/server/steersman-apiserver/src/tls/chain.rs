@@ -12,8 +12,7 @@ use x509_parser::oid_registry::{
 use x509_parser::prelude::FromDer as _;
 use x509_parser::x509::X509Version;
 
-/// Maximum number of signatures that are checked for one certificate. A chain that needs more is an
-/// attack with many certificates of one subject.
+/// Maximum number of signatures that are checked for one certificate, against attacks.
 const MOST_CHECKS: usize = 100;
 
 const CANNOT_SIGN: &str =
@@ -121,8 +120,7 @@ impl<'a> Pool<'a> {
         Err(search.failure.take().unwrap_or_else(|| unknown(hint)))
     }
 
-    /// Checks one certificate of a chain; `depth` is the number of certificates before it
-    /// (`Certificate.isValid`).
+    /// Checks a certificate that `depth` others of a chain precede (`Certificate.isValid`).
     fn check(
         &self,
         certificate: &X509Certificate<'_>,
@@ -171,8 +169,7 @@ impl<'a> Pool<'a> {
 }
 
 impl KeyPurpose {
-    /// Returns whether the extended key usages of a certificate allow this purpose; no usages allow
-    /// everything.
+    /// Returns whether the extended key usages allow this purpose; none allow everything.
     fn is_allowed(self, certificate: &X509Certificate<'_>) -> bool {
         match certificate.extended_key_usage() {
             Ok(Some(usage)) => {
@@ -230,8 +227,7 @@ fn check_signature(
     Err(text.to_owned())
 }
 
-/// Builds the message about an unknown authority. The hint says why the first candidate was
-/// rejected.
+/// Builds the message about an unknown authority, with the problem of the first candidate.
 fn unknown(hint: Option<(String, &X509Certificate<'_>)>) -> String {
     let unknown = "x509: certificate signed by unknown authority";
     let Some((why, candidate)) = hint else {

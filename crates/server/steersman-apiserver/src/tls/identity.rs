@@ -36,8 +36,7 @@ pub(crate) struct TlsIdentity {
 }
 
 impl TlsIdentity {
-    /// Uses the configured certificate, or generates keys and certificates for loopback and for
-    /// this address.
+    /// Uses the configured certificate, or generates one for loopback and for this address.
     pub(crate) fn new(pem: &Pem, address: IpAddr) -> Result<Self, Error> {
         build(pem, address).map_err(|source| Error::Certificates { source })
     }

@@ -23,8 +23,7 @@ impl Checker<'_> {
         self.bound.truncate(variables);
     }
 
-    /// Returns whether a value of type `found` is accepted as `wanted`. Binds type variables so that both types become
-    /// equal.
+    /// Returns whether `wanted` accepts a value of type `found`, and binds type variables.
     pub(super) fn fits(&mut self, wanted: &Type, found: &Type) -> bool {
         for (variable, other) in [(wanted, found), (found, wanted)] {
             if let Type::Param(number) = variable
@@ -55,8 +54,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Returns whether a value of type `other` is accepted where a type variable is bound to `bound`. The type variable
-    /// keeps the more general type.
+    /// Returns whether a variable accepts another type. It keeps the more general type.
     fn fits_bound(&mut self, number: usize, bound: &Type, other: &Type) -> bool {
         if !self.fits(bound, other) {
             return false;
@@ -88,7 +86,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Returns a type in which all bound type variables are replaced. With `end`, unbound variables become `dyn`.
+    /// Returns a type with bound variables replaced; with `end`, unbound ones become `dyn`.
     pub(super) fn settled(&self, of: &Type, end: bool) -> Type {
         match self.head(of) {
             Type::Param(_) if end => Type::Dyn,

@@ -14,7 +14,7 @@ const LONGEST_FORMAT: f64 = 128.0;
 const MOST_FORMAT: u64 = 64;
 
 impl Coster<'_> {
-    /// Returns the cost of a call with its arguments, and the size of its result if the size is known.
+    /// Returns the cost of a call with its arguments, and the size of its result if known.
     pub(super) fn function(&mut self, call: &ResolvedCall<'_>) -> (Range, Option<Range>) {
         let costs = call.costs;
         let given = costs.iter().copied().fold(Range::exactly(0), Range::plus);
@@ -167,10 +167,7 @@ impl Coster<'_> {
         }
     }
 
-    /// Returns the cost and the size of the result of a function that creates a list from a list; `None` for other
-    /// functions.
-    ///
-    /// Source: cel-go's `ext/lists.go`.
+    /// Returns the cost of a function from list to list, as cel-go's `ext/lists.go`.
     fn of_lists(&mut self, call: &ResolvedCall<'_>) -> Option<(Range, Range)> {
         let on = call.target.map(|target| self.size_or_unknown(target));
         let whole = |index: usize, unknown: u64| match call.args.get(index).map(|arg| &arg.kind) {
@@ -202,8 +199,7 @@ impl Coster<'_> {
         Some((cost, size))
     }
 
-    /// Returns the cost and the size of the result of a string function, if the cost depends on that size; `None` for
-    /// other functions.
+    /// Returns the cost of a function of strings that depends on the size of its result.
     fn of_texts(&mut self, call: &ResolvedCall<'_>) -> Option<(Range, Range)> {
         let (read, result) = match call.overload {
             "list_join" | "list_join_string" => {

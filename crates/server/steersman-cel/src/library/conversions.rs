@@ -34,7 +34,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     ("dyn", "to_dyn (A)*", Cost::PerCall, |_, values| Some(Ok(values.first()?.clone()))),
 ];
 
-/// Returns the cost of a conversion: 1, or with `reads` the cost of reading the characters of the value.
+/// Returns the cost of a conversion: 1, or that of the characters that it reads.
 fn per_character(values: &[Value<'_>], reads: bool) -> u64 {
     match values.first() {
         Some(value) if reads => scaled(value.size(), PER_CHARACTER),

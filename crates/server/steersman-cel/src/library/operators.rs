@@ -50,8 +50,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
         Cost::PerCall, |run, values| Some(grown(run, values.to_vec()))),
 ];
 
-/// Stands for the implementation of an operator that `eval` evaluates itself, for instance because the operator does
-/// not evaluate all of its arguments.
+/// Stands for an operator that the evaluation treats in a special way.
 fn special<'a>(_: &mut Run<'_>, _: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     None
 }

@@ -55,8 +55,7 @@ pub(crate) struct MapEntry {
     pub optional: bool,
 }
 
-/// The loop that a macro such as `all` expands to: it iterates over `range`, accumulates in `accu` and returns
-/// `result`.
+/// The loop that macros such as `all` expand to: from `init` over `step` to `result`.
 #[derive(Debug, Clone)]
 pub(crate) struct Fold {
     pub range: ExprNode,

@@ -21,8 +21,7 @@ const MAX_DEPTH: u16 = 250;
 /// nesting, so the stack suffices for an expression of [`MAX_DEPTH`].
 const PARSER_STACK: usize = 64 << 20;
 
-/// The maximum length, in characters, of an expression that is parsed on the current thread, because it cannot nest
-/// deeply.
+/// The maximum length of expressions that are parsed on the current thread, in characters.
 const SHORT: usize = 16;
 
 /// The parser's message if the variable of a macro is not a name.

@@ -7,8 +7,7 @@ use std::sync::{Arc, Weak};
 use bytes::Bytes;
 use steersman_schema::resource::Resource;
 
-/// Maximum size of all cached documents, in bytes. The documents of the built-in kinds take less; those
-/// of many definitions are seldom read twice.
+/// Maximum size of all cached documents, in bytes. Those of the built-in kinds take less.
 const MOST_CACHED: usize = 16 << 20;
 
 #[derive(Debug, Clone)]

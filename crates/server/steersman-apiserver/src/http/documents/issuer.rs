@@ -13,8 +13,7 @@ const KEY_SET: &str = "application/jwk-set+json";
 /// How long clients may keep both documents, as in kube-apiserver.
 const CACHE_CONTROL: &str = "public, max-age=3600";
 
-/// Answers with a document about the issuer. As in kube-apiserver neither exists if the issuer is no
-/// URL that may have metadata.
+/// Answers with a document, which exists only for an issuer that is a URL with metadata.
 pub(crate) fn answer(
     document: IssuerDocument,
     ask: &DocumentRequest<'_>,

@@ -10,8 +10,7 @@ use crate::faults::{RequestRecord, Verb};
 
 pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Maximum number of request series. Clients choose the paths, so requests beyond it are counted
-/// without their labels.
+/// Maximum number of request series; requests beyond it are counted without labels.
 const MOST_SERIES: usize = 10_000;
 
 /// Verb, group, version, resource, subresource, scope, and the status of the answer.

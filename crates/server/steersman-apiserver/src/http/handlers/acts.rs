@@ -24,8 +24,7 @@ const LOGS: [&str; 4] = [
 /// An act, and the verbs that perform it.
 pub(crate) type Allowed = (Act, &'static [&'static str]);
 
-/// Performs the act of a subresource. The answer is always the whole object, never a Table or
-/// metadata only.
+/// Performs the act of a subresource. The answer is always the whole object.
 pub(crate) fn perform(
     registry: &mut Registry,
     call: &ResourceCall<'_>,

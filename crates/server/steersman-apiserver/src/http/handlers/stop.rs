@@ -26,8 +26,7 @@ pub(crate) async fn before_end<T>(
     }
 }
 
-/// Returns the refusal of a request to a listener that stops. The request was not carried out, so the client
-/// may repeat it.
+/// Returns the refusal of a request to a stopping listener, which the client may repeat.
 pub(crate) fn refusal() -> Status {
     let why = "the server is shutting down";
     Status::failure(503, "ServiceUnavailable", why).with_retry_after(1)

@@ -133,8 +133,7 @@ fn face_of(
     Ok(VerbTarget::Object(subresource))
 }
 
-/// Returns whether the table of messages has the resource's kind. A Scale of a custom resource has no
-/// form in protobuf either, as in a kube-apiserver.
+/// Returns whether the kind has a form in protobuf. A Scale of a custom resource has none.
 fn has_message(resource: &Resource) -> bool {
     resource.built_in && Message::of_kind(&resource.api_version(), &resource.kind).is_some()
 }
@@ -190,8 +189,7 @@ fn perform_on(
     }
 }
 
-/// Refuses names that are invalid as path segments: see `path.IsValidPathSegmentName`. Slashes
-/// separated the path before.
+/// Refuses names that are invalid as path segments (`path.IsValidPathSegmentName`).
 fn check_name(name: &str) -> Result<(), Status> {
     let why = match name {
         "." | ".." => format!("may not be '{name}'"),
@@ -266,8 +264,7 @@ fn allowed_on_custom(
     Ok(verb)
 }
 
-/// Returns the patch type of the content type. Other content types are refused with messages of
-/// their own.
+/// Returns the patch type. Other content types are refused with messages of their own.
 fn patch_kind(call: &ResourceCall<'_>, resource: &Resource) -> Result<PatchKind, Status> {
     match negotiate::media_type(call.content_type).as_str() {
         "application/json-patch+json"

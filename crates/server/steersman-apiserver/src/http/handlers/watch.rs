@@ -254,8 +254,7 @@ impl OpenWatch {
         Some(self.line(&event))
     }
 
-    /// Schedules the next bookmark after the usual interval, or shortly before the end if that is
-    /// sooner.
+    /// Schedules the next bookmark after the usual interval, or shortly before the end.
     fn schedule_bookmark(&mut self, now: Instant) {
         let regular = now + self.context.tuning.bookmark_every + self.faults.bookmarks_late;
         let last = self.ends.checked_sub(LAST_BOOKMARK);

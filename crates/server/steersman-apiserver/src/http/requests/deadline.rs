@@ -16,8 +16,7 @@ pub(crate) const MOST: Duration = Duration::from_secs(60);
 const MISSED: &str =
     "request did not complete within requested timeout - context deadline exceeded";
 
-/// Returns the 504 for a request that exceeded its deadline. Such a request has changed nothing
-/// (SRV-1).
+/// Returns the 504 for a request that missed its deadline, and has changed nothing (SRV-1).
 pub(crate) fn missed() -> Status {
     Status::failure(504, "Timeout", format!("Timeout: {MISSED}")).with_details(Details::default())
 }

@@ -11,8 +11,7 @@ use steersman_schema::types::type_word;
 
 use crate::http::requests::negotiate::Format;
 
-/// The Go source of the registry of kinds that decodes delete options, as upstream's messages name
-/// it.
+/// The Go source of the registry of kinds for delete options, for messages.
 const SCHEME: &str = "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27";
 
 /// Maximum length of a body, in bytes.
@@ -262,8 +261,7 @@ fn quoted_character(body: &[u8], at: usize) -> String {
     }
 }
 
-/// Returns the beginning of a body for a message: as text if it looks like JSON, else in
-/// hexadecimal.
+/// Returns the beginning of a body: as text if it looks like JSON, else in hexadecimal.
 fn excerpt(body: &[u8]) -> String {
     const LONGEST: usize = 30;
     if body.is_empty() {

@@ -15,8 +15,7 @@ const STRICT: &str = "strict decoding error: ";
 
 pub(crate) struct IgnoredFields<'a> {
     body: &'a [u8],
-    /// Whether unknown and duplicate fields are reported together in the order of the body, as for
-    /// typed objects. For custom resources all fields of one sort come first.
+    /// Whether both sorts are reported in the order of the body, as for typed objects.
     ordered: bool,
     twice: Vec<String>,
 }
@@ -69,8 +68,7 @@ impl<'a> IgnoredFields<'a> {
         )))
     }
 
-    /// Reports the ignored fields together with the result of the request, also if that is a
-    /// refusal.
+    /// Reports the ignored fields together with the result of the request, even a refusal.
     pub(crate) fn settle<T>(
         &self,
         registry: &Registry,

@@ -110,8 +110,7 @@ pub(crate) fn streamed(media: Media) -> Result<Media, Status> {
     }
 }
 
-/// Negotiates the form of a discovery document, which is never protobuf. Only some paths have an
-/// aggregated form.
+/// Negotiates the form of a discovery document: never protobuf, on some paths aggregated.
 pub(crate) fn discovery(
     accept: Option<&str>,
     reader: AcceptReader,

@@ -14,8 +14,7 @@ pub(crate) struct Query {
 }
 
 impl Query {
-    /// Parses the text after the question mark. Pairs with broken escapes are left out, as by Go's
-    /// parser.
+    /// Parses the text after the question mark. Like Go, it leaves out broken escapes.
     pub(crate) fn parse(query: Option<&str>) -> Self {
         let pairs = query
             .unwrap_or_default()

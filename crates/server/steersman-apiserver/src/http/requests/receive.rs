@@ -12,8 +12,7 @@ use steersman_apimachinery::status::Status;
 
 use crate::http::requests::decode::LIMIT;
 
-/// Maximum number of bytes of an oversized body that are read and dropped, and the time allowed for
-/// that.
+/// Limits of reading and dropping an oversized body: its bytes, and the time.
 const DRAINED: usize = 64 * 1024 * 1024;
 const DRAIN_FOR: Duration = Duration::from_secs(5);
 

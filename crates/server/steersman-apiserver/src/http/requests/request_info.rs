@@ -7,8 +7,7 @@ use steersman_auth::Attributes;
 
 use crate::http::requests::query::Query;
 
-/// Derives the attributes as `RequestInfoFactory.NewRequestInfo` does, whether or not the path is
-/// served.
+/// Derives the attributes of any path as `RequestInfoFactory.NewRequestInfo` does.
 pub(crate) fn attributes(method: &str, path: &str, query: &Query) -> Attributes {
     let path = go::unescape(path).unwrap_or_else(|| path.to_owned());
     let trimmed = path.trim_matches('/');
@@ -63,8 +62,7 @@ pub(crate) fn attributes(method: &str, path: &str, query: &Query) -> Attributes 
     asked
 }
 
-/// Returns the single name that a field selector allows, so that a rule for that name allows the
-/// list.
+/// Returns the single name that a field selector allows, for rules with that name.
 fn only_name(query: &Query) -> Option<String> {
     let selector = FieldSelector::parse(query.get("fieldSelector")?).ok()?;
     let mut terms = selector.terms().iter();

@@ -10,8 +10,7 @@ use flate2::write::GzEncoder;
 /// Minimum length in bytes of a compressed answer, as in kube-apiserver.
 pub(crate) const THRESHOLD: u64 = 128 * 1024;
 
-/// Returns whether an `Accept-Encoding` header accepts gzip. As in kube-apiserver only the bare
-/// word counts, not one with parameters.
+/// Returns whether an `Accept-Encoding` header has the bare word gzip, as in kube-apiserver.
 pub(crate) fn is_accepted(header: Option<&str>) -> bool {
     let header = header.unwrap_or_default();
     header.split(',').any(|word| word.trim() == "gzip")

@@ -75,8 +75,7 @@ impl Reply {
         Self::text(404, "404 page not found\n")
     }
 
-    /// Encodes an object or a list that is not encoded yet, outside of the registry's lock
-    /// (SRV-STORE-10).
+    /// Encodes what is not encoded yet, outside of the registry's lock (SRV-STORE-10).
     pub(crate) fn encoded(mut self) -> Result<Self, Status> {
         self.body = match self.body {
             ReplyBody::UnencodedList(list) => ReplyBody::List(list.encoded()?),

@@ -223,8 +223,7 @@ fn list_metadata(page: &StoredPage, always_continue: bool) -> Value {
     metadata
 }
 
-/// Builds the metadata of a list of whole objects. Only these repeat the shard selector, as
-/// recorded.
+/// Builds the metadata of a list of whole objects, which alone repeats the shard selector.
 fn whole_list_metadata(page: &StoredPage, always_continue: bool) -> Value {
     let mut metadata = list_metadata(page, always_continue);
     if let Some(shard) = &page.shard {

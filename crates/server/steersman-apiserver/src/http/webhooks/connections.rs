@@ -22,8 +22,7 @@ use tokio_rustls::client::TlsStream;
 
 use crate::http::webhooks::trust::Trust;
 
-/// The target of a connection, and everything that its certificate was verified against. A call with another bundle
-/// gets another connection.
+/// The target of a connection, and everything that its certificate was verified against.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Peer {
     pub(crate) address: (String, u16),

@@ -10,8 +10,7 @@ use flate2::Crc;
 pub(super) const FORMAT: &[u8] = b"steersman-apiserver-wal/1\n";
 /// The first bytes of a frame. The first one is not zero: no frame begins with an empty sector.
 const MAGIC: [u8; 4] = *b"WAL\0";
-/// The bytes of a header: magic, length of the payload, checksum of the payload, checksum of the header
-/// before.
+/// The bytes of a header: magic, length and checksum of the payload, checksum of these.
 const HEADER: usize = 16;
 /// The unit in which a disk writes: after a power cut each sector is written or zero.
 const SECTOR: usize = 512;

@@ -1,7 +1,6 @@
 //! Words: the paths and headers between a kube-apiserver and an etcd of this program.
 
-/// The path of the request that attaches a kube-apiserver. Its answer does not end before the
-/// connection.
+/// The path of the request that attaches. Its answer ends with the connection.
 pub(super) const ATTACH: &str = "/steersman/attach";
 
 pub(super) const SNAPSHOT: &str = "/steersman/snapshot";
@@ -9,8 +8,7 @@ pub(super) const SNAPSHOT: &str = "/steersman/snapshot";
 /// The path of the transactions after the snapshot, which an attached kube-apiserver reads and appends.
 pub(super) const LOG: &str = "/steersman/log";
 
-/// The header with the number of an attachment, in the answer to an attach request and in requests
-/// for the snapshot and the log.
+/// The header with the number of an attachment.
 pub(super) const ATTACHMENT: &str = "steersman-attachment";
 
 /// The header that describes the process that attaches.

@@ -31,8 +31,7 @@ use crate::program::data::{DataDir, LogWriter, SavedGroup};
 use crate::program::durability::Durability;
 use crate::program::problem::chain;
 
-/// Time until the connection of a process that has ended is closed here, too. An attach request
-/// waits this long for it.
+/// Time in which the connection of an ended process is closed. An attach request waits.
 const CLOSING: Duration = Duration::from_secs(2);
 /// Pause of a listener after the operating system failed to accept a connection.
 const PAUSE: Duration = Duration::from_millis(50);

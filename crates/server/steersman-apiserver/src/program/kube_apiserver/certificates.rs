@@ -77,8 +77,7 @@ pub(super) fn pair(
     Ok(Some((certificate, key)))
 }
 
-/// Generates an authority and a certificate, and returns both certificates and the key, as
-/// kube-apiserver does.
+/// Generates an authority and a certificate, and returns both certificates and the key.
 fn generate(address: IpAddr) -> Result<(String, String), rcgen::Error> {
     let mut authority = CertificateParams::new(Vec::new())?;
     authority

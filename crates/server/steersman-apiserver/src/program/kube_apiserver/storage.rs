@@ -18,8 +18,7 @@ const NAME: &str = "kube-apiserver";
 /// Time that an etcd has to start listening.
 const START: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(100);
-/// After a save, this many times its duration pass before the next, so that large snapshots do not
-/// keep the processor busy.
+/// The pause after a save, in durations of that save, so that large snapshots cost little.
 const REST: u32 = 20;
 const LONGEST_REST: Duration = Duration::from_secs(5);
 /// Time for the last appends. A test environment kills the process after 20 seconds.
@@ -154,8 +153,7 @@ impl Storage {
     }
 }
 
-/// Appends the writes of a server to the log of its etcd, in their order, for as long as the process
-/// lives.
+/// Appends the writes of a server to the log of its etcd until the process ends.
 async fn keep_log(link: Arc<EtcdLink>, log: WriteAheadLog, server: ApiServer) -> ! {
     let mut problem = LastingProblem::default();
     let mut appends = EtcdAppender::default();

@@ -97,7 +97,7 @@ impl TreeReader<'_> {
         self.made(at, NodeKind::Call { name, target, args })
     }
 
-    /// Expands `o.optMap(v, e)`: if `o` has a value, evaluates `e` with the value bound to `v`.
+    /// Expands `o.optMap(v, e)`: evaluates `e` with the value of `o`, if any, bound to `v`.
     fn opt_map(
         &self,
         at: usize,
@@ -141,7 +141,7 @@ impl TreeReader<'_> {
         self.bind(at, held.to_owned(), target, sorted)
     }
 
-    /// Returns a node that evaluates `result` with `value` bound to `var`, as a loop without iterations.
+    /// Returns a loop without iterations, which evaluates `result` with `value` as `var`.
     fn bind(&self, at: usize, var: String, value: ExprNode, result: ExprNode) -> ExprNode {
         let fold = Fold {
             range: self.list(at, Vec::new()),

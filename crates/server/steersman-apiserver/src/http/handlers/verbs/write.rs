@@ -94,7 +94,6 @@ impl ObjectCall<'_> {
     }
 
     /// Parses the object of the body and finds its ignored fields. The query is checked first.
-    /// `options` are of the kind `options_kind`.
     fn object_body<'a>(
         &self,
         options_kind: &str,
