@@ -73,22 +73,15 @@ pub(crate) fn address_of(flag: &'static str, url: &str) -> Result<String, FlagPr
     let parsed: Uri = url
         .parse()
         .map_err(|_| wrong("it is no URL such as http://127.0.0.1:2379"))?;
-    if parsed.scheme().is_none() {
-        return Err(wrong(
-            "it has no scheme; use http://, as in http://127.0.0.1:2379",
-        ));
-    }
-    if parsed.scheme_str() != Some("http") {
-        return Err(wrong(
-            "the programs connect without TLS; use an http:// URL such as http://127.0.0.1:2379",
-        ));
-    }
-    match (parsed.host(), parsed.port_u16()) {
-        (Some(host), Some(port)) => Ok(format!("{host}:{port}")),
-        _ => Err(wrong(
-            "it has no port; use one such as http://127.0.0.1:2379",
-        )),
-    }
+    let why = match (parsed.scheme_str(), parsed.host(), parsed.port_u16()) {
+        (Some("http"), Some(host), Some(port)) => return Ok(format!("{host}:{port}")),
+        (Some("http"), ..) => "it has no port; use one such as http://127.0.0.1:2379",
+        (Some(_), ..) => {
+            "the programs connect without TLS; use an http:// URL such as http://127.0.0.1:2379"
+        }
+        (None, ..) => "it has no scheme; use http://, as in http://127.0.0.1:2379",
+    };
+    Err(wrong(why))
 }
 
 #[cfg(test)]
