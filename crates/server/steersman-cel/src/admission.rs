@@ -41,10 +41,8 @@ impl Environment {
             known.push(("authorizer", Type::Opaque(authorizer::AUTHORIZER)));
             known.push((REQUEST_RESOURCE, Type::Opaque(authorizer::RESOURCE_CHECK)));
         }
-        Self {
-            known,
-            made: Vec::new(),
-        }
+        let made = Vec::new();
+        Self { known, made }
     }
 
     /// Returns a copy of the environment without the authorizer.

@@ -347,10 +347,8 @@ impl Coster<'_> {
 }
 
 fn declared(decl: &Decl) -> Range {
-    Range {
-        min: 0,
-        max: decl.most,
-    }
+    let max = decl.most;
+    Range { min: 0, max }
 }
 
 impl EntrySizes {

@@ -20,10 +20,8 @@ impl Range {
     };
 
     pub(crate) const fn exactly(size: u64) -> Self {
-        Self {
-            min: size,
-            max: size,
-        }
+        let (min, max) = (size, size);
+        Self { min, max }
     }
 
     pub(crate) fn plus(self, other: Self) -> Self {

@@ -114,12 +114,7 @@ impl<'a, 'n> Evaluator<'a, 'n> {
                 let mut made = Vec::with_capacity(items.len());
                 for (index, item) in items.iter().enumerate() {
                     let value = self.eval(item)?;
-                    match value {
-                        Value::Optional(held) if optional.contains(&index) => {
-                            made.extend(held.map(|held| (*held).clone()));
-                        }
-                        value => made.push(value),
-                    }
+                    made.extend(unwrapped(value, optional.contains(&index)));
                 }
                 self.run.charge(10)?;
                 Ok(Value::List(made.into()))
@@ -138,11 +133,8 @@ impl<'a, 'n> Evaluator<'a, 'n> {
                 .key()
                 .ok_or_else(|| EvalFailure::of("unsupported key type"))?;
             let value = self.eval(&entry.value)?;
-            let Some(value) = unwrapped(value, entry.optional) else {
-                continue;
-            };
-            // As upstream, the last of several entries with the same key stays.
-            made.insert(key, value);
+            // Upstream keeps the last value of a repeated key.
+            made.extend(unwrapped(value, entry.optional).map(|value| (key, value)));
         }
         self.run.charge(30)?;
         Ok(Value::Map(made.into()))

@@ -13,10 +13,8 @@ use crate::value::printing::{self, Clause, Piece};
 use crate::value::times;
 
 pub(super) fn check(root: &ExprNode, checked: &Checked) -> Vec<ParseError> {
-    let mut checker = LiteralChecker {
-        checked,
-        mistakes: Vec::new(),
-    };
+    let mistakes = Vec::new();
+    let mut checker = LiteralChecker { checked, mistakes };
     checker.node(root, false);
     checker.mistakes
 }

@@ -44,13 +44,10 @@ impl<'a> OldState<'a> {
             .is_some_and(|(new, old)| new == old)
     }
 
-    fn below(self, next: Option<ValuePair<'a>>) -> Self {
+    fn below(self, current: Option<ValuePair<'a>>) -> Self {
         match self.current {
             None => self,
-            current => Self {
-                current: next,
-                parent: current,
-            },
+            parent => Self { current, parent },
         }
     }
 }
@@ -58,10 +55,8 @@ impl<'a> OldState<'a> {
 /// Evaluates the rules on an object; `old` is the stored object on an update. CEL-1: the cost never exceeds the budget.
 pub(super) fn object(rules: &Rules, object: &Json, old: Option<&Json>) -> RuleVerdict {
     let mut check = RuleCheck::default();
-    let past = OldState {
-        current: old.map(|old| (object, old)),
-        parent: None,
-    };
+    let (current, parent) = (old.map(|old| (object, old)), None);
+    let past = OldState { current, parent };
     let place = CheckedValue {
         path: "",
         object,
@@ -120,10 +115,8 @@ impl RuleCheck {
         self.here(rules, place)?;
         let (path, past) = (place.path, place.past);
         for nested in &rules.all_of {
-            let past = OldState {
-                current: None,
-                parent: past.parent,
-            };
+            let (current, parent) = (None, past.parent);
+            let past = OldState { current, parent };
             self.node(nested, CheckedValue { past, ..place })?;
         }
         match place.object {

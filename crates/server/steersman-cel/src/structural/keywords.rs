@@ -136,10 +136,8 @@ impl Hash for Bound {
 
 impl Pattern {
     fn new(source: &str) -> Self {
-        Self {
-            source: source.into(),
-            compiled: OnceLock::new(),
-        }
+        let (source, compiled) = (source.into(), OnceLock::new());
+        Self { source, compiled }
     }
 
     /// Returns the text of the regular expression in the schema.

@@ -7,7 +7,7 @@ use steersman_apimachinery::go;
 use super::address_errors::describe;
 
 /// The parts of a URL.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Url {
     /// The scheme; empty for an absolute path.
     pub scheme: String,
@@ -45,10 +45,8 @@ impl Url {
         }
         if text == "*" {
             return Ok(Self {
-                scheme: String::new(),
-                host: String::new(),
                 path: "*".to_owned(),
-                query: String::new(),
+                ..Self::default()
             });
         }
         let (before, query) = text.split_once('?').unwrap_or((text, ""));
@@ -64,9 +62,8 @@ impl Url {
             // A URL such as `mailto:a@b` has no path: the text after the scheme is opaque.
             return Ok(Self {
                 scheme: scheme.to_lowercase(),
-                host: String::new(),
-                path: String::new(),
                 query: query.to_owned(),
+                ..Self::default()
             });
         }
         let (host, path) = match rest.strip_prefix("//") {
