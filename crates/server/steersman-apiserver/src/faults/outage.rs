@@ -91,11 +91,8 @@ impl From<History> for Restart {
 }
 
 impl Outage {
-    pub(crate) fn new(restart: Restart, now: Duration) -> Self {
-        Self {
-            restart,
-            began: now,
-        }
+    pub(crate) fn new(restart: Restart, began: Duration) -> Self {
+        Self { restart, began }
     }
 
     /// Returns the phase and the rest of its time; `None` once the restart is over.

@@ -19,10 +19,8 @@ pub(super) struct BackgroundTask {
 
 impl BackgroundTask {
     pub(super) fn new(is_needed: bool) -> Self {
-        Self {
-            is_needed,
-            last: Mutex::default(),
-        }
+        let last = Mutex::default();
+        Self { is_needed, last }
     }
 
     /// Spawns the task on the current runtime. Does nothing if it runs or is not needed, or outside a

@@ -65,11 +65,8 @@ pub(crate) fn check(
             return AuthOutcome::refused(user, by, status);
         }
     }
-    AuthOutcome {
-        user,
-        by,
-        refusal: None,
-    }
+    let refusal = None;
+    AuthOutcome { user, by, refusal }
 }
 
 /// Returns the user of a request, or `None` if no credential is accepted and one is wrong. As in

@@ -145,10 +145,8 @@ pub(crate) async fn connect(peer: &Peer) -> Result<Connection, String> {
     let (sender, protocol) = http1::handshake(TokioIo::new(stream))
         .await
         .map_err(|error| error.to_string())?;
-    Ok(Connection {
-        sender,
-        protocol: Some(Box::pin(protocol)),
-    })
+    let protocol = Some(Box::pin(protocol));
+    Ok(Connection { sender, protocol })
 }
 
 impl Connection {

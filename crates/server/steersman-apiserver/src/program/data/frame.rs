@@ -74,11 +74,9 @@ pub(super) fn scan(bytes: &[u8]) -> (Vec<Frame>, FileEnd) {
             }
             Some(_) => {}
         }
-        frames.push(Frame {
-            offset,
-            payload: payload.clone(),
-        });
-        offset = payload.end;
+        let next = payload.end;
+        frames.push(Frame { offset, payload });
+        offset = next;
     };
     (frames, end)
 }

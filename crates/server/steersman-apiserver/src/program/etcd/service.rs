@@ -113,10 +113,8 @@ impl EtcdService {
         let _appended = self.writer.lock().await;
         let attached = self.hold.lock().attach(number, holder);
         attached.map_err(|other| (StatusCode::CONFLICT, other))?;
-        let body = OpenBody {
-            service: Arc::clone(&self),
-            number,
-        };
+        let service = Arc::clone(&self);
+        let body = OpenBody { service, number };
         let mut answer = Response::new(UnsyncBoxBody::new(body));
         let headers = answer.headers_mut();
         headers.insert(ATTACHMENT, HeaderValue::from(number));

@@ -13,10 +13,8 @@ pub(super) struct TokenLineProblem {
 pub(super) fn users(text: &str) -> Result<Vec<(String, User)>, TokenLineProblem> {
     let mut users = Vec::new();
     for (index, row) in text.lines().enumerate() {
-        let problem = |why| TokenLineProblem {
-            line: index + 1,
-            why,
-        };
+        let line = index + 1;
+        let problem = |why| TokenLineProblem { line, why };
         if row.trim().is_empty() {
             continue;
         }
