@@ -93,11 +93,9 @@ impl TestEnv {
             Cluster::Existing(config) => Some((**config).clone()),
             Cluster::InProcess(_) | Cluster::Https(..) | Cluster::Binaries(..) => None,
         };
+        let paths = Arc::default();
         Self {
-            leftovers: Leftovers {
-                config,
-                paths: Arc::default(),
-            },
+            leftovers: Leftovers { config, paths },
             cluster,
             kubeconfig,
             registries: Mutex::default(),

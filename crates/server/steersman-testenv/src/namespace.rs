@@ -35,9 +35,8 @@ impl TestEnv {
         let created = rest.create("/api/v1/namespaces", &body, doing).await?;
         let name = created["metadata"]["name"].as_str().unwrap_or_default();
         self.leftovers.add(path(name));
-        Ok(TestNamespace {
-            name: name.to_owned(),
-        })
+        let name = name.to_owned();
+        Ok(TestNamespace { name })
     }
 
     /// Deletes a namespace. Its objects are deleted later, if the server has a namespace

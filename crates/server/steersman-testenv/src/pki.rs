@@ -70,8 +70,7 @@ fn sign(
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.use_authority_key_identifier_extension = true;
     let key = KeyPair::generate()?;
-    Ok(CertificatePair {
-        certificate: params.signed_by(&key, ca)?.pem(),
-        key: key.serialize_pem(),
-    })
+    let certificate = params.signed_by(&key, ca)?.pem();
+    let key = key.serialize_pem();
+    Ok(CertificatePair { certificate, key })
 }
