@@ -54,10 +54,8 @@ async fn apply(rest: &Rest, definition: &Value) -> Result<(), Error> {
     let mut newer = definition.clone();
     let version = &found["metadata"]["resourceVersion"];
     if newer["metadata"].is_null() || version.is_null() {
-        return Err(Error::Request {
-            doing: doing(),
-            source,
-        });
+        let doing = doing();
+        return Err(Error::Request { doing, source });
     }
     newer["metadata"]["resourceVersion"] = version.clone();
     rest.replace(&path, &newer).await.map_err(failed)?;
