@@ -55,13 +55,9 @@ pub fn read(path: impl AsRef<Path>) -> Result<Vec<Manifest>, ManifestError> {
     let mut all = Vec::new();
     for file in files {
         let text = std::fs::read_to_string(&file).map_err(unreadable(&file))?;
-        let found = match yaml::documents(&text) {
-            Ok(found) => found,
-            Err(problem) => {
-                let path = file;
-                return Err(ManifestError::Parse { path, problem });
-            }
-        };
+        let path = file.clone();
+        let found = yaml::documents(&text);
+        let found = found.map_err(|problem| ManifestError::Parse { path, problem })?;
         for document in found {
             let line = document.line as u64;
             all.extend(objects(document).map(|object| Manifest {

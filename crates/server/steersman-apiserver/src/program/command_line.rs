@@ -95,9 +95,8 @@ impl FlagTable {
     /// Reads a table: one flag per line, with name, type, effect and note; `#` begins comments.
     pub(crate) fn read(text: &'static str) -> Self {
         let lines = text.lines().filter(|line| !line.starts_with('#'));
-        Self {
-            rows: lines.filter_map(row).collect(),
-        }
+        let rows = lines.filter_map(row).collect();
+        Self { rows }
     }
 
     #[cfg(test)]

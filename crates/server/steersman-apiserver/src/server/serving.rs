@@ -224,12 +224,8 @@ impl Drop for Serving {
 /// Refuses to overwrite a file that the server did not write: it may be the user's only kubeconfig.
 fn spare(path: &Path) -> io::Result<()> {
     let is_file = path.metadata().is_ok_and(|found| found.is_file());
-    let held = if is_file {
-        std::fs::read(path)?
-    } else {
-        Vec::new()
-    };
-    match kubeconfig::foreign(&String::from_utf8_lossy(&held)) {
+    let held = is_file.then(|| std::fs::read(path)).transpose()?;
+    match kubeconfig::foreign(&String::from_utf8_lossy(&held.unwrap_or_default())) {
         None => Ok(()),
         Some(what) => Err(io::Error::new(
             io::ErrorKind::AlreadyExists,

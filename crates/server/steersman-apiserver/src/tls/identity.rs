@@ -50,13 +50,9 @@ fn build(pem: &Pem, address: IpAddr) -> Result<TlsIdentity, TlsError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()?;
-    let clients = match &pem.clients {
-        None => None,
-        Some(authorities) => {
-            let authorities = ClientAuthorities::new(certificates(authorities)?, provider)?;
-            Some(Arc::new(authorities))
-        }
-    };
+    let clients = pem.clients.as_deref().map(certificates).transpose()?;
+    let clients = clients.map(|clients| ClientAuthorities::new(clients, provider));
+    let clients = clients.transpose()?.map(Arc::new);
     let config = match clients.clone() {
         None => config.with_no_client_auth(),
         Some(authorities) => config.with_client_cert_verifier(authorities),

@@ -40,16 +40,14 @@ pub struct WalGroup {
 impl WalGroup {
     /// Returns the number of the first transaction.
     pub fn first(&self) -> u64 {
-        self.transactions
-            .first()
-            .map_or(0, |one| one.transaction.number())
+        let first = self.transactions.first();
+        first.map_or(0, |one| one.transaction.number())
     }
 
     /// Returns the number of the last transaction.
     pub fn last(&self) -> u64 {
-        self.transactions
-            .last()
-            .map_or(0, |one| one.transaction.number())
+        let last = self.transactions.last();
+        last.map_or(0, |one| one.transaction.number())
     }
 
     /// Returns whether the group begins a new file of the log: the snapshot that was taken before it
@@ -59,9 +57,8 @@ impl WalGroup {
     }
 
     pub(super) fn revision(&self) -> u64 {
-        self.transactions
-            .last()
-            .map_or(0, |one| one.transaction.revision())
+        let last = self.transactions.last();
+        last.map_or(0, |one| one.transaction.revision())
     }
 
     /// Writes the transactions, one line each.

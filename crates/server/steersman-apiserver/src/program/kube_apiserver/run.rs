@@ -7,7 +7,7 @@ use std::time::Duration;
 use http::Request;
 use http_body_util::{BodyExt as _, Empty};
 use serde_json::Value;
-use steersman_apiserver::{ApiServer, ApiServerBuilder, Error};
+use steersman_apiserver::{ApiServer, ApiServerBuilder, Error, User};
 use steersman_auth::{Authorization, TokenOptions};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -189,9 +189,7 @@ fn with_tokens(
     Ok(builder.service_account_extend_token_expiration(extends))
 }
 
-fn users(
-    options: &KubeApiserverOptions,
-) -> Result<Vec<(String, steersman_apiserver::User)>, ProgramProblem> {
+fn users(options: &KubeApiserverOptions) -> Result<Vec<(String, User)>, ProgramProblem> {
     let Some(path) = &options.tokens else {
         return Ok(Vec::new());
     };
@@ -206,11 +204,8 @@ fn users(
 async fn version() -> String {
     let answer = async {
         let request = Request::get("/version").body(Empty::<bytes::Bytes>::new());
-        let answer = ApiServer::new()
-            .service()
-            .oneshot(request.ok()?)
-            .await
-            .ok()?;
+        let service = ApiServer::new().service();
+        let answer = service.oneshot(request.ok()?).await.ok()?;
         let body = answer.into_body().collect().await.ok()?.to_bytes();
         let version: Value = serde_json::from_slice(&body).ok()?;
         Some(version["gitVersion"].as_str()?.to_owned())
