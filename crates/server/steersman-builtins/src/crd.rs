@@ -231,7 +231,6 @@ fn reads(crd: &Value) -> SchemaReads {
     }
 }
 
-/// Returns whether a schema has a default anywhere.
 fn has_defaults(schema: &Value) -> bool {
     let properties = schema["properties"].as_object().into_iter().flatten();
     schema.get("default").is_some()

@@ -132,7 +132,6 @@ fn identity(schema: &Structural, item: &Value) -> Option<Value> {
     }
 }
 
-/// Checks the parts of a value with their schemas.
 fn below<'a>(schema: &Structural, value: &FieldPath<'a>, check: fn(&Structural, &FieldPath<'a>)) {
     let members = value.value().as_object();
     for name in members.into_iter().flat_map(Map::keys) {
@@ -147,7 +146,6 @@ fn below<'a>(schema: &Structural, value: &FieldPath<'a>, check: fn(&Structural, 
     }
 }
 
-/// Checks the type and the metadata of embedded resources.
 fn embedded(schema: &Structural, value: &FieldPath<'_>) {
     if schema.embedded
         && let Some(members) = value.value().as_object()
@@ -180,7 +178,6 @@ fn embedded(schema: &Structural, value: &FieldPath<'_>) {
     below(schema, value, embedded);
 }
 
-/// Returns the problems of an embedded resource's `apiVersion` or `kind`.
 fn wrong_type(name: &str, text: &str) -> Option<String> {
     if text.is_empty() {
         return Some("must not be empty".to_owned());

@@ -55,7 +55,6 @@ pub use networking::service;
 pub use quota::COMPUTE;
 pub use workloads::autoscaling;
 
-/// The group of webhooks and policies.
 const ADMISSION: &str = "admissionregistration.k8s.io";
 
 /// The rules of one kind, in addition to the rules of all objects (upstream: `rest.RESTCreateStrategy` and its

@@ -30,7 +30,6 @@ pub(super) use defaults::template as complete_template;
 pub(super) use scheduling::check_tolerations;
 pub(super) use spec::check_overhead;
 
-/// The strategy of `Pod` in `core/v1`.
 pub(super) const POD: Strategy = Strategy {
     defaults: defaults::pod,
     prepare,
@@ -52,7 +51,6 @@ pub(super) const POD: Strategy = Strategy {
     ..Strategy::PLAIN
 };
 
-/// The strategy of `PodTemplate` in `core/v1`.
 pub(super) const POD_TEMPLATE: Strategy = Strategy {
     defaults: defaults::template,
     validate: |object, _| check_template(&object.at("template")),
@@ -181,7 +179,6 @@ fn check_changed_notes(pod: &FieldPath<'_>, old: &FieldPath<'_>) {
     check_annotations(pod, &notes, Some(old));
 }
 
-/// Checks the rules that hold only for new Pods.
 fn check_new(pod: &FieldPath<'_>) {
     let spec = pod.at("spec");
     let ephemeral = spec.at("ephemeralContainers");
@@ -209,7 +206,6 @@ pub(super) fn check_template(template: &FieldPath<'_>) {
     ephemeral.deny_filled("ephemeral containers not allowed in pod template");
 }
 
-/// Checks an update of a Pod's ephemeral containers.
 pub(crate) fn check_ephemeral(pod: &FieldPath<'_>, old: &Value) {
     let old = pod.with(old);
     check_whole(pod, Some(&old));
@@ -220,7 +216,6 @@ pub(crate) fn check_ephemeral(pod: &FieldPath<'_>, old: &Value) {
     update::check_ephemeral(pod, &old);
 }
 
-/// Checks an update of the resources of a Pod's containers.
 pub(crate) fn check_resize(pod: &FieldPath<'_>, old: &Value) {
     let old = pod.with(old);
     check_whole(pod, Some(&old));

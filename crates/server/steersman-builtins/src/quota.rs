@@ -73,7 +73,6 @@ const SCOPES: &[&str] = &[
     "VolumeAttributesClass",
 ];
 
-/// Returns the quantity of a field, if it is one.
 pub(super) fn amount(at: &FieldPath<'_>) -> Option<Quantity> {
     match at.value() {
         Value::String(text) => Quantity::parse(text).ok(),
@@ -332,7 +331,6 @@ fn limit_resource(kind: &str, name: &str, at: &FieldPath<'_>) {
     }
 }
 
-/// A quantity and its text.
 type Amount = (Quantity, String);
 
 /// Checks that the limits of one resource fit each other.

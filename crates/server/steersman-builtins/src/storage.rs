@@ -115,7 +115,6 @@ pub(super) const ATTACHMENT: Strategy = Strategy {
 
 /// Largest number of bytes in the parameters of a class.
 const PARAMETERS_LIMIT: usize = 256 * 1024;
-/// Largest number of parameters of a class.
 const MOST_PARAMETERS: usize = 512;
 
 /// Checks the name of a provisioner: a qualified name, in lower or upper case.
@@ -265,7 +264,6 @@ fn check_drivers_stay(object: &FieldPath<'_>, old: &Value) {
     }
 }
 
-/// A driver of a node.
 const CSI_NODE_DRIVER: GoType = Struct(&[
     ("Name", "name", Plain),
     ("NodeID", "nodeID", Plain),

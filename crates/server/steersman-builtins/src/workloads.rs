@@ -20,18 +20,15 @@ use crate::pod;
 
 const MISMATCH: &str = "`selector` does not match template `labels`";
 
-/// The `rollingUpdate` of a Deployment or a DaemonSet.
 const ROLLING: GoType = Struct(&[
     ("MaxUnavailable", "maxUnavailable", Number),
     ("MaxSurge", "maxSurge", Number),
 ]);
-/// The strategy of a Deployment or a DaemonSet.
 const STRATEGY: GoType = Struct(&[
     ("Type", "type", Text),
     ("RollingUpdate", "rollingUpdate", Pointer(&ROLLING)),
 ]);
 
-/// The strategy of `Deployment` in `apps/v1`.
 pub(super) const DEPLOYMENT: Strategy = Strategy {
     defaults: defaults::deployment,
     validate: deployment,
@@ -45,7 +42,6 @@ pub(super) const DEPLOYMENT: Strategy = Strategy {
     ..Strategy::PLAIN
 };
 
-/// The strategy of `ReplicaSet` in `apps/v1`.
 pub(super) const REPLICA_SET: Strategy = Strategy {
     defaults: defaults::replica_set,
     validate: replica_set,
@@ -68,7 +64,6 @@ pub(super) const CONTROLLER_REVISION: Strategy = Strategy {
     ..Strategy::PLAIN
 };
 
-/// The strategy of `ReplicationController` in `core/v1`.
 pub(super) const REPLICATION_CONTROLLER: Strategy = Strategy {
     defaults: defaults::controller,
     validate: controller,
@@ -77,7 +72,6 @@ pub(super) const REPLICATION_CONTROLLER: Strategy = Strategy {
     ..Strategy::PLAIN
 };
 
-/// The strategy of `StatefulSet` in `apps/v1`.
 pub(super) const STATEFUL_SET: Strategy = Strategy {
     defaults: defaults::stateful_set,
     validate: stateful::check,
@@ -95,7 +89,6 @@ pub(super) const STATEFUL_SET: Strategy = Strategy {
     ..Strategy::PLAIN
 };
 
-/// The strategy of `DaemonSet` in `apps/v1`.
 pub(super) const DAEMON_SET: Strategy = Strategy {
     defaults: defaults::daemon_set,
     prepare: defaults::count_templates,
@@ -315,7 +308,6 @@ fn replica_status(new: &FieldPath<'_>, _: &Value) {
     counts(new, &parts, &["terminatingReplicas"], "readyReplicas");
 }
 
-/// Checks that the count of hash collisions does not decrease.
 fn collisions(new: &FieldPath<'_>, old: &Value) {
     let count = new.down("status.collisionCount");
     count.at_least(

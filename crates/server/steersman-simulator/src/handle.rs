@@ -26,7 +26,6 @@ pub(super) struct SharedSimulator {
     pub(super) settings: Mutex<PlayerSettings>,
     /// Wakes the driving task without a change of the store.
     pub(super) wake_up: Notify,
-    /// Whether a task drives the simulator.
     pub(super) is_driven: AtomicBool,
     /// Whether a simulated part of the cluster needs a driving task.
     pub(super) needs_task: bool,

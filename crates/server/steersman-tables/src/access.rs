@@ -6,7 +6,6 @@ use super::age::human;
 use super::cells::{NONE, at, condition, is_set, list, text, text_or_none};
 use super::columns::{AGE, Columns, shown, wide};
 
-/// The columns of RoleBindings and ClusterRoleBindings.
 pub(super) const BINDINGS: Columns = Columns {
     headings: &[
         shown("Role", "Role that is granted."),
@@ -43,7 +42,6 @@ fn subjects(binding: &Value, kind: &str) -> String {
     names.join(", ")
 }
 
-/// The columns of CertificateSigningRequests.
 pub(super) const SIGNING_REQUESTS: Columns = Columns {
     headings: &[
         AGE,
@@ -88,7 +86,6 @@ fn state(request: &Value) -> String {
     all
 }
 
-/// The columns of Leases.
 pub(super) const LEASES: Columns = Columns {
     headings: &[shown("Holder", "Current holder of the lease."), AGE],
     row: |lease, _| json!([text(lease, "spec.holderIdentity")]),

@@ -6,13 +6,11 @@ use serde_json::{Value, json};
 use super::cells::{NONE, at, boolean, condition, entries, joined, list, number, text};
 use super::columns::{AGE, Columns, shown, wide};
 
-/// The columns of ConfigMaps.
 pub(super) const CONFIG_MAPS: Columns = Columns {
     headings: &[shown("Data", "Number of entries."), AGE],
     row: |map, _| json!([entries(map, "data") + entries(map, "binaryData")]),
 };
 
-/// The columns of Secrets.
 pub(super) const SECRETS: Columns = Columns {
     headings: &[
         shown("Type", "Type of the secret."),
@@ -22,7 +20,6 @@ pub(super) const SECRETS: Columns = Columns {
     row: |secret, _| json!([text(secret, "type"), entries(secret, "data")]),
 };
 
-/// The columns of Namespaces.
 pub(super) const NAMESPACES: Columns = Columns {
     headings: &[
         shown("Status", "Whether the namespace is active or terminating."),
@@ -31,7 +28,6 @@ pub(super) const NAMESPACES: Columns = Columns {
     row: |namespace, _| json!([text(namespace, "status.phase")]),
 };
 
-/// The columns of Nodes.
 pub(super) const NODES: Columns = Columns {
     headings: &[
         shown("Status", "Whether the node is ready."),
@@ -95,13 +91,11 @@ fn roles(node: &Value) -> String {
     joined(&roles, NONE)
 }
 
-/// The columns of ServiceAccounts.
 pub(super) const SERVICE_ACCOUNTS: Columns = Columns {
     headings: &[shown("Secrets", "Number of secrets of the account."), AGE],
     row: |account, _| json!([list(account, "secrets").len()]),
 };
 
-/// The columns of ComponentStatuses.
 pub(super) const COMPONENTS: Columns = Columns {
     headings: &[
         shown("Status", "Whether the component is healthy."),
@@ -122,7 +116,6 @@ pub(super) const COMPONENTS: Columns = Columns {
     },
 };
 
-/// The columns of PriorityClasses.
 pub(super) const PRIORITY_CLASSES: Columns = Columns {
     headings: &[
         shown("Value", "Priority of the pods.").integer(),
@@ -146,7 +139,6 @@ pub(super) const PRIORITY_CLASSES: Columns = Columns {
     },
 };
 
-/// The columns of RuntimeClasses.
 pub(super) const RUNTIME_CLASSES: Columns = Columns {
     headings: &[shown("Handler", "Handler of the container runtime."), AGE],
     row: |class, _| json!([text(class, "handler")]),

@@ -7,7 +7,6 @@ use super::columns::{AGE, Columns, shown};
 
 const UNKNOWN: &str = "<unknown>";
 
-/// The columns of ResourceClaims.
 pub(super) const RESOURCE_CLAIMS: Columns = Columns {
     headings: &[
         shown("State", "Whether devices are allocated and reserved."),
@@ -31,7 +30,6 @@ pub(super) const RESOURCE_CLAIMS: Columns = Columns {
     },
 };
 
-/// The columns of ResourceSlices.
 pub(super) const RESOURCE_SLICES: Columns = Columns {
     headings: &[
         shown("Node", "Node that has the devices."),
@@ -48,7 +46,6 @@ pub(super) const RESOURCE_SLICES: Columns = Columns {
     },
 };
 
-/// The columns of HorizontalPodAutoscalers.
 pub(super) const AUTOSCALERS: Columns = Columns {
     headings: &[
         shown("Reference", "Object that is scaled."),

@@ -8,7 +8,6 @@ use super::cells::{
 };
 use super::columns::{AGE, Columns, age, shown, wide};
 
-/// The columns of Services.
 pub(super) const SERVICES: Columns = Columns {
     headings: &[
         shown("Type", "How the service is exposed."),
@@ -78,7 +77,6 @@ fn balancer(object: &Value) -> Vec<&str> {
     all
 }
 
-/// The columns of Ingresses.
 pub(super) const INGRESSES: Columns = Columns {
     headings: &[
         shown("Class", "Class of the controller that serves it."),
@@ -116,7 +114,6 @@ fn hosts(rules: &[Value]) -> String {
     }
 }
 
-/// The columns of IngressClasses.
 pub(super) const INGRESS_CLASSES: Columns = Columns {
     headings: &[
         shown("Controller", "Controller that serves the class."),
@@ -139,13 +136,11 @@ pub(super) const INGRESS_CLASSES: Columns = Columns {
     },
 };
 
-/// The columns of NetworkPolicies.
 pub(super) const NETWORK_POLICIES: Columns = Columns {
     headings: &[shown("Pod-Selector", "Label selector of the pods."), AGE],
     row: |policy, _| json!([selector(at(policy, "spec.podSelector"))]),
 };
 
-/// The columns of Endpoints.
 pub(super) const ENDPOINTS: Columns = Columns {
     headings: &[shown("Endpoints", "Addresses and ports."), AGE],
     row: |endpoints, _| {
@@ -179,7 +174,6 @@ fn addresses(subset: &Value) -> Vec<String> {
         .collect()
 }
 
-/// The columns of EndpointSlices.
 pub(super) const ENDPOINT_SLICES: Columns = Columns {
     headings: &[
         shown("AddressType", "Type of the addresses: IPv4, IPv6 or FQDN."),
@@ -208,7 +202,6 @@ pub(super) const ENDPOINT_SLICES: Columns = Columns {
     },
 };
 
-/// The columns of ServiceCIDRs.
 pub(super) const SERVICE_CIDRS: Columns = Columns {
     headings: &[shown("CIDRs", "Ranges of addresses."), AGE],
     row: |range, _| json!([texts(range, "spec.cidrs").join(",")]),

@@ -7,7 +7,6 @@ use super::age::since;
 use super::cells::{NONE, at, containers, holds, is_set, labels, list, number, text, text_or_none};
 use super::columns::{AGE, Columns, shown, wide};
 
-/// The columns of Pods.
 pub(super) const PODS: Columns = Columns {
     headings: &[
         shown(
@@ -48,7 +47,6 @@ pub(super) const PODS: Columns = Columns {
     },
 };
 
-/// The columns of PodTemplates.
 pub(super) const POD_TEMPLATES: Columns = Columns {
     headings: &[
         shown("Containers", "Names of the containers of the template."),

@@ -7,13 +7,11 @@ use super::columns::{AGE, Columns, Heading, shown};
 
 const PARAM_KIND: Heading = shown("ParamKind", "Kind of the policy's parameters.");
 
-/// The columns of MutatingWebhookConfigurations and ValidatingWebhookConfigurations.
 pub(super) const WEBHOOKS: Columns = Columns {
     headings: &[shown("Webhooks", "Number of webhooks.").integer(), AGE],
     row: |hooks, _| json!([list(hooks, "webhooks").len()]),
 };
 
-/// The columns of ValidatingAdmissionPolicies.
 pub(super) const VALIDATING: Columns = Columns {
     headings: &[
         shown("Validations", "Number of validations.").integer(),
@@ -23,7 +21,6 @@ pub(super) const VALIDATING: Columns = Columns {
     row: |policy, _| json!([list(policy, "spec.validations").len(), param_kind(policy)]),
 };
 
-/// The columns of MutatingAdmissionPolicies.
 pub(super) const MUTATING: Columns = Columns {
     headings: &[
         shown("Mutations", "Number of mutations.").integer(),
@@ -41,7 +38,6 @@ fn param_kind(policy: &Value) -> String {
     )
 }
 
-/// The columns of the bindings of admission policies.
 pub(super) const POLICY_BINDINGS: Columns = Columns {
     headings: &[
         shown("PolicyName", "Name of the bound policy."),
@@ -60,7 +56,6 @@ pub(super) const POLICY_BINDINGS: Columns = Columns {
     },
 };
 
-/// The columns of FlowSchemas.
 pub(super) const FLOW_SCHEMAS: Columns = Columns {
     headings: &[
         shown("PriorityLevel", "Level that the requests go to."),
@@ -80,7 +75,6 @@ pub(super) const FLOW_SCHEMAS: Columns = Columns {
     },
 };
 
-/// The columns of PriorityLevelConfigurations.
 pub(super) const PRIORITY_LEVELS: Columns = Columns {
     headings: &[
         shown("Type", "Whether the level is limited."),
@@ -103,7 +97,6 @@ pub(super) const PRIORITY_LEVELS: Columns = Columns {
     },
 };
 
-/// The columns of PodDisruptionBudgets.
 pub(super) const BUDGETS: Columns = Columns {
     headings: &[
         shown("Min Available", "Minimum number of available pods."),
@@ -128,7 +121,6 @@ pub(super) const BUDGETS: Columns = Columns {
     },
 };
 
-/// The columns of ResourceQuotas.
 pub(super) const QUOTAS: Columns = Columns {
     headings: &[
         shown("Request", "Usage and bounds, without limits."),
@@ -159,7 +151,6 @@ pub(super) const QUOTAS: Columns = Columns {
     },
 };
 
-/// The columns of APIServices.
 pub(super) const API_SERVICES: Columns = Columns {
     headings: &[
         shown("Service", "Service that serves the group version."),

@@ -8,7 +8,6 @@ use super::columns::{AGE, Columns, Heading, shown, wide};
 const VOLUME_MODE: Heading = wide("VolumeMode", "Whether the volume has a file system.");
 const BETA_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 
-/// The columns of PersistentVolumes.
 pub(super) const VOLUMES: Columns = Columns {
     headings: &[
         shown("Capacity", "Size of the volume."),
@@ -44,7 +43,6 @@ pub(super) const VOLUMES: Columns = Columns {
     },
 };
 
-/// The columns of PersistentVolumeClaims.
 pub(super) const CLAIMS: Columns = Columns {
     headings: &[
         shown("Status", "Whether the claim is bound."),
@@ -117,7 +115,6 @@ fn name(object: &Value, annotations: &[&str]) -> String {
     }
 }
 
-/// The columns of StorageClasses.
 pub(super) const STORAGE_CLASSES: Columns = Columns {
     headings: &[
         Heading::NAME,
@@ -148,7 +145,6 @@ pub(super) const STORAGE_CLASSES: Columns = Columns {
     },
 };
 
-/// The columns of VolumeAttributesClasses.
 pub(super) const ATTRIBUTES_CLASSES: Columns = Columns {
     headings: &[
         Heading::NAME,
@@ -161,7 +157,6 @@ pub(super) const ATTRIBUTES_CLASSES: Columns = Columns {
     },
 };
 
-/// The columns of VolumeAttachments.
 pub(super) const ATTACHMENTS: Columns = Columns {
     headings: &[
         Heading {
@@ -183,7 +178,6 @@ pub(super) const ATTACHMENTS: Columns = Columns {
     },
 };
 
-/// The columns of CSINodes.
 pub(super) const CSI_NODES: Columns = Columns {
     headings: &[
         shown("Drivers", "Number of drivers on the node.").integer(),
@@ -192,7 +186,6 @@ pub(super) const CSI_NODES: Columns = Columns {
     row: |node, _| json!([list(node, "spec.drivers").len()]),
 };
 
-/// The columns of CSIDrivers.
 pub(super) const CSI_DRIVERS: Columns = Columns {
     headings: &[
         shown("AttachRequired", "Whether volumes are attached first.").boolean(),
@@ -237,7 +230,6 @@ pub(super) const CSI_DRIVERS: Columns = Columns {
     },
 };
 
-/// The columns of CSIStorageCapacities.
 pub(super) const CSI_CAPACITIES: Columns = Columns {
     headings: &[
         shown("StorageClassName", "Class that the capacity is of."),

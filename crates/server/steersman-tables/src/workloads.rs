@@ -7,7 +7,6 @@ use super::age::{human, since};
 use super::cells::{NONE, UNSET, at, holds, is_set, labels, list, number, text, text_or};
 use super::columns::{AGE, CONTAINERS, Columns, Heading, IMAGES, SELECTOR, shown};
 
-/// The columns of Deployments.
 pub(super) const DEPLOYMENTS: Columns = Columns {
     headings: &[
         shown("Ready", "Number of ready pods, and of desired pods."),
@@ -28,7 +27,6 @@ pub(super) const DEPLOYMENTS: Columns = Columns {
     },
 };
 
-/// The columns of ReplicaSets and ReplicationControllers.
 pub(super) const REPLICA_SETS: Columns = Columns {
     headings: &[
         shown("Desired", "Number of desired pods.").integer(),
@@ -48,7 +46,6 @@ pub(super) const REPLICA_SETS: Columns = Columns {
     },
 };
 
-/// The columns of StatefulSets.
 pub(super) const STATEFUL_SETS: Columns = Columns {
     headings: &[
         shown("Ready", "Number of ready pods, and of desired pods."),
@@ -62,7 +59,6 @@ pub(super) const STATEFUL_SETS: Columns = Columns {
     },
 };
 
-/// The columns of DaemonSets.
 pub(super) const DAEMON_SETS: Columns = Columns {
     headings: &[
         shown("Desired", "Nodes that should run a pod.").integer(),
@@ -88,7 +84,6 @@ pub(super) const DAEMON_SETS: Columns = Columns {
     },
 };
 
-/// The columns of Jobs.
 pub(super) const JOBS: Columns = Columns {
     headings: &[
         shown("Status", "Whether the job runs, is complete or failed."),
@@ -139,7 +134,6 @@ fn duration(job: &Value, now: Timestamp) -> String {
     })
 }
 
-/// The columns of CronJobs.
 pub(super) const CRON_JOBS: Columns = Columns {
     headings: &[
         shown("Schedule", "Times at which jobs start, in cron's notation."),
@@ -169,7 +163,6 @@ pub(super) const CRON_JOBS: Columns = Columns {
     },
 };
 
-/// The columns of ControllerRevisions.
 pub(super) const CONTROLLER_REVISIONS: Columns = Columns {
     headings: &[
         shown("Controller", "Owner of the revision."),

@@ -42,7 +42,6 @@ pub(crate) const SIGNING_REQUEST: Strategy = Strategy {
     ..Strategy::PLAIN
 };
 
-/// The part of a CertificateSigningRequest that a write changes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum WrittenPart {
     Status,
@@ -130,7 +129,6 @@ fn signing_request(object: &FieldPath<'_>, _old: Option<&Value>) {
     });
 }
 
-/// Checks a write to the subresource `approval`.
 pub(crate) fn check_approval(object: &FieldPath<'_>, old: &Value) {
     check_part(object, old, WrittenPart::Approval);
 }

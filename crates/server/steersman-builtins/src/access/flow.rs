@@ -32,7 +32,6 @@ pub(crate) const PRIORITY_LEVEL: Strategy = Strategy {
     ..Strategy::PLAIN
 };
 
-/// Checks that conditions have types, and that no two types are equal.
 fn check_conditions(object: &FieldPath<'_>) {
     let mut seen = HashSet::new();
     for condition in object.down("status.conditions").items() {

@@ -127,7 +127,6 @@ fn check_hook(hook: &FieldPath<'_>, strict: bool, mutating: bool) {
     conditions(&hook.at("matchConditions"), &environment);
 }
 
-/// Checks how a webhook is called.
 fn check_config(config: &FieldPath<'_>) {
     let [url, service] = config.parts(["url", "service"]);
     if url.is_set() == service.is_set() {

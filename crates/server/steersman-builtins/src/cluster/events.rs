@@ -93,7 +93,6 @@ pub fn to_core(event: &Value) -> Value {
     event
 }
 
-/// Adds the fields that every Event of the core group has.
 pub(crate) fn complete_core(event: &mut Value) {
     complete(
         event,
@@ -102,7 +101,6 @@ pub(crate) fn complete_core(event: &mut Value) {
     );
 }
 
-/// Adds the fields that every Event of events.k8s.io has.
 pub(crate) fn complete_newer(event: &mut Value) {
     complete(event, &["regarding", "deprecatedSource"], &[]);
 }

@@ -14,7 +14,6 @@ pub(crate) const STORAGE_VERSION_MIGRATION: Strategy = Strategy {
     ..Strategy::PLAIN
 };
 
-/// The spec, as Go prints it.
 const SPEC: GoType = Struct(&[(
     "Resource",
     "resource",

@@ -12,7 +12,6 @@ const PROTECTED: &[&str] = &["k8s.io", "kubernetes.io"];
 /// The annotation that a definition in a protected group needs.
 const APPROVED: &str = "api-approved.kubernetes.io";
 
-/// The state of a definition's approval by the Kubernetes project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Approval {
     Missing,
@@ -22,7 +21,6 @@ pub(super) enum Approval {
 }
 
 impl Approval {
-    /// Reads the approval from the annotation of a definition.
     pub(super) fn of(crd: &Value) -> Self {
         match annotation(crd) {
             "" => Self::Missing,

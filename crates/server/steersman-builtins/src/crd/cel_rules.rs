@@ -24,7 +24,6 @@ const NAMED: usize = 4;
 /// The error names a rule from this share of the limit on: a hundredth.
 const NAMED_SHARE: u64 = 100;
 
-/// How Go prints a rule.
 pub(super) const RULE: GoType = GoType::Struct(&[
     ("Rule", "rule", GoType::Text),
     ("Message", "message", GoType::Text),
@@ -41,7 +40,6 @@ const REASONS: &[&str] = &[
     "FieldValueRequired",
 ];
 
-/// Checks the fields of the rules of one node.
 pub(super) fn fields(node: &FieldPath<'_>) {
     let empty = "must be non-empty if specified";
     let breaks = "must not contain line breaks";
@@ -98,7 +96,6 @@ pub struct RuleCost {
     pub limit: u64,
 }
 
-/// Returns the estimated costs of all rules of a valid schema.
 pub(super) fn costs(schema: &FieldPath<'_>) -> Vec<RuleCost> {
     Walk::over(schema, &[]).costs
 }
@@ -138,7 +135,6 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// Compiles all rules of a schema.
     fn over(schema: &FieldPath<'a>, known: &'a [FieldError]) -> Self {
         let mut walk = Self {
             known,
@@ -268,7 +264,6 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Returns the declaration of a property for expressions.
 fn property(decl: Option<&Decl>, name: &str, schema: &Value) -> Option<Arc<Decl>> {
     match (&decl?.kind, escape(name)) {
         (Type::Object(object), Some(name)) => object

@@ -5,20 +5,16 @@ use steersman_apimachinery::json;
 
 use SchemaShape::{Any, List, Named, Object, Optional, Schema, Schemas};
 
-/// The type of a field of a definition.
 #[derive(Debug, Clone, Copy)]
 enum SchemaShape {
     /// Scalars, and values that are not decoded further.
     Any,
     /// Like `Any`, but an empty, false or zero value is not stored.
     Optional,
-    /// An object with these fields.
     Object(SchemaFields),
-    /// A list of objects with these fields.
     List(SchemaFields),
     /// A schema, or another value that JSON schema allows in the same field, such as `true`.
     Schema,
-    /// A list of schemas.
     Schemas,
     /// Schemas by name.
     Named,

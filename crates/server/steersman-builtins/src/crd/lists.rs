@@ -11,7 +11,6 @@ const KEYS: &str = "x-kubernetes-list-map-keys";
 const LIST: &str = "x-kubernetes-list-type";
 const MAP: &str = "x-kubernetes-map-type";
 
-/// Checks one node of a schema.
 pub(super) fn check(node: &FieldPath<'_>) {
     let [list, map] = node.parts([LIST, MAP]);
     if map.is_set() {
@@ -49,7 +48,6 @@ pub(super) fn need_text(at: &FieldPath<'_>, detail: &str) {
     }
 }
 
-/// Checks the keys of a list of type `map`.
 fn check_map_keys(node: &FieldPath<'_>) {
     let [keys, list, items] = node.parts([KEYS, LIST, "items"]);
     if list.text() != "map" {

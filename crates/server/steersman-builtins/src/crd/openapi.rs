@@ -13,13 +13,11 @@ use crate::fields::fill::lacks;
 
 use super::{cel_rules, lists, print, skeleton};
 
-/// The types that a schema may name.
 const TYPES: &[&str] = &["array", "boolean", "integer", "number", "object", "string"];
 
 /// The fields that the server sets at the root of an object.
 const OWN_TYPE: [&str; 3] = ["metadata", "kind", "apiVersion"];
 
-/// Keywords of JSON schema that definitions do not support.
 const UNSUPPORTED: &[&str] = &[
     "id",
     "additionalItems",
@@ -29,7 +27,6 @@ const UNSUPPORTED: &[&str] = &[
     "$ref",
 ];
 
-/// Checks a whole schema.
 pub(super) fn check(schema: &FieldPath<'_>, status: bool) {
     if status {
         check_root(schema);
@@ -90,7 +87,6 @@ fn each<'a>(schema: &FieldPath<'a>, visit: &mut dyn FnMut(&FieldPath<'a>)) {
 /// one.
 type Visit<'v, 'a> = dyn FnMut(&FieldPath<'a>, Option<&'a str>) + 'v;
 
-/// Visits the direct subschemas of a schema.
 fn below<'a>(schema: &FieldPath<'a>, visit: &mut Visit<'_, 'a>) {
     let single = |name: &'static str, visit: &mut Visit<'_, 'a>| {
         let sub = schema.at(name);
@@ -133,7 +129,6 @@ fn is_structured(schema: &Value) -> bool {
             .all(is_structured)
 }
 
-/// The facts about the nodes above a node that its checks need.
 #[derive(Debug, Clone, Copy, Default)]
 struct AncestorFacts<'a> {
     /// The field of [`OWN_TYPE`] that the node is or lies in.
@@ -167,7 +162,6 @@ fn keywords<'a>(node: &FieldPath<'a>, root: bool, above: AncestorFacts<'a>) {
     cel_rules::fields(node);
 }
 
-/// Refuses keywords that a node may not have.
 fn unsupported(node: &FieldPath<'_>, above: AncestorFacts<'_>) {
     let [kind, items, embedded, unique, additional] = node.parts([
         "type",

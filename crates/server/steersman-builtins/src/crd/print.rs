@@ -8,10 +8,8 @@ use crate::fields::go_value::GoType::{
 };
 use crate::fields::go_value::print;
 
-/// A schema.
 pub(super) static SCHEMA: GoType = Struct(&FIELDS);
 
-/// The versions of a definition.
 pub(super) static VERSIONS: GoType = List(&Struct(&[
     ("Name", "name", Text),
     ("Served", "served", Flag),
@@ -36,7 +34,6 @@ pub(super) static VERSIONS: GoType = List(&Struct(&[
     ("SelectableFields", "selectableFields", Plain),
 ]));
 
-/// The fields of a schema.
 static FIELDS: [(&str, &str, GoType); 44] = [
     ("ID", "id", Text),
     ("Schema", "$schema", Text),

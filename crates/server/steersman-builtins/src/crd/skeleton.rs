@@ -44,7 +44,6 @@ const OF_THE_SKELETON: &[(&str, &str)] = &[
     ("x-kubernetes-validations", "must be empty to be structural"),
 ];
 
-/// The position of a skeleton node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SkeletonLevel {
     Root,

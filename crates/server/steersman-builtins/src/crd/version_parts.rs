@@ -19,10 +19,8 @@ const PARTS: [&str; 4] = [
     "selectableFields",
 ];
 
-/// Largest number of selectable fields.
 const MOST_FIELDS: usize = 8;
 
-/// Returns whether the part is equal in all versions.
 fn is_shared(crd: &Value, part: &str) -> bool {
     let first = versions(crd).next();
     first.is_some_and(|first| versions(crd).all(|one| one.get(part) == first.get(part)))
@@ -40,7 +38,6 @@ pub(super) fn refuse(all: &FieldPath<'_>, crd: &Value, detail: &str) {
     all.with(&own).invalid_printed(&VERSIONS, detail);
 }
 
-/// Checks the parts that all versions share.
 pub(super) fn check_shared(root: &FieldPath<'_>) {
     let crd = root.value();
     if let Some(first) = versions(crd).next() {
@@ -48,7 +45,6 @@ pub(super) fn check_shared(root: &FieldPath<'_>) {
     }
 }
 
-/// Checks the parts that only this version has.
 pub(super) fn check_own(crd: &Value, version: &FieldPath<'_>) {
     check(crd, version, false);
 }

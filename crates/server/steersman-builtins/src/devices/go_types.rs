@@ -39,7 +39,6 @@ const DEVICES: GoType = Struct(&[
     ("Config", "config", List(&CONFIGURATION)),
 ]);
 
-/// An allocation.
 pub(super) const ALLOCATION: GoType = Struct(&[
     ("Devices", "devices", DEVICES),
     ("NodeSelector", "nodeSelector", Pointer(&NODE_SELECTOR)),
@@ -103,7 +102,6 @@ const CLAIMED_DEVICES: GoType = Struct(&[
     ("Config", "config", List(&CLAIM_CONFIGURATION)),
 ]);
 
-/// The spec of a claim.
 pub(super) const CLAIM_SPEC: GoType = Struct(&[("Devices", "devices", CLAIMED_DEVICES)]);
 
 /// The members of `metadata` that a template of a claim may set, in the order of Go's

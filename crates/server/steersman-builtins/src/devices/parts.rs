@@ -17,7 +17,6 @@ pub(super) const MOST_DATA: usize = 10 * 1024;
 
 const MOST_POOL: usize = 253;
 const MOST_BINDING: usize = 4;
-/// The effects of taints.
 pub(super) const EFFECTS: &[&str] = &["NoExecute", "NoSchedule", "None"];
 
 const NO_REQUEST: &str = "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'";
@@ -65,7 +64,6 @@ impl<'a> RequestNames<'a> {
         }
     }
 
-    /// Checks the references of a constraint or a configuration.
     pub(super) fn check_all(&self, at: &FieldPath<'_>) {
         let check = |one: &FieldPath<'_>| self.check(one);
         each_once(at, MOST_REQUESTS, check, |one| one.value().to_string());

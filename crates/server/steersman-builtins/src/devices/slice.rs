@@ -74,7 +74,6 @@ fn check_named_nodes(holder: &FieldPath<'_>, empty: &str) -> Vec<&'static str> {
     given
 }
 
-/// Checks the nodes that can reach the devices of a slice.
 fn check_nodes(spec: &FieldPath<'_>) {
     let empty = "must be either unset or set to a non-empty string";
     let mut given = check_named_nodes(spec, empty);
@@ -127,7 +126,6 @@ fn check_device(device: &FieldPath<'_>, known: &Value, chosen: bool) {
     parts::check_binding(device);
 }
 
-/// Checks the nodes that can reach one device.
 fn check_device_nodes(device: &FieldPath<'_>) {
     let mut given = check_named_nodes(device, "must not be empty");
     let all = device.at("allNodes");

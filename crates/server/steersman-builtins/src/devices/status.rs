@@ -128,7 +128,6 @@ fn check_result(result: &FieldPath<'_>, names: &RequestNames<'_>) {
     check_share(result);
 }
 
-/// Checks the driver, the pool and the name of a device.
 fn check_name(device: &FieldPath<'_>) {
     check::csi_driver(&device.at("driver"));
     parts::check_pool(&device.at("pool"));

@@ -63,7 +63,6 @@ impl Network {
             .unwrap_or(0)
     }
 
-    /// Returns whether an address is in the network.
     fn contains(self, address: IpAddr) -> bool {
         address.is_ipv4() == self.address.is_ipv4()
             && Self::masked(address, self.bits) == Self::masked(self.address, self.bits)
@@ -84,7 +83,6 @@ impl Network {
         format!("{}/{bits}", usual(self.address))
     }
 
-    /// Returns the first address of the network.
     fn first(self) -> IpAddr {
         let first = Self::masked(self.address, self.bits);
         match self.address {
@@ -120,10 +118,8 @@ impl Network {
     }
 }
 
-/// The form in which a valid address or network is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum AddressForm {
-    /// The canonical form.
     Usual,
     /// An address with leading zeros, or an IPv4 address mapped into IPv6; holds the canonical form.
     Unusual(String),
@@ -166,7 +162,6 @@ pub(crate) fn network_form(text: &str) -> AddressForm {
     }
 }
 
-/// Checks an address.
 pub(crate) fn check(at: &FieldPath<'_>) {
     let Some(address) = parse(at.text()) else {
         at.invalid_text(IP);

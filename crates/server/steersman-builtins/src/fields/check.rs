@@ -14,7 +14,6 @@ use super::field_path::FieldPath;
 use super::go_value::GoType;
 use super::pattern::{Pattern, is_match};
 
-/// The message for every field that may not change.
 pub(crate) const IMMUTABLE: &str = "field is immutable";
 
 const PERCENT: &str = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')";
@@ -23,14 +22,12 @@ const VARIABLE: &str = "a valid environment variable name must consist only of p
 const HEADER: &str = "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', regex used for validation is '[-A-Za-z0-9]+')";
 const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
 
-/// Checks that a field keeps its old value.
 pub(crate) fn immutable(new: &FieldPath<'_>, old: &Value) {
     if new.value() != old {
         new.invalid(IMMUTABLE);
     }
 }
 
-/// Checks that these members keep their old values.
 pub(crate) fn immutable_members(new: &FieldPath<'_>, old: &Value, names: &[&str]) {
     for name in names {
         immutable(&new.at(name), &old[*name]);
@@ -74,7 +71,6 @@ pub(crate) fn in_range(at: &FieldPath<'_>, least: i64, most: i64) {
     }
 }
 
-/// Checks a port number.
 pub(crate) fn port(at: &FieldPath<'_>) {
     in_range(at, 1, 65535);
 }
@@ -86,7 +82,6 @@ pub(crate) fn service_port(at: &FieldPath<'_>) {
     }
 }
 
-/// Checks a port number or port name.
 pub(crate) fn port_or_name(at: &FieldPath<'_>) {
     if at.value().is_string() {
         port_name(at);
@@ -127,7 +122,6 @@ pub(crate) fn label(at: &FieldPath<'_>) {
     at.invalid_each(at.text(), names::check_label(at.text()));
 }
 
-/// Checks the value of a label.
 pub(crate) fn label_value(at: &FieldPath<'_>) {
     at.invalid_each(at.text(), names::check_label_value(at.text()));
 }

@@ -156,7 +156,6 @@ impl<'a> FieldPath<'a> {
         self.named(name, self.value.get(name))
     }
 
-    /// Returns the members of these names.
     pub(crate) fn parts<const N: usize>(&self, names: [&'a str; N]) -> [Self; N] {
         names.map(|name| self.at(name))
     }
@@ -213,7 +212,6 @@ impl<'a> FieldPath<'a> {
         self.value.as_str().unwrap_or_default()
     }
 
-    /// Returns the integer, if the value is one.
     pub(crate) fn number(&self) -> Option<i64> {
         self.value.as_i64()
     }
@@ -223,7 +221,6 @@ impl<'a> FieldPath<'a> {
         self.number().unwrap_or_default()
     }
 
-    /// Returns whether the value is `true`.
     pub(crate) fn flag(&self) -> bool {
         *self.value == Value::Bool(true)
     }
@@ -271,12 +268,10 @@ impl<'a> FieldPath<'a> {
         findings.errors.into_inner()
     }
 
-    /// Returns the number of errors about the object so far.
     pub(crate) fn error_count(&self) -> usize {
         self.findings.errors.borrow().len()
     }
 
-    /// Forgets all errors about the object.
     pub(crate) fn forget_errors(&self) {
         self.findings.errors.borrow_mut().clear();
     }

@@ -35,7 +35,6 @@ pub(crate) fn copy(object: &mut Value, from: &Value, name: &str) {
     }
 }
 
-/// Removes a member.
 pub(crate) fn drop(object: &mut Value, name: &str) {
     if let Some(members) = object.as_object_mut() {
         members.remove(name);

@@ -37,20 +37,16 @@ const REQUIREMENT: GoType = Struct(&[
     ("Values", "values", Plain),
 ]);
 
-/// A term of a selector of nodes.
 pub(crate) const TERM: GoType = Struct(&[
     ("MatchExpressions", "matchExpressions", List(&REQUIREMENT)),
     ("MatchFields", "matchFields", List(&REQUIREMENT)),
 ]);
 
-/// The terms of a selector of nodes.
 pub(crate) const NODE_TERMS: GoType = List(&TERM);
 
-/// A selector of nodes.
 pub(crate) const NODE_SELECTOR: GoType =
     Struct(&[("NodeSelectorTerms", "nodeSelectorTerms", NODE_TERMS)]);
 
-/// A toleration of a Pod or of a device.
 pub(crate) const TOLERATION: GoType = Struct(&[
     ("Key", "key", Text),
     ("Operator", "operator", Text),
@@ -59,7 +55,6 @@ pub(crate) const TOLERATION: GoType = Struct(&[
     ("TolerationSeconds", "tolerationSeconds", Plain),
 ]);
 
-/// Prints a value of this type.
 pub(crate) fn print(kind: &GoType, value: &Value) -> String {
     go::escape_html(&encode(kind, value))
 }

@@ -68,13 +68,11 @@ pub(crate) const OLD_SOURCES_OF_PODS: &[(&str, &str)] = &[
     ("quobyte", "deprecated in v1.22, non-functional in v1.25+"),
 ];
 
-/// Returns the warning for a deprecated label of nodes.
 pub(crate) fn old_label(name: &str) -> Option<&'static str> {
     let found = OLD_LABELS.iter().find(|(old, _)| *old == name);
     found.map(|(_, why)| *why)
 }
 
-/// Warns of deprecated volume sources.
 pub(crate) fn of_sources(volume: &FieldPath<'_>, sources: &[(&str, &str)]) {
     for (field, why) in sources {
         let shown = if *field == "storageos" {

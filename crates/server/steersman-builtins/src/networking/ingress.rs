@@ -53,7 +53,6 @@ const CLASS_NOTE: &str = "kubernetes.io/ingress.class";
 const NOT_IP: &str = "must be a DNS name, not an IP address";
 const WILDCARD: &str = "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. '*.example.com', regex used for validation is '\\*\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 
-/// Checks the host name of a load balancer.
 pub(crate) fn check_host_name(at: &FieldPath<'_>) {
     at.if_filled(check::subdomain);
     if address::parse(at.text()).is_some() {

@@ -69,7 +69,6 @@ fn defaults(object: &mut Value) {
 /// The directions of a policy's rules, each with the field of its peers.
 const SIDES: [(&str, &str); 2] = [("ingress", "from"), ("egress", "to")];
 
-/// Visits the networks that a policy names.
 fn each_network<'a>(policy: &FieldPath<'a>, mut visit: impl FnMut(&FieldPath<'a>)) {
     for (side, peers) in SIDES {
         for rule in policy.at("spec").at(side).items() {

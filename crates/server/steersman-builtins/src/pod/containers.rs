@@ -15,9 +15,7 @@ pub(super) struct PodContext<'a> {
     pub(super) claims: HashSet<&'a str>,
     /// The termination grace period, in seconds.
     pub(super) grace: Option<i64>,
-    /// The restart policy of the Pod.
     pub(super) restarts: &'a str,
-    /// Whether the Pod shares the user namespace of the host.
     pub(super) host_users: bool,
 }
 

@@ -3,7 +3,6 @@
 use crate::fields::check;
 use crate::fields::field_path::FieldPath;
 
-/// Checks the hooks and the probes of a container.
 pub(super) fn check(container: &FieldPath<'_>, grace: Option<i64>) {
     for hook in container.at("lifecycle").parts(["postStart", "preStop"]) {
         let kinds = ["exec", "httpGet", "tcpSocket", "sleep"];

@@ -172,7 +172,6 @@ pub(super) fn together(spec: &FieldPath<'_>, part: &str, name: &str) -> Option<Q
     most(all, first)
 }
 
-/// Checks the name of a resource of a container.
 pub(crate) fn check_name(name: &str, at: &FieldPath<'_>) {
     let wrong = names::check_key(name);
     if !wrong.is_empty() {

@@ -18,7 +18,6 @@ const PROFILES: &[&str] = &["Localhost", "RuntimeDefault", "Unconfined"];
 /// Prefixes of the sysctls that the IPC namespace isolates.
 const OF_IPC: &[&str] = &["kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue."];
 
-/// Matches the name of a sysctl.
 static SYSCTL: Pattern = LazyLock::new(|| {
     Regex::new("^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$").ok()
 });
@@ -232,7 +231,6 @@ pub(super) fn check_container(at: &FieldPath<'_>, host_users: bool) {
 }
 
 const CAPABILITIES: GoType = Struct(&[("Add", "add", Plain), ("Drop", "drop", Plain)]);
-/// A container's security context.
 const CONTEXT: GoType = Struct(&[
     ("Capabilities", "capabilities", Pointer(&CAPABILITIES)),
     ("Privileged", "privileged", Plain),

@@ -77,7 +77,6 @@ pub(crate) fn check_overhead(at: &FieldPath<'_>) {
     resources::check(&at.with(&limits), &HashSet::new());
 }
 
-/// A Pod's reference to a ResourceClaim.
 const CLAIM: GoType = Struct(&[
     ("Name", "name", Text),
     ("ResourceClaimName", "resourceClaimName", Plain),
@@ -88,7 +87,6 @@ const CLAIM: GoType = Struct(&[
     ),
 ]);
 
-/// Checks the Pod's references to ResourceClaims.
 fn check_claims(claims: &FieldPath<'_>) {
     let mut names = HashSet::new();
     for claim in claims.items() {

@@ -33,7 +33,6 @@ const OLD_NOTES: [(&str, &str); 3] = [
     ),
 ];
 
-/// Warns of a new Pod.
 pub(super) fn of_pod(pod: &FieldPath<'_>) {
     let name = pod.down("metadata.name");
     warn_of_app_armor(pod);
@@ -196,7 +195,6 @@ fn warn_of_container(container: &FieldPath<'_>) {
 /// Largest number of ports of the same number that a port is compared with.
 const MOST: usize = 100;
 
-/// Returns the address and the port on the host of a container's port.
 fn host_of<'a>(port: &FieldPath<'a>) -> (&'a str, i64) {
     (port.at("hostIP").text(), port.at("hostPort").int())
 }

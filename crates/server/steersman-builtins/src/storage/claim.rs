@@ -49,7 +49,6 @@ const RESIZES: &[&str] = &[
     "NodeResizePending",
 ];
 
-/// Access modes of volumes.
 pub(crate) const MODES: &[&str] = &[
     "ReadOnlyMany",
     "ReadWriteMany",
@@ -139,7 +138,6 @@ fn agree(spec: &mut Value) {
     }
 }
 
-/// Checks the access modes of a claim or a volume.
 pub(crate) fn check_modes(modes: &FieldPath<'_>) {
     let (mut single, mut other) = (false, false);
     for mode in modes.items() {
@@ -156,7 +154,6 @@ pub(crate) fn check_modes(modes: &FieldPath<'_>) {
     }
 }
 
-/// Checks the spec of a claim, or of a template of claims.
 pub(crate) fn check_spec(spec: &FieldPath<'_>) {
     let modes = spec.at("accessModes");
     modes.need("at least 1 access mode is required");

@@ -16,7 +16,6 @@ use crate::quota::amount;
 const REQUIRED_NODES: GoType =
     GoType::Struct(&[("Required", "required", GoType::Pointer(&NODE_SELECTOR))]);
 
-/// The node affinity of a volume.
 const VOLUME_AFFINITY: GoType = GoType::Pointer(&REQUIRED_NODES);
 
 pub(crate) const VOLUME: Strategy = Strategy {

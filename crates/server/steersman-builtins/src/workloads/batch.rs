@@ -16,7 +16,6 @@ use crate::fields::reference;
 use crate::fields::selector;
 use crate::pod;
 
-/// The strategy of `Job` in `batch/v1`.
 pub(crate) const JOB: Strategy = Strategy {
     defaults: job_defaults,
     prepare: prepare_job,
@@ -26,7 +25,6 @@ pub(crate) const JOB: Strategy = Strategy {
     ..Strategy::PLAIN
 };
 
-/// The strategy of `CronJob` in `batch/v1`.
 pub(crate) const CRON_JOB: Strategy = Strategy {
     defaults: cron_job_defaults,
     validate: cron_job,

@@ -23,7 +23,6 @@ pub(crate) const EVENT_TTL: Duration = Duration::from_secs(3600);
 
 #[derive(Debug, Clone)]
 pub(crate) struct EventContent {
-    /// The simulated component that reports the Event.
     pub(crate) by: Component,
     pub(crate) warning: bool,
     pub(crate) reason: &'static str,

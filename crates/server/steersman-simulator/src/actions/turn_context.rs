@@ -50,7 +50,6 @@ pub(crate) struct PodFailureRequest {
     pub(crate) failure: PodFailure,
 }
 
-/// The wall time and the simulator's clock in a turn.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TurnTime {
     /// The server's wall time, which is written into objects.
@@ -92,14 +91,12 @@ pub(crate) struct TurnContext<'a> {
     pub(crate) work_queue: &'a mut WorkQueue,
     pub(crate) timers: &'a mut BTreeSet<(Duration, SimulatedKey)>,
     pub(crate) memory: &'a mut PlayerMemory,
-    /// Whether Events are written.
     pub(crate) writes_events: bool,
     /// Whether the simulator binds volumes, so that Pods wait for their volumes.
     pub(crate) binds_volumes: bool,
     pub(crate) now: TurnTime,
     /// The object that this turn reconciles with the controller of its kind.
     pub(crate) key: &'a SimulatedKey,
-    /// The number of writes that this turn has made.
     pub(crate) writes: usize,
     /// The approximate maximum number of writes in this turn. An object that needs more writes is requeued (PLAY-7).
     pub(crate) write_limit: usize,

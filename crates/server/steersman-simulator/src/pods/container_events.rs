@@ -38,7 +38,6 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Writes the Event about containers that wait before they are restarted.
     pub(crate) fn record_back_off(&mut self, pod: &Stored) {
         for container in items(&pod.lean()["spec"]["containers"]) {
             let name = text(container, "name");
@@ -53,7 +52,6 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Writes the Event about containers that are being stopped.
     pub(crate) fn record_stopping(&mut self, pod: &Stored) {
         for container in items(&pod.lean()["spec"]["containers"]) {
             let name = text(container, "name");

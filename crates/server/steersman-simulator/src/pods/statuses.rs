@@ -8,9 +8,7 @@ use crate::state::facts::{
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ContainersState {
-    /// The containers are about to start.
     Creating,
-    /// The containers run and are ready.
     Running,
     /// The containers run and are not ready.
     Unready,
@@ -46,7 +44,6 @@ fn exit_code(pod: &Value) -> Option<i64> {
     code.ok().filter(|code| (0..=255).contains(code))
 }
 
-/// Returns the IP address of the Pod with this number.
 pub(crate) fn pod_address(number: u32) -> String {
     // The addresses are from 10.244.0.0 to 10.255.255.255, which is room for 786,000 Pods.
     let [_, b, c, d] = (number % 0x000c_0000).to_be_bytes();

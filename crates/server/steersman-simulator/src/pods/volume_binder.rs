@@ -252,7 +252,6 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Applies the reclaim policy of a volume after its claim was deleted.
     fn reclaim(&mut self, name: &str) {
         let kind = self.kinds.of(SimulatedKind::Volume);
         let Some(volume) = self.get(SimulatedKind::Volume, "", name) else {

@@ -30,13 +30,11 @@ pub(crate) struct ClusterFacts {
     /// The Pods that a controller still has to process, by the uid of the controller: unfinished Pods, and finished
     /// Pods that a Job has not counted yet.
     own: HashMap<Arc<str>, BTreeSet<NamespacedName>>,
-    /// The controller of each ReplicaSet.
     set_controllers: HashMap<NamespacedName, Controller>,
     /// The Services by key, to find those that select a Pod.
     services: BTreeMap<NamespacedName, Arc<Stored>>,
     /// The selectors of PodDisruptionBudgets; `None` is a selector that matches nothing.
     pub(crate) budgets: BTreeMap<NamespacedName, Option<LabelSelector>>,
-    /// Pods without a node.
     unscheduled: BTreeSet<NamespacedName>,
     /// Pods and ReplicaSets without a controller.
     orphans: BTreeSet<SimulatedKey>,
@@ -354,7 +352,6 @@ impl FactsUpdate<'_> {
         self.queue_selecting(new);
     }
 
-    /// Queues the objects of a kind, in one namespace or in all.
     fn queue_kind(&mut self, kind: SimulatedKind, namespace: Option<&Arc<str>>) {
         for key in keys_of(&self.facts.seen, kind, namespace) {
             self.work_queue.add(key.clone());
@@ -414,7 +411,6 @@ fn set_member<T: Ord + Clone>(set: &mut BTreeSet<T>, value: &T, is_member: bool)
     }
 }
 
-/// Returns the keys in a set that are of one kind, in one namespace or in all.
 fn keys_of<'a>(
     keys: &'a BTreeSet<SimulatedKey>,
     kind: SimulatedKind,

@@ -32,7 +32,6 @@ pub(crate) enum SimulatedKind {
     Budget,
 }
 
-/// The simulated component that makes a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Component {
     Controllers,
@@ -57,7 +56,6 @@ pub(crate) struct Controller {
     pub(crate) uid: Arc<str>,
 }
 
-/// The stage in the life of a Pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum PodStage {
     /// The Pod is not bound to a node.
@@ -72,7 +70,6 @@ pub(crate) enum PodStage {
     Terminating,
 }
 
-/// The facts that the simulator remembers of a Pod.
 #[derive(Debug, Clone)]
 pub(crate) struct PodFacts {
     pub(crate) controller: Option<Controller>,
@@ -232,7 +229,6 @@ impl PodTally {
     }
 }
 
-/// Returns the owner reference of the controller of an object.
 pub(crate) fn controlling_owner(object: &Value) -> Option<&Value> {
     let mut owners = items(&object["metadata"]["ownerReferences"]);
     owners.find(|owner| owner["controller"] == true)
@@ -265,7 +261,6 @@ pub(crate) fn stage_of(pod: &Value) -> PodStage {
     }
 }
 
-/// Returns whether a Job has not counted a Pod yet.
 pub(crate) fn is_tracked(pod: &Value) -> bool {
     items(&pod["metadata"]["finalizers"]).any(|one| one == TRACKING)
 }
@@ -333,7 +328,6 @@ pub(crate) fn annotation<'a>(object: &'a Value, name: &str) -> &'a str {
     text(&object["metadata"]["annotations"], name)
 }
 
-/// Returns the annotations of an object, mutable; adds them if they are absent.
 pub(crate) fn annotations_of(object: &mut Value) -> &mut Map<String, Value> {
     let fields = steersman_registry::metadata_of(object);
     let annotations = fields.entry("annotations").or_insert_with(|| json!({}));

@@ -39,7 +39,6 @@ impl Kinds {
         })
     }
 
-    /// Returns the user that writes for the controller of this kind.
     pub(crate) fn user(&self, kind: SimulatedKind) -> &Arc<User> {
         // `users` was built from `SimulatedKind::ALL`, which has the order of the enum.
         &self.users[kind as usize]

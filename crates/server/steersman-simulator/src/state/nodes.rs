@@ -7,7 +7,6 @@ use serde_json::{Map, Value, json};
 
 use super::facts::{cloned_items, items, text};
 
-/// The facts that the simulator remembers of a node.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct NodeFacts {
     name: String,

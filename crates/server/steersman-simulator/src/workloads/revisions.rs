@@ -18,7 +18,6 @@ const HISTORY: i64 = 10;
 pub(crate) struct Revision {
     /// The name of the ControllerRevision, `<owner>-<hash>`.
     pub(crate) name: String,
-    /// The hash of the Pod template, without the owner's name.
     pub(crate) hash: String,
 }
 

@@ -16,9 +16,7 @@ pub(crate) struct RolloutTerms {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct SetSize {
-    /// The number of replicas in the spec of the ReplicaSet.
     pub(crate) wanted: i64,
-    /// The number of available Pods of the ReplicaSet.
     pub(crate) available: i64,
 }
 

@@ -123,7 +123,6 @@ impl Compared {
     }
 }
 
-/// Returns whether a number has this type and format.
 fn is_in_range((kind, format): (&str, &str), value: &Value, number: f64) -> bool {
     let whole = kind == "integer";
     if whole && number.fract() != 0.0 {

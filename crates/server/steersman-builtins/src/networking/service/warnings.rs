@@ -5,7 +5,6 @@ use crate::fields::shared_warnings;
 
 use super::{HINTS, MODE};
 
-/// Warns of a Service, new or changed.
 pub(super) fn of(service: &FieldPath<'_>) {
     let (annotations, spec) = (service.down("metadata.annotations"), service.at("spec"));
     if annotations.key(HINTS).is_set() {

@@ -23,7 +23,6 @@ const FAILURE_RULE: GoType = Struct(&[
 
 const FAILURE_RULES: GoType = Struct(&[("Rules", "rules", List(&FAILURE_RULE))]);
 
-/// A failure policy.
 const FAILURE_POLICY: GoType = Pointer(&FAILURE_RULES);
 
 const SUCCESS_RULE: GoType = Struct(&[
@@ -33,10 +32,8 @@ const SUCCESS_RULE: GoType = Struct(&[
 
 const SUCCESS_RULES: GoType = Struct(&[("Rules", "rules", List(&SUCCESS_RULE))]);
 
-/// A success policy.
 const SUCCESS_POLICY: GoType = Pointer(&SUCCESS_RULES);
 
-/// Checks the policies of a Job's spec.
 pub(super) fn check(spec: &FieldPath<'_>) {
     let failure = spec.at("podFailurePolicy");
     if failure.is_set() {
@@ -62,14 +59,12 @@ pub(super) fn check(spec: &FieldPath<'_>) {
     }
 }
 
-/// Checks that an update keeps the failure policy.
 pub(super) fn same_failure(spec: &FieldPath<'_>, old: &FieldPath<'_>) {
     let field = "podFailurePolicy";
     let (policy, old) = (spec.at(field), old.at(field));
     check::immutable_struct(&policy, old.value(), &FAILURE_POLICY);
 }
 
-/// Checks that an update keeps the success policy.
 pub(super) fn same_success(spec: &FieldPath<'_>, old: &FieldPath<'_>) {
     let field = "successPolicy";
     let (policy, old) = (spec.at(field), old.at(field));

@@ -37,7 +37,6 @@ impl StatusWrite<'_> {
         turns("Complete") || turns("Failed")
     }
 
-    /// Refuses a status with both conditions.
     fn refuse_both(&self, kind: &str, other: &str) {
         if self.is(kind) && self.is(other) {
             self.refuse(&format!(
@@ -97,7 +96,6 @@ pub(super) fn check(job: &FieldPath<'_>, old: &Value) {
     check_changes(job, &write);
 }
 
-/// Checks the conditions and times of a Job's end.
 fn check_end(write: &StatusWrite<'_>) {
     let (complete, finishes) = (write.is("Complete"), write.finishes());
     if finishes {

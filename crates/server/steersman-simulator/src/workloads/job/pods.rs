@@ -133,7 +133,6 @@ impl TurnContext<'_> {
         surplus
     }
 
-    /// Returns the indexes for which a Pod may be created now.
     fn startable_indexes(&mut self, sync: &JobSync, most: usize) -> Vec<i64> {
         let only_failed = replaces_failed_only(sync.job.lean());
         let held = sync.pods.iter().filter(|pod| match stage_of(pod.lean()) {

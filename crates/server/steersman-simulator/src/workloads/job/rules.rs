@@ -17,9 +17,7 @@ pub(super) const IGNORED: &str = "batch.kubernetes.io/job-index-ignored-failure-
 /// The effect that a failure policy gives to the failure of a Pod.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum FailureEffect {
-    /// The failure counts towards the backoff limit.
     Counts,
-    /// The failure does not count towards the backoff limit.
     Ignored,
     /// The failure makes the index of the Pod fail.
     EndsIndex,

@@ -20,7 +20,6 @@ pub(super) struct JobSync {
     pub(super) pods: Vec<Arc<Stored>>,
     /// The Pods of the Job that are neither finished nor terminating.
     pub(super) active: Vec<Arc<Stored>>,
-    /// Number of Pods that this sync created.
     pub(super) started: i64,
     pub(super) ready: i64,
     /// Number of Pods of the Job that are terminating and not finished.
