@@ -132,13 +132,10 @@ fn count_defaults(request: &mut Value) {
 fn selectors(at: &FieldPath<'_>) {
     let check = |selector: &FieldPath<'_>| {
         let cel = selector.at("cel");
-        let expression = cel.at("expression");
-        if !cel.is_set() {
-            cel.required("");
-        } else if expression.is_empty() {
-            expression.required("");
-        } else {
-            expression.at_most_bytes(MOST_EXPRESSION);
+        if cel.need_set("") {
+            check::required(&cel.at("expression"), |at| {
+                at.at_most_bytes(MOST_EXPRESSION)
+            });
         }
     };
     parts::each(&at.at("selectors"), MOST_SELECTORS, check);

@@ -53,9 +53,7 @@ pub(super) const REPLICA_SET: Strategy = Strategy {
 pub(super) const CONTROLLER_REVISION: Strategy = Strategy {
     validate: |object, old| {
         let data = object.at("data");
-        if !data.is_set() {
-            data.required("data is mandatory");
-        }
+        data.need_set("data is mandatory");
         check::not_negative(&object.at("revision"));
         if let Some(old) = old {
             check::immutable(&data, &old["data"]);
@@ -118,8 +116,7 @@ pub(super) const DAEMON_SET: Strategy = Strategy {
 fn check_selector(spec: &FieldPath<'_>, empty: &str) -> bool {
     let at = spec.at("selector");
     let before = at.error_count();
-    if !at.is_set() {
-        at.required("");
+    if !at.need_set("") {
         return true;
     }
     selector::check(&at);
@@ -230,8 +227,7 @@ fn controller(new: &FieldPath<'_>, _: Option<&Value>) {
     at.need("");
     check::not_negative(&spec.at("replicas"));
     let template = spec.at("template");
-    if !template.is_set() {
-        template.required("");
+    if !template.need_set("") {
         return;
     }
     let labels = template.down("metadata.labels");

@@ -125,9 +125,7 @@ fn check_subject(subject: &FieldPath<'_>) {
         return;
     };
     let at = subject.at(own);
-    if !at.is_set() {
-        at.required(&format!("{own} is required when subject kind is '{named}'"));
-    } else {
+    if at.need_set(&format!("{own} is required when subject kind is '{named}'")) {
         at.at("name").need("");
     }
     if *own == "serviceAccount" && at.is_set() {
@@ -228,10 +226,8 @@ fn check_level(root: &FieldPath<'_>) {
         "Exempt" => limited.deny("must be nil if the type is not Limited"),
         "Limited" => {
             spec.at("exempt").deny("must be nil if the type is Limited");
-            if limited.is_set() {
+            if limited.need_set("must not be empty when type is Limited") {
                 check_limited(&limited);
-            } else {
-                limited.required("must not be empty when type is Limited");
             }
         }
         _ => kind.not_supported(&["Exempt", "Limited"]),

@@ -123,9 +123,7 @@ fn check_subject(subject: &FieldPath<'_>, namespaced: bool) {
     match kind.text() {
         "ServiceAccount" => {
             name.if_filled(check::subdomain);
-            if !group.is_empty() {
-                group.not_supported(&[""]);
-            }
+            group.if_filled(|group| group.not_supported(&[""]));
             if !namespaced {
                 subject.at("namespace").need("");
             }

@@ -95,11 +95,9 @@ fn check_policy(spec: &FieldPath<'_>) -> Environment {
     let kind = spec.at("paramKind");
     kind.if_set(check_kind);
     let constraints = spec.at("matchConstraints");
-    if constraints.is_set() {
+    if constraints.need_set("") {
         check_match(&constraints);
         constraints.at("resourceRules").need("");
-    } else {
-        constraints.required("");
     }
     let mut environment = Environment::new(kind.is_set(), true);
     conditions(&spec.at("matchConditions"), &environment);
@@ -170,11 +168,8 @@ fn check_kind(at: &FieldPath<'_>) {
 fn check_match(at: &FieldPath<'_>) {
     check::required_one_of(&at.at("matchPolicy"), MATCHES);
     for selector in at.parts(["namespaceSelector", "objectSelector"]) {
-        if selector.is_set() {
-            selector::check(&selector);
-        } else {
-            selector.required("");
-        }
+        selector.need_set("");
+        selector::check(&selector);
     }
     for rules in ["resourceRules", "excludeResourceRules"] {
         for rule in at.at(rules).items() {

@@ -108,10 +108,8 @@ fn check_hook(hook: &FieldPath<'_>, strict: bool, mutating: bool) {
     }
     let allowed = if strict { HARMLESS } else { EFFECTS };
     let effects = hook.at("sideEffects");
-    if effects.is_set() {
+    if effects.need_set(&format!("must specify one of {}", allowed.join(", "))) {
         check::one_of(&effects, allowed);
-    } else {
-        effects.required(&format!("must specify one of {}", allowed.join(", ")));
     }
     let timeout = hook.at("timeoutSeconds");
     if timeout.is_set() && !(1..=30).contains(&timeout.int()) {
@@ -143,10 +141,8 @@ fn check_config(config: &FieldPath<'_>) {
 pub(crate) fn check_conversion(conversion: &FieldPath<'_>, any_bundle: bool) {
     let webhook = &conversion.value()["webhook"];
     let config = conversion.named("webhookClientConfig", webhook.get("clientConfig"));
-    if config.is_set() {
+    if config.need_set("required when strategy is set to Webhook") {
         check_config(&config);
-    } else {
-        config.required("required when strategy is set to Webhook");
     }
     let bundle = config.at("caBundle");
     if let Some(why) = authorities::mistake(bundle.text()).filter(|_| !any_bundle) {

@@ -60,8 +60,7 @@ fn check_map_keys(node: &FieldPath<'_>) {
         return;
     }
     keys.need("must not be empty if x-kubernetes-list-type is map");
-    if !items.is_set() {
-        items.required("must have a schema if x-kubernetes-list-type is map");
+    if !items.need_set("must have a schema if x-kubernetes-list-type is map") {
         return;
     }
     let kind = items.at("type");

@@ -225,8 +225,7 @@ fn completeness(restricted: &FieldPath<'_>, skeleton: &FieldPath<'_>) {
 }
 
 fn complete(restriction: &FieldPath<'_>, skeleton: &FieldPath<'_>) {
-    if !skeleton.is_set() {
-        skeleton.required(&format!("because it is defined in {}", restriction.path()));
+    if !skeleton.need_set(&format!("because it is defined in {}", restriction.path())) {
         return;
     }
     completeness(restriction, skeleton);

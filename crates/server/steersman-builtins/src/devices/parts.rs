@@ -160,8 +160,7 @@ fn parse_uuid(text: &str) -> Result<(), String> {
 /// Checks the configuration of a driver (upstream: `validateDeviceConfiguration`).
 pub(super) fn check_configuration(at: &FieldPath<'_>) {
     let opaque = at.at("opaque");
-    if !opaque.is_set() {
-        opaque.required("");
+    if !opaque.need_set("") {
         return;
     }
     check::csi_driver(&opaque.at("driver"));
@@ -186,17 +185,13 @@ pub(super) fn check_tolerations(all: &FieldPath<'_>) {
         key.if_filled(check::qualified);
         match operator.text() {
             "Exists" => {
-                if !value.is_empty() {
-                    value.invalid("must be empty for operator `Exists`");
-                }
+                value.if_filled(|value| value.invalid("must be empty for operator `Exists`"))
             }
             "Equal" => check::label_value(&value),
             _ => check::required_one_of(&operator, &["Equal", "Exists"]),
         }
-        let effect = one.at("effect");
-        if !effect.is_empty() {
-            check::one_of(&effect, EFFECTS);
-        }
+        one.at("effect")
+            .if_filled(|effect| check::one_of(effect, EFFECTS));
     }
 }
 

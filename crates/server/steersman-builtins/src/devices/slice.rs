@@ -146,9 +146,6 @@ fn check_device_nodes(device: &FieldPath<'_>) {
 
 fn check_taint(taint: &FieldPath<'_>) {
     check::qualified(&taint.at("key"));
-    let value = taint.at("value");
-    if !value.is_empty() {
-        check::label_value(&value);
-    }
+    taint.at("value").if_filled(check::label_value);
     check::required_one_of(&taint.at("effect"), parts::EFFECTS);
 }

@@ -312,6 +312,14 @@ impl<'a> FieldPath<'a> {
         }
     }
 
+    /// Adds `Required value: <detail>` about a null value. Returns whether the value is set.
+    pub(crate) fn need_set(&self, detail: &str) -> bool {
+        if !self.is_set() {
+            self.required(detail);
+        }
+        self.is_set()
+    }
+
     /// Adds `Invalid value: <integer>: <detail>` about an integer below a bound.
     pub(crate) fn at_least(&self, least: i64, detail: &str) {
         if self.int() < least {

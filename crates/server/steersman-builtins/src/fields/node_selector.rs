@@ -8,9 +8,7 @@ use super::selector;
 pub(crate) fn check_node_selector(at: &FieldPath<'_>) {
     let terms = at.at("nodeSelectorTerms");
     terms.need("must have at least one node selector term");
-    for term in terms.items() {
-        check_node_term(&term, false);
-    }
+    terms.each(|term| check_node_term(term, false));
 }
 
 /// Checks one term of a node selector. `any_value` accepts values that are no label values, as upstream does in

@@ -112,8 +112,7 @@ fn validate(root: &FieldPath<'_>, old: Option<&Value>) {
 
 fn check_path(path: &FieldPath<'_>) {
     let (kind, at) = (path.at("pathType"), path.at("path"));
-    if !kind.is_set() {
-        kind.required("pathType must be specified");
+    if !kind.need_set("pathType must be specified") {
         return;
     }
     let text = at.text();

@@ -179,8 +179,7 @@ fn ip_address(root: &FieldPath<'_>, old: Option<&Value>) {
         check::immutable_struct(&parent, old, &PARENT_REFERENCE);
         return;
     }
-    if !parent.is_set() {
-        parent.required("");
+    if !parent.need_set("") {
         return;
     }
     parent.at("group").if_filled(check::subdomain);

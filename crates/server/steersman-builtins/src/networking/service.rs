@@ -353,9 +353,7 @@ fn validate_status(root: &FieldPath<'_>, _old: &Value) {
         } else {
             address::check(&ip);
             check::optional(&mode, &["Proxy", "VIP"]);
-            if !mode.is_set() {
-                mode.required("must be specified when `ip` is set");
-            }
+            mode.need_set("must be specified when `ip` is set");
         }
         super::ingress::check_host_name(&ingress.at("hostname"));
     }

@@ -49,9 +49,7 @@ pub(super) fn check(containers: &FieldPath<'_>, context: &PodContext<'_>) {
         check_restarts(&container);
     }
     let mut ports = HashSet::new();
-    for container in containers.items() {
-        check_host_ports(&container, &mut ports);
-    }
+    containers.each(|container| check_host_ports(container, &mut ports));
 }
 
 /// Checks the init containers (upstream: `validateInitContainers`).
@@ -154,15 +152,12 @@ fn check_restarts(container: &FieldPath<'_>) {
     if rules.is_empty() {
         return;
     }
-    if !policy.is_set() {
-        policy.required("must specify restartPolicy when restart rules are used");
-    }
+    policy.need_set("must specify restartPolicy when restart rules are used");
     rules.has_too_many(20);
     for rule in rules.items() {
         check::required_one_of(&rule.at("action"), &["Restart", "RestartAllContainers"]);
         let codes = rule.at("exitCodes");
-        if !codes.is_set() {
-            codes.required("must be specified");
+        if !codes.need_set("must be specified") {
             continue;
         }
         let [operator, values] = codes.parts(["operator", "values"]);
@@ -227,9 +222,7 @@ fn check_mounts(container: &FieldPath<'_>, volumes: &Volumes<'_>) {
         let [sub, expression] = mount.parts(["subPath", "subPathExpr"]);
         // As upstream, the following errors name the list, not the mount.
         let whole = |field: &'static str| mounts.named(field, Some(mount.at(field).value()));
-        if !sub.is_empty() {
-            check::descending_path(&whole("subPath"), sub.text());
-        }
+        sub.if_filled(|sub| check::descending_path(&whole("subPath"), sub.text()));
         if !expression.is_empty() {
             if !sub.is_empty() {
                 expression.invalid("subPathExpr and subPath are mutually exclusive");

@@ -181,8 +181,7 @@ fn check_dns(spec: &FieldPath<'_>) {
     let config = spec.at("dnsConfig");
     let (servers, searches) = (config.at("nameservers"), config.at("searches"));
     if spec.at("dnsPolicy").text() == "None" {
-        if !config.is_set() {
-            config.required("must provide `dnsConfig` when `dnsPolicy` is None");
+        if !config.need_set("must provide `dnsConfig` when `dnsPolicy` is None") {
             return;
         }
         if servers.is_empty() {

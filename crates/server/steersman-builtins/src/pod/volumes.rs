@@ -193,11 +193,9 @@ fn check_csi(source: &FieldPath<'_>) {
 
 fn check_ephemeral(volume: &FieldPath<'_>, source: &FieldPath<'_>, owner: SpecOwner<'_>) {
     let [template, name] = [source.at("volumeClaimTemplate"), volume.at("name")];
-    if template.is_set() {
+    if template.need_set("") {
         check_metadata(&template.at("metadata"));
         claim::check_spec(&template.at("spec"));
-    } else {
-        template.required("");
     }
     if let SpecOwner::Pod(pod) = owner
         && !pod.is_empty()

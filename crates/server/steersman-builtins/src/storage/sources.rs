@@ -198,10 +198,8 @@ fn check_fc(source: &FieldPath<'_>) {
         targets.invalid("targetWWNs and wwids can not be specified simultaneously");
     }
     if !targets.is_empty() {
-        if lun.is_set() {
+        if lun.need_set("lun is required if targetWWNs is specified") {
             check::in_range(&lun, 0, 255);
-        } else {
-            lun.required("lun is required if targetWWNs is specified");
         }
     }
 }

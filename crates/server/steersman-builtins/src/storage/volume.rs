@@ -151,9 +151,7 @@ fn validate(object: &FieldPath<'_>, old: Option<&Value>) {
     spec.at("nodeAffinity").if_set(|affinity| {
         let required = affinity.at("required");
         required.if_set(node_selector::check_node_selector);
-        if !required.is_set() {
-            required.required("must specify required node constraints");
-        }
+        required.need_set("must specify required node constraints");
     });
     let name = object.down("metadata.name").text();
     check_source(&spec, name);
@@ -217,9 +215,7 @@ fn check_local(spec: &FieldPath<'_>, at: &FieldPath<'_>) {
         check::no_backsteps(path, path.text())
     });
     let affinity = spec.at("nodeAffinity");
-    if !affinity.is_set() {
-        affinity.required("Local volume requires node affinity");
-    }
+    affinity.need_set("Local volume requires node affinity");
 }
 
 fn check_csi(at: &FieldPath<'_>) {

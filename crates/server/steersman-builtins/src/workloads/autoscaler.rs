@@ -209,19 +209,12 @@ fn check_source(field: &str, at: &FieldPath<'_>) {
     let has = |name: &str| target.at(name).is_set();
     match field {
         "resource" | "containerResource" => {
-            let name = at.at("name");
-            if name.is_empty() {
-                name.required("must specify a resource name");
-            } else if field == "containerResource" {
-                resources::check_name(name.text(), &name);
-            }
-            let container = at.at("container");
+            let [name, container] = at.parts(["name", "container"]);
+            name.need("must specify a resource name");
             if field == "containerResource" {
-                if container.is_empty() {
-                    container.required("must specify a container");
-                } else {
-                    check::label(&container);
-                }
+                name.if_filled(|name| resources::check_name(name.text(), name));
+                container.need("must specify a container");
+                container.if_filled(check::label);
             }
             check_amounts(&target);
             if !has("averageUtilization") && !has("averageValue") {
@@ -238,11 +231,8 @@ fn check_source(field: &str, at: &FieldPath<'_>) {
         _ => {}
     }
     let name = at.down("metric.name");
-    if name.is_empty() {
-        name.required("must specify a metric name");
-    } else {
-        check::name(NameRule::PathSegment, &name);
-    }
+    name.need("must specify a metric name");
+    name.if_filled(|name| check::name(NameRule::PathSegment, name));
     check_amounts(&target);
     let average = target.at("averageValue");
     match field {

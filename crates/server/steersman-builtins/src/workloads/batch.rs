@@ -163,11 +163,8 @@ fn job(object: &FieldPath<'_>, old: Option<&Value>) {
     }
     check_spec(&spec);
     let at = spec.at("selector");
-    if at.is_set() {
-        selector::check(&at);
-    } else {
-        at.required("");
-    }
+    at.need_set("");
+    selector::check(&at);
     let labels = spec.down("template.metadata.labels");
     if !selector::selects(at.value(), labels.value()) {
         labels.invalid("`selector` does not match template `labels`");
@@ -249,9 +246,7 @@ fn check_spec(spec: &FieldPath<'_>) {
         check_indexed(spec);
     } else if matches!(mode.text(), "" | "NonIndexed") {
         for field in [&per_index, &most_failed] {
-            if field.is_set() {
-                field.invalid("requires indexed completion mode");
-            }
+            field.if_set(|field| field.invalid("requires indexed completion mode"));
         }
     }
     policies::check(spec);
@@ -277,9 +272,7 @@ fn check_indexed(spec: &FieldPath<'_>) {
     const LIMIT: i64 = 10_000;
     let [completions, parallelism, most_failed] =
         spec.parts(["completions", "parallelism", "maxFailedIndexes"]);
-    if !completions.is_set() {
-        completions.required("when completion mode is Indexed");
-    }
+    completions.need_set("when completion mode is Indexed");
     if parallelism.int() > SOFT {
         let detail =
             format!("must be less than or equal to {SOFT} when completion mode is Indexed");

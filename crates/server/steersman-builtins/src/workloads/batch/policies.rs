@@ -36,9 +36,7 @@ const SUCCESS_POLICY: GoType = Pointer(&SUCCESS_RULES);
 
 pub(super) fn check(spec: &FieldPath<'_>) {
     let failure = spec.at("podFailurePolicy");
-    if failure.is_set() {
-        check_failure(spec, &failure.at("rules"));
-    }
+    failure.if_set(|failure| check_failure(spec, &failure.at("rules")));
     let success = spec.at("successPolicy");
     if success.is_set() {
         if spec.at("completionMode").text() == "Indexed" {
@@ -94,9 +92,7 @@ fn check_failure(spec: &FieldPath<'_>, rules: &FieldPath<'_>) {
             required(&action, &["Count", "FailIndex", "FailJob", "Ignore"]);
         }
         let (codes, conditions) = (rule.at("onExitCodes"), rule.at("onPodConditions"));
-        if codes.is_set() {
-            check_codes(spec, &codes);
-        }
+        codes.if_set(|codes| check_codes(spec, codes));
         conditions.has_too_many(20);
         for pattern in conditions.items() {
             check::qualified(&pattern.at("type"));

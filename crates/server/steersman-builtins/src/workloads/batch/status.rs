@@ -121,9 +121,7 @@ fn check_end(write: &StatusWrite<'_>) {
     }
     let [active, uncounted] = write.status.parts(["active", "uncountedTerminatedPods"]);
     active.at_most(0, "active>0 is invalid for finished job");
-    if !start.is_set() {
-        start.required("startTime is required for finished job");
-    }
+    start.need_set("startTime is required for finished job");
     if uncounted
         .parts(["succeeded", "failed"])
         .iter()
