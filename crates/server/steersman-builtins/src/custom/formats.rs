@@ -14,68 +14,47 @@ use crate::fields::pattern::{Pattern, is_match};
 /// the name are ignored.
 #[must_use]
 pub(crate) fn fits(format: &str, text: &str) -> bool {
-    match format.replace('-', "").as_str() {
-        "bsonobjectid" => text.len() == 24 && text.bytes().all(|b| b.is_ascii_hexdigit()),
-        "byte" => is_match(&BYTE, text),
-        "cidr" => is_network(text),
-        "creditcard" => is_card(text),
-        "date" => is_date(text),
-        "datetime" => is_time(text),
-        "duration" => is_duration(text),
-        "email" => is_mail(text),
-        "hexcolor" => is_match(&HEX_COLOUR, text),
-        "hostname" => {
-            let fits = text.len() <= 255 && text.split('.').all(|label| label.len() <= 63);
-            fits && is_match(&HOST, text)
-        }
-        "ipv4" => text.contains('.') && text.parse::<IpAddr>().is_ok(),
-        "ipv6" => text.contains(':') && text.parse::<IpAddr>().is_ok(),
-        "isbn" => is_book_10(text) || is_book_13(text),
-        "isbn10" => is_book_10(text),
-        "isbn13" => is_book_13(text),
-        "k8slongname" => names::is_subdomain(text) && text.len() <= 253,
-        "k8sshortname" => names::check_label(text).is_empty(),
-        "mac" => is_hardware(text),
-        "rgbcolor" => is_match(&RGB, text),
-        "ssn" => is_match(&SOCIAL, text),
-        "uri" => Url::parse(text).is_ok(),
-        "uuid" => is_uuid(text, ""),
-        "uuid3" => is_uuid(text, "3"),
-        "uuid4" => is_uuid(text, "4"),
-        "uuid5" => is_uuid(text, "5"),
-        _ => true,
-    }
+    of_string(format).is_none_or(|fits| fits(text))
 }
 
-/// The formats of strings that upstream checks, without dashes.
-const OF_STRINGS: &[&str] = &[
-    "bsonobjectid",
-    "byte",
-    "cidr",
-    "creditcard",
-    "date",
-    "datetime",
-    "duration",
-    "email",
-    "hexcolor",
-    "hostname",
-    "ipv4",
-    "ipv6",
-    "isbn",
-    "isbn10",
-    "isbn13",
-    "k8slongname",
-    "k8sshortname",
-    "mac",
-    "password",
-    "rgbcolor",
-    "ssn",
-    "uri",
-    "uuid",
-    "uuid3",
-    "uuid4",
-    "uuid5",
+/// The check of a text's format.
+type FormatCheck = fn(&str) -> bool;
+
+/// The formats of strings that upstream checks, by their names without dashes.
+const OF_STRINGS: &[(&str, FormatCheck)] = &[
+    ("bsonobjectid", is_object_id),
+    ("byte", |text| is_match(&BYTE, text)),
+    ("cidr", is_network),
+    ("creditcard", is_card),
+    ("date", is_date),
+    ("datetime", is_time),
+    ("duration", is_duration),
+    ("email", is_mail),
+    ("hexcolor", |text| is_match(&HEX_COLOUR, text)),
+    ("hostname", is_host),
+    ("ipv4", |text| text.contains('.') && is_address(text)),
+    ("ipv6", |text| text.contains(':') && is_address(text)),
+    ("isbn", |text| is_book_10(text) || is_book_13(text)),
+    ("isbn10", is_book_10),
+    ("isbn13", is_book_13),
+    ("k8slongname", is_long_name),
+    ("k8sshortname", |text| names::check_label(text).is_empty()),
+    ("mac", is_hardware),
+    ("password", |_| true),
+    ("rgbcolor", |text| is_match(&RGB, text)),
+    ("ssn", |text| is_match(&SOCIAL, text)),
+    ("uri", |text| Url::parse(text).is_ok()),
+    ("uuid", |text| is_uuid(text, "")),
+    ("uuid3", |text| is_uuid(text, "3")),
+    ("uuid4", |text| is_uuid(text, "4")),
+    ("uuid5", |text| is_uuid(text, "5")),
 ];
+
+fn of_string(format: &str) -> Option<FormatCheck> {
+    let name = format.replace('-', "");
+    let found = OF_STRINGS.iter().find(|(known, _)| *known == name);
+    found.map(|(_, check)| *check)
+}
 
 /// Returns whether validation checks a format of the values of a type.
 ///
@@ -84,7 +63,7 @@ const OF_STRINGS: &[&str] = &[
 #[must_use]
 pub(crate) fn is_checked_format(kind: &str, format: &str) -> bool {
     match kind {
-        "" | "string" => OF_STRINGS.contains(&format.replace('-', "").as_str()),
+        "" | "string" => of_string(format).is_some(),
         "integer" => matches!(format, "int32" | "int64"),
         "number" => matches!(format, "float" | "double"),
         _ => false,
@@ -141,6 +120,23 @@ static MAIL: Pattern = LazyLock::new(|| {
     let pattern = format!(r#"(?s)^\s*(?:{address}|(?:".*"|(?:X|[.\s])*)\s*<{address}>)\s*$"#);
     Regex::new(&pattern.replace('X', atom)).ok()
 });
+
+fn is_object_id(text: &str) -> bool {
+    text.len() == 24 && text.bytes().all(|b| b.is_ascii_hexdigit())
+}
+
+fn is_host(text: &str) -> bool {
+    let fits = text.len() <= 255 && text.split('.').all(|label| label.len() <= 63);
+    fits && is_match(&HOST, text)
+}
+
+fn is_address(text: &str) -> bool {
+    text.parse::<IpAddr>().is_ok()
+}
+
+fn is_long_name(text: &str) -> bool {
+    names::is_subdomain(text) && text.len() <= 253
+}
 
 fn is_network(text: &str) -> bool {
     text.split_once('/').is_some_and(|(address, length)| {
@@ -229,36 +225,25 @@ fn digits(text: &str) -> Option<Vec<u32>> {
     text.chars().map(|c| c.to_digit(10)).collect()
 }
 
+/// Returns whether a text is an ISBN of ten digits. The last digit may be `X`, which stands for ten.
 fn is_book_10(text: &str) -> bool {
-    let text = bare(text);
-    let (body, last) = match text.strip_suffix('X') {
-        Some(body) => (digits(body), Some(10)),
-        None => match digits(&text) {
-            Some(mut all) => {
-                let last = all.pop();
-                (Some(all), last)
-            }
-            None => (None, None),
-        },
+    let value = |(at, c): (usize, char)| match c {
+        'X' if at == 9 => Some(10),
+        c => c.to_digit(10),
     };
-    let (Some(body), Some(last)) = (body, last) else {
-        return false;
-    };
-    let sum: u32 = (1..).zip(&body).map(|(weight, digit)| weight * digit).sum();
-    body.len() == 9 && (sum + 10 * last).is_multiple_of(11)
+    let all: Option<Vec<u32>> = bare(text).chars().enumerate().map(value).collect();
+    all.is_some_and(|all| all.len() == 10 && weighted_sum(1.., &all).is_multiple_of(11))
 }
 
 fn is_book_13(text: &str) -> bool {
-    let Some(all) = digits(&bare(text)) else {
-        return false;
-    };
-    let sum: u32 = [1, 3]
-        .into_iter()
-        .cycle()
-        .zip(&all)
-        .map(|(weight, digit)| weight * digit)
-        .sum();
-    all.len() == 13 && sum.is_multiple_of(10)
+    let weights = [1, 3].into_iter().cycle();
+    digits(&bare(text))
+        .is_some_and(|all| all.len() == 13 && weighted_sum(weights, &all).is_multiple_of(10))
+}
+
+fn weighted_sum(weights: impl Iterator<Item = u32>, digits: &[u32]) -> u32 {
+    let products = weights.zip(digits).map(|(weight, digit)| weight * digit);
+    products.sum()
 }
 
 /// Returns whether a text is a credit card number: a known issuer prefix, and a valid Luhn
