@@ -377,14 +377,10 @@ fn check_combinators(
 
 /// Selects the first schema with the most checked rules, if no schema matches.
 fn best_of(outcomes: Vec<(Vec<FieldError>, usize)>) -> (Vec<FieldError>, usize) {
-    let mut outcomes = outcomes.into_iter();
-    let mut best = outcomes.next().unwrap_or_default();
-    for outcome in outcomes {
-        if outcome.1 > best.1 {
-            best = outcome;
-        }
-    }
-    best
+    let better = |best: (Vec<FieldError>, usize), other: (Vec<FieldError>, usize)| {
+        if other.1 > best.1 { other } else { best }
+    };
+    outcomes.into_iter().reduce(better).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -32,19 +32,15 @@ pub(super) fn check_number(
     // Returns the value and the bound in the type in which upstream compares them: an integer with the
     // integral part of a bound that has the schema's type, and everything else as floats.
     let typed = |bound: f64, what: &str, errors: &mut Vec<FieldError>| {
-        if !is_in_range((&schema.kind, format), &Value::from(bound), bound) {
+        let fits = is_in_range((&schema.kind, format), &Value::from(bound), bound);
+        if !fits {
             errors.push(range(what));
-        } else if value.is_i64() {
-            return Compared {
-                number,
-                bound: bound.trunc(),
-                is_whole: true,
-            };
         }
+        let is_whole = fits && value.is_i64();
         Compared {
             number,
-            bound,
-            is_whole: false,
+            bound: if is_whole { bound.trunc() } else { bound },
+            is_whole,
         }
     };
     let refuse = |compared: &Compared, what: &str| {
