@@ -86,8 +86,16 @@ fn versions(crd: &Value) -> impl Iterator<Item = &Value> {
     crd["spec"]["versions"].as_array().into_iter().flatten()
 }
 
+fn storage(crd: &Value) -> Option<&Value> {
+    versions(crd).find(|version| version["storage"] == true)
+}
+
 fn storage_version(crd: &Value) -> Option<&str> {
-    versions(crd).find(|version| version["storage"] == true)?["name"].as_str()
+    storage(crd)?["name"].as_str()
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
 }
 
 /// Returns the estimated costs of the CEL rules of all versions of a valid definition.
@@ -185,29 +193,21 @@ pub fn resources(crd: &Value, json: &Bytes, edition: u64) -> Vec<Resource> {
     let storage = storage_version(crd).unwrap_or_default().to_owned();
     let schemas = stored_schemas(crd, json);
     let mut served: Vec<&Value> = versions(crd).filter(|one| one["served"] == true).collect();
-    served.sort_by(|a, b| {
-        let name = |one: &Value| one["name"].as_str().unwrap_or_default().to_owned();
-        compare_versions(&name(a), &name(b))
+    served.sort_by(|a, b| compare_versions(text(&a["name"]), text(&b["name"])));
+    let newest = served.first().map_or("", |newest| text(&newest["name"]));
+    let resources = served.iter().map(|version| Resource {
+        edition,
+        storage_version: storage.clone(),
+        ..resource(crd, version, newest, &schemas)
     });
-    let newest = served
-        .first()
-        .and_then(|one| one["name"].as_str())
-        .unwrap_or_default();
-    let mut out = Vec::new();
-    for version in &served {
-        let mut resource = resource(crd, version, newest, &schemas);
-        resource.edition = edition;
-        resource.storage_version.clone_from(&storage);
-        out.push(resource);
-    }
-    out
+    resources.collect()
 }
 
 /// Returns the resource of the storage version, whether or not the version is served. `json` is the
 /// JSON of the same definition.
 pub fn stored_resource(crd: &Value, json: &Bytes) -> Option<Resource> {
-    let name = storage_version(crd)?;
-    let version = versions(crd).find(|version| version["storage"] == true)?;
+    let version = storage(crd)?;
+    let name = version["name"].as_str()?;
     Some(resource(crd, version, name, &stored_schemas(crd, json)))
 }
 
@@ -218,8 +218,7 @@ fn stored_schemas(crd: &Value, json: &Bytes) -> StoredSchemas {
 
 /// Returns which objects of a definition may be stored without a default.
 fn reads(crd: &Value) -> SchemaReads {
-    let storage = versions(crd).find(|version| version["storage"] == true);
-    let storage = storage.map(|version| &version["schema"]["openAPIV3Schema"]);
+    let storage = storage(crd).map(|version| &version["schema"]["openAPIV3Schema"]);
     let status = storage.map_or(&Value::Null, |schema| &schema["properties"]["status"]);
     let mut faces = versions(crd).filter(|one| one["subresources"].get("status").is_some());
     if versions(crd).nth(1).is_some() && storage.is_some_and(has_defaults) {
@@ -315,7 +314,6 @@ fn deprecation_warning(crd: &Value, version: &Value, newest: &str) -> Option<Str
     if let Some(text) = version["deprecationWarning"].as_str() {
         return Some(text.to_owned());
     }
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let (group, name) = (text(&crd["spec"]["group"]), text(&version["name"]));
     let kind = text(&crd["spec"]["names"]["kind"]);
     let successor = if newest == name {
