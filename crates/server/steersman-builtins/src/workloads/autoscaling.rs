@@ -163,31 +163,21 @@ pub fn to_v1(stored: &Value) -> Value {
     shown["apiVersion"] = json!("autoscaling/v1");
     let mut annotated: Vec<(&str, String)> = Vec::new();
     let metrics = elements(&stored["spec"]["metrics"]);
-    let others: Vec<String> = metrics
-        .iter()
-        .filter(|metric| !is_processor(metric))
-        .map(|metric| metric_to_v1(metric, false))
-        .collect();
-    if !others.is_empty() {
-        annotated.push((METRICS, format!("[{}]", others.join(","))));
-    }
+    let mut annotate = |name: &'static str, texts: Vec<String>| {
+        if !texts.is_empty() {
+            annotated.push((name, format!("[{}]", texts.join(","))));
+        }
+    };
+    let others = metrics.iter().filter(|metric| !is_processor(metric));
+    let others = others.map(|metric| metric_to_v1(metric, false));
+    annotate(METRICS, others.collect());
     let current = elements(&stored["status"]["currentMetrics"]);
-    if !current.is_empty() {
-        let texts: Vec<String> = current
-            .iter()
-            .map(|metric| metric_to_v1(metric, true))
-            .collect();
-        annotated.push((CURRENT, format!("[{}]", texts.join(","))));
-    }
-    let conditions = elements(&stored["status"]["conditions"]);
-    if !conditions.is_empty() {
-        let fields = ["type", "status", "lastTransitionTime", "reason", "message"];
-        let texts: Vec<String> = conditions
-            .iter()
-            .map(|condition| ordered(condition, &fields))
-            .collect();
-        annotated.push((CONDITIONS, format!("[{}]", texts.join(","))));
-    }
+    let texts = current.iter().map(|metric| metric_to_v1(metric, true));
+    annotate(CURRENT, texts.collect());
+    let conditions = elements(&stored["status"]["conditions"]).iter();
+    let fields = ["type", "status", "lastTransitionTime", "reason", "message"];
+    let texts = conditions.map(|condition| ordered(condition, &fields));
+    annotate(CONDITIONS, texts.collect());
     if stored["spec"]["behavior"].is_object() {
         annotated.push((BEHAVIOR, behavior_text(&stored["spec"]["behavior"])));
     }
