@@ -11,13 +11,11 @@ use serde_json::{Value, json};
 use crate::Strategy;
 use crate::fields::check;
 use crate::fields::field_path::FieldPath;
-use crate::fields::fill::{given, list, part, set};
+use crate::fields::fill::{given, list, part, set, with_spec};
 use parts::{MOST_REQUESTS, RequestNames};
 
 pub(super) const DEVICE_CLASS: Strategy = Strategy {
-    defaults: |object| {
-        part(object, "spec");
-    },
+    defaults: with_spec,
     validate: |object, _| {
         let spec = object.at("spec");
         selectors(&spec);
@@ -93,9 +91,7 @@ pub(super) const CLAIM_TEMPLATE: Strategy = Strategy {
 };
 
 pub(super) const RESOURCE_SLICE: Strategy = Strategy {
-    defaults: |object| {
-        part(object, "spec");
-    },
+    defaults: with_spec,
     validate: slice::check,
     ..Strategy::PLAIN
 };

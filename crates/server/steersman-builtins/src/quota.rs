@@ -9,7 +9,7 @@ use steersman_apimachinery::quantity::Quantity;
 use crate::Strategy;
 use crate::fields::check;
 use crate::fields::field_path::FieldPath;
-use crate::fields::fill::{list, part, put, set};
+use crate::fields::fill::{list, part, put, set, with_spec};
 
 pub(super) const LIMIT_RANGE: Strategy = Strategy {
     defaults: |object| {
@@ -25,9 +25,7 @@ pub(super) const LIMIT_RANGE: Strategy = Strategy {
 };
 
 pub(super) const RESOURCE_QUOTA: Strategy = Strategy {
-    defaults: |object| {
-        part(object, "spec");
-    },
+    defaults: with_spec,
     validate: quota,
     validate_status: |object, _| {
         let status = object.at("status");
@@ -335,6 +333,7 @@ type Amount = (Quantity, String);
 
 /// Checks that the limits of one resource fit each other.
 fn compare(limit: &FieldPath<'_>, key: &str) {
+    const REQUEST: &str = "defaultRequest";
     let skip = limit.at("type").text() == "Pod";
     let of = |part: &str| -> Option<Amount> {
         let at = limit.at(part).key(key);
@@ -345,50 +344,32 @@ fn compare(limit: &FieldPath<'_>, key: &str) {
     let refuse = |part: &str, shown: &Amount, detail: &str| {
         limit.at(part).key(key).invalid_as(&shown.1, detail);
     };
-    let (min, max) = (of("min"), of("max"));
-    let (default, request) = (of("default"), of("defaultRequest"));
-    let request_name = "default request value";
-    for ((lower_name, lower), (upper_name, upper), part, shown) in [
-        (("min value", &min), ("max value", &max), "min", &min),
-        (
-            ("min value", &min),
-            (request_name, &request),
-            "defaultRequest",
-            &request,
-        ),
-        (
-            (request_name, &request),
-            ("max value", &max),
-            "defaultRequest",
-            &request,
-        ),
-        (
-            (request_name, &request),
-            ("default limit value", &default),
-            "defaultRequest",
-            &request,
-        ),
-        (
-            ("min value", &min),
-            ("default value", &default),
-            "default",
-            &min,
-        ),
-        (
-            ("default value", &default),
-            ("max value", &max),
-            "default",
-            &default,
-        ),
+    let name = |part: &str, other: &str| match part {
+        "min" => "min value",
+        "max" => "max value",
+        REQUEST => "default request value",
+        _ if other == REQUEST => "default limit value",
+        _ => "default value",
+    };
+    for (lower, upper, part, shown) in [
+        ("min", "max", "min", "min"),
+        ("min", REQUEST, REQUEST, REQUEST),
+        (REQUEST, "max", REQUEST, REQUEST),
+        (REQUEST, "default", REQUEST, REQUEST),
+        ("min", "default", "default", "min"),
+        ("default", "max", "default", "default"),
     ] {
-        if let (Some(lower), Some(upper), Some(shown)) = (lower, upper, shown)
-            && lower.0 > upper.0
+        if let (Some(least), Some(most), Some(shown)) = (of(lower), of(upper), of(shown))
+            && least.0 > most.0
         {
-            let (lower, upper) = (&lower.1, &upper.1);
-            let detail = format!("{lower_name} {lower} is greater than {upper_name} {upper}");
-            refuse(part, shown, &detail);
+            let (lower_name, upper_name) = (name(lower, upper), name(upper, lower));
+            let (least, most) = (least.1, most.1);
+            let detail = format!("{lower_name} {least} is greater than {upper_name} {most}");
+            refuse(part, &shown, &detail);
         }
     }
+    let (min, max) = (of("min"), of("max"));
+    let (default, request) = (of("default"), of(REQUEST));
     if let Some(ratio) = of("maxLimitRequestRatio") {
         if ratio.0 < Quantity::of(1) {
             let detail = format!("ratio {} is less than 1", ratio.1);
@@ -411,6 +392,6 @@ fn compare(limit: &FieldPath<'_>, key: &str) {
             "default value {} must equal to defaultRequest value {} in {key}",
             default.1, request.1
         );
-        refuse("defaultRequest", request, &detail);
+        refuse(REQUEST, request, &detail);
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::Strategy;
 use crate::fields::check;
 use crate::fields::field_path::FieldPath;
-use crate::fields::fill::{part, set};
+use crate::fields::fill::{set, with_spec};
 use crate::fields::go_value::{TOLERATION, print};
 use crate::fields::shared_warnings;
 use crate::pod;
@@ -37,9 +37,7 @@ pub(crate) const RUNTIME_CLASS: Strategy = Strategy {
 };
 
 pub(crate) const LEASE: Strategy = Strategy {
-    defaults: |object| {
-        part(object, "spec");
-    },
+    defaults: with_spec,
     validate: |object, _| lease(&object.at("spec")),
     ..Strategy::PLAIN
 };

@@ -48,6 +48,10 @@ pub(crate) fn part<'a>(object: &'a mut Value, name: &str) -> Option<&'a mut Valu
     object.get_mut(name).filter(|part| part.is_object())
 }
 
+pub(crate) fn with_spec(object: &mut Value) {
+    part(object, "spec");
+}
+
 /// Sets the members that are absent or null to these defaults, also in the members that are objects.
 pub(crate) fn complete(object: &mut Value, defaults: Value) {
     let Value::Object(defaults) = defaults else {

@@ -6,7 +6,7 @@ use crate::Strategy;
 use crate::fields::address::{self, Network};
 use crate::fields::check;
 use crate::fields::field_path::FieldPath;
-use crate::fields::fill::{lacks, list, part, put, set, set_text};
+use crate::fields::fill::{lacks, list, part, put, set, set_text, with_spec};
 use crate::fields::go_value::GoType::{self, Pointer, Struct, Text};
 use crate::fields::reference;
 use crate::fields::selector;
@@ -30,17 +30,13 @@ pub(crate) const NETWORK_POLICY: Strategy = Strategy {
 };
 
 pub(crate) const SERVICE_CIDR: Strategy = Strategy {
-    defaults: |object| {
-        part(object, "spec");
-    },
+    defaults: with_spec,
     validate: service_cidr,
     ..Strategy::PLAIN
 };
 
 pub(crate) const IP_ADDRESS: Strategy = Strategy {
-    defaults: |object| {
-        part(object, "spec");
-    },
+    defaults: with_spec,
     validate: ip_address,
     ..Strategy::PLAIN
 };
