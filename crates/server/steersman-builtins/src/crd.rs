@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-mod fields;
 mod lists;
 mod cel_rules;
 mod print;
+mod fields;
 mod skeleton;
 mod openapi;
 mod version_parts;

@@ -3,6 +3,8 @@
 use serde_json::{Map, Value};
 use steersman_apimachinery::json;
 
+use super::print::FIELDS;
+use crate::fields::go_value::GoType;
 use SchemaShape::{Any, List, Named, Object, Optional, Schema, Schemas};
 
 #[derive(Debug, Clone, Copy)]
@@ -71,52 +73,33 @@ const COLUMN: SchemaFields = &[
     ("jsonPath", Any),
 ];
 
-const SCHEMA: SchemaFields = &[
-    ("id", Optional),
-    ("$schema", Optional),
-    ("$ref", Any),
-    ("description", Optional),
-    ("type", Optional),
-    ("format", Optional),
-    ("title", Optional),
-    ("default", Any),
-    ("maximum", Any),
-    ("exclusiveMaximum", Optional),
-    ("minimum", Any),
-    ("exclusiveMinimum", Optional),
-    ("maxLength", Any),
-    ("minLength", Any),
-    ("pattern", Optional),
-    ("maxItems", Any),
-    ("minItems", Any),
-    ("uniqueItems", Optional),
-    ("multipleOf", Any),
-    ("enum", Optional),
-    ("maxProperties", Any),
-    ("minProperties", Any),
-    ("required", Optional),
-    ("items", Schema),
-    ("allOf", Schemas),
-    ("oneOf", Schemas),
-    ("anyOf", Schemas),
-    ("not", Schema),
-    ("properties", Named),
-    ("additionalProperties", Schema),
-    ("patternProperties", Named),
-    ("dependencies", Optional),
-    ("additionalItems", Schema),
-    ("definitions", Named),
-    ("externalDocs", Any),
-    ("example", Any),
-    ("nullable", Optional),
-    ("x-kubernetes-preserve-unknown-fields", Any),
-    ("x-kubernetes-embedded-resource", Optional),
-    ("x-kubernetes-int-or-string", Optional),
-    ("x-kubernetes-list-map-keys", Optional),
-    ("x-kubernetes-list-type", Any),
-    ("x-kubernetes-map-type", Any),
-    ("x-kubernetes-validations", Optional),
+/// The keywords of a schema that are not stored if they are empty, other than texts and flags.
+const OMITTED: &[&str] = &[
+    "dependencies",
+    "enum",
+    "required",
+    "x-kubernetes-list-map-keys",
+    "x-kubernetes-validations",
 ];
+
+fn of_schema(name: &str) -> Option<SchemaShape> {
+    let (_, _, kind) = FIELDS.iter().find(|(_, known, _)| *known == name)?;
+    Some(match kind {
+        _ if OMITTED.contains(&name) => Optional,
+        GoType::Text | GoType::Flag => Optional,
+        GoType::Items(_) | GoType::Pointer(_) | GoType::Additional(_) => Schema,
+        GoType::List(_) => Schemas,
+        GoType::Map(_) => Named,
+        _ => Any,
+    })
+}
+
+fn shape_in(fields: SchemaFields) -> impl Fn(&str) -> Option<SchemaShape> {
+    move |name| {
+        let found = fields.iter().find(|(known, _)| *known == name);
+        found.map(|(_, shape)| *shape)
+    }
+}
 
 /// Drops unknown fields, and fields that are not stored. Adds the paths of unknown fields to
 /// `unknown`. A null counts as absent, also for a `default`, because Go's decoder leaves a pointer
@@ -124,21 +107,21 @@ const SCHEMA: SchemaFields = &[
 /// and writes them anew.
 pub fn decode(crd: &mut Value, unknown: &mut Vec<String>) {
     if let Some(spec) = crd.get_mut("spec").and_then(Value::as_object_mut) {
-        members(spec, SPEC, "spec", unknown);
+        members(spec, &shape_in(SPEC), "spec", unknown);
     }
     json::write_whole(crd);
 }
 
 fn members(
     object: &mut Map<String, Value>,
-    fields: SchemaFields,
+    shape_of: &dyn Fn(&str) -> Option<SchemaShape>,
     path: &str,
     unknown: &mut Vec<String>,
 ) {
     object.retain(|name, value| {
         let at = format!("{path}.{name}");
-        match fields.iter().find(|(known, _)| known == name) {
-            Some((_, shape)) => keep(value, *shape, &at, unknown),
+        match shape_of(name) {
+            Some(shape) => keep(value, shape, &at, unknown),
             None => {
                 unknown.push(at);
                 false
@@ -151,12 +134,15 @@ fn members(
 fn keep(value: &mut Value, shape: SchemaShape, path: &str, unknown: &mut Vec<String>) -> bool {
     match (shape, value) {
         (_, Value::Null) => return false,
-        (Object(fields), Value::Object(object)) => members(object, fields, path, unknown),
-        (Schema, Value::Object(object)) => members(object, SCHEMA, path, unknown),
+        (Object(fields), Value::Object(object)) => {
+            members(object, &shape_in(fields), path, unknown);
+        }
+        (Schema, Value::Object(object)) => members(object, &of_schema, path, unknown),
         (List(fields), Value::Array(items)) => {
             for (index, item) in items.iter_mut().enumerate() {
                 if let Some(object) = item.as_object_mut() {
-                    members(object, fields, &format!("{path}[{index}]"), unknown);
+                    let path = format!("{path}[{index}]");
+                    members(object, &shape_in(fields), &path, unknown);
                 }
             }
             return !items.is_empty() || path == "spec.versions";

@@ -34,7 +34,7 @@ pub(super) static VERSIONS: GoType = List(&Struct(&[
     ("SelectableFields", "selectableFields", Plain),
 ]));
 
-static FIELDS: [(&str, &str, GoType); 44] = [
+pub(super) static FIELDS: [(&str, &str, GoType); 44] = [
     ("ID", "id", Text),
     ("Schema", "$schema", Text),
     ("Ref", "$ref", Plain),
