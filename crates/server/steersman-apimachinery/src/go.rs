@@ -153,7 +153,7 @@ pub fn quote(text: &str) -> String {
     out
 }
 
-/// Returns whether Go prints a character unescaped: a letter, mark, number, punctuation or symbol, or the ASCII space.
+/// Returns whether Go prints a character unescaped, as it prints no space but the ASCII one.
 fn is_printable(c: char) -> bool {
     if c.is_ascii() {
         return !c.is_ascii_control();

@@ -17,7 +17,7 @@ const MOST_TIMES: u32 = 1000;
 /// The largest height of the syntax tree of a pattern.
 const MOST_HEIGHT: u32 = 1000;
 
-/// Maximum nesting of the syntax tree in the crate `regex`, which has nodes that Go's tree does not have.
+/// The limit of nesting in the tree of `regex`, which has nodes that Go's tree lacks.
 const MOST_NESTED: u32 = 8 * MOST_HEIGHT;
 
 /// Maximum size, in bytes, of a compiled pattern of a schema or of a literal: enough for a Unicode class that is
@@ -85,8 +85,7 @@ struct Translation<'a> {
     groups: Vec<OpenGroup>,
     /// The position of the last repetition in the translation, if it ends at the present position.
     repeated: Option<usize>,
-    /// The flags that were set last, not written yet. A repetition after them repeats the item before them, so they are
-    /// written after that repetition.
+    /// The flags of the last group without content, written after a repetition.
     flags: String,
 }
 

@@ -142,8 +142,7 @@ impl Schedule {
     }
 }
 
-/// Returns whether the schedule includes a day. If both day fields are restricted, the day must match one of them,
-/// otherwise both.
+/// Returns whether a day matches both day fields, or one of them if both are restricted.
 fn is_day(fields: &[Set; 5], at: DateTime) -> bool {
     let [_, _, day, month, weekday] = *fields;
     let of_month = day.has(at.day());

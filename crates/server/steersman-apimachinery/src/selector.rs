@@ -195,7 +195,7 @@ impl<'a> SelectorParser<'a> {
         }
     }
 
-    /// Parses the values in parentheses, and sorts them. An empty text between two commas is an empty value.
+    /// Parses the sorted values in parentheses. A text between two commas may be empty.
     fn values(&mut self) -> Result<Vec<String>, String> {
         match self.take() {
             "(" => {}

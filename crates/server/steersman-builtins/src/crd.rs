@@ -305,8 +305,7 @@ fn resource(crd: &Value, version: &Value, newest: &str, schemas: &StoredSchemas)
     }
 }
 
-/// Returns the warning of a deprecated version: its own text, or a text that names the newest
-/// version.
+/// Returns a deprecated version's own warning, or one that names the newest version.
 fn deprecation_warning(crd: &Value, version: &Value, newest: &str) -> Option<String> {
     if version["deprecated"] != true {
         return None;

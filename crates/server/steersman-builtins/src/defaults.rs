@@ -34,8 +34,7 @@ pub fn apply(resource: &Resource, object: &mut Value) {
     }
 }
 
-/// Removes nulls, which typed objects do not have. Defaults in the schemas of definitions keep
-/// them.
+/// Removes nulls, which typed objects do not have, except in the defaults of schemas.
 fn drop_nulls(value: &mut Value) {
     match value {
         Value::Object(members) => {

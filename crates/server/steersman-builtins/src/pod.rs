@@ -36,8 +36,7 @@ pub(super) const POD: Strategy = Strategy {
     prepare_status: strategy::keep,
     validate,
     validate_status: status::check,
-    // Only new Pods get these warnings: controllers write most updates, and controllers do not read
-    // warnings.
+    // Only new Pods get these warnings: controllers write most updates and read no warnings.
     warn: |pod, old| {
         if old.is_none() {
             warnings::of_pod(pod);
@@ -58,8 +57,7 @@ pub(super) const POD_TEMPLATE: Strategy = Strategy {
     ..Strategy::PLAIN
 };
 
-/// Warns of the template in a new object, or in an update that changes the first field of `names`.
-/// `names` is the path from the object to the template.
+/// Warns of a new or changed template at the path `names`.
 pub(super) fn warn_of_template(new: &FieldPath<'_>, old: Option<&Value>, names: &'static str) {
     let part = names.split('.').next().unwrap_or_default();
     if old.is_none_or(|old| old[part] != new.value()[part]) {

@@ -89,8 +89,7 @@ pub(crate) fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
-/// Returns whether a resource name is an extended resource, which a node announces under its own
-/// domain.
+/// Returns whether a resource is extended: a node announces it under its own domain.
 pub(crate) fn is_extended(name: &str) -> bool {
     !is_native(name)
         && !name.starts_with("requests.")

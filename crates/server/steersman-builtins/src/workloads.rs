@@ -204,8 +204,7 @@ fn check_deployment_strategy(strategy: &FieldPath<'_>) {
     }
 }
 
-/// Adds the error for an unknown strategy type. The error shows the whole strategy as Go prints its
-/// internal type.
+/// Adds the error for an unknown strategy type, which shows the whole strategy.
 fn unknown_strategy(strategy: &FieldPath<'_>, known: &[&str]) {
     strategy.not_supported_written(&print(&STRATEGY, strategy.value()), known);
 }

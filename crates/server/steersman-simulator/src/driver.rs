@@ -17,13 +17,13 @@ use super::actions::turn_context::TurnTime;
 use super::handle::{SharedSimulator, Simulator};
 use super::machine::NextTurn;
 
-/// Approximate maximum number of writes per turn; between turns, other tasks get access to the store (PLAY-7).
+/// Approximate maximum of writes per turn, after which other tasks get access (PLAY-7).
 const WRITES_PER_TURN: usize = 64;
 
 /// Minimum number of objects for which a blocking thread is used to serialise and drop them.
 const BACKGROUND_MIN: usize = 16;
 
-/// Maximum number of objects that wait while a blocking thread serialises and drops earlier objects (SRV-STORE-7).
+/// Maximum number of objects that wait for a busy blocking thread (SRV-STORE-7).
 const UNFINISHED_MAX: usize = 512;
 
 /// Maximum number of turns in a row that panic before the next turn waits for a change.
@@ -64,8 +64,7 @@ pub fn start<S: PlayedServer>(simulator: &Simulator, server: &Arc<S>, stop: &Can
     runtime.spawn(run(driver, Arc::downgrade(server), stop.clone()));
 }
 
-/// The exclusive right of a task to drive the simulator. When the task's runtime ends, a task of another runtime may
-/// take over.
+/// A task's exclusive right to drive the simulator, until the task's runtime ends.
 struct DriverGuard {
     shared: Arc<SharedSimulator>,
     /// The simulator's clock when this task took over.
@@ -161,8 +160,7 @@ fn turn<S: PlayedServer>(
 #[derive(Default)]
 struct Unfinished {
     left: AfterWrites,
-    /// The task that does earlier work. There is at most one, because later work needs the results of earlier work, and
-    /// because each thread uses memory of its own.
+    /// The task that does earlier work. There is one at a time: later work needs its results.
     task: Option<JoinHandle<()>>,
 }
 
@@ -176,8 +174,7 @@ impl Unfinished {
         }
     }
 
-    /// Does the pending work: a large amount in a task, unless the task is busy. A paused clock of tokio does not
-    /// advance before the task is done.
+    /// Does the work: much work in a task, before which a paused clock does not advance.
     fn finish(&mut self) {
         let left = std::mem::take(&mut self.left);
         if left.len() < BACKGROUND_MIN || self.is_busy() {

@@ -46,8 +46,7 @@ impl Machine {
         }
     }
 
-    /// Returns the simulator's clock at its last turn. When another task takes over, the clock continues from there, so
-    /// that a pause makes no delay longer.
+    /// Returns the clock at the last turn, from which another task continues.
     pub(super) fn tick(&self) -> Duration {
         self.tick
     }
@@ -83,7 +82,7 @@ impl Machine {
         let mut writes = 0;
         let mut seen = None;
         while writes < budget {
-            // PLAY-2: the facts must include the simulator's own writes before an object is reconciled.
+            // PLAY-2: the facts take in the simulator's own writes first.
             if seen != Some(registry.revision()) {
                 seen = Some(registry.revision());
                 let mut update = FactsUpdate {

@@ -73,8 +73,7 @@ pub(super) fn labels(value: Option<&Value>) -> String {
     joined(&pairs, NONE)
 }
 
-/// Formats a label selector object as the text of a selector, or `<none>`. Requirements are sorted
-/// by key, and the values of each requirement are sorted.
+/// Formats a label selector, with sorted keys and values, or `<none>`.
 pub(super) fn selector(value: Option<&Value>) -> String {
     let Some(selector) = value else {
         return NONE.to_owned();

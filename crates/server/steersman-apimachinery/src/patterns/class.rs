@@ -24,8 +24,7 @@ const NAMED: &[(&str, &str)] = &[
     ("xdigit", "0-9A-Fa-f"),
 ];
 
-/// The Unicode scripts with a name of four letters. All other names of four letters are codes of scripts, which Go does
-/// not know.
+/// The scripts with a name of four letters. Go does not know the codes of scripts.
 const SHORT_SCRIPTS: &[&str] = &["ahom", "cham", "kawi", "lisu", "thai", "toto"];
 
 /// The Unicode scripts for which Go has no table.

@@ -31,8 +31,7 @@ pub(super) fn value(tree: &Tree) -> Result<Value, String> {
     }
 }
 
-/// Returns a message for each duplicate key of a document, in the order of the text; none for a document that does not
-/// decode.
+/// Returns a message for each duplicate key of a map, in the order of the text.
 pub(super) fn duplicates(tree: &Tree) -> Vec<String> {
     let mut decoder = YamlDecoder::of(tree, true);
     match decoder.value(0) {
@@ -166,7 +165,7 @@ impl<'a> YamlDecoder<'a> {
         Ok(())
     }
 
-    /// Adds the entries of the map, or of the maps, in the value of the merge key `<<`. They replace earlier entries.
+    /// Adds the entries of the maps that the key `<<` names, in place of earlier ones.
     fn merge(&mut self, at: usize, map: &mut BTreeMap<GoValue, GoValue>) -> Result<(), String> {
         let tree = self.tree;
         match &tree.node(at).content {

@@ -91,8 +91,7 @@ impl Emitter {
         self.indention = true;
     }
 
-    /// Writes a value below a value with `indent`, or the root of a document. The value was parsed or built before, so
-    /// its depth is bounded.
+    /// Writes a value. Its depth is bounded, because it was parsed or built before.
     fn node(&mut self, value: &Value, indent: Option<usize>, of_key: bool) {
         let below = indent.map_or(0, |indent| indent + STEP);
         match value {

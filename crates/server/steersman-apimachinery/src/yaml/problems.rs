@@ -5,8 +5,7 @@ use granit_parser::{ErrorKind, ScanError};
 /// Maximum nesting of values in YAML, the same as in JSON.
 pub(super) const DEEPEST: usize = 127;
 
-/// The repair of a text that Go's reader accepts and the parser refuses: the position and the change, which keeps the
-/// meaning of the text.
+/// A repair of a text that Go's reader accepts and the parser refuses.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Repair {
     /// A line of a quoted text, counted from one, gets more indentation.
@@ -27,8 +26,7 @@ enum Counts {
     Never,
 }
 
-/// The problems, by the way in which Go counts their lines. Each has a part of the parser's message, an arrow, and Go's
-/// message.
+/// The problems: a part of the parser's message, an arrow, and Go's words.
 const PROBLEMS: [(Counts, &[&str]); 4] = [
     (
         Counts::Parser,

@@ -55,8 +55,7 @@ pub(crate) const API_SERVICE: Strategy = Strategy {
             set(service, "port", json!(443));
         }
     },
-    // An API service without a reference to a Service is served by this server itself, and so is
-    // available.
+    // An API service without a Service is served by this server itself, and so is available.
     prepare: |object, old| {
         if old.is_none() && object["spec"]["service"].is_null() {
             let made = object["metadata"]["creationTimestamp"].clone();

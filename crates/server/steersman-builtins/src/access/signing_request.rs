@@ -12,8 +12,7 @@ use x509_parser::prelude::FromDer as _;
 use x509_parser::public_key::PublicKey;
 
 const LABEL: &str = "CERTIFICATE REQUEST";
-/// The size in bits of the shortest RSA key that the verifier supports. Signatures of shorter keys
-/// are not checked.
+/// The size in bits of the shortest RSA key whose signatures the verifier can check.
 const CHECKED_RSA: usize = 2048;
 
 /// A parsed request.
@@ -81,8 +80,7 @@ impl SigningRequest {
     }
 }
 
-/// Returns Go's message for bytes that are not a request: the exact text for a wrong outer header,
-/// an approximation for errors further inside.
+/// Returns Go's message for bytes that are not a request; an approximation for inner errors.
 fn why_not_der(der: &[u8]) -> String {
     let syntax = |why: &str| format!("asn1: syntax error: {why}");
     let [first, rest @ ..] = der else {

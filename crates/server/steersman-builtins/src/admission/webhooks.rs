@@ -161,8 +161,7 @@ fn versions(hook: &FieldPath<'_>, strict: bool) {
     check_versions(&versions, &missing, unknown);
 }
 
-/// Checks review versions. `missing` is the error for an empty list, and `unknown` the error for a
-/// list without a supported version.
+/// Checks review versions. `missing` is the error for an empty list.
 fn check_versions(versions: &FieldPath<'_>, missing: &str, unknown: bool) {
     if versions.is_empty() {
         versions.required(missing);
@@ -335,8 +334,7 @@ fn check_service(at: &FieldPath<'_>) {
     }
 }
 
-/// Checks the match conditions of a webhook or a policy. Their expressions are compiled where they
-/// are evaluated.
+/// Checks the match conditions of a webhook or a policy.
 pub(crate) fn conditions(all: &FieldPath<'_>, environment: &Environment) {
     all.has_too_many(MOST_CONDITIONS);
     let mut seen = HashSet::new();

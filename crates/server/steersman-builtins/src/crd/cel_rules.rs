@@ -100,8 +100,7 @@ pub(super) fn costs(schema: &FieldPath<'_>) -> Vec<RuleCost> {
     Walk::over(schema, &[]).costs
 }
 
-/// Compiles all rules of a schema, and adds up their estimated costs. `known` are the errors that
-/// the schema has already. Rules of nodes above them are skipped.
+/// Checks the costs of all rules. Rules of nodes above the `known` errors are skipped.
 pub(super) fn check_costs(schema: &FieldPath<'_>, known: &[FieldError]) {
     let walk = Walk::over(schema, known);
     if walk.total > SCHEMA_LIMIT {
@@ -118,11 +117,9 @@ pub(super) fn check_costs(schema: &FieldPath<'_>, known: &[FieldError]) {
 struct NodeContext {
     /// The declaration for expressions, or `None` if expressions cannot access the node.
     decl: Option<Arc<Decl>>,
-    /// The largest number of values of this node in one object, or `None` if only the size of a
-    /// request limits the number.
+    /// The largest number of values of this node in one object; `None` without a bound.
     times: Option<u64>,
-    /// The path of the closest node above with parts that cannot be correlated with an older
-    /// object.
+    /// The path of the closest node above that cannot be correlated with an older object.
     uncorrelated: Option<String>,
 }
 

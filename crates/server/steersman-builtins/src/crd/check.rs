@@ -179,8 +179,7 @@ fn check_conversion(conversion: &FieldPath<'_>, old: Option<&Value>) {
             .deny_filled(detail);
         return;
     }
-    // An invalid CA bundle passes if the version is not served yet, or if the stored bundle is
-    // invalid too.
+    // An invalid CA bundle passes before the version is served, and if the stored one is invalid.
     let bundle = |crd: &Value| {
         let bundle = crd.pointer("/spec/conversion/webhook/clientConfig/caBundle");
         authorities::mistake(bundle.and_then(Value::as_str).unwrap_or_default()).is_some()
@@ -215,8 +214,7 @@ fn check_stored_versions(root: &FieldPath<'_>) {
     }
 }
 
-/// Checks that an update keeps group and plural, under which objects are stored, and scope and kind
-/// once the definition is established.
+/// Checks that an update keeps group and plural, and once established, scope and kind.
 fn check_identity(new: &FieldPath<'_>, old: &Value, established: bool) {
     let before = new.with(old);
     for (field, always) in [

@@ -85,8 +85,7 @@ fn check_map_keys(node: &FieldPath<'_>) {
     }
 }
 
-/// Checks the items of a list of type `set`, which are compared as a whole. Lists are atomic by
-/// default, objects only if the schema says so.
+/// Checks the items of a list of type `set`, which are compared as a whole.
 fn check_set_items(items: &FieldPath<'_>) {
     let [list, map] = items.parts([LIST, MAP]);
     let keyword = match items.at("type").text() {

@@ -83,8 +83,7 @@ fn each<'a>(schema: &FieldPath<'a>, visit: &mut dyn FnMut(&FieldPath<'a>)) {
     below(schema, &mut |sub, _| each(sub, visit));
 }
 
-/// A function that visits a schema: the schema, and the name of the property if the schema describes
-/// one.
+/// Visits a schema, with the name of the property that the schema describes, if any.
 type Visit<'v, 'a> = dyn FnMut(&FieldPath<'a>, Option<&'a str>) + 'v;
 
 fn below<'a>(schema: &FieldPath<'a>, visit: &mut Visit<'_, 'a>) {

@@ -155,8 +155,7 @@ fn own_type(properties: &FieldPath<'_>, level: SkeletonLevel) {
     }
 }
 
-/// Checks the schemas under `allOf`, `anyOf`, `oneOf` and `not`, which restrict values and define
-/// no fields. A skeleton node with `x-kubernetes-int-or-string` may have two types there.
+/// Checks the schemas under `allOf`, `anyOf`, `oneOf` and `not`, which define no fields.
 fn restrictions(node: &FieldPath<'_>) {
     let first = &node.value()["allOf"][0]["anyOf"];
     let skip = (
@@ -166,8 +165,7 @@ fn restrictions(node: &FieldPath<'_>) {
     nested(node, skip);
 }
 
-/// Checks nested schemas. `skip` leaves out those in `anyOf`, and those in `anyOf` of the first
-/// schema in `allOf`.
+/// Checks nested schemas. `skip` leaves out `anyOf`, here and in the first of `allOf`.
 fn nested(node: &FieldPath<'_>, skip: (bool, bool)) {
     if !skip.0 {
         node.at("anyOf").each(|sub| restriction(sub, false));

@@ -10,8 +10,7 @@ use steersman_cel::structural::Structural;
 
 use crate::fields::pattern::{Pattern, is_match};
 
-/// Returns whether a text has the format of this name. Unknown formats accept every text; dashes in
-/// the name are ignored.
+/// Returns whether a text has a format. Unknown formats accept every text.
 #[must_use]
 pub(crate) fn fits(format: &str, text: &str) -> bool {
     of_string(format).is_none_or(|fits| fits(text))
@@ -70,8 +69,7 @@ pub(crate) fn is_checked_format(kind: &str, format: &str) -> bool {
     }
 }
 
-/// Returns the format of a schema, or an empty text for a format that validation ignores because it
-/// does not belong to the type.
+/// Returns the format of a schema; empty for a format that its type does not have.
 pub(crate) fn checked(schema: &Structural) -> &str {
     let format = &*schema.format;
     if is_checked_format(&schema.kind, format) {
@@ -168,8 +166,7 @@ fn is_time(text: &str) -> bool {
     is_date(date) && &found[1] <= "23" && &found[2] <= "59" && &found[3] <= "59"
 }
 
-/// Returns whether a text is a duration: as Go writes it, or as whole numbers with longer units (`2
-/// days 3 hours`).
+/// Returns whether a text is a duration of Go, or has longer units (`2 days 3 hours`).
 fn is_duration(text: &str) -> bool {
     const UNITS: &[(&[&str], &str)] = &[
         (&["ns"], "nano"),
@@ -246,8 +243,7 @@ fn weighted_sum(weights: impl Iterator<Item = u32>, digits: &[u32]) -> u32 {
     products.sum()
 }
 
-/// Returns whether a text is a credit card number: a known issuer prefix, and a valid Luhn
-/// checksum.
+/// Returns whether a text has a card issuer's prefix and a valid Luhn checksum.
 fn is_card(text: &str) -> bool {
     let number: String = text.chars().filter(char::is_ascii_digit).collect();
     let Some(all) = digits(&number) else {

@@ -14,8 +14,7 @@ mod numbers;
 
 use numbers::{check_number, is_same, number_text, value_text};
 
-/// The path of a value: the path of the field, and the path in messages. They differ below a status
-/// subresource, where messages start at the status.
+/// The path of a field, and the path in messages, which start at the status below a status.
 #[derive(Debug, Clone)]
 struct Path {
     field: String,
@@ -45,8 +44,7 @@ impl Path {
     }
 }
 
-/// Checks a whole object. Values that equal the old object's pass without a check, so that a
-/// stricter schema does not block changes of other fields.
+/// Checks a whole object. Values that equal the old object's pass without a check.
 #[must_use]
 pub(crate) fn validate(
     schema: &Structural,
@@ -80,8 +78,7 @@ pub(crate) fn validate_status(
     errors
 }
 
-/// Checks a value that a definition contains, such as a default. `field` is the path of the value;
-/// messages do not contain it.
+/// Checks a value at the path `field` of a definition, such as a default.
 #[must_use]
 pub(crate) fn validate_at(schema: &Structural, value: &Value, field: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
@@ -93,8 +90,7 @@ pub(crate) fn validate_at(schema: &Structural, value: &Value, field: &str) -> Ve
     errors
 }
 
-/// Checks a value against a schema. `old` is the old value if it can be found. Returns the number
-/// of checked rules, which ranks the alternatives of `anyOf` and `oneOf`.
+/// Checks a value. Returns the number of checked rules, which ranks alternatives.
 fn check(
     schema: &Structural,
     value: &Value,
@@ -182,8 +178,7 @@ fn check_allowed(schema: &Structural, value: &Value, path: &Path, errors: &mut V
     }
 }
 
-/// The old items of a list of type `map` by their keys, and the names of the key fields. Lists of
-/// other types have no keys.
+/// The old items of a list of type `map` by their keys, and the names of the key fields.
 struct Known<'a>(HashMap<String, &'a Value>, &'a [String]);
 
 impl<'a> Known<'a> {

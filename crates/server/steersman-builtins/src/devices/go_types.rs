@@ -104,12 +104,10 @@ const CLAIMED_DEVICES: GoType = Struct(&[
 
 pub(super) const CLAIM_SPEC: GoType = Struct(&[("Devices", "devices", CLAIMED_DEVICES)]);
 
-/// The members of `metadata` that a template of a claim may set, in the order of Go's
-/// `ObjectMeta`.
+/// The members of a template's metadata, in the order of Go's `ObjectMeta`.
 const TEMPLATE_METADATA: [&str; 2] = ["labels", "annotations"];
 
-/// Prints the spec of a template of claims. Its metadata are embedded: they have the names of the
-/// API, and unset members are left out.
+/// Prints the spec of a template of claims. Its metadata have the names of the API.
 pub(super) fn template_spec(spec: &Value) -> String {
     let mut members = String::new();
     for member in TEMPLATE_METADATA {

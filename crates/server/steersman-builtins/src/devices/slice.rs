@@ -56,8 +56,7 @@ pub(super) fn check(object: &FieldPath<'_>, old: Option<&Value>) {
     );
 }
 
-/// Checks `nodeName` and `nodeSelector` of a slice or a device. Returns which of them are set. `empty`
-/// is the message about an empty name.
+/// Checks `nodeName` and `nodeSelector`. Returns which of them are set.
 fn check_named_nodes(holder: &FieldPath<'_>, empty: &str) -> Vec<&'static str> {
     let mut given = Vec::new();
     let (name, selector) = (holder.at("nodeName"), holder.at("nodeSelector"));
@@ -104,8 +103,7 @@ fn check_nodes(spec: &FieldPath<'_>) {
     }
 }
 
-/// Checks a device. `known` are the devices of the stored slice. `chosen` is whether each device
-/// names its nodes itself.
+/// Checks a device. `chosen` is whether each device names its nodes itself.
 fn check_device(device: &FieldPath<'_>, known: &Value, chosen: bool) {
     check::label(&device.at("name"));
     let taints = device.at("taints");

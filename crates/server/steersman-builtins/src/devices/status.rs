@@ -54,8 +54,7 @@ pub(super) fn check(new: &FieldPath<'_>, old: &Value) {
     }
 }
 
-/// Returns a value without nulls, empty lists and empty maps, which Go's comparison treats as
-/// absent.
+/// Returns a value without nulls and empty lists and maps, which Go treats as absent.
 fn bare(value: &Value) -> Value {
     let is_given = |value: &Value| match value {
         Value::Null => false,

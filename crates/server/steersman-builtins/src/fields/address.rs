@@ -109,8 +109,7 @@ impl Network {
         }
     }
 
-    /// Prints the network of the given address alone (/32 or /128), unless the address is the first
-    /// of the network.
+    /// Prints the network of the address alone, unless the address is the first one.
     pub(crate) fn single(self) -> Option<String> {
         let all = if self.address.is_ipv4() { 32 } else { 128 };
         self.has_host()

@@ -8,8 +8,7 @@ use x509_parser::certificate::X509Certificate;
 use x509_parser::pem::Pem;
 use x509_parser::prelude::FromDer as _;
 
-/// Checks a bundle of certificate authorities (PEM in base64). Returns Go's message if no
-/// certificate in it can be parsed, and `None` for a valid or empty bundle.
+/// Returns Go's message for a PEM bundle in base64 of which no certificate can be parsed.
 pub(crate) fn mistake(bundle: &str) -> Option<&'static str> {
     if bundle.is_empty() {
         return None;

@@ -22,8 +22,7 @@ pub(crate) struct Findings {
     warnings: RefCell<Vec<String>>,
 }
 
-/// A value, its path, and the findings to which checks of the value add. The value of an absent field
-/// is null.
+/// A value (null for an absent field), its path, and the findings of its checks.
 #[derive(Debug, Clone)]
 pub(crate) struct FieldPath<'a> {
     trail: Trail<'a>,
@@ -31,8 +30,7 @@ pub(crate) struct FieldPath<'a> {
     findings: &'a Findings,
 }
 
-/// The segments of the path to a value. Most values are read and never named in a message, so the text of the path
-/// is built only on request.
+/// The segments of a path. Its text is built on request: most values need none.
 #[derive(Debug, Clone)]
 struct Trail<'a> {
     /// The beginning of the path, if the path was given as text or has more than `ROOM` segments.
@@ -182,8 +180,7 @@ impl<'a> FieldPath<'a> {
         self.then(Segment::Index(index), Some(value))
     }
 
-    /// Iterates over the elements of a list: `path[0]`, `path[1]` and so on. A value that is not a
-    /// list has no elements.
+    /// Iterates over the elements of a list: `path[0]`, `path[1]` and so on.
     pub(crate) fn items(&self) -> impl Iterator<Item = Self> + use<'a> {
         let list = self.clone();
         let items = self.value.as_array().into_iter().flatten();
@@ -372,8 +369,7 @@ impl<'a> FieldPath<'a> {
         self.invalid_as(self.value, detail);
     }
 
-    /// Adds `Invalid value: <text of the field>: <detail>`. An absent field is shown as an empty
-    /// text.
+    /// Adds `Invalid value: <text of the field, or an empty text>: <detail>`.
     pub(crate) fn invalid_text(&self, detail: &str) {
         self.invalid_as(self.text(), detail);
     }
@@ -474,8 +470,7 @@ impl<'a> FieldPath<'a> {
         self.push(FieldError::too_long(self.path(), &detail));
     }
 
-    /// Adds `Too many: <number>: must have at most <most> items` about a longer list. Returns whether
-    /// the list is longer.
+    /// Adds `Too many: <number>: …` about a longer list. Returns whether the list is longer.
     pub(crate) fn has_too_many(&self, most: usize) -> bool {
         let is_longer = self.len() > most;
         if is_longer {
@@ -486,8 +481,7 @@ impl<'a> FieldPath<'a> {
     }
 }
 
-/// Prints a value for a message. Label selectors have the field order of their Go type, which is
-/// not alphabetical.
+/// Prints a value for a message. Label selectors have the field order of their Go type.
 fn shown(value: &Value) -> String {
     if let Some(labels) = value.get("matchLabels")
         && let Some(expressions) = value.get("matchExpressions")

@@ -41,8 +41,7 @@ pub(crate) fn drop(object: &mut Value, name: &str) {
     }
 }
 
-/// Returns a member as an object. Creates an absent member. Returns `None` if the member is no
-/// object.
+/// Returns a member, created if absent; `None` if the member is no object.
 pub(crate) fn part<'a>(object: &'a mut Value, name: &str) -> Option<&'a mut Value> {
     set(object, name, json!({}));
     object.get_mut(name).filter(|part| part.is_object())

@@ -18,8 +18,7 @@ pub(crate) fn check(at: &FieldPath<'_>) {
     }
 }
 
-/// Checks that the operator of an expression is one of the four of label selectors, and that the
-/// expression has as many values as the operator needs.
+/// Checks the operator of an expression, and that the operator's values are there.
 pub(crate) fn check_operator(expression: &FieldPath<'_>) {
     let [operator, values] = expression.parts(["operator", "values"]);
     match operator.text() {

@@ -44,8 +44,7 @@ const OLD_LABELS: [(&str, &str); 8] = [
 /// The annotation that named the storage class before the field existed.
 pub(crate) const CLASS_NOTE: &str = "volume.beta.kubernetes.io/storage-class";
 
-/// Deprecated or removed volume sources, and the warning about each. Messages call `storageos`
-/// `storageOS`.
+/// Deprecated or removed volume sources, and the warning about each.
 pub(crate) const OLD_SOURCES: &[(&str, &str)] = &[
     (
         "photonPersistentDisk",
@@ -93,8 +92,7 @@ pub(crate) fn of_key(at: &FieldPath<'_>, key: &str) {
     }
 }
 
-/// Warns of deprecated labels in one term of a node selector. With `values`, also warns of values that
-/// no label can have, because validation lets them pass.
+/// Warns of deprecated labels in a term and, with `values`, of values that no label can have.
 pub(crate) fn of_node_term(term: &FieldPath<'_>, values: bool) {
     for one in term.at("matchExpressions").items() {
         of_key(&one.at("key"), one.at("key").text());

@@ -62,8 +62,7 @@ pub(crate) const ENDPOINT_SLICE: Strategy = Strategy {
     ..Strategy::PLAIN
 };
 
-/// Returns whether a label names one of these controllers as the writer of the object. Objects of
-/// controllers get no warnings.
+/// Returns whether a label names a controller. Objects of controllers get no warnings.
 fn is_managed(root: &FieldPath<'_>, label: &str, controllers: &[&str]) -> bool {
     let labels = root.down("metadata.labels");
     let manager = labels.value().get(label).and_then(Value::as_str);

@@ -21,8 +21,7 @@ pub(super) struct PodContext<'a> {
 
 type Volumes<'a> = HashMap<&'a str, FieldPath<'a>>;
 
-/// Fields that an ephemeral container may not have, in the order of their declaration. Empty values
-/// count as absent.
+/// Fields that an ephemeral container may not have, in the order of their declaration.
 const NOT_EPHEMERAL: [&str; 9] = [
     "ports",
     "resources",
@@ -118,8 +117,7 @@ pub(super) fn check_ephemeral(
     }
 }
 
-/// Checks the image of a Pod's container, which has no blanks around it. The image of a template
-/// may have them.
+/// Checks that the image of a Pod's container has no blanks around it.
 pub(super) fn check_image(container: &FieldPath<'_>) {
     let image = container.at("image");
     if image.text().trim().len() != image.len() {
@@ -233,8 +231,7 @@ fn check_mounts(container: &FieldPath<'_>, volumes: &Volumes<'_>) {
     }
 }
 
-/// Checks that a volume's name and path do not stand in the container's other list: volumes are
-/// mounted or used as devices, not both.
+/// Checks that a volume is mounted or used as a device, not both.
 fn check_not_in(
     name: &FieldPath<'_>,
     path: &FieldPath<'_>,

@@ -16,8 +16,7 @@ pub(super) fn pod(object: &mut Value) {
             }
         }
         spec(pod);
-        // A Pod's missing requests equal its limits. A template keeps them open until Pods are
-        // created from it.
+        // A Pod's missing requests equal its limits. A template keeps them open.
         for name in ["initContainers", "containers"] {
             list(pod, name).for_each(request_limits);
         }
@@ -26,8 +25,7 @@ pub(super) fn pod(object: &mut Value) {
     complete(object, json!({"status": {"phase": "Pending"}}));
 }
 
-/// Adds the fields that admission plugins and the strategy set: the priority, the tolerations that
-/// all Pods have, and the quality-of-service class.
+/// Adds the priority, the tolerations that all Pods have, and the quality-of-service class.
 pub(super) fn admit(object: &mut Value) {
     let Some(pod) = object.get_mut("spec") else {
         return;
@@ -44,8 +42,7 @@ pub(super) fn admit(object: &mut Value) {
     complete(object, json!({"status": {"qosClass": class}}));
 }
 
-/// Adds tolerations of 300 seconds for nodes that are not ready or unreachable, unless the Pod
-/// tolerates these taints already.
+/// Adds tolerations of 300 seconds for nodes that are not ready or unreachable.
 fn tolerate(pod: &mut Value) {
     let keys = [
         "node.kubernetes.io/not-ready",

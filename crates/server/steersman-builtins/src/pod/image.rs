@@ -7,8 +7,7 @@ use regex::Regex;
 
 use crate::fields::pattern::{Pattern, is_match};
 
-/// Matches an image, with its name, its tag and its digest. The first of several parts of a name is a
-/// registry if it has a dot.
+/// Matches an image. The first of several parts of a name is a registry if it has a dot.
 static IMAGE: Pattern = LazyLock::new(|| {
     let label = "[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?";
     let registry = format!(r"(?:{label}(?:\.{label})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?");
@@ -25,8 +24,7 @@ static IMAGE: Pattern = LazyLock::new(|| {
 /// Matches Docker's names of images by identifier, which are no names of images.
 static IDENTIFIER: Pattern = LazyLock::new(|| Regex::new("^[a-f0-9]{64}$").ok());
 
-/// Returns the tag of an image: `latest` for a name with neither a tag nor a digest, `""` for a name with only a digest
-/// and for a text that names no image.
+/// Returns the tag of an image, by default `latest`; empty for a name with only a digest.
 pub(super) fn tag(image: &str) -> &str {
     let Some(found) = IMAGE.as_ref().and_then(|pattern| pattern.captures(image)) else {
         return "";

@@ -189,8 +189,7 @@ pub(crate) fn check_name(name: &str, at: &FieldPath<'_>) {
     }
 }
 
-/// Checks that an amount is not negative, and that the amount of an extended resource is an
-/// integer.
+/// Checks that an amount is not negative, and whole for an extended resource.
 pub(super) fn check_amount(name: &str, at: &FieldPath<'_>) {
     check::not_negative_amount(at);
     let whole = Quantity::parse(at.text()).is_ok_and(Quantity::is_whole);

@@ -74,8 +74,7 @@ fn check_label_keys(term: &FieldPath<'_>) {
     }
 }
 
-/// Refuses keys of `matchLabelKeys` that the selector has twice. The server adds one requirement
-/// for each of these keys to the selector, so a second requirement comes from the client.
+/// Refuses keys of `matchLabelKeys` to which the selector has a requirement of the client.
 fn check_merged(keys: &FieldPath<'_>, labels: &FieldPath<'_>) {
     let plain = labels.at("matchLabels");
     let mut seen: HashSet<&str> = plain.entries().map(|(key, _)| key).collect();

@@ -93,8 +93,7 @@ fn check_states(new: &FieldPath<'_>, old: &FieldPath<'_>, may_restart: &dyn Fn(&
     }
 }
 
-/// Checks the addresses: at most one of each IP family, and the first equals the single address
-/// field.
+/// Checks that each IP family has one address, and that the first is the single address.
 fn check_addresses(status: &FieldPath<'_>, one: &str, all: &str) {
     let listed = status.at(all);
     let addresses: Vec<FieldPath<'_>> = listed.items().map(|item| item.at("ip")).collect();

@@ -7,8 +7,7 @@ use crate::fields::fill::{lacks, list, put, set};
 
 use super::profiles;
 
-/// Completes a new Pod after its defaults: adds the condition for scheduling gates, and expands the
-/// label keys of selectors.
+/// Adds the condition for scheduling gates, and expands the label keys of selectors.
 pub(super) fn create(pod: &mut Value) {
     let gated = pod["spec"]["schedulingGates"]
         .as_array()
@@ -60,8 +59,7 @@ fn agree(status: &mut Value) {
     }
 }
 
-/// Adds requirements for the Pod's own labels to the selector of a term, by `matchLabelKeys` and
-/// `mismatchLabelKeys`.
+/// Adds requirements for the Pod's own labels to a selector, by its label keys.
 fn follow(term: &mut Value, labels: &Value) {
     if !term["labelSelector"].is_object() {
         return;
@@ -84,8 +82,7 @@ fn follow(term: &mut Value, labels: &Value) {
     }
 }
 
-/// Keeps the owner references in a write to the status. Also keeps the quality-of-service class and
-/// the observed generations if an older kubelet leaves them out.
+/// Keeps owner references, and what older kubelets leave out, in a write to the status.
 pub(super) fn keep(new: &mut Value, old: &Value) {
     if let Some(metadata) = new.get_mut("metadata").and_then(Value::as_object_mut) {
         match old["metadata"].get("ownerReferences") {

@@ -126,8 +126,7 @@ fn put_back_node_affinity(spec: &mut Value, before: &Value) {
     }
 }
 
-/// Checks that an update sets or shortens the deadline. Returns whether the remaining checks are
-/// still needed.
+/// Checks the deadline. Returns whether the remaining checks are still needed.
 fn check_deadline(after: &FieldPath<'_>, before: &FieldPath<'_>) -> bool {
     let field = after.at("activeDeadlineSeconds");
     let old = before.at("activeDeadlineSeconds").number();

@@ -136,8 +136,7 @@ fn warn_of_notes(
     let note = notes.key(&app_armor);
     let field =
         own.at("appArmorProfile").is_set() || spec.down("securityContext.appArmorProfile").is_set();
-    // A Pod has the field already, because the server derives it from the annotation.
-    // `warn_of_app_armor` warns of that.
+    // The server derives the field of a Pod from the annotation; see `warn_of_app_armor`.
     if owner == SpecOwner::Template && note.is_set() && !field {
         note.warn(APP_ARMOR_OLD);
     }

@@ -86,8 +86,7 @@ const SOURCES: &[&str] = &[
     "csi",
 ];
 
-/// Labels of nodes that an update of the node affinity may rename: the deprecated name and the new
-/// one.
+/// Deprecated labels that an update of the node affinity may replace by the new ones.
 const RENAMED: [(&str, &str); 5] = [
     ("beta.kubernetes.io/arch", "kubernetes.io/arch"),
     ("beta.kubernetes.io/os", "kubernetes.io/os"),

@@ -20,8 +20,7 @@ const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
 /// For each field of a metric source its name in v1 and its path in v2.
 type SourceFields = &'static [(&'static str, &'static str)];
 
-/// The metric sources with their fields: the name of each field in v1, and the path of the same field
-/// in v2. The fields are in the order in which v1 writes them. In a status, `target` is `current`.
+/// The metric sources, each with its fields in the order in which v1 writes them.
 const SOURCES: &[(&str, SourceFields)] = &[
     (
         "object",
@@ -69,8 +68,7 @@ const SOURCES: &[(&str, SourceFields)] = &[
     ),
 ];
 
-/// Returns the fields of a source: the name of each in v1, and its path in v2. `status` selects those
-/// of a current metric.
+/// Returns the fields of a source in the spec or, with `status`, of a current metric.
 fn fields(fields: SourceFields, status: bool) -> impl Iterator<Item = (String, Vec<String>)> {
     fields.iter().map(move |(name, path)| {
         let of = |text: &str| {

@@ -38,8 +38,7 @@ pub(crate) const CRON_JOB: Strategy = Strategy {
     ..Strategy::PLAIN
 };
 
-/// The labels by which a Job selects its Pods. The flag tells whether the value is the Job's uid or
-/// its name.
+/// The labels by which a Job selects its Pods, and whether the value is the Job's uid.
 const LABELS: [(&str, bool); 4] = [
     ("controller-uid", true),
     ("job-name", false),

@@ -44,8 +44,7 @@ pub(super) fn replica_set(object: &mut Value) {
     }
 }
 
-/// Fills in the defaults of a ReplicationController. Selector and labels default to the labels of
-/// the template.
+/// Selector and labels of a ReplicationController default to the labels of the template.
 pub(super) fn controller(object: &mut Value) {
     let labels = object.pointer("/spec/template/metadata/labels").cloned();
     if let Some(labels) = labels {
@@ -108,8 +107,7 @@ pub(super) fn stateful_set(object: &mut Value) {
 }
 
 pub(super) fn daemon_set(object: &mut Value) {
-    // The server counts the generations of the template. A client's annotation stays until the
-    // server replaces it.
+    // A client's annotation stays until the server counts the generations.
     let defaults = json!({
         "metadata": {"annotations": {GENERATION: "0"}},
         "spec": {"revisionHistoryLimit": 10, "updateStrategy": {"type": "RollingUpdate"}},
@@ -130,8 +128,7 @@ pub(super) fn daemon_set(object: &mut Value) {
     }
 }
 
-/// Counts the generations of the template in an annotation, which replaces a field of the API's
-/// first versions.
+/// Counts the generations of the template in an annotation.
 pub(super) fn count_templates(new: &mut Value, old: Option<&Value>) {
     let count_of = |object: &Value| -> i64 {
         let text = object["metadata"]["annotations"][GENERATION].as_str();

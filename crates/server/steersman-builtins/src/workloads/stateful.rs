@@ -55,8 +55,7 @@ pub(super) fn check(new: &FieldPath<'_>, old: Option<&Value>) {
     }
 }
 
-/// Checks a template. Its Pods mount the volume claims of the set in addition to the volumes of the
-/// template.
+/// Checks a template. Its Pods also mount the volume claims of the set.
 fn check_stateful_template(spec: &FieldPath<'_>) {
     super::check_match(spec);
     let mut template = spec.at("template").value().clone();

@@ -47,8 +47,7 @@ pub(crate) struct Recorder {
 /// container.
 pub(crate) type AggregationKey = (Arc<str>, &'static str, bool, &'static str, String);
 
-/// A token bucket: the number of Events that a component may still write about an object, and the time since which this
-/// number is below the maximum.
+/// The number of Events that may still be written, and since when it is below the maximum.
 #[derive(Debug, Default)]
 struct TokenBucket {
     since: Duration,
@@ -117,8 +116,7 @@ impl EventContent {
 }
 
 impl Recorder {
-    /// Returns the message to write, and the key of the Event that counts the message; `None` if the component exceeds
-    /// its rate of Events.
+    /// Returns an Event's message and key; `None` if the component exceeds its rate.
     pub(crate) fn correlate(
         &mut self,
         uid: &Arc<str>,

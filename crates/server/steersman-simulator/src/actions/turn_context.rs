@@ -74,8 +74,7 @@ pub(crate) struct PlayerMemory {
     pub(crate) bound: HashMap<NamespacedName, Arc<str>>,
 }
 
-/// The number of Pod failures of a Job since its last success, and the time of the last failure on the simulator's
-/// clock.
+/// The number and the time (of the simulator's clock) of a Job's failures since a success.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct JobBackoff {
     pub(crate) failures: u32,
@@ -98,7 +97,7 @@ pub(crate) struct TurnContext<'a> {
     /// The object that this turn reconciles with the controller of its kind.
     pub(crate) key: &'a SimulatedKey,
     pub(crate) writes: usize,
-    /// The approximate maximum number of writes in this turn. An object that needs more writes is requeued (PLAY-7).
+    /// The approximate maximum of writes in this turn; the rest is requeued (PLAY-7).
     pub(crate) write_limit: usize,
 }
 
@@ -111,8 +110,7 @@ impl TurnContext<'_> {
     ) -> Option<Arc<Stored>> {
         let stored = self.stored(self.kinds.of(kind), namespace, name)?;
         Some(match kind {
-            // Pods are read without keeping their decoded form (SRV-STORE-7), because there are many, and most of them
-            // were written long ago.
+            // Most of the many Pods are old, so they are not kept decoded (SRV-STORE-7).
             SimulatedKind::Pod => stored.borrowed(),
             _ => stored,
         })
@@ -167,8 +165,7 @@ impl TurnContext<'_> {
         Ok(written.object.stored)
     }
 
-    /// Replaces an object or its status. A refusal is ignored: the simulator looks at the object again at its next
-    /// change.
+    /// Replaces an object or its status. A refusal is ignored until the next change.
     pub(crate) fn update(
         &mut self,
         resource: &Resource,
@@ -184,14 +181,12 @@ impl TurnContext<'_> {
         written.ok().map(|written| written.object.stored)
     }
 
-    /// Writes a status of the reconciled object if it differs from the stored one. Returns whether the status is stored
-    /// afterwards.
+    /// Writes a status of the reconciled object if it differs. Returns whether it is stored.
     pub(crate) fn write_status(&mut self, stored: &Stored, status: impl Into<Value>) -> bool {
         self.write_status_as(Component::Controllers, stored, status.into(), None)
     }
 
-    /// Like [`write_status`](Self::write_status), as the user of another component. Also writes an annotation, for a
-    /// kind that accepts annotations with its status.
+    /// Like [`write_status`](Self::write_status), as a component, and with an annotation.
     pub(crate) fn write_status_as(
         &mut self,
         component: Component,
@@ -204,7 +199,7 @@ impl TurnContext<'_> {
         if annotation.is_none() && lean["status"] == status {
             return true;
         }
-        // The whole metadata is sent, because most status strategies remove metadata fields that are absent.
+        // The status strategies of most kinds remove metadata that is absent.
         let mut object = json!({
             "apiVersion": lean["apiVersion"],
             "kind": lean["kind"],
@@ -318,8 +313,7 @@ impl TurnContext<'_> {
         });
     }
 
-    /// Returns whether this turn has reached its maximum number of writes. An object that needs more writes must be
-    /// requeued.
+    /// Returns whether the turn's writes are used up.
     pub(crate) fn is_at_write_limit(&self) -> bool {
         self.writes >= self.write_limit
     }

@@ -150,8 +150,7 @@ impl<'a> TurnContext<'a> {
         self.cluster.pods.get(&name_of(pod))
     }
 
-    /// Returns whether a Pod has been ready for this number of seconds. If not, requeues the owner for the time when it
-    /// will be.
+    /// Returns whether a Pod has been ready for this long. If not, requeues the owner then.
     pub(crate) fn is_available(&mut self, pod: &PodFacts, seconds: i64) -> bool {
         if !pod.ready {
             return false;

@@ -39,7 +39,7 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Returns whether `duration` has passed since the Pod reached its stage. If not, requeues the Pod for that time.
+    /// Returns whether a Pod's stage has lasted for `duration`. If not, requeues the Pod then.
     fn is_due(&mut self, facts: &PodFacts, duration: Duration) -> bool {
         let at = facts.since.saturating_add(duration);
         let due = at <= self.now.tick;

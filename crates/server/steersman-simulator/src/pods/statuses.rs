@@ -100,8 +100,7 @@ pub(crate) fn status(
     status
 }
 
-/// Builds the conditions of a Pod. Conditions that other components wrote stay, and a condition with an unchanged
-/// status keeps its transition time.
+/// Builds the conditions of a Pod. Conditions of other writers stay.
 fn conditions(pod: &Value, containers_state: ContainersState, ready: bool, now: &str) -> Value {
     let names: Vec<&str> = items(&pod["spec"]["containers"])
         .map(|container| text(container, "name"))

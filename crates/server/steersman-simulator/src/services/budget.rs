@@ -135,7 +135,7 @@ impl TurnContext<'_> {
         Ok(BudgetTarget { expected, healthy })
     }
 
-    /// Sums up the replicas of the controllers of these Pods. Pods without a controller do not count.
+    /// Sums up the replicas of the controllers of these Pods.
     fn expected(&self, pods: &[Arc<Stored>]) -> Result<i64, String> {
         let mut scales: HashMap<Arc<str>, i64> = HashMap::new();
         for pod in pods {
@@ -210,8 +210,7 @@ impl TurnContext<'_> {
         Ok(Some((Arc::clone(&controller.uid), replicas)))
     }
 
-    /// Returns the Pods that were evicted within the last [`EVICTION_TIMEOUT_SECONDS`] and still exist, with the time
-    /// of each eviction.
+    /// Returns the existing Pods that were evicted within [`EVICTION_TIMEOUT_SECONDS`].
     fn disrupted(&mut self, old: &Value, pods: &[Arc<Stored>]) -> Map<String, Value> {
         let mut kept = Map::new();
         for (name, since) in old["disruptedPods"].as_object().into_iter().flatten() {

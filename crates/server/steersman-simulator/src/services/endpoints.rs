@@ -177,7 +177,7 @@ fn target_reference(pod: &Stored) -> Value {
     })
 }
 
-/// Returns the ports of a Service as endpoints have them: a named port is looked up in the containers of the Pod.
+/// Returns the ports of a Service, with named ports looked up in a Pod's containers.
 fn ports_of(service: &Stored, pod: Option<&Value>) -> Value {
     let ports = items(&service.lean()["spec"]["ports"]);
     let named = |name: &str| {

@@ -27,8 +27,7 @@ pub(crate) struct ClusterFacts {
     pub(crate) pods_per_node: HashMap<Arc<str>, i64>,
     /// The numbers of Pods per state, by the uid of the Pods' controller.
     tallies: HashMap<Arc<str>, PodTally>,
-    /// The Pods that a controller still has to process, by the uid of the controller: unfinished Pods, and finished
-    /// Pods that a Job has not counted yet.
+    /// By the uid of their controller, the Pods that the controller still has to handle.
     own: HashMap<Arc<str>, BTreeSet<NamespacedName>>,
     set_controllers: HashMap<NamespacedName, Controller>,
     /// The Services by key, to find those that select a Pod.
@@ -44,7 +43,7 @@ pub(crate) struct ClusterFacts {
     positions: [Option<u64>; SimulatedKind::ALL.len()],
 }
 
-/// Reads the changes of the store once: updates the facts, and queues the objects that the changes affect.
+/// One reading of the store's changes, which queues the objects that they concern.
 pub(crate) struct FactsUpdate<'a> {
     pub(crate) facts: &'a mut ClusterFacts,
     pub(crate) work_queue: &'a mut WorkQueue,
@@ -114,7 +113,7 @@ impl ClusterFacts {
 }
 
 impl FactsUpdate<'_> {
-    /// Reads the changes since the last call, or every object if the store has compacted some of the changes (PLAY-3).
+    /// Reads the changes since the last call, or every object after a compaction (PLAY-3).
     pub(crate) fn read_changes(&mut self) {
         for (at, kind) in SimulatedKind::ALL.into_iter().enumerate() {
             let (registry, storage) = (self.registry, &self.kinds.of(kind).storage);
@@ -129,7 +128,7 @@ impl FactsUpdate<'_> {
                     if let Some(old) = &change.old {
                         self.observe_old(kind, &change.new, old);
                     }
-                    // The object was changed again; that later change is read instead.
+                    // No other code reads the state of an object that a later change follows.
                     let (namespace, name) = (&change.new.namespace, &change.new.name);
                     let newest = registry.store().get(storage, namespace, name);
                     if let Some(new) = newest.filter(|new| new.revision == change.revision) {
@@ -378,8 +377,7 @@ impl FactsUpdate<'_> {
         }
     }
 
-    /// Queues objects after a change of nodes: an unscheduled Pod may now fit a node, and a DaemonSet may need a Pod on
-    /// another node.
+    /// Queues unscheduled Pods, which may fit now, and DaemonSets, which may need other nodes.
     fn queue_after_node_change(&mut self) {
         for (namespace, name) in &self.facts.unscheduled {
             let key = SimulatedKey::new(SimulatedKind::Pod, namespace, name);

@@ -4,8 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 use super::facts::{NamespacedName, SimulatedKey, SimulatedKind};
 
-/// Maximum number of objects of earlier classes that are processed before the first object of a later class: about the
-/// number of Pods that a controller creates in one turn.
+/// The number of objects that are processed before the first object of a later class.
 const EARLIER_IN_A_ROW: usize = 256;
 
 /// The number of classes of [`class_of`].
@@ -22,8 +21,7 @@ const CLASSES: usize = 3;
 pub(crate) struct WorkQueue {
     classes: [Class; CLASSES],
     known: HashSet<SimulatedKey>,
-    /// For each controller the Pods that got this controller, or that changed their labels, since the controller was
-    /// last processed. Its selector may no longer match them.
+    /// For each controller, the Pods that its selector may no longer match.
     release_candidates: HashMap<SimulatedKey, BTreeSet<NamespacedName>>,
 }
 

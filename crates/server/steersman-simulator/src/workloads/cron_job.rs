@@ -51,7 +51,7 @@ struct CronSchedule {
 }
 
 impl TurnContext<'_> {
-    /// Starts the Job that is due, records the Jobs that ended, and requeues the CronJob for its next time.
+    /// Starts the Job that is due, records which Jobs ended, and requeues the CronJob.
     pub(crate) fn reconcile_cron_job(&mut self, cron: &Stored) {
         let kind = self.kinds.of(SimulatedKind::Job);
         let jobs = self.controlled(kind, cron.meta("uid"));
@@ -148,8 +148,7 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Starts the Job for one time of the schedule, unless the starting deadline has passed, the Job was started
-    /// before, or the concurrency policy forbids it.
+    /// Starts the Job for one time, unless the deadline or the policy forbids it.
     fn start_job(
         &mut self,
         cron: &Stored,

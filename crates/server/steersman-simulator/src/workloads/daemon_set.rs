@@ -40,8 +40,7 @@ struct Daemons {
 }
 
 impl TurnContext<'_> {
-    /// Creates a Pod on each eligible node, replaces outdated Pods within the bounds of the rollout, and writes the
-    /// status.
+    /// Creates the Pod of each node, replaces outdated Pods, and writes the status.
     pub(crate) fn reconcile_daemon_set(&mut self, set: &Stored) {
         let terminating = is_terminating(set);
         if !terminating && self.claim_pods(set) {
@@ -115,8 +114,7 @@ impl TurnContext<'_> {
         self.write_status(set, status);
     }
 
-    /// Returns the active Pod of a node. If the node has neither an active nor a terminating Pod, creates one, which
-    /// counts from the next sync on.
+    /// Returns the active Pod of a node, or creates one, which counts from the next sync on.
     fn daemon(&mut self, set: &Stored, node: &str, daemons: &mut Daemons) -> Option<Arc<Stored>> {
         let deleted = is_terminating(set);
         let (mut live, mut terminating) = (None, deleted);
@@ -152,7 +150,7 @@ impl TurnContext<'_> {
         live
     }
 
-    /// Deletes Pods with an outdated template: all unavailable Pods, and available Pods up to `maxUnavailable`.
+    /// Deletes unavailable Pods of older templates, and others up to `maxUnavailable`.
     fn replace(
         &mut self,
         set: &Stored,

@@ -115,7 +115,7 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Creates the ReplicaSet of the current template, or gives the existing one the newest revision number.
+    /// Creates the current template's ReplicaSet, or makes the existing one the newest.
     fn ensure_new_set(&mut self, deployment: &Stored, sets: &DeploymentSets) -> Rollout {
         let newest = sets.old.iter().map(|set| revision_of(set.lean())).max();
         let newest = newest.unwrap_or(0);
@@ -340,7 +340,7 @@ impl TurnContext<'_> {
         self.write_status_as(Component::Controllers, deployment, status, revision);
     }
 
-    /// Computes the status, reason and message of the Progressing condition; `None` if the condition does not change.
+    /// Computes the Progressing condition; `None` if it does not change.
     fn progress(
         &mut self,
         deployment: &Stored,
@@ -377,8 +377,7 @@ impl TurnContext<'_> {
         Some((holds, why, message))
     }
 
-    /// Returns whether the rollout has made no progress for longer than the progress deadline. If not, requeues the
-    /// Deployment for the end of the deadline.
+    /// Returns whether the progress deadline is over. If not, requeues the Deployment then.
     fn is_late(&mut self, deployment: &Stored, moved: bool) -> bool {
         let Some(seconds) = deployment.lean()["spec"]["progressDeadlineSeconds"].as_i64() else {
             return false;

@@ -166,8 +166,7 @@ pub(crate) fn set_replica_failure<'a>(
     }
 }
 
-/// Writes a condition and its two times: the transition time changes with the status, and the update time with the
-/// reason or the status.
+/// Writes a condition. The update time changes with the reason or the status.
 pub(crate) fn put_condition(
     conditions: &mut Vec<Value>,
     (kind, status, reason, message): (&str, &str, &str, &str),

@@ -27,7 +27,7 @@ use crate::state::facts::{SimulatedKind, is_condition_true, is_terminating, numb
 /// The default of the field `backoffLimit` of a Job.
 const BACKOFF_LIMIT: i64 = 6;
 impl TurnContext<'_> {
-    /// Counts finished Pods, starts missing Pods, ends the Job if it is complete or failed, and writes the status.
+    /// Counts finished Pods, starts missing ones, and writes the status or the Job's end.
     pub(crate) fn reconcile_job(&mut self, job: &Arc<Stored>) {
         let manager = text(&job.lean()["spec"], "managedBy");
         if !matches!(manager, "" | "kubernetes.io/job-controller") {

@@ -7,7 +7,7 @@ use crate::actions::turn_context::TurnContext;
 use crate::state::facts::{cloned_items, count, is_terminating, number, put_counts};
 
 impl TurnContext<'_> {
-    /// Creates or deletes Pods until a ReplicaSet has its number of replicas, and writes its status.
+    /// Creates or deletes Pods of a ReplicaSet, and writes its status.
     pub(crate) fn reconcile_replica_set(&mut self, set: &Stored) {
         let terminating = is_terminating(set);
         if !terminating && self.claim_pods(set) {

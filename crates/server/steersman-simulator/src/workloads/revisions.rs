@@ -22,8 +22,7 @@ pub(crate) struct Revision {
 }
 
 impl TurnContext<'_> {
-    /// Returns the ControllerRevision of an owner's template. Creates the ControllerRevision if there is none, and
-    /// makes it the newest.
+    /// Returns the revision of an owner's template, created if missing, as the newest.
     pub(crate) fn revision(&mut self, owner: &Stored) -> Revision {
         let template = &owner.lean()["spec"]["template"];
         let data = json!({"spec": {"template": template}});

@@ -24,8 +24,7 @@ pub(crate) struct SetSize {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ScaledSet {
     pub(crate) size: SetSize,
-    /// The replicas of the Deployment, without and with surge, when the ReplicaSet was last scaled, from its
-    /// annotations.
+    /// The replicas, without and with the surge, when the set was last sized.
     pub(crate) desired: Option<i64>,
     pub(crate) max_replicas: Option<i64>,
 }
@@ -64,8 +63,7 @@ impl RolloutTerms {
         new.wanted + room.min(self.replicas - new.wanted)
     }
 
-    /// Returns the sizes of the old ReplicaSets after a step, the oldest first. Unavailable Pods are removed first,
-    /// then other Pods as long as enough Pods stay available.
+    /// Returns the new sizes of the old sets. Unavailable Pods are removed first.
     pub(crate) fn shrink(&self, old: &[SetSize], new: SetSize) -> Vec<i64> {
         let mut sizes: Vec<i64> = old.iter().map(|size| size.wanted).collect();
         let total = sizes.iter().sum::<i64>() + new.wanted;
@@ -129,8 +127,7 @@ impl RolloutTerms {
             0
         };
         let change = allowed - sizes.iter().sum::<i64>();
-        // Larger ReplicaSets come first; among equal sizes, the newer ReplicaSets grow first and the older ones shrink
-        // first.
+        // Larger sets first; of equal ones the newer grow first, and the older shrink first.
         active.sort_by_key(|at| {
             let age = i64::try_from(*at).unwrap_or(i64::MAX);
             (-sizes[*at], if change > 0 { -age } else { age })

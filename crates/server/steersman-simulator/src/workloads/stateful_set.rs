@@ -96,8 +96,7 @@ impl TurnContext<'_> {
         members
     }
 
-    /// Creates missing Pods, deletes Pods with surplus ordinals, and then updates Pods of the old revision. If the Pods
-    /// are changed in order, a step changes one Pod.
+    /// Creates, deletes and then updates Pods. In order, each step changes one Pod.
     fn step(&mut self, sync: &SetSync<'_>) {
         let Some(created) = self.fill(sync) else {
             return;
@@ -107,8 +106,7 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Creates missing Pods and replaces finished Pods. Returns whether Pods were created, or `None` if the step ends
-    /// here.
+    /// Replaces missing and finished Pods. `None` if the step ends here.
     fn fill(&mut self, sync: &SetSync<'_>) -> Option<bool> {
         let (set, current) = (sync.set, sync.update.hash.as_str());
         let previous = sync.current.strip_prefix(&format!("{}-", set.name));
@@ -251,7 +249,7 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Returns the Pod template with this hash: the current template, or the one in a ControllerRevision.
+    /// Returns the template with this hash: the current one, or that of a revision.
     fn template_of(&self, set: &Stored, hash: &str) -> Value {
         let name = format!("{}-{hash}", set.name);
         let revision = self.stored(&self.kinds.revisions, &set.namespace, &name);

@@ -101,8 +101,7 @@ impl Compared {
         }
     }
 
-    /// Returns whether the number is a multiple of the bound: exactly between integers, and otherwise
-    /// within the precision of floating point.
+    /// Returns whether the number is a multiple of the bound, within the precision of floats.
     fn is_multiple(&self) -> bool {
         let Self { number, bound, .. } = *self;
         if self.is_whole {

@@ -49,8 +49,7 @@ pub(super) fn of(service: &FieldPath<'_>) {
     }
 }
 
-/// Warns of the status of a Service. The warnings name the list element that has an address, not the
-/// address.
+/// Warns of the status of a Service. As upstream, the warnings name the list element.
 pub(super) fn of_status(service: &FieldPath<'_>) {
     service.down("status.loadBalancer.ingress").each(|entry| {
         shared_warnings::of_ip(&entry.with(entry.at("ip").value()));

@@ -30,8 +30,7 @@ impl StatusWrite<'_> {
         holds(&self.old, kind)
     }
 
-    /// Returns whether the write is the first that says that the Job has ended. Most rules hold
-    /// only for such a write, so that a status of an older controller can still be written.
+    /// Returns whether the write ends the Job. Most rules hold only for such a write.
     fn finishes(&self) -> bool {
         let turns = |kind| self.is(kind) && !self.was(kind);
         turns("Complete") || turns("Failed")

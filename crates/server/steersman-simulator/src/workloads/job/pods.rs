@@ -110,7 +110,7 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Returns `many` Pods to delete: first Pods with a duplicate or invalid index, then other active Pods.
+    /// Returns the Pods to delete: those with a duplicate or invalid index first.
     fn surplus(&self, sync: &JobSync, many: i64) -> Vec<Arc<Stored>> {
         let mut surplus: Vec<Arc<Stored>> = Vec::new();
         if sync.indexed {

@@ -25,7 +25,7 @@ pub(super) enum FailureEffect {
     EndsJob(String),
 }
 
-/// Returns whether a Job replaces only finished Pods, not terminating ones (`podReplacementPolicy: Failed`).
+/// Returns whether only finished Pods are replaced, not terminating ones.
 pub(super) fn replaces_failed_only(job: &Value) -> bool {
     let spec = &job["spec"];
     spec["podReplacementPolicy"] == "Failed" || spec["podFailurePolicy"].is_object()

@@ -23,8 +23,7 @@ use crate::state::facts::{
 const RETRY_AFTER_REFUSAL: Duration = Duration::from_secs(1);
 
 impl TurnContext<'_> {
-    /// Counts finished Pods, removes their finalizers, and writes the status of the Job, with its end if the Job has
-    /// ended.
+    /// Counts finished Pods, removes their finalizers, and writes the status.
     pub(super) fn write_job_status(
         &mut self,
         sync: &JobSync,
@@ -90,8 +89,7 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Lists finished Pods as uncounted in the status. Returns the Pods that may lose their finalizer, up to the limit
-    /// of the list, and whether these are all.
+    /// Lists finished Pods. Returns those that may lose their finalizer, and whether these are all.
     fn list_finished(
         &self,
         sync: &JobSync,
