@@ -105,12 +105,8 @@ impl FieldError {
 
     /// Creates the error `Invalid value: <value>: <detail>`; `value` is printed as in Go.
     pub fn invalid(field: impl Into<String>, value: &str, detail: &str) -> Self {
-        Self::of(
-            "FieldValueInvalid",
-            field,
-            &format!("Invalid value: {value}"),
-            detail,
-        )
+        let head = format!("Invalid value: {value}");
+        Self::of("FieldValueInvalid", field, &head, detail)
     }
 
     /// Creates the error `Invalid value: <detail>`, for a value that is too large to print.
@@ -125,12 +121,8 @@ impl FieldError {
 
     /// Creates an error with the message of [`FieldError::invalid`] and the reason `FieldValueTypeInvalid`.
     pub fn type_invalid(field: impl Into<String>, value: &str, detail: &str) -> Self {
-        Self::of(
-            "FieldValueTypeInvalid",
-            field,
-            &format!("Invalid value: {value}"),
-            detail,
-        )
+        let head = format!("Invalid value: {value}");
+        Self::of("FieldValueTypeInvalid", field, &head, detail)
     }
 
     /// Creates the error `Unsupported value: <value>: supported values: "a", "b"`.
@@ -155,12 +147,7 @@ impl FieldError {
 
     /// Creates the error `Not found: <value>`.
     pub fn not_found(field: impl Into<String>, value: &str) -> Self {
-        Self::of(
-            "FieldValueNotFound",
-            field,
-            &format!("Not found: {value}"),
-            "",
-        )
+        Self::of("FieldValueNotFound", field, "Not found", value)
     }
 
     /// Creates the error `Too long: <detail>`.

@@ -12,16 +12,11 @@ use serde_json::{Map, Value};
 /// Returns the paths of duplicate keys, for instance `spec.image`; none for a body that is no JSON, which the decoder
 /// reports.
 pub fn find(body: &[u8]) -> Vec<String> {
-    let found = in_vain(body, &[]).into_iter();
-    found
-        .filter_map(|one| {
-            Some(
-                one.strip_prefix("duplicate field \"")?
-                    .strip_suffix('"')?
-                    .to_owned(),
-            )
-        })
-        .collect()
+    let path = |message: String| {
+        let path = message.strip_prefix("duplicate field \"")?;
+        Some(path.strip_suffix('"')?.to_owned())
+    };
+    in_vain(body, &[]).into_iter().filter_map(path).collect()
 }
 
 /// Returns kube-apiserver's messages about ignored parts of a JSON body, in the order of the body: the `unknown` fields

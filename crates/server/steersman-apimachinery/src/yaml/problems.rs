@@ -274,12 +274,8 @@ fn unreadable(text: &[u8]) -> Option<&'static str> {
 /// Returns the message for a list or a map in brackets that is not closed at the end of the text, or with `closed`, at
 /// the first closing bracket of the other kind.
 fn unclosed(text: &[u8], is_list: bool, closed: bool) -> &'static str {
-    let end = if closed {
-        let wrong = if is_list { b'}' } else { b']' };
-        text.iter().position(|byte| *byte == wrong)
-    } else {
-        None
-    };
+    let wrong = if is_list { b'}' } else { b']' };
+    let end = text.iter().position(|byte| closed && *byte == wrong);
     let before = text[..end.unwrap_or(text.len())].trim_ascii_end();
     match (before.last(), is_list) {
         (Some(b'[' | b'{' | b',' | b':'), _) => "did not find expected node content",

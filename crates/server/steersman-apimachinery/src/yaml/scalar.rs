@@ -94,12 +94,9 @@ fn number(plain: &str) -> Option<(&'static str, GoValue)> {
     if let Some(number) = float(plain) {
         return Some(("float", GoValue::float(number)));
     }
-    // As in Go, a number may have a sign after its prefix `0b`.
-    let binary = match plain.strip_prefix("0b") {
-        Some(rest) => split_sign(rest),
-        None => return None,
-    };
-    integer(binary.0, binary.1, 2).map(|value| ("int", value))
+    // Such a number has a sign behind its prefix, too.
+    let (sign, digits) = split_sign(plain.strip_prefix("0b")?);
+    integer(sign, digits, 2).map(|value| ("int", value))
 }
 
 fn split_sign(text: &str) -> (Option<char>, &str) {
