@@ -6,10 +6,9 @@ pub(crate) mod validate;
 use std::collections::{BTreeSet, HashMap};
 
 use serde_json::{Map, Value};
-use steersman_apimachinery::go;
-use steersman_apimachinery::names;
 use steersman_apimachinery::names::NameRule;
 use steersman_apimachinery::status::FieldError;
+use steersman_apimachinery::{go, names};
 use steersman_cel::structural::Structural;
 use steersman_schema::resource::Resource;
 

@@ -11,12 +11,10 @@ use serde_json::{Value, json};
 use steersman_apimachinery::names;
 
 use crate::Strategy;
-use crate::fields::check;
 use crate::fields::field_path::FieldPath;
 use crate::fields::fill::{drop, lacks, part, put, set, set_text};
 use crate::fields::go_value::GoType::{self, Plain, Struct, Text};
-use crate::fields::selector;
-use crate::fields::shared_warnings;
+use crate::fields::{check, selector, shared_warnings};
 use crate::quota::amount;
 
 const ATTACHMENT_SOURCE: GoType = Struct(&[

@@ -10,13 +10,11 @@ mod stateful;
 
 use serde_json::Value;
 
-use crate::Strategy;
-use crate::fields::check;
 use crate::fields::field_path::FieldPath;
 use crate::fields::go_value::GoType::{self, Number, Pointer, Struct, Text};
 use crate::fields::go_value::print;
-use crate::fields::selector;
-use crate::pod;
+use crate::fields::{check, selector};
+use crate::{Strategy, pod};
 
 const MISMATCH: &str = "`selector` does not match template `labels`";
 

@@ -5,8 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
-use crate::go;
-use crate::json;
+use crate::{go, json};
 
 /// A value as go-yaml decodes it.
 ///

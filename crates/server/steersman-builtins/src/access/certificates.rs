@@ -11,11 +11,9 @@ use steersman_apimachinery::names::NameRule;
 
 use crate::Strategy;
 use crate::access::signing_request::SigningRequest;
-use crate::fields::authorities;
-use crate::fields::check;
 use crate::fields::field_path::FieldPath;
 use crate::fields::fill::{given, list, part, put, set};
-use crate::fields::reference;
+use crate::fields::{authorities, check, reference};
 
 pub(crate) const SIGNING_REQUEST: Strategy = Strategy {
     defaults: |object| {

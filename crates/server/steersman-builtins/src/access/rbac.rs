@@ -3,12 +3,10 @@
 use serde_json::Value;
 
 use crate::Strategy;
-use crate::fields::check;
 use crate::fields::field_path::FieldPath;
 use crate::fields::fill::{list, part, set_text};
 use crate::fields::go_value::GoType::{self, Struct, Text};
-use crate::fields::reference;
-use crate::fields::selector;
+use crate::fields::{check, reference, selector};
 
 const ROLE_REFERENCE: GoType = Struct(&[
     ("APIGroup", "apiGroup", Text),

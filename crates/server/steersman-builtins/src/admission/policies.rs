@@ -9,10 +9,9 @@ use steersman_cel::{Environment, Type};
 
 use super::webhooks::{FAILURES, MATCHES, check_rule, conditions};
 use crate::Strategy;
-use crate::fields::check;
 use crate::fields::field_path::FieldPath;
 use crate::fields::fill::{given, list, part, set};
-use crate::fields::selector;
+use crate::fields::{check, selector};
 
 pub(crate) const VALIDATING_POLICY: Strategy = Strategy {
     defaults: policy_defaults,

@@ -8,12 +8,9 @@ use steersman_apimachinery::names::NameRule;
 use steersman_cel::{Environment, Type, Url};
 
 use crate::Strategy;
-use crate::fields::authorities;
-use crate::fields::check;
 use crate::fields::field_path::FieldPath;
 use crate::fields::fill::{given, list, part, set};
-use crate::fields::reference;
-use crate::fields::selector;
+use crate::fields::{authorities, check, reference, selector};
 
 pub(crate) const MUTATING: Strategy = Strategy {
     defaults: |object| defaults(object, true),

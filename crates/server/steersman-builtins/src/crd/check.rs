@@ -8,12 +8,10 @@ use steersman_apimachinery::names;
 use steersman_apimachinery::names::NameRule;
 use steersman_apimachinery::status::FieldError;
 
-use crate::fields::authorities;
-use crate::fields::check;
 use crate::fields::field_path::{FieldPath, Findings};
+use crate::fields::{authorities, check};
 
-use super::approval;
-use super::{is_established, version_parts, versions};
+use super::{approval, is_established, version_parts, versions};
 use crate::admission::webhooks;
 
 /// Checks a definition. `old` is the stored definition on an update.

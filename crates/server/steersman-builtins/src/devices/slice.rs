@@ -3,10 +3,8 @@
 use serde_json::Value;
 
 use super::parts;
-use crate::fields::check;
 use crate::fields::field_path::FieldPath;
-use crate::fields::go_value;
-use crate::fields::node_selector;
+use crate::fields::{check, go_value, node_selector};
 
 /// Largest number of devices in a slice, and in a slice with taints or counters.
 const MOST_DEVICES: usize = 128;

@@ -5,11 +5,9 @@ use serde_json::Value;
 
 use super::go_types;
 use super::parts::{self, RequestNames};
-use crate::fields::address;
-use crate::fields::check;
 use crate::fields::field_path::FieldPath;
 use crate::fields::go_value::print;
-use crate::fields::node_selector;
+use crate::fields::{address, check, node_selector};
 
 const MOST_RESERVATIONS: usize = 256;
 const MOST_RESULTS: usize = 32;

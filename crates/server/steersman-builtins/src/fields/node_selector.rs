@@ -1,8 +1,7 @@
 //! Machine: checks the node selectors of Pods, volumes and devices.
 
-use super::check;
 use super::field_path::FieldPath;
-use super::selector;
+use super::{check, selector};
 
 /// Checks a node selector (upstream: `ValidateNodeSelector`).
 pub(crate) fn check_node_selector(at: &FieldPath<'_>) {

@@ -7,11 +7,9 @@ use steersman_apimachinery::names;
 use steersman_apimachinery::names::NameRule;
 
 use crate::Strategy;
-use crate::fields::address;
-use crate::fields::check;
 use crate::fields::field_path::FieldPath;
 use crate::fields::fill::{list, set, set_text};
-use crate::fields::shared_warnings;
+use crate::fields::{address, check, shared_warnings};
 
 pub(crate) const ENDPOINTS: Strategy = Strategy {
     defaults: |object| {

@@ -5,11 +5,9 @@ use steersman_apimachinery::names;
 use steersman_apimachinery::names::NameRule;
 
 use crate::Strategy;
-use crate::fields::address;
-use crate::fields::check;
 use crate::fields::field_path::FieldPath;
 use crate::fields::fill::{given, part, set};
-use crate::fields::reference;
+use crate::fields::{address, check, reference};
 
 pub(crate) const INGRESS: Strategy = Strategy {
     defaults: |object| {

@@ -4,13 +4,10 @@ use serde_json::{Value, json};
 
 use crate::Strategy;
 use crate::fields::address::{self, Network};
-use crate::fields::check;
 use crate::fields::field_path::FieldPath;
 use crate::fields::fill::{lacks, list, part, put, set, set_text, with_spec};
 use crate::fields::go_value::GoType::{self, Pointer, Struct, Text};
-use crate::fields::reference;
-use crate::fields::selector;
-use crate::fields::shared_warnings;
+use crate::fields::{check, reference, selector, shared_warnings};
 
 const PARENT: GoType = Struct(&[
     ("Group", "group", Text),

@@ -5,10 +5,9 @@ use std::collections::HashSet;
 
 use steersman_apimachinery::names;
 
-use crate::fields::check;
 use crate::fields::field_path::FieldPath;
 use crate::fields::node_selector::{check_node_selector, check_node_term};
-use crate::fields::selector;
+use crate::fields::{check, selector};
 
 pub(super) const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 pub(super) const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";

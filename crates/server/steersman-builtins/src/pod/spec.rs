@@ -6,10 +6,9 @@ use serde_json::json;
 use steersman_apimachinery::names;
 use steersman_apimachinery::quantity::Quantity;
 
-use crate::fields::address;
-use crate::fields::check;
 use crate::fields::field_path::FieldPath;
 use crate::fields::go_value::GoType::{self, Plain, Struct, Text};
+use crate::fields::{address, check};
 
 use super::containers::{self, PodContext};
 use super::{SpecOwner, resources, scheduling, security, volumes};

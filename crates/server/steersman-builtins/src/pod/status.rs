@@ -2,9 +2,8 @@
 
 use serde_json::Value;
 
-use crate::fields::address;
-use crate::fields::check;
 use crate::fields::field_path::FieldPath;
+use crate::fields::{address, check};
 
 pub(super) fn check(pod: &FieldPath<'_>, old: &Value) {
     let before = pod.with(old);

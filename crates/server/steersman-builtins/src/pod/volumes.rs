@@ -5,15 +5,12 @@ use std::collections::{HashMap, HashSet};
 use steersman_apimachinery::names::{self, NameRule};
 use steersman_apimachinery::quantity::Quantity;
 
-use crate::fields::check;
 use crate::fields::field_path::FieldPath;
-use crate::fields::reference;
-use crate::fields::selector;
+use crate::fields::{check, reference, selector};
 use crate::storage::claim;
 use crate::storage::sources::{self, Holder};
 
-use super::SpecOwner;
-use super::env;
+use super::{SpecOwner, env};
 
 const MODE: &str = "must be a number between 0 and 0777 (octal), both inclusive";
 

@@ -5,12 +5,10 @@ use serde_json::{Value, json};
 use super::claim::{self, check_modes};
 use super::sources::{self, Holder};
 use crate::Strategy;
-use crate::fields::check;
 use crate::fields::field_path::FieldPath;
 use crate::fields::fill::{drop, given, list, part, put, set, set_text};
 use crate::fields::go_value::{GoType, NODE_SELECTOR};
-use crate::fields::node_selector;
-use crate::fields::shared_warnings;
+use crate::fields::{check, node_selector, shared_warnings};
 use crate::quota::amount;
 
 const REQUIRED_NODES: GoType =

@@ -8,13 +8,10 @@ mod status;
 use serde_json::{Map, Value, json};
 use steersman_apimachinery::names;
 
-use crate::Strategy;
-use crate::fields::check;
 use crate::fields::field_path::FieldPath;
 use crate::fields::fill::{complete, lacks, list, part, put, set};
-use crate::fields::reference;
-use crate::fields::selector;
-use crate::pod;
+use crate::fields::{check, reference, selector};
+use crate::{Strategy, pod};
 
 pub(crate) const JOB: Strategy = Strategy {
     defaults: job_defaults,

@@ -6,9 +6,8 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::{FIXED, ONLY_BALANCER, is, is_headless, needs_health_port};
-use crate::fields::address;
-use crate::fields::check;
 use crate::fields::field_path::{FieldPath, Findings};
+use crate::fields::{address, check};
 
 /// Checks the cluster IPs and IP families (upstream: `ValidateServiceClusterIPsRelatedFields`).
 pub(super) fn check_addresses(spec: &FieldPath<'_>) {
