@@ -14,8 +14,7 @@ use serde_json::Value;
 
 use tree::{Documents, Tree};
 
-use crate::json;
-use crate::json::duplicates;
+use crate::json::{self, duplicates};
 
 /// A document of a YAML file.
 #[derive(Debug)]

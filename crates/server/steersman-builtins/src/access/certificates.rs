@@ -6,8 +6,7 @@ use std::collections::HashSet;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use steersman_apimachinery::names;
-use steersman_apimachinery::names::NameRule;
+use steersman_apimachinery::names::{self, NameRule};
 
 use crate::Strategy;
 use crate::access::signing_request::SigningRequest;

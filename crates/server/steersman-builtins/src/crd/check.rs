@@ -4,8 +4,7 @@
 use std::collections::HashSet;
 
 use serde_json::Value;
-use steersman_apimachinery::names;
-use steersman_apimachinery::names::NameRule;
+use steersman_apimachinery::names::{self, NameRule};
 use steersman_apimachinery::status::FieldError;
 
 use crate::fields::field_path::{FieldPath, Findings};

@@ -6,8 +6,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 use serde_json::Value;
-use steersman_apimachinery::names;
-use steersman_apimachinery::names::NameRule;
+use steersman_apimachinery::names::{self, NameRule};
 use steersman_apimachinery::quantity::Quantity;
 
 use super::field_path::FieldPath;

@@ -3,8 +3,7 @@
 use std::collections::HashSet;
 
 use serde_json::{Value, json};
-use steersman_apimachinery::names;
-use steersman_apimachinery::names::NameRule;
+use steersman_apimachinery::names::{self, NameRule};
 
 use crate::Strategy;
 use crate::fields::field_path::FieldPath;

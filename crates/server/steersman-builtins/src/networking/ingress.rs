@@ -1,8 +1,7 @@
 //! Machine: Ingresses and their classes (upstream: `pkg/apis/networking/validation`).
 
 use serde_json::{Value, json};
-use steersman_apimachinery::names;
-use steersman_apimachinery::names::NameRule;
+use steersman_apimachinery::names::{self, NameRule};
 
 use crate::Strategy;
 use crate::fields::field_path::FieldPath;
