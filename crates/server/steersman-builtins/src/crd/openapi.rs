@@ -212,7 +212,7 @@ fn defaults(node: &FieldPath<'_>, root: bool) {
         if pruned != *default {
             at.invalid("must not have unknown fields");
         }
-        let wrong = validate_at(&schema, default, &at.path());
+        let wrong = validate_at(&schema, default, None, &at.path());
         if wrong.is_empty() {
             at.extend(Rules::of_default(&schema, root, default, &at.path()));
         }

@@ -1,5 +1,6 @@
 //! Machine: checks a value against a structural schema, with kube-apiserver's messages.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 
 use serde_json::Value;
@@ -14,14 +15,23 @@ mod numbers;
 
 use numbers::{check_number, is_same, number_text, value_text};
 
-/// The path of a field, and the path in messages, which start at the status below a status.
+/// The path of a field, the path in messages (which starts at the status), and the errors.
 #[derive(Debug, Clone)]
-struct Path {
+struct Path<'e> {
     field: String,
     body: String,
+    errors: &'e RefCell<Vec<FieldError>>,
 }
 
-impl Path {
+impl Path<'_> {
+    fn push(&self, error: FieldError) {
+        self.errors.borrow_mut().push(error);
+    }
+
+    fn invalid(&self, value: &str, detail: &str) {
+        self.push(FieldError::invalid(&self.field, value, detail));
+    }
+
     fn member(&self, name: &str) -> Self {
         let join = |base: &str| {
             if base.is_empty() {
@@ -33,6 +43,7 @@ impl Path {
         Self {
             field: join(&self.field),
             body: join(&self.body),
+            errors: self.errors,
         }
     }
 
@@ -40,6 +51,7 @@ impl Path {
         Self {
             field: format!("{}[{index}]", self.field),
             body: format!("{}[{index}]", self.body),
+            errors: self.errors,
         }
     }
 }
@@ -51,13 +63,7 @@ pub(crate) fn validate(
     object: &Value,
     old: Option<&Value>,
 ) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    let path = Path {
-        field: String::new(),
-        body: String::new(),
-    };
-    check(schema, object, old, &path, &mut errors);
-    errors
+    validate_at(schema, object, old, "")
 }
 
 /// Checks only `status`, as a write to the status subresource does.
@@ -67,104 +73,93 @@ pub(crate) fn validate_status(
     status: &Value,
     old: Option<&Value>,
 ) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    if let Some(schema) = schema.properties.get("status") {
-        let path = Path {
-            field: "status".to_owned(),
-            body: String::new(),
-        };
-        check(schema, status, old, &path, &mut errors);
-    }
-    errors
+    let schema = schema.properties.get("status");
+    schema.map_or_else(Vec::new, |schema| {
+        validate_at(schema, status, old, "status")
+    })
 }
 
-/// Checks a value at the path `field` of a definition, such as a default.
+/// Checks a value at the path `field`, such as a default in a definition.
 #[must_use]
-pub(crate) fn validate_at(schema: &Structural, value: &Value, field: &str) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    let path = Path {
-        field: field.to_owned(),
-        body: String::new(),
-    };
-    check(schema, value, None, &path, &mut errors);
-    errors
-}
-
-/// Checks a value. Returns the number of checked rules, which ranks alternatives.
-fn check(
+pub(crate) fn validate_at(
     schema: &Structural,
     value: &Value,
     old: Option<&Value>,
-    path: &Path,
-    errors: &mut Vec<FieldError>,
-) -> usize {
-    let before = errors.len();
-    let looked_at = check_value(schema, value, old, path, errors);
-    let whole = path.field.is_empty();
-    if errors.len() > before && !whole && old == Some(value) {
-        errors.truncate(before);
+    field: &str,
+) -> Vec<FieldError> {
+    let errors = RefCell::default();
+    let path = Path {
+        field: field.to_owned(),
+        body: String::new(),
+        errors: &errors,
+    };
+    check(schema, value, old, &path);
+    errors.into_inner()
+}
+
+/// Checks a value. Returns the number of checked rules, which ranks alternatives.
+fn check(schema: &Structural, value: &Value, old: Option<&Value>, path: &Path<'_>) -> usize {
+    let before = path.errors.borrow().len();
+    let looked_at = check_value(schema, value, old, path);
+    let is_whole = path.field.is_empty();
+    if path.errors.borrow().len() > before && !is_whole && old == Some(value) {
+        path.errors.borrow_mut().truncate(before);
     }
     looked_at
 }
 
 /// Checks the rules in the order of upstream's validators: the type, the combined schemas, the
 /// rules for the type, and among them the enumeration.
-fn check_value(
-    schema: &Structural,
-    value: &Value,
-    old: Option<&Value>,
-    path: &Path,
-    errors: &mut Vec<FieldError>,
-) -> usize {
+fn check_value(schema: &Structural, value: &Value, old: Option<&Value>, path: &Path<'_>) -> usize {
     let rules = &schema.rules;
     if value.is_null() {
         if !schema.nullable {
-            check_type(schema, value, path, errors);
+            check_type(schema, value, path);
         }
-        check_allowed(schema, value, path, errors);
+        check_allowed(schema, value, path);
         return 1;
     }
-    check_type(schema, value, path, errors);
-    let mut looked_at = 1 + check_combinators(schema, value, path, errors);
+    check_type(schema, value, path);
+    let mut looked_at = 1 + check_combinators(schema, value, path);
     match value {
         Value::Array(items) => {
             if let Some(sub) = &schema.items {
                 let old = Known::of(schema, old);
                 for (index, item) in items.iter().enumerate() {
-                    looked_at += check(sub, item, old.find(item), &path.item(index), errors);
+                    looked_at += check(sub, item, old.find(item), &path.item(index));
                 }
             }
-            check_size(items.len(), rules.items, "items", path, errors);
+            check_size(items.len(), rules.items, "items", path);
         }
-        Value::String(text) => check_text(schema, text, path, errors),
+        Value::String(text) => check_text(schema, text, path),
         Value::Number(number) => {
             if let Some(number) = number.as_f64() {
-                check_number(schema, value, number, path, errors);
+                check_number(schema, value, number, path);
             }
         }
         Value::Null | Value::Bool(_) | Value::Object(_) => {}
     }
-    check_allowed(schema, value, path, errors);
+    check_allowed(schema, value, path);
     if let Value::Object(members) = value {
-        check_size(members.len(), rules.properties, "properties", path, errors);
+        check_size(members.len(), rules.properties, "properties", path);
         let old = old.filter(|_| rules.map_type != "atomic");
         for (name, member) in members {
             let named = schema.properties.get(name);
             if let Some(sub) = named.or_else(|| schema.additional.schema()) {
                 let old = old.and_then(|old| old.get(name));
-                looked_at += check(sub, member, old, &path.member(name), errors);
+                looked_at += check(sub, member, old, &path.member(name));
             }
         }
         for name in &rules.required {
             if !members.contains_key(name) {
-                errors.push(FieldError::required(path.member(name).field, ""));
+                path.push(FieldError::required(path.member(name).field, ""));
             }
         }
     }
     looked_at
 }
 
-fn check_allowed(schema: &Structural, value: &Value, path: &Path, errors: &mut Vec<FieldError>) {
+fn check_allowed(schema: &Structural, value: &Value, path: &Path<'_>) {
     let allowed = &schema.rules.allowed;
     if !allowed.is_empty() && !allowed.iter().any(|one| is_same(value, one)) {
         // Upstream also quotes values that are not strings: `supported values: "1", "2"`.
@@ -174,7 +169,7 @@ fn check_allowed(schema: &Structural, value: &Value, path: &Path, errors: &mut V
         });
         let allowed: Vec<String> = shown.collect();
         let value = value_text(value);
-        errors.push(FieldError::not_supported(&path.field, &value, &allowed));
+        path.push(FieldError::not_supported(&path.field, &value, &allowed));
     }
 }
 
@@ -205,7 +200,7 @@ impl<'a> Known<'a> {
     }
 }
 
-fn check_type(schema: &Structural, value: &Value, path: &Path, errors: &mut Vec<FieldError>) {
+fn check_type(schema: &Structural, value: &Value, path: &Path<'_>) {
     let found = type_name(value);
     let wanted = if schema.int_or_string {
         "integer,string"
@@ -237,80 +232,68 @@ fn check_type(schema: &Structural, value: &Value, path: &Path, errors: &mut Vec<
     };
     let found = go::quote(found);
     let detail = format!("{} in body must be of type {wanted}: {found}", path.body);
-    errors.push(FieldError::type_invalid(&path.field, &found, &detail));
+    path.push(FieldError::type_invalid(&path.field, &found, &detail));
 }
 
-fn check_size(
-    size: usize,
-    (least, most): (Option<u64>, Option<u64>),
-    noun: &str,
-    path: &Path,
-    errors: &mut Vec<FieldError>,
-) {
+fn check_size(size: usize, (least, most): (Option<u64>, Option<u64>), noun: &str, path: &Path<'_>) {
     let count = u64::try_from(size).unwrap_or(u64::MAX);
     if let Some(least) = least.filter(|least| count < *least) {
         let detail = format!("{} in body should have at least {least} {noun}", path.body);
-        errors.push(FieldError::invalid(&path.field, &size.to_string(), &detail));
+        path.invalid(&size.to_string(), &detail);
     }
     if let Some(most) = most.filter(|most| count > *most) {
-        errors.push(FieldError::too_many(&path.field, size, most));
+        path.push(FieldError::too_many(&path.field, size, most));
     }
 }
 
-fn check_text(schema: &Structural, text: &str, path: &Path, errors: &mut Vec<FieldError>) {
+fn check_text(schema: &Structural, text: &str, path: &Path<'_>) {
+    let quoted = || go::quote(text);
     let (least, most) = schema.rules.length;
     let length = u64::try_from(text.chars().count()).unwrap_or(u64::MAX);
     let body = &path.body;
     // Upstream reports only the first of the three.
     if let Some(most) = most.filter(|most| length > *most) {
         let detail = format!("may not be more than {most} bytes");
-        errors.push(FieldError::too_long(&path.field, &detail));
+        path.push(FieldError::too_long(&path.field, &detail));
     } else if let Some(least) = least.filter(|least| length < *least) {
         let detail = format!("{body} in body should be at least {least} chars long");
-        errors.push(FieldError::invalid(&path.field, &go::quote(text), &detail));
+        path.invalid(&quoted(), &detail);
     } else if let Some(pattern) = &schema.rules.pattern
         && !pattern.matches(text)
     {
         let detail = format!("{body} in body should match '{}'", pattern.source());
-        errors.push(FieldError::invalid(&path.field, &go::quote(text), &detail));
+        path.invalid(&quoted(), &detail);
     }
     if !formats::fits(&schema.format, text) {
-        let detail = format!(
-            "{body} in body must be of type {}: {}",
-            schema.format,
-            go::quote(text)
-        );
-        errors.push(FieldError::type_invalid(
-            &path.field,
-            &go::quote(text),
-            &detail,
-        ));
+        let (format, quoted) = (&schema.format, quoted());
+        let detail = format!("{body} in body must be of type {format}: {quoted}");
+        path.push(FieldError::type_invalid(&path.field, &quoted, &detail));
     }
 }
 
 /// Checks the combined schemas. Returns the number of checked rules as upstream counts them: for
 /// alternatives, those of the reported alternative.
-fn check_combinators(
-    schema: &Structural,
-    value: &Value,
-    path: &Path,
-    errors: &mut Vec<FieldError>,
-) -> usize {
+fn check_combinators(schema: &Structural, value: &Value, path: &Path<'_>) -> usize {
     let rules = &schema.rules;
     let body = &path.body;
-    let before = errors.len();
+    let before = path.errors.borrow().len();
     let mut looked_at = 0;
     let broken = |sub: &Structural| {
-        let mut broken = Vec::new();
-        let looked_at = check_value(sub, value, None, path, &mut broken);
-        (broken, looked_at)
+        let errors = RefCell::default();
+        let path = Path {
+            errors: &errors,
+            ..path.clone()
+        };
+        let looked_at = check_value(sub, value, None, &path);
+        (errors.into_inner(), looked_at)
     };
-    let whole = |detail: String| FieldError::invalid("<nil>", "\"\"", &detail);
+    let refuse = |detail: &str| path.push(FieldError::invalid("<nil>", "\"\"", detail));
     // Each error is reported only once.
-    let tell = |found: Vec<FieldError>, errors: &mut Vec<FieldError>| {
+    let tell = |found: Vec<FieldError>| {
         for one in found {
-            if !errors[before..].contains(&one) {
-                errors.push(one);
+            let is_known = path.errors.borrow()[before..].contains(&one);
+            if !is_known {
+                path.push(one);
             }
         }
     };
@@ -319,12 +302,12 @@ fn check_combinators(
         match outcomes.iter().find(|(broken, _)| broken.is_empty()) {
             Some((_, count)) => looked_at += count,
             None => {
-                errors.push(whole(format!(
+                refuse(&format!(
                     "\"{body}\" must validate at least one schema (anyOf)"
-                )));
+                ));
                 let (best, count) = best_of(outcomes);
                 looked_at += count;
-                tell(best, errors);
+                tell(best);
             }
         }
     }
@@ -335,17 +318,17 @@ fn check_combinators(
         let further = fitting.count();
         match first {
             Some(count) if further == 0 => looked_at += count,
-            Some(_) => errors.push(whole(format!(
+            Some(_) => refuse(&format!(
                 "\"{body}\" must validate one and only one schema (oneOf). Found {} valid alternatives",
                 further + 1
-            ))),
+            )),
             None => {
-                errors.push(whole(format!(
+                refuse(&format!(
                     "\"{body}\" must validate one and only one schema (oneOf). Found none valid"
-                )));
+                ));
                 let (best, count) = best_of(outcomes);
                 looked_at += count;
-                tell(best, errors);
+                tell(best);
             }
         }
     }
@@ -353,19 +336,17 @@ fn check_combinators(
     for (broken, count) in rules.all_of.iter().map(|sub| broken(sub)) {
         looked_at += count;
         fitting += usize::from(broken.is_empty());
-        tell(broken, errors);
+        tell(broken);
     }
     if fitting < rules.all_of.len() {
         let none = if fitting == 0 { ". None validated" } else { "" };
-        errors.push(whole(format!(
+        refuse(&format!(
             "\"{body}\" must validate all the schemas (allOf){none}"
-        )));
+        ));
     }
     let not = rules.not.as_ref();
     if not.is_some_and(|sub| broken(sub).0.is_empty()) {
-        errors.push(whole(format!(
-            "\"{body}\" must not validate the schema (not)"
-        )));
+        refuse(&format!("\"{body}\" must not validate the schema (not)"));
     }
     looked_at
 }

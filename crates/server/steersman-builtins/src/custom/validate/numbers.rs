@@ -8,13 +8,7 @@ use steersman_cel::structural::{Bound, Structural};
 use super::Path;
 use crate::custom::formats;
 
-pub(super) fn check_number(
-    schema: &Structural,
-    value: &Value,
-    number: f64,
-    path: &Path,
-    errors: &mut Vec<FieldError>,
-) {
+pub(super) fn check_number(schema: &Structural, value: &Value, number: f64, path: &Path<'_>) {
     let body = &path.body;
     let format = formats::checked(schema);
     let range = |what: &str| {
@@ -24,17 +18,17 @@ pub(super) fn check_number(
         };
         let kind = &schema.kind;
         let detail = format!("{what} value must be of type {kind} {format} in {body}");
-        FieldError::invalid("<nil>", "\"\"", &detail)
+        path.push(FieldError::invalid("<nil>", "\"\"", &detail));
     };
     if !is_in_range((&schema.kind, format), value, number) {
-        errors.push(range("Checked"));
+        range("Checked");
     }
     // Returns the value and the bound in the type in which upstream compares them: an integer with the
     // integral part of a bound that has the schema's type, and everything else as floats.
-    let typed = |bound: f64, what: &str, errors: &mut Vec<FieldError>| {
+    let typed = |bound: f64, what: &str| {
         let fits = is_in_range((&schema.kind, format), &Value::from(bound), bound);
         if !fits {
-            errors.push(range(what));
+            range(what);
         }
         let is_whole = fits && value.is_i64();
         Compared {
@@ -45,33 +39,33 @@ pub(super) fn check_number(
     };
     let refuse = |compared: &Compared, what: &str| {
         let detail = format!("{body} in body should be {what} {}", compared.bound_text());
-        FieldError::invalid(&path.field, &compared.number_text(), &detail)
+        path.invalid(&compared.number_text(), &detail);
     };
     if let Some(Bound(factor)) = schema.rules.multiple_of {
-        let compared = typed(factor, "MultipleOf", errors);
+        let compared = typed(factor, "MultipleOf");
         if compared.bound <= 0.0 {
             let factor = compared.bound_text();
             let detail =
                 format!("factor MultipleOf declared for {body} must be positive: {factor}");
-            errors.push(FieldError::invalid(&path.field, &factor, &detail));
+            path.invalid(&factor, &detail);
         } else if !compared.is_multiple() {
-            errors.push(refuse(&compared, "a multiple of"));
+            refuse(&compared, "a multiple of");
         }
     }
     if let Some((Bound(least), exclusive)) = schema.rules.minimum {
-        let compared = typed(least, "Minimum boundary", errors);
+        let compared = typed(least, "Minimum boundary");
         if exclusive && number <= compared.bound {
-            errors.push(refuse(&compared, "greater than"));
+            refuse(&compared, "greater than");
         } else if number < compared.bound {
-            errors.push(refuse(&compared, "greater than or equal to"));
+            refuse(&compared, "greater than or equal to");
         }
     }
     if let Some((Bound(most), exclusive)) = schema.rules.maximum {
-        let compared = typed(most, "Maximum boundary", errors);
+        let compared = typed(most, "Maximum boundary");
         if exclusive && number >= compared.bound {
-            errors.push(refuse(&compared, "less than"));
+            refuse(&compared, "less than");
         } else if number > compared.bound {
-            errors.push(refuse(&compared, "less than or equal to"));
+            refuse(&compared, "less than or equal to");
         }
     }
 }
