@@ -12,7 +12,7 @@ use steersman_apimachinery::names;
 
 use crate::Strategy;
 use crate::fields::field_path::FieldPath;
-use crate::fields::fill::{drop, lacks, part, put, set, set_text};
+use crate::fields::fill::{complete, drop, lacks, part, put, set, set_text};
 use crate::fields::go_value::GoType::{self, Plain, Struct, Text};
 use crate::fields::{check, selector, shared_warnings};
 use crate::quota::amount;
@@ -72,11 +72,7 @@ pub(super) const DRIVER: Strategy = Strategy {
 };
 
 pub(super) const CSI_NODE: Strategy = Strategy {
-    defaults: |object| {
-        if let Some(spec) = part(object, "spec") {
-            set(spec, "drivers", Value::Null);
-        }
-    },
+    defaults: |object| complete(object, json!({"spec": {"drivers": null}})),
     validate: csi_node,
     ..Strategy::PLAIN
 };
@@ -103,9 +99,7 @@ pub(super) const ATTACHMENT: Strategy = Strategy {
             set_text(spec, "attacher", "");
             set_text(spec, "nodeName", "");
         }
-        if let Some(status) = part(object, "status") {
-            set(status, "attached", json!(false));
-        }
+        complete(object, json!({"status": {"attached": false}}));
     },
     validate: attachment,
     ..Strategy::PLAIN

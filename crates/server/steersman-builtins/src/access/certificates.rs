@@ -11,15 +11,12 @@ use steersman_apimachinery::names::{self, NameRule};
 use crate::Strategy;
 use crate::access::signing_request::SigningRequest;
 use crate::fields::field_path::FieldPath;
-use crate::fields::fill::{given, list, part, put, set};
+use crate::fields::fill::{complete, complete_given, given, list, part, put, set};
 use crate::fields::{authorities, check, reference};
 
 pub(crate) const SIGNING_REQUEST: Strategy = Strategy {
     defaults: |object| {
-        if let Some(spec) = part(object, "spec") {
-            set(spec, "request", Value::Null);
-            set(spec, "signerName", json!(""));
-        }
+        complete(object, json!({"spec": {"request": null, "signerName": ""}}));
         if let Some(status) = given(object, "status") {
             for condition in list(status, "conditions") {
                 for time in ["lastUpdateTime", "lastTransitionTime"] {
@@ -47,9 +44,8 @@ enum WrittenPart {
 
 pub(crate) const API_SERVICE: Strategy = Strategy {
     defaults: |object| {
-        let spec = part(object, "spec");
-        if let Some(service) = spec.and_then(|spec| given(spec, "service")) {
-            set(service, "port", json!(443));
+        if let Some(spec) = part(object, "spec") {
+            complete_given(spec, "service", json!({"port": 443}));
         }
     },
     // An API service without a Service is served by this server itself, and so is available.

@@ -8,16 +8,14 @@ use steersman_apimachinery::names::{self, NameRule};
 use crate::Strategy;
 use crate::fields::check;
 use crate::fields::field_path::FieldPath;
-use crate::fields::fill::{given, part, set};
+use crate::fields::fill::{complete, complete_given, given, part};
 use crate::fields::go_value::GoType::{self, Struct, Text};
 use crate::fields::go_value::print;
 
 pub(crate) const FLOW_SCHEMA: Strategy = Strategy {
     defaults: |object| {
-        if let Some(spec) = part(object, "spec") {
-            set(spec, "matchingPrecedence", json!(1000));
-            part(spec, "priorityLevelConfiguration");
-        }
+        let spec = json!({"matchingPrecedence": 1000, "priorityLevelConfiguration": {}});
+        complete(object, json!({ "spec": spec }));
     },
     validate: |object, _| check_schema(object),
     validate_status: |object, _| check_conditions(object),
@@ -58,21 +56,18 @@ fn level_defaults(object: &mut Value) {
     let Some(spec) = part(object, "spec") else {
         return;
     };
-    if let Some(exempt) = given(spec, "exempt") {
-        set(exempt, "nominalConcurrencyShares", json!(0));
-        set(exempt, "lendablePercent", json!(0));
-    }
+    let exempt = json!({"nominalConcurrencyShares": 0, "lendablePercent": 0});
+    complete_given(spec, "exempt", exempt);
     let Some(limited) = given(spec, "limited") else {
         return;
     };
-    set(limited, "nominalConcurrencyShares", json!(30));
-    set(limited, "lendablePercent", json!(0));
-    if let Some(response) = part(limited, "limitResponse")
-        && let Some(queuing) = given(response, "queuing")
-    {
-        set(queuing, "queues", json!(64));
-        set(queuing, "handSize", json!(8));
-        set(queuing, "queueLengthLimit", json!(50));
+    complete(
+        limited,
+        json!({"nominalConcurrencyShares": 30, "lendablePercent": 0}),
+    );
+    if let Some(response) = part(limited, "limitResponse") {
+        let queuing = json!({"queues": 64, "handSize": 8, "queueLengthLimit": 50});
+        complete_given(response, "queuing", queuing);
     }
 }
 

@@ -5,16 +5,11 @@ use steersman_apimachinery::names::{self, NameRule};
 
 use crate::Strategy;
 use crate::fields::field_path::FieldPath;
-use crate::fields::fill::{given, part, set};
+use crate::fields::fill::{complete, complete_given, part};
 use crate::fields::{address, check, reference};
 
 pub(crate) const INGRESS: Strategy = Strategy {
-    defaults: |object| {
-        part(object, "spec");
-        if let Some(status) = part(object, "status") {
-            set(status, "loadBalancer", json!({}));
-        }
-    },
+    defaults: |object| complete(object, json!({"spec": {}, "status": {"loadBalancer": {}}})),
     validate,
     validate_status: |object, _| {
         let list = object.down("status.loadBalancer.ingress");
@@ -37,9 +32,8 @@ pub(crate) const INGRESS: Strategy = Strategy {
 
 pub(crate) const INGRESS_CLASS: Strategy = Strategy {
     defaults: |object| {
-        let spec = part(object, "spec");
-        if let Some(parameters) = spec.and_then(|spec| given(spec, "parameters")) {
-            set(parameters, "scope", json!("Cluster"));
+        if let Some(spec) = part(object, "spec") {
+            complete_given(spec, "parameters", json!({"scope": "Cluster"}));
         }
     },
     validate: class,

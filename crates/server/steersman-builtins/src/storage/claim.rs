@@ -6,7 +6,7 @@ use steersman_apimachinery::{go, names};
 
 use crate::Strategy;
 use crate::fields::field_path::FieldPath;
-use crate::fields::fill::{copy, drop, given, part, put, set};
+use crate::fields::fill::{complete, copy, drop, given, part, put, set};
 use crate::fields::shared_warnings::{self, CLASS_NOTE};
 use crate::fields::{check, selector};
 use crate::quota::{self, amount, is_native};
@@ -16,9 +16,7 @@ pub(crate) const CLAIM: Strategy = Strategy {
         if let Some(spec) = part(object, "spec") {
             spec_defaults(spec);
         }
-        if let Some(status) = part(object, "status") {
-            set(status, "phase", json!("Pending"));
-        }
+        complete(object, json!({"status": {"phase": "Pending"}}));
     },
     prepare: |object, old| {
         if old.is_none() {

@@ -6,7 +6,7 @@ use super::claim::{self, check_modes};
 use super::sources::{self, Holder};
 use crate::Strategy;
 use crate::fields::field_path::FieldPath;
-use crate::fields::fill::{drop, given, list, part, put, set, set_text};
+use crate::fields::fill::{complete, drop, given, list, part, put, set, set_text};
 use crate::fields::go_value::{GoType, NODE_SELECTOR};
 use crate::fields::{check, node_selector, shared_warnings};
 use crate::quota::amount;
@@ -122,9 +122,7 @@ fn defaults(object: &mut Value) {
             }
         }
     }
-    if let Some(status) = part(object, "status") {
-        set(status, "phase", json!("Pending"));
-    }
+    complete(object, json!({"status": {"phase": "Pending"}}));
 }
 
 fn validate(object: &FieldPath<'_>, old: Option<&Value>) {
