@@ -103,7 +103,7 @@ fn whole_number(digits: &str) -> Option<u64> {
     digits.parse().ok().filter(|number| *number <= MOST)
 }
 
-/// Returns the nanoseconds of the digits after a decimal point, rounded as Go rounds, in floating-point arithmetic.
+/// Returns the nanoseconds of the digits after a point, computed in floats as in Go.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,

@@ -133,8 +133,7 @@ impl PatternItem {
         ..Self::LITERAL
     };
 
-    /// Returns a character class as an item, with the number of states of its UTF-8 encoding: a class with the name of
-    /// a category or a script has many, and an ASCII class has one.
+    /// Returns a class, with the estimated number of states of its encoding in UTF-8.
     fn class(text: &str) -> Self {
         let states = if text.contains("\\p") || text.contains("\\P") {
             500

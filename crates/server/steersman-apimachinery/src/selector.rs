@@ -341,8 +341,7 @@ fn split_terms(text: &str) -> Vec<String> {
     terms
 }
 
-/// Removes the escapes from a value in a field selector. Commas, equal signs and backslashes must be escaped; no other
-/// character may be.
+/// Removes the escapes from a value. Commas, equal signs and backslashes must be escaped.
 fn unescape(value: &str) -> Result<String, String> {
     let mut out = String::with_capacity(value.len());
     let mut chars = value.chars();

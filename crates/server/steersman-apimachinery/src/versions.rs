@@ -15,8 +15,7 @@ pub fn compare_versions(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// Returns the stage of a version (a later stage is a larger number), and its major and minor number; `None` for a name
-/// that is no version.
+/// Returns the stage of a version (stable is the largest), its major and its minor number.
 fn rank(version: &str) -> Option<(u8, u64, u64)> {
     let rest = version.strip_prefix('v')?;
     let split = rest

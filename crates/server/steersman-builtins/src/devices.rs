@@ -137,8 +137,7 @@ fn selectors(at: &FieldPath<'_>) {
     parts::each(&at.at("selectors"), MOST_SELECTORS, check);
 }
 
-/// Checks the requests, constraints and configurations of a claim (upstream:
-/// `validateDeviceClaim`).
+/// Checks a claim's requests, constraints and configurations (upstream: `validateDeviceClaim`).
 fn check_claim(spec: &FieldPath<'_>) {
     let devices = spec.at("devices");
     let names = RequestNames::of(&devices);

@@ -102,8 +102,7 @@ fn validate(pod: &FieldPath<'_>, old: Option<&Value>) {
     }
 }
 
-/// Checks a Pod's spec, including the fields that only a template may leave open (upstream:
-/// `validatePodMetadataAndSpec`).
+/// Checks the annotations and the spec of a Pod (upstream: `validatePodMetadataAndSpec`).
 fn check_whole(pod: &FieldPath<'_>, old: Option<&FieldPath<'_>>) {
     let name = pod.down("metadata.name").text();
     let spec = pod.at("spec");
@@ -187,8 +186,7 @@ fn check_new(pod: &FieldPath<'_>) {
     profiles::check_agreement(pod);
 }
 
-/// Checks a template of Pods: labels, annotations and spec (upstream:
-/// `ValidatePodTemplateSpec`).
+/// Checks a template of Pods (upstream: `ValidatePodTemplateSpec`).
 pub(super) fn check_template(template: &FieldPath<'_>) {
     // As upstream, the errors of a template do not name the metadata.
     let metadata = template.at("metadata");

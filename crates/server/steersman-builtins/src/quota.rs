@@ -109,8 +109,7 @@ pub(super) fn check_amount(name: &str, at: &FieldPath<'_>) {
     }
 }
 
-/// Checks the name of a resource (upstream: `validateResourceName`). Returns whether the name is
-/// valid.
+/// Checks the name of a resource (upstream: `validateResourceName`). Returns whether it is valid.
 fn check_resource(name: &str, at: &FieldPath<'_>) -> bool {
     let before = at.error_count();
     at.invalid_each(name, names::check_key(name));
@@ -245,8 +244,7 @@ fn check_selector(spec: &FieldPath<'_>) {
     }
 }
 
-/// Derives the default limits and requests of containers from `max` and `min` (upstream:
-/// `SetDefaults_LimitRangeItem`).
+/// Derives the defaults of containers (upstream: `SetDefaults_LimitRangeItem`).
 fn limit_defaults(limit: &mut Value) {
     if limit["type"] != "Container" {
         return;

@@ -235,8 +235,7 @@ fn csi_node(object: &FieldPath<'_>, old: Option<&Value>) {
     }
 }
 
-/// Checks that the drivers that stay on a node change nothing but the number of attachable volumes
-/// (upstream: `ValidateCSINodeUpdate`).
+/// Checks that drivers change nothing but `allocatable` (upstream: `ValidateCSINodeUpdate`).
 fn check_drivers_stay(object: &FieldPath<'_>, old: &Value) {
     let fixed = |driver: &FieldPath<'_>| {
         let mut fixed = driver.value().clone();

@@ -125,8 +125,7 @@ fn check_selector(spec: &FieldPath<'_>, empty: &str) -> bool {
     valid
 }
 
-/// Checks the selector and the template of a Deployment or a ReplicaSet (upstream:
-/// `ValidatePodTemplateSpecForReplicaSet`). As in the real server, the messages are the same.
+/// Checks selector and template (upstream: `ValidatePodTemplateSpecForReplicaSet`).
 fn check_selector_and_template(spec: &FieldPath<'_>) {
     if !check_selector(spec, "empty selector is invalid for deployment") {
         return spec.at("selector").invalid("invalid label selector");

@@ -103,8 +103,7 @@ async fn run<S: PlayedServer>(driver: DriverGuard, server: Weak<S>, stop: Cancel
             () = stop.cancelled() => return,
             () = now.caught_up() => {}
         }
-        // If a turn panics, the object that it reconciled (the panic message names it) is ignored until it changes; the
-        // simulator continues with all other objects (PLAY-6).
+        // The object of a turn that panicked is ignored until it changes (PLAY-6).
         let played = catch_unwind(AssertUnwindSafe(|| turn(shared, &*now, driver.tick())));
         drop(now);
         panics = if played.is_ok() { 0 } else { panics + 1 };

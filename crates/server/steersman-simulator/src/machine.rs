@@ -150,8 +150,7 @@ impl Machine {
     }
 }
 
-/// Reconciles the object of the turn with the controller of its kind. The controllers of Services and of claims also
-/// act for a deleted object.
+/// Services and claims have work to do for a deleted object, too.
 fn reconcile(context: &mut TurnContext<'_>, played: &Played) {
     let object = context.object();
     match (context.key.kind, &object) {

@@ -152,8 +152,7 @@ pub(super) fn plain(value: &Value) -> String {
     }
 }
 
-/// Joins at most three entries by commas and adds the number of further ones; `none` if there are
-/// none.
+/// Joins at most three entries by commas, and adds the number of further ones.
 pub(super) fn first_three(entries: &[String], none: &str) -> String {
     const SHOWN: usize = 3;
     if entries.len() <= SHOWN {

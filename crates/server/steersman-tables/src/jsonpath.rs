@@ -200,8 +200,7 @@ fn bound(index: i64, length: usize) -> usize {
     position(index, length).unwrap_or(0).min(length)
 }
 
-/// Splits off a field name, which ends at the next dot or bracket; a backslash escapes the next
-/// character.
+/// Splits off a field name up to a dot or bracket; a backslash escapes a character.
 fn take_name(text: &str) -> Option<(String, &str)> {
     let mut name = String::new();
     let mut characters = text.char_indices();

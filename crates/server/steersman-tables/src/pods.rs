@@ -203,8 +203,7 @@ fn end(terminated: &Value) -> String {
     }
 }
 
-/// Keeps the later of a time and the container's last exit. Both are UTC with second precision, so
-/// comparing the texts compares the times.
+/// Keeps the later of a time and the container's last exit; the texts compare as times.
 fn later(last: &mut Option<String>, status: &Value) {
     let end = text(status, "lastState.terminated.finishedAt");
     if !end.is_empty() && last.as_deref().is_none_or(|last| last < end) {

@@ -157,8 +157,7 @@ impl Emitter {
         self.indicator("'", false, false);
     }
 
-    /// Writes a text without escapes, and breaks it at single spaces. The text neither begins nor ends with a space if
-    /// it is plain.
+    /// Writes a text without escapes, and breaks it at single spaces.
     fn folded(&mut self, text: &str, indent: usize, breaks: bool) {
         let mut spaces = false;
         let mut chars = text.chars().peekable();
@@ -305,8 +304,7 @@ fn is_break(c: char) -> bool {
     matches!(c, '\r' | '\n' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// Returns whether a character is written unescaped. Tabs, and characters outside the basic plane of Unicode, are
-/// escaped.
+/// Returns whether a character is written unescaped. Tabs are escaped.
 fn is_printable(c: char) -> bool {
     matches!(c, '\n' | ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fefe}' | '\u{ff00}'..='\u{fffd}')
 }

@@ -7,9 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::{go, json};
 
-/// A value as go-yaml decodes it.
-///
-/// As keys of a map, values of different types differ.
+/// A value as go-yaml decodes it. Values of different types are different keys of a map.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum GoValue {
     Null,

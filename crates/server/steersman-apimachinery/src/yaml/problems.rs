@@ -14,8 +14,7 @@ pub(super) enum Repair {
     Separate(usize),
 }
 
-/// The way in which Go counts the line of a problem. Go's scanner counts lines from one, and Go's parser from zero;
-/// neither reports the number of the first line.
+/// The way in which Go counts the line of a problem; it never names the first line.
 #[derive(Debug, Clone, Copy)]
 enum Counts {
     Scanner,

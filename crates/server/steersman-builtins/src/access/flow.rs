@@ -275,8 +275,7 @@ fn check_queues(at: &FieldPath<'_>) {
 /// Number of bits of a hash that shuffle sharding uses.
 const MOST_BITS: u32 = 60;
 
-/// Returns whether a hash has enough bits to choose a hand of queues (upstream:
-/// `RequiredEntropyBits`). The number of hands counts repetitions.
+/// Returns whether a hash has enough bits for a hand of queues (upstream: `RequiredEntropyBits`).
 fn is_dealt(deck: i64, hand: i64) -> bool {
     let mut hands: u128 = 1;
     for _ in 0..hand {

@@ -36,8 +36,7 @@ fn cluster_role(object: &FieldPath<'_>) {
     selectors.each(selector::check);
 }
 
-/// Runs a check, twice for an update. Upstream's strategies of this group check an update as a new
-/// object, and then as an update, which checks the new object again.
+/// Runs a check, twice for an update: upstream checks it as a new object, too.
 fn repeated(old: Option<&Value>, check: impl Fn()) {
     check();
     if old.is_some() {

@@ -132,8 +132,7 @@ fn check_config(config: &FieldPath<'_>) {
     }
 }
 
-/// Checks the webhook of the conversion of a CustomResourceDefinition (upstream:
-/// `validateCustomResourceConversion`). With `any_bundle`, an invalid CA bundle passes.
+/// Checks the webhook of a conversion (upstream: `validateCustomResourceConversion`).
 pub(crate) fn check_conversion(conversion: &FieldPath<'_>, any_bundle: bool) {
     let webhook = &conversion.value()["webhook"];
     let config = conversion.named("webhookClientConfig", webhook.get("clientConfig"));

@@ -100,8 +100,7 @@ fn check_versions(root: &FieldPath<'_>) {
     if versions(crd).filter(|one| one["storage"] == true).count() != 1 {
         refuse("must have exactly one version marked as storage version");
     }
-    // As upstream, the first version also counts as `spec.version`, the field for definitions with
-    // one version.
+    // As upstream, the first version also counts as `spec.version`.
     if let Some(first) = versions(crd).next() {
         root.at("spec")
             .named("version", first.get("name"))

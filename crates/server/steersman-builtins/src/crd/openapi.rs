@@ -223,8 +223,7 @@ fn defaults(node: &FieldPath<'_>, root: bool) {
             defaults(&sub, false);
         }
     }
-    // Schemas of map values are skipped: upstream's `ValidateDefaults` assumes that they have no
-    // defaults.
+    // Schemas of map values are skipped, as in upstream's `ValidateDefaults`.
     let items = node.at("items");
     if items.value().is_object() {
         defaults(&items, false);

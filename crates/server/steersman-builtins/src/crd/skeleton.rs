@@ -51,8 +51,7 @@ enum SkeletonLevel {
     Field,
 }
 
-/// Checks a whole schema. The errors are in alphabetical order, as upstream's `ValidateStructural`
-/// sorts them.
+/// Checks a schema. The errors are in alphabetical order (upstream: `ValidateStructural`).
 pub(super) fn check(schema: &FieldPath<'_>) -> Vec<FieldError> {
     let mut wrong = schema.errors_of(|schema| {
         skeleton(schema, SkeletonLevel::Root);

@@ -35,8 +35,7 @@ struct Schema<'a> {
     open_api: Option<&'a RawValue>,
 }
 
-/// Returns the schemas of a valid definition by version. Schemas share the bytes of its JSON, and
-/// versions with equal schemas share one schema, which is then compiled once.
+/// Returns the schemas by version. They share the bytes of the JSON; equal ones are one.
 pub(super) fn of(definition: &Bytes) -> BTreeMap<String, Arc<CustomSchema>> {
     let parsed = serde_json::from_slice::<Definition<'_>>(definition);
     let versions = parsed.map_or_else(|_| Vec::new(), |parsed| parsed.spec.versions);

@@ -108,8 +108,7 @@ fn check(schema: &Structural, value: &Value, old: Option<&Value>, path: &Path<'_
     looked_at
 }
 
-/// Checks the rules in the order of upstream's validators: the type, the combined schemas, the
-/// rules for the type, and among them the enumeration.
+/// Checks the rules in the order of upstream's validators.
 fn check_value(schema: &Structural, value: &Value, old: Option<&Value>, path: &Path<'_>) -> usize {
     let rules = &schema.rules;
     if value.is_null() {

@@ -70,16 +70,14 @@ impl<'a> RequestNames<'a> {
     }
 }
 
-/// Checks the items of a list. A list that is too long is refused for its length alone (upstream:
-/// `validateSlice`).
+/// Checks the items of a list that is not too long (upstream: `validateSlice`).
 pub(super) fn each(all: &FieldPath<'_>, most: usize, check: impl FnMut(&FieldPath<'_>)) {
     if !all.has_too_many(most) {
         all.each(check);
     }
 }
 
-/// Checks the items of a list, and refuses items with the key of an earlier item (upstream:
-/// `validateSet`). The key is returned in the form of messages.
+/// Checks the items of a list, and that their printed keys differ (upstream: `validateSet`).
 pub(super) fn each_once(
     all: &FieldPath<'_>,
     most: usize,
@@ -195,8 +193,7 @@ pub(super) fn check_tolerations(all: &FieldPath<'_>) {
     }
 }
 
-/// Checks the conditions that report whether a device is ready for a Pod or has failed (upstream:
-/// `validateDeviceBindingParameters`).
+/// Checks the binding conditions (upstream: `validateDeviceBindingParameters`).
 pub(super) fn check_binding(result: &FieldPath<'_>) {
     let [ready, failed] = result.parts(["bindingConditions", "bindingFailureConditions"]);
     for all in [&ready, &failed] {

@@ -202,8 +202,7 @@ pub(crate) fn check_network_text(at: &FieldPath<'_>, text: &str, known: &[&str])
     }
 }
 
-/// Checks the address of an interface with the length of its prefix (upstream:
-/// `IsValidInterfaceAddress`).
+/// Checks the address of an interface in CIDR form (upstream: `IsValidInterfaceAddress`).
 pub(crate) fn check_interface(at: &FieldPath<'_>) {
     let Some(network) = Network::parse(at.text()) else {
         let detail = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)";
@@ -216,8 +215,7 @@ pub(crate) fn check_interface(at: &FieldPath<'_>) {
     }
 }
 
-/// Refuses unspecified, loopback, link-local and multicast addresses, which no endpoint can have
-/// (upstream: `ValidateNonSpecialIP`).
+/// Refuses addresses that no endpoint can have (upstream: `ValidateNonSpecialIP`).
 pub(crate) fn not_special(at: &FieldPath<'_>) {
     let Some(address) = parse(at.text()) else {
         at.invalid_text("must be a valid IP address");

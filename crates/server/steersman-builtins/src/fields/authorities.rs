@@ -31,8 +31,7 @@ pub(crate) fn mistake(bundle: &str) -> Option<&'static str> {
     (!read.any(|read| read)).then_some("failed to parse certificate: x509: malformed certificate")
 }
 
-/// Checks the certificate of a signing request (PEM). Returns the message of upstream's `validateCertificate`, and
-/// `None` for certificates alone, or nothing.
+/// Checks a certificate in PEM. Returns the message of upstream's `validateCertificate`.
 pub(crate) fn certificate_mistake(text: &[u8]) -> Option<String> {
     if text.is_empty() {
         return None;

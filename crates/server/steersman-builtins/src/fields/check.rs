@@ -181,8 +181,7 @@ pub(crate) fn descending_path(at: &FieldPath<'_>, path: &str) {
     no_backsteps(at, path);
 }
 
-/// Checks a descending path that does not begin with `..`, the prefix of the kubelet's own files
-/// (upstream: `ValidateLocalNonReservedPath`).
+/// Checks a path that is not the kubelet's own (upstream: `ValidateLocalNonReservedPath`).
 pub(crate) fn free_path(at: &FieldPath<'_>) {
     let path = at.text();
     descending_path(at, path);
@@ -238,8 +237,7 @@ pub(crate) fn percent(at: &FieldPath<'_>) -> Option<i64> {
     numeric.then(|| digits.parse().unwrap_or(i64::MAX))
 }
 
-/// Checks a number or a percentage, neither of them negative (upstream:
-/// `ValidatePositiveIntOrPercent`).
+/// Checks a number or a percentage (upstream: `ValidatePositiveIntOrPercent`).
 pub(crate) fn number_or_percent(at: &FieldPath<'_>) {
     if at.value().is_string() {
         if percent(at).is_none() {
@@ -271,8 +269,7 @@ const REASON: &str = "a condition reason must start with alphabetic character, o
 static REASON_PATTERN: Pattern =
     LazyLock::new(|| Regex::new("^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$").ok());
 
-/// Checks conditions of the type that all kinds share (upstream: `ValidateConditions` of
-/// `apis/meta/v1/validation`).
+/// Checks the conditions that all kinds share (upstream: `ValidateConditions`).
 pub(crate) fn conditions(all: &FieldPath<'_>) {
     let mut seen = HashSet::new();
     for condition in all.items() {

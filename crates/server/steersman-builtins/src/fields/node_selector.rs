@@ -10,8 +10,7 @@ pub(crate) fn check_node_selector(at: &FieldPath<'_>) {
     terms.each(|term| check_node_term(term, false));
 }
 
-/// Checks one term of a node selector. `any_value` accepts values that are no label values, as upstream does in
-/// preferred terms.
+/// Checks a term. `any_value` accepts values that are no label values, as in preferred terms.
 pub(crate) fn check_node_term(term: &FieldPath<'_>, any_value: bool) {
     for one in term.at("matchExpressions").items() {
         let values = one.at("values");

@@ -17,8 +17,7 @@ pub(crate) fn check_local(at: &FieldPath<'_>) {
     segment(&at.at("name"));
 }
 
-/// Checks a domain followed by a path, such as the name of a controller (upstream:
-/// `IsDomainPrefixedPath`).
+/// Checks a domain followed by a path (upstream: `IsDomainPrefixedPath`).
 pub(crate) fn check_domain_path(at: &FieldPath<'_>) {
     const PATH: &str =
         "Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')";

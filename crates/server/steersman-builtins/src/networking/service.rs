@@ -112,8 +112,7 @@ fn defaults(object: &mut Value) {
     }
 }
 
-/// Drops fields that the new type of a Service does not use, unless the update changes them
-/// (upstream: `dropTypeDependentFields`).
+/// Drops unchanged fields that a new type does not use (upstream: `dropTypeDependentFields`).
 fn prepare(object: &mut Value, old: Option<&Value>) {
     let Some(old) = old.map(|old| &old["spec"]) else {
         return;

@@ -195,8 +195,7 @@ fn request_limits_of_pod(pod: &mut Value) {
     }
 }
 
-/// Returns the default pull policy of an image: `Always` with the tag `latest`, which is also the
-/// default tag. Upstream: `SetDefaults_Container`.
+/// Returns the default pull policy of an image (upstream: `SetDefaults_Container`).
 fn pull_policy(name: &str) -> &'static str {
     if image::tag(name) == "latest" {
         "Always"

@@ -133,8 +133,7 @@ fn subscript(path: &str) -> Option<(&str, &str)> {
         .filter(|(base, _)| !base.is_empty())
 }
 
-/// Checks a reference to a container's resources (upstream:
-/// `validateContainerResourceFieldSelector`).
+/// Checks a reference to a resource (upstream: `validateContainerResourceFieldSelector`).
 pub(super) fn check_resource(at: &FieldPath<'_>, in_volume: bool) {
     let resource = at.at("resource");
     let name = resource.text();
@@ -167,8 +166,7 @@ pub(super) fn check_resource(at: &FieldPath<'_>, in_volume: bool) {
     }
 }
 
-/// Checks the ConfigMaps and Secrets that a container takes all variables from (upstream:
-/// `ValidateEnvFrom`).
+/// Checks the sources of all variables of a container (upstream: `ValidateEnvFrom`).
 pub(super) fn check_from(sources: &FieldPath<'_>) {
     for source in sources.items() {
         source.at("prefix").if_filled(check::variable_name);

@@ -33,8 +33,7 @@ pub(super) fn of_note(note: &str) -> Option<Value> {
     }
 }
 
-/// Fills in the AppArmor fields of a new Pod's containers from the annotations (upstream:
-/// `applyAppArmorVersionSkew`).
+/// Derives AppArmor fields from annotations (upstream: `applyAppArmorVersionSkew`).
 pub(super) fn fill(pod: &mut Value) {
     if pod["spec"]["os"]["name"] == "windows" {
         return;

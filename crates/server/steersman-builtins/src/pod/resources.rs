@@ -40,14 +40,12 @@ const OF_CONTAINERS: &[&str] = &["cpu", "ephemeral-storage", "memory"];
 
 const HUGE_PAGES: &str = "hugepages-";
 
-/// Checks a container's resources (upstream: `ValidateContainerResourceRequirements`). `claims`
-/// are the names of the Pod's resource claims.
+/// Checks a container's resources (upstream: `ValidateContainerResourceRequirements`).
 pub(super) fn check(at: &FieldPath<'_>, claims: &HashSet<&str>) {
     check_all(at, claims, check_name);
 }
 
-/// Checks the resources of a Pod as a whole, which support fewer resource names (upstream:
-/// `validatePodResources`).
+/// Checks the resources of a Pod as a whole (upstream: `validatePodResources`).
 pub(super) fn check_of_pod(at: &FieldPath<'_>, claims: &HashSet<&str>) {
     let detail = "claims cannot be set for Resources at pod-level";
     at.at("claims").deny(detail);

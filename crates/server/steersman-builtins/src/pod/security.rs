@@ -169,8 +169,7 @@ fn is_net_bios(domain: &str) -> bool {
     (1..=15).contains(&domain.chars().count()) && !domain.starts_with('.') && !domain.contains(odd)
 }
 
-/// Checks that either all containers of a Windows Pod are host processes or none (upstream:
-/// `validateWindowsHostProcessPod`).
+/// Checks that all containers or none are host processes (`validateWindowsHostProcessPod`).
 pub(super) fn check_host_processes(spec: &FieldPath<'_>) {
     const ALL: &str = "If pod contains any hostProcess containers then all containers must be HostProcess containers";
     let process = "securityContext.windowsOptions.hostProcess";
@@ -268,8 +267,7 @@ pub(super) fn check_host_users(spec: &FieldPath<'_>) {
     }
 }
 
-/// Refuses fields that the Pod's operating system does not support (upstream: `validateOS`,
-/// `validateLinux`, `validateWindows`).
+/// Refuses fields of another system (upstream: `validateOS`, `validateLinux`, `validateWindows`).
 pub(super) fn check_system(spec: &FieldPath<'_>) {
     let system = spec.at("os");
     let contexts = containers(spec).map(|container| container.at("securityContext"));

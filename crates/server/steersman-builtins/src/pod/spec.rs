@@ -69,8 +69,7 @@ pub(super) fn check(spec: &FieldPath<'_>, owner: SpecOwner<'_>) {
     security::check_system(spec);
 }
 
-/// Checks the overhead of running a Pod (upstream: `ValidateOverhead`). The amounts follow the
-/// rules of limits.
+/// Checks the overhead of a Pod by the rules of limits (upstream: `ValidateOverhead`).
 pub(crate) fn check_overhead(at: &FieldPath<'_>) {
     let limits = json!({"limits": at.value()});
     resources::check(&at.with(&limits), &HashSet::new());
@@ -157,8 +156,7 @@ fn check_own_resources(spec: &FieldPath<'_>, context: &PodContext<'_>) {
     }
 }
 
-/// Checks that on the host's network the host port of a container equals its port (upstream:
-/// `validatePodHostNetworkDeps`).
+/// Checks ports on the host's network (upstream: `validatePodHostNetworkDeps`).
 fn check_host_ports(spec: &FieldPath<'_>, owner: SpecOwner<'_>) {
     if !spec.at("hostNetwork").flag() {
         return;

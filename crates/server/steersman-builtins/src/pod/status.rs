@@ -48,8 +48,7 @@ pub(super) fn check(pod: &FieldPath<'_>, old: &Value) {
     check_addresses(&status, "hostIP", "hostIPs");
 }
 
-/// Returns whether a container that ended with this exit code restarts. The rules of the container
-/// come first, then its policy, then the Pod's (upstream: `containerShouldRestart`).
+/// Returns whether a container that ended restarts (upstream: `containerShouldRestart`).
 fn restarts(container: &FieldPath<'_>, policy: &str, code: i64) -> bool {
     for rule in container.at("restartPolicyRules").items() {
         let codes = rule.at("exitCodes");

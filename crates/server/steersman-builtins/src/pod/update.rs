@@ -87,8 +87,7 @@ pub(super) fn check(new: &FieldPath<'_>, old: &FieldPath<'_>) {
     }
 }
 
-/// Checks that an update only adds ephemeral containers and keeps those that exist (upstream:
-/// `ValidatePodEphemeralContainersUpdate`).
+/// Checks the ephemeral containers (upstream: `ValidatePodEphemeralContainersUpdate`).
 pub(super) fn check_ephemeral(new: &FieldPath<'_>, old: &FieldPath<'_>) {
     let after = new.down("spec.ephemeralContainers");
     for before in old.down("spec.ephemeralContainers").items() {
@@ -157,8 +156,7 @@ fn check_gates(after: &FieldPath<'_>, before: &FieldPath<'_>) {
     }
 }
 
-/// Checks that an update only adds requirements to the node affinity of a Pod with scheduling gates
-/// (upstream: `validateNodeAffinityMutation`).
+/// Checks that an update only adds requirements (upstream: `validateNodeAffinityMutation`).
 fn check_node_affinity(after: &FieldPath<'_>, before: &FieldPath<'_>) {
     const TERMS: &str =
         "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms";

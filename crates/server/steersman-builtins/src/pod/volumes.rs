@@ -48,8 +48,7 @@ const SOURCES: &[&str] = &[
     "image",
 ];
 
-/// Checks the volumes of a Pod or a template. Returns the valid volumes by name (upstream:
-/// `ValidateVolumes`).
+/// Checks volumes, and returns the valid ones by name (upstream: `ValidateVolumes`).
 pub(super) fn check<'a>(
     volumes: &FieldPath<'a>,
     owner: SpecOwner<'_>,

@@ -124,8 +124,7 @@ fn keep_sources(spec: &mut Value, before: &Value) {
     }
 }
 
-/// Copies `dataSource` to `dataSourceRef` or back, if only one of the two is set (upstream:
-/// `NormalizeDataSources`).
+/// Sets the absent one of `dataSource` and `dataSourceRef` (upstream: `NormalizeDataSources`).
 fn agree(spec: &mut Value) {
     let (source, reference) = (spec["dataSource"].clone(), spec["dataSourceRef"].clone());
     if source.is_object() && reference.is_null() {

@@ -90,8 +90,7 @@ fn defaults(object: &mut Value) {
     }
 }
 
-/// Fills in the absent parts of `behavior` (upstream: `GenerateHPAScaleUpRules` and
-/// `GenerateHPAScaleDownRules`).
+/// Fills in `behavior` (upstream: `GenerateHPAScaleUpRules`, `GenerateHPAScaleDownRules`).
 fn complete_behavior(behavior: &mut Value) {
     let percent = json!({"type": "Percent", "value": 100, "periodSeconds": 15});
     let pods = json!({"type": "Pods", "value": 4, "periodSeconds": 15});
@@ -138,8 +137,7 @@ fn validate(object: &FieldPath<'_>, old: Option<&Value>) {
     }
 }
 
-/// Checks a reference to an object (upstream: `ValidateCrossVersionObjectReference`). A stored API
-/// version passes unchecked.
+/// Checks a reference, unless it is kept (upstream: `ValidateCrossVersionObjectReference`).
 fn check_target(at: &FieldPath<'_>, core: bool, kept: bool) {
     reference::segment(&at.at("kind"));
     reference::segment(&at.at("name"));

@@ -125,8 +125,7 @@ fn prepare_job(new: &mut Value, old: Option<&Value>) {
     }
 }
 
-/// Labels the template of a Job with the Job's uid and name, and selects Pods by the uid. Upstream:
-/// `generateSelector`.
+/// Labels the template by uid and name, and selects by the uid (upstream: `generateSelector`).
 fn select_own_pods(new: &mut Value) {
     let own = |name: &str| {
         new["metadata"][name]
@@ -171,8 +170,7 @@ fn job(object: &FieldPath<'_>, old: Option<&Value>) {
     }
 }
 
-/// Checks that a generated selector and the template have the labels that the server generates
-/// (upstream: `validateGeneratedSelector`).
+/// Checks the generated selector and labels (upstream: `validateGeneratedSelector`).
 fn check_generated(object: &FieldPath<'_>) {
     let spec = object.at("spec");
     if spec.at("manualSelector").flag() || !spec.at("selector").is_set() {

@@ -12,8 +12,7 @@ use crate::state::facts::{Component, NamespacedName};
 const MAX_SIMILAR: usize = 10;
 /// The interval in which similar messages are counted for the aggregation.
 const AGGREGATION_INTERVAL: Duration = Duration::from_secs(600);
-/// The number of Events that a component may write about one object at once, and the interval after which it may write
-/// another Event.
+/// Number of Events about one object at once, and the interval until one more is allowed.
 const BURST: u32 = 25;
 const REFILL: Duration = Duration::from_secs(300);
 /// Maximum number of entries in each map of the recorder.

@@ -227,8 +227,7 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Deletes an object, with its uid as a precondition, so that a later object of the same name stays. A `grace` of
-    /// `None` leaves the grace period to the server. Returns whether the server accepted the delete.
+    /// Deletes exactly this object, by its uid. Returns whether the server allowed it.
     pub(crate) fn delete(
         &mut self,
         resource: &Resource,

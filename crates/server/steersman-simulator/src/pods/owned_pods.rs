@@ -163,8 +163,7 @@ impl<'a> TurnContext<'a> {
         at <= self.now.tick
     }
 
-    /// Returns `many` active Pods of an owner in the order of deletion: first Pods without a node, not running or not
-    /// ready, then by deletion cost, then the youngest.
+    /// Returns `many` active Pods in the order of deletion: not ready first, then by cost and age.
     pub(crate) fn pods_to_delete(&self, owner: &Stored, many: usize) -> Vec<Arc<Stored>> {
         let cluster = self.cluster;
         let active = cluster.own(owner.meta("uid")).filter_map(|(name, facts)| {

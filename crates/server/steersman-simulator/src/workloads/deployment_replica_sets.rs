@@ -143,8 +143,7 @@ pub(crate) fn is_complete(deployment: &Value) -> bool {
         && deployment["status"]["observedGeneration"] == deployment["metadata"]["generation"]
 }
 
-/// Sets the condition ReplicaFailure of a Deployment, with the message of the first ReplicaSet that reports refused
-/// Pods, and removes the condition if none does (upstream: `getReplicaFailures`).
+/// Copies the first condition about refused Pods (upstream: `getReplicaFailures`).
 pub(crate) fn set_replica_failure<'a>(
     conditions: &mut Vec<Value>,
     mut sets: impl Iterator<Item = &'a Arc<Stored>>,

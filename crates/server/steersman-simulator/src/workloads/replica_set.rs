@@ -50,8 +50,7 @@ impl TurnContext<'_> {
             tally.ready
         };
         let conditions = self.replica_failures(set, refused);
-        // The Pods that this turn created count already, so that the next turn has nothing to write. Upstream first
-        // writes a status without these Pods.
+        // The Pods of this turn count, so that the next turn has nothing to write.
         let active = tally.active + created;
         let mut status = json!({
             "replicas": active,
@@ -74,8 +73,7 @@ impl TurnContext<'_> {
     fn replica_failures(&self, set: &Stored, refused: Option<String>) -> Vec<Value> {
         let old = &set.lean()["status"];
         let mut conditions = cloned_items(&old["conditions"]);
-        // As upstream, the message of the first refusal stays: the message of the next refusal names another Pod, and a
-        // write of it would cause another turn at once.
+        // As upstream, the first message stays: each refusal names another Pod.
         let is_reported = conditions.iter().any(|one| one["type"] == "ReplicaFailure");
         match refused {
             Some(message) if !is_reported => conditions.push(json!({

@@ -23,8 +23,7 @@ pub(super) fn check_number(schema: &Structural, value: &Value, number: f64, path
     if !is_in_range((&schema.kind, format), value, number) {
         range("Checked");
     }
-    // Returns the value and the bound in the type in which upstream compares them: an integer with the
-    // integral part of a bound that has the schema's type, and everything else as floats.
+    // Upstream compares an integer with the integral part of a bound that has the schema's type.
     let typed = |bound: f64, what: &str| {
         let fits = is_in_range((&schema.kind, format), &Value::from(bound), bound);
         if !fits {
@@ -142,8 +141,7 @@ pub(super) fn number_text(value: &Value) -> String {
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }
 
-/// Returns whether a value equals an allowed value. Upstream converts the number to the type of the
-/// allowed value first, which drops the fraction if the allowed value is an integer.
+/// Returns whether a value equals an allowed value after upstream converts it to that type.
 pub(super) fn is_same(value: &Value, allowed: &Value) -> bool {
     if value == allowed {
         return true;

@@ -46,9 +46,7 @@ impl TurnContext<'_> {
         all
     }
 
-    /// Creates or deletes Pods until the Job has as many active Pods as it wants.
-    ///
-    /// Upstream: `manageJob`.
+    /// Creates or deletes Pods until as many run as the Job asks for (upstream: `manageJob`).
     pub(super) fn manage(&mut self, sync: &mut JobSync) {
         let parallel = number(&sync.spec()["parallelism"], 1).max(0);
         let active = count(sync.active.len());

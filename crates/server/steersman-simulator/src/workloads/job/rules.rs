@@ -37,9 +37,7 @@ pub(super) fn is_failed(job: &Value, pod: &Value) -> bool {
     phase == "Failed" || (deleted && phase != "Succeeded" && !replaces_failed_only(job))
 }
 
-/// Applies the failure policy of a Job to a failed Pod.
-///
-/// Upstream: `matchPodFailurePolicy`.
+/// Applies the failure policy to a failed Pod (upstream: `matchPodFailurePolicy`).
 pub(super) fn failure_effect(job: &Value, pod: &Stored) -> FailureEffect {
     let rules = items(&job["spec"]["podFailurePolicy"]["rules"]);
     for (at, rule) in rules.enumerate() {
@@ -102,9 +100,7 @@ fn has_condition<'a>(pod: &'a Value, patterns: &Value) -> Option<&'a str> {
     found.map(|one| text(one, "type"))
 }
 
-/// Returns the message about the first rule of the success policy that an indexed Job meets.
-///
-/// Upstream: `matchSuccessPolicy`.
+/// Returns the message about the first rule that is met (upstream: `matchSuccessPolicy`).
 pub(super) fn success_message(
     job: &Value,
     completions: i64,
@@ -144,9 +140,7 @@ pub(super) fn failures_of(pod: &Value) -> (i64, i64) {
     (read(FAILURES), read(IGNORED))
 }
 
-/// Returns whether the failure of a Pod exceeds the backoff limit of its index.
-///
-/// Upstream: `isIndexFailed`.
+/// Returns whether a failure exceeds the limit of its index (upstream: `isIndexFailed`).
 pub(super) fn ends_index(job: &Value, pod: &Stored) -> bool {
     let Some(limit) = job["spec"]["backoffLimitPerIndex"].as_i64() else {
         return false;
