@@ -85,11 +85,8 @@ pub(crate) fn check(certificate: &[u8], key: &[u8]) -> Result<(), String> {
         (_, PrivateKey::Ed25519) => true,
         _ => return Err("tls: unknown public key algorithm".to_owned()),
     };
-    if matches {
-        Ok(())
-    } else {
-        Err("tls: private key does not match public key".to_owned())
-    }
+    let differ = || "tls: private key does not match public key".to_owned();
+    matches.then_some(()).ok_or_else(differ)
 }
 
 /// Returns the DER of the first certificate.

@@ -79,10 +79,8 @@ fn encode(kind: &GoType, value: &Value) -> String {
             object(all.map(|(key, one)| (Value::from(key.as_str()), encode(inner, one))))
         }
         Items(inner) if value.is_array() => {
-            format!(
-                "{{\"Schema\":null,\"JSONSchemas\":{}}}",
-                encode(&List(inner), value)
-            )
+            let schemas = encode(&List(inner), value);
+            format!("{{\"Schema\":null,\"JSONSchemas\":{schemas}}}")
         }
         Items(inner) => format!(
             "{{\"Schema\":{},\"JSONSchemas\":null}}",

@@ -20,7 +20,10 @@ pub(super) fn pod(object: &mut Value) {
         for name in ["initContainers", "containers"] {
             list(pod, name).for_each(request_limits);
         }
-        request_limits_of_pod(pod);
+        // A Pod without limits as a whole gets no requests as a whole.
+        if pod["resources"]["limits"].is_object() {
+            request_limits(pod);
+        }
     }
     complete(object, json!({"status": {"phase": "Pending"}}));
 }
@@ -185,13 +188,6 @@ fn request_limits(container: &mut Value) {
         for (name, quantity) in limits {
             set(requests, &name, quantity);
         }
-    }
-}
-
-/// Sets the missing requests of a Pod as a whole to its limits, if the Pod has limits as a whole.
-fn request_limits_of_pod(pod: &mut Value) {
-    if pod["resources"]["limits"].is_object() {
-        request_limits(pod);
     }
 }
 

@@ -10,6 +10,7 @@ use steersman_apimachinery::names;
 
 use crate::fields::field_path::FieldPath;
 use crate::fields::fill::{complete, lacks, list, part, put, set};
+use crate::fields::go_value::GoType;
 use crate::fields::{check, reference, selector};
 use crate::{Strategy, pod};
 
@@ -298,6 +299,9 @@ fn check_update(spec: &FieldPath<'_>, old: &FieldPath<'_>) {
     let same = |field: &str| {
         check::immutable(&spec.at(field), before.at(field).value());
     };
+    let same_struct = |field: &str, kind: &GoType| {
+        check::immutable_struct(&spec.at(field), before.at(field).value(), kind);
+    };
     let completions = spec.at("completions");
     if spec.at("completionMode").text() == "Indexed" {
         let changed = completions.value() != before.at("completions").value();
@@ -321,10 +325,10 @@ fn check_update(spec: &FieldPath<'_>, old: &FieldPath<'_>) {
     }
     check::immutable(&spec.at("template"), &template);
     same("completionMode");
-    policies::same_failure(spec, &before);
+    same_struct("podFailurePolicy", &policies::FAILURE_POLICY);
     same("backoffLimitPerIndex");
     same("managedBy");
-    policies::same_success(spec, &before);
+    same_struct("successPolicy", &policies::SUCCESS_POLICY);
 }
 
 /// Allows an update to change the scheduling fields of a suspended Job that has never started.

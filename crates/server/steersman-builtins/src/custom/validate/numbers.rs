@@ -37,13 +37,16 @@ pub(super) fn check_number(schema: &Structural, value: &Value, number: f64, path
         }
     };
     let refuse = |compared: &Compared, what: &str| {
-        let detail = format!("{body} in body should be {what} {}", compared.bound_text());
-        path.invalid(&compared.number_text(), &detail);
+        let detail = format!(
+            "{body} in body should be {what} {}",
+            compared.text(compared.bound)
+        );
+        path.invalid(&compared.text(number), &detail);
     };
     if let Some(Bound(factor)) = schema.rules.multiple_of {
         let compared = typed(factor, "MultipleOf");
         if compared.bound <= 0.0 {
-            let factor = compared.bound_text();
+            let factor = compared.text(compared.bound);
             let detail =
                 format!("factor MultipleOf declared for {body} must be positive: {factor}");
             path.invalid(&factor, &detail);
@@ -77,14 +80,6 @@ struct Compared {
 }
 
 impl Compared {
-    fn number_text(&self) -> String {
-        self.text(self.number)
-    }
-
-    fn bound_text(&self) -> String {
-        self.text(self.bound)
-    }
-
     /// Prints a number as Go's `%v` does: a large float has an exponent.
     fn text(&self, number: f64) -> String {
         if self.is_whole {

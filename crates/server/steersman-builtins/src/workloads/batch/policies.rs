@@ -23,7 +23,7 @@ const FAILURE_RULE: GoType = Struct(&[
 
 const FAILURE_RULES: GoType = Struct(&[("Rules", "rules", List(&FAILURE_RULE))]);
 
-const FAILURE_POLICY: GoType = Pointer(&FAILURE_RULES);
+pub(super) const FAILURE_POLICY: GoType = Pointer(&FAILURE_RULES);
 
 const SUCCESS_RULE: GoType = Struct(&[
     ("SucceededIndexes", "succeededIndexes", Plain),
@@ -32,7 +32,7 @@ const SUCCESS_RULE: GoType = Struct(&[
 
 const SUCCESS_RULES: GoType = Struct(&[("Rules", "rules", List(&SUCCESS_RULE))]);
 
-const SUCCESS_POLICY: GoType = Pointer(&SUCCESS_RULES);
+pub(super) const SUCCESS_POLICY: GoType = Pointer(&SUCCESS_RULES);
 
 pub(super) fn check(spec: &FieldPath<'_>) {
     let failure = spec.at("podFailurePolicy");
@@ -55,18 +55,6 @@ pub(super) fn check(spec: &FieldPath<'_>) {
         };
         check::one_of(&replacement, known);
     }
-}
-
-pub(super) fn same_failure(spec: &FieldPath<'_>, old: &FieldPath<'_>) {
-    let field = "podFailurePolicy";
-    let (policy, old) = (spec.at(field), old.at(field));
-    check::immutable_struct(&policy, old.value(), &FAILURE_POLICY);
-}
-
-pub(super) fn same_success(spec: &FieldPath<'_>, old: &FieldPath<'_>) {
-    let field = "successPolicy";
-    let (policy, old) = (spec.at(field), old.at(field));
-    check::immutable_struct(&policy, old.value(), &SUCCESS_POLICY);
 }
 
 /// Checks that a text is one of the known values. The error of an absent text lists all values.
