@@ -30,7 +30,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-use super::apart::{ServerApart, one_thread, refused};
+use super::apart::{ServerApart, one_thread};
 use super::words::ClientRole;
 use crate::process::{Actor, BenchResult, cpu_time, progress};
 use crate::report::{Figure, Spread};
@@ -233,23 +233,21 @@ async fn times(
 fn configure(server: &ApiServer, url: &str, chain: &str) -> BenchResult<()> {
     use base64::Engine as _;
     let bundle = base64::engine::general_purpose::STANDARD.encode(chain);
-    server
-        .create(json!({
-            "apiVersion": "admissionregistration.k8s.io/v1",
-            "kind": "MutatingWebhookConfiguration",
-            "metadata": {"name": "defaults"},
-            "webhooks": [{
-                "name": "defaults.example.com",
-                "clientConfig": {"url": url, "caBundle": bundle},
-                "rules": [{
-                    "operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"],
-                    "resources": ["configmaps"],
-                }],
-                "sideEffects": "None",
-                "admissionReviewVersions": ["v1"],
+    server.create(json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "MutatingWebhookConfiguration",
+        "metadata": {"name": "defaults"},
+        "webhooks": [{
+            "name": "defaults.example.com",
+            "clientConfig": {"url": url, "caBundle": bundle},
+            "rules": [{
+                "operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"],
+                "resources": ["configmaps"],
             }],
-        }))
-        .map_err(refused)?;
+            "sideEffects": "None",
+            "admissionReviewVersions": ["v1"],
+        }],
+    }))?;
     Ok(())
 }
 

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use serde_json::json;
-use steersman_apiserver::status::Status;
 use steersman_apiserver::{ApiServer, Serving};
 use tempfile::NamedTempFile;
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -28,8 +27,7 @@ impl ServerApart {
         for name in names {
             let metadata = json!({"name": name, "namespace": "default"});
             server
-                .create(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}))
-                .map_err(refused)?;
+                .create(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}))?;
         }
         let serving = {
             let server = server.clone();
@@ -69,9 +67,4 @@ pub(super) fn one_thread() -> BenchResult<Runtime> {
         .worker_threads(1)
         .enable_all()
         .build()?)
-}
-
-/// Returns the message of a refusal.
-pub(super) fn refused(refusal: Status) -> String {
-    refusal.message
 }

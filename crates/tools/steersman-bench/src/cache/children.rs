@@ -25,7 +25,7 @@ use steersman_client::owner;
 use steersman_controller::{Action, Context, Controller, Error, Reconciler, Request};
 use tokio::time::Instant;
 
-use super::apart::{ServerApart, refused};
+use super::apart::ServerApart;
 use super::reconcile_count::ReconcileCount;
 use super::running::{Controlling, beside_peer, kube_client};
 use super::words::{ClientRole, MeasuredCache};
@@ -130,7 +130,7 @@ pub(super) async fn measure(by: MeasuredCache, owners: u64) -> BenchResult<Child
             let patch = json!({"data": {"number": "1"}});
             let name = owner_name(number);
             let patched = server.merge_patch("configmaps", NAMESPACE, &name, &patch);
-            patched.map(drop).map_err(refused)
+            patched.map(drop)
         })
     });
     touching.await??;

@@ -17,11 +17,12 @@ use kube_runtime::{Controller as KubeController, watcher};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use steersman_api::ClientConfig;
+use steersman_apiserver::status::Status;
 use steersman_controller::{Action, Context, Controller, Error, Reconciler, Request};
 use tokio::sync::mpsc::{self, UnboundedSender};
 use tokio::time::Instant;
 
-use super::apart::{ServerApart, refused};
+use super::apart::ServerApart;
 use super::running::{Controlling, kube_client};
 use super::words::MeasuredCache;
 use crate::process::BenchResult;
@@ -67,10 +68,8 @@ pub(super) async fn measure(by: MeasuredCache, rounds: usize) -> BenchResult<Lat
         let write = apart.handle.spawn(async move {
             let called = Instant::now();
             let patch = json!({"data": {"number": number.to_string()}});
-            server
-                .merge_patch("configmaps", "default", "settings-0", &patch)
-                .map_err(refused)?;
-            Ok::<_, String>((called, Instant::now()))
+            server.merge_patch("configmaps", "default", "settings-0", &patch)?;
+            Ok::<_, Status>((called, Instant::now()))
         });
         let entry = entries.recv().await.ok_or("the controller has ended")?;
         let (called, returned) = write.await??;

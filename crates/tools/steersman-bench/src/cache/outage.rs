@@ -23,7 +23,7 @@ use tokio::sync::mpsc::{self, UnboundedSender};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::apart::{ServerApart, refused};
+use super::apart::ServerApart;
 use super::running::{beside_peer, kube_client};
 use super::words::{ClientRole, MeasuredCache};
 use crate::process::{BenchResult, progress};
@@ -93,10 +93,7 @@ pub(super) async fn measure(by: MeasuredCache, away: u64) -> BenchResult<Returne
     let back = Instant::now() + away + 2 * PHASE;
     apart.server.restart(restart);
     tokio::time::sleep(Duration::from_secs(1)).await;
-    apart
-        .server
-        .delete("configmaps", "default", GONE)
-        .map_err(refused)?;
+    apart.server.delete("configmaps", "default", GONE)?;
     let gone = tokio::time::timeout(PATIENCE, seen.recv()).await?;
     gone.ok_or("the watch has ended")?;
     let seconds = back.elapsed().as_secs_f64();

@@ -28,24 +28,18 @@ pub(crate) fn prepare(server: &ApiServer, of: Sample) -> BenchResult<()> {
         Sample::Document => documents()?,
         Sample::Pod | Sample::ConfigMap | Sample::Secret | Sample::Event => return Ok(()),
     };
-    server
-        .install_crd(definition)
-        .map_err(|refusal| refusal.message)?;
+    server.install_crd(definition)?;
     Ok(())
 }
 
 /// Creates one object.
 pub(crate) fn add(server: &ApiServer, of: Sample, number: u64) -> BenchResult<u64> {
     let made = of.make(number, NAMESPACE);
-    let mut object = server
-        .create(made.object)
-        .map_err(|refusal| refusal.message)?;
+    let mut object = server.create(made.object)?;
     let Some(status) = made.status else {
         return Ok(1);
     };
     object["status"] = status;
-    server
-        .update(&format!("{}/status", of.resource()), object)
-        .map_err(|refusal| refusal.message)?;
+    server.update(&format!("{}/status", of.resource()), object)?;
     Ok(2)
 }

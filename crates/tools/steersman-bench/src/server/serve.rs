@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::Verb;
-use steersman_apiserver::status::Status;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::time::{Instant, Interval};
 use tower::ServiceExt;
@@ -136,9 +135,9 @@ impl Held {
             Order::Hide => {
                 let hidden = json!({"spec": {"hide": true}});
                 for name in &self.names {
+                    let resource = self.of.resource();
                     self.server
-                        .merge_patch(self.of.resource(), NAMESPACE, name, &hidden)
-                        .map_err(refused)?;
+                        .merge_patch(resource, NAMESPACE, name, &hidden)?;
                 }
                 send(&self.names.len())
             }
@@ -190,8 +189,7 @@ impl Held {
         let annotations = json!({NUMBER: self.next.to_string()});
         let patch = json!({"metadata": {"annotations": annotations}});
         self.server
-            .merge_patch(self.of.resource(), NAMESPACE, &name, &patch)
-            .map_err(refused)?;
+            .merge_patch(self.of.resource(), NAMESPACE, &name, &patch)?;
         self.names.push_back(name);
         self.next += 1;
         Ok(())
@@ -223,19 +221,13 @@ async fn write(server: &ApiServer, writes: u64, per_second: u32, bytes: usize) -
         "metadata": {"name": "watched", "namespace": "kube-public"},
         "data": {"payload": "x".repeat(bytes.saturating_sub(400))},
     });
-    server.create(object).map_err(refused)?;
+    server.create(object)?;
     let mut tick = tokio::time::interval(Duration::from_secs(1) / per_second);
     let began = Instant::now();
     for number in 1..writes {
         tick.tick().await;
         let patch = json!({"data": {"number": number.to_string()}});
-        server
-            .merge_patch("configmaps", "kube-public", "watched", &patch)
-            .map_err(refused)?;
+        server.merge_patch("configmaps", "kube-public", "watched", &patch)?;
     }
     Ok(began.elapsed().as_secs_f64())
-}
-
-fn refused(refusal: Status) -> String {
-    refusal.message
 }

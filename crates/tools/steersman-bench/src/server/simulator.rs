@@ -40,9 +40,7 @@ pub(crate) async fn bring_up(
                 },
             },
         });
-        server
-            .create(deployment)
-            .map_err(|refusal| refusal.message)?;
+        server.create(deployment)?;
     }
     for number in 0..deployments {
         let name = format!("web-{number}");
