@@ -16,8 +16,8 @@ use crate::figures::Figures;
 use crate::process::{Actor, BenchResult, progress};
 use crate::report::{Figure, Spread};
 use crate::samples::Sample;
-use crate::server::role::{Fanned, InProcess, Played, ServerRole, Started};
-use crate::server::serve::{Order, Ready, Used};
+use crate::server::role::{InProcess, Played, ServerRole, Started};
+use crate::server::serve::Order;
 use crate::wire::ServerAddress;
 
 /// The sizes of the measurements.
@@ -181,8 +181,8 @@ async fn over_https(size: ServerSize) -> BenchResult<Vec<Figure>> {
 async fn serving(objects: u64) -> BenchResult<(Actor, ServerAddress)> {
     let of = Sample::Pod;
     let mut server = Actor::start(&ServerRole::Serve { objects, of })?;
-    let ready: Ready = server.receive().await?;
-    Ok((server, ready.place))
+    let place = server.receive().await?;
+    Ok((server, place))
 }
 
 /// Measures many watchers of one kind under a constant rate of writes; several times, because the
@@ -221,7 +221,7 @@ async fn fanned(size: ServerSize, bytes: usize) -> BenchResult<(f64, f64)> {
     let watchers = size.watchers;
     let mut client = Actor::start(&ServerRole::Watch { place, watchers })?;
     let open: u32 = client.receive().await?;
-    let before: Used = server.request(&Order::Cpu).await?;
+    let before: f64 = server.request(&Order::Cpu).await?;
     let writes = u64::from(WRITES) * size.seconds;
     let order = Order::Write {
         writes,
@@ -230,15 +230,15 @@ async fn fanned(size: ServerSize, bytes: usize) -> BenchResult<(f64, f64)> {
     };
     let took: f64 = server.request(&order).await?;
     let wanted = u64::from(open) * writes;
-    let fanned: Fanned = client.request(&wanted).await?;
-    let after: Used = server.request(&Order::Cpu).await?;
+    let events: u64 = client.request(&wanted).await?;
+    let after: f64 = server.request(&Order::Cpu).await?;
     client.end().await?;
     server.end().await?;
-    if fanned.events < wanted {
-        return Err(format!("{} of {wanted} events arrived", fanned.events).into());
+    if events < wanted {
+        return Err(format!("{events} of {wanted} events arrived").into());
     }
     let seconds = took.max(Duration::from_secs(1).as_secs_f64());
-    Ok(((after.cpu - before.cpu) / seconds, wanted as f64 / took))
+    Ok(((after - before) / seconds, wanted as f64 / took))
 }
 
 /// Measures the simulator, from Deployments to ready Pods.

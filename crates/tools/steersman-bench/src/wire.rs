@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
+use steersman_apiserver::Serving;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -35,6 +36,17 @@ pub(crate) fn trust(place: &ServerAddress) -> BenchResult<TlsConnector> {
         .with_root_certificates(roots)
         .with_no_client_auth();
     Ok(TlsConnector::from(Arc::new(config)))
+}
+
+impl ServerAddress {
+    /// Returns the address of a server in this process.
+    pub(crate) fn of(serving: &Serving) -> Self {
+        Self {
+            address: serving.addr().to_string(),
+            ca_pem: serving.ca_pem().to_owned(),
+            kubeconfig: serving.kubeconfig(),
+        }
+    }
 }
 
 impl Exchange {

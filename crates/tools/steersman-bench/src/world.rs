@@ -11,8 +11,9 @@ use futures::FutureExt;
 use crate::process::{Actor, BenchResult, progress};
 use crate::samples::Sample;
 use crate::server::role::ServerRole;
-use crate::server::serve::{Order, Ready};
+use crate::server::serve::Order;
 use crate::stops::Stops;
+use crate::wire::ServerAddress;
 use crate::world::foreign::{Cluster, Namespace};
 
 /// The servers of the worlds of a measurement.
@@ -54,9 +55,9 @@ impl Worlds {
         let (side, kubeconfig) = match self {
             Self::Own => {
                 let mut actor = Actor::start(&ServerRole::Serve { objects, of })?;
-                let ready: Ready = actor.receive().await?;
+                let place: ServerAddress = actor.receive().await?;
                 let kubeconfig = tempfile::NamedTempFile::new()?;
-                std::fs::write(kubeconfig.path(), ready.place.kubeconfig)?;
+                std::fs::write(kubeconfig.path(), place.kubeconfig)?;
                 let path = kubeconfig.path().to_owned();
                 let side = Side::Own {
                     actor: Box::new(actor),

@@ -12,7 +12,6 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube_client::{Api, Client as KubeClient};
 use kube_runtime::WatchStreamExt as _;
 use kube_runtime::watcher;
-use serde::{Deserialize, Serialize};
 use steersman_api::ClientConfig;
 use steersman_apiserver::History;
 use steersman_apiserver::faults::Restart;
@@ -38,16 +37,10 @@ const GONE: &str = "gone";
 /// The time limit for each client.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// The time of a client after an outage, in seconds from the server's return.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Returned {
-    pub(crate) seconds: f64,
-}
-
 /// Runs all measurements.
 pub(super) async fn measure_all(quick: bool) -> BenchResult<Vec<Figure>> {
     let away = if quick { &AWAY[..1] } else { &AWAY[..] };
-    let (mut own, mut peer): (Vec<Returned>, Vec<Returned>) = (Vec::new(), Vec::new());
+    let (mut own, mut peer): (Vec<f64>, Vec<f64>) = (Vec::new(), Vec::new());
     for away in away.iter().copied() {
         progress(format!("an outage of {away} s, of each"));
         let role = |by| ClientRole::Outage { by, away };
@@ -58,16 +51,15 @@ pub(super) async fn measure_all(quick: bool) -> BenchResult<Vec<Figure>> {
         "time from the return of the server until the client observes a deletion made during the outage, outages of {} s, over HTTPS",
         outages.join(", ")
     );
-    let seconds = |runs: &[Returned]| Spread::over(runs, |one| one.seconds);
     Ok(vec![
-        Figure::new("cache/outage/seconds", what, "s", seconds(&own))
-            .beside(KUBE_RUNTIME, seconds(&peer))
+        Figure::new("cache/outage/seconds", what, "s", Spread::of(own))
+            .beside(KUBE_RUNTIME, Spread::of(peer))
             .at_most(5.0),
     ])
 }
 
-/// Measures one outage.
-pub(super) async fn measure(by: MeasuredCache, away: u64) -> BenchResult<Returned> {
+/// Measures one outage, and returns the time of the client in seconds from the server's return.
+pub(super) async fn measure(by: MeasuredCache, away: u64) -> BenchResult<f64> {
     let apart = ServerApart::serve(["stays", GONE].map(str::to_owned)).await?;
     let kubeconfig = apart.kubeconfig();
     let (sees, mut seen) = mpsc::unbounded_channel();
@@ -100,7 +92,7 @@ pub(super) async fn measure(by: MeasuredCache, away: u64) -> BenchResult<Returne
     cancel.cancel();
     watching.abort();
     drop(apart);
-    Ok(Returned { seconds })
+    Ok(seconds)
 }
 
 /// Signals when all objects are known, and when the object is deleted.

@@ -65,11 +65,6 @@ pub(crate) struct InProcess {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Fanned {
-    pub(crate) events: u64,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Played {
     pub(crate) pods_per_second: f64,
     /// Resident memory with all Pods, in bytes.
@@ -131,11 +126,7 @@ async fn start(began: Instant) -> BenchResult<()> {
     let again = Instant::now();
     let server = ApiServer::new();
     let serving = server.serve("127.0.0.1:0").await?;
-    let place = ServerAddress {
-        address: serving.addr().to_string(),
-        ca_pem: serving.ca_pem().to_owned(),
-        kubeconfig: serving.kubeconfig(),
-    };
+    let place = ServerAddress::of(&serving);
     let asked = Exchange::get(&place, &trust(&place)?, "/api/v1/namespaces/default").await?;
     asked.drain().await?;
     send(&Started {
@@ -299,7 +290,5 @@ async fn watch(place: ServerAddress, watchers: u32) -> BenchResult<()> {
             break;
         }
     }
-    send(&Fanned {
-        events: seen.load(Ordering::Relaxed),
-    })
+    send(&seen.load(Ordering::Relaxed))
 }

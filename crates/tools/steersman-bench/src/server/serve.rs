@@ -15,22 +15,9 @@ use tokio::time::{Instant, Interval};
 use tower::ServiceExt;
 
 use super::fill::{NAMESPACE, add, fill, prepare};
-use crate::process::{BenchResult, cpu_time, memory, send};
+use crate::process::{BenchResult, cpu_time, send};
 use crate::samples::{NUMBER, Sample};
 use crate::wire::ServerAddress;
-
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Ready {
-    pub(crate) place: ServerAddress,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Used {
-    /// Processor time in seconds.
-    pub(crate) cpu: f64,
-    /// Resident memory in bytes.
-    pub(crate) resident: u64,
-}
 
 /// The requests that the server has received.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
@@ -54,7 +41,7 @@ pub(crate) enum Order {
         per_second: u32,
         bytes: usize,
     },
-    /// Returns the used processor time and memory.
+    /// Returns the used processor time in seconds.
     Cpu,
     /// Hides all documents. Returns their number.
     Hide,
@@ -84,13 +71,7 @@ pub(super) async fn serve(objects: u64, of: Sample) -> BenchResult<()> {
     };
     held.grow(objects)?;
     let serving = held.server.serve("127.0.0.1:0").await?;
-    send(&Ready {
-        place: ServerAddress {
-            address: serving.addr().to_string(),
-            ca_pem: serving.ca_pem().to_owned(),
-            kubeconfig: serving.kubeconfig(),
-        },
-    })?;
+    send(&ServerAddress::of(&serving))?;
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     while let Some(line) = lines.next_line().await? {
         held.carry_out(serde_json::from_str(&line)?).await?;
@@ -148,10 +129,7 @@ impl Held {
                     watches: log.count(|request| request.does(Verb::Watch)) as u64,
                 })
             }
-            Order::Cpu => send(&Used {
-                cpu: cpu_time().as_secs_f64(),
-                resident: memory()?.0,
-            }),
+            Order::Cpu => send(&cpu_time().as_secs_f64()),
         }
     }
 
