@@ -35,46 +35,27 @@ use crate::report::{Figure, IN_JSON, KUBE_RUNTIME, Spread};
 use crate::samples::{Sample, TOGETHER};
 use crate::world::Worlds;
 
-/// The sizes of the measurements.
-#[derive(Debug, Clone, Copy)]
-struct CacheSize {
-    /// The number of objects of the timed sync.
-    objects: u64,
-    /// The number of objects of the sync for memory figures.
-    many: u64,
-    /// The number of runs.
-    runs: u32,
-}
-
-const FULL: CacheSize = CacheSize {
-    objects: 10_000,
-    many: 50_000,
-    runs: 5,
-};
-
-const QUICK: CacheSize = CacheSize {
-    objects: 200,
-    many: 500,
-    runs: 2,
-};
-
 /// Runs all measurements.
 pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> BenchResult<Vec<Figure>> {
-    let size = if quick { QUICK } else { FULL };
+    let (timed_objects, weighed_objects, runs) = if quick {
+        (200, 500, 2)
+    } else {
+        (10_000, 50_000, 5)
+    };
     let mut figures = Figures::shown();
-    figures.measure(timed(worlds, size)).await?;
-    figures.measure(weighed(worlds, size)).await?;
+    figures.measure(timed(worlds, timed_objects, runs)).await?;
     figures
-        .measure(unseen::measure_all(size.runs, quick))
+        .measure(weighed(worlds, weighed_objects, runs))
         .await?;
+    figures.measure(unseen::measure_all(runs, quick)).await?;
     figures.measure(outage::measure_all(quick)).await?;
     Ok(figures.all())
 }
 
 /// Measures the time from a cold start until all Pods are cached, in turns, and reads of packed
 /// Pods.
-async fn timed(worlds: &mut Worlds, size: CacheSize) -> BenchResult<Vec<Figure>> {
-    let world = worlds.start(Sample::Pod, size.objects).await?;
+async fn timed(worlds: &mut Worlds, objects: u64, runs: u32) -> BenchResult<Vec<Figure>> {
+    let world = worlds.start(Sample::Pod, objects).await?;
     let of = [
         MeasuredCache::Defaults,
         MeasuredCache::KubeRuntime,
@@ -82,11 +63,11 @@ async fn timed(worlds: &mut Worlds, size: CacheSize) -> BenchResult<Vec<Figure>>
         MeasuredCache::Http1,
         MeasuredCache::Json,
     ];
-    progress(format!("{} runs of each cache", size.runs));
-    let [own, peer, packed, http1, json] = in_turns(&world, of, size.objects, size.runs).await?;
+    progress(format!("{runs} runs of each cache"));
+    let [own, peer, packed, http1, json] = in_turns(&world, of, objects, runs).await?;
     world.end().await?;
     let each = peer.iter().map(|one| one.bytes_each).max();
-    let pods = format!("{} Pods", size.objects);
+    let pods = format!("{objects} Pods");
     let on = format!(
         "{pods} of {:.1} kB, WatchList over HTTPS",
         each.unwrap_or_default() as f64 / 1e3
@@ -119,18 +100,18 @@ async fn timed(worlds: &mut Worlds, size: CacheSize) -> BenchResult<Vec<Figure>>
 }
 
 /// Measures the memory of many Pods, and the cost of reads.
-async fn weighed(worlds: &mut Worlds, size: CacheSize) -> BenchResult<Vec<Figure>> {
-    let world = worlds.start(Sample::Pod, size.many).await?;
+async fn weighed(worlds: &mut Worlds, objects: u64, runs: u32) -> BenchResult<Vec<Figure>> {
+    let world = worlds.start(Sample::Pod, objects).await?;
     let of = [
         MeasuredCache::Defaults,
         MeasuredCache::KubeRuntime,
         MeasuredCache::KubeRuntimeBare,
         MeasuredCache::Decoded,
     ];
-    progress(format!("{} runs of each cache", size.runs));
-    let [own, peer, bare, decoded] = in_turns(&world, of, size.many, size.runs).await?;
+    progress(format!("{runs} runs of each cache"));
+    let [own, peer, bare, decoded] = in_turns(&world, of, objects, runs).await?;
     world.end().await?;
-    let many = size.many as f64;
+    let many = objects as f64;
     let each = |runs: &[Synced], of: &dyn Fn(&Synced) -> u64| {
         Spread::over(runs, |one| of(one) as f64 / 1e3 / many)
     };
@@ -142,7 +123,7 @@ async fn weighed(worlds: &mut Worlds, size: CacheSize) -> BenchResult<Vec<Figure
         |one: &Synced| one.resident,
         |one: &Synced| one.peak,
     );
-    let named = format!("{} Pods", size.many);
+    let named = format!("{objects} Pods");
     // The peak divided by its limit, per run.
     let allowed = Spread::over(&own, |one| {
         one.peak as f64 / (1.3 * one.resident as f64 + 32e6)

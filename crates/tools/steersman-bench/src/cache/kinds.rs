@@ -8,23 +8,6 @@ use crate::report::{Figure, IN_JSON, KUBE_RUNTIME, Spread};
 use crate::samples::Sample;
 use crate::world::Worlds;
 
-/// The sizes of the measurements.
-#[derive(Debug, Clone, Copy)]
-struct KindsSize {
-    objects: u64,
-    runs: u32,
-}
-
-const FULL: KindsSize = KindsSize {
-    objects: 10_000,
-    runs: 5,
-};
-
-const QUICK: KindsSize = KindsSize {
-    objects: 200,
-    runs: 1,
-};
-
 const KINDS: [(Sample, &str); 4] = [
     (Sample::ConfigMap, "ConfigMaps with distinct data"),
     (Sample::Secret, "Secrets"),
@@ -34,21 +17,21 @@ const KINDS: [(Sample, &str); 4] = [
 
 /// Runs all measurements.
 pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> BenchResult<Vec<Figure>> {
-    let size = if quick { QUICK } else { FULL };
+    let (objects, runs) = if quick { (200, 1) } else { (10_000, 5) };
     let mut figures = Figures::shown();
     for (of, what) in KINDS {
-        let world = worlds.start(of, size.objects).await?;
-        progress(format!("{} runs of each cache", size.runs));
+        let world = worlds.start(of, objects).await?;
+        progress(format!("{runs} runs of each cache"));
         let who = [
             MeasuredCache::Defaults,
             MeasuredCache::KubeRuntime,
             MeasuredCache::Json,
         ];
-        let [own, peer, json] = in_turns(&world, who, size.objects, size.runs).await?;
+        let [own, peer, json] = in_turns(&world, who, objects, runs).await?;
         world.end().await?;
         let bytes = peer.iter().map(|one| one.bytes_each).max();
         let kilobytes = bytes.unwrap_or_default() as f64 / 1e3;
-        let what = format!("{} {what}, {kilobytes:.1} kB each", size.objects);
+        let what = format!("{objects} {what}, {kilobytes:.1} kB each");
         let beside = |id: &str, what: String, unit, figure: &dyn Fn(&Synced) -> f64| {
             let id = format!("kinds/{id}/{}", of.name());
             Figure::new(&id, what, unit, Spread::over(&own, figure))
@@ -71,7 +54,7 @@ pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> BenchResult<Vec
             "resident",
             format!("resident memory per object, {what}, after each object was read once"),
             "kB",
-            &|one| one.read as f64 / 1e3 / size.objects as f64,
+            &|one| one.read as f64 / 1e3 / objects as f64,
         ));
     }
     Ok(figures.all())

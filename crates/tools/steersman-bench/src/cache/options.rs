@@ -7,27 +7,6 @@ use crate::report::{Figure, Spread};
 use crate::samples::Sample;
 use crate::world::Worlds;
 
-/// The sizes of the measurements.
-#[derive(Debug, Clone, Copy)]
-struct OptionsSize {
-    objects: &'static [u64],
-    runs: u32,
-    /// Larger numbers of objects are measured once.
-    often: u64,
-}
-
-const FULL: OptionsSize = OptionsSize {
-    objects: &[1_000, 10_000, 100_000],
-    runs: 5,
-    often: 10_000,
-};
-
-const QUICK: OptionsSize = OptionsSize {
-    objects: &[100, 500],
-    runs: 1,
-    often: 100,
-};
-
 /// The options, with their names in ids and in labels.
 const OPTIONS: [(MeasuredCache, &str, &str); 11] = [
     (
@@ -69,12 +48,16 @@ const OPTIONS: [(MeasuredCache, &str, &str); 11] = [
 
 /// Runs all measurements on one server that grows.
 pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> BenchResult<Vec<Figure>> {
-    let size = if quick { QUICK } else { FULL };
+    // Each number of objects, and its number of runs.
+    let sizes: &[(u64, u32)] = if quick {
+        &[(100, 1), (500, 1)]
+    } else {
+        &[(1_000, 5), (10_000, 5), (100_000, 1)]
+    };
     let mut world = worlds.start(Sample::Pod, 0).await?;
     let (mut weights, mut reads) = (Vec::new(), Vec::new());
-    for objects in size.objects.iter().copied() {
+    for (objects, runs) in sizes.iter().copied() {
         world.grow(objects).await?;
-        let runs = if objects > size.often { 1 } else { size.runs };
         progress(format!("{runs} runs of each option with {objects}"));
         let all = in_turns(&world, OPTIONS.map(|(who, ..)| who), objects, runs).await?;
         for ((_, name, what), synced) in OPTIONS.iter().zip(&all) {

@@ -56,14 +56,7 @@ fn options(asked: &SyncTask) -> BenchResult<CacheOptions> {
         MeasuredCache::Decoded => options.decoded_budget(None),
         MeasuredCache::Whole => options.defaults(Settings::new().keep_managed_fields(true)),
         MeasuredCache::Selected => options.defaults(Settings::new().labels(SELECTED)),
-        MeasuredCache::Defaults
-        | MeasuredCache::Http1
-        | MeasuredCache::Json
-        | MeasuredCache::Metadata
-        | MeasuredCache::Small
-        | MeasuredCache::Tree
-        | MeasuredCache::KubeRuntime
-        | MeasuredCache::KubeRuntimeBare => options,
+        _ => options,
     })
 }
 

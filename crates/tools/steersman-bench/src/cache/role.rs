@@ -90,17 +90,9 @@ where
             Box::pin(peers::steersman::<K, Object<Small, NotUsed>>(asked)).await
         }
         MeasuredCache::Tree => Box::pin(peers::steersman::<K, DynamicObject>(asked)).await,
-        MeasuredCache::Defaults
-        | MeasuredCache::Http1
-        | MeasuredCache::Json
-        | MeasuredCache::Packed
-        | MeasuredCache::Little
-        | MeasuredCache::Much
-        | MeasuredCache::Decoded
-        | MeasuredCache::Whole
-        | MeasuredCache::Selected => Box::pin(peers::steersman::<K, K>(asked)).await,
         MeasuredCache::KubeRuntime | MeasuredCache::KubeRuntimeBare => {
             Box::pin(peers::kube_runtime::<K>(asked)).await
         }
+        _ => Box::pin(peers::steersman::<K, K>(asked)).await,
     }
 }
