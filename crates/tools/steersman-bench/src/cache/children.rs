@@ -5,7 +5,6 @@
 //! is in the same process, on a runtime of its own, and counts the requests; the connection is HTTPS over loopback.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,10 +53,6 @@ struct Settled {
     requests: u64,
     reconciles: u64,
 }
-
-/// The error of kube-runtime's reconciler.
-#[derive(Debug)]
-struct Failed(kube_client::Error);
 
 /// The reconciler of this workspace.
 struct ChildReconciler(Arc<ReconcileCount>);
@@ -188,12 +183,13 @@ async fn start(
                         owner.controller_owner_ref(&()).map(|owner| vec![owner]);
                     let name = child.metadata.name.clone().unwrap_or_default();
                     let params = PatchParams::apply("children").force();
-                    let applied = children.patch(&name, &params, &Patch::Apply(&child)).await;
-                    applied.map_err(Failed)?;
-                    Ok(KubeAction::await_change())
+                    children
+                        .patch(&name, &params, &Patch::Apply(&child))
+                        .await?;
+                    Ok::<_, kube_client::Error>(KubeAction::await_change())
                 }
             },
-            |_, _: &Failed, _| KubeAction::requeue(Duration::from_secs(1)),
+            |_, _: &kube_client::Error, _| KubeAction::requeue(Duration::from_secs(1)),
             count,
         );
     let running = tokio::spawn(reconciles.for_each(|_| std::future::ready(())));
@@ -232,11 +228,3 @@ impl Reconciler for ChildReconciler {
         Ok(Action::done())
     }
 }
-
-impl fmt::Display for Failed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl std::error::Error for Failed {}

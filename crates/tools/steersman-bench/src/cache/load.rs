@@ -1,5 +1,6 @@
 //! Driver: counts the requests of a manager with many controllers in the server's log.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,7 +12,7 @@ use kube_runtime::{Controller, watcher};
 use serde::{Deserialize, Serialize};
 use steersman_api::ClientConfig;
 use steersman_apiserver::ApiServer;
-use steersman_apiserver::faults::Verb;
+use steersman_apiserver::faults::{RequestRecord, Verb};
 use steersman_cache::CacheOptions;
 use steersman_controller::{Action, Context, Error, Reconciler, Request};
 use steersman_manager::{Manager, Shutdown};
@@ -51,10 +52,6 @@ struct LoadCount {
 
 #[derive(Debug)]
 struct Counting(Arc<LoadCount>);
-
-/// The error type of kube-runtime's reconciler, which never fails.
-#[derive(Debug)]
-struct Never;
 
 /// Runs all measurements; their size does not affect the result.
 pub(crate) async fn measure(quick: bool) -> BenchResult<Vec<Figure>> {
@@ -130,11 +127,10 @@ pub(super) async fn play(asked: LoadTask) -> BenchResult<()> {
         _ => manager(client_config, asked, &count).await?,
     }
     let log = server.requests();
-    let counted = |requests: usize| requests as u64;
     send(&Loaded {
-        requests: counted(log.count(|_| true)),
-        lists: counted(log.count(steersman_apiserver::faults::RequestRecord::is_first_page)),
-        watches: counted(log.count(|request| request.does(Verb::Watch))),
+        requests: log.count(|_| true) as u64,
+        lists: log.count(RequestRecord::is_first_page) as u64,
+        watches: log.count(|request| request.does(Verb::Watch)) as u64,
     })
 }
 
@@ -174,10 +170,13 @@ async fn peers(client: Client, asked: LoadTask, count: &Arc<LoadCount>) {
             .owns(Api::<Pod>::all(client.clone()), config.clone());
         let reconcile = async |_: Arc<ConfigMap>, count: Arc<LoadCount>| {
             count.one();
-            Ok::<_, Never>(PeerAction::await_change())
+            Ok::<_, Infallible>(PeerAction::await_change())
         };
-        let failed = |_: Arc<ConfigMap>, _: &Never, _: Arc<LoadCount>| PeerAction::await_change();
-        let results = controller.run(reconcile, failed, Arc::clone(count));
+        let results = controller.run(
+            reconcile,
+            |_, never: &Infallible, _| match *never {},
+            Arc::clone(count),
+        );
         running.spawn(results.for_each(|_| futures::future::ready(())));
     }
     count.reach(asked.controllers * asked.objects).await;
@@ -202,11 +201,3 @@ impl Reconciler for Counting {
         Ok(Action::done())
     }
 }
-
-impl std::fmt::Display for Never {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("nothing fails")
-    }
-}
-
-impl std::error::Error for Never {}
