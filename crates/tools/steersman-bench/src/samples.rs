@@ -91,19 +91,16 @@ impl Sample {
 
     /// Returns the object of a number in a namespace.
     pub(crate) fn make(self, number: u64, namespace: &str) -> SampleObject {
-        let mut made = match self {
+        let (mut object, status) = match self {
             Self::Pod => pods::pod(number),
-            Self::ConfigMap => others::config_map(number),
-            Self::Secret => others::secret(number),
-            Self::Event => others::event(number, namespace),
+            Self::ConfigMap => (others::config_map(number), None),
+            Self::Secret => (others::secret(number), None),
+            Self::Event => (others::event(number, namespace), None),
             Self::Widget => others::widget(number),
-            Self::Document => SampleObject {
-                object: document::document(number, namespace),
-                status: None,
-            },
+            Self::Document => (document::document(number, namespace), None),
         };
-        made.object["metadata"]["namespace"] = json!(namespace);
-        made
+        object["metadata"]["namespace"] = json!(namespace);
+        SampleObject { object, status }
     }
 }
 

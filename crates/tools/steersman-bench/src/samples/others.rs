@@ -6,8 +6,8 @@ use kube_derive::CustomResource;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::NUMBER;
 use super::random_text::{hex, noise, pick};
-use super::{NUMBER, SampleObject};
 
 /// The prefix of the names of ConfigMaps.
 pub(super) const SETTINGS: &str = "settings";
@@ -61,7 +61,7 @@ fn metadata(kind: &str, number: u64, app: &str) -> Value {
 }
 
 /// Returns the settings of a program, with different values per line, and a certificate.
-pub(super) fn config_map(number: u64) -> SampleObject {
+pub(super) fn config_map(number: u64) -> Value {
     let mut rng = Rng::with_seed(number);
     let app = format!("svc-{:03}", rng.u64(..400));
     let mut settings = String::new();
@@ -72,37 +72,29 @@ pub(super) fn config_map(number: u64) -> SampleObject {
         );
         settings.push_str(&format!("{app}.{key}.{line} = {}\n", hex(&mut rng, 32)));
     }
-    let object = json!({
+    json!({
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": metadata(SETTINGS, number, &app),
         "data": {"application.properties": settings, "ca.pem": noise(&mut rng, 1600)},
-    });
-    SampleObject {
-        object,
-        status: None,
-    }
+    })
 }
 
 /// Returns a key and a certificate.
-pub(super) fn secret(number: u64) -> SampleObject {
+pub(super) fn secret(number: u64) -> Value {
     let mut rng = Rng::with_seed(number);
     let app = format!("svc-{:03}", rng.u64(..400));
-    let object = json!({
+    json!({
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": metadata("tls", number, &app),
         "type": "Opaque",
         "data": {"key": noise(&mut rng, 1700), "certificate": noise(&mut rng, 1500), "password": noise(&mut rng, 32)},
-    });
-    SampleObject {
-        object,
-        status: None,
-    }
+    })
 }
 
 /// Returns an event of a scheduler or a kubelet about a Pod.
-pub(super) fn event(number: u64, namespace: &str) -> SampleObject {
+pub(super) fn event(number: u64, namespace: &str) -> Value {
     let mut rng = Rng::with_seed(number);
     let pod = format!(
         "svc-{:03}-{}-{}",
@@ -129,7 +121,7 @@ pub(super) fn event(number: u64, namespace: &str) -> SampleObject {
         ),
     };
     let time = "2026-11-01T10:20:30Z";
-    let object = json!({
+    json!({
         "apiVersion": "v1",
         "kind": "Event",
         "metadata": {
@@ -151,15 +143,11 @@ pub(super) fn event(number: u64, namespace: &str) -> SampleObject {
         "firstTimestamp": time,
         "lastTimestamp": time,
         "count": 1 + rng.u64(..50),
-    });
-    SampleObject {
-        object,
-        status: None,
-    }
+    })
 }
 
 /// Returns a custom resource with the fields of its author and its operator.
-pub(super) fn widget(number: u64) -> SampleObject {
+pub(super) fn widget(number: u64) -> (Value, Option<Value>) {
     let mut rng = Rng::with_seed(number);
     let app = format!("svc-{:03}", rng.u64(..400));
     let parts: Vec<Value> = (0..6)
@@ -184,8 +172,5 @@ pub(super) fn widget(number: u64) -> SampleObject {
         },
     });
     let status = json!({"ready": true, "observedGeneration": 1, "message": format!("{} parts are there", 6)});
-    SampleObject {
-        object,
-        status: Some(status),
-    }
+    (object, Some(status))
 }

@@ -4,12 +4,12 @@ use fastrand::Rng;
 use serde_json::{Value, json};
 
 use super::random_text::hex;
-use super::{NUMBER, SHARED, SampleObject, TOGETHER};
+use super::{NUMBER, SHARED, TOGETHER};
 
 const TIME: &str = "2026-11-01T10:20:30Z";
 
 /// Returns the Pod of a number without status, and the status that a kubelet would report.
-pub(super) fn pod(number: u64) -> SampleObject {
+pub(super) fn pod(number: u64) -> (Value, Option<Value>) {
     let mut rng = Rng::with_seed(number);
     let app = format!("svc-{:03}", rng.u64(..400));
     let team = format!("team-{:02}", rng.u64(..50));
@@ -77,10 +77,7 @@ pub(super) fn pod(number: u64) -> SampleObject {
         },
     });
     let status = status(&mut rng, &[("app", &image), ("proxy", &proxy)]);
-    SampleObject {
-        object: pod,
-        status: Some(status),
-    }
+    (pod, Some(status))
 }
 
 fn toleration(taint: &str) -> Value {
