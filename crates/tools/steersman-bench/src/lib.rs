@@ -123,9 +123,7 @@ pub fn run() -> ExitCode {
         Measurement::Server { asked, program } => {
             print_figures(server::measure(asked.quick, program.as_deref()))
         }
-        Measurement::Cache(asked) => print_figures(within(asked, async |worlds, quick| {
-            cache::measure(worlds, quick).await
-        })),
+        Measurement::Cache(asked) => print_figures(within(asked, cache::measure)),
         Measurement::Controller(asked) => print_figures(cache::controller::measure(asked.quick)),
         Measurement::Load(asked) => print_figures(cache::load::measure(asked.quick)),
         Measurement::Port(asked) => print_figures(cache::port::measure(asked.quick)),
@@ -133,15 +131,9 @@ pub fn run() -> ExitCode {
         Measurement::Steady { asked, long } => {
             print_figures(cache::steady::measure(asked.quick, long))
         }
-        Measurement::Kinds(asked) => print_figures(within(asked, async |worlds, quick| {
-            cache::kinds::measure(worlds, quick).await
-        })),
-        Measurement::Options(asked) => print_figures(within(asked, async |worlds, quick| {
-            cache::options::measure(worlds, quick).await
-        })),
-        Measurement::Scaling(asked) => print_figures(within(asked, async |worlds, quick| {
-            cache::scaling::measure(worlds, quick).await
-        })),
+        Measurement::Kinds(asked) => print_figures(within(asked, cache::kinds::measure)),
+        Measurement::Options(asked) => print_figures(within(asked, cache::options::measure)),
+        Measurement::Scaling(asked) => print_figures(within(asked, cache::scaling::measure)),
         Measurement::Role { role } => server::role::play(&role),
         Measurement::Client { role } => cache::role::play(&role),
     };
@@ -169,10 +161,7 @@ async fn within(
 
 /// Measures and prints the figures.
 fn print_figures(measuring: impl Future<Output = BenchResult<Vec<Figure>>>) -> BenchResult<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()?;
-    for figure in runtime.block_on(measuring)? {
+    for figure in tokio::runtime::Runtime::new()?.block_on(measuring)? {
         send(&figure)?;
     }
     Ok(())

@@ -116,9 +116,7 @@ impl FedInformer {
             .watch_list(false)
             .budget(Budget::unlimited());
         let informer = Informer::new(Kind::of::<Pod>(), options);
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .enable_all()
-            .build()?;
+        let runtime = Runtime::new()?;
         runtime.spawn(informer.run(script, CancellationToken::new()));
         runtime.block_on(informer.wait_for_sync())?;
         Ok(Self {
@@ -188,9 +186,7 @@ impl ServedPods {
         let cache = Cache::new(CacheOptions::new().decoded_budget(None))?;
         let informers = cache.informers_of::<Pod>(&Kind::of::<Pod>())?;
         let informer = informers.into_iter().next().ok_or("no informer")?;
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .enable_all()
-            .build()?;
+        let runtime = Runtime::new()?;
         let cancel = CancellationToken::new();
         runtime.spawn(cache.run(client_config.clone(), cancel.clone()));
         runtime.block_on(cache.wait_for_sync())?;

@@ -18,10 +18,7 @@ use crate::samples::{Sample, Widget};
 /// Runs a role to its end.
 pub(crate) fn play(role: &str) -> BenchResult<()> {
     let role: ClientRole = serde_json::from_str(role)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()?;
-    runtime.block_on(async {
+    tokio::runtime::Runtime::new()?.block_on(async {
         match role {
             ClientRole::Unseen { objects } => {
                 // The fixture has a runtime of its own.
