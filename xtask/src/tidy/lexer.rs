@@ -109,10 +109,10 @@ pub(crate) fn is_word(char: char) -> bool {
 }
 
 /// The kind of text at the scanner's position.
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Span {
-    LineComment,
-    BlockComment { end: usize },
-    Literal { end: usize },
+    Comment,
+    Literal,
     Code,
 }
 
@@ -124,90 +124,67 @@ fn split(text: &str) -> (String, String, String) {
     let mut literals = bytes.to_vec();
     let mut at = 0;
     while at < bytes.len() {
-        let span = span(text, at);
-        let end = match &span {
-            Span::LineComment => {
-                let end = bytes[at..].iter().position(|b| *b == b'\n');
-                end.map_or(bytes.len(), |length| at + length)
+        let (span, length) = span(&text[at..]);
+        let end = (at + length).clamp(at + 1, bytes.len());
+        for (view, shown) in [
+            (&mut code, Span::Code),
+            (&mut comments, Span::Comment),
+            (&mut literals, Span::Literal),
+        ] {
+            if span != shown {
+                blank(&mut view[at..end]);
             }
-            Span::BlockComment { end } | Span::Literal { end } => *end,
-            Span::Code => word_end(text, at),
-        };
-        let end = end.clamp(at + 1, bytes.len());
-        if !matches!(span, Span::Code) {
-            blank(&mut code[at..end]);
-        }
-        if !matches!(span, Span::LineComment | Span::BlockComment { .. }) {
-            blank(&mut comments[at..end]);
-        }
-        if !matches!(span, Span::Literal { .. }) {
-            blank(&mut literals[at..end]);
         }
         at = end;
     }
     (text_of(code), text_of(comments), text_of(literals))
 }
 
-/// Returns the end of the word or character at `at`. A word is skipped as a whole, so that the `r` of
+/// Returns the length of the word or character at the start. A word is skipped as a whole, so that the `r` of
 /// `for"` does not start a raw string.
-fn word_end(text: &str, at: usize) -> usize {
-    let rest = &text[at..];
-    let word: usize = rest
-        .chars()
-        .take_while(|c| is_word(*c))
-        .map(char::len_utf8)
-        .sum();
-    at + if word > 0 {
-        word
-    } else {
-        rest.chars().next().map_or(1, char::len_utf8)
-    }
+fn word(text: &str) -> usize {
+    let word = text.find(|char| !is_word(char)).unwrap_or(text.len());
+    let first = text.chars().next().map_or(1, char::len_utf8);
+    word.max(first)
 }
 
-/// Returns the kind of text that starts at `at`.
-fn span(text: &str, at: usize) -> Span {
-    let rest = &text[at..];
-    if rest.starts_with("//") {
-        return Span::LineComment;
+/// Returns the kind and the length of what a text starts with.
+fn span(text: &str) -> (Span, usize) {
+    if text.starts_with("//") {
+        return (Span::Comment, text.find('\n').unwrap_or(text.len()));
     }
-    if rest.starts_with("/*") {
-        return Span::BlockComment {
-            end: at + block_comment(rest),
-        };
+    if text.starts_with("/*") {
+        return (Span::Comment, block_comment(text));
     }
-    let unprefixed = rest.trim_start_matches(['b', 'c']);
-    let prefix = rest.len() - unprefixed.len();
+    let code = (Span::Code, word(text));
+    let unprefixed = text.trim_start_matches(['b', 'c']);
+    let prefix = text.len() - unprefixed.len();
     if prefix > 1 {
-        return Span::Code;
+        return code;
     }
     if let Some(raw) = unprefixed.strip_prefix('r') {
         let hashes = raw.len() - raw.trim_start_matches('#').len();
         if raw[hashes..].starts_with('"') {
             let close = format!("\"{}", "#".repeat(hashes));
             let body = prefix + 1 + hashes + 1;
-            let end = rest[body..]
-                .find(&close)
-                .map_or(rest.len(), |end| body + end + close.len());
-            return Span::Literal { end: at + end };
+            let end = text[body..].find(&close);
+            let length = end.map_or(text.len(), |end| body + end + close.len());
+            return (Span::Literal, length);
         }
-        return Span::Code;
+        return code;
     }
     if unprefixed.starts_with('"') {
-        return Span::Literal {
-            end: at + prefix + quoted(unprefixed, b'"'),
-        };
+        return (Span::Literal, prefix + quoted(unprefixed, b'"'));
     }
     let mut chars = unprefixed.chars();
     if chars.next() == Some('\'') {
         let first = chars.next();
         // A quote that is not closed after one character starts a lifetime, not a literal.
         if first == Some('\\') || (first != Some('\'') && chars.next() == Some('\'')) {
-            return Span::Literal {
-                end: at + prefix + quoted(unprefixed, b'\''),
-            };
+            return (Span::Literal, prefix + quoted(unprefixed, b'\''));
         }
     }
-    Span::Code
+    code
 }
 
 /// Returns the length of a literal that starts with `quote`, both quotes included.
