@@ -25,11 +25,9 @@ pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
         }
         let list = tokens(&source.code);
         for (at, name) in named.filter(|(at, name)| !heads(&list, *at, name)) {
-            found.push(file.violation(
-                at,
-                format!("the banner names `{name}`, and the item behind it does not"),
-                "name the type, trait or macro of that item",
-            ));
+            let problem = format!("the banner names `{name}`, and the item behind it does not");
+            let remedy = "name the type, trait or macro of that item";
+            found.push(file.violation(at, problem, remedy));
         }
     }
     found

@@ -32,12 +32,9 @@ fn check_file(file: &File) -> Vec<Violation> {
         }
         let name = line.split("fn ").nth(1).unwrap_or_default();
         let name = name.split(['(', '<']).next().unwrap_or_default();
-        found.push(Violation::new(
-            &file.path,
-            at + 1,
-            format!("`{name}` does not document what happens when its future is dropped"),
-            "write a section `# Cancel safety` at the function or at its type",
-        ));
+        let problem = format!("`{name}` does not document what happens when its future is dropped");
+        let remedy = "write a section `# Cancel safety` at the function or at its type";
+        found.push(Violation::new(&file.path, at + 1, problem, remedy));
     }
     found
 }

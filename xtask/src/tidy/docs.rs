@@ -53,11 +53,8 @@ fn paths(tree: &Tree, page: &File) -> Vec<Violation> {
     });
     missing
         .map(|(at, span)| {
-            page.violation(
-                at,
-                format!("names `{span}`, which does not exist"),
-                "name a path that exists",
-            )
+            let problem = format!("names `{span}`, which does not exist");
+            page.violation(at, problem, "name a path that exists")
         })
         .collect()
 }
@@ -82,11 +79,8 @@ fn crate_names(page: &File, crates: &Crates<'_>) -> Vec<Violation> {
     }
     for (at, name) in words(&page.text).filter(|(_, word)| word.starts_with("steersman-")) {
         if !crates.contains_key(name) {
-            found.push(page.violation(
-                at,
-                format!("names a crate `{name}`"),
-                "name a crate that exists",
-            ));
+            let problem = format!("names a crate `{name}`");
+            found.push(page.violation(at, problem, "name a crate that exists"));
         }
     }
     found
@@ -115,11 +109,8 @@ fn modules(tree: &Tree, page: &File, crates: &Crates<'_>) -> Vec<Violation> {
                 || tree.has(&format!("{folder}/src/{module}.rs"))
         });
         if !exists {
-            found.push(page.violation(
-                at,
-                format!("names `{span}`, which does not exist"),
-                "name a module that exists",
-            ));
+            let problem = format!("names `{span}`, which does not exist");
+            found.push(page.violation(at, problem, "name a module that exists"));
         }
     }
     found
@@ -137,11 +128,8 @@ fn links(tree: &Tree, page: &File) -> Vec<Violation> {
         }
         let exists = resolve(&page.path, target).is_some_and(|path| tree.has(&path));
         if !exists {
-            found.push(page.violation(
-                at,
-                format!("links to `{target}`, which does not exist"),
-                "link to a file that exists",
-            ));
+            let problem = format!("links to `{target}`, which does not exist");
+            found.push(page.violation(at, problem, "link to a file that exists"));
         }
     }
     found
@@ -177,11 +165,8 @@ fn summary(tree: &Tree) -> Vec<Violation> {
     });
     pages
         .map(|page| {
-            summary.violation(
-                0,
-                format!("does not list `{page}`"),
-                "list the page in the summary",
-            )
+            let problem = format!("does not list `{page}`");
+            summary.violation(0, problem, "list the page in the summary")
         })
         .collect()
 }
@@ -196,11 +181,8 @@ fn architecture(tree: &Tree, crates: &Crates<'_>) -> Vec<Violation> {
         .keys()
         .filter(|name| !named.contains(*name))
         .map(|name| {
-            page.violation(
-                0,
-                format!("does not name the crate `{name}`"),
-                "describe the crate",
-            )
+            let problem = format!("does not name the crate `{name}`");
+            page.violation(0, problem, "describe the crate")
         })
         .collect()
 }

@@ -28,11 +28,8 @@ fn check_rust(file: &File) -> Vec<Violation> {
     for token in tokens(&source.comments) {
         if LATER.contains(&token.text) {
             let problem = format!("a comment says `{}`", token.text);
-            found.push(file.violation(
-                token.at,
-                problem,
-                "do the work, or state what is absent and why",
-            ));
+            let remedy = "do the work, or state what is absent and why";
+            found.push(file.violation(token.at, problem, remedy));
         }
     }
     for (at, phrase) in source.comments.match_indices(PROVISIONAL) {
@@ -87,11 +84,8 @@ fn homes(file: &File) -> Vec<Violation> {
     });
     free.map(|(at, home)| {
         let problem = format!("names a folder below `{home}`");
-        file.violation(
-            at,
-            problem,
-            "take the path from the environment or relative to the package",
-        )
+        let remedy = "take the path from the environment or relative to the package";
+        file.violation(at, problem, remedy)
     })
     .collect()
 }

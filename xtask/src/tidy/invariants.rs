@@ -22,7 +22,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
         return vec![Violation::new(
             PAGE,
             0,
-            "does not exist".to_owned(),
+            "does not exist",
             "list the invariants there",
         )];
     };
@@ -30,27 +30,24 @@ pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
     let mut sources = BTreeSet::new();
     let mut tests = BTreeSet::new();
     let mut cited = Citations::new();
+    let mut cite = |file: &File, text: &str| {
+        for (at, id) in ids(text) {
+            cited
+                .entry(id.to_owned())
+                .or_insert_with(|| (file.path.clone(), line(&file.text, at)));
+        }
+    };
     for file in tree.rust().filter(|file| file.package() != Some("xtask")) {
         let source = Source::of(&file.text);
         for (at, id) in ids(&file.text) {
             let is_test = file.is_test() || source.in_test(at);
             if is_test { &mut tests } else { &mut sources }.insert(id.to_owned());
         }
-        for (at, id) in ids(&source.comments) {
-            cited
-                .entry(id.to_owned())
-                .or_insert_with(|| (file.path.clone(), line(&file.text, at)));
-        }
+        cite(file, &source.comments);
     }
-    for other in tree
-        .files()
-        .filter(|file| file.path.starts_with("docs/") && file.path.ends_with(".md"))
-    {
-        for (at, id) in ids(&other.text) {
-            cited
-                .entry(id.to_owned())
-                .or_insert_with(|| (other.path.clone(), line(&other.text, at)));
-        }
+    let is_page = |file: &&File| file.path.starts_with("docs/") && file.path.ends_with(".md");
+    for page in tree.files().filter(is_page) {
+        cite(page, &page.text);
     }
     let ends = [
         (
@@ -74,12 +71,8 @@ pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
     }
     for (id, (path, line)) in cited.iter().filter(|(id, _)| !listed.contains_key(*id)) {
         let problem = format!("cites {id}, which is not listed");
-        found.push(Violation::new(
-            path,
-            *line,
-            problem,
-            "list it in docs/invariants.md, or cite a listed one",
-        ));
+        let remedy = "list it in docs/invariants.md, or cite a listed one";
+        found.push(Violation::new(path, *line, problem, remedy));
     }
     found
 }
@@ -89,6 +82,9 @@ fn list(page: &File) -> (BTreeMap<String, usize>, Vec<Violation>) {
     let mut listed = BTreeMap::new();
     let mut found = Vec::new();
     for (index, text) in page.text.lines().enumerate() {
+        let mut complain = |problem: String, remedy: &str| {
+            found.push(Violation::new(PAGE, index + 1, problem, remedy));
+        };
         let Some((id, sentence)) = text
             .strip_prefix("- **")
             .and_then(|rest| rest.split_once("** "))
@@ -96,32 +92,17 @@ fn list(page: &File) -> (BTreeMap<String, usize>, Vec<Violation>) {
             continue;
         };
         if ids(id).map(|(_, id)| id).ne([id]) {
-            let problem = format!("`{id}` is not an id");
-            found.push(Violation::new(
-                PAGE,
-                index + 1,
-                problem,
-                "write `- **GROUP-1** Sentence.`",
-            ));
+            let remedy = "write `- **GROUP-1** Sentence.`";
+            complain(format!("`{id}` is not an id"), remedy);
             continue;
         }
         if !sentence.ends_with('.') {
-            let problem = format!("the text of {id} is not a sentence");
-            found.push(Violation::new(
-                PAGE,
-                index + 1,
-                problem,
-                "write one line that ends with a full stop",
-            ));
+            let remedy = "write one line that ends with a full stop";
+            complain(format!("the text of {id} is not a sentence"), remedy);
         }
         if listed.insert(id.to_owned(), index + 1).is_some() {
-            let problem = format!("{id} is listed twice");
-            found.push(Violation::new(
-                PAGE,
-                index + 1,
-                problem,
-                "give one of them the next number",
-            ));
+            let remedy = "give one of them the next number";
+            complain(format!("{id} is listed twice"), remedy);
         }
     }
     (listed, found)

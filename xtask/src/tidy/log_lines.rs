@@ -34,11 +34,9 @@ pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
                 .iter()
                 .any(|call| call.level == quote.level && has(&call.literals, &quote.parts));
             if !is_logged {
-                found.push(page.violation(
-                    quote.at,
-                    format!("quotes {:?}, which no `{}!` logs", quote.parts, quote.level),
-                    "quote the message of the code, with its level",
-                ));
+                let problem = format!("quotes {:?}, which no `{}!` logs", quote.parts, quote.level);
+                let remedy = "quote the message of the code, with its level";
+                found.push(page.violation(quote.at, problem, remedy));
             }
         }
     }

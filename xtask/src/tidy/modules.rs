@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::lexer::{Source, line};
+use super::lexer::Source;
 use super::tree::{File, Tree, Violation};
 
 mod paths;
@@ -39,19 +39,12 @@ fn check_package(tree: &Tree, package: &str) -> Vec<Violation> {
     }
     for file in tree.rust().filter(|file| file.path.starts_with(&src)) {
         if file.name() == "mod.rs" {
-            found.push(Violation::new(
-                &file.path,
-                0,
-                "is a `mod.rs`",
-                "move it one level up and name it after its folder",
-            ));
+            let remedy = "move it one level up and name it after its folder";
+            found.push(Violation::new(&file.path, 0, "is a `mod.rs`", remedy));
         } else if !reached.contains(file.path.as_str()) {
-            found.push(Violation::new(
-                &file.path,
-                0,
-                "is declared by no module",
-                "declare it with `mod`, or delete it",
-            ));
+            let problem = "is declared by no module";
+            let remedy = "declare it with `mod`, or delete it";
+            found.push(Violation::new(&file.path, 0, problem, remedy));
         }
     }
     found
@@ -120,13 +113,8 @@ fn order(module: &Module<'_>, modules: &[Module<'_>]) -> Vec<Violation> {
             other.path.len() == shared && other.path.iter().zip(&user).all(|(a, b)| a == *b)
         });
         let Some(parent) = parent else { continue };
-        let position = |name: &str| {
-            parent
-                .names
-                .declared
-                .iter()
-                .position(|declared| declared == name)
-        };
+        let declared = &parent.names.declared;
+        let position = |name: &str| declared.iter().position(|declared| declared == name);
         // A name that is not a module may be re-exported by the parent from one of its modules.
         let through = parent.names.exports.iter().find(|(name, _)| name == *named);
         let sibling = match (position(named), through) {
@@ -137,13 +125,10 @@ fn order(module: &Module<'_>, modules: &[Module<'_>]) -> Vec<Violation> {
         if let (Some(above), Some(below)) = (position(mine), position(sibling))
             && below > above
         {
-            let violation = Violation::new(
-                &module.file.path,
-                line(&module.file.text, *at),
-                format!(
-                    "`{mine}` names `{sibling}`, which {} declares below it",
-                    parent.file.path
-                ),
+            let parent = &parent.file.path;
+            let violation = module.file.violation(
+                *at,
+                format!("`{mine}` names `{sibling}`, which {parent} declares below it"),
                 "declare it above, or move the shared code to a module above both",
             );
             if !found.contains(&violation) {

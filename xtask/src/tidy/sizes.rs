@@ -17,14 +17,8 @@ fn check_file(file: &File) -> Option<Violation> {
     }
     let lines = lines(file);
     let problem = format!("has {lines} lines without its tests, more than {MOST}");
-    (lines > MOST).then(|| {
-        Violation::new(
-            &file.path,
-            0,
-            problem,
-            "move a part of it to a file with a name of its own",
-        )
-    })
+    let remedy = "move a part of it to a file with a name of its own";
+    (lines > MOST).then(|| Violation::new(&file.path, 0, problem, remedy))
 }
 
 fn lines(file: &File) -> usize {

@@ -49,11 +49,8 @@ pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
             // Two types of one name in one file are alternatives under `cfg`.
             if other.path != file.path {
                 let problem = format!("declares `{name}`, as {} does", other.path);
-                found.push(file.violation(
-                    at,
-                    problem,
-                    "name each of the two types after its own idea",
-                ));
+                let remedy = "name each of the two types after its own idea";
+                found.push(file.violation(at, problem, remedy));
             }
         }
     }
