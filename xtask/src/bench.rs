@@ -19,11 +19,9 @@ use crate::cargo;
 use crate::dist;
 use crate::flags::{Bench, Part};
 
-/// The page with the tables.
 const PAGE: &str = "docs/benchmarks.md";
 /// The saved results, which later runs are compared with.
 const FILE: &str = "docs/benchmarks.json";
-/// The folder of the plots.
 const PLOTS: &str = "docs/benchmarks";
 /// The tables that pages of the guide show, too.
 const GUIDE: [(Part, &str); 2] = [
@@ -35,13 +33,11 @@ const GUIDE: [(Part, &str); 2] = [
 ];
 
 impl Part {
-    /// Returns the name on the command line.
     pub(crate) fn name(self) -> String {
         let value = self.to_possible_value();
         value.map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
-    /// Returns whether the table can be measured against an external server.
     fn allows_external(self) -> bool {
         matches!(
             self,

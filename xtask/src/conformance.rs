@@ -5,12 +5,10 @@ use std::path::{Path, PathBuf};
 use crate::flags::Conformance;
 use crate::one_test::OneTest;
 
-/// The test that replays the conversations.
 const TEST: OneTest = OneTest {
     package: "steersman-apiserver",
     test: "golden::conformance::conformance",
 };
-/// The test that compares protobuf with JSON.
 const PROTOBUF_TEST: OneTest = OneTest {
     package: "steersman-protobuf",
     test: "golden::recorded_objects_are_equal_in_both_encodings",

@@ -6,7 +6,6 @@ use crate::conformance::absolute;
 use crate::flags::Corpus;
 use crate::one_test::OneTest;
 
-/// The test that sends the manifests.
 const TEST: OneTest = OneTest {
     package: "steersman-apiserver",
     test: "golden::corpus::corpus",

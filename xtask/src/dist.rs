@@ -24,7 +24,6 @@ use crate::flags::Dist;
 
 /// The folder of the package that is packed.
 const PACKAGE: &str = "crates/server/steersman-apiserver";
-/// The name of the program.
 const PROGRAM: &str = "steersman-apiserver";
 
 /// Builds the program for each target and writes the packages.
@@ -71,7 +70,6 @@ pub(crate) fn program(root: &Path) -> Result<Option<PathBuf>, String> {
     built.transpose()
 }
 
-/// Returns the platforms to make packages for.
 fn platforms(asked: &Dist) -> Result<Vec<Platform>, String> {
     if asked.program.is_some() && asked.targets.len() > 1 {
         return Err("--program is a program of one target: name only that target".to_owned());

@@ -9,7 +9,6 @@ use parking_lot::Mutex;
 
 use crate::flags::Fuzz;
 
-/// The package of the targets.
 const PACKAGE: &str = "steersman-fuzz";
 
 /// The folder with one folder of inputs per target.
@@ -41,7 +40,6 @@ struct BuiltTarget {
     binary: PathBuf,
 }
 
-/// A running target.
 struct Run {
     target: BuiltTarget,
     log: PathBuf,
@@ -162,7 +160,6 @@ fn build(root: &Path, wanted: Vec<String>) -> Result<Vec<BuiltTarget>, String> {
     Ok(built.collect())
 }
 
-/// Returns the target triple of this machine.
 fn host() -> Result<String, String> {
     let output = Command::new("rustc")
         .arg("-vV")

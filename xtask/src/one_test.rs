@@ -9,9 +9,7 @@ use cargo_metadata::Message;
 
 /// A test in the binary `it` of a package.
 pub(crate) struct OneTest {
-    /// The name of the package.
     pub(crate) package: &'static str,
-    /// The path of the test.
     pub(crate) test: &'static str,
 }
 

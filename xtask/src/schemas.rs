@@ -20,16 +20,13 @@ use go_types::GoTypes;
 /// The version of the Kubernetes API, which is the name of a folder of `k8s-openapi`.
 const VERSION: &str = "v1_36";
 
-/// The path of the table of types, relative to the repository.
 const TABLE: &str = "crates/server/steersman-schema/src/types/builtin.txt";
 
 /// The path of the table of lists that strategic merge patches merge, relative to the repository.
 const LISTS: &str = "crates/framework/steersman-client/src/patch/strategic/lists.txt";
 
-/// The path of the table of protobuf messages, relative to the repository.
 const MESSAGES: &str = "crates/framework/steersman-protobuf/src/messages.txt";
 
-/// The path of the packed descriptions of types, relative to the repository.
 const DESCRIPTIONS: &str = "crates/server/steersman-schema/src/types/descriptions/descriptions.gz";
 
 /// Writes the tables of types and lists, or with `go` the table of protobuf messages and the descriptions from

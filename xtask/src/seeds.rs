@@ -5,7 +5,6 @@ use std::path::Path;
 use crate::flags::{Seeds, Worlds};
 use crate::one_test::OneTest;
 
-/// The environment variable with the range of seeds.
 const SEEDS: &str = "STEERSMAN_SEEDS";
 
 /// Runs the simulations of these seeds: those of one sort, or of all sorts except crowds.

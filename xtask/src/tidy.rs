@@ -27,7 +27,6 @@ use std::path::Path;
 
 use self::tree::{Tree, Violation};
 
-/// Returns the violations of one rule in a tree.
 type Rule = fn(&Tree) -> Vec<Violation>;
 
 /// All rules over files, each with the name that its messages carry.

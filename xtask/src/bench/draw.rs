@@ -30,12 +30,9 @@ const COLOURS: [RGBColor; 10] = [
     RGBColor(180, 180, 180),
 ];
 
-/// A plot of a table.
 #[derive(Debug)]
 pub(crate) struct Plot {
-    /// The name of the file.
     pub(crate) file: &'static str,
-    /// The title of the plot.
     pub(crate) title: &'static str,
     /// The prefix of the ids of its figures.
     figures: &'static str,
@@ -45,7 +42,6 @@ pub(crate) struct Plot {
     logarithmic: bool,
 }
 
-/// A line of a plot.
 #[derive(Debug)]
 struct Line {
     name: String,
@@ -54,7 +50,6 @@ struct Line {
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-/// Returns the plots of a table.
 pub(crate) fn plots(table: &str) -> &'static [Plot] {
     match table {
         "scaling" => &[
@@ -93,9 +88,6 @@ pub(crate) fn plots(table: &str) -> &'static [Plot] {
 
 impl Plot {
     /// Draws the plot as SVG. Returns `None` if there are no figures for it.
-    ///
-    /// # Errors
-    /// Returns the error of the plotting library with the name of the file.
     pub(crate) fn draw(&self, figures: &[Figure]) -> Result<Option<String>, String> {
         let lines = self.lines(figures);
         let points = || lines.iter().flat_map(|line| &line.points);
@@ -180,7 +172,6 @@ impl Plot {
     }
 }
 
-/// Draws the axes, the lines and the legend.
 fn fill<'a, X, Y>(
     chart: &mut ChartContext<'a, SVGBackend<'a>, Cartesian2d<X, Y>>,
     axis: &str,

@@ -4,13 +4,11 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A figure of a table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Figure {
     /// Identifies the figure in later runs, together with `at`.
     pub(crate) id: String,
-    /// A description of the measurement.
     pub(crate) what: String,
     /// The number of objects, if the figure is measured with several numbers of objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -36,7 +34,6 @@ pub(crate) struct Figure {
     pub(crate) limit: Option<Target>,
 }
 
-/// Whether smaller or larger figures are better.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Better {
@@ -63,7 +60,6 @@ pub(crate) struct Peer {
     pub(crate) figure: Spread,
 }
 
-/// A target of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Target {
@@ -101,7 +97,6 @@ impl Figure {
         Some(self.meets(self.target?))
     }
 
-    /// Returns whether the figure meets a target.
     pub(crate) fn meets(&self, wanted: Target) -> bool {
         match wanted {
             Target::AtMost(most) => self.own.median <= most,
@@ -199,12 +194,10 @@ impl Target {
     }
 }
 
-/// Returns the figure less [`SLACK`].
 fn less(figure: f64) -> f64 {
     ((1.0 - SLACK) * figure * 100.0).floor() / 100.0
 }
 
-/// Returns the figure plus [`SLACK`].
 fn more(figure: f64) -> f64 {
     ((1.0 + SLACK) * figure * 100.0).ceil() / 100.0
 }
@@ -215,7 +208,6 @@ fn plain(figure: f64, unit: &str) -> String {
     with_unit(&rounded.to_string(), unit)
 }
 
-/// Appends the unit to a number.
 fn with_unit(number: &str, unit: &str) -> String {
     match unit {
         "" => number.to_owned(),

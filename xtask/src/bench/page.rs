@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::Path;
 
-/// The mark at the end of a table.
 const END: &str = "<!-- end of figures -->\n";
 
 /// Replaces the text between the marks of a table.

@@ -16,7 +16,6 @@ const FORMAT: u32 = 1;
 #[serde(deny_unknown_fields)]
 pub(crate) struct Results {
     format: u32,
-    /// The last run of each table.
     pub(crate) tables: BTreeMap<String, Measured>,
 }
 
@@ -26,9 +25,7 @@ pub(crate) struct Results {
 pub(crate) struct Measured {
     /// The date, for example `2026-11-22`.
     pub(crate) date: String,
-    /// A description of the machine.
     pub(crate) machine: String,
-    /// The measured figures.
     pub(crate) figures: Vec<Figure>,
     /// Figures of earlier runs that have a bound or limit and were not measured in this run. They stay
     /// in the file until a reviewed change deletes them.
@@ -37,7 +34,6 @@ pub(crate) struct Measured {
 }
 
 impl Results {
-    /// Returns empty results.
     pub(crate) fn none() -> Self {
         Self {
             format: FORMAT,
@@ -46,9 +42,6 @@ impl Results {
     }
 
     /// Reads a file; a missing file gives empty results.
-    ///
-    /// # Errors
-    /// Names the file and the problem.
     pub(crate) fn read(path: &Path) -> Result<Self, String> {
         if !path.exists() {
             return Ok(Self::none());
@@ -80,9 +73,6 @@ impl Results {
     }
 
     /// Replaces the file atomically: after an interrupt it holds either the old or the new content.
-    ///
-    /// # Errors
-    /// Names the file that could not be written.
     pub(crate) fn write(&self, path: &Path) -> Result<(), String> {
         let text = self.text()?;
         let new = path.with_extension("json.new");
@@ -90,10 +80,6 @@ impl Results {
         written.map_err(|error| format!("{}: {error}", path.display()))
     }
 
-    /// Returns the content of the file.
-    ///
-    /// # Errors
-    /// Fails if the results cannot be written as JSON.
     pub(crate) fn text(&self) -> Result<String, String> {
         let text = serde_json::to_string_pretty(self);
         let text = text.map_err(|error| format!("the results cannot be saved: {error}"))?;

@@ -14,7 +14,6 @@ pub(crate) fn markdown(figures: &[Figure]) -> String {
     parts.join("\n")
 }
 
-/// Returns one row per figure.
 fn rows_of(figures: &[&Figure]) -> String {
     if figures.is_empty() {
         return String::new();
@@ -93,7 +92,6 @@ fn grid_of(figures: &[&Figure]) -> String {
     text
 }
 
-/// Returns the unit of the columns of a grid.
 fn over(figures: &[&Figure]) -> &'static str {
     match figures.first() {
         Some(figure) if figure.id.starts_with("steady/") => "seconds",
@@ -112,7 +110,6 @@ fn peers<'a>(figures: &[&'a Figure]) -> Vec<&'a str> {
     names
 }
 
-/// Writes one row of a grid.
 fn row(
     text: &mut String,
     what: &str,

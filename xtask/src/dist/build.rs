@@ -59,7 +59,6 @@ pub(super) fn build(root: &Path, platform: &Platform) -> Result<PathBuf, String>
     Ok(program)
 }
 
-/// Checks that the compiler has the standard library of a target.
 fn check_standard_library(target: &str) -> Result<(), String> {
     let output = Command::new("rustc")
         .args(["--print", "target-libdir", "--target", target])

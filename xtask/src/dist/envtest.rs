@@ -17,7 +17,6 @@ const PROGRAMS: [&str; 3] = ["etcd", "kube-apiserver", "kubectl"];
 /// The name of the index, as in controller-tools.
 const INDEX: &str = "envtest-releases.yaml";
 
-/// Returns the archive of a platform.
 pub(super) fn archive(
     version: &str,
     platform: &Platform,
@@ -30,7 +29,6 @@ pub(super) fn archive(
     Ok(PackedFile::data(&name, tar_gz(&files, packing)?))
 }
 
-/// Returns the index of archives of one version.
 pub(super) fn index(version: &str, base_url: &str, archives: &[PackedFile]) -> PackedFile {
     let base_url = base_url.trim_end_matches('/');
     let mut text = format!("releases:\n  {version}:\n");
@@ -44,9 +42,6 @@ pub(super) fn index(version: &str, base_url: &str, archives: &[PackedFile]) -> P
 }
 
 /// Checks a version of Kubernetes as `setup-envtest` reads it in names of archives.
-///
-/// # Errors
-/// Says how a version is written.
 pub(super) fn check_version(version: &str) -> Result<(), String> {
     let number = version.strip_prefix('v').map(Version::parse);
     if let Some(Ok(number)) = number
@@ -61,9 +56,6 @@ pub(super) fn check_version(version: &str) -> Result<(), String> {
 }
 
 /// Checks an address that `setup-envtest` can read from.
-///
-/// # Errors
-/// Says what an address starts with.
 pub(super) fn check_address(base_url: &str) -> Result<(), String> {
     let is_plain = base_url
         .bytes()

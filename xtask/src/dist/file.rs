@@ -1,8 +1,6 @@
 //! Files of packages, in memory.
 
-/// The mode of a program.
 const EXECUTABLE: u32 = 0o755;
-/// The mode of every other file.
 const READABLE: u32 = 0o644;
 
 /// A file of a package, or a package.
@@ -10,14 +8,11 @@ const READABLE: u32 = 0o644;
 pub(super) struct PackedFile {
     /// The path in the package, separated by `/`.
     pub(super) name: String,
-    /// The mode of Unix.
     pub(super) mode: u32,
-    /// The content.
     pub(super) bytes: Vec<u8>,
 }
 
 impl PackedFile {
-    /// Makes a file that can be executed.
     pub(super) fn program(name: &str, bytes: Vec<u8>) -> Self {
         Self {
             name: name.to_owned(),
@@ -26,7 +21,6 @@ impl PackedFile {
         }
     }
 
-    /// Makes a file that can be read.
     pub(super) fn data(name: &str, bytes: impl Into<Vec<u8>>) -> Self {
         Self {
             name: name.to_owned(),
@@ -46,7 +40,6 @@ pub(super) struct Packing {
 }
 
 impl Packing {
-    /// Returns the level of compression.
     pub(super) fn level(&self) -> flate2::Compression {
         if self.is_quick {
             flate2::Compression::fast()

@@ -14,9 +14,6 @@ const EMPTY: &str = "tmp";
 const RECIPE: &str = "Containerfile";
 
 /// Writes the folder for the given platform; other platforms stay in it.
-///
-/// # Errors
-/// Names the file that could not be read or written.
 pub(super) fn write(
     root: &Path,
     out: &Path,

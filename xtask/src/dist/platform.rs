@@ -1,9 +1,7 @@
 //! The platforms of packages, as rustc, Go and Python name them.
 
-/// A platform that packages can be made for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Platform {
-    /// The target of rustc.
     pub(super) target: &'static str,
     /// The operating system, as Go names it.
     pub(super) os: &'static str,
@@ -13,7 +11,6 @@ pub(super) struct Platform {
     pub(super) wheel_tag: &'static str,
 }
 
-/// All platforms of packages.
 const PLATFORMS: [Platform; 4] = [
     Platform {
         target: "x86_64-unknown-linux-gnu",
@@ -42,10 +39,6 @@ const PLATFORMS: [Platform; 4] = [
 ];
 
 impl Platform {
-    /// Returns the platform of a target of rustc.
-    ///
-    /// # Errors
-    /// Names the known targets.
     pub(super) fn of(target: &str) -> Result<Self, String> {
         let found = PLATFORMS.iter().find(|platform| platform.target == target);
         found.copied().ok_or_else(|| {

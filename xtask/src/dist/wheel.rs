@@ -16,7 +16,6 @@ use super::{PACKAGE, PROGRAM, read};
 const SOURCES: &str = "python";
 /// The name of the Python package, and the name of the distribution in file names.
 const MODULE: &str = "steersman_apiserver";
-/// The file that declares the distribution.
 const PROJECT: &str = "pyproject.toml";
 /// The notice of the descriptions that the program holds.
 const NOTICE: &str = "crates/server/steersman-schema/src/types/descriptions/NOTICE";
@@ -44,10 +43,6 @@ struct Project {
     entry_points: BTreeMap<String, BTreeMap<String, String>>,
 }
 
-/// Returns the wheel of a platform.
-///
-/// # Errors
-/// Names the source that is missing or wrong.
 pub(super) fn wheel(
     root: &Path,
     platform: &Platform,

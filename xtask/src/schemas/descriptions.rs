@@ -49,7 +49,6 @@ const DIFFERENT: &[(&str, &str)] = &[
     ),
 ];
 
-/// The description of a type or a field.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 struct Description {
     text: String,
@@ -61,9 +60,6 @@ struct Description {
 type Descriptions = BTreeMap<(String, String), Description>;
 
 /// Returns the packed descriptions of all types of the table.
-///
-/// # Errors
-/// Fails if the text cannot be packed.
 pub(super) fn write(
     table: &str,
     structs: &BTreeMap<String, Struct>,
@@ -144,7 +140,6 @@ fn words(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Escapes the characters that end a line or a column.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\")
         .replace('\n', "\\n")
@@ -181,7 +176,6 @@ fn describe(table: &str, structs: &BTreeMap<String, Struct>, go: &GoTypes) -> De
     found
 }
 
-/// Adds the descriptions that `k8s-openapi` has.
 fn add_generated(found: &Struct, descriptions: &mut Descriptions) {
     let mut add = |field: &str, text: &str| {
         let description = Description {

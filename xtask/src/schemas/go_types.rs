@@ -22,7 +22,6 @@ const SCALAR_PACKAGES: &[(&str, &str)] = &[
     ("k8s.io/apimachinery/pkg/util/intstr", "intstr"),
 ];
 
-/// A field of a struct.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct GoField {
     /// The type, with the package of each name: `*core.v1.PodSpec`, `map[string]resource.Quantity`.
@@ -34,7 +33,6 @@ pub(super) struct GoField {
     /// Whether the JSON leaves out a zero struct.
     pub(super) omitzero: bool,
     pub(super) number: u32,
-    /// The lines of the comment above the field.
     pub(super) comment: Vec<String>,
 }
 
@@ -43,7 +41,6 @@ pub(super) struct GoField {
 pub(super) struct GoConstant {
     pub(super) name: String,
     pub(super) value: String,
-    /// The lines of the comment above the constant.
     pub(super) comment: Vec<String>,
 }
 
@@ -53,19 +50,14 @@ pub(super) struct GoTypes {
     pub(super) structs: BTreeMap<String, Vec<GoField>>,
     /// Names for other types, such as `core.v1.RestartPolicy` for `string`.
     pub(super) named: BTreeMap<String, String>,
-    /// The lines of the comment above each type.
     pub(super) comments: BTreeMap<String, Vec<String>>,
     /// The structs with the fields `apiVersion` and `kind`.
     pub(super) kinds: BTreeSet<String>,
-    /// The constants by their types.
     pub(super) constants: BTreeMap<String, Vec<GoConstant>>,
 }
 
 impl GoTypes {
     /// Reads the modules `api`, `apimachinery` and `apiextensions-apiserver` below `k8s.io` in `folder`.
-    ///
-    /// # Errors
-    /// Names the file that could not be read.
     pub(super) fn read(folder: &Path) -> Result<Self, String> {
         let root = folder.join("k8s.io");
         let mut packages: Vec<(String, String)> = FOLDERS
@@ -102,7 +94,6 @@ impl GoTypes {
         Ok(())
     }
 
-    /// Reads the types of one file.
     fn read_file(&mut self, text: &str, package: &str) {
         let imports = imports(text);
         let qualify = |ty: &str| qualified(ty, package, &imports);
@@ -210,7 +201,6 @@ fn imports(text: &str) -> BTreeMap<String, String> {
     found
 }
 
-/// Adds the package to each name in a type.
 fn qualified(ty: &str, package: &str, imports: &BTreeMap<String, String>) -> String {
     let again = |ty: &str| qualified(ty, package, imports);
     if let Some(inner) = ty.strip_prefix('*') {

@@ -90,7 +90,6 @@ fn reached<'a>(
     reached
 }
 
-/// Returns whether a field is a merging list or leads to one.
 fn leads(field_type: &FieldType<'_>, leading: &BTreeSet<&str>) -> bool {
     match field_type {
         FieldType::Keyed(..) | FieldType::Union => true,
@@ -109,7 +108,6 @@ fn shown(field_type: &FieldType<'_>, leading: &BTreeSet<&str>) -> Option<String>
     })
 }
 
-/// Reads one line of the table of types.
 fn read(line: &str) -> Option<(&str, Fields<'_>)> {
     let (name, words) = line.split_once(' ')?;
     let words = words.split(' ');

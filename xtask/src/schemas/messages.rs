@@ -136,7 +136,6 @@ fn kind(go: &GoTypes, ty: &str) -> Result<String, String> {
     .to_owned())
 }
 
-/// Returns the kinds of the table of types with their `apiVersion`.
 fn kinds(types: &str) -> BTreeMap<&str, &str> {
     let lines = types.lines().filter(|line| !line.starts_with('#'));
     lines

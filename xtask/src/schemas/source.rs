@@ -23,12 +23,9 @@ pub(super) struct Struct {
     pub(super) names: BTreeMap<String, String>,
 }
 
-/// A field of a struct.
 #[derive(Debug)]
 pub(super) struct Field {
-    /// Its Rust name.
     pub(super) name: String,
-    /// Its Rust type.
     pub(super) kind: String,
     /// Its description.
     pub(super) description: String,

@@ -54,7 +54,6 @@ fn is_root(found: &Struct) -> bool {
         && found.fields.iter().any(|field| field.name == "metadata")
 }
 
-/// Checks that the types and fields in facts.rs exist.
 fn check_facts(lines: &BTreeMap<String, String>) -> Result<(), String> {
     let lists = facts::LISTS.iter().map(|(name, field, _)| (name, field));
     let granular = facts::GRANULAR.iter().map(|(name, field)| (name, field));
@@ -197,7 +196,6 @@ fn lookup<'a>(structs: &'a Structs, path: &str) -> Result<&'a Struct, String> {
         .ok_or_else(|| format!("there is no type {path}"))
 }
 
-/// Returns the parameter of a generic type.
 fn inner<'a>(kind: &'a str, generic: &str) -> Option<&'a str> {
     kind.strip_prefix(generic)?.strip_suffix('>')
 }

@@ -14,7 +14,6 @@ const ITEMS: &[&str] = &[
     "macro_rules",
 ];
 
-/// Checks the banners of every Rust file.
 pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
     let mut found = Vec::new();
     for file in tree.rust() {

@@ -7,7 +7,6 @@ use super::tree::{Tree, Violation};
 /// The largest number of Rust files in one folder; files of its sub-folders are not counted.
 const MOST: usize = 25;
 
-/// Counts the Rust files of every folder.
 pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for file in tree.rust() {

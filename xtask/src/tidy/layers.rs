@@ -7,10 +7,8 @@ use cargo_metadata::{DependencyKind, MetadataCommand};
 use super::lexer::line;
 use super::tree::{File, Tree, Violation};
 
-/// The page with the table of ranks.
 const PAGE: &str = "docs/architecture.md";
 
-/// The first line of the table of ranks.
 const TABLE: &str = "| rank | crate | may depend on |";
 
 /// A package of the workspace and its dependencies, without dev-dependencies.
@@ -24,7 +22,6 @@ pub(crate) struct Package {
     pub(crate) dependencies: Vec<String>,
 }
 
-/// A row of the table of ranks.
 #[derive(Debug, Clone)]
 struct Row {
     /// The name of the package.
@@ -33,7 +30,6 @@ struct Row {
     rank: u8,
     /// The packages of this workspace that it may depend on; `None` stands for all.
     may: Option<Vec<String>>,
-    /// The line in the page.
     line: usize,
 }
 
@@ -101,9 +97,6 @@ const SHARED: &str = "steersman-protobuf";
 
 /// Reads the packages of the workspace from `cargo metadata`, without a network and without writing
 /// the lock file.
-///
-/// # Errors
-/// Returns the error of `cargo metadata`.
 pub(crate) fn packages(root: &Path) -> Result<Vec<Package>, String> {
     let metadata = MetadataCommand::new()
         .manifest_path(root.join("Cargo.toml"))
@@ -144,7 +137,6 @@ pub(crate) fn check(tree: &Tree, packages: &[Package]) -> Vec<Violation> {
     found
 }
 
-/// Reads the table of ranks.
 fn rows(page: &File) -> Vec<Row> {
     let Some(start) = page.text.find(TABLE) else {
         return Vec::new();
@@ -215,7 +207,6 @@ fn check_rows(rows: &[Row], packages: &[Package]) -> Vec<Violation> {
     found
 }
 
-/// Checks the dependencies of a package.
 fn check_package(package: &Package, rows: &[Row], packages: &[Package]) -> Vec<Violation> {
     let complain =
         |problem: String, remedy: String| Violation::new(&package.manifest, 0, problem, remedy);

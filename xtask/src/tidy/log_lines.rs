@@ -7,9 +7,7 @@ use super::tree::{File, Tree, Violation};
 /// The levels of quoted lines, with the macro of each.
 const LEVELS: [(&str, &str); 3] = [("WARN ", "warn"), ("INFO ", "info"), ("ERROR ", "error")];
 
-/// A message that a page quotes.
 struct Quote<'a> {
-    /// The offset in the page.
     at: usize,
     level: &'static str,
     /// The literal parts of the message, in their order.
@@ -93,7 +91,6 @@ fn fields_begin(text: &str) -> usize {
     text.len()
 }
 
-/// Returns the calls of log macros in a file.
 fn calls(text: &str) -> Vec<Call> {
     let source = Source::of(text);
     let list = tokens(&source.code);

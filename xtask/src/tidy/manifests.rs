@@ -7,7 +7,6 @@ use super::tree::{File, Tree, Violation, crate_name};
 /// Keys of `[package]` that every package inherits from the workspace.
 const INHERITED: &[&str] = &["version", "edition", "rust-version", "license"];
 
-/// Checks the manifest of every package.
 pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
     let ours: Vec<&str> = tree
         .manifests()
@@ -37,7 +36,6 @@ fn check_file(package: &str, file: &File, ours: &[&str]) -> Vec<Violation> {
     found
 }
 
-/// Checks the sections `[package]` and `[lints]`.
 fn head(package: &str, file: &File, manifest: &Table) -> Vec<Violation> {
     let empty = Table::new();
     let head = manifest.get("package").and_then(Value::as_table);

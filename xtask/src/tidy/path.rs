@@ -9,7 +9,6 @@ const HEADING: &str = "## The path of one event\n";
 /// The largest number of files between the wire and `reconcile`.
 const MOST: usize = 30;
 
-/// Checks the drawing on the architecture page.
 pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
     let Some(page) = tree.get(PAGE) else {
         return Vec::new();

@@ -108,7 +108,6 @@ fn items(file: &File, tokens: &[Token<'_>]) -> Vec<Violation> {
     first_of(ITEMS, file, tokens, "a room holds", remedy)
 }
 
-/// Finds the first of several names.
 fn first_of(
     names: &[&str],
     file: &File,

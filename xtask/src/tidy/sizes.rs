@@ -6,7 +6,6 @@ use super::tree::{File, Tree, Violation};
 /// The largest number of lines of a Rust file, without its `#[cfg(test)]` items.
 const MOST: usize = 500;
 
-/// Checks the length of every Rust file.
 pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
     tree.rust().filter_map(check_file).collect()
 }

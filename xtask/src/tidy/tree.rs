@@ -8,12 +8,10 @@ use super::lexer::line;
 /// Folders that are never read, at any depth: build output, version control, installed packages.
 const SKIPPED: &[&str] = &["target", ".git", "node_modules"];
 
-/// One text file.
 #[derive(Debug, Clone)]
 pub(crate) struct File {
     /// The path relative to the repository, separated by `/`.
     pub(crate) path: String,
-    /// The whole content.
     pub(crate) text: String,
 }
 
@@ -40,7 +38,6 @@ impl File {
         Violation::new(&self.path, line(&self.text, at), problem, remedy)
     }
 
-    /// Returns the last part of the path.
     pub(crate) fn name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or(&self.path)
     }
@@ -92,7 +89,6 @@ impl Tree {
         Self { files }
     }
 
-    /// Returns every file.
     pub(crate) fn files(&self) -> impl Iterator<Item = &File> {
         self.files.iter()
     }
@@ -111,7 +107,6 @@ impl Tree {
         })
     }
 
-    /// Returns the file at `path`.
     pub(crate) fn get(&self, path: &str) -> Option<&File> {
         self.files.iter().find(|file| file.path == path)
     }
@@ -134,9 +129,7 @@ pub(crate) struct Violation {
     pub(crate) path: String,
     /// The line, counted from 1; 0 if the violation concerns the whole file.
     pub(crate) line: usize,
-    /// What is wrong.
     pub(crate) problem: String,
-    /// How to fix it.
     pub(crate) remedy: String,
 }
 

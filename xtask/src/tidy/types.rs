@@ -25,13 +25,10 @@ const METAPHORS: &[&str] = &[
 /// A declaration of a struct, enum, union, trait or type alias at the level of a module.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Declaration<'a> {
-    /// The name of the type.
     pub(crate) name: &'a str,
-    /// The offset of the name.
     pub(crate) at: usize,
 }
 
-/// Checks the production code of every package.
 pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
     let mut found = Vec::new();
     let mut first: BTreeMap<(&str, String), &File> = BTreeMap::new();

@@ -9,7 +9,6 @@ use super::tree::{File, Tree, Violation};
 
 const REFUSED: &str = include_str!("wording/refused.txt");
 
-/// A refused word or phrase.
 struct Phrase {
     words: Vec<&'static str>,
     remedy: &'static str,
@@ -21,7 +20,6 @@ struct Word<'a> {
     at: usize,
 }
 
-/// Checks every file.
 pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
     let refused = refused();
     tree.files()

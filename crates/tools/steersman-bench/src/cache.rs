@@ -35,7 +35,6 @@ use crate::report::{Figure, IN_JSON, KUBE_RUNTIME, Spread};
 use crate::samples::{Sample, TOGETHER};
 use crate::world::Worlds;
 
-/// Runs all measurements.
 pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> BenchResult<Vec<Figure>> {
     let (timed_objects, weighed_objects, runs) = if quick {
         (200, 500, 2)

@@ -3,7 +3,6 @@
 use crate::process::{BenchResult, print_result};
 use crate::report::Figure;
 
-/// Shows one figure.
 type Show = Box<dyn FnMut(&Figure)>;
 
 /// The figures of one table, in their order.
@@ -28,16 +27,12 @@ impl Figures {
         }
     }
 
-    /// Shows and adds a figure.
     pub(crate) fn add(&mut self, figure: Figure) {
         (self.show)(&figure);
         self.measured.push(figure);
     }
 
     /// Runs a measurement, and shows and adds its figures.
-    ///
-    /// # Errors
-    /// Those of the measurement.
     pub(crate) async fn measure(
         &mut self,
         part: impl Future<Output = BenchResult<Vec<Figure>>>,
@@ -48,7 +43,6 @@ impl Figures {
         Ok(())
     }
 
-    /// Returns the figures.
     pub(crate) fn all(self) -> Vec<Figure> {
         self.measured
     }

@@ -9,7 +9,6 @@ use serde::Serialize;
 pub(crate) struct Figure {
     /// The identifier, together with `at`: the table and a name in it.
     id: String,
-    /// The description, for people.
     what: String,
     /// The number of objects, if the same is measured with several numbers.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -38,7 +37,6 @@ struct Peer {
     figure: Spread,
 }
 
-/// The target.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum BenchTarget {

@@ -20,7 +20,6 @@ use crate::server::role::{InProcess, Played, ServerRole, Started};
 use crate::server::serve::Order;
 use crate::wire::ServerAddress;
 
-/// The sizes of the measurements.
 #[derive(Debug, Clone, Copy)]
 struct ServerSize {
     objects: u64,

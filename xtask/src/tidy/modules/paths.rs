@@ -13,7 +13,6 @@ pub(crate) struct Reference {
     pub(crate) at: usize,
 }
 
-/// The names in one file.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     /// Modules with a file of their own, test modules included.
@@ -27,7 +26,6 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// Reads the names of a file.
     pub(crate) fn of(source: &Source) -> Self {
         let production = source.production();
         let all = tokens(&source.code);
@@ -84,7 +82,6 @@ impl Names {
     }
 }
 
-/// A path at the end of a use tree.
 struct Leaf {
     path: Vec<String>,
     alias: Option<String>,

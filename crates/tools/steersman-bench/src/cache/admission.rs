@@ -35,7 +35,6 @@ use super::words::ClientRole;
 use crate::process::{Actor, BenchResult, cpu_time, progress};
 use crate::report::{Figure, Spread};
 
-/// The figures of one run.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct AdmissionFigures {
     /// All in one thread.
@@ -52,7 +51,6 @@ pub(crate) struct AdmissionFigures {
 #[derive(Debug, Serialize, Deserialize)]
 struct Times {
     without: f64,
-    /// With a defaulter.
     with: f64,
     /// The same with a pause before each write.
     rested_without: f64,
@@ -94,7 +92,6 @@ impl Validator<ConfigMap> for Checked {
     }
 }
 
-/// Runs all measurements.
 pub(crate) async fn measure_all(quick: bool) -> BenchResult<Vec<Figure>> {
     let (writes, runs) = if quick { (50, 2) } else { (2000, 5) };
     let mut measured: Vec<AdmissionFigures> = Vec::new();
@@ -158,7 +155,6 @@ pub(crate) async fn measure_all(quick: bool) -> BenchResult<Vec<Figure>> {
     ])
 }
 
-/// Measures one run.
 pub(crate) async fn measure(writes: u32) -> BenchResult<AdmissionFigures> {
     let webhooks = WebhookServer::new("127.0.0.1:0")
         .defaulter::<ConfigMap>(Checked)

@@ -61,7 +61,6 @@ impl Drop for ServerApart {
     }
 }
 
-/// Makes a runtime with one thread.
 pub(super) fn one_thread() -> BenchResult<Runtime> {
     Ok(Builder::new_multi_thread()
         .worker_threads(1)

@@ -31,7 +31,6 @@ use super::words::{ClientRole, MeasuredCache};
 use crate::process::{BenchResult, progress};
 use crate::report::{Figure, KUBE_RUNTIME, Spread};
 
-/// The number of concurrent reconciles.
 const WORKERS: u16 = 8;
 
 const NAMESPACE: &str = "default";
@@ -54,10 +53,8 @@ struct Settled {
     reconciles: u64,
 }
 
-/// The reconciler of this workspace.
 struct ChildReconciler(Arc<ReconcileCount>);
 
-/// Runs all measurements.
 pub(crate) async fn measure_all(owners: u64, runs: u32) -> BenchResult<Vec<Figure>> {
     let (mut own, mut peer): (Vec<ChildrenFigures>, Vec<ChildrenFigures>) =
         (Vec::new(), Vec::new());
@@ -105,7 +102,6 @@ pub(crate) async fn measure_all(owners: u64, runs: u32) -> BenchResult<Vec<Figur
     ])
 }
 
-/// Measures one controller.
 pub(super) async fn measure(by: MeasuredCache, owners: u64) -> BenchResult<ChildrenFigures> {
     let names = (0..owners).map(owner_name);
     let apart = ServerApart::serve(names).await?;

@@ -12,7 +12,6 @@ use crate::report::{Figure, KUBE_RUNTIME, Spread};
 use crate::samples::Sample;
 use crate::world::Worlds;
 
-/// The sizes of the measurements.
 #[derive(Debug, Clone, Copy)]
 struct ControllerSize {
     keys: u64,
@@ -20,7 +19,6 @@ struct ControllerSize {
     objects: u64,
     /// Objects that own a child.
     owners: u64,
-    /// The number of changes.
     rounds: usize,
     runs: u32,
 }
@@ -41,7 +39,6 @@ const QUICK: ControllerSize = ControllerSize {
     runs: 2,
 };
 
-/// Runs all measurements.
 pub(crate) async fn measure(quick: bool) -> BenchResult<Vec<Figure>> {
     let size = if quick { QUICK } else { FULL };
     let mut figures = Figures::shown();

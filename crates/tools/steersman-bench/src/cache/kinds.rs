@@ -15,7 +15,6 @@ const KINDS: [(Sample, &str); 4] = [
     (Sample::Widget, "custom resources"),
 ];
 
-/// Runs all measurements.
 pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> BenchResult<Vec<Figure>> {
     let (objects, runs) = if quick { (200, 1) } else { (10_000, 5) };
     let mut figures = Figures::shown();

@@ -32,12 +32,10 @@ use crate::report::{Figure, KUBE_RUNTIME, Spread};
 const AWAY: [u64; 3] = [8, 12, 16];
 /// The duration of each of the two start phases.
 const PHASE: Duration = Duration::from_secs(1);
-/// The name of the object that is deleted.
 const GONE: &str = "gone";
 /// The time limit for each client.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// Runs all measurements.
 pub(super) async fn measure_all(quick: bool) -> BenchResult<Vec<Figure>> {
     let away = if quick { &AWAY[..1] } else { &AWAY[..] };
     let (mut own, mut peer): (Vec<f64>, Vec<f64>) = (Vec::new(), Vec::new());

@@ -29,7 +29,6 @@ use crate::world::{World, Worlds};
 /// The time after which an unchanged document is reconciled again.
 const INTERVAL: Duration = Duration::from_secs(300);
 
-/// The number of concurrent reconciles.
 const WORKERS: u16 = 8;
 
 /// One run of an operator until it has nothing to do.
@@ -41,7 +40,6 @@ struct SettledRun {
     resident: u64,
 }
 
-/// The figures of one operator.
 #[derive(Debug)]
 struct PortFigures {
     /// The first run, which publishes each document.
@@ -59,7 +57,6 @@ struct PortPhase {
     requests: u64,
 }
 
-/// Runs all measurements.
 pub(crate) async fn measure(quick: bool) -> BenchResult<Vec<Figure>> {
     let (documents, runs) = if quick { (50, 1) } else { (3_000, 3) };
     let (mut own, mut peer) = (Vec::new(), Vec::new());

@@ -16,7 +16,6 @@ const ENOUGH: Duration = Duration::from_secs(1);
 /// The time in which background work after a sync ends, in this process and the server's.
 const REST: Duration = Duration::from_secs(1);
 
-/// The number of reads per key.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rounds {
     /// Rounds before the measurement, which fill the decoded budget.
@@ -64,9 +63,6 @@ impl Rounds {
     }
 
     /// Returns the time of one asynchronous read, in nanoseconds.
-    ///
-    /// # Errors
-    /// Those of [`timed`](Self::timed).
     pub(super) async fn timed_async<F: Future<Output = bool>>(
         self,
         many: usize,

@@ -33,7 +33,6 @@ impl ReconcileCount {
         RunningReconcile(self)
     }
 
-    /// Returns the number of reconciles that have ended.
     pub(super) fn ended(&self) -> u64 {
         self.ended.load(Ordering::SeqCst)
     }

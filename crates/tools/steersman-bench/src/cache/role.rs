@@ -15,7 +15,6 @@ use crate::process::{BenchResult, send};
 use crate::samples::document::Document;
 use crate::samples::{Sample, Widget};
 
-/// Runs a role to its end.
 pub(crate) fn play(role: &str) -> BenchResult<()> {
     let role: ClientRole = serde_json::from_str(role)?;
     tokio::runtime::Runtime::new()?.block_on(async {

@@ -18,7 +18,6 @@ use tokio_util::sync::CancellationToken;
 use super::words::{ClientRole, MeasuredCache};
 use crate::process::{Actor, BenchResult};
 
-/// Returns a client for kube-runtime.
 pub(super) async fn kube_client(kubeconfig: &Path) -> BenchResult<KubeClient> {
     let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;

@@ -8,7 +8,6 @@ use crate::report::{Figure, IN_JSON, KUBE_RUNTIME, Spread};
 use crate::samples::Sample;
 use crate::world::{World, Worlds};
 
-/// The sizes of the measurements.
 #[derive(Debug, Clone, Copy)]
 struct ScalingSize {
     /// The numbers of objects, in ascending order.

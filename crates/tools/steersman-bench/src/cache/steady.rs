@@ -29,7 +29,6 @@ const WORKERS: usize = 8;
 /// The time limit of a wait without progress.
 const QUIET: Duration = Duration::from_secs(30);
 
-/// The sizes of the measurements.
 #[derive(Debug, Clone, Copy)]
 struct SteadySize {
     objects: u64,
@@ -79,7 +78,6 @@ struct SeenNumbers {
 #[derive(Debug)]
 struct Seeing(Arc<SeenNumbers>);
 
-/// Runs both measurements.
 pub(crate) async fn measure(quick: bool, long: bool) -> BenchResult<Vec<Figure>> {
     let mut size = if quick { QUICK } else { FULL };
     if long {
@@ -240,7 +238,6 @@ async fn live(size: SteadySize, order: Order, seconds: u32) -> BenchResult<Churn
     })
 }
 
-/// Runs the operator's process.
 pub(super) async fn play(asked: SteadyTask) -> BenchResult<()> {
     let client_config = ClientConfig::from_kubeconfig(&asked.kubeconfig).await?;
     let manager = Manager::builder(client_config).build()?;

@@ -23,7 +23,6 @@ use tokio::time::Instant;
 use super::running::{RunningCache, kube_client};
 use crate::process::{BenchResult, cpu_time};
 
-/// The number of concurrent reconciles.
 const WORKERS: u16 = 8;
 
 /// The figures of reconciling every object.

@@ -4,7 +4,6 @@ use super::words::{ClientRole, MeasuredCache, SyncTask, Synced};
 use crate::process::{Actor, BenchResult, print_result, progress};
 use crate::world::World;
 
-/// Returns the task of a process.
 pub(crate) fn asked(world: &World, by: MeasuredCache, objects: u64) -> SyncTask {
     SyncTask {
         kubeconfig: world.kubeconfig().to_owned(),

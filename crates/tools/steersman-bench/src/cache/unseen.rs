@@ -15,7 +15,6 @@ use crate::samples::TOGETHER;
 /// The number of unseen writes, each of another request key.
 const UNSEEN: usize = 1000;
 
-/// The number of Pods.
 const OBJECTS: u64 = 10_000;
 const QUICK: u64 = 2000;
 
@@ -35,7 +34,6 @@ struct ReadTimes {
     list: f64,
 }
 
-/// Runs all measurements.
 pub(super) async fn measure_all(runs: u32, quick: bool) -> BenchResult<Vec<Figure>> {
     let objects = if quick { QUICK } else { OBJECTS };
     progress(format!("{runs} runs of reads with {UNSEEN} unseen writes"));

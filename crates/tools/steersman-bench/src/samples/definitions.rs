@@ -2,7 +2,6 @@
 
 use serde_json::{Map, Value, json};
 
-/// The group of the kinds.
 const GROUP: &str = "many.bench.example.com";
 
 /// The versions of each definition. Their schemas differ in descriptions only, as in most projects.
@@ -12,10 +11,8 @@ const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 /// Pod's template is in many projects.
 const PARTS: u32 = 10;
 
-/// The number of fields in a part.
 const FIELDS: u32 = 12;
 
-/// Returns the plural of a kind.
 fn plural(number: u32) -> String {
     format!("things{number}")
 }

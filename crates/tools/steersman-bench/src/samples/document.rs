@@ -28,7 +28,6 @@ pub(crate) struct DocumentSpec {
     pub(crate) hide: bool,
 }
 
-/// The status of a document.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct DocumentStatus {
@@ -45,7 +44,6 @@ impl DocumentSpec {
     }
 }
 
-/// Returns the CustomResourceDefinition.
 pub(crate) fn documents() -> serde_json::Result<Value> {
     serde_json::to_value(Document::crd())
 }

@@ -30,7 +30,6 @@ pub(crate) struct WidgetSpec {
     parts: Vec<WidgetPart>,
 }
 
-/// A part of a widget.
 #[derive(Clone, Debug, Deserialize, Serialize, schemars::JsonSchema)]
 pub(crate) struct WidgetPart {
     name: String,
@@ -38,7 +37,6 @@ pub(crate) struct WidgetPart {
     weight: i64,
 }
 
-/// The status of a widget.
 #[derive(Clone, Debug, Deserialize, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct WidgetStatus {
@@ -47,7 +45,6 @@ pub(crate) struct WidgetStatus {
     message: String,
 }
 
-/// Returns the CustomResourceDefinition of widgets.
 pub(crate) fn widgets() -> serde_json::Result<Value> {
     serde_json::to_value(Widget::crd())
 }

@@ -3,12 +3,10 @@
 use fastrand::Rng;
 use serde_json::Value;
 
-/// Returns hexadecimal digits.
 pub(super) fn hex(rng: &mut Rng, digits: usize) -> String {
     (0..digits).map(|_| rng.digit(16)).collect()
 }
 
-/// Returns one of several words.
 pub(super) fn pick<'a>(rng: &mut Rng, words: &[&'a str]) -> &'a str {
     rng.choice(words).copied().unwrap_or_default()
 }

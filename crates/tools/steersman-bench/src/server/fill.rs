@@ -8,7 +8,6 @@ use crate::process::BenchResult;
 use crate::samples::document::documents;
 use crate::samples::{Sample, widgets};
 
-/// The namespace of the objects.
 pub(crate) const NAMESPACE: &str = "default";
 
 /// Creates objects and their status, so that the server tracks field owners. Returns the number of
@@ -32,7 +31,6 @@ pub(crate) fn prepare(server: &ApiServer, of: Sample) -> BenchResult<()> {
     Ok(())
 }
 
-/// Creates one object.
 pub(crate) fn add(server: &ApiServer, of: Sample, number: u64) -> BenchResult<u64> {
     let made = of.make(number, NAMESPACE);
     let mut object = server.create(made.object)?;

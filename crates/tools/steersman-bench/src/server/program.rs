@@ -71,7 +71,6 @@ impl ProgramServer {
         Ok(server)
     }
 
-    /// Returns the address of the server.
     pub(super) fn place(&self) -> &ServerAddress {
         &self.place
     }

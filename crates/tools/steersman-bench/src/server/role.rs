@@ -76,7 +76,6 @@ const WATCH_LIST: &str = "/api/v1/pods?watch=true&sendInitialEvents=true&allowWa
 const INITIAL_END: &[u8] = b"k8s.io/initial-events-end";
 const CONFIG_MAPS: &str = "/api/v1/configmaps?watch=true&resourceVersion=";
 
-/// Runs a role to its end.
 pub(crate) fn play(role: &str) -> BenchResult<()> {
     let began = Instant::now();
     let role: ServerRole = serde_json::from_str(role)?;

@@ -19,7 +19,6 @@ use crate::process::{BenchResult, cpu_time, send};
 use crate::samples::{NUMBER, Sample};
 use crate::wire::ServerAddress;
 
-/// The requests that the server has received.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct ServedRequests {
     pub(crate) requests: u64,
@@ -49,7 +48,6 @@ pub(crate) enum Order {
     Requests,
 }
 
-/// The objects of the server.
 struct Held {
     server: ApiServer,
     of: Sample,

@@ -16,7 +16,6 @@ use tokio::time::timeout;
 use crate::process::{BenchResult, progress};
 use crate::samples::{Sample, widgets};
 
-/// The number of concurrent writes.
 const WRITERS: usize = 32;
 
 /// The number of objects between two progress lines.
@@ -254,7 +253,6 @@ impl Namespace {
         Ok(())
     }
 
-    /// Returns the namespace if it still exists.
     async fn look(&self) -> BenchResult<Option<Value>> {
         let path = self.path();
         match request(&self.client, Method::GET, &path, None).await {
