@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
 
 use parking_lot::Mutex;
@@ -33,17 +33,11 @@ const TOO_SLOW: u32 = 10;
 const TOO_LARGE: u32 = 2048;
 
 /// A target with its corpus and the binary that runs it.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct BuiltTarget {
     name: String,
     corpus: PathBuf,
     binary: PathBuf,
-}
-
-struct Run {
-    target: BuiltTarget,
-    log: PathBuf,
-    child: Child,
 }
 
 /// Builds the targets and runs each of them.
@@ -56,7 +50,7 @@ pub(crate) fn run(root: &Path, fuzz: &Fuzz) -> Result<(), String> {
         let [target] = targets.as_slice() else {
             return Err("name the target of the input".to_owned());
         };
-        return finish(root, start(root, target, &[text(input)])?);
+        return run_target(root, target, &[text(input)]);
     }
     let waiting = Mutex::new(targets.iter());
     let findings = Mutex::new(Vec::new());
@@ -117,7 +111,7 @@ fn search(root: &Path, target: &BuiltTarget, fuzz: &Fuzz) -> Result<(), String> 
         text(&folder(root, "found", &target.name)),
         text(&target.corpus),
     ];
-    finish(root, start(root, target, &arguments)?)
+    run_target(root, target, &arguments)
 }
 
 /// Returns the names of the targets, which are the folders in the folder of the corpora.
@@ -172,10 +166,11 @@ fn host() -> Result<String, String> {
         .ok_or_else(|| "rustc -vV does not name its host".to_owned())
 }
 
-/// Starts the binary on one target, with `arguments` in addition to those of every run.
-fn start(root: &Path, built: &BuiltTarget, arguments: &[String]) -> Result<Run, String> {
+/// Runs the binary on one target, with `arguments` in addition to those of every run, and reports its statistics or
+/// its finding.
+fn run_target(root: &Path, built: &BuiltTarget, arguments: &[String]) -> Result<(), String> {
     let target = built.name.as_str();
-    let log = folder(root, "logs", target).with_extension("txt");
+    let log_file = folder(root, "logs", target).with_extension("txt");
     let findings = folder(root, "findings", target);
     let io = |error: std::io::Error| format!("{target}: {error}");
     for needed in [
@@ -185,7 +180,7 @@ fn start(root: &Path, built: &BuiltTarget, arguments: &[String]) -> Result<Run, 
     ] {
         fs::create_dir_all(needed).map_err(io)?;
     }
-    let child = Command::new(&built.binary)
+    let status = Command::new(&built.binary)
         .env("FUZZ_TARGET", target)
         .env("RUST_BACKTRACE", "0")
         .arg(format!("-artifact_prefix={}/", findings.display()))
@@ -194,24 +189,10 @@ fn start(root: &Path, built: &BuiltTarget, arguments: &[String]) -> Result<Run, 
         .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .stderr(fs::File::create(&log).map_err(io)?)
-        .spawn()
+        .stderr(fs::File::create(&log_file).map_err(io)?)
+        .status()
         .map_err(io)?;
-    Ok(Run {
-        target: built.clone(),
-        log,
-        child,
-    })
-}
-
-/// Waits for the end of a run and reports its statistics or its finding.
-fn finish(root: &Path, mut run: Run) -> Result<(), String> {
-    let target = &run.target.name;
-    let status = run
-        .child
-        .wait()
-        .map_err(|error| format!("{target}: {error}"))?;
-    let log = fs::read_to_string(&run.log).unwrap_or_default();
+    let log = fs::read_to_string(&log_file).unwrap_or_default();
     if status.success() {
         let statistic = |name: &str| {
             let line = log.lines().find_map(|line| line.strip_prefix(name));
@@ -224,26 +205,18 @@ fn finish(root: &Path, mut run: Run) -> Result<(), String> {
         ));
         return Ok(());
     }
-    let input = log
-        .lines()
-        .rev()
-        .find_map(|line| line.split_once("Test unit written to "))
-        .map_or("the input that the log names", |(_, path)| path);
-    let last: Vec<&str> = log
-        .lines()
-        .filter(|line| line.contains("panicked at"))
-        .collect();
+    let mut lines = log.lines().rev();
+    let input = lines.find_map(|line| line.split_once("Test unit written to "));
+    let input = input.map_or("the input that the log names", |(_, path)| path);
+    let panicked = log.lines().rfind(|line| line.contains("panicked at"));
+    let no_panic = "No panic: the input was too slow or needed too much memory.";
+    let corpus = built.corpus.strip_prefix(root).unwrap_or(&built.corpus);
     Err(format!(
         "{target}: a finding ({status}). {}\n  the log: {}\n  again: cargo xtask fuzz {target} --input {input}\n  \
          after the fix, keep the input in {}",
-        last.last()
-            .unwrap_or(&"No panic: the input was too slow or needed too much memory."),
-        run.log.display(),
-        run.target
-            .corpus
-            .strip_prefix(root)
-            .unwrap_or(&run.target.corpus)
-            .display(),
+        panicked.unwrap_or(no_panic),
+        log_file.display(),
+        corpus.display(),
     ))
 }
 
@@ -252,7 +225,7 @@ fn keep(root: &Path, targets: &[BuiltTarget]) -> Result<(), String> {
     for target in targets {
         let found = folder(root, "found", &target.name);
         let arguments = ["-merge=1".to_owned(), text(&target.corpus), text(&found)];
-        finish(root, start(root, target, &arguments)?)?;
+        run_target(root, target, &arguments)?;
     }
     Ok(())
 }
