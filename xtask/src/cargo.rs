@@ -8,11 +8,10 @@ use std::process::Command;
 pub(crate) fn command(root: &Path) -> Command {
     let mut command = Command::new("cargo");
     command.current_dir(root);
-    let inherited = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-    for name in inherited
-        .filter(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"))
-    {
-        command.env_remove(name);
+    for name in std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()) {
+        if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(name);
+        }
     }
     command
 }

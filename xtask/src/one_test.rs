@@ -98,12 +98,8 @@ impl OneTest {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut build = Command::new(cargo)
             .args(["test", "--quiet", "--no-run", "-p", self.package])
-            .args([
-                "--test",
-                "it",
-                "--message-format",
-                "json-render-diagnostics",
-            ])
+            .args(["--test", "it"])
+            .args(["--message-format", "json-render-diagnostics"])
             .current_dir(root)
             .stdout(Stdio::piped())
             .spawn()

@@ -76,17 +76,12 @@ fn grid_of(figures: &[&Figure]) -> String {
             found.map(|figure| figure.own)
         });
         for peer in peers(&same) {
-            row(
-                &mut text,
-                &format!("{}, {peer}", figure.what),
-                unit,
-                &columns,
-                |at| {
-                    let found = same.iter().find(|figure| figure.at == Some(at))?;
-                    let peer = found.peers.iter().find(|other| other.name == peer)?;
-                    Some(peer.figure)
-                },
-            );
+            let what = format!("{}, {peer}", figure.what);
+            row(&mut text, &what, unit, &columns, |at| {
+                let found = same.iter().find(|figure| figure.at == Some(at))?;
+                let peer = found.peers.iter().find(|other| other.name == peer)?;
+                Some(peer.figure)
+            });
         }
     }
     text

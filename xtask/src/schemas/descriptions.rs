@@ -206,14 +206,8 @@ fn add_comments(definition: &str, go: &GoTypes, descriptions: &mut Descriptions)
             descriptions.insert((definition.to_owned(), field.to_owned()), description);
         }
     };
-    let text = worded(go.comments[*name].iter());
-    add(
-        "",
-        Description {
-            text,
-            values: Vec::new(),
-        },
-    );
+    let (text, values) = (worded(go.comments[*name].iter()), Vec::new());
+    add("", Description { text, values });
     for field in fields(name, go) {
         add(&field.json, of_field(field, go));
     }

@@ -1,7 +1,6 @@
 //! Writes the table of types: one line per type, sorted, in the form that the API server reads.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 
 use super::facts;
 use super::source::{Field, Merge, Struct};
@@ -77,7 +76,7 @@ fn line<'a>(structs: &'a Structs, found: &'a Struct) -> Result<(String, Vec<&'a 
     let mut line = name.clone();
     let mut named = Vec::new();
     if let Some(version) = &found.api_version {
-        write_to(&mut line, format_args!(" @kind:{version}"));
+        line.push_str(&format!(" @kind:{version}"));
     }
     if facts::ATOMIC.contains(&name.as_str()) {
         line.push_str(" @atomic");
@@ -108,7 +107,7 @@ fn line<'a>(structs: &'a Structs, found: &'a Struct) -> Result<(String, Vec<&'a 
         fields.insert(format!("{json}{mark}"), kind);
     }
     for (field, kind) in fields {
-        write_to(&mut line, format_args!(" {field}:{kind}"));
+        line.push_str(&format!(" {field}:{kind}"));
     }
     Ok((line, named))
 }
@@ -216,9 +215,4 @@ pub(super) fn short(definition: &str) -> String {
         }
     }
     name.to_owned()
-}
-
-fn write_to(line: &mut String, text: std::fmt::Arguments<'_>) {
-    // Writing to a string cannot fail.
-    let _ = line.write_fmt(text);
 }

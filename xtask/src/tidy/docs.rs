@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::lexer::is_word;
+use super::lexer::{blank, is_word};
 use super::tree::{File, Tree, Violation, crate_name};
 
 const ARCHITECTURE: &str = "docs/architecture.md";
@@ -212,15 +212,8 @@ pub(crate) fn spans(text: &str) -> impl Iterator<Item = (usize, &str)> {
 /// Returns a text in which fenced blocks and code spans are replaced by blanks.
 pub(crate) fn without_code(text: &str) -> String {
     let mut bytes = text.as_bytes().to_vec();
-    let mut hide = |at: usize, length: usize| {
-        for byte in &mut bytes[at..at + length] {
-            if *byte != b'\n' {
-                *byte = b' ';
-            }
-        }
-    };
     for (at, span) in spans(text) {
-        hide(at, span.len());
+        blank(&mut bytes[at..at + span.len()]);
     }
     let mut fenced = false;
     let mut at = 0;
@@ -230,7 +223,7 @@ pub(crate) fn without_code(text: &str) -> String {
         let is_fence = start.starts_with("```");
         fenced ^= is_fence;
         if fenced || is_fence {
-            hide(at, line.len());
+            blank(&mut bytes[at..at + line.len()]);
         }
         at += line.len();
     }

@@ -49,20 +49,13 @@ pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
     for page in tree.files().filter(is_page) {
         cite(page, &page.text);
     }
-    let ends = [
-        (
-            &sources,
-            "source file",
-            "cite it in a comment at the code that keeps it",
-        ),
-        (
-            &tests,
-            "test",
-            "cite it in a test that fails if it is broken",
-        ),
-    ];
+    let at_code = "cite it in a comment at the code that keeps it";
+    let in_test = "cite it in a test that fails if it is broken";
     for (id, line) in &listed {
-        for (citing, what, remedy) in ends {
+        for (citing, what, remedy) in [
+            (&sources, "source file", at_code),
+            (&tests, "test", in_test),
+        ] {
             if !citing.contains(id) {
                 let problem = format!("no {what} cites {id}");
                 found.push(Violation::new(PAGE, *line, problem, remedy));

@@ -77,10 +77,8 @@ pub(crate) fn tokens(code: &str) -> Vec<Token<'_>> {
         } else if char == ':' && chars.next_if(|(_, next)| *next == ':').is_some() {
             end += 1;
         }
-        found.push(Token {
-            text: &code[at..end],
-            at,
-        });
+        let text = &code[at..end];
+        found.push(Token { text, at });
     }
     found
 }
@@ -288,7 +286,8 @@ fn item_end(tokens: &[Token<'_>], mut at: usize) -> usize {
     tokens.len()
 }
 
-fn blank(bytes: &mut [u8]) {
+/// Replaces all bytes but line ends by blanks.
+pub(crate) fn blank(bytes: &mut [u8]) {
     for byte in bytes {
         if *byte != b'\n' {
             *byte = b' ';

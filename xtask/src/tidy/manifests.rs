@@ -160,12 +160,8 @@ fn documentation(file: &File, manifest: &Table) -> Option<Violation> {
     });
     (depends && !selects).then(|| {
         let problem = "selects no version of the Kubernetes API for docs.rs".to_owned();
-        complain(
-            file,
-            KEY,
-            problem,
-            "write `features = [\"k8s-openapi/v1_36\"]`",
-        )
+        let remedy = "write `features = [\"k8s-openapi/v1_36\"]`";
+        complain(file, KEY, problem, remedy)
     })
 }
 
@@ -203,12 +199,8 @@ fn dependency(file: &File, name: &str, value: &Value, is_ours_in_tests: bool) ->
         let remedy = format!(
             "move it to the root's `[workspace.dependencies]` and write `{name}.workspace = true`"
         );
-        complain(
-            file,
-            name,
-            format!("sets the version of `{name}` itself"),
-            &remedy,
-        )
+        let problem = format!("sets the version of `{name}` itself");
+        complain(file, name, problem, &remedy)
     })
 }
 

@@ -84,14 +84,8 @@ fn reachable<'a>(tree: &'a Tree, root: &'a File) -> Vec<Module<'a>> {
 /// Returns the path of the file of the module `parent::child`.
 fn file_of(root: &File, parent: &[String], child: &str) -> String {
     let folder = &root.path[..root.path.len() - root.name().len()];
-    let mut path = folder.to_owned();
-    for part in parent {
-        path.push_str(part);
-        path.push('/');
-    }
-    path.push_str(child);
-    path.push_str(".rs");
-    path
+    let parents: String = parent.iter().map(|part| format!("{part}/")).collect();
+    format!("{folder}{parents}{child}.rs")
 }
 
 /// Finds references of a module to modules declared below it, or below one of its parents.

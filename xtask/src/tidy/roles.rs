@@ -79,15 +79,10 @@ fn waits(file: &File, tokens: &[Token<'_>]) -> Vec<Violation> {
 
 /// Finds locks in files of machines: the caller of a machine has exclusive access.
 fn locks(file: &File, tokens: &[Token<'_>]) -> Vec<Violation> {
+    let problem = "a machine file names the lock";
     let remedy = "tag the file `Handle`, or move the locked state to a handle";
     let names = ["parking_lot", "Mutex", "RwLock"];
-    first_of(
-        &names,
-        file,
-        tokens,
-        "a machine file names the lock",
-        remedy,
-    )
+    first_of(&names, file, tokens, problem, remedy)
 }
 
 /// Finds items other than modules in a room.

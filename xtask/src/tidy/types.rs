@@ -83,10 +83,8 @@ pub(crate) fn declarations<'a>(list: &[Token<'a>]) -> Vec<Declaration<'a>> {
                     .text
                     .starts_with(|char: char| is_word(char) && !char.is_lowercase())
                 {
-                    found.push(Declaration {
-                        name: name.text,
-                        at: name.at,
-                    });
+                    let Token { text: name, at } = *name;
+                    found.push(Declaration { name, at });
                 }
             }
             _ => {}
