@@ -79,10 +79,8 @@ async fn timed(worlds: &mut Worlds, objects: u64, runs: u32) -> BenchResult<Vec<
     };
     let get = Spread::over(&packed, |one| one.spread_ns / 1e3);
     let list = Spread::over(&packed, |one| one.list_cpu);
-    let (get_of, list_of) = (
-        format!("time per read by key, packed objects, 1000 keys of {pods} in turn"),
-        format!("processor time per list of all {pods}, packed objects"),
-    );
+    let get_of = format!("time per read by key, packed objects, 1000 keys of {pods} in turn");
+    let list_of = format!("processor time per list of all {pods}, packed objects");
     let http1_of = format!("{START_TO_SYNCED}, {on}, HTTP/1.1 instead of HTTP/2");
     let http1 = Spread::over(&http1, |one| one.seconds);
     Ok(vec![
@@ -117,11 +115,9 @@ async fn weighed(worlds: &mut Worlds, objects: u64, runs: u32) -> BenchResult<Ve
     let megabytes = |runs: &[Synced], of: &dyn Fn(&Synced) -> u64| {
         Spread::over(runs, |one| of(one) as f64 / 1e6)
     };
-    let (read, resident, peak) = (
-        |one: &Synced| one.read,
-        |one: &Synced| one.resident,
-        |one: &Synced| one.peak,
-    );
+    let read = |one: &Synced| one.read;
+    let resident = |one: &Synced| one.resident;
+    let peak = |one: &Synced| one.peak;
     let named = format!("{objects} Pods");
     // The peak divided by its limit, per run.
     let allowed = Spread::over(&own, |one| {

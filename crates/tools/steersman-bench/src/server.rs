@@ -105,10 +105,8 @@ async fn start(size: ServerSize) -> BenchResult<Vec<Figure>> {
     let inside = Spread::over(&starts, |started| started.in_process_ms);
     let outside = Spread::over(&starts, |started| started.https_ms);
     let what = "time from the start of the process to the first response";
-    let (within, over) = (
-        format!("{what}, in process"),
-        format!("{what}, over HTTPS, including the creation of the certificates"),
-    );
+    let within = format!("{what}, in process");
+    let over = format!("{what}, over HTTPS, including the creation of the certificates");
     Ok(vec![
         Figure::new("server/start/in-process", within, "ms", inside).at_most(50.0),
         Figure::new("server/start/https", over, "ms", outside).at_most(50.0),

@@ -70,29 +70,27 @@ async fn late(size: ControllerSize) -> BenchResult<Vec<Figure>> {
     let call = "time from the call of the server's write (including the write) to the start of `reconcile`";
     let returned =
         "time from the return of the server's write (after the commit) to the start of `reconcile`";
-    let half = "median";
-    let most = "99th percentile";
     Ok(vec![
         figure(
             "controller/latency/call",
-            &format!("{call}, {half}"),
+            &format!("{call}, median"),
             |one| one.p50,
         )
         .at_most(150.0),
         figure(
             "controller/latency/call99",
-            &format!("{call}, {most}"),
+            &format!("{call}, 99th percentile"),
             |one| one.p99,
         )
         .at_most(1000.0),
         figure(
             "controller/latency/p50",
-            &format!("{returned}, {half}"),
+            &format!("{returned}, median"),
             |one| one.p50_of_return,
         ),
         figure(
             "controller/latency/p99",
-            &format!("{returned}, {most}"),
+            &format!("{returned}, 99th percentile"),
             |one| one.p99_of_return,
         ),
     ])

@@ -63,10 +63,8 @@ pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> BenchResult<Vec
         for ((_, name, what), synced) in OPTIONS.iter().zip(&all) {
             let weight = Spread::over(synced, |one| one.read as f64 / 1e6);
             let read = Spread::over(synced, |one| one.spread_ns / 1e3);
-            let (resident, get) = (
-                format!("options/resident/{name}"),
-                format!("options/get/{name}"),
-            );
+            let resident = format!("options/resident/{name}");
+            let get = format!("options/get/{name}");
             let memory = format!("resident memory, {what}");
             let time = format!("time per read by key, {what}");
             let weight = Figure::new(&resident, memory, "MB", weight).at(objects);

@@ -73,18 +73,11 @@ pub(crate) async fn measure(quick: bool) -> BenchResult<Vec<Figure>> {
         Figure::new(id, format!("{what}, {on}"), unit, Spread::over(&own, of))
             .beside(KUBE_RUNTIME, Spread::over(&peer, of))
     };
-    let (before, after) = (
-        lines(include_str!("port/before.rs")),
-        lines(include_str!("port/after.rs")),
-    );
+    let before = Spread::one(lines(include_str!("port/before.rs")));
+    let after = Spread::one(lines(include_str!("port/after.rs")));
+    let counted = "lines of the operator, without comments and empty lines";
     Ok(vec![
-        Figure::new(
-            "port/lines",
-            "lines of the operator, without comments and empty lines",
-            "",
-            Spread::one(after),
-        )
-        .beside(KUBE_RUNTIME, Spread::one(before)),
+        Figure::new("port/lines", counted, "", after).beside(KUBE_RUNTIME, before),
         figure("port/watches", "number of watches", "", |one| {
             one.watches as f64
         }),

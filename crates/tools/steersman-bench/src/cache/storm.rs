@@ -38,6 +38,7 @@ pub(crate) struct StormFigures {
 }
 
 /// Counts reconciles and records the start of the first and the last.
+#[derive(Default)]
 struct StormCount {
     objects: u64,
     begun: AtomicU64,
@@ -104,10 +105,7 @@ impl StormCount {
     fn to(objects: u64) -> Self {
         Self {
             objects,
-            begun: AtomicU64::new(0),
-            first: OnceLock::new(),
-            last: OnceLock::new(),
-            done: Notify::new(),
+            ..Self::default()
         }
     }
 

@@ -38,11 +38,9 @@ pub(super) async fn many(program: &Path, definitions: u32, runs: u32) -> BenchRe
     let first = Spread::over(&all, |one| one.first);
     let second = Spread::over(&all, |one| 100.0 * one.second / one.first);
     let in_use = Spread::over(&all, |one| one.in_use);
-    let (one, two, three) = (
-        format!("time to apply {of}"),
-        "time of a second, unchanged apply of all definitions, of the time of the first".to_owned(),
-        "resident memory per definition with objects in both versions".to_owned(),
-    );
+    let one = format!("time to apply {of}");
+    let two = "time of a second, unchanged apply of all definitions, of the time of the first";
+    let three = "resident memory per definition with objects in both versions";
     Ok(vec![
         Figure::new("server/definitions/apply", one, "s", first),
         Figure::new("server/definitions/again", two, "%", second).at_most(33.3),

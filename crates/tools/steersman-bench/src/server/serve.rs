@@ -11,7 +11,7 @@ use serde_json::json;
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::Verb;
 use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::time::{Instant, Interval};
+use tokio::time::Instant;
 use tower::ServiceExt;
 
 use super::fill::{NAMESPACE, add, fill, prepare};
@@ -87,22 +87,19 @@ impl Held {
             Order::Touch {
                 per_second,
                 seconds,
-            } => {
-                let (mut tick, times) = paced(per_second, seconds);
-                for _ in 0..times {
-                    tick.tick().await;
-                    self.touch()?;
-                }
-                send(&self.next)
             }
-            Order::Replace {
+            | Order::Replace {
                 per_second,
                 seconds,
             } => {
-                let (mut tick, times) = paced(per_second, seconds);
-                for _ in 0..times {
+                // Late changes are caught up.
+                let mut tick = tokio::time::interval(Duration::from_secs(1) / per_second.max(1));
+                for _ in 0..u64::from(per_second) * u64::from(seconds) {
                     tick.tick().await;
-                    self.replace().await?;
+                    match order {
+                        Order::Replace { .. } => self.replace().await?,
+                        _ => self.touch()?,
+                    }
                 }
                 send(&self.next)
             }
@@ -181,12 +178,6 @@ impl Held {
         self.next += 1;
         Ok(())
     }
-}
-
-/// Returns the due times of a task with this rate. Late runs are caught up.
-fn paced(per_second: u32, seconds: u32) -> (Interval, u64) {
-    let tick = tokio::time::interval(Duration::from_secs(1) / per_second.max(1));
-    (tick, u64::from(per_second) * u64::from(seconds))
 }
 
 /// Changes one object repeatedly, and returns the time in seconds.
