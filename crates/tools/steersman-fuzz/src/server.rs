@@ -77,22 +77,12 @@ pub(crate) fn selectors(input: &[u8]) {
     let world = &World::new();
     let text = String::from_utf8_lossy(input);
     let mut query = String::from("?");
-    for (name, value) in ["labelSelector", "fieldSelector", "shardSelector"]
-        .iter()
-        .zip(text.lines())
-    {
-        let _ = write!(
-            query,
-            "{name}={}&",
-            percent_encode(value.as_bytes(), NON_ALPHANUMERIC)
-        );
+    let names = ["labelSelector", "fieldSelector", "shardSelector"];
+    for (name, value) in names.iter().zip(text.lines()) {
+        let value = percent_encode(value.as_bytes(), NON_ALPHANUMERIC);
+        let _ = write!(query, "{name}={value}&");
     }
-    for collection in [
-        COLLECTIONS[0],
-        COLLECTIONS[1],
-        COLLECTIONS[6],
-        COLLECTIONS[15],
-    ] {
+    for collection in [0, 1, 6, 15].map(|at| COLLECTIONS[at]) {
         let watch = format!("{collection}{query}watch=true&timeoutSeconds=1&resourceVersion=0");
         for headers in [&[][..], &BINARY] {
             ask(world, "GET", &format!("{collection}{query}"), headers, b"");
@@ -107,19 +97,10 @@ pub(crate) fn patches(input: &[u8]) {
     let Some((&choice, document)) = input.split_first() else {
         return;
     };
-    let choice = usize::from(choice);
-    let object = OBJECTS[choice % 3];
-    let face = SUBRESOURCES[choice / 3 % 3];
-    let content_type = PATCHES[choice / 9 % 3];
-    let uri = format!("{object}{face}");
-    let headers = [("content-type", content_type)];
-    ask(
-        world,
-        "PATCH",
-        &format!("{uri}?dryRun=All"),
-        &headers,
-        document,
-    );
+    let (object, uri) = object_of(choice);
+    let headers = [("content-type", PATCHES[usize::from(choice) / 9 % 3])];
+    let dry_run = format!("{uri}?dryRun=All");
+    ask(world, "PATCH", &dry_run, &headers, document);
     let patched = ask(world, "PATCH", &uri, &headers, document);
     if patched.is_some_and(|answer| answer.status == 200) {
         // A stored object can be read, listed and written back unchanged.
@@ -130,16 +111,21 @@ pub(crate) fn patches(input: &[u8]) {
     }
 }
 
+/// Returns the path of the object that a byte selects, and that of the object or one of its subresources.
+fn object_of(choice: u8) -> (&'static str, String) {
+    let choice = usize::from(choice);
+    let object = OBJECTS[choice % 3];
+    (object, format!("{object}{}", SUBRESOURCES[choice / 3 % 3]))
+}
+
 /// Takes a byte that selects the object, and a configuration that is applied twice.
 pub(crate) fn apply(input: &[u8]) {
     let world = &World::new();
     let Some((&choice, document)) = input.split_first() else {
         return;
     };
-    let choice = usize::from(choice);
-    let object = OBJECTS[choice % 3];
-    let face = SUBRESOURCES[choice / 3 % 3];
-    let uri = format!("{object}{face}?fieldManager=fuzz&force=true");
+    let (_, target) = object_of(choice);
+    let uri = format!("{target}?fieldManager=fuzz&force=true");
     let headers = [("content-type", "application/apply-patch+yaml")];
     let first = ask(world, "PATCH", &uri, &headers, document);
     if first.is_none_or(|answer| answer.status >= 300) {
@@ -149,19 +135,14 @@ pub(crate) fn apply(input: &[u8]) {
     let again = ask(world, "PATCH", &uri, &headers, document);
     let again = again.map_or(0, |answer| answer.status);
     assert_eq!(again, 200, "what was applied cannot be applied again");
-    assert_eq!(
-        before,
-        world.revision(),
-        "the same applied twice changed something"
-    );
+    let after = world.revision();
+    assert_eq!(before, after, "the same applied twice changed something");
     // Another manager agrees or conflicts, and never takes ownership without force.
-    let uri = format!("{object}{face}?fieldManager=other");
+    let uri = format!("{target}?fieldManager=other");
     let other = ask(world, "PATCH", &uri, &headers, document);
     let other = other.map_or(0, |answer| answer.status);
-    assert!(
-        matches!(other, 200 | 409),
-        "the same by another manager: {other}"
-    );
+    let is_consistent = matches!(other, 200 | 409);
+    assert!(is_consistent, "the same by another manager: {other}");
 }
 
 /// Takes a byte that selects the resource, and a body in protobuf.
@@ -184,12 +165,9 @@ pub(crate) fn protobuf(input: &[u8]) {
 pub(crate) fn tokens(input: &[u8]) {
     let world = &World::new();
     let (token, limit) = split(input, b"\n");
-    let limit = percent_encode(limit, NON_ALPHANUMERIC);
+    let [token, limit] = [token, limit].map(|part| percent_encode(part, NON_ALPHANUMERIC));
     for collection in [COLLECTIONS[0], "/api/v1/namespaces", COLLECTIONS[15]] {
-        let uri = format!(
-            "{collection}?limit={limit}&continue={}",
-            percent_encode(token, NON_ALPHANUMERIC)
-        );
+        let uri = format!("{collection}?limit={limit}&continue={token}");
         ask(world, "GET", &uri, &[], b"");
     }
 }
@@ -226,17 +204,11 @@ pub(crate) fn manifests(input: &[u8]) {
     write_back(world, &object, made.to_string().as_bytes());
     let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
     let row = ask(world, "GET", &object, &[("accept", table)], b"");
-    assert_eq!(
-        row.map(|answer| answer.status),
-        Some(200),
-        "a row of {object}"
-    );
+    let row = row.map(|answer| answer.status);
+    assert_eq!(row, Some(200), "a row of {object}");
     let binary = ask(world, "GET", &object, &BINARY, b"");
-    assert_eq!(
-        binary.map(|answer| answer.status),
-        Some(200),
-        "{object} in protobuf"
-    );
+    let binary = binary.map(|answer| answer.status);
+    assert_eq!(binary, Some(200), "{object} in protobuf");
     ask(world, "DELETE", &object, &[], b"");
 }
 
@@ -264,13 +236,8 @@ pub(crate) fn definitions(input: &[u8]) {
         },
     });
     let json = [("content-type", "application/json")];
-    let made = ask(
-        world,
-        "POST",
-        COLLECTIONS[14],
-        &json,
-        definition.to_string().as_bytes(),
-    );
+    let definition = definition.to_string();
+    let made = ask(world, "POST", COLLECTIONS[14], &json, definition.as_bytes());
     if made.is_none_or(|answer| answer.status != 201) {
         return;
     }
@@ -292,11 +259,8 @@ fn write_back(world: &World, object: &str, body: &[u8]) {
     let headers = [("content-type", "application/json")];
     let same = ask(world, "PUT", object, &headers, body);
     if same.is_some_and(|answer| answer.status == 200) {
-        assert_eq!(
-            before,
-            world.revision(),
-            "an object written back as it was changed"
-        );
+        let after = world.revision();
+        assert_eq!(before, after, "an object written back as it was changed");
     }
 }
 
@@ -319,9 +283,9 @@ fn ask(
         "{method} {uri} made the server panic"
     );
     if status >= 400 {
+        let after = world.revision();
         assert_eq!(
-            before,
-            world.revision(),
+            before, after,
             "{method} {uri} was refused and changed something"
         );
     }

@@ -8,20 +8,11 @@ pub(crate) fn text(message: &'static Message, text: &[u8]) {
         return;
     };
     let mut again = Vec::new();
-    let decoded = append_object(
-        ("v1", "Kind"),
-        message,
-        &encoded.raw,
-        Keep::WHOLE,
-        &mut again,
-    );
+    let kind = ("v1", "Kind");
+    let decoded = append_object(kind, message, &encoded.raw, Keep::WHOLE, &mut again);
     let unknown = decoded.map(|findings| findings.unknown.count);
     assert_eq!(unknown, Ok(0), "what was encoded decodes to all of it");
     let second = encode_text(message, &again).map(|second| second.raw);
-    assert_eq!(
-        second,
-        Ok(encoded.raw),
-        "{}",
-        String::from_utf8_lossy(&again)
-    );
+    let again = String::from_utf8_lossy(&again);
+    assert_eq!(second, Ok(encoded.raw), "{again}");
 }

@@ -79,11 +79,8 @@ impl Webhooks {
             .start_paused(true)
             .build()
             .expect("a runtime without threads or sockets needs nothing of the system");
-        let thing = Kind::new(
-            Gvk::new("example.com", "v1", "Thing"),
-            "things",
-            Scope::Namespaced,
-        );
+        let thing = Gvk::new("example.com", "v1", "Thing");
+        let thing = Kind::new(thing, "things", Scope::Namespaced);
         let chain = HandlerChain::new()
             .then(|ctx: AdmissionContext| async move {
                 let request = ctx.request();
@@ -139,10 +136,7 @@ pub(crate) fn conversions() -> Conversions {
 
 /// Replaces an object by any other value. An absent value counts as null.
 fn replaced(original: Option<&Value>, changed: Option<&Value>) -> AdmissionResponse {
-    let (original, changed) = (
-        original.unwrap_or(&Value::Null),
-        changed.unwrap_or(&Value::Null),
-    );
+    let [original, changed] = [original, changed].map(|value| value.unwrap_or(&Value::Null));
     AdmissionResponse::patched_between(original, changed)
 }
 
@@ -161,13 +155,10 @@ impl Defaulter<Site> for SiteDefaulter {
                 }
             }
             SiteChange::InsertPage if spec.pages.iter().any(|page| page.name == INDEX) => {}
-            SiteChange::InsertPage => spec.pages.insert(
-                0,
-                Page {
-                    name: INDEX.to_owned(),
-                    title: None,
-                },
-            ),
+            SiteChange::InsertPage => {
+                let (name, title) = (INDEX.to_owned(), None);
+                spec.pages.insert(0, Page { name, title });
+            }
             SiteChange::RemovePage => {
                 spec.pages.drain(..spec.pages.len().min(1));
             }
@@ -215,10 +206,8 @@ impl Validator<Site> for SiteValidator {
         ctx: &AdmissionContext,
     ) -> Result<(), Refusal> {
         if old.spec.host != new.spec.host {
-            return Err(Refusal::denied(format_args!(
-                "{} is the host",
-                old.spec.host
-            )));
+            let host = &old.spec.host;
+            return Err(Refusal::denied(format_args!("{host} is the host")));
         }
         self.validate_create(new, ctx).await
     }
