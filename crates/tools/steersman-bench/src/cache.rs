@@ -123,6 +123,7 @@ async fn weighed(worlds: &mut Worlds, objects: u64, runs: u32) -> BenchResult<Ve
     let allowed = Spread::over(&own, |one| {
         one.peak as f64 / (1.3 * one.resident as f64 + 32e6)
     });
+    let peaks = format!("peak resident memory during the sync of {named}");
     let mut figures = vec![
         Figure::new(
             "cache/resident/read",
@@ -140,12 +141,7 @@ async fn weighed(worlds: &mut Worlds, objects: u64, runs: u32) -> BenchResult<Ve
             each(&own, &resident),
         )
         .beside(KUBE_RUNTIME, each(&peer, &resident)),
-        Figure::new(
-            "cache/peak",
-            format!("peak resident memory during the sync of {named}"),
-            "MB",
-            megabytes(&own, &peak),
-        )
+        Figure::new("cache/peak", peaks, "MB", megabytes(&own, &peak))
         .beside(KUBE_RUNTIME, megabytes(&peer, &peak)),
         Figure::new(
             "cache/peak/share",

@@ -131,24 +131,13 @@ async fn in_process(size: ServerSize) -> BenchResult<Vec<Figure>> {
         2 * size.objects
     );
     let memory = format!("resident memory of the server per Pod, {objects} Pods");
+    let per_second = Spread::one(answer.writes_per_second);
+    let pages = "throughput of a list in pages of 500";
+    let watch_list = "throughput of a WatchList";
     Ok(vec![
-        rate(
-            "server/list/in-process",
-            "throughput of a list in pages of 500",
-            answer.pages,
-        ),
-        rate(
-            "server/watch/in-process",
-            "throughput of a WatchList",
-            answer.watch_list,
-        ),
-        Figure::new(
-            "server/writes",
-            writes,
-            "writes/s",
-            Spread::one(answer.writes_per_second),
-        )
-        .more_is_better(),
+        rate("server/list/in-process", pages, answer.pages),
+        rate("server/watch/in-process", watch_list, answer.watch_list),
+        Figure::new("server/writes", writes, "writes/s", per_second).more_is_better(),
         Figure::new("server/resident", memory, "kB", Spread::one(resident)),
     ])
 }
@@ -164,12 +153,9 @@ async fn over_https(size: ServerSize) -> BenchResult<Vec<Figure>> {
         let what = format!("{what}, {objects} Pods, over HTTPS to another process");
         Figure::new(id, what, "MB/s", Spread::of(rates)).more_is_better()
     };
+    let list = "throughput of a list in one page";
     Ok(vec![
-        rate(
-            "server/list/https",
-            "throughput of a list in one page",
-            lists,
-        ),
+        rate("server/list/https", list, lists),
         rate("server/watch/https", "throughput of a WatchList", watches),
     ])
 }

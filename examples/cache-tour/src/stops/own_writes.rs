@@ -31,14 +31,10 @@ pub async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
     let opened = opened.await?;
     let client_config = ClientConfig::in_process(cluster.server().service(), "shop");
     let client = Client::new(opened.cache.clone(), client_config);
-    let writer = client.for_request(RequestId::new(
-        "shops",
-        ObjectKey::namespaced("shop", "one"),
-    ));
-    let other = client.for_request(RequestId::new(
-        "shops",
-        ObjectKey::namespaced("shop", "two"),
-    ));
+    let [writer, other] = ["one", "two"].map(|name| {
+        let key = ObjectKey::namespaced("shop", name);
+        client.for_request(RequestId::new("shops", key))
+    });
     let careless = writer.read_consistency(ReadConsistency::None);
 
     let faults = cluster.server().faults();
@@ -67,11 +63,8 @@ pub async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
     let began = Instant::now();
     let shop = ListOptions::new().namespace("shop");
     let found = !writer.list::<ConfigMap>(&shop).await?.is_empty();
-    table = table.row([
-        &"a list of the key that wrote",
-        &name_of(found),
-        &seconds_since(began),
-    ]);
+    let who = "a list of the key that wrote";
+    table = table.row([&who, &name_of(found), &seconds_since(began)]);
     heard.await?;
     let page = Page::new("5. Reading one's own writes")
         .say("A reconciler creates a ConfigMap while the watch of them is silent for two seconds.")

@@ -105,45 +105,30 @@ pub(crate) async fn measure_all(quick: bool) -> BenchResult<Vec<Figure>> {
     let over = |of: fn(&AdmissionFigures) -> f64| Spread::over(&measured, of);
     let writes =
         format!("median of {writes} creations of a ConfigMap one after another, over HTTPS");
+    let time = |id: &str, what: &str, of: fn(&AdmissionFigures) -> f64| {
+        Figure::new(&format!("webhooks/{id}"), what, "µs", over(of))
+    };
+    let without = format!("time of a write without webhooks, {writes}, everything in one thread");
+    let added =
+        format!("time that a typed defaulter adds to a write, {writes}, everything in one thread");
+    let apart = "a write without webhooks, the client and both servers in threads of their own";
+    let rested = "the same with 2 ms of rest before each write, which every thread spends asleep";
+    let echo = "time of an echo of as many bytes as a review and its answer have, over TLS between two threads, without HTTP";
     Ok(vec![
-        Figure::new(
-            "webhooks/without",
-            format!("time of a write without webhooks, {writes}, everything in one thread"),
-            "µs",
-            over(|one| one.together.without),
-        ),
-        Figure::new(
-            "webhooks/added",
-            format!("time that a typed defaulter adds to a write, {writes}, everything in one thread"),
-            "µs",
-            over(|one| one.together.with - one.together.without),
-        )
+        time("without", &without, |one| one.together.without),
+        time("added", &added, |one| {
+            one.together.with - one.together.without
+        })
         .at_most(150.0),
-        Figure::new(
-            "webhooks/apart/without",
-            "a write without webhooks, the client and both servers in threads of their own",
-            "µs",
-            over(|one| one.apart.without),
-        ),
-        Figure::new(
-            "webhooks/apart/added",
-            "what the defaulter adds then",
-            "µs",
-            over(|one| one.apart.with - one.apart.without),
-        )
+        time("apart/without", apart, |one| one.apart.without),
+        time("apart/added", "what the defaulter adds then", |one| {
+            one.apart.with - one.apart.without
+        })
         .at_most(150.0),
-        Figure::new(
-            "webhooks/apart/rested",
-            "the same with 2 ms of rest before each write, which every thread spends asleep",
-            "µs",
-            over(|one| one.apart.rested_with - one.apart.rested_without),
-        ),
-        Figure::new(
-            "webhooks/echo",
-            "time of an echo of as many bytes as a review and its answer have, over TLS between two threads, without HTTP",
-            "µs",
-            over(|one| one.echo),
-        ),
+        time("apart/rested", rested, |one| {
+            one.apart.rested_with - one.apart.rested_without
+        }),
+        time("echo", echo, |one| one.echo),
         Figure::new(
             "webhooks/reviews",
             "rate of reviews that typed webhooks decide on one core, in process: a defaulter that adds a key, then a validator",

@@ -198,16 +198,14 @@ fn owner_name(number: u64) -> String {
 
 fn child(name: &str) -> Secret {
     let text = format!("postgres://{name}.default.svc:5432/app");
+    let url = ("url".to_owned(), ByteString(text.into_bytes()));
     Secret {
         metadata: ObjectMeta {
             name: Some(name.to_owned()),
             namespace: Some(NAMESPACE.to_owned()),
             ..ObjectMeta::default()
         },
-        data: Some(BTreeMap::from([(
-            "url".to_owned(),
-            ByteString(text.into_bytes()),
-        )])),
+        data: Some(BTreeMap::from([url])),
         ..Secret::default()
     }
 }

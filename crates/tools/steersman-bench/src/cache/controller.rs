@@ -60,7 +60,7 @@ async fn late(size: ControllerSize) -> BenchResult<Vec<Figure>> {
         let role = |by| ClientRole::Latency { by, rounds };
         beside_peer(role, (&mut runs, &mut peers)).await?;
     }
-    let figure = |id: &str, what: &str, of: fn(&Latency) -> f64| {
+    let figure = |id: &str, what: String, of: fn(&Latency) -> f64| {
         let what = format!("{what}, {rounds} changes, no other load, over HTTPS on one machine");
         let figure = Figure::new(id, what, "µs", Spread::over(&runs, of));
         figure.beside(KUBE_RUNTIME, Spread::over(&peers, of))
@@ -70,29 +70,17 @@ async fn late(size: ControllerSize) -> BenchResult<Vec<Figure>> {
     let call = "time from the call of the server's write (including the write) to the start of `reconcile`";
     let returned =
         "time from the return of the server's write (after the commit) to the start of `reconcile`";
+    let [call50, returned50] = [call, returned].map(|from| format!("{from}, median"));
+    let [call99, returned99] = [call, returned].map(|from| format!("{from}, 99th percentile"));
     Ok(vec![
-        figure(
-            "controller/latency/call",
-            &format!("{call}, median"),
-            |one| one.p50,
-        )
-        .at_most(150.0),
-        figure(
-            "controller/latency/call99",
-            &format!("{call}, 99th percentile"),
-            |one| one.p99,
-        )
-        .at_most(1000.0),
-        figure(
-            "controller/latency/p50",
-            &format!("{returned}, median"),
-            |one| one.p50_of_return,
-        ),
-        figure(
-            "controller/latency/p99",
-            &format!("{returned}, 99th percentile"),
-            |one| one.p99_of_return,
-        ),
+        figure("controller/latency/call", call50, |one| one.p50).at_most(150.0),
+        figure("controller/latency/call99", call99, |one| one.p99).at_most(1000.0),
+        figure("controller/latency/p50", returned50, |one| {
+            one.p50_of_return
+        }),
+        figure("controller/latency/p99", returned99, |one| {
+            one.p99_of_return
+        }),
     ])
 }
 
@@ -119,14 +107,11 @@ async fn stormed(size: ControllerSize) -> BenchResult<Vec<Figure>> {
             .more_is_better()
             .beside(KUBE_RUNTIME, rate(&peer))
     };
+    let compared = "rate of reconciles compared with kube-runtime";
     let whole = format!("time from the start of the process to the last reconcile, {of}");
     Ok(vec![
         beside("controller/storm/rate", "rate of reconciles").at_least(400_000.0),
-        beside(
-            "controller/storm/ratio",
-            "rate of reconciles compared with kube-runtime",
-        )
-        .ratio(1.3),
+        beside("controller/storm/ratio", compared).ratio(1.3),
         Figure::new("controller/storm/seconds", whole, "s", all(&own))
             .beside(KUBE_RUNTIME, all(&peer)),
     ])
@@ -144,26 +129,15 @@ async fn queued(size: ControllerSize) -> BenchResult<Vec<Figure>> {
         let what = format!(
             "work queue, time per key of add, next and done, {keys} keys `ns-i/name-i`, {what}"
         );
-        Figure::new(id, what, "ns", Spread::over(&runs, of)).at_most(most)
+        let id = format!("controller/queue/{id}");
+        Figure::new(&id, what, "ns", Spread::over(&runs, of)).at_most(most)
     };
+    let batch = "one thread, all keys added before the first is taken";
+    let single = "one thread, each key taken directly after it was added";
+    let concurrent = "keys added on one thread and taken on another";
     Ok(vec![
-        figure(
-            "controller/queue/batch",
-            "one thread, all keys added before the first is taken",
-            205.0,
-            &|one| one.batch_ns,
-        ),
-        figure(
-            "controller/queue/single",
-            "one thread, each key taken directly after it was added",
-            205.0,
-            &|one| one.single_ns,
-        ),
-        figure(
-            "controller/queue/concurrent",
-            "keys added on one thread and taken on another",
-            300.0,
-            &|one| one.concurrent_ns,
-        ),
+        figure("batch", batch, 205.0, &|one| one.batch_ns),
+        figure("single", single, 205.0, &|one| one.single_ns),
+        figure("concurrent", concurrent, 300.0, &|one| one.concurrent_ns),
     ])
 }

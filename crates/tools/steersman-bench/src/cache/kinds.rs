@@ -37,24 +37,13 @@ pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> BenchResult<Vec
                 .beside(KUBE_RUNTIME, Spread::over(&peer, figure))
                 .beside(IN_JSON, Spread::over(&json, figure))
         };
-        figures.add(beside(
-            "seconds",
-            format!("{START_TO_SYNCED}, {what}"),
-            "s",
-            &|one| one.seconds,
-        ));
-        figures.add(beside(
-            "cpu",
-            format!("processor time of the client for that sync, {what}"),
-            "s",
-            &|one| one.cpu,
-        ));
-        figures.add(beside(
-            "resident",
-            format!("resident memory per object, {what}, after each object was read once"),
-            "kB",
-            &|one| one.read as f64 / 1e3 / objects as f64,
-        ));
+        let time = format!("{START_TO_SYNCED}, {what}");
+        figures.add(beside("seconds", time, "s", &|one| one.seconds));
+        let time = format!("processor time of the client for that sync, {what}");
+        figures.add(beside("cpu", time, "s", &|one| one.cpu));
+        let memory = format!("resident memory per object, {what}, after each object was read once");
+        let each = |one: &Synced| one.read as f64 / 1e3 / objects as f64;
+        figures.add(beside("resident", memory, "kB", &each));
     }
     Ok(figures.all())
 }

@@ -175,13 +175,8 @@ impl Scaled {
             fit.base,
             self.unit
         );
-        Figure::new(
-            &format!("{}/linear", self.id),
-            what,
-            "",
-            Spread::one(fit.explained),
-        )
-        .at_least(0.99)
+        let id = format!("{}/linear", self.id);
+        Figure::new(&id, what, "", Spread::one(fit.explained)).at_least(0.99)
     }
 
     /// Returns the cost per object at the largest size, divided by the cost at a smaller size.

@@ -156,18 +156,15 @@ async fn churn(size: SteadySize) -> BenchResult<Vec<Figure>> {
 /// Returns the memory over time: after the first sync, and after each tenth of the duration.
 fn course(lived: &ChurnFigures, seconds: u32) -> Vec<Figure> {
     const STEPS: u32 = 10;
+    let what = "resident memory while all objects are replaced repeatedly";
     let at = |step: u32| {
         let second = seconds * step / STEPS;
         let resident = match second.checked_sub(1) {
             None => Some(&lived.synced),
             Some(before) => lived.resident.get(before as usize),
         };
-        let figure = Figure::new(
-            "steady/churn/resident",
-            "resident memory while all objects are replaced repeatedly",
-            "MB",
-            Spread::one(*resident? as f64 / 1e6),
-        );
+        let megabytes = Spread::one(*resident? as f64 / 1e6);
+        let figure = Figure::new("steady/churn/resident", what, "MB", megabytes);
         Some(figure.at(second.into()))
     };
     (0..=STEPS).filter_map(at).collect()

@@ -61,12 +61,10 @@ fn metadata(kind: &str, number: u64, app: &str) -> Value {
 pub(super) fn config_map(number: u64) -> Value {
     let mut rng = Rng::with_seed(number);
     let app = format!("svc-{:03}", rng.u64(..400));
+    let keys = ["timeout", "endpoint", "token", "pool", "region", "limit"];
     let mut settings = String::new();
     for line in 0..40 {
-        let key = pick(
-            &mut rng,
-            &["timeout", "endpoint", "token", "pool", "region", "limit"],
-        );
+        let key = pick(&mut rng, &keys);
         settings.push_str(&format!("{app}.{key}.{line} = {}\n", hex(&mut rng, 32)));
     }
     json!({
