@@ -15,12 +15,8 @@ use crate::page::{Page, Table};
 
 /// A kind with a definition that is installed late.
 #[derive(CustomResource, Serialize, Deserialize, Clone, Debug, JsonSchema)]
-#[kube(
-    group = "tour.example.com",
-    version = "v1",
-    kind = "Voyage",
-    namespaced
-)]
+#[kube(group = "tour.example.com", version = "v1", kind = "Voyage")]
+#[kube(namespaced)]
 pub struct VoyageSpec {
     /// The destination.
     pub to: String,

@@ -11,13 +11,8 @@ pub(crate) const FINALIZER: &str = "docs.example.com/withdraw";
 
 /// A document that its operator publishes as a ConfigMap.
 #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
-#[kube(
-    group = "docs.example.com",
-    version = "v1",
-    kind = "Document",
-    namespaced
-)]
-#[kube(status = "DocumentStatus")]
+#[kube(group = "docs.example.com", version = "v1", kind = "Document")]
+#[kube(namespaced, status = "DocumentStatus")]
 #[kube(crates(kube_core = "::kube_client::core"))]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct DocumentSpec {

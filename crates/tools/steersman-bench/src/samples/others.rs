@@ -14,13 +14,8 @@ pub(super) const SETTINGS: &str = "settings";
 
 /// A custom resource of some size.
 #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, schemars::JsonSchema)]
-#[kube(
-    group = "bench.example.com",
-    version = "v1",
-    kind = "Widget",
-    namespaced
-)]
-#[kube(status = "WidgetStatus")]
+#[kube(group = "bench.example.com", version = "v1", kind = "Widget")]
+#[kube(namespaced, status = "WidgetStatus")]
 #[kube(crates(kube_core = "::kube_client::core"))]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct WidgetSpec {

@@ -10,13 +10,8 @@ use steersman_webhook::{BoxError, Spoke};
 
 /// The kind of the defaulter and the validator.
 #[derive(CustomResource, Serialize, Deserialize, Clone, Debug)]
-#[kube(
-    group = "example.com",
-    version = "v1",
-    kind = "Site",
-    namespaced,
-    schema = "disabled"
-)]
+#[kube(group = "example.com", version = "v1", kind = "Site")]
+#[kube(namespaced, schema = "disabled")]
 #[kube(crates(kube_core = "kube_core"))]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SiteSpec {
@@ -42,14 +37,8 @@ pub(crate) struct Page {
 
 /// The hub of the conversions.
 #[derive(CustomResource, Serialize, Deserialize, Clone, Debug)]
-#[kube(
-    group = "example.com",
-    version = "v1",
-    kind = "Shop",
-    namespaced,
-    schema = "disabled"
-)]
-#[kube(status = "ShopStatus")]
+#[kube(group = "example.com", version = "v1", kind = "Shop")]
+#[kube(namespaced, schema = "disabled", status = "ShopStatus")]
 #[kube(crates(kube_core = "kube_core"))]
 pub(crate) struct ShopSpec {
     host: String,
@@ -76,14 +65,8 @@ pub(crate) struct ShopStatus {
 
 /// A version with a field that the hub does not have.
 #[derive(CustomResource, Serialize, Deserialize, Clone, Debug)]
-#[kube(
-    group = "example.com",
-    version = "v1beta1",
-    kind = "Shop",
-    root = "BetaShop",
-    namespaced,
-    schema = "disabled"
-)]
+#[kube(group = "example.com", version = "v1beta1", kind = "Shop")]
+#[kube(root = "BetaShop", namespaced, schema = "disabled")]
 #[kube(status = "ShopStatus")]
 #[kube(crates(kube_core = "kube_core"))]
 pub(crate) struct BetaShopSpec {
@@ -96,14 +79,8 @@ pub(crate) struct BetaShopSpec {
 
 /// A version that has no TLS and no status, shelves without colours, and limits as a list.
 #[derive(CustomResource, Serialize, Deserialize, Clone, Debug)]
-#[kube(
-    group = "example.com",
-    version = "v1alpha1",
-    kind = "Shop",
-    root = "AlphaShop",
-    namespaced,
-    schema = "disabled"
-)]
+#[kube(group = "example.com", version = "v1alpha1", kind = "Shop")]
+#[kube(root = "AlphaShop", namespaced, schema = "disabled")]
 #[kube(crates(kube_core = "kube_core"))]
 pub(crate) struct AlphaShopSpec {
     domain: String,
