@@ -142,10 +142,7 @@ fn set_mode(_: &Path, _: u32) -> std::io::Result<()> {
     Ok(())
 }
 
-#[expect(
-    clippy::print_stdout,
-    reason = "the files are the result of the command"
-)]
+#[expect(clippy::print_stdout, reason = "the command prints files")]
 fn say(path: &Path, bytes: usize) {
     println!("{} ({bytes} bytes)", path.display());
 }

@@ -147,10 +147,7 @@ pub(crate) enum Worlds {
 
 /// Flags of `cargo xtask bench`.
 #[derive(Debug, Default, Args)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a flag of the command line"
-)]
+#[expect(clippy::struct_excessive_bools, reason = "each field is a flag")]
 pub(crate) struct Bench {
     /// The tables to measure [default: all].
     #[arg(long, value_delimiter = ',')]

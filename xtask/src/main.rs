@@ -30,10 +30,7 @@ use clap::Parser as _;
 
 use crate::flags::{Chore, Flags};
 
-#[expect(
-    clippy::print_stderr,
-    reason = "a command line tool reports on the terminal"
-)]
+#[expect(clippy::print_stderr, reason = "errors go to the terminal")]
 fn main() -> ExitCode {
     let root = repository();
     let outcome = match Flags::parse().chore {

@@ -75,7 +75,7 @@ const SLACK: f64 = 0.2;
 impl Better {
     #[expect(
         clippy::trivially_copy_pass_by_ref,
-        reason = "serde passes the value of `skip_serializing_if` by reference"
+        reason = "the signature is serde's"
     )]
     fn is_less(&self) -> bool {
         *self == Self::Less

@@ -113,10 +113,7 @@ struct Foreign {
 }
 
 /// Runs the program.
-#[expect(
-    clippy::print_stderr,
-    reason = "a command line tool reports on the terminal"
-)]
+#[expect(clippy::print_stderr, reason = "errors go to the terminal")]
 #[must_use]
 pub fn run() -> ExitCode {
     let done = match BenchFlags::parse().measurement {

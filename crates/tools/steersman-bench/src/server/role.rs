@@ -110,10 +110,7 @@ fn unhurried() -> tokio::runtime::Builder {
     builder
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the thread has no other work and must not be woken"
-)]
+#[expect(clippy::disallowed_methods, reason = "only this thread sleeps")]
 fn rest() {
     std::thread::sleep(Duration::from_millis(1));
 }

@@ -75,10 +75,7 @@ impl ServerResponse {
 
 impl World {
     /// Creates a server with a ConfigMap, a Deployment, and a custom kind with one object.
-    #[expect(
-        clippy::expect_used,
-        reason = "a world that cannot be made is no finding about the input"
-    )]
+    #[expect(clippy::expect_used, reason = "no input makes this fail")]
     pub(crate) fn new() -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()

@@ -69,10 +69,7 @@ impl SiteChange {
 
 impl Webhooks {
     /// Creates webhooks with a defaulter that makes this change.
-    #[expect(
-        clippy::expect_used,
-        reason = "webhooks that cannot be made are no finding about the input"
-    )]
+    #[expect(clippy::expect_used, reason = "no input makes this fail")]
     pub(crate) fn new(change: SiteChange) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
