@@ -51,7 +51,6 @@ const RULES: &[(&str, Rule)] = &[
     ("wording", wording::check),
 ];
 
-/// The name of the rule about the dependencies of packages.
 const LAYERS: &str = "layers";
 
 /// Checks the repository at `root` against the rules named in `rules`, or against all rules if

@@ -5,7 +5,6 @@ use super::figure::{Figure, Target};
 /// A smaller relative change counts as noise, even if the spreads do not overlap.
 const NOTABLE: f64 = 0.05;
 
-/// Returns one line per figure that changed.
 pub(crate) fn changes(before: &[Figure], now: &[Figure]) -> Vec<String> {
     let mut lines = Vec::new();
     for figure in now {

@@ -10,7 +10,6 @@ use super::{PACKAGE, PROGRAM, read};
 /// The name of the folder and of its empty folder, which becomes `/tmp` of the image.
 const FOLDER: &str = "container";
 const EMPTY: &str = "tmp";
-/// The recipe, in the folder of the package.
 const RECIPE: &str = "Containerfile";
 
 /// Writes the folder for the given platform; other platforms stay in it.

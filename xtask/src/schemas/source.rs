@@ -13,7 +13,6 @@ pub(super) struct Struct {
     pub(super) definition: String,
     /// Whether the type has a JSON form of its own: it is an enum or a tuple struct.
     pub(super) opaque: bool,
-    /// Its description.
     pub(super) description: String,
     /// The `apiVersion` if the type is a kind, for example `apps/v1`.
     pub(super) api_version: Option<String>,
@@ -27,9 +26,7 @@ pub(super) struct Struct {
 pub(super) struct Field {
     pub(super) name: String,
     pub(super) kind: String,
-    /// Its description.
     pub(super) description: String,
-    /// How a list or map merges.
     pub(super) merge: Option<Merge>,
 }
 

@@ -14,7 +14,6 @@ const TABLE: &str = "| rank | crate | may depend on |";
 /// A package of the workspace and its dependencies, without dev-dependencies.
 #[derive(Debug, Clone)]
 pub(crate) struct Package {
-    /// The name of the package.
     pub(crate) name: String,
     /// The path of its manifest, relative to the repository.
     pub(crate) manifest: String,
@@ -24,7 +23,6 @@ pub(crate) struct Package {
 
 #[derive(Debug, Clone)]
 struct Row {
-    /// The name of the package.
     name: String,
     /// The rank; packages without a rank are above all others.
     rank: u8,

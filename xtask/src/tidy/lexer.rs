@@ -46,7 +46,6 @@ impl Source {
         text_of(bytes)
     }
 
-    /// Returns whether the offset lies in a test item.
     pub(crate) fn in_test(&self, at: usize) -> bool {
         self.tests.iter().any(|range| range.contains(&at))
     }
@@ -106,7 +105,6 @@ pub(crate) fn is_word(char: char) -> bool {
     char == '_' || char.is_alphanumeric()
 }
 
-/// The kind of text at the scanner's position.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Span {
     Comment,

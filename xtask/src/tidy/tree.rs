@@ -28,7 +28,6 @@ impl File {
                 .any(|part| part == "tests" || part == "benches")
     }
 
-    /// Makes a violation at an offset of the file.
     pub(crate) fn violation(
         &self,
         at: usize,
@@ -76,7 +75,6 @@ impl Tree {
         Ok(Self { files })
     }
 
-    /// Makes a tree from pairs of path and text.
     #[cfg(test)]
     pub(crate) fn of(files: &[(&str, &str)]) -> Self {
         let files = files

@@ -9,7 +9,6 @@ pub(crate) struct Reference {
     pub(crate) from: Vec<String>,
     /// The parts of the path as written.
     pub(crate) to: Vec<String>,
-    /// The offset of the path in the file.
     pub(crate) at: usize,
 }
 

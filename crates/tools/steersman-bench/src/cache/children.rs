@@ -35,7 +35,6 @@ const WORKERS: u16 = 8;
 
 const NAMESPACE: &str = "default";
 
-/// The figures of one controller.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ChildrenFigures {
     created: Settled,
@@ -48,7 +47,6 @@ pub(crate) struct ChildrenFigures {
 struct Settled {
     /// The time until the end of the last reconcile.
     seconds: f64,
-    /// The requests that the server received.
     requests: u64,
     reconciles: u64,
 }

@@ -51,7 +51,6 @@ pub(crate) async fn measure(quick: bool) -> BenchResult<Vec<Figure>> {
     Ok(figures.all())
 }
 
-/// Measures the time from a change to its reconcile.
 async fn late(size: ControllerSize) -> BenchResult<Vec<Figure>> {
     let rounds = size.rounds;
     let (mut runs, mut peers): (Vec<Latency>, Vec<Latency>) = (Vec::new(), Vec::new());
@@ -117,7 +116,6 @@ async fn stormed(size: ControllerSize) -> BenchResult<Vec<Figure>> {
     ])
 }
 
-/// Measures the cost of a key in a queue.
 async fn queued(size: ControllerSize) -> BenchResult<Vec<Figure>> {
     let keys = size.keys;
     progress(format!("{} runs of the work queue", size.runs));

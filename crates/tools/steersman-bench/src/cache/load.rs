@@ -32,10 +32,8 @@ const KINDS: [Sample; 3] = [Sample::ConfigMap, Sample::Secret, Sample::Pod];
 /// The number of log records to keep.
 const LOG: usize = 100_000;
 
-/// The numbers of requests for all kinds.
 #[derive(Debug, Serialize, Deserialize)]
 struct Loaded {
-    /// All requests.
     requests: u64,
     /// Lists, without their further pages.
     lists: u64,

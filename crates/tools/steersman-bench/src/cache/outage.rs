@@ -33,7 +33,6 @@ const AWAY: [u64; 3] = [8, 12, 16];
 /// The duration of each of the two start phases.
 const PHASE: Duration = Duration::from_secs(1);
 const GONE: &str = "gone";
-/// The time limit for each client.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 pub(super) async fn measure_all(quick: bool) -> BenchResult<Vec<Figure>> {

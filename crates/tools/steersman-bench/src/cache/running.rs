@@ -38,7 +38,6 @@ pub(super) async fn beside_peer<T: DeserializeOwned>(
     Ok(())
 }
 
-/// The controller of this workspace or of kube-runtime.
 pub(super) enum Controlling {
     Steersman(RunningCache),
     KubeRuntime(JoinHandle<()>),

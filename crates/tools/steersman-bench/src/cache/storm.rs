@@ -25,7 +25,6 @@ use crate::process::{BenchResult, cpu_time};
 
 const WORKERS: u16 = 8;
 
-/// The figures of reconciling every object.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct StormFigures {
     /// From the start of the controller to its first reconcile.
@@ -65,7 +64,6 @@ pub(super) async fn steersman<K: TypedObject>(
     count.stormed(began)
 }
 
-/// Measures kube-runtime's controller.
 pub(super) async fn kube_runtime<K: TypedObject>(
     kubeconfig: &Path,
     objects: u64,

@@ -6,7 +6,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// The finalizer of both operators.
 pub(crate) const FINALIZER: &str = "docs.example.com/withdraw";
 
 /// A document that its operator publishes as a ConfigMap.

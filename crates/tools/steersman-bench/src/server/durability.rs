@@ -16,7 +16,6 @@ use super::program::ProgramServer;
 use crate::process::BenchResult;
 use crate::report::{Figure, Spread};
 
-/// The values of `--durability`.
 const DURABILITIES: [&str; 3] = ["none", "kernel", "fsync"];
 /// The numbers of clients that write at a time.
 const CLIENTS: [u32; 3] = [1, 8, 64];

@@ -27,7 +27,6 @@ pub(super) struct ProgramServer {
 }
 
 impl ProgramServer {
-    /// Starts a server, and waits until it is ready.
     pub(super) async fn start(program: &Path) -> BenchResult<Self> {
         Self::start_with(program, |_| Vec::new()).await
     }

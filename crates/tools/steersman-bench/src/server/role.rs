@@ -54,7 +54,6 @@ pub(crate) struct Started {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct InProcess {
-    /// The size of the whole list.
     pub(crate) bytes: u64,
     /// Megabytes per second, one figure per run.
     pub(crate) pages: Vec<f64>,

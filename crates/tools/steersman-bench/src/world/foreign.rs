@@ -29,7 +29,6 @@ const WIDGETS: &str = "widgets.bench.example.com";
 /// and aborts a request after a minute.
 const PAGE: usize = 500;
 
-/// The number of checks whether a namespace is gone.
 const LOOKS: u32 = 60;
 const LOOK: Duration = Duration::from_millis(500);
 

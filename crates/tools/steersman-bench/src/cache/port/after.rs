@@ -20,7 +20,6 @@ struct DocumentReconciler {
     count: Arc<ReconcileCount>,
 }
 
-/// Declares the operator.
 pub(super) fn operator(
     client_config: ClientConfig,
     count: Arc<ReconcileCount>,
