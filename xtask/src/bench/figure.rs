@@ -73,10 +73,7 @@ pub(crate) enum Target {
 const SLACK: f64 = 0.2;
 
 impl Better {
-    #[expect(
-        clippy::trivially_copy_pass_by_ref,
-        reason = "the signature is serde's"
-    )]
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
     fn is_less(&self) -> bool {
         *self == Self::Less
     }

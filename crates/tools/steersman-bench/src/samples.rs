@@ -50,15 +50,9 @@ pub const TOGETHER: u64 = 10;
 
 impl Sample {
     /// Returns the name on the command line.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Pod => "pod",
-            Self::ConfigMap => "config-map",
-            Self::Secret => "secret",
-            Self::Event => "event",
-            Self::Widget => "widget",
-            Self::Document => "document",
-        }
+    pub(crate) fn name(self) -> String {
+        let value = self.to_possible_value();
+        value.map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
     /// Returns the name of the resource, for example `widgets.bench.example.com`.

@@ -12,50 +12,24 @@ use crate::report::{Figure, KUBE_RUNTIME, Spread};
 use crate::samples::Sample;
 use crate::world::Worlds;
 
-#[derive(Debug, Clone, Copy)]
-struct ControllerSize {
-    keys: u64,
-    /// Objects that are reconciled once.
-    objects: u64,
-    /// Objects that own a child.
-    owners: u64,
-    rounds: usize,
-    runs: u32,
-}
-
-const FULL: ControllerSize = ControllerSize {
-    keys: 1_000_000,
-    objects: 50_000,
-    owners: 10_000,
-    rounds: 1_000,
-    runs: 5,
-};
-
-const QUICK: ControllerSize = ControllerSize {
-    keys: 10_000,
-    objects: 500,
-    owners: 100,
-    rounds: 50,
-    runs: 2,
-};
-
 pub(crate) async fn measure(quick: bool) -> BenchResult<Vec<Figure>> {
-    let size = if quick { QUICK } else { FULL };
+    let (keys, changes, objects, owners, runs) = if quick {
+        (10_000, 50, 500, 100, 2)
+    } else {
+        (1_000_000, 1_000, 50_000, 10_000, 5)
+    };
     let mut figures = Figures::shown();
-    figures.measure(queued(size)).await?;
-    figures.measure(late(size)).await?;
-    figures.measure(stormed(size)).await?;
-    figures
-        .measure(children::measure_all(size.owners, size.runs))
-        .await?;
+    figures.measure(queued(keys, runs)).await?;
+    figures.measure(late(changes, runs)).await?;
+    figures.measure(stormed(objects, runs)).await?;
+    figures.measure(children::measure_all(owners, runs)).await?;
     Ok(figures.all())
 }
 
-async fn late(size: ControllerSize) -> BenchResult<Vec<Figure>> {
-    let rounds = size.rounds;
+async fn late(rounds: usize, times: u32) -> BenchResult<Vec<Figure>> {
     let (mut runs, mut peers): (Vec<Latency>, Vec<Latency>) = (Vec::new(), Vec::new());
-    for run in 1..=size.runs {
-        progress(format!("{rounds} changes, run {run} of {}", size.runs));
+    for run in 1..=times {
+        progress(format!("{rounds} changes, run {run} of {times}"));
         let role = |by| ClientRole::Latency { by, rounds };
         beside_peer(role, (&mut runs, &mut peers)).await?;
     }
@@ -84,20 +58,17 @@ async fn late(size: ControllerSize) -> BenchResult<Vec<Figure>> {
 }
 
 /// Measures one reconcile of every object after the start, in comparison with kube-runtime.
-async fn stormed(size: ControllerSize) -> BenchResult<Vec<Figure>> {
+async fn stormed(objects: u64, times: u32) -> BenchResult<Vec<Figure>> {
     let mut worlds = Worlds::of(None).await?;
-    let world = worlds.start(Sample::ConfigMap, size.objects).await?;
+    let world = worlds.start(Sample::ConfigMap, objects).await?;
     let (mut own, mut peer): (Vec<StormFigures>, Vec<StormFigures>) = (Vec::new(), Vec::new());
-    for run in 1..=size.runs {
-        progress(format!("run {run} of {} of each controller", size.runs));
-        let role = |by| ClientRole::Storm(asked(&world, by, size.objects));
+    for run in 1..=times {
+        progress(format!("run {run} of {times} of each controller"));
+        let role = |by| ClientRole::Storm(asked(&world, by, objects));
         beside_peer(role, (&mut own, &mut peer)).await?;
     }
     world.end().await?;
-    let of = format!(
-        "{} ConfigMaps, each reconciled once, 8 workers",
-        size.objects
-    );
+    let of = format!("{objects} ConfigMaps, each reconciled once, 8 workers");
     let rate = |runs: &[StormFigures]| Spread::over(runs, |one| one.per_second);
     let all = |runs: &[StormFigures]| Spread::over(runs, |one| one.first_seconds + one.seconds);
     let beside = |id: &str, what: &str| {
@@ -116,11 +87,10 @@ async fn stormed(size: ControllerSize) -> BenchResult<Vec<Figure>> {
     ])
 }
 
-async fn queued(size: ControllerSize) -> BenchResult<Vec<Figure>> {
-    let keys = size.keys;
-    progress(format!("{} runs of the work queue", size.runs));
+async fn queued(keys: u64, times: u32) -> BenchResult<Vec<Figure>> {
+    progress(format!("{times} runs of the work queue"));
     let mut runs: Vec<Queued> = Vec::new();
-    for _ in 0..size.runs {
+    for _ in 0..times {
         runs.push(Actor::client(&ClientRole::Queue { keys })?.report().await?);
     }
     let figure = |id: &str, what: &str, most: f64, of: &dyn Fn(&Queued) -> f64| {
