@@ -63,10 +63,8 @@ pub(crate) fn run(root: &Path, asked: &Bench) -> Result<(), String> {
     }
     // Builds both programs of the package: one starts the other.
     let built = ["build", "--release", "--locked", "--quiet"];
-    run_cargo(
-        root,
-        &[&built[..], &["--package", "steersman-bench"]].concat(),
-    )?;
+    let package = ["--package", "steersman-bench"];
+    run_cargo(root, &[&built[..], &package].concat())?;
     each(root, asked, &parts, results, |part| {
         measure(root, part, asked)
     })

@@ -27,9 +27,6 @@ pub(crate) fn run(root: &Path, asked: &Corpus) -> Result<(), String> {
     if asked.record {
         variables.push((format!("{FOLDER}_RECORD"), "1".into()));
     }
-    TEST.run(
-        root,
-        variables,
-        "the answers differ, or there were none to compare: see above",
-    )
+    let failure = "the answers differ, or there were none to compare: see above";
+    TEST.run(root, variables, failure)
 }

@@ -55,10 +55,8 @@ pub(crate) fn run(root: &Path, asked: &Dist) -> Result<(), String> {
             image::write(root, &out, platform, program)?;
         }
     }
-    write(
-        &out,
-        &envtest::index(&asked.version, &asked.base_url, &archives),
-    )
+    let index = envtest::index(&asked.version, &asked.base_url, &archives);
+    write(&out, &index)
 }
 
 /// Builds the packed program for this machine; `None` if there are no packages for this machine.

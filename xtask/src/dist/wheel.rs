@@ -64,10 +64,8 @@ pub(super) fn wheel(
     }
     let version = env!("CARGO_PKG_VERSION");
     let mut files = modules(&folder.join(MODULE))?;
-    files.push(PackedFile::program(
-        &format!("{MODULE}/bin/{PROGRAM}"),
-        program.to_vec(),
-    ));
+    let name = format!("{MODULE}/bin/{PROGRAM}");
+    files.push(PackedFile::program(&name, program.to_vec()));
     let about = format!("{MODULE}-{version}.dist-info");
     let readme = self::text(&folder.join(&project.readme))?;
     let licence = read(&root.join("LICENSE"))?;

@@ -19,12 +19,8 @@ type Citations = BTreeMap<String, (String, usize)>;
 /// Compares the list with the citations in crates, examples and documents.
 pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
     let Some(page) = tree.get(PAGE) else {
-        return vec![Violation::new(
-            PAGE,
-            0,
-            "does not exist",
-            "list the invariants there",
-        )];
+        let remedy = "list the invariants there";
+        return vec![Violation::new(PAGE, 0, "does not exist", remedy)];
     };
     let (listed, mut found) = list(page);
     let mut sources = BTreeSet::new();

@@ -195,10 +195,8 @@ fn check_rows(rows: &[Row], packages: &[Package]) -> Vec<Violation> {
             let rank = rows.iter().find(|other| other.name == *name);
             if rank.is_some_and(|other| other.rank >= row.rank) {
                 let problem = format!("may depend on `{name}`, which has no lower rank");
-                complain(
-                    problem,
-                    "give each crate a rank above those of its dependencies",
-                );
+                let remedy = "give each crate a rank above those of its dependencies";
+                complain(problem, remedy);
             }
         }
     }

@@ -81,16 +81,13 @@ async fn timed(worlds: &mut Worlds, objects: u64, runs: u32) -> BenchResult<Vec<
     let list = Spread::over(&packed, |one| one.list_cpu);
     let get_of = format!("time per read by key, packed objects, 1000 keys of {pods} in turn");
     let list_of = format!("processor time per list of all {pods}, packed objects");
+    let cpu = "processor time of the client from a cold start to one second after the sync";
     let http1_of = format!("{START_TO_SYNCED}, {on}, HTTP/1.1 instead of HTTP/2");
     let http1 = Spread::over(&http1, |one| one.seconds);
     Ok(vec![
         beside("cache/seconds", START_TO_SYNCED, &|one| one.seconds),
         Figure::new("cache/seconds/http1", http1_of, "s", http1),
-        beside(
-            "cache/cpu",
-            "processor time of the client from a cold start to one second after the sync",
-            &|one| one.cpu,
-        ),
+        beside("cache/cpu", cpu, &|one| one.cpu),
         Figure::new("cache/packed/get", get_of, "µs", get).at_most(50.0),
         Figure::new("cache/packed/list", list_of, "s", list).at_most(0.5),
     ])
@@ -123,23 +120,16 @@ async fn weighed(worlds: &mut Worlds, objects: u64, runs: u32) -> BenchResult<Ve
     let allowed = Spread::over(&own, |one| {
         one.peak as f64 / (1.3 * one.resident as f64 + 32e6)
     });
+    let after_reads = format!("resident memory per Pod, {named}, after each Pod was read once");
+    let before_reads =
+        format!("resident memory per Pod, {named}, after the sync and before the first read");
     let peaks = format!("peak resident memory during the sync of {named}");
     let mut figures = vec![
-        Figure::new(
-            "cache/resident/read",
-            format!("resident memory per Pod, {named}, after each Pod was read once"),
-            "kB",
-            each(&own, &read),
-        )
+        Figure::new("cache/resident/read", after_reads, "kB", each(&own, &read))
         .beside(KUBE_RUNTIME, each(&peer, &read))
         .beside("kube-runtime without managedFields", each(&bare, &read))
         .at_most(3.0),
-        Figure::new(
-            "cache/resident/synced",
-            format!("resident memory per Pod, {named}, after the sync and before the first read"),
-            "kB",
-            each(&own, &resident),
-        )
+        Figure::new("cache/resident/synced", before_reads, "kB", each(&own, &resident))
         .beside(KUBE_RUNTIME, each(&peer, &resident)),
         Figure::new("cache/peak", peaks, "MB", megabytes(&own, &peak))
         .beside(KUBE_RUNTIME, megabytes(&peer, &peak)),
@@ -161,46 +151,26 @@ async fn weighed(worlds: &mut Worlds, objects: u64, runs: u32) -> BenchResult<Ve
 /// Measures reads of decoded objects, in a cache without a budget limit.
 fn read_decoded(own: &[Synced], peer: &[Synced], named: &str) -> Vec<Figure> {
     let read = |id: &str, what: String, most: f64, of: &dyn Fn(&Synced) -> f64| {
-        Figure::new(id, what, "ns", Spread::over(own, of)).at_most(most)
+        let figure = Figure::new(&format!("cache/{id}"), what, "ns", Spread::over(own, of));
+        figure.at_most(most)
     };
+    let by_key = "time per read by key through";
+    let turn = format!("decoded objects, 1000 keys of {named} in turn");
+    let one = format!("{by_key} a `Store`, decoded objects, one key of {named}");
+    let store = format!("{by_key} a `Store`, {turn}");
+    let cache = format!("{by_key} the `Cache`, {turn}");
+    let client = format!("{by_key} `client.get`, {turn}");
+    let some = format!("decoded objects, {TOGETHER} of {named}");
+    let field = format!("time per list by field index, {some}");
+    let label = format!("time per list by label selector with a label index, {some}");
     vec![
-        read(
-            "cache/get/one",
-            format!("time per read by key through a `Store`, decoded objects, one key of {named}"),
-            60.0,
-            &|one| one.hot_ns,
-        )
-        .beside(KUBE_RUNTIME, Spread::over(peer, |one| one.hot_ns)),
-        read(
-            "cache/get/thousand",
-            format!("time per read by key through a `Store`, decoded objects, 1000 keys of {named} in turn"),
-            60.0,
-            &|one| one.spread_ns,
-        )
-        .beside(KUBE_RUNTIME, Spread::over(peer, |one| one.spread_ns)),
-        read(
-            "cache/get/cache",
-            format!("time per read by key through the `Cache`, decoded objects, 1000 keys of {named} in turn"),
-            250.0,
-            &|one| one.cache_ns,
-        ),
-        read(
-            "cache/get/client",
-            format!("time per read by key through `client.get`, decoded objects, 1000 keys of {named} in turn"),
-            250.0,
-            &|one| one.client_ns,
-        ),
-        read(
-            "cache/list/field",
-            format!("time per list by field index, decoded objects, {TOGETHER} of {named}"),
-            1000.0,
-            &|one| one.index_ns,
-        ),
-        read(
-            "cache/list/label",
-            format!("time per list by label selector with a label index, decoded objects, {TOGETHER} of {named}"),
-            2000.0,
-            &|one| one.label_ns,
-        ),
+        read("get/one", one, 60.0, &|one| one.hot_ns)
+            .beside(KUBE_RUNTIME, Spread::over(peer, |one| one.hot_ns)),
+        read("get/thousand", store, 60.0, &|one| one.spread_ns)
+            .beside(KUBE_RUNTIME, Spread::over(peer, |one| one.spread_ns)),
+        read("get/cache", cache, 250.0, &|one| one.cache_ns),
+        read("get/client", client, 250.0, &|one| one.client_ns),
+        read("list/field", field, 1000.0, &|one| one.index_ns),
+        read("list/label", label, 2000.0, &|one| one.label_ns),
     ]
 }

@@ -56,19 +56,13 @@ pub async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
     let nodes = reads.index_values(NODE.name()).await?;
     let keys = reads.keys(&first).await?;
     let keys: Vec<String> = keys.iter().map(ToString::to_string).collect();
+    let on_node = reads.list(&on_node).await?.len();
+    let front = reads.list(&front).await?.len();
+    let owned = reads.list(&owned).await?.len();
     let found = Table::new(["read", "found"])
-        .row([
-            &".by(&NODE, \"node-7\")",
-            &reads.list(&on_node).await?.len(),
-        ])
-        .row([
-            &".by(&NODE, \"node-9\").index(\"tier\", \"front\")",
-            &reads.list(&front).await?.len(),
-        ])
-        .row([
-            &".controlled_by(uid of ReplicaSet shop/shop)",
-            &reads.list(&owned).await?.len(),
-        ])
+        .row([&".by(&NODE, \"node-7\")", &on_node])
+        .row([&".by(&NODE, \"node-9\").index(\"tier\", \"front\")", &front])
+        .row([&".controlled_by(uid of ReplicaSet shop/shop)", &owned])
         .row([&"distinct values of NODE", &nodes.len()]);
     let page = page
         .say("Terms combine; values and keys are returned without decoding an object.")

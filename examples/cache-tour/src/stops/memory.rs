@@ -56,6 +56,8 @@ type Way = (&'static str, Settings, Declare, Read);
 
 fn ways() -> [Way; 9] {
     let all = Settings::new;
+    let packed = all().decoded_budget(0);
+    let whole = all().keep_managed_fields(true);
     let typed: Declare = |cache| cache.informers::<Pod>().map(drop);
     let metadata: Declare = |cache| cache.metadata::<Pod>().informers().map(drop);
     let placed: Declare = |cache| cache.of::<PlacedPod>(&pods()).informers().map(drop);
@@ -75,20 +77,10 @@ fn ways() -> [Way; 9] {
         ("metadata alone", all(), metadata, Read::Nothing),
         ("as a struct with one field", all(), placed, Read::Nothing),
         ("as Pod", all(), typed, Read::EachPod),
-        (
-            "as Pod, all of them packed",
-            all().decoded_budget(0),
-            typed,
-            Read::EachPod,
-        ),
+        ("as Pod, all of them packed", packed, typed, Read::EachPod),
         ("as DynamicObject", all(), dynamic, Read::Nothing),
         ("as Pod and as metadata", all(), both, Read::EachPod),
-        (
-            "as Pod, with managedFields",
-            all().keep_managed_fields(true),
-            typed,
-            Read::EachPod,
-        ),
+        ("as Pod, with managedFields", whole, typed, Read::EachPod),
         (
             "as Pod, spec and status dropped by a transform",
             all().transform(no_spec),
