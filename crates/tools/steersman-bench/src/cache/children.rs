@@ -61,40 +61,28 @@ pub(crate) async fn measure_all(owners: u64, runs: u32) -> BenchResult<Vec<Figur
         let role = |by| ClientRole::Children { by, owners };
         beside_peer(role, (&mut own, &mut peer)).await?;
     }
-    let figure = |id: &str, what: &str, unit, of: fn(&ChildrenFigures) -> f64| {
+    let figure = |id: &str, what: String, unit, of: fn(&ChildrenFigures) -> f64| {
+        let id = format!("controller/children/{id}");
         let what = format!("{what}, {owners} owners with an owned Secret each, 8 workers");
-        Figure::new(id, what, unit, Spread::over(&own, of))
+        Figure::new(&id, what, unit, Spread::over(&own, of))
             .beside(KUBE_RUNTIME, Spread::over(&peer, of))
     };
     let created =
         "from the start of the controller until all children are created and no reconcile follows";
     let unchanged =
         "after a change of each owner that changes no child, until no reconcile follows";
+    let [time, later_time] = [created, unchanged].map(|until| format!("time {until}"));
+    let [requests, later_requests] =
+        [created, unchanged].map(|until| format!("number of requests {until}"));
     Ok(vec![
-        figure(
-            "controller/children/seconds",
-            &format!("time {created}"),
-            "s",
-            |one| one.created.seconds,
-        ),
-        figure(
-            "controller/children/requests",
-            &format!("number of requests {created}"),
-            "",
-            |one| one.created.requests as f64,
-        ),
-        figure(
-            "controller/children/unchanged/seconds",
-            &format!("time {unchanged}"),
-            "s",
-            |one| one.unchanged.seconds,
-        ),
-        figure(
-            "controller/children/unchanged/requests",
-            &format!("number of requests {unchanged}"),
-            "",
-            |one| one.unchanged.requests as f64,
-        )
+        figure("seconds", time, "s", |one| one.created.seconds),
+        figure("requests", requests, "", |one| one.created.requests as f64),
+        figure("unchanged/seconds", later_time, "s", |one| {
+            one.unchanged.seconds
+        }),
+        figure("unchanged/requests", later_requests, "", |one| {
+            one.unchanged.requests as f64
+        })
         .at_most(0.0)
         .guarded(),
     ])

@@ -70,53 +70,40 @@ pub(crate) async fn measure(quick: bool) -> BenchResult<Vec<Figure>> {
     }
     let on = format!("{documents} Documents, 8 workers");
     let figure = |id: &str, what: &str, unit, of: fn(&PortFigures) -> f64| {
-        Figure::new(id, format!("{what}, {on}"), unit, Spread::over(&own, of))
+        let (id, what) = (format!("port/{id}"), format!("{what}, {on}"));
+        Figure::new(&id, what, unit, Spread::over(&own, of))
             .beside(KUBE_RUNTIME, Spread::over(&peer, of))
     };
     let before = Spread::one(lines(include_str!("port/before.rs")));
     let after = Spread::one(lines(include_str!("port/after.rs")));
+    let published = "number of requests until each document is published";
+    let published_time = "time until each document is published";
+    let hidden = "number of requests after each document was hidden";
+    let restarted = "number of requests after a restart with nothing to do";
+    let restarted_time = "time from a restart to the last reconcile, with nothing to do";
+    let resident = "resident memory of the process after a restart";
     let counted = "lines of the operator, without comments and empty lines";
     Ok(vec![
         Figure::new("port/lines", counted, "", after).beside(KUBE_RUNTIME, before),
-        figure("port/watches", "number of watches", "", |one| {
-            one.watches as f64
+        figure("watches", "number of watches", "", |one| one.watches as f64),
+        figure("published/requests", published, "", |one| {
+            one.published.requests as f64
         }),
-        figure(
-            "port/published/requests",
-            "number of requests until each document is published",
-            "",
-            |one| one.published.requests as f64,
-        ),
-        figure(
-            "port/published/seconds",
-            "time until each document is published",
-            "s",
-            |one| one.published.run.seconds,
-        ),
-        figure(
-            "port/hidden/requests",
-            "number of requests after each document was hidden",
-            "",
-            |one| one.hidden.requests as f64,
-        ),
-        figure(
-            "port/restarted/requests",
-            "number of requests after a restart with nothing to do",
-            "",
-            |one| one.restarted.requests as f64,
-        ),
-        figure(
-            "port/restarted/seconds",
-            "time from a restart to the last reconcile, with nothing to do",
-            "s",
-            |one| one.restarted.run.seconds,
-        ),
-        figure(
-            "port/restarted/resident",
-            "resident memory of the process after a restart",
-            "MB",
-            |one| one.restarted.run.resident as f64 / 1e6,
-        ),
+        figure("published/seconds", published_time, "s", |one| {
+            one.published.run.seconds
+        }),
+        figure("hidden/requests", hidden, "", |one| {
+            one.hidden.requests as f64
+        }),
+        figure("restarted/requests", restarted, "", |one| {
+            one.restarted.requests as f64
+        }),
+        figure("restarted/seconds", restarted_time, "s", |one| {
+            one.restarted.run.seconds
+        }),
+        figure("restarted/resident", resident, "MB", |one| {
+            one.restarted.run.resident as f64 / 1e6
+        }),
     ])
 }
 
