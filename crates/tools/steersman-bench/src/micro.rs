@@ -235,9 +235,3 @@ async fn take(subscription: &mut Subscription<Pod>, mut events: u64) {
         events -= u64::from(matches!(delivery, Delivery::Event(_)));
     }
 }
-
-impl std::fmt::Debug for Script {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Script").finish_non_exhaustive()
-    }
-}
