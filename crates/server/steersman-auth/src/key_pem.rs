@@ -8,10 +8,7 @@ use super::signing_key::SigningKey;
 /// A section of a PEM text: its label, and its content in DER.
 type PemSection = (SectionKind, Vec<u8>);
 
-/// Parses the first private key in a PEM text.
-///
-/// # Errors
-/// Fails with a description of the problem, which never contains a key.
+/// Parses the first private key of a PEM text. The error never contains a key.
 pub(super) fn signing_key(pem: &str) -> Result<SigningKey, String> {
     let mut sections = sections(pem)?.into_iter();
     let private = sections.find_map(|(kind, der)| private_key(kind, &der));
@@ -24,10 +21,8 @@ pub(super) fn signing_key(pem: &str) -> Result<SigningKey, String> {
     })
 }
 
-/// Parses the public keys in a PEM text: those of its public keys, certificates and private keys.
-///
-/// # Errors
-/// Fails with a description of the problem, which never contains a key.
+/// Parses the public keys of a PEM text: public keys, certificates, and the public halves of private keys. The error
+/// never contains a key.
 pub(super) fn verifying_keys(pem: &str) -> Result<Vec<VerifyingKey>, String> {
     let mut keys = Vec::new();
     for (number, (kind, der)) in sections(pem)?.into_iter().enumerate() {

@@ -44,10 +44,7 @@ impl fmt::Debug for SigningKey {
 }
 
 impl SigningKey {
-    /// Returns the Ed25519 key that a seed determines.
-    ///
-    /// # Errors
-    /// Fails if the bytes are no valid Ed25519 seed, which never happens for 32 bytes.
+    /// Returns the Ed25519 key of a seed; any 32 bytes are valid.
     pub(super) fn of_seed(seed: &[u8; 32]) -> Result<Self, String> {
         let pair = Ed25519KeyPair::from_seed_unchecked(seed).map_err(|why| why.to_string())?;
         let public = VerifyingKey::new(SignatureAlgorithm::EdDsa, pair.public_key().as_ref());
@@ -104,10 +101,7 @@ impl SigningKey {
         &self.public
     }
 
-    /// Signs a token with these claims.
-    ///
-    /// # Errors
-    /// Fails if the key cannot sign, for instance because the system has no random numbers.
+    /// Signs a token with these claims. Fails without random numbers of the system.
     pub(super) fn issue(&self, claims: &Value) -> Result<String, String> {
         let header = json!({ "alg": self.public.algorithm().name(), "kid": self.public.id() });
         let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());

@@ -168,9 +168,6 @@ fn write_atom(out: &mut String, value: &Atom) {
 }
 
 /// Parses a set. Path elements of an unknown form are left out, with all fields below them.
-///
-/// # Errors
-/// Fails with a description of the problem in the set.
 pub(super) fn read(value: &Value) -> Result<FieldSet, String> {
     let mut set = FieldSet::default();
     let members = match value {

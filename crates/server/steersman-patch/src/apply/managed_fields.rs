@@ -306,10 +306,7 @@ impl ManagerEntry {
 }
 
 impl WrittenEntry<'_> {
-    /// Splits a JSON entry into its manager, the version of its fields' names, and its time.
-    ///
-    /// # Errors
-    /// Fails with a description of the problem in the entry.
+    /// Splits a JSON entry into its manager, the version of its fields, and its time.
     fn read(self) -> Result<(Manager, String, Option<String>), String> {
         let operation = match &*self.operation {
             "Apply" => ManagerOperation::Apply,

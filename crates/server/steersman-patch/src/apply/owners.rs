@@ -97,10 +97,8 @@ fn take(
     });
 }
 
-/// Applies a manager's configuration to an object. Returns the new object, or `None` if it equals the live object.
-///
-/// # Errors
-/// Returns the conflicts with fields of other managers, unless the apply has `force`.
+/// Applies a manager's configuration to an object. Returns the new object, or `None` if it equals the live one. Fails
+/// with the conflicts with fields of other managers, unless the apply is forced.
 pub(super) fn apply(
     reach: &OwnershipContext<'_>,
     entries: &mut ManagerEntries,

@@ -52,10 +52,7 @@ pub(super) fn member_type<'a>(ty: TypeRef<'a>, name: &str) -> TypeRef<'a> {
     ty.field(name).unwrap_or(TypeRef::untyped())
 }
 
-/// Returns the identity of a list element.
-///
-/// # Errors
-/// Fails with the reason why the element has no identity.
+/// Returns the identity of a list element, or why the element has none of its own.
 pub(super) fn identify(ty: TypeRef<'_>, item: &Value) -> Result<PathElement, String> {
     match ty.list() {
         ListKind::Map(keys) => {

@@ -7,10 +7,7 @@ use steersman_apimachinery::status::Status;
 use super::directives::{BAD_ORDER, Directive};
 use super::print::{go, go_list};
 
-/// Returns the value of a list element's merge key.
-///
-/// # Errors
-/// 500 for an element without the merge key.
+/// Returns the merge key's value of a list element; 500 for an element without the key.
 pub(super) fn key_of<'v>(element: &'v Value, key: &str) -> Result<&'v Value, Status> {
     element.get(key).ok_or_else(|| {
         Status::internal_plain(format!(
@@ -20,11 +17,8 @@ pub(super) fn key_of<'v>(element: &'v Value, key: &str) -> Result<&'v Value, Sta
     })
 }
 
-/// Checks that every element of `patch` that is not deleted is in `wanted`, in the order of `wanted`.
-///
-/// # Errors
-/// 500 for an element that is missing or out of order, 400 for an element that is no object although the list has a
-/// merge key.
+/// Checks that every element of `patch` that is not deleted is in `wanted`, in the same order. 500 for an element that
+/// is missing or out of order, 400 for an element that is no object although there is a key.
 pub(super) fn check(patch: &[Value], wanted: &[Value], key: Option<&str>) -> Result<(), Status> {
     let mut left = wanted.iter();
     for one in patch {

@@ -103,11 +103,8 @@ impl Registry {
         self.verb_state.borrow_mut().pinned = None;
     }
 
-    /// Returns the answers of webhooks to these calls, in the order of the calls.
-    ///
-    /// # Errors
-    /// Fails if an answer is missing; the verb changes nothing and returns the error. 409 if the object changes faster
-    /// than the webhooks answer.
+    /// Returns the answers to calls, in the order of the calls. Fails if an answer is missing; the caller changes
+    /// nothing and passes the error on. 409 if the input of the calls changes faster than webhooks answer.
     pub(crate) fn answers(
         &self,
         (resource, name): (&Resource, &str),

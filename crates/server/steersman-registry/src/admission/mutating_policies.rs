@@ -56,12 +56,8 @@ impl Reinvocation {
 }
 
 impl Registry {
-    /// Lets the mutating policies change an object. Returns whether a policy changed it; the object is then decoded
-    /// again and has its defaults.
-    /// has its defaults.
-    ///
-    /// # Errors
-    /// 403 with every failure of a policy that is not ignored, and with the message of the first.
+    /// Lets the policies change an object. Returns whether one did; the object is then decoded and has its defaults. 403
+    /// with every failure that is not ignored, in the words of the first.
     pub(crate) fn admit_changes(
         &self,
         admission: &WriteAdmission<'_>,
@@ -148,11 +144,8 @@ impl Registry {
         Ok(values.and_then(|values| case.policy.policy.is_met(&values)))
     }
 
-    /// Evaluates one mutation of a policy. Returns whether the object changed.
-    ///
-    /// # Errors
-    /// The inner error is the reason why the mutation failed; the failure policy decides about it. The outer error
-    /// refuses the request in any case.
+    /// Evaluates one mutation. Returns whether the object changed. The inner error is the reason why the mutation
+    /// failed; the outer error refuses the request without regard to the failure policy.
     fn evaluate(
         &self,
         case: &PolicyMatch<'_, Mutating>,
@@ -235,11 +228,8 @@ fn refusal(admission: &WriteAdmission<'_>, object: &Value, denials: Vec<Denial>)
     refusal
 }
 
-/// Decodes an object that a webhook or a policy returned. Invalid managedFields are replaced by those before the
-/// change.
-///
-/// # Errors
-/// Fails with the reason if the value is no object of the resource.
+/// Decodes an object that a webhook or a policy returned, or returns why it is none of the resource. Invalid
+/// managedFields are replaced by the old ones.
 pub(crate) fn decode(
     resource: &Resource,
     after: &mut Value,

@@ -53,8 +53,7 @@ impl Registry {
     /// A write begins with the default of `progress`. If the answer of a webhook is missing, another run continues from
     /// `progress` and `object`, provided that the registry is still the same.
     ///
-    /// # Errors
-    /// The refusal of a webhook, and the failure to call a webhook or to evaluate a policy, unless its failures are
+    /// The error is the refusal of a webhook, or the failure to call it or to evaluate a policy, unless failures are
     /// ignored.
     pub(crate) fn admit_mutating(
         &self,
@@ -122,10 +121,7 @@ impl Registry {
         self.admit_validating(admission, (Some(&body), None))
     }
 
-    /// Calls the validating webhooks for a write, all at the same time.
-    ///
-    /// # Errors
-    /// The first refusal, in the order of the webhooks' configurations.
+    /// Calls the validating webhooks, all at once. The first refusal counts, in the order of the configurations.
     pub(crate) fn admit_validating(
         &self,
         admission: &WriteAdmission<'_>,
@@ -280,11 +276,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Returns the answer of a mutating webhook to its call; `None` if the call cannot be built and failures are
-    /// ignored.
-    ///
-    /// # Errors
-    /// Fails if the answer is missing; `progress` then holds the call.
+    /// Returns the answer to the call of a mutating webhook; `None` if the call cannot be built and failures are
+    /// ignored. Fails if the answer is missing; `progress` then names the call.
     fn ask(
         &self,
         hook: &RegisteredWebhook,

@@ -96,10 +96,8 @@ impl Registry {
         }
     }
 
-    /// Sets the ServiceAccount of a new Pod, and adds a token and the image pull secrets of the account.
-    ///
-    /// # Errors
-    /// 403 for a ServiceAccount that does not exist, and for a mirror Pod that names one.
+    /// Gives a new Pod its ServiceAccount, a token, and the account's image pull secrets. 403 for a ServiceAccount that
+    /// does not exist, and for a mirror Pod that names one.
     pub(crate) fn take_account(
         &mut self,
         admission: &WriteAdmission<'_>,

@@ -8,11 +8,8 @@ use steersman_apimachinery::status::Status;
 /// readers take 128.
 const MOST_LEVELS: usize = 100;
 
-/// WAL-3: checks that an object can be read back from a snapshot and from the write-ahead log.
-///
-/// # Errors
-///
-/// 400 if the object is nested too deep.
+/// WAL-3: checks that an object can be read back from a snapshot and from the write-ahead log; 400 if it is nested too
+/// deep.
 pub(crate) fn check_nesting(object: &Value) -> Result<(), Status> {
     match is_within(object, MOST_LEVELS) {
         true => Ok(()),

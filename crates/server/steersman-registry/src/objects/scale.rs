@@ -74,10 +74,7 @@ pub(crate) fn scale_of(resource: &Resource, object: &Value) -> Result<Value, Sta
     }))
 }
 
-/// Decodes a Scale. Returns the names of the ignored fields, as messages print them.
-///
-/// # Errors
-/// 400 for a body that does not decode.
+/// Decodes a Scale, or returns 400. Returns the ignored fields, as messages name them.
 pub(crate) fn read(
     catalogue: &Catalogue,
     resource: &Resource,
@@ -92,11 +89,8 @@ pub(crate) fn read(
     kind.read(catalogue, scale, validation)
 }
 
-/// Writes the replicas of a Scale into a copy of the object. The metadata of the copy has the uid and the resource
-/// version of the Scale as preconditions.
-///
-/// # Errors
-/// 422 for a negative number of replicas.
+/// Writes the replicas of a Scale into a copy of the object, and returns it with the Scale's own
+/// preconditions in its metadata; 422 for a negative number.
 pub(crate) fn rescale(resource: &Resource, object: &Value, scale: &Value) -> Result<Value, Status> {
     let Some(paths) = &resource.scale else {
         return Err(Status::no_such_path());

@@ -16,10 +16,8 @@ use crate::state::service_network::ServiceNetwork;
 const NODE_PORTS: (i64, i64) = (30_000, 32_767);
 
 impl Registry {
-    /// Sets the addresses and ports of a new Service, or, with `old`, of an updated Service.
-    ///
-    /// # Errors
-    /// 422 for addresses or ports that the cluster cannot allocate.
+    /// Sets the addresses and ports of a new Service, or with `old` of an updated one; 422 for those that the cluster
+    /// cannot allocate.
     pub(crate) fn address_service(
         &mut self,
         object: &mut Value,

@@ -53,11 +53,8 @@ impl WriteAdmission<'_> {
 }
 
 impl Registry {
-    /// Sets the fields of a new object that come from classes, limit ranges and accounts, before
-    /// webhooks see it.
-    ///
-    /// # Errors
-    /// 403 for a class or an account that does not exist or contradicts the object.
+    /// Sets the fields of a new object that come from classes, limit ranges and accounts, before webhooks see it. 403
+    /// for a class or an account that does not exist or contradicts the object.
     pub(crate) fn admit_defaults(
         &mut self,
         admission: &WriteAdmission<'_>,
@@ -89,11 +86,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Checks an object, which is valid by its schema, against limit ranges and classes.
-    ///
-    /// # Errors
-    /// 403 for an object beyond a limit, for a second default class, and for a claim that may not
-    /// grow.
+    /// Checks a valid object against limit ranges and classes. 403 for an object beyond a limit, for a second default
+    /// class, and for a claim that may not grow.
     pub(crate) fn admit_limits(&self, write: AdmittedWrite<'_>) -> Result<(), Status> {
         let (admission, _, old) = write;
         if admission.is_of("", "Pod") {

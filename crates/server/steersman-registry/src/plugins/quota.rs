@@ -36,12 +36,8 @@ impl Registry {
             .collect()
     }
 
-    /// Refuses a write that would exceed a quota. Runs after all other checks, so that no usage is counted for a
-    /// refused write.
-    ///
-    /// # Errors
-    /// 403 for a quota that is exceeded, that requires amounts which the object does not name, or
-    /// that has no usage in its status yet.
+    /// Refuses with 403 a write that would exceed a quota, that lacks amounts which a quota requires, or whose quota
+    /// has no usage in its status yet. Runs last, so that no usage is counted for a write that another check refuses.
     pub(crate) fn admit_quota(&self, write: AdmittedWrite<'_>) -> Result<(), Status> {
         let (admission, object, old) = write;
         let resource = admission.target.resource;

@@ -59,11 +59,8 @@ pub(crate) fn time_conditions(request: &mut Value, old: &Value, now: Timestamp) 
 }
 
 impl Registry {
-    /// Checks a new CertificateSigningRequest and the writes to its subresources.
-    ///
-    /// # Errors
-    /// 403 for a user who may neither approve nor sign for the signer, and for a client certificate
-    /// in the group `system:masters`.
+    /// Checks a new CertificateSigningRequest and the writes to its subresources. 403 for a user who may neither approve
+    /// nor sign for the signer, and for a client certificate in the group `system:masters`.
     pub(crate) fn admit_signing(&self, write: AdmittedWrite<'_>) -> Result<(), Status> {
         let (admission, request, old) = write;
         if !is_request(admission.target.resource) {

@@ -150,10 +150,7 @@ impl Policy {
         (policy, environment)
     }
 
-    /// Returns whether the match conditions of the policy hold.
-    ///
-    /// # Errors
-    /// Fails if a condition cannot be evaluated, unless the policy ignores failures.
+    /// Returns whether the match conditions hold. Fails if one cannot be evaluated, unless the policy ignores failures.
     pub(crate) fn is_met(&self, values: &[(&str, Value<'_>)]) -> Result<bool, String> {
         let held = all_hold(&self.conditions, values);
         if self.ignores_failure {
@@ -202,10 +199,7 @@ impl Binding {
 }
 
 impl ExpressionVariables<'_> {
-    /// Returns the names and values of the variables of expressions.
-    ///
-    /// # Errors
-    /// Fails for a value that does not have the type of its variable.
+    /// Returns the variables of expressions. Fails for a value that is not of its type.
     pub(crate) fn values(&self) -> Result<Vec<(&'static str, Value<'_>)>, String> {
         let namespace = if self.namespace.is_null() {
             Value::Null

@@ -264,10 +264,7 @@ pub(crate) fn decode(
     judge_unknown(&unknown, validation).map_err(|why| refuse(metadata::undecodable(resource, &why)))
 }
 
-/// Returns the warnings about the unknown fields of an object.
-///
-/// # Errors
-/// Fails under strict validation, with a reason that names the fields.
+/// Returns the warnings about unknown fields, or under strict validation the reason to refuse the fields.
 pub(crate) fn judge_unknown(
     unknown: &[String],
     validation: FieldValidation,

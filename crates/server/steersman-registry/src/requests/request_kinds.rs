@@ -51,11 +51,8 @@ pub(crate) const TOKEN_REQUEST: RequestKind =
     built_in("authentication.k8s.io/v1", "TokenRequest", "authentication");
 
 impl RequestKind {
-    /// Decodes a request body. Returns the names of the ignored fields, as messages print them.
-    ///
-    /// # Errors
-    /// 400 for another kind or version, for a value of the wrong type, and under strict validation
-    /// for an unknown field.
+    /// Decodes a body. Returns the ignored fields, as messages name them. 400 for another kind or version, for a value
+    /// of the wrong type, and under strict validation for an unknown field.
     pub(crate) fn read(
         &self,
         catalogue: &Catalogue,

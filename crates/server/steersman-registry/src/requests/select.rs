@@ -26,10 +26,7 @@ pub(crate) struct Selectors {
 }
 
 impl Selectors {
-    /// Parses the label selector and the field selector. Field labels are checked later, after all other options.
-    ///
-    /// # Errors
-    /// 400 for a selector that does not parse.
+    /// Parses both selectors, or returns 400. Field labels are checked later, after all other options.
     pub(crate) fn parse(query: &ListQuery) -> Result<Self, Status> {
         Ok(Self {
             labels: LabelSelector::parse(query.label_selector.as_deref().unwrap_or_default())?,
@@ -40,10 +37,7 @@ impl Selectors {
         })
     }
 
-    /// Checks the field labels of the field selector against a resource.
-    ///
-    /// # Errors
-    /// 400 for a field that the resource does not support.
+    /// Checks the field labels against a resource; 400 for a field that the resource does not support.
     pub(crate) fn of(mut self, resource: &Resource) -> Result<Self, Status> {
         for term in self.fields.terms() {
             let label = term.label.as_str();
@@ -91,10 +85,7 @@ impl Selectors {
         })
     }
 
-    /// Adds a shard selector; an empty text means none.
-    ///
-    /// # Errors
-    /// 500 for a selector that does not parse.
+    /// Adds a shard selector; an empty text means none. 500 for a selector that does not parse.
     pub(crate) fn sharded(mut self, shard: Option<&str>) -> Result<Self, Status> {
         let shard = shard.filter(|text| !text.is_empty());
         self.shard = shard.map(ShardSelector::parse).transpose()?;

@@ -19,9 +19,6 @@ impl Registry {
     /// Checks the permission `create` of a PUT or an apply that found no object (AUTH-5).
     ///
     /// Upstream: `withAuthorization` in `endpoints/handlers/update.go`.
-    ///
-    /// # Errors
-    /// 403 for a user who may not create the object that the path names.
     pub(crate) fn authorize_creation(
         &self,
         target: ObjectTarget<'_>,
@@ -37,9 +34,6 @@ impl Registry {
     /// Checks the permission `create` of a request that opens a stream to a Pod, whatever its method (AUTH-5).
     ///
     /// Upstream: `ensureAuthorizedForVerb` in `pkg/registry/core/pod/rest/authorization.go`.
-    ///
-    /// # Errors
-    /// 403 for a user with only the permission to get the subresource.
     pub(crate) fn authorize_stream(
         &self,
         target: ObjectTarget<'_>,

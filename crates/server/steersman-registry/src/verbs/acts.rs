@@ -246,10 +246,8 @@ fn add_members(object: &mut Value, field: &str, more: Map<String, Value>) {
     known.extend(more);
 }
 
-/// Returns the container of a Pod that a request names, or the only container.
-///
-/// # Errors
-/// 400 for a container that the Pod does not have, and for a missing name if the Pod has several containers.
+/// Returns the container of a Pod that a request names, or the only one; 400 for a container that the Pod does not have,
+/// or that must be named.
 fn chosen_container<'a>(pod: &'a Value, name: &str, container: &'a str) -> Result<&'a str, Status> {
     let names = |field: &str| -> Vec<&'a str> {
         let containers = pod["spec"][field].as_array().into_iter().flatten();

@@ -45,11 +45,9 @@ impl ApplyBody<'_> {
 }
 
 impl Registry {
-    /// Applies a configuration (YAML or JSON) to an object, and creates the object if it is absent.
-    ///
-    /// # Errors
-    /// 409 with each manager and field in conflict, 400 for a body that is no configuration of the resource, 500 for a
-    /// body that does not fit the type of the resource, and the errors of create and update.
+    /// Applies a configuration (YAML or JSON) to an object, and creates the object if it is absent. 409 naming each
+    /// manager and field in conflict, 400 for a body that is no configuration of the resource, 500 for one that does
+    /// not fit its type, and the errors of create and update.
     pub(crate) fn apply(
         &mut self,
         target: ObjectTarget<'_>,

@@ -350,10 +350,8 @@ impl Registry {
         }
     }
 
-    /// Sets the fields that admission and the kind's strategy add to a new built-in object.
-    ///
-    /// # Errors
-    /// 422 for a Service with addresses that the cluster does not have.
+    /// Sets the fields that admission and the kind's strategy add to a new built-in object; 422 for a Service that
+    /// asks for addresses the cluster does not have.
     fn complete_new(&mut self, resource: &Resource, object: &mut Value) -> Result<(), Status> {
         if let Some(strategy) = steersman_builtins::of(resource) {
             (strategy.prepare)(object, None);
@@ -386,10 +384,7 @@ pub(crate) fn check_name(body: &Value, name: &str) -> Result<(), Status> {
     Ok(())
 }
 
-/// Puts an object into the request's namespace.
-///
-/// # Errors
-/// 400 if its metadata names another namespace.
+/// Puts an object into the request's namespace; 400 if its metadata names another one.
 pub(crate) fn place<'a>(target: ObjectTarget<'a>, object: &mut Value) -> Result<&'a str, Status> {
     let fields = metadata::of(object);
     let namespace = target.scope();

@@ -17,10 +17,7 @@ pub(crate) fn review(version: &str, uid: &str, to: &str, objects: &[&Value]) -> 
     })
 }
 
-/// Reads the converted objects in the answer of a webhook.
-///
-/// # Errors
-/// Fails with the reason why the conversion failed.
+/// Reads the converted objects, or why there are none.
 pub(crate) fn converted(version: &str, answer: &CallResponse) -> Result<Vec<Value>, String> {
     let bytes = answer.body.as_ref().map_err(Clone::clone)?;
     let mut review = parse_json(bytes)
@@ -57,11 +54,8 @@ pub(crate) fn converted(version: &str, answer: &CallResponse) -> Result<Vec<Valu
     }
 }
 
-/// Checks a converted object against the original, and restores its metadata: a conversion may
-/// change only labels and annotations.
-///
-/// # Errors
-/// Fails with a description of the problem, which has the position of the object in the answer.
+/// Checks a converted object, at this position of the answer, against the original, and restores its metadata: a
+/// conversion may change only labels and annotations.
 pub(crate) fn restored(
     original: &Value,
     mut converted: Value,

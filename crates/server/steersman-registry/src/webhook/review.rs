@@ -107,10 +107,7 @@ pub(crate) fn body(version: &str, uid: &str, request: &str) -> Bytes {
     review.into()
 }
 
-/// Reads the answer of a webhook; `name` is the name of the webhook.
-///
-/// # Errors
-/// Fails with the reason why the call counts as failed.
+/// Reads the answer of the webhook with this name, or why the answer counts as a failed call.
 pub(crate) fn read(
     name: &str,
     version: &str,
