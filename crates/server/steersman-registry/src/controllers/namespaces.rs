@@ -138,8 +138,7 @@ impl Registry {
 impl RemainingContent {
     fn report(&self, namespace: &mut Value, now: Timestamp) -> bool {
         let status = metadata::members(&mut namespace["status"]);
-        let conditions = status.entry("conditions").or_insert_with(|| json!([]));
-        let Some(conditions) = conditions.as_array_mut() else {
+        let Some(conditions) = metadata::list_in(status, "conditions") else {
             return false;
         };
         let mut changed = false;

@@ -87,8 +87,7 @@ impl Registry {
         };
         let mut draft = there.draft();
         draft.value["data"] = data;
-        let annotations = metadata::of(&mut draft.value).entry("annotations");
-        metadata::members(annotations.or_insert_with(|| json!({})))
+        metadata::map_in(metadata::of(&mut draft.value), "annotations")
             .entry(ABOUT)
             .or_insert_with(|| json!(DESCRIPTION));
         if !there.holds(&draft) {
@@ -158,10 +157,8 @@ fn mount_token(spec: &mut Value, fresh: &str) {
     for part in ["initContainers", "containers"] {
         let containers = spec.get_mut(part).and_then(Value::as_array_mut);
         for container in containers.into_iter().flatten() {
-            let mounts = metadata::members(container)
-                .entry("volumeMounts")
-                .or_insert_with(|| json!([]));
-            if let Some(mounts) = mounts.as_array_mut()
+            let mounts = metadata::list_in(metadata::members(container), "volumeMounts");
+            if let Some(mounts) = mounts
                 && !mounts.iter().any(|mount| mount["mountPath"] == MOUNT)
             {
                 mounts.push(json!({"name": name, "readOnly": true, "mountPath": MOUNT}));
@@ -172,8 +169,7 @@ fn mount_token(spec: &mut Value, fresh: &str) {
     if !mounted || name != fresh {
         return;
     }
-    let volumes = metadata::members(spec).entry("volumes");
-    if let Some(volumes) = volumes.or_insert_with(|| json!([])).as_array_mut() {
+    if let Some(volumes) = metadata::list_in(metadata::members(spec), "volumes") {
         volumes.push(json!({
             "name": name,
             "projected": {"defaultMode": 0o644, "sources": [

@@ -1,6 +1,6 @@
 //! Machine: the conditions in the status of objects.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::requests::metadata;
 
@@ -19,12 +19,8 @@ pub(crate) fn find_true<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> 
 
 /// Replaces the condition of the same type in the status of an object, or appends the new condition.
 pub(crate) fn set(object: &mut Value, condition: Value) {
-    let status = metadata::members(object)
-        .entry("status")
-        .or_insert(Value::Null);
-    let conditions = metadata::members(status).entry("conditions");
-    let conditions = conditions.or_insert_with(|| json!([]));
-    let Some(list) = conditions.as_array_mut() else {
+    let status = metadata::map_in(metadata::members(object), "status");
+    let Some(list) = metadata::list_in(status, "conditions") else {
         return;
     };
     let mut known = list.iter_mut();

@@ -124,10 +124,8 @@ impl SentFields {
     pub(super) fn adjust(&self, before: &mut Value, object: &mut Value) {
         for field in &self.left_out {
             if let Some(value) = object.get("spec").and_then(|spec| spec.get(*field)) {
-                let spec = metadata::members(before)
-                    .entry("spec")
-                    .or_insert(Value::Null);
-                metadata::members(spec).insert((*field).to_owned(), value.clone());
+                let spec = metadata::map_in(metadata::members(before), "spec");
+                spec.insert((*field).to_owned(), value.clone());
             }
         }
         for (below, name) in &self.emptied {

@@ -243,19 +243,14 @@ impl Registry {
             spec.insert("overhead".to_owned(), overhead.clone());
         }
         if let Some(wanted) = wanted.filter(|wanted| !wanted.is_empty()) {
-            let own = spec.entry("nodeSelector").or_insert_with(|| json!({}));
-            metadata::members(own).extend(wanted.clone());
+            metadata::map_in(spec, "nodeSelector").extend(wanted.clone());
         }
-        if let Some(tolerated) = class["scheduling"]["tolerations"].as_array() {
-            let own = spec.entry("tolerations").or_insert_with(|| json!([]));
-            if let Some(own) = own.as_array_mut() {
-                let new: Vec<Value> = tolerated
-                    .iter()
-                    .filter(|t| !own.contains(t))
-                    .cloned()
-                    .collect();
-                own.extend(new);
-            }
+        if let Some(tolerated) = class["scheduling"]["tolerations"].as_array()
+            && let Some(own) = metadata::list_in(spec, "tolerations")
+        {
+            let is_new = |toleration: &&Value| !own.contains(toleration);
+            let new: Vec<Value> = tolerated.iter().filter(is_new).cloned().collect();
+            own.extend(new);
         }
         Ok(())
     }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use steersman_apimachinery::quantity::Quantity;
 use steersman_apimachinery::status::Status;
 use steersman_store::Stored;
@@ -44,11 +44,9 @@ impl Registry {
                 }
             }
             if !defaulted.is_empty() {
-                let annotations = metadata::of(pod)
-                    .entry("annotations")
-                    .or_insert_with(|| json!({}));
+                let annotations = metadata::map_in(metadata::of(pod), "annotations");
                 let text = format!("LimitRanger plugin set: {}", defaulted.join("; "));
-                metadata::members(annotations).insert(ANNOTATION.to_owned(), text.into());
+                annotations.insert(ANNOTATION.to_owned(), text.into());
             }
         }
     }
@@ -139,13 +137,8 @@ fn give(range: &Value, container: &mut Value, word: &str, defaulted: &mut Vec<St
         }
         let names: Vec<&str> = given.keys().map(String::as_str).collect();
         defaulted.push(format!("{} {called} for {word} {name}", names.join(", ")));
-        let resources = metadata::members(container)
-            .entry("resources")
-            .or_insert_with(|| json!({}));
-        let own = metadata::members(resources)
-            .entry(part)
-            .or_insert_with(|| json!({}));
-        metadata::members(own).extend(given);
+        let resources = metadata::map_in(metadata::members(container), "resources");
+        metadata::map_in(resources, part).extend(given);
     }
 }
 
@@ -285,6 +278,8 @@ fn too_wide(
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn cpu(amount: &str) -> Quantity {

@@ -2,7 +2,7 @@
 //!
 //! Kubernetes source: `plugin/pkg/admission/podtopologylabels`.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::requests::metadata;
 use crate::state::registry::Registry;
@@ -29,8 +29,7 @@ impl Registry {
         let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
         let labels = self.topology_of(node);
         if !labels.is_empty() {
-            let own = metadata::of(pod).entry("labels");
-            metadata::members(own.or_insert_with(|| json!({}))).extend(labels);
+            metadata::map_in(metadata::of(pod), "labels").extend(labels);
         }
     }
 }

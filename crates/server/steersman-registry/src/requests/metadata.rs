@@ -14,7 +14,24 @@ pub(crate) fn text<'a>(object: &'a Value, field: &str) -> &'a str {
 
 /// Returns the metadata of an object, and creates it if it is absent or no JSON object.
 pub fn of(object: &mut Value) -> &mut Map<String, Value> {
-    members(members(object).entry("metadata").or_insert(Value::Null))
+    map_in(members(object), "metadata")
+}
+
+/// Returns the object in a member, which is created if it is absent or no object.
+pub(crate) fn map_in<'a>(
+    members: &'a mut Map<String, Value>,
+    field: &str,
+) -> &'a mut Map<String, Value> {
+    self::members(members.entry(field).or_insert(Value::Null))
+}
+
+/// Returns the list in a member, which is created if it is absent; `None` for another value.
+pub(crate) fn list_in<'a>(
+    members: &'a mut Map<String, Value>,
+    field: &str,
+) -> Option<&'a mut Vec<Value>> {
+    let list = members.entry(field).or_insert_with(|| json!([]));
+    list.as_array_mut()
 }
 
 /// Decodes `metadata`: removes unknown fields and adds their names to `unknown`, removes nulls and empty values, and
@@ -243,8 +260,7 @@ pub(crate) fn retain_items(object: &mut Value, field: &str, keep: impl FnMut(&Va
 
 /// Adds an item to a list, unless the list has it.
 pub(crate) fn add_item(fields: &mut Map<String, Value>, field: &str, item: Value) {
-    let list = fields.entry(field).or_insert_with(|| json!([]));
-    if let Some(list) = list.as_array_mut()
+    if let Some(list) = list_in(fields, field)
         && !list.contains(&item)
     {
         list.push(item);

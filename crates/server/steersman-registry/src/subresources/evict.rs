@@ -201,8 +201,8 @@ fn take_disruption(budget: &Value, pod: &str, now: Timestamp) -> Result<Value, S
     let mut new = budget.clone();
     let fields = metadata::members(&mut new["status"]);
     fields.insert("disruptionsAllowed".to_owned(), json!(allowed - 1));
-    let pods = fields.entry("disruptedPods").or_insert_with(|| json!({}));
-    metadata::members(pods).insert(pod.to_owned(), metadata::time(now).into());
+    let pods = metadata::map_in(fields, "disruptedPods");
+    pods.insert(pod.to_owned(), metadata::time(now).into());
     if allowed == 1 {
         let condition = json!({
             "type": "DisruptionAllowed",

@@ -50,7 +50,7 @@ impl Registry {
             return Err("sub claim is invalid".to_owned());
         }
         let stored = self.object(("", "secrets"), namespace, secret);
-        let stored = stored.filter(|stored| !is_terminating(stored));
+        let stored = stored.filter(|stored| !stored.is_terminating());
         let stored = stored.ok_or_else(|| INVALIDATED.to_owned())?;
         let held = STANDARD.decode(stored.look()["data"]["token"].as_str().unwrap_or_default());
         if held.as_deref().ok() != Some(token.as_bytes()) {
@@ -67,7 +67,7 @@ impl Registry {
         }
         let account = self.object(("", "serviceaccounts"), namespace, name);
         let account = account.ok_or_else(|| format!("serviceaccounts \"{name}\" not found"))?;
-        if is_terminating(account) {
+        if account.is_terminating() {
             return Err(format!(
                 "service account {namespace}/{name} has been deleted"
             ));
@@ -105,10 +105,8 @@ impl Registry {
                 continue;
             };
             let mut secret = stored.look().into_owned();
-            let labels = metadata::of(&mut secret)
-                .entry("labels")
-                .or_insert(Value::Null);
-            metadata::members(labels).insert(LAST_USED.to_owned(), day(now).into());
+            let labels = metadata::map_in(metadata::of(&mut secret), "labels");
+            labels.insert(LAST_USED.to_owned(), day(now).into());
             let face = (&*resource, Subresource::Main);
             let draft = self.server_write(face, SERVER, (&stored, secret));
             self.put(&resource.storage, &namespace, &name, draft);
@@ -139,8 +137,4 @@ fn wanted_text<'a>(claims: &'a Value, name: &str, title: &str) -> Result<&'a str
         return Err(format!("{title} claim is missing"));
     }
     Ok(text)
-}
-
-fn is_terminating(object: &Stored) -> bool {
-    object.is_terminating()
 }

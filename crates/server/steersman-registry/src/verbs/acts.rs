@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use steersman_apimachinery::status::{FieldError, GroupResource, Status};
 use steersman_schema::resource::StorageKey;
 use steersman_schema::subresources::Act;
@@ -179,12 +179,12 @@ impl Registry {
         metadata::members(&mut value["status"]).remove("nominatedNodeName");
         for field in ["annotations", "labels"] {
             if let Some(more) = body["metadata"][field].as_object() {
-                add_members(value, field, more.clone());
+                metadata::map_in(metadata::of(value), field).extend(more.clone());
             }
         }
         let zone = self.topology_of(node);
         if !zone.is_empty() {
-            add_members(value, "labels", zone);
+            metadata::map_in(metadata::of(value), "labels").extend(zone);
         }
         let scheduled = json!({
             "type": "PodScheduled",
@@ -238,12 +238,6 @@ fn check_preconditions(
         }
     }
     Ok(())
-}
-
-fn add_members(object: &mut Value, field: &str, more: Map<String, Value>) {
-    let known = metadata::of(object).entry(field);
-    let known = metadata::members(known.or_insert_with(|| json!({})));
-    known.extend(more);
 }
 
 /// Returns the container of a Pod that a request names, or the only one; 400 for a container that the Pod does not have,

@@ -5,6 +5,7 @@ use steersman_apimachinery::status::Status;
 use steersman_schema::subresources::further;
 
 use crate::admission::attributes::WriteAdmission;
+use crate::requests::metadata;
 use crate::requests::options::{ObjectTarget, WriteOptions};
 use crate::state::registry::Registry;
 
@@ -60,8 +61,7 @@ fn connection(query: &[(String, String)]) -> Map<String, Value> {
     let mut options = Map::new();
     for (name, value) in query {
         let mut add = |value: Value| {
-            let list = options.entry(name.clone()).or_insert_with(|| json!([]));
-            if let Some(list) = list.as_array_mut() {
+            if let Some(list) = metadata::list_in(&mut options, name) {
                 list.push(value);
             }
         };

@@ -123,8 +123,7 @@ fn set_policy(value: &mut Value, policy: Option<PropagationPolicy>) {
         PropagationPolicy::Background => None,
     };
     let fields = metadata::of(value);
-    let finalizers = fields.entry("finalizers").or_insert_with(|| json!([]));
-    let Some(list) = finalizers.as_array_mut() else {
+    let Some(list) = metadata::list_in(fields, "finalizers") else {
         return;
     };
     let said = |one: &Value| one == ORPHAN || one == FOREGROUND;
