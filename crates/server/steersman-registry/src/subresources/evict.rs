@@ -14,6 +14,7 @@ use crate::objects::scale::selector_text;
 use crate::requests::metadata;
 use crate::requests::options::{DeleteOptions, ObjectTarget, WriteOptions};
 use crate::state::registry::Registry;
+use crate::verbs::acts::ActRequest;
 
 /// Maximum number of evicted Pods in the status of a budget; beyond it no eviction is allowed.
 const REMEMBERED: usize = 2000;
@@ -23,11 +24,10 @@ const BLOCKED: &str = "Cannot evict pod as it would violate the pod's disruption
 impl Registry {
     pub(crate) fn evict(
         &mut self,
-        namespace: &str,
-        name: &str,
-        body: &Value,
+        request: ActRequest<'_>,
         query: &WriteOptions,
     ) -> Result<(), Status> {
+        let (namespace, name, body) = (request.namespace, request.name, request.body);
         if metadata::text(body, "name") != name {
             let message = "name in URL does not match name in Eviction object";
             return Err(Status::bad_request(message));
@@ -141,12 +141,10 @@ impl Registry {
 /// Returns whether a budget's selector matches a Pod: an empty selector matches all Pods, an absent one matches none.
 fn selects(budget: &Value, pod: &Value) -> bool {
     let selector = &budget["spec"]["selector"];
-    if !selector.is_object() {
-        return false;
-    }
-    let everything = selector.as_object().is_some_and(serde_json::Map::is_empty);
-    everything
-        || LabelSelector::parse(&selector_text(selector)).is_ok_and(|parsed| parsed.matches(pod))
+    let parsed = || LabelSelector::parse(&selector_text(selector));
+    selector.as_object().is_some_and(|members| {
+        members.is_empty() || parsed().is_ok_and(|parsed| parsed.matches(pod))
+    })
 }
 
 fn count(status: &Value, field: &str) -> i64 {

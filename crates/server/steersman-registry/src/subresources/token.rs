@@ -7,6 +7,7 @@ use steersman_apimachinery::status::{FieldError, GroupResource, Status};
 
 use crate::requests::metadata;
 use crate::state::registry::Registry;
+use crate::verbs::acts::ActRequest;
 
 /// The duration, in seconds, that kubelets request for the tokens of Pods. A kube-apiserver issues a longer token for
 /// this duration, and warns about its use after the requested time.
@@ -15,12 +16,8 @@ const PROJECTED: i64 = 3607;
 const EXTENDED: i64 = 365 * 24 * 60 * 60;
 
 impl Registry {
-    pub(crate) fn token(
-        &mut self,
-        namespace: &str,
-        name: &str,
-        body: &Value,
-    ) -> Result<Value, Status> {
+    pub(crate) fn token(&mut self, request: ActRequest<'_>) -> Result<Value, Status> {
+        let (namespace, name, body) = (request.namespace, request.name, request.body);
         let group_kind = GroupResource::new("authentication.k8s.io", "TokenRequest");
         let own = metadata::text(body, "name");
         if !own.is_empty() && own != name {

@@ -59,17 +59,11 @@ impl Registry {
             return Err(Status::bad_request(why));
         }
         self.admit_act(&request, options)?;
-        let ActRequest {
-            act,
-            namespace,
-            name,
-            body,
-        } = request;
-        match act {
-            Act::Bind => self.bind(namespace, name, body, dry).map(|()| None),
-            Act::Evict => self.evict(namespace, name, body, options).map(|()| None),
+        match request.act {
+            Act::Bind => self.bind(request, dry).map(|()| None),
+            Act::Evict => self.evict(request, options).map(|()| None),
             Act::Token => {
-                let mut token = self.token(namespace, name, body)?;
+                let mut token = self.token(request)?;
                 self.track_token(&mut token, options);
                 Ok(Some(token))
             }
@@ -150,9 +144,13 @@ impl Registry {
         self.existing(("", "pods"), namespace, name).cloned()
     }
 
-    fn bind(&mut self, namespace: &str, name: &str, body: &Value, dry: bool) -> Result<(), Status> {
+    fn bind(&mut self, request: ActRequest<'_>, dry: bool) -> Result<(), Status> {
+        let (namespace, body) = (request.namespace, request.body);
         let own = metadata::text(body, "name");
-        let name = if name.is_empty() { own } else { name };
+        let name = match request.name {
+            "" => own,
+            name => name,
+        };
         if own != name {
             let message = "name in URL does not match name in Binding object";
             return Err(Status::bad_request(message));
