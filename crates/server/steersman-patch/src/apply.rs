@@ -27,7 +27,7 @@ pub use managed_fields::{Manager, ManagerEntries, ManagerEntry, ManagerOperation
 pub use merge_values::merge_configuration;
 pub use owners::{OwnershipContext, cap, update, update_field};
 pub use path_element::{Atom, PathElement};
-pub use typed_value::validate;
+pub use typed_value::check_configuration;
 
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,8 @@ use steersman_schema::types::{ListKind, MapKind, TypeRef};
 use super::field_set::{FieldNode, FieldSet};
 use super::path_element::PathElement;
 use super::typed_value::{
-    SharedForm, complete, form, identified, identify, is_hollow, items, member_type, validate,
+    SharedForm, check_configuration, complete, form, identified, identify, is_hollow, items,
+    member_type,
 };
 
 /// Merges a configuration into an object without recording owners, for mutating admission policies (upstream:
@@ -21,17 +22,8 @@ pub fn merge_configuration(
     live: &Value,
     configuration: &Value,
 ) -> Result<Value, String> {
-    let wrong = validate(ty, configuration);
-    let wrong = match wrong.as_slice() {
-        [] => String::new(),
-        [one] => one.clone(),
-        several => format!("errors:\n  {}", several.join("\n  ")),
-    };
-    if !wrong.is_empty() {
-        return Err(format!(
-            "failed to convert patch object to typed object: {wrong}"
-        ));
-    }
+    check_configuration(ty, configuration)
+        .map_err(|wrong| format!("failed to convert patch object to typed object: {wrong}"))?;
     let mut pieces = Vec::new();
     find_pieces(ty, configuration, "", &mut pieces);
     if !pieces.is_empty() {

@@ -124,8 +124,20 @@ fn key_default(ty: TypeRef<'_>, key: &str) -> Option<Value> {
     }
 }
 
-/// Checks that a configuration fits its type. Returns one message per mistake, each with the path.
-pub fn validate(ty: TypeRef<'_>, value: &Value) -> Vec<String> {
+/// Checks that a configuration fits its type.
+///
+/// # Errors
+/// Fails with all mistakes.
+pub fn check_configuration(ty: TypeRef<'_>, value: &Value) -> Result<(), String> {
+    match validate(ty, value).as_slice() {
+        [] => Ok(()),
+        [one] => Err(one.clone()),
+        several => Err(format!("errors:\n  {}", several.join("\n  "))),
+    }
+}
+
+/// Returns the mistakes of a configuration, each with its path.
+pub(super) fn validate(ty: TypeRef<'_>, value: &Value) -> Vec<String> {
     let mut wrong = Vec::new();
     check(ty, value, "", &mut wrong);
     wrong

@@ -49,10 +49,9 @@ impl<'a> WriteAdmission<'a> {
         options: &'a WriteOptions,
     ) -> Self {
         let scale = target.subresource == Subresource::Scale;
-        let kind = if operation == "CREATE" {
-            "CreateOptions"
-        } else {
-            "UpdateOptions"
+        let kind = match operation {
+            "CREATE" => "CreateOptions",
+            _ => "UpdateOptions",
         };
         Self {
             target,

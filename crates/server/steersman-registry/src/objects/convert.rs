@@ -32,15 +32,13 @@ impl Registry {
         stored: &Arc<Stored>,
     ) -> Result<VersionedObject, Status> {
         if events::is_newer(resource) {
-            let value = events::to_newer(&stored.value);
-            return Ok(restamped(stored, value));
+            return Ok(restamped(stored, events::to_newer(&stored.value)));
         }
         if autoscaling::is_older(resource) {
-            let value = autoscaling::to_v1(&stored.value);
-            return Ok(restamped(stored, value));
+            return Ok(restamped(stored, autoscaling::to_v1(&stored.value)));
         }
         let stored = read_through(resource, stored);
-        if self.is_foreign(resource, stored.api_version()) {
+        if is_foreign(resource, stored.api_version()) {
             let values = self.convert(resource, resource, "", &[&stored.value])?;
             let value = values.into_iter().next().unwrap_or_default();
             return Ok(shown(resource, &stored, value));
@@ -68,7 +66,7 @@ impl Registry {
         resource: &Resource,
         all: &[Arc<Stored>],
     ) -> Result<Vec<VersionedObject>, Status> {
-        let foreign = |one: &&Arc<Stored>| self.is_foreign(resource, one.api_version());
+        let foreign = |one: &&Arc<Stored>| is_foreign(resource, one.api_version());
         let sent = all.iter().filter(foreign);
         let sent: Vec<Arc<Stored>> = sent.map(|one| read_through(resource, one)).collect();
         if sent.is_empty() {
@@ -127,7 +125,7 @@ impl Registry {
         state: &Value,
     ) -> Result<Option<Value>, Status> {
         let version = version_of(state);
-        if !self.is_foreign(resource, version) {
+        if !is_foreign(resource, version) {
             return Ok(None);
         }
         let has_status = state.get("status").is_some();
@@ -182,12 +180,6 @@ impl Registry {
         Ok(value)
     }
 
-    /// Returns whether only a webhook can convert an object to the resource's version.
-    #[expect(clippy::unused_self, reason = "called like the functions beside it")]
-    fn is_foreign(&self, resource: &Resource, version: &str) -> bool {
-        resource.conversion.is_some() && version != resource.api_version()
-    }
-
     fn to_named(&self, from: &Resource, version: &str, value: Value) -> Result<Value, Status> {
         let all = self.catalogue.all().iter();
         let mut same = all.filter(|other| other.storage == from.storage);
@@ -198,7 +190,7 @@ impl Registry {
             to.version = version.to_owned();
             to.schema = from.stored_schemas.schema_of(version).cloned();
         }
-        if !self.is_foreign(&to, version_of(&value)) {
+        if !is_foreign(&to, version_of(&value)) {
             return Ok(value);
         }
         let values = self.convert(from, &to, "", &[&value])?;
@@ -277,6 +269,11 @@ impl Registry {
         });
         restored.collect()
     }
+}
+
+/// Returns whether only a webhook can convert an object to the resource's version.
+fn is_foreign(resource: &Resource, version: &str) -> bool {
+    resource.conversion.is_some() && version != resource.api_version()
 }
 
 fn shown(resource: &Resource, stored: &Arc<Stored>, mut value: Value) -> VersionedObject {

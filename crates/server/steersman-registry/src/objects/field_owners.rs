@@ -258,17 +258,8 @@ impl Registry {
         mut after: Value,
     ) -> Draft {
         take(&mut after);
-        self.server_status(resource, SERVER, (before, after))
-    }
-
-    pub(crate) fn server_status(
-        &self,
-        resource: &Resource,
-        manager: &str,
-        (before, after): (&Stored, Value),
-    ) -> Draft {
         let face = (resource, Subresource::Status);
-        self.server_write(face, manager, (before, after))
+        self.server_write(face, SERVER, (before, after))
     }
 
     /// Returns a draft of an object that a part of the server wrote, with this field manager.

@@ -248,7 +248,8 @@ impl Registry {
         };
         let storage = quotas();
         if let Some(resource) = self.catalogue.of_storage(&storage).cloned() {
-            after = self.server_status(&resource, manager, (quota, after.value));
+            let face = (&*resource, Subresource::Status);
+            after = self.server_write(face, manager, (quota, after.value));
         }
         self.put(&storage, &quota.namespace, &quota.name, after);
     }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use steersman_apimachinery::status::Status;
 use steersman_patch::apply::{
     Manager, ManagerEntries, ManagerOperation, OwnershipContext, apply_over_client_side,
-    follow_apply, parse_configuration, refuse_conflicts, update_field, validate,
+    check_configuration, follow_apply, parse_configuration, refuse_conflicts, update_field,
 };
 use steersman_patch::check_restorable;
 use steersman_schema::resource::Resource;
@@ -292,22 +292,17 @@ fn check(request: &ApplyBody<'_>) -> Result<(), Status> {
         let message = "metadata.managedFields must be nil";
         return Err(Status::bad_request(message));
     }
-    let scale = (subresource == Subresource::Scale)
-        .then(|| TypeRef::built_in("autoscaling/v1", "Scale"))
-        .flatten();
-    let wrong = match scale {
-        Some(scale) => validate(scale, configuration),
-        None => validate(TypeRef::of(resource), configuration),
+    let scale = match subresource {
+        Subresource::Scale => TypeRef::built_in("autoscaling/v1", "Scale"),
+        _ => None,
     };
-    let wrong = match wrong.as_slice() {
-        [] => return Ok(()),
-        [one] => one.clone(),
-        several => format!("errors:\n  {}", several.join("\n  ")),
-    };
-    Err(Status::internal_plain(format!(
-        "failed to create typed patch object ({}; {named}): {wrong}",
-        place_of(configuration)
-    )))
+    let ty = scale.unwrap_or_else(|| TypeRef::of(resource));
+    check_configuration(ty, configuration).map_err(|wrong| {
+        let place = place_of(configuration);
+        Status::internal_plain(format!(
+            "failed to create typed patch object ({place}; {named}): {wrong}"
+        ))
+    })
 }
 
 fn place_of(configuration: &Value) -> String {
