@@ -14,9 +14,11 @@ pub(crate) struct Components<'a> {
     pub(crate) list: &'a str,
     pub(crate) options: &'a str,
     pub(crate) status: &'a str,
-    pub(crate) patch: &'a str,
-    pub(crate) event: &'a str,
 }
+
+/// The schema components of patches and of watch events.
+pub(crate) const PATCH: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
+pub(crate) const EVENT: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent";
 
 #[derive(Default)]
 struct Operation<'a> {
@@ -205,7 +207,7 @@ impl Writer<'_> {
                         let mut parameters = writing();
                         parameters.push(query("force", "boolean"));
                         let taken = PATCHES.len() - usize::from(!self.resource.built_in);
-                        let body = Some(body(&PATCHES[..taken], self.components.patch, true));
+                        let body = Some(body(&PATCHES[..taken], PATCH, true));
                         ("patch", "patch", "patch", parameters, body, &["201"])
                     }
                     "delete" => {
@@ -249,8 +251,7 @@ impl Writer<'_> {
     }
 
     fn watch(&self, of: &str, kind: [&str; 3], action: &str) -> Map<String, Value> {
-        let event = self.components.event;
-        method("get", self.selected("watch", of, kind, action, event))
+        method("get", self.selected("watch", of, kind, action, EVENT))
     }
 
     /// Returns an operation with a query that selects objects, and an answer that may be a stream.

@@ -12,11 +12,8 @@ use steersman_schema::types::{self, Descriptions};
 use crate::discovery::{ListedSubresource, group_version, group_versions, of_version};
 use crate::groups;
 use crate::members::Members;
-use crate::paths::{self, Components, reference};
+use crate::paths::{self, Components, EVENT, PATCH, reference};
 use crate::reduction;
-
-const PATCH: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
-const EVENT: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent";
 
 pub(crate) const INFO: (&str, &str) = ("Kubernetes", "v1.36.0");
 
@@ -108,8 +105,6 @@ pub(crate) fn document(
             list: &list,
             options: &options,
             status: &status,
-            patch: PATCH,
-            event: EVENT,
         };
         let component = |below: &ListedSubresource<'_>| {
             let version = if below.group.is_empty() {
