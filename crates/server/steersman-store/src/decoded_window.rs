@@ -61,11 +61,15 @@ impl DecodedWindow {
     }
 
     pub(super) fn reporter(&self, storage: &StorageKey, key: &Arc<str>) -> ReadReporter {
-        ReadReporter::new(&self.reads, storage, key)
+        ReadReporter {
+            reads: Arc::clone(&self.reads),
+            storage: storage.clone(),
+            key: Arc::clone(key),
+        }
     }
 
     pub(super) fn take_reads(&self) -> Vec<LaterRead> {
-        self.reads.take()
+        std::mem::take(&mut *self.reads.lock())
     }
 
     pub(super) fn clear(&mut self) {

@@ -417,22 +417,16 @@ impl Store {
         self.compacted + u64::try_from(self.held.len()).unwrap_or_default()
     }
 
-    /// Counts the bytes of a change, and serialises the change if necessary.
-    fn count_bytes(
-        &mut self,
-        Uncounted {
-            storage,
-            key,
-            change,
-        }: Uncounted,
-    ) {
+    /// Counts the bytes of a change, which is serialised now if it was not.
+    fn count_bytes(&mut self, next: Uncounted) {
+        let change = next.change;
         let held = change.held();
         self.held.push_back(held);
         self.held_bytes += held;
         if !change.deleted {
             self.window.add(DecodedObject {
-                storage,
-                key,
+                storage: next.storage,
+                key: next.key,
                 revision: change.revision,
                 bytes: change.new.bytes().len(),
             });
