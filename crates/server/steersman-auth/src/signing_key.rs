@@ -1,7 +1,5 @@
 //! Machine: private keys that sign tokens of ServiceAccounts.
 
-use std::fmt;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::rand::SystemRandom;
@@ -24,7 +22,9 @@ const RSA_OID: [u8; 11] = [
     0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01,
 ];
 
+#[derive(derive_more::Debug)]
 pub(super) struct SigningKey {
+    #[debug(skip)]
     pair: SigningPair,
     public: VerifyingKey,
 }
@@ -33,14 +33,6 @@ enum SigningPair {
     Rsa(Box<RsaKeyPair>),
     Ec(EcdsaKeyPair),
     Ed25519(Ed25519KeyPair),
-}
-
-impl fmt::Debug for SigningKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SigningKey")
-            .field("public", &self.public)
-            .finish_non_exhaustive()
-    }
 }
 
 impl SigningKey {

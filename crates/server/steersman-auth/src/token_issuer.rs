@@ -3,7 +3,6 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -23,8 +22,8 @@ pub const SECRET_ISSUER: &str = "kubernetes/serviceaccount";
 const VERIFIED: usize = 1024;
 const KEY_SET_PATH: &str = "/openid/v1/jwks";
 
-/// The options for tokens of ServiceAccounts, named like the flags of kube-apiserver.
-#[derive(Clone, Default)]
+/// The options of the tokens of ServiceAccounts, named after the flags of kube-apiserver.
+#[derive(Clone, Default, derive_more::Debug)]
 pub struct TokenOptions {
     /// The issuers (`--service-account-issuer`). The first issues new tokens, and tokens of all of them are accepted.
     /// Empty means `https://kubernetes.default.svc`.
@@ -34,25 +33,18 @@ pub struct TokenOptions {
     /// The URL of the key set in the metadata of the issuer (`--service-account-jwks-uri`). Default: a URL of the
     /// server's listener.
     pub jwks_uri: Option<String>,
-    /// The private key that signs tokens, in PEM (`--service-account-signing-key-file`). Default: a key that is derived
-    /// from the server's seed.
+    /// The private key that signs tokens, in PEM (`--service-account-signing-key-file`). Default: a
+    /// key that is derived from the seed.
+    // The keys may be private.
+    #[debug(skip)]
     pub signing_key: Option<String>,
-    /// More keys that verify tokens, in PEM (`--service-account-key-file`).
+    /// Further keys of accepted tokens, in PEM (`--service-account-key-file`).
+    #[debug(skip)]
     pub keys: Vec<String>,
-    /// Whether the token that a kubelet projects into a Pod lasts only as long as requested, and not a year
-    /// (`--service-account-extend-token-expiration=false`).
+    /// Whether tokens that a kubelet projects into Pods last only as long as requested
+    /// (`--service-account-extend-token-expiration=false`), and not a year.
+    #[debug(skip)]
     pub has_exact_expiration: bool,
-}
-
-impl fmt::Debug for TokenOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The keys are not printed, because they may be private.
-        f.debug_struct("TokenOptions")
-            .field("issuers", &self.issuers)
-            .field("audiences", &self.audiences)
-            .field("jwks_uri", &self.jwks_uri)
-            .finish_non_exhaustive()
-    }
 }
 
 impl TokenOptions {
@@ -73,15 +65,11 @@ impl TokenOptions {
     }
 }
 
-/// The secret from which the server derives its own signing key, an Ed25519 key. Equal secrets give equal keys.
-#[derive(Clone)]
+/// The secret from which the server derives its own signing key, an Ed25519 key. The same secret
+/// signs the same tokens.
+#[derive(Clone, derive_more::Debug)]
+#[debug("TokenSecret")]
 pub struct TokenSecret([u8; 32]);
-
-impl fmt::Debug for TokenSecret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("TokenSecret")
-    }
-}
 
 impl TokenSecret {
     /// Creates the secret with these bytes.

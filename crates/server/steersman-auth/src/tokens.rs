@@ -8,17 +8,12 @@ use serde_json::{Value, json};
 
 use super::user::User;
 
-/// The registered bearer tokens, with the user of each.
-#[derive(Clone, Default)]
+/// The registered tokens and their users.
+#[derive(Clone, Default, derive_more::Debug)]
 pub struct Tokens {
-    /// By token: the user, and whether snapshots include the token.
+    /// By token, the user, and whether the token is saved in snapshots.
+    #[debug(skip)]
     users: HashMap<String, (Arc<User>, bool)>,
-}
-
-impl std::fmt::Debug for Tokens {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Tokens").finish_non_exhaustive()
-    }
 }
 
 impl Tokens {
