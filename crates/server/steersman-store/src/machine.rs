@@ -31,10 +31,7 @@ pub struct Change {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unreadable {
     /// The revision was compacted.
-    Compacted {
-        /// The oldest readable revision.
-        oldest: u64,
-    },
+    Compacted,
     /// The revision does not exist yet.
     Future {
         /// The newest revision.
@@ -118,10 +115,8 @@ impl Store {
 
     /// Returns and clears the changes since the last call, in the order of their revisions.
     pub fn take_changes(&mut self) -> Vec<(StorageKey, Change)> {
-        self.untaken
-            .as_mut()
-            .map(std::mem::take)
-            .unwrap_or_default()
+        let untaken = self.untaken.as_mut().map(std::mem::take);
+        untaken.unwrap_or_default()
     }
 
     /// Returns the newest revision.
@@ -191,21 +186,15 @@ impl Store {
             });
         }
         if revision < self.compacted {
-            return Err(Unreadable::Compacted {
-                oldest: self.compacted,
-            });
+            return Err(Unreadable::Compacted);
         }
         let mut objects: BTreeMap<String, Arc<Stored>> = self
             .list(storage, namespace)
             .map(|stored| (stored.key(), Arc::clone(stored)))
             .collect();
         if let Some(table) = self.tables.get(storage) {
-            for change in table
-                .log
-                .iter()
-                .rev()
-                .take_while(|change| change.revision > revision)
-            {
+            let later = table.log.iter().rev();
+            for change in later.take_while(|change| change.revision > revision) {
                 if namespace.is_some_and(|one| *change.new.namespace != *one) {
                     continue;
                 }
@@ -230,9 +219,7 @@ impl Store {
     ) -> Result<impl Iterator<Item = &'a Change> + use<'a>, Unreadable> {
         let table = self.tables.get(storage);
         if table.is_some_and(|table| after < table.dropped) {
-            return Err(Unreadable::Compacted {
-                oldest: self.compacted,
-            });
+            return Err(Unreadable::Compacted);
         }
         Ok(table.into_iter().flat_map(move |table| {
             let start = table.log.partition_point(|change| change.revision <= after);
@@ -366,24 +353,20 @@ impl Store {
             self.held_bytes -= self.held.pop_front().unwrap_or_default();
         }
         for table in self.tables.values_mut() {
-            while table
-                .log
-                .front()
-                .is_some_and(|change| change.revision <= revision)
+            let is_old = |change: &Change| change.revision <= revision;
+            while table.log.front().is_some_and(is_old)
+                && let Some(change) = table.log.pop_front()
             {
-                if let Some(change) = table.log.pop_front() {
-                    table.dropped = change.revision;
-                }
+                table.dropped = change.revision;
             }
         }
     }
 
     /// Returns the storages that have objects.
     pub fn storages(&self) -> impl Iterator<Item = &StorageKey> {
-        self.tables
-            .iter()
-            .filter(|(_, table)| !table.objects.is_empty())
-            .map(|(key, _)| key)
+        let tables = self.tables.iter();
+        let used = tables.filter(|(_, table)| !table.objects.is_empty());
+        used.map(|(key, _)| key)
     }
 
     fn remember(&mut self, storage: &StorageKey, key: Arc<str>, change: Change) {

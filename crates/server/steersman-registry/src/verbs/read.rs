@@ -71,11 +71,9 @@ impl Registry {
         let version = options.resource_version.as_deref().unwrap_or_default();
         let mut limit = usize::try_from(options.limit.max(0)).unwrap_or(usize::MAX);
         let now = self.newest();
-        let (revision, start) = if let Some(token) = options
-            .continue_token
-            .as_deref()
-            .filter(|token| !token.is_empty())
-        {
+        let token = options.continue_token.as_deref();
+        let token = token.filter(|token| !token.is_empty());
+        let (revision, start) = if let Some(token) = token {
             if !matches!(version, "" | "0") {
                 let message = "specifying resource version is not allowed when using continue";
                 return Err(Status::bad_request(message));
@@ -96,10 +94,8 @@ impl Registry {
             (if exact { wanted } else { now }, None)
         };
         let all: Vec<Arc<Stored>> = if revision == self.store.revision() {
-            self.store
-                .list(&resource.storage, namespace)
-                .cloned()
-                .collect()
+            let all = self.store.list(&resource.storage, namespace);
+            all.cloned().collect()
         } else {
             let past = self.store.list_at(&resource.storage, namespace, revision);
             past.map_err(|why| unreadable(why, revision, start.as_deref()))?
@@ -171,10 +167,10 @@ fn unreadable(why: Unreadable, revision: u64, start: Option<&str>) -> Status {
         (Unreadable::Future { current }, _) => {
             Status::too_large_resource_version(revision, current)
         }
-        (Unreadable::Compacted { .. }, None) => {
+        (Unreadable::Compacted, None) => {
             Status::expired("The resourceVersion for the provided list is too old.")
         }
-        (Unreadable::Compacted { .. }, Some(start)) => {
+        (Unreadable::Compacted, Some(start)) => {
             let mut status = Status::expired(EXPIRED);
             status.metadata.continue_token = encode_token(None, start);
             status
@@ -205,11 +201,8 @@ fn check_list_options(options: &ListQuery) -> Result<(), Status> {
     const FIELD: &str = "resourceVersionMatch";
     let mut errors = Vec::new();
     let given = |text: &Option<String>| text.as_deref().is_some_and(|text| !text.is_empty());
-    if let Some(wanted) = options
-        .resource_version_match
-        .as_deref()
-        .filter(|m| !m.is_empty())
-    {
+    let wanted = options.resource_version_match.as_deref();
+    if let Some(wanted) = wanted.filter(|wanted| !wanted.is_empty()) {
         if given(&options.continue_token) {
             let detail = "resourceVersionMatch is forbidden when continue is provided";
             errors.push(FieldError::forbidden(FIELD, detail));
