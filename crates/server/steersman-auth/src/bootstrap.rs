@@ -37,10 +37,8 @@ impl BootstrapObject {
 
 /// Returns the roles and bindings one after another, so that a start has only one of them in memory.
 pub fn objects() -> impl Iterator<Item = BootstrapObject> {
-    let mut lines = TABLE
-        .lines()
-        .filter(|line| !line.starts_with('#'))
-        .peekable();
+    let lines = TABLE.lines().filter(|line| !line.starts_with('#'));
+    let mut lines = lines.peekable();
     let mut binding_of_controller = None;
     std::iter::from_fn(move || {
         if let Some(binding) = binding_of_controller.take() {

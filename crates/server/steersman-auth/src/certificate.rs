@@ -22,11 +22,8 @@ pub fn user_of(certificate: &[u8]) -> Option<User> {
     let name = subject.iter_common_name().filter_map(text).last();
     let name = name.filter(|name| !name.is_empty())?;
     let uid = subject.iter_by_oid(&UID).find_map(text).unwrap_or_default();
-    let hash: String = hash
-        .as_ref()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let hash = hash.as_ref().iter();
+    let hash: String = hash.map(|byte| format!("{byte:02x}")).collect();
     let user = User::new(name)
         .uid(uid)
         .extra(CREDENTIAL_ID, format!("X509SHA256={hash}"));

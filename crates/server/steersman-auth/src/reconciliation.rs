@@ -64,10 +64,8 @@ fn add_members(holder: &mut Value, field: &str, wanted: &Value) {
 fn add_items(holder: &mut Value, field: &str, wanted: &Value) {
     let stored = holder[field].as_array();
     let wanted = wanted.as_array().into_iter().flatten();
-    let absent: Vec<Value> = wanted
-        .filter(|item| !stored.is_some_and(|stored| stored.contains(item)))
-        .cloned()
-        .collect();
+    let absent = wanted.filter(|item| !stored.is_some_and(|stored| stored.contains(item)));
+    let absent: Vec<Value> = absent.cloned().collect();
     extend(holder, field, absent);
 }
 
@@ -78,10 +76,8 @@ fn add_rules(role: &mut Value, policy: &Value) {
     }
     let held: Vec<Rule<'_>> = Rule::all(role).collect();
     let wanted: Vec<Rule<'_>> = Rule::all(policy).collect();
-    let absent = uncovered(&held, &wanted)
-        .iter()
-        .map(Rule::to_value)
-        .collect();
+    let absent = uncovered(&held, &wanted);
+    let absent = absent.iter().map(Rule::to_value).collect();
     extend(role, "rules", absent);
 }
 

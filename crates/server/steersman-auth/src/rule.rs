@@ -44,11 +44,8 @@ impl<'a> Rule<'a> {
 
     /// Returns the rules of a Role or ClusterRole.
     pub fn all(role: &'a Value) -> impl Iterator<Item = Rule<'a>> + use<'a> {
-        role["rules"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .map(Rule::read)
+        let rules = role["rules"].as_array().into_iter();
+        rules.flatten().map(Rule::read)
     }
 
     /// Returns the rules that together allow everything.
@@ -171,11 +168,9 @@ impl<'a> Rule<'a> {
             ("ResourceNames", &self.names),
             ("Verbs", &self.verbs),
         ];
-        let parts: Vec<String> = lists
-            .iter()
-            .filter(|(_, list)| !list.is_empty())
-            .map(|(name, list)| format!("{name}:{}", quoted(list)))
-            .collect();
+        let lists = lists.iter().filter(|(_, list)| !list.is_empty());
+        let print = |(name, list): &(&str, &Vec<&str>)| format!("{name}:{}", quoted(list));
+        let parts: Vec<String> = lists.map(print).collect();
         format!("{{{}}}", parts.join(", "))
     }
 }

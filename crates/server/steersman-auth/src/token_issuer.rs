@@ -276,10 +276,9 @@ impl TokenIssuer {
             return Err(ForeignToken::Unknown);
         }
         let id = header["kid"].as_str().unwrap_or_default();
-        let mut candidates = self
-            .verifying_keys()
-            .filter(|key| id.is_empty() || key.id() == id)
-            .peekable();
+        let candidates = self.verifying_keys();
+        let candidates = candidates.filter(|key| id.is_empty() || key.id() == id);
+        let mut candidates = candidates.peekable();
         if candidates.peek().is_none() {
             let why = "invalid signature, no keys found";
             return Err(ForeignToken::Signature(why));
@@ -321,10 +320,8 @@ impl TokenIssuer {
             let base = base.unwrap_or(issuer).trim_end_matches('/');
             format!("{base}{KEY_SET_PATH}")
         });
-        let mut algorithms: Vec<&str> = self
-            .verifying_keys()
-            .map(|key| key.algorithm().name())
-            .collect();
+        let algorithms = self.verifying_keys().map(|key| key.algorithm().name());
+        let mut algorithms: Vec<&str> = algorithms.collect();
         algorithms.sort_unstable();
         algorithms.dedup();
         Some(json!({

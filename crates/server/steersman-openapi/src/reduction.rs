@@ -45,10 +45,8 @@ pub(crate) fn reduce(schema: &mut Value) {
         members.remove("items");
         members.remove("properties");
     }
-    let kind = members
-        .get("type")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
+    let kind = members.get("type").and_then(Value::as_str);
+    let kind = kind.unwrap_or_default();
     let without_items = kind == "array" && !members.contains_key("items");
     if nullable || without_items || (open && kind == "object") {
         members.remove("type");

@@ -267,10 +267,8 @@ impl SchemaWriter<'_> {
     fn list(&self, name: &str, metadata: &Value) -> Value {
         let resource = self.resource;
         let standard = self.standard("PartialObjectMetadataList", metadata);
-        let mut properties: Map<String, Value> = standard
-            .into_iter()
-            .map(|(name, field)| (name.to_owned(), field))
-            .collect();
+        let standard = standard.map(|(name, field)| (name.to_owned(), field));
+        let mut properties = Map::from_iter(standard);
         let about = format!(
             "List of {}. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md",
             resource.plural

@@ -198,11 +198,8 @@ fn order_lists(
     patch: &mut ListMembers,
     kind: TypeRef<'_>,
 ) -> Result<(), Status> {
-    let ordered: Vec<String> = patch
-        .keys()
-        .filter(|name| name.starts_with(directives::SET_ORDER))
-        .cloned()
-        .collect();
+    let is_order = |name: &&String| name.starts_with(directives::SET_ORDER);
+    let ordered: Vec<String> = patch.keys().filter(is_order).cloned().collect();
     for directive in ordered {
         let rest = directive.trim_start_matches(directives::SET_ORDER);
         let name = directives::field(rest, directives::BAD_ORDER)?;

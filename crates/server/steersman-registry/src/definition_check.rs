@@ -24,10 +24,8 @@ pub fn check_definition(definition: &Value) -> Result<Vec<RuleCost>, Vec<FieldEr
     let mut unknown = Vec::new();
     crd::decode(&mut crd, &mut unknown);
     crd::apply_defaults(&mut crd);
-    let mut errors: Vec<FieldError> = unknown
-        .iter()
-        .map(|field| FieldError::forbidden(field, "unknown field"))
-        .collect();
+    let refuse = |field: &String| FieldError::forbidden(field, "unknown field");
+    let mut errors: Vec<FieldError> = unknown.iter().map(refuse).collect();
     errors.extend(crd::validate(&crd, None));
     if errors.is_empty() {
         Ok(crd::rule_costs(&crd))

@@ -111,11 +111,8 @@ impl Registry {
         calls: Vec<(String, WebhookCall)>,
     ) -> Result<Vec<CallResponse>, Status> {
         let mut verb_state = self.verb_state.borrow_mut();
-        let known = |verb_state: &VerbState, key: &str| verb_state.answers.get(key).cloned();
-        let all: Option<Vec<CallResponse>> = calls
-            .iter()
-            .map(|(_, one)| known(&verb_state, &one.key))
-            .collect();
+        let known = |(_, call): &(String, WebhookCall)| verb_state.answers.get(&call.key).cloned();
+        let all: Option<Vec<CallResponse>> = calls.iter().map(known).collect();
         if let Some(all) = all {
             return Ok(all);
         }

@@ -66,12 +66,11 @@ impl Registry {
         if !hook.equivalent {
             return None;
         }
-        let same = self
-            .catalogue
-            .all()
-            .iter()
-            .filter(|other| other.storage == own.storage && !other.has_version_of(own));
-        let mut named = same.filter(|other| hook.is_about(other, request));
+        let all = self.catalogue.all().iter();
+        let mut named = all.filter(|other| {
+            let same = other.storage == own.storage && !other.has_version_of(own);
+            same && hook.is_about(other, request)
+        });
         named.next().cloned()
     }
 

@@ -52,14 +52,10 @@ pub(crate) fn scale_of(resource: &Resource, object: &Value) -> Result<Value, Sta
             fields.insert(field.to_owned(), value.clone());
         }
     }
-    let observed = at(object, &paths.status_replicas)
-        .as_i64()
-        .unwrap_or_default();
-    let mut status = json!({"replicas": observed});
-    let selector = paths
-        .selector
-        .as_ref()
-        .map(|path| selector_text(at(object, path)));
+    let observed = at(object, &paths.status_replicas).as_i64();
+    let mut status = json!({"replicas": observed.unwrap_or_default()});
+    let selector = paths.selector.as_ref();
+    let selector = selector.map(|path| selector_text(at(object, path)));
     if let Some(selector) = selector.filter(|selector| !selector.is_empty()) {
         status["selector"] = Value::String(selector);
     }
@@ -148,16 +144,11 @@ pub fn selector_text(selector: &Value) -> String {
     };
     let mut terms: Vec<(String, String)> = Vec::new();
     for (key, value) in labels.as_object().into_iter().flatten() {
-        terms.push((
-            key.clone(),
-            format!("{key}={}", value.as_str().unwrap_or_default()),
-        ));
+        let term = format!("{key}={}", value.as_str().unwrap_or_default());
+        terms.push((key.clone(), term));
     }
-    for one in selector["matchExpressions"]
-        .as_array()
-        .into_iter()
-        .flatten()
-    {
+    let expressions = selector["matchExpressions"].as_array();
+    for one in expressions.into_iter().flatten() {
         let key = one["key"].as_str().unwrap_or_default();
         let values = one["values"].as_array().into_iter().flatten();
         let mut values: Vec<&str> = values.filter_map(Value::as_str).collect();
@@ -172,9 +163,6 @@ pub fn selector_text(selector: &Value) -> String {
         terms.push((key.to_owned(), term));
     }
     terms.sort();
-    terms
-        .into_iter()
-        .map(|(_, term)| term)
-        .collect::<Vec<_>>()
-        .join(",")
+    let terms: Vec<String> = terms.into_iter().map(|(_, term)| term).collect();
+    terms.join(",")
 }

@@ -237,11 +237,8 @@ fn restore(spec: &mut Value, before: &Value) {
     if on_nodes(before) && on_nodes(spec) {
         let old = before["ports"].as_array().map_or(&[][..], Vec::as_slice);
         let now = ports_of(spec);
-        let mut used: Vec<i64> = ports_of(before)
-            .into_iter()
-            .map(|(_, node)| node)
-            .filter(|node| now.iter().any(|(_, other)| node == other))
-            .collect();
+        let mut used: Vec<i64> = ports_of(before).into_iter().map(|(_, node)| node).collect();
+        used.retain(|node| now.iter().any(|(_, other)| node == other));
         let ports = spec.get_mut("ports").and_then(Value::as_array_mut);
         for port in ports.into_iter().flatten() {
             if !is_absent(port, "nodePort") {

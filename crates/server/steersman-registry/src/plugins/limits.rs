@@ -83,19 +83,12 @@ impl Registry {
                     continue;
                 }
                 for (name, least) in amounts(&limit["min"]) {
-                    let found = asked.requests.get(&name);
-                    wrong.extend(too_little(
-                        ("PersistentVolumeClaim", &name),
-                        least,
-                        (found, None),
-                    ));
+                    let found = (asked.requests.get(&name), None);
+                    wrong.extend(too_little(("PersistentVolumeClaim", &name), least, found));
                 }
                 for (name, most) in amounts(&limit["max"]) {
-                    let found = asked
-                        .requests
-                        .get(&name)
-                        .copied()
-                        .unwrap_or(Quantity::of(0));
+                    let found = asked.requests.get(&name).copied();
+                    let found = found.unwrap_or(Quantity::of(0));
                     if found > most {
                         wrong.push(format!(
                             "maximum {name} usage per PersistentVolumeClaim is {most}, but request is {found}"

@@ -30,10 +30,8 @@ fn quotas() -> StorageKey {
 
 impl Registry {
     fn quotas_of(&self, namespace: &str) -> Vec<Arc<Stored>> {
-        self.store
-            .list(&quotas(), Some(namespace))
-            .cloned()
-            .collect()
+        let all = self.store.list(&quotas(), Some(namespace));
+        all.cloned().collect()
     }
 
     /// Refuses with 403 a write that would exceed a quota, that lacks amounts which a quota requires, or whose quota
@@ -71,11 +69,8 @@ impl Registry {
             return Ok(());
         }
         let all = usage(storage, object);
-        let negative: Vec<&str> = all
-            .iter()
-            .filter(|(_, amount)| amount.sign() < 0)
-            .map(|(name, _)| name.as_str())
-            .collect();
+        let negative = all.iter().filter(|(_, amount)| amount.sign() < 0);
+        let negative: Vec<&str> = negative.map(|(name, _)| name.as_str()).collect();
         if !negative.is_empty() {
             let names = negative.join(",");
             let why = format!("quota usage is negative for resource(s): {names}");

@@ -36,11 +36,8 @@ pub(crate) fn time_conditions(request: &mut Value, old: &Value, now: Timestamp) 
     let now = Value::from(metadata::time(now));
     let before = old["status"]["conditions"].as_array();
     let conditions = request["status"].get_mut("conditions");
-    for condition in conditions
-        .and_then(Value::as_array_mut)
-        .into_iter()
-        .flatten()
-    {
+    let conditions = conditions.and_then(Value::as_array_mut);
+    for condition in conditions.into_iter().flatten() {
         let same = before.into_iter().flatten().find(|known| {
             known["type"] == condition["type"] && known["status"] == condition["status"]
         });

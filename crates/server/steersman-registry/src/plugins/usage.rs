@@ -285,11 +285,8 @@ fn looks_across(affinity: &Value) -> bool {
 }
 
 pub(crate) fn add_masked(to: &mut Amounts, used: Amounts, hard: &Amounts) {
-    let masked = used
-        .into_iter()
-        .filter(|(name, _)| hard.contains_key(name))
-        .collect();
-    add(to, masked);
+    let masked = used.into_iter().filter(|(name, _)| hard.contains_key(name));
+    add(to, masked.collect());
 }
 
 #[cfg(test)]

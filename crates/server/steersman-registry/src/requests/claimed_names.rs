@@ -72,11 +72,8 @@ impl ClaimedNames {
 
 /// Returns the names in a field that holds a name or a list of names.
 pub(crate) fn one_or_many(field: &Value) -> impl Iterator<Item = &str> {
-    let listed = field
-        .as_array()
-        .map_or(std::slice::from_ref(field), Vec::as_slice);
-    listed
-        .iter()
-        .filter_map(Value::as_str)
-        .filter(|name| !name.is_empty())
+    let listed = field.as_array().map(Vec::as_slice);
+    let listed = listed.unwrap_or(std::slice::from_ref(field)).iter();
+    let names = listed.filter_map(Value::as_str);
+    names.filter(|name| !name.is_empty())
 }

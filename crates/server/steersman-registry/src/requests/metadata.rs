@@ -149,16 +149,11 @@ fn check_finalizers(resource: &Resource, object: &Value, errors: &mut Vec<FieldE
 fn check_change(new: &Value, old: &Value, attached: Vec<FieldError>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let (new, old) = (&new["metadata"], &old["metadata"]);
-    let empty = Vec::new();
     if !old["deletionTimestamp"].is_null() {
-        let had = old["finalizers"].as_array().unwrap_or(&empty);
-        let added: Vec<String> = new["finalizers"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter(|finalizer| !had.contains(finalizer))
-            .map(Value::to_string)
-            .collect();
+        let had = old["finalizers"].as_array();
+        let added = new["finalizers"].as_array().into_iter().flatten();
+        let added = added.filter(|one| !had.is_some_and(|had| had.contains(one)));
+        let added: Vec<String> = added.map(Value::to_string).collect();
         if !added.is_empty() {
             let detail = format!(
                 "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",

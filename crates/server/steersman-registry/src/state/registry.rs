@@ -407,11 +407,8 @@ impl Registry {
 
     pub(crate) fn link(&mut self, storage: &StorageKey, stored: &Stored) {
         for owner in stored.owners() {
-            let address = address(storage, stored);
-            self.dependents
-                .entry(owner.to_owned())
-                .or_default()
-                .insert(address);
+            let dependents = self.dependents.entry(owner.to_owned()).or_default();
+            dependents.insert(address(storage, stored));
         }
     }
 

@@ -100,11 +100,8 @@ impl Snapshot {
     pub fn write(&self, mut out: impl io::Write) -> io::Result<()> {
         let mut counters = json!(self.counters);
         counters["transactions"] = self.transactions.into();
-        let key = self
-            .key
-            .as_ref()
-            .map(TokenSecret::to_text)
-            .unwrap_or_default();
+        let key = self.key.as_ref().map(TokenSecret::to_text);
+        let key = key.unwrap_or_default();
         let credentials = json!({"key": key, "tokens": self.tokens.to_json()});
         write!(
             out,
@@ -193,10 +190,8 @@ impl Registry {
 
     /// Serves the resources of all established CRDs, and records the names of all CRDs.
     pub(super) fn serve_definitions(&mut self) {
-        let all: Vec<Arc<Stored>> = self
-            .objects(("apiextensions.k8s.io", "customresourcedefinitions"), None)
-            .cloned()
-            .collect();
+        let kind = ("apiextensions.k8s.io", "customresourcedefinitions");
+        let all: Vec<Arc<Stored>> = self.objects(kind, None).cloned().collect();
         self.claimed_names.clear();
         for definition in &all {
             let definition = definition.borrowed();

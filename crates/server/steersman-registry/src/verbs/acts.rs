@@ -208,10 +208,8 @@ fn node_to_bind(target: &Value) -> Result<&str, Status> {
     if node.is_empty() {
         errors.push(FieldError::required("target.name", ""));
     }
-    let all: Vec<String> = errors
-        .iter()
-        .map(|error| format!("{}: {}", error.field, error.message))
-        .collect();
+    let print = |error: &FieldError| format!("{}: {}", error.field, error.message);
+    let all: Vec<String> = errors.iter().map(print).collect();
     match all.as_slice() {
         [] => Ok(node),
         [one] => Err(Status::internal_plain(one.clone())),

@@ -287,18 +287,13 @@ impl Registry {
         if prefix.is_empty() || !metadata::text(object, "name").is_empty() {
             return;
         }
-        let most = prefix
-            .char_indices()
-            .nth(58)
-            .map_or(prefix.len(), |(at, _)| at);
+        let end = prefix.char_indices().nth(58);
+        let most = end.map_or(prefix.len(), |(at, _)| at);
         let mut name = String::new();
         for _ in 0..NAME_TRIES {
             name = format!("{}{}", &prefix[..most], self.rng.suffix());
-            if self
-                .store
-                .get(&resource.storage, namespace, &name)
-                .is_none()
-            {
+            let found = self.store.get(&resource.storage, namespace, &name);
+            if found.is_none() {
                 break;
             }
         }
@@ -392,11 +387,8 @@ pub(crate) fn place<'a>(target: ObjectTarget<'a>, object: &mut Value) -> Result<
         fields.remove("namespace");
         return Ok(namespace);
     }
-    let named = fields
-        .get("namespace")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
-    if !named.is_empty() && named != namespace {
+    let named = fields.get("namespace").and_then(Value::as_str);
+    if named.is_some_and(|named| !named.is_empty() && named != namespace) {
         return Err(Status::bad_request(
             "the namespace of the provided object does not match the namespace sent on the request",
         ));

@@ -194,11 +194,8 @@ fn mark(object: &mut Value, grace: i64, now: Timestamp) {
         .entry("deletionTimestamp")
         .or_insert_with(|| Value::String(metadata::time(due)));
     fields.insert("deletionGracePeriodSeconds".to_owned(), json!(grace));
-    if let Some(generation) = fields
-        .get("generation")
-        .and_then(Value::as_i64)
-        .filter(|g| *g > 0)
-    {
+    let generation = fields.get("generation").and_then(Value::as_i64);
+    if let Some(generation) = generation.filter(|generation| *generation > 0) {
         fields.insert("generation".to_owned(), json!(generation.saturating_add(1)));
     }
 }

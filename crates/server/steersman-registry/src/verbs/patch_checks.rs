@@ -69,10 +69,8 @@ pub(crate) fn check_kind(
     let expected = resource.api_version();
     let named = |field: &str, default: &str| {
         let found = patched.get(field).and_then(Value::as_str);
-        found
-            .filter(|f| !f.is_empty())
-            .unwrap_or(default)
-            .to_owned()
+        let found = found.filter(|found| !found.is_empty());
+        found.unwrap_or(default).to_owned()
     };
     let (kind, version) = (
         named("kind", &resource.kind),

@@ -162,11 +162,9 @@ impl Registry {
             Err(_) => Vec::new(),
         };
         let strict = checked.1 == FieldValidation::Strict;
-        let strategic = document
-            .as_ref()
-            .ok()
-            .filter(|_| strict && kind == PatchKind::Strategic)
-            .map(print_as_go);
+        let strategic = document.as_ref().ok();
+        let strategic = strategic.filter(|_| strict && kind == PatchKind::Strategic);
+        let strategic = strategic.map(print_as_go);
         let mut patched = match kind {
             PatchKind::Json => apply_json_patch(&base, document)?,
             PatchKind::Merge => apply_merge_patch(&base, document)?,

@@ -244,10 +244,8 @@ impl Registry {
         if !concerns(cursor, change) {
             return Ok(None);
         }
-        let before = change
-            .old
-            .as_ref()
-            .filter(|old| cursor.selection.matches(old));
+        let before = change.old.as_ref();
+        let before = before.filter(|old| cursor.selection.matches(old));
         let after = !change.deleted && cursor.selection.matches(&change.new);
         let show = |stored: &Arc<Stored>| self.present(&cursor.resource, stored);
         Ok(match (before, after) {
@@ -264,19 +262,15 @@ impl Registry {
 }
 
 fn concerns(cursor: &WatchCursor, change: &Change) -> bool {
-    cursor
-        .namespace
-        .as_deref()
-        .is_none_or(|namespace| *change.new.namespace == *namespace)
+    let namespace = cursor.namespace.as_deref();
+    namespace.is_none_or(|namespace| *change.new.namespace == *namespace)
 }
 
 fn check_options(options: &ListQuery) -> Result<(), Status> {
     const FIELD: &str = "resourceVersionMatch";
     let mut errors = Vec::new();
-    let wanted = options
-        .resource_version_match
-        .as_deref()
-        .unwrap_or_default();
+    let wanted = options.resource_version_match.as_deref();
+    let wanted = wanted.unwrap_or_default();
     if options.send_initial_events.is_some() && wanted != "NotOlderThan" {
         let detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
         errors.push(FieldError::forbidden(FIELD, detail));
@@ -293,11 +287,8 @@ fn check_options(options: &ListQuery) -> Result<(), Status> {
             errors.push(FieldError::not_supported(FIELD, &wanted, &supported));
         }
     }
-    if options
-        .continue_token
-        .as_deref()
-        .is_some_and(|token| !token.is_empty())
-    {
+    let token = options.continue_token.as_deref();
+    if token.is_some_and(|token| !token.is_empty()) {
         let detail = "resourceVersionMatch is forbidden when continue is provided";
         errors.push(FieldError::forbidden(FIELD, detail));
     }

@@ -83,14 +83,11 @@ fn added(container: &Value) -> impl Iterator<Item = &str> {
 /// not include "X" in securityContext.capabilities.add`.
 pub(super) fn adding(pod: &Pod<'_>, allowed: &[&str]) -> Option<String> {
     let containers = pod.list(|container| added(container).any(|one| !allowed.contains(&one)))?;
-    let capabilities: BTreeSet<&str> = pod
-        .containers()
-        .flat_map(added)
-        .filter(|one| !allowed.contains(one))
-        .collect();
+    let capabilities = pod.containers().flat_map(added);
+    let capabilities: BTreeSet<&str> = capabilities.filter(|one| !allowed.contains(one)).collect();
+    let capabilities = quoted(capabilities);
     Some(format!(
-        "{containers} must not include {} in securityContext.capabilities.add",
-        quoted(capabilities)
+        "{containers} must not include {capabilities} in securityContext.capabilities.add"
     ))
 }
 
@@ -129,11 +126,8 @@ pub(super) fn host_ports(pod: &Pod<'_>) -> Option<Violation> {
             .filter(|port| *port != 0)
     }
     let containers = pod.named(|container| ports(container).next().is_some());
-    let all: BTreeSet<String> = pod
-        .containers()
-        .flat_map(ports)
-        .map(|port| port.to_string())
-        .collect();
+    let all = pod.containers().flat_map(ports);
+    let all: BTreeSet<String> = all.map(|port| port.to_string()).collect();
     let detail = format!(
         "{} {} {} {}",
         list("container", &containers)?,
@@ -253,10 +247,8 @@ pub(super) fn sysctls(pod: &Pod<'_>) -> Option<Violation> {
         known.any(|(from, known)| *known == name && pod.version >= *from)
     };
     let all = pod.context("sysctls").as_array().into_iter().flatten();
-    let bad: Vec<&str> = all
-        .filter_map(|one| one["name"].as_str())
-        .filter(|name| !safe(name))
-        .collect();
+    let all = all.filter_map(|one| one["name"].as_str());
+    let bad: Vec<&str> = all.filter(|name| !safe(name)).collect();
     if bad.is_empty() {
         return None;
     }

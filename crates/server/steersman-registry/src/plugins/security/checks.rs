@@ -74,20 +74,15 @@ impl Violations {
     }
 
     pub(super) fn reasons(&self) -> String {
-        self.0
-            .iter()
-            .map(|(reason, _)| *reason)
-            .collect::<Vec<_>>()
-            .join(", ")
+        let each: Vec<&str> = self.0.iter().map(|(reason, _)| *reason).collect();
+        each.join(", ")
     }
 }
 
 impl fmt::Display for Violations {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let each = self
-            .0
-            .iter()
-            .map(|(reason, detail)| format!("{reason} ({detail})"));
-        f.write_str(&each.collect::<Vec<_>>().join(", "))
+        let print = |(reason, detail): &Violation| format!("{reason} ({detail})");
+        let each: Vec<String> = self.0.iter().map(print).collect();
+        f.write_str(&each.join(", "))
     }
 }
