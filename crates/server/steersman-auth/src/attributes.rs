@@ -88,10 +88,7 @@ impl Attributes {
         let why = format!(
             "User {who} cannot {verb} resource {resource} in API group {group} {scope}{reason}"
         );
-        Status::forbidden(
-            GroupResource::new(&self.group, &self.resource),
-            &self.name,
-            &why,
-        )
+        let group_resource = GroupResource::new(&self.group, &self.resource);
+        Status::forbidden(group_resource, &self.name, &why)
     }
 }

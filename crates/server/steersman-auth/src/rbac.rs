@@ -160,10 +160,8 @@ impl Grant<'_> {
         let (kind, name) = if binding.namespace.is_empty() {
             ("ClusterRoleBinding", binding.name.to_string())
         } else {
-            (
-                "RoleBinding",
-                format!("{}/{}", binding.name, binding.namespace),
-            )
+            let name = format!("{}/{}", binding.name, binding.namespace);
+            ("RoleBinding", name)
         };
         let reference = &binding.lean()["roleRef"];
         let mut subject = text(self.subject, "name").to_owned();

@@ -90,11 +90,8 @@ fn add_selectors(role: &mut Value, policy: &Value) {
     };
     let mut own = role["aggregationRule"].take();
     members(&mut own);
-    add_items(
-        &mut own,
-        "clusterRoleSelectors",
-        &rule["clusterRoleSelectors"],
-    );
+    let field = "clusterRoleSelectors";
+    add_items(&mut own, field, &rule[field]);
     role["aggregationRule"] = own;
 }
 

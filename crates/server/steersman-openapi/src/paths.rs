@@ -87,11 +87,8 @@ pub(crate) fn add(
     put(format!("{root}{place}/{plural}/{{name}}"), &named, object);
     if resource.namespaced && resource.verbs.contains(&"list") {
         let all = format!("{}ForAllNamespaces", resource.kind);
-        let item = method(
-            "get",
-            writer.selected("list", &all, own, "list", components.list),
-        );
-        put(format!("{root}/{plural}"), &[], item);
+        let list = writer.selected("list", &all, own, "list", components.list);
+        put(format!("{root}/{plural}"), &[], method("get", list));
     }
     if resource.verbs.contains(&"watch") {
         let list = writer.watch(&format!("{of}List"), own, "watchlist");

@@ -247,20 +247,12 @@ impl SchemaWriter<'_> {
         };
         let text = |name| {
             let description = field("TypeMeta", name);
-            (
-                name,
-                json!({ "type": "string", "description": description }),
-            )
+            let text = json!({ "type": "string", "description": description });
+            (name, text)
         };
         let description = field(of, "metadata");
-        [
-            text("apiVersion"),
-            text("kind"),
-            (
-                "metadata",
-                json!({ "description": description, "allOf": [metadata] }),
-            ),
-        ]
+        let metadata = json!({ "description": description, "allOf": [metadata] });
+        [text("apiVersion"), text("kind"), ("metadata", metadata)]
     }
 
     /// Builds the schema of a list of objects (upstream: `buildListSchema`).

@@ -93,10 +93,8 @@ impl Stored {
             if revision == 0 {
                 metadata.remove("resourceVersion");
             } else {
-                metadata.insert(
-                    "resourceVersion".to_owned(),
-                    Value::String(revision.to_string()),
-                );
+                let version = Value::String(revision.to_string());
+                metadata.insert("resourceVersion".to_owned(), version);
             }
         }
         let head = Arc::new(Head::of(&value));

@@ -47,13 +47,8 @@ fn find_pieces(ty: TypeRef<'_>, value: &Value, path: &str, found: &mut Vec<Strin
                 found.push(path.to_owned());
             }
             for (name, member) in members.iter().filter(|(name, _)| ty.declares(name)) {
-                let step = PathElement::field(name);
-                find_pieces(
-                    member_type(ty, name),
-                    member,
-                    &format!("{path}{step}"),
-                    found,
-                );
+                let path = format!("{path}{}", PathElement::field(name));
+                find_pieces(member_type(ty, name), member, &path, found);
             }
         }
         Value::Array(items) => {

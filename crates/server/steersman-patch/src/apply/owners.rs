@@ -120,14 +120,10 @@ pub(super) fn apply(
             entries.set(manager.clone(), entry);
             Ok(None)
         }
-        _ => apply_fields(
-            reach,
-            entries,
-            manager,
-            states,
-            (last, fields),
-            (force, time),
-        ),
+        _ => {
+            let (fields, how) = ((last, fields), (force, time));
+            apply_fields(reach, entries, manager, states, fields, how)
+        }
     }
 }
 

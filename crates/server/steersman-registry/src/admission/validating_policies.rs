@@ -96,11 +96,8 @@ impl Registry {
             return Ok(());
         };
         let object = states.0.or(states.1).unwrap_or(&Value::Null);
-        Err(denied(
-            admission.refusal(object, &message),
-            message,
-            &reason,
-        ))
+        let refusal = admission.refusal(object, &message);
+        Err(denied(refusal, message, &reason))
     }
 
     /// Returns the matching policies in order, once for each binding and parameter. A policy that cannot be evaluated

@@ -91,10 +91,8 @@ impl Registry {
                 continue;
             };
             let call = self.call(&invocation, admission, "", states)?;
-            let asked = self.answers(
-                (admission.target.resource, admission.name),
-                call.into_iter().collect(),
-            )?;
+            let subject = (admission.target.resource, admission.name);
+            let asked = self.answers(subject, call.into_iter().collect())?;
             let Some(decision) = self.decision(hook, true, asked.first())? else {
                 continue;
             };
@@ -289,10 +287,8 @@ impl Registry {
         let invocation = (hook, Arc::clone(resource));
         let round = progress.round.to_string();
         let call = self.call(&invocation, admission, &round, states)?;
-        let answers = self.answers(
-            (admission.target.resource, admission.name),
-            call.into_iter().collect(),
-        );
+        let subject = (admission.target.resource, admission.name);
+        let answers = self.answers(subject, call.into_iter().collect());
         if answers.is_err() {
             let verb_state = self.verb_state.borrow();
             progress.asked = verb_state.pending.last().map(|call| AskedHook {

@@ -217,11 +217,10 @@ impl Registry {
                 let of = format!("{version}, Kind={}", to.list_kind);
                 (of.clone(), of)
             }
-            Some(Value::String(own)) => (format!("{own}, Kind={}", to.kind), "/, Kind=".to_owned()),
-            _ => (
-                format!("{version}, Kind={}", to.kind),
-                "/, Kind=".to_owned(),
-            ),
+            first => {
+                let own = first.as_ref().and_then(Value::as_str).unwrap_or(&version);
+                (format!("{own}, Kind={}", to.kind), "/, Kind=".to_owned())
+            }
         };
         let failed = |why: String| Status::internal_plain(format!("conversion for {of} {why}"));
         let webhook = from.conversion.clone().unwrap_or_default();

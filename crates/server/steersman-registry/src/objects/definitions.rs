@@ -35,12 +35,8 @@ impl Registry {
         let version = Value::String(old.revision.to_string());
         let mut crd = crd;
         metadata::of(&mut crd).insert("resourceVersion".to_owned(), version);
-        self.update(
-            ObjectTarget::object(&resource, None, &name),
-            crd,
-            &options,
-            now,
-        )
+        let target = ObjectTarget::object(&resource, None, &name);
+        self.update(target, crd, &options, now)
     }
 
     /// Accepts or refuses the names of a new definition, and serves its resources. The answer to the request shows the
@@ -191,13 +187,8 @@ impl Registry {
     fn begin_cleanup(&mut self, resource: &Resource, marked: &Stored) {
         let why = (crd::CLEANUP, "CustomResource deletion is in progress");
         let mut crd = marked.lean().clone();
-        crd::set_condition(
-            &mut crd,
-            "Terminating",
-            true,
-            why,
-            &metadata::time(self.now),
-        );
+        let time = metadata::time(self.now);
+        crd::set_condition(&mut crd, "Terminating", true, why, &time);
         let crd = self.own_status(resource, marked, crd);
         let put = self.put(&resource.storage, "", &marked.name, crd);
         self.serve_again(marked.lean(), &put);
@@ -260,13 +251,10 @@ impl Registry {
 
     /// Decides again about the definitions of a group that wait for a name, because a name may be free now.
     pub(crate) fn judge_waiting(&mut self, group: &Value) {
-        let refused = self
-            .claimed_names
-            .refused(group.as_str().unwrap_or_default());
-        let refused = refused
-            .iter()
-            .filter_map(|storage| self.definition_of(storage));
-        let waiting: Vec<_> = refused.cloned().collect();
+        let group = group.as_str().unwrap_or_default();
+        let refused = self.claimed_names.refused(group).into_iter();
+        let refused = refused.filter_map(|storage| self.definition_of(&storage).cloned());
+        let waiting: Vec<_> = refused.collect();
         for stored in waiting {
             let mut crd = stored.draft();
             self.judge_names(&mut crd.value);
@@ -283,9 +271,7 @@ fn definitions() -> StorageKey {
 }
 
 pub(crate) fn storage_of(crd: &Value) -> StorageKey {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    StorageKey::new(
-        &text(&crd["spec"]["group"]),
-        &text(&crd["spec"]["names"]["plural"]),
-    )
+    let (group, plural) = (&crd["spec"]["group"], &crd["spec"]["names"]["plural"]);
+    let [group, plural] = [group, plural].map(|name| name.as_str().unwrap_or_default());
+    StorageKey::new(group, plural)
 }

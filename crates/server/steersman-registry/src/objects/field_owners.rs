@@ -101,13 +101,8 @@ pub(crate) fn own_changes(
         versions,
         ignored: &ignored(resource, subresource, after),
     };
-    update(
-        &reach,
-        entries,
-        &manager,
-        (before, after),
-        &metadata::time(now),
-    );
+    let time = metadata::time(now);
+    update(&reach, entries, &manager, (before, after), &time);
 }
 
 impl Registry {
@@ -239,14 +234,8 @@ impl Registry {
             ignored: &["status"],
         };
         let mut entries = ManagerEntries::default();
-        let states = (&before, &*token);
-        update(
-            &reach,
-            &mut entries,
-            &manager,
-            states,
-            &metadata::time(self.now),
-        );
+        let (states, time) = ((&before, &*token), metadata::time(self.now));
+        update(&reach, &mut entries, &manager, states, &time);
         show(token, &mut entries.write().into());
     }
 

@@ -16,13 +16,8 @@ pub(crate) fn scale_object(
     shown: &VersionedObject,
 ) -> Result<VersionedObject, Status> {
     let scale = scale_of(resource, shown.value())?;
-    let VersionedObject { stored } = shown;
-    Ok(Registry::answer(
-        &stored.namespace,
-        &stored.name,
-        scale,
-        stored.revision,
-    ))
+    let (namespace, name, revision) = (&shown.namespace, &shown.name, shown.revision);
+    Ok(Registry::answer(namespace, name, scale, revision))
 }
 
 /// Returns the number of replicas in an object's spec, if it is set.
@@ -98,11 +93,8 @@ pub(crate) fn rescale(resource: &Resource, object: &Value, scale: &Value) -> Res
         if resource.built_in {
             let detail = "must be greater than or equal to 0";
             let error = FieldError::invalid("spec.replicas", &value, detail);
-            return Err(Status::invalid(
-                GroupResource::new("autoscaling", "Scale"),
-                name,
-                &[error],
-            ));
+            let group_kind = GroupResource::new("autoscaling", "Scale");
+            return Err(Status::invalid(group_kind, name, &[error]));
         }
         let field = format!(".{}", paths.spec_replicas.join("."));
         let error = FieldError::invalid(field, &value, "should be a non-negative integer");

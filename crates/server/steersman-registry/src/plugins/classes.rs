@@ -68,20 +68,12 @@ impl Registry {
             self.take_runtime_class(admission, object)?;
         } else if admission.is_of("", "PersistentVolumeClaim") {
             let class = ("storage.k8s.io", "storageclasses");
-            self.take_default(
-                object,
-                class,
-                &DEFAULT_STORAGE,
-                (OLD_STORAGE, "storageClassName"),
-            );
+            let fields = (OLD_STORAGE, "storageClassName");
+            self.take_default(object, class, &DEFAULT_STORAGE, fields);
         } else if admission.is_of("networking.k8s.io", "Ingress") {
             let class = ("networking.k8s.io", "ingressclasses");
-            self.take_default(
-                object,
-                class,
-                &DEFAULT_INGRESS,
-                (OLD_INGRESS, "ingressClassName"),
-            );
+            let fields = (OLD_INGRESS, "ingressClassName");
+            self.take_default(object, class, &DEFAULT_INGRESS, fields);
         }
         Ok(())
     }
@@ -195,10 +187,8 @@ impl Registry {
         };
         let all = self.store.list(&StorageKey::new(group, plural), None);
         let newest = all.filter(marked).min_by_key(|class| {
-            (
-                Reverse(class.meta("creationTimestamp").to_owned()),
-                class.name.to_string(),
-            )
+            let made = class.meta("creationTimestamp").to_owned();
+            (Reverse(made), class.name.to_string())
         });
         if let Some(class) = newest
             && let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut)
@@ -294,11 +284,8 @@ impl Registry {
         }
         let annotated = claim["metadata"]["annotations"][OLD_STORAGE].as_str();
         let named = annotated.or(claim["spec"]["storageClassName"].as_str());
-        let class = self.object(
-            ("storage.k8s.io", "storageclasses"),
-            "",
-            named.unwrap_or_default(),
-        );
+        let kind = ("storage.k8s.io", "storageclasses");
+        let class = self.object(kind, "", named.unwrap_or_default());
         if class.is_some_and(|class| class.value["allowVolumeExpansion"] == true) {
             return Ok(());
         }
@@ -312,8 +299,6 @@ const OTHER_OVERHEAD: &str =
 
 fn of_class(class: &Value) -> (i64, String) {
     let policy = class["preemptionPolicy"].as_str().unwrap_or(USUAL.1);
-    (
-        class["value"].as_i64().unwrap_or_default(),
-        policy.to_owned(),
-    )
+    let value = class["value"].as_i64().unwrap_or_default();
+    (value, policy.to_owned())
 }

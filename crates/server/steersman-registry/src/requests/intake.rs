@@ -44,11 +44,8 @@ pub(crate) enum ObjectOrigin {
 pub(crate) fn dry_run(values: &[String], errors: &mut Vec<FieldError>) -> bool {
     if values.iter().any(|value| value != "All") {
         let listed = go::printed(&Value::from(values.to_vec()));
-        errors.push(FieldError::not_supported(
-            "dryRun",
-            &listed,
-            &["\"All\"".to_owned()],
-        ));
+        let supported = ["\"All\"".to_owned()];
+        errors.push(FieldError::not_supported("dryRun", &listed, &supported));
     }
     !values.is_empty()
 }
@@ -62,10 +59,8 @@ pub(crate) fn dry_run(values: &[String], errors: &mut Vec<FieldError>) -> bool {
 pub fn options(kind: &str, options: &WriteOptions) -> Result<(bool, FieldValidation), Status> {
     let mut errors = Vec::new();
     if kind == "PatchOptions" && options.force.is_some() {
-        errors.push(FieldError::forbidden(
-            "force",
-            "may not be specified for non-apply patch",
-        ));
+        let detail = "may not be specified for non-apply patch";
+        errors.push(FieldError::forbidden("force", detail));
     }
     further_options(kind, options, errors)
 }
@@ -92,12 +87,8 @@ fn further_options(
         Some("Strict") => FieldValidation::Strict,
         Some(other) => {
             let supported = ["", "Ignore", "Strict", "Warn"].map(|s| format!("\"{s}\""));
-            let other = go::quote(other);
-            errors.push(FieldError::not_supported(
-                "fieldValidation",
-                &other,
-                &supported,
-            ));
+            let (field, other) = ("fieldValidation", go::quote(other));
+            errors.push(FieldError::not_supported(field, &other, &supported));
             FieldValidation::Warn
         }
     };
@@ -149,12 +140,9 @@ pub(crate) fn check_kind(
             let quoted = go::quote(&kind);
             let detail = format!("must be {}", resource.kind);
             let error = FieldError::invalid("kind", &quoted, &detail);
-            let name = metadata::text(body, "name").to_owned();
-            return Err(Status::invalid(
-                GroupResource::new(&resource.group, &kind),
-                &name,
-                &[error],
-            ));
+            let group_kind = GroupResource::new(&resource.group, &kind);
+            let name = metadata::text(body, "name");
+            return Err(Status::invalid(group_kind, name, &[error]));
         }
     }
     body["kind"] = Value::String(resource.kind.clone());

@@ -88,10 +88,8 @@ pub(crate) fn validate(resource: &Resource, object: &Value, new: bool) -> Vec<Fi
     }
     let name = text(object, "name");
     if name.is_empty() {
-        errors.push(FieldError::required(
-            "metadata.name",
-            "name or generateName is required",
-        ));
+        let detail = "name or generateName is required";
+        errors.push(FieldError::required("metadata.name", detail));
     } else if new {
         // An existing object keeps its name, even if another version or group of its kind would
         // refuse it.
@@ -164,13 +162,8 @@ fn check_change(new: &Value, old: &Value, attached: Vec<FieldError>) -> Vec<Fiel
     }
     for field in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
         if new[field] != old[field] {
-            let field_path = format!("metadata.{field}");
-            let value = new[field].to_string();
-            errors.push(FieldError::invalid(
-                field_path,
-                &value,
-                "field is immutable",
-            ));
+            let (path, value) = (format!("metadata.{field}"), new[field].to_string());
+            errors.push(FieldError::invalid(path, &value, "field is immutable"));
         }
     }
     errors.extend(attached);

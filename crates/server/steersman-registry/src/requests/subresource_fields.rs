@@ -76,11 +76,8 @@ pub(crate) fn merge(
             let mut merged =
                 with_metadata(all_but(old, &["metadata"]), new.get("metadata").cloned());
             let status = metadata::members(&mut merged["status"]);
-            metadata::assign(
-                status,
-                "conditions",
-                new["status"].get("conditions").cloned(),
-            );
+            let conditions = new["status"].get("conditions").cloned();
+            metadata::assign(status, "conditions", conditions);
             merged
         }
         Subresource::Status => write_status(resource, new, old),

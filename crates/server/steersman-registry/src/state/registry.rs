@@ -479,9 +479,6 @@ fn token_secret(seed: u64) -> TokenSecret {
 }
 
 pub(crate) fn address(storage: &StorageKey, stored: &Stored) -> Address {
-    (
-        storage.clone(),
-        Arc::clone(&stored.namespace),
-        Arc::clone(&stored.name),
-    )
+    let (namespace, name) = (Arc::clone(&stored.namespace), Arc::clone(&stored.name));
+    (storage.clone(), namespace, name)
 }

@@ -126,10 +126,8 @@ impl Registry {
         }
         let ready = conditions::find_true(pod.lean(), "Ready").is_some();
         let status = &budget.lean()["status"];
-        let (healthy, wanted) = (
-            count(status, "currentHealthy"),
-            count(status, "desiredHealthy"),
-        );
+        let healthy = count(status, "currentHealthy");
+        let wanted = count(status, "desiredHealthy");
         let always = budget.lean()["spec"]["unhealthyPodEvictionPolicy"] == "AlwaysAllow";
         if !ready && (always || (healthy >= wanted && wanted > 0)) {
             return Ok(None);
@@ -187,10 +185,8 @@ fn take_disruption(budget: &Value, pod: &str, now: Timestamp) -> Result<Value, S
         return Err(Status::forbidden(group_resource, name, why));
     }
     if allowed == 0 {
-        let (wanted, healthy) = (
-            count(status, "desiredHealthy"),
-            count(status, "currentHealthy"),
-        );
+        let wanted = count(status, "desiredHealthy");
+        let healthy = count(status, "currentHealthy");
         let why = format!(
             "The disruption budget {name} needs {wanted} healthy pods and has {healthy} currently"
         );

@@ -174,12 +174,8 @@ fn attributes(spec: &Value) -> Attributes {
         };
     }
     let (group, plural) = (text(resource, "group"), text(resource, "resource"));
-    let asked = Attributes::of(
-        text(resource, "verb"),
-        group,
-        plural,
-        text(resource, "name"),
-    );
+    let (verb, name) = (text(resource, "verb"), text(resource, "name"));
+    let asked = Attributes::of(verb, group, plural, name);
     let mut asked = asked.within(text(resource, "namespace"));
     text(resource, "subresource").clone_into(&mut asked.subresource);
     asked
@@ -205,11 +201,8 @@ fn check(kind: &str, review: &Value) -> Result<(), Status> {
         (true, true) => {
             let detail =
                 "exactly one of nonResourceAttributes or resourceAttributes must be specified";
-            errors.push(FieldError::invalid(
-                "spec.resourceAttributes",
-                "null",
-                detail,
-            ));
+            let field = "spec.resourceAttributes";
+            errors.push(FieldError::invalid(field, "null", detail));
         }
         _ => {}
     }
@@ -224,11 +217,8 @@ fn check(kind: &str, review: &Value) -> Result<(), Status> {
         let namespace = text(resource, "namespace");
         if !resource.is_null() && namespace != metadata::text(review, "namespace") {
             let (field, value) = ("spec.resourceAttributes.namespace", go::quote(namespace));
-            errors.push(FieldError::invalid(
-                field,
-                &value,
-                "must match metadata.namespace",
-            ));
+            let detail = "must match metadata.namespace";
+            errors.push(FieldError::invalid(field, &value, detail));
         }
         if !path.is_null() {
             let detail = "disallowed on this kind of request";

@@ -36,11 +36,8 @@ impl Registry {
         let audiences = self.audiences_of(claims, wanted)?;
         let subject = wanted_text(claims, "sub", "sub")?;
         let claim = |name: &str, title: &str| {
-            wanted_text(
-                claims,
-                &format!("kubernetes.io/serviceaccount/{name}"),
-                title,
-            )
+            let name = format!("kubernetes.io/serviceaccount/{name}");
+            wanted_text(claims, &name, title)
         };
         let namespace = claim("namespace", "namespace")?;
         let secret = claim("secret.name", "secretName")?;

@@ -114,10 +114,8 @@ impl Registry {
         account: &str,
         bound: &Value,
     ) -> Result<(&'static str, Value, Option<Value>), Status> {
-        let (kind, version) = (
-            bound["kind"].as_str().unwrap_or_default(),
-            bound["apiVersion"].as_str().unwrap_or_default(),
-        );
+        let text = |field: &str| bound[field].as_str().unwrap_or_default();
+        let (kind, version) = (text("kind"), text("apiVersion"));
         let (plural, key) = match (version, kind) {
             ("v1", "Pod") => ("pods", "pod"),
             ("v1", "Secret") => ("secrets", "secret"),
@@ -129,7 +127,7 @@ impl Registry {
                 )));
             }
         };
-        let name = bound["name"].as_str().unwrap_or_default();
+        let name = text("name");
         let namespace = if plural == "nodes" { "" } else { namespace };
         let found = self.existing(("", plural), namespace, name)?;
         if key == "pod" && found.value["spec"]["serviceAccountName"] != account {
@@ -139,7 +137,7 @@ impl Registry {
             )));
         }
         let uid = found.meta("uid");
-        let wanted = bound["uid"].as_str().unwrap_or_default();
+        let wanted = text("uid");
         if !wanted.is_empty() && wanted != uid {
             let why = format!(
                 "the UID in the bound object reference ({wanted}) does not match the UID in record. The object might have been deleted and then recreated"

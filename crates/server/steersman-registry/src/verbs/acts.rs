@@ -162,11 +162,8 @@ impl Registry {
         let pod = self.pod(namespace, name)?;
         check_preconditions(body, &pod, namespace, name)?;
         if let Some(why) = cannot_be_bound(pod.lean(), name) {
-            return Err(Status::conflict(
-                GroupResource::new("", "pods/binding"),
-                name,
-                &why,
-            ));
+            let group_resource = GroupResource::new("", "pods/binding");
+            return Err(Status::conflict(group_resource, name, &why));
         }
         if dry {
             return Ok(());

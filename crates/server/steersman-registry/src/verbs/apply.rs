@@ -177,12 +177,9 @@ impl Registry {
         let version = resource.api_version();
         let part = managed::subresource_name(subresource);
         let manager = request.manager(&version, part);
+        let configured = &request.configuration;
         let mut ignored = managed::ignored(resource, subresource, live);
-        ignored.extend(managed::ignored(
-            resource,
-            subresource,
-            &request.configuration,
-        ));
+        ignored.extend(managed::ignored(resource, subresource, configured));
         let reach = OwnershipContext {
             ty: TypeRef::of(resource),
             version: &version,
@@ -191,16 +188,9 @@ impl Registry {
         };
         let configuration = managed::without_kept(resource, subresource, &request.configuration);
         let states = (live, &*configuration);
-        let time = metadata::time(self.now);
-        let applied = apply_over_client_side(
-            &reach,
-            entries,
-            &manager,
-            states,
-            request.is_forced(),
-            &time,
-        )
-        .map_err(|conflicts| refuse_conflicts(&conflicts))?;
+        let (force, time) = (request.is_forced(), metadata::time(self.now));
+        let applied = apply_over_client_side(&reach, entries, &manager, states, force, &time)
+            .map_err(|conflicts| refuse_conflicts(&conflicts))?;
         let applied = follow_apply(&manager, live, applied, &request.configuration);
         if let Some(new) = applied.as_ref().filter(|_| resource.built_in)
             && let Err(why) = check_restorable(new, reach.ty)
@@ -247,15 +237,9 @@ fn apply_scale(
     let manager = request.manager(&version, "scale");
     if let Some(replicas) = configured.get("spec").and_then(|spec| spec.get("replicas")) {
         let path = managed::replicas_path(resource);
-        let changed = old != Some(replicas);
-        update_field(
-            entries,
-            &manager,
-            (&path, &version),
-            changed,
-            request.is_forced(),
-        )
-        .map_err(|conflicts| refuse_conflicts(&conflicts))?;
+        let (changed, force) = (old != Some(replicas), request.is_forced());
+        update_field(entries, &manager, (&path, &version), changed, force)
+            .map_err(|conflicts| refuse_conflicts(&conflicts))?;
         shown["spec"]["replicas"] = replicas.clone();
     } else {
         entries.remove(&manager);

@@ -329,11 +329,9 @@ impl Registry {
         for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
             fields.remove(field);
         }
-        fields.insert("uid".to_owned(), Value::String(uid));
-        fields.insert(
-            "creationTimestamp".to_owned(),
-            Value::String(metadata::time(self.now)),
-        );
+        fields.insert("uid".to_owned(), uid.into());
+        let time = metadata::time(self.now);
+        fields.insert("creationTimestamp".to_owned(), time.into());
         if resource.generation != Generation::Unmanaged {
             fields.insert("generation".to_owned(), json!(1));
         }

@@ -259,12 +259,8 @@ fn check_options(options: &DeleteOptions) -> Result<(bool, Option<PropagationPol
         Some(other) => {
             let supported = ["Foreground", "Background", "Orphan", "nil"];
             let supported = supported.map(|s| format!("\"{s}\""));
-            let other = go::quote(other);
-            errors.push(FieldError::not_supported(
-                "propagationPolicy",
-                &other,
-                &supported,
-            ));
+            let (field, other) = ("propagationPolicy", go::quote(other));
+            errors.push(FieldError::not_supported(field, &other, &supported));
             None
         }
     };

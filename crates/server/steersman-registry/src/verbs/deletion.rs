@@ -206,14 +206,9 @@ fn has_grace(resource: &Resource) -> bool {
 
 /// Returns the grace period of a Pod in seconds; zero for a Pod that is not running.
 fn grace_of(pod: &Value, asked: Option<i64>) -> i64 {
-    let placed = pod["spec"]["nodeName"]
-        .as_str()
-        .is_some_and(|node| !node.is_empty());
-    let over = matches!(
-        pod["status"]["phase"].as_str(),
-        Some("Succeeded" | "Failed")
-    );
-    if !placed || over {
+    let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
+    let phase = pod["status"]["phase"].as_str();
+    if node.is_empty() || matches!(phase, Some("Succeeded" | "Failed")) {
         return 0;
     }
     let own = pod["spec"]["terminationGracePeriodSeconds"].as_i64();

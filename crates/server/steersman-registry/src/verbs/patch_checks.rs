@@ -72,10 +72,8 @@ pub(crate) fn check_kind(
         let found = found.filter(|found| !found.is_empty());
         found.unwrap_or(default).to_owned()
     };
-    let (kind, version) = (
-        named("kind", &resource.kind),
-        named("apiVersion", &expected),
-    );
+    let kind = named("kind", &resource.kind);
+    let version = named("apiVersion", &expected);
     let unreadable = unreadable_kind(patched).filter(|_| resource.built_in);
     if unreadable.is_some() || kind != resource.kind || version != expected {
         let why = if let Some(why) = unreadable {

@@ -40,11 +40,9 @@ impl Registry {
         minimum: Option<&str>,
     ) -> Result<VersionedObject, Status> {
         let wanted = parse_version(minimum.unwrap_or_default()).map_err(Status::internal_plain)?;
-        if wanted > self.store.revision() {
-            return Err(Status::too_large_resource_version(
-                wanted,
-                self.store.revision(),
-            ));
+        let newest = self.store.revision();
+        if wanted > newest {
+            return Err(Status::too_large_resource_version(wanted, newest));
         }
         let shown = self.present(target.resource, self.target(target)?)?;
         match target.subresource {

@@ -445,20 +445,14 @@ fn check_version(write: &ObjectWrite<'_>, new: &Value) -> Result<(), Status> {
         if needed {
             let field = "metadata.resourceVersion";
             let error = FieldError::invalid(field, "0", "must be specified for an update");
-            return Err(Status::invalid(
-                resource.group_resource(),
-                &stored.name,
-                &[error],
-            ));
+            let group_resource = resource.group_resource();
+            return Err(Status::invalid(group_resource, &stored.name, &[error]));
         }
         return Ok(());
     }
     if version == stored.revision {
         return Ok(());
     }
-    Err(Status::conflict(
-        resource.group_resource(),
-        &stored.name,
-        MODIFIED,
-    ))
+    let group_resource = resource.group_resource();
+    Err(Status::conflict(group_resource, &stored.name, MODIFIED))
 }

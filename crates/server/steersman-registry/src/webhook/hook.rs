@@ -63,6 +63,7 @@ impl RegisteredWebhook {
         let id = format!("{configuration}/{name}/{at}");
         let endpoint = WebhookAddress::of(client);
         let timeout = Duration::from_secs(hook["timeoutSeconds"].as_u64().unwrap_or(10));
+        let environment = Environment::new(false, true);
         Self {
             name: name.to_owned(),
             url: endpoint.url(timeout),
@@ -78,10 +79,7 @@ impl RegisteredWebhook {
             review: review_version(&hook["admissionReviewVersions"]),
             namespaces: hook["namespaceSelector"].clone(),
             objects: hook["objectSelector"].clone(),
-            conditions: Expression::conditions(
-                &Environment::new(false, true),
-                &hook["matchConditions"],
-            ),
+            conditions: Expression::conditions(&environment, &hook["matchConditions"]),
             rules: listed("rules"),
         }
     }

@@ -102,13 +102,8 @@ impl Registry {
         let target =
             ObjectTarget::object(&resource, None, &definition.name).part(Subresource::Status);
         let (body, options) = (body.to_string(), options(MANAGER, Some(true)));
-        self.patch(
-            target,
-            PatchKind::Apply,
-            body.as_bytes(),
-            &options,
-            self.now,
-        )?;
-        Ok(())
+        let (body, now) = (body.as_bytes(), self.now);
+        self.patch(target, PatchKind::Apply, body, &options, now)
+            .map(drop)
     }
 }

@@ -78,8 +78,8 @@ impl Registry {
         let namespace = Some(&*candidate.namespace).filter(|_| resource.namespaced);
         let target = ObjectTarget::object(&resource, namespace, &candidate.name);
         let (body, options) = (body.to_string(), options(CONTROLLER, None));
-        self.patch(target, PatchKind::Apply, body.as_bytes(), &options, now)?;
-        Ok(())
+        self.patch(target, PatchKind::Apply, body.as_bytes(), &options, now)
+            .map(drop)
     }
 
     /// Tells the definitions about migrations that have ended, and starts the oldest migration of each resource without
@@ -89,10 +89,8 @@ impl Registry {
         // For each resource the oldest migration that waits; `None` if a migration of the resource runs.
         let mut next: BTreeMap<String, Option<&Arc<Stored>>> = BTreeMap::new();
         let age = |one: &Stored| {
-            (
-                one.meta("creationTimestamp").to_owned(),
-                one.name.to_string(),
-            )
+            let made = one.meta("creationTimestamp").to_owned();
+            (made, one.name.to_string())
         };
         for one in &all {
             let value = one.lean();

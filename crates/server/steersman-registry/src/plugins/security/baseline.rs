@@ -92,10 +92,8 @@ pub(super) fn adding(pod: &Pod<'_>, allowed: &[&str]) -> Option<String> {
 }
 
 pub(super) fn capabilities(pod: &Pod<'_>) -> Option<Violation> {
-    violation(
-        "non-default capabilities",
-        adding(pod, DEFAULT_CAPABILITIES)?,
-    )
+    let detail = adding(pod, DEFAULT_CAPABILITIES)?;
+    violation("non-default capabilities", detail)
 }
 
 pub(super) fn host_namespaces(pod: &Pod<'_>) -> Option<Violation> {
