@@ -41,10 +41,9 @@ impl Registry {
     }
 
     pub(crate) fn note_namespace(&mut self, storage: &StorageKey, new: &Stored) {
-        let name = if storage.as_str() == "namespaces." {
-            &new.name
-        } else {
-            &new.namespace
+        let name = match storage.as_str() {
+            "namespaces." => &new.name,
+            _ => &new.namespace,
         };
         let found = self.object(("", "namespaces"), "", name);
         if found.is_some_and(|found| found.is_terminating()) {

@@ -115,10 +115,8 @@ impl Registry {
         } else {
             Vec::new()
         };
-        for resource in &mut resources {
-            if revised {
-                resource.stored_schemas.read_always();
-            }
+        for resource in resources.iter_mut().filter(|_| revised) {
+            resource.stored_schemas.read_always();
         }
         self.claimed_names.record(&storage, crd);
         let compacted = self.store.compacted();

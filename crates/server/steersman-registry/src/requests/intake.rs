@@ -150,22 +150,14 @@ pub(crate) fn check_kind(
     Ok(())
 }
 
-fn check_built_in(
+fn check_built_in<'a>(
     catalogue: &Catalogue,
-    resource: &Resource,
-    (version, kind): (&str, &str),
-    expected: &str,
+    resource: &'a Resource,
+    (version, kind): (&'a str, &'a str),
+    expected: &'a str,
 ) -> Result<(), Status> {
-    let kind = if kind.is_empty() {
-        &resource.kind
-    } else {
-        kind
-    };
-    let version = if version.is_empty() {
-        expected
-    } else {
-        version
-    };
+    let or_own = |sent: &'a str, own: &'a str| if sent.is_empty() { own } else { sent };
+    let (kind, version) = (or_own(kind, &resource.kind), or_own(version, expected));
     if kind == resource.kind && version == expected {
         return Ok(());
     }

@@ -37,8 +37,9 @@ impl Selectors {
         })
     }
 
-    /// Checks the field labels against a resource; 400 for a field that the resource does not support.
-    pub(crate) fn of(mut self, resource: &Resource) -> Result<Self, Status> {
+    /// Checks the field labels against a resource, and adds a shard selector; an empty text means none. 400 for a field
+    /// that the resource does not support, 500 for a shard selector that does not parse.
+    pub(crate) fn of(mut self, resource: &Resource, shard: Option<&str>) -> Result<Self, Status> {
         for term in self.fields.terms() {
             let label = term.label.as_str();
             // Upstream does not check the field labels of some cluster-scoped kinds.
@@ -67,6 +68,8 @@ impl Selectors {
             self.known.push(field.clone());
         }
         self.schemas = resource.stored_schemas.clone();
+        let shard = shard.filter(|text| !text.is_empty());
+        self.shard = shard.map(ShardSelector::parse).transpose()?;
         Ok(self)
     }
 
@@ -83,13 +86,6 @@ impl Selectors {
             };
             found == term.value
         })
-    }
-
-    /// Adds a shard selector; an empty text means none. 500 for a selector that does not parse.
-    pub(crate) fn sharded(mut self, shard: Option<&str>) -> Result<Self, Status> {
-        let shard = shard.filter(|text| !text.is_empty());
-        self.shard = shard.map(ShardSelector::parse).transpose()?;
-        Ok(self)
     }
 
     /// Returns the text of the shard selector that lists repeat.

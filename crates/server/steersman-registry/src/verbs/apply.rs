@@ -105,17 +105,10 @@ impl Registry {
         super::create::check_name(&new, name)?;
         super::create::place(target, &mut new)?;
         let place = place_of(&request.configuration);
-        let built_in = resource.built_in && subresource != Subresource::Scale;
         let read = self.read(resource, &mut new, origin, checked.1);
         let written = read.and_then(|sent| self.write(&write, (new, sent)));
         self.note_warnings(request.warnings);
-        written.map_err(|status| {
-            if built_in {
-                refuse_undecodable(resource, &place, status)
-            } else {
-                status
-            }
-        })
+        written.map_err(|status| refuse_undecodable(target, &place, status))
     }
 
     /// Returns whether the write of an apply that leaves a definition unchanged can be left out, because it would
@@ -157,13 +150,7 @@ impl Registry {
         let how = CreateRequest::Apply;
         let created = self.create_owned(target, new, how, asked);
         self.note_warnings(request.warnings.clone());
-        created.map_err(|status| {
-            if resource.built_in {
-                refuse_undecodable(resource, &place, status)
-            } else {
-                status
-            }
-        })
+        created.map_err(|status| refuse_undecodable(target, &place, status))
     }
 
     /// Returns the object after the configuration is applied; `None` if nothing changes.
@@ -307,8 +294,12 @@ fn unrestorable(resource: &Resource, place: &str, why: &str) -> Status {
     ))
 }
 
-/// Rewords the decoder's refusal of an object for an apply.
-fn refuse_undecodable(resource: &Resource, place: &str, status: Status) -> Status {
+/// Rewords a refusal of the decoder for an apply of a built-in kind.
+fn refuse_undecodable(target: ObjectTarget<'_>, place: &str, status: Status) -> Status {
+    let resource = target.resource;
+    if !resource.built_in || target.subresource == Subresource::Scale {
+        return status;
+    }
     let handled = format!("cannot be handled as a {}: ", resource.kind);
     let why = match status.message.split_once(&handled) {
         Some((_, why)) => why,

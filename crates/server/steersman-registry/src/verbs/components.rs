@@ -40,7 +40,7 @@ impl Registry {
     ) -> Result<StoredPage, Status> {
         let selection = Selectors::parse(options)?;
         let selection = match self.resource("", "v1", "componentstatuses") {
-            Some(resource) => selection.of(&resource)?,
+            Some(resource) => selection.of(&resource, None)?,
             None => selection,
         };
         let statuses = COMPONENTS.iter().map(|&(name, lease)| {

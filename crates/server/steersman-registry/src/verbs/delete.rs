@@ -270,12 +270,9 @@ fn check_options(options: &DeleteOptions) -> Result<(bool, Option<PropagationPol
         errors.push(FieldError::invalid("propagationPolicy", &value, detail));
     }
     intake::refuse_options("DeleteOptions", &errors)?;
-    let old_spelling = options.orphan_dependents.map(|orphan| {
-        if orphan {
-            PropagationPolicy::Orphan
-        } else {
-            PropagationPolicy::Background
-        }
+    let old_spelling = options.orphan_dependents.map(|orphan| match orphan {
+        true => PropagationPolicy::Orphan,
+        false => PropagationPolicy::Background,
     });
     Ok((dry, policy.or(old_spelling)))
 }

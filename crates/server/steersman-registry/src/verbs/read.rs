@@ -63,8 +63,7 @@ impl Registry {
     ) -> Result<StoredPage, Status> {
         let selection = Selectors::parse(options)?;
         check_list_options(options)?;
-        let selection = selection.of(resource)?;
-        let selection = selection.sharded(options.shard_selector.as_deref())?;
+        let selection = selection.of(resource, options.shard_selector.as_deref())?;
         let namespace = namespace.filter(|_| resource.namespaced);
         let version = options.resource_version.as_deref().unwrap_or_default();
         let mut limit = usize::try_from(options.limit.max(0)).unwrap_or(usize::MAX);

@@ -81,8 +81,7 @@ impl Registry {
     ) -> Result<WatchCursor, Status> {
         let selection = Selectors::parse(options)?;
         check_options(options)?;
-        let selection = selection.of(resource)?;
-        let selection = selection.sharded(options.shard_selector.as_deref())?;
+        let selection = selection.of(resource, options.shard_selector.as_deref())?;
         let version = options.resource_version.as_deref().unwrap_or_default();
         let from = parse_version(version).map_err(Status::internal_plain)?;
         let now = self.store.revision();
