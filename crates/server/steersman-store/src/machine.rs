@@ -181,9 +181,8 @@ impl Store {
         revision: u64,
     ) -> Result<Vec<Arc<Stored>>, Unreadable> {
         if revision > self.revision {
-            return Err(Unreadable::Future {
-                current: self.revision,
-            });
+            let current = self.revision;
+            return Err(Unreadable::Future { current });
         }
         if revision < self.compacted {
             return Err(Unreadable::Compacted);

@@ -93,9 +93,8 @@ impl RevisionText {
     }
 
     pub(super) fn managed(&self) -> Option<&str> {
-        let Serialised {
-            object, managed, ..
-        } = self.serialised();
+        let text = self.serialised();
+        let (object, managed) = (&text.object, &text.managed);
         let place = managed.start as usize..managed.end as usize;
         let text = std::str::from_utf8(object.get(place)?).ok()?;
         Some(text).filter(|text| !text.is_empty())
@@ -114,9 +113,8 @@ impl RevisionText {
 
     // The bytes were serialised from a value, so they parse; null is also the result of indexing an absent member.
     fn read_lean(&self) -> Value {
-        let Serialised {
-            object, managed, ..
-        } = self.serialised();
+        let text = self.serialised();
+        let (object, managed) = (&text.object, &text.managed);
         if managed.is_empty() {
             return serde_json::from_slice(object).unwrap_or_default();
         }

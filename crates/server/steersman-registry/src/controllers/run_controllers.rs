@@ -7,7 +7,7 @@ use serde_json::Value;
 use steersman_schema::resource::StorageKey;
 use steersman_store::Stored;
 
-use crate::state::pending_work::{OwnershipChange, PendingWork};
+use crate::state::pending_work::OwnershipChange;
 use crate::state::registry::{Registry, address};
 
 impl Registry {
@@ -67,12 +67,8 @@ impl Registry {
     pub fn remove_marked(&mut self, now: Timestamp) {
         self.now = now;
         self.clear_definitions();
-        let PendingWork {
-            namespaces,
-            marked_namespaces,
-            ..
-        } = &mut self.pending;
-        namespaces.append(marked_namespaces);
+        let pending = &mut self.pending;
+        pending.namespaces.append(&mut pending.marked_namespaces);
         self.settle();
     }
 

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
-use steersman_auth::{Attributes, Authorizer, User};
+use steersman_auth::{Attributes, Authorizer, Decision, User};
 use steersman_cel::{
     AccessAttributes, AccessDecider, AccessDecision, Environment, Expression, NAMESPACE, Query,
     REQUEST, REQUEST_RESOURCE, Value, VariableValues, all_hold,
@@ -90,11 +90,8 @@ impl AccessDecider for RequestAuthorizer<'_> {
         let account = asked.account.as_ref();
         let account = account.map(|(namespace, name)| User::service_account(namespace, name));
         let user = account.as_ref().unwrap_or(self.user);
-        let decision = self.authorizer.authorize(user, &attributes);
-        AccessDecision {
-            allowed: decision.allowed,
-            reason: decision.reason,
-        }
+        let Decision { allowed, reason } = self.authorizer.authorize(user, &attributes);
+        AccessDecision { allowed, reason }
     }
 }
 

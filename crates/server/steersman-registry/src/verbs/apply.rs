@@ -96,10 +96,8 @@ impl Registry {
         let write = ObjectWrite::new(target, Arc::clone(&stored), origin, asked);
         if new.is_none() && self.is_unwritten(&write, live, managed.as_deref()) {
             self.note_warnings(request.warnings);
-            return Ok(StoredWrite {
-                object: shown,
-                created: false,
-            });
+            let (object, created) = (shown, false);
+            return Ok(StoredWrite { object, created });
         }
         let mut new = new.unwrap_or_else(|| live.clone());
         super::create::check_name(&new, name)?;

@@ -238,12 +238,7 @@ impl Registry {
     ) -> Result<StoredWrite, Status> {
         let resource = target.resource;
         let namespace = target.scope();
-        let NewObject {
-            object,
-            managed,
-            dry,
-            ..
-        } = new;
+        let (object, managed, dry) = (new.object, new.managed, new.dry);
         let name = metadata::text(&object, "name").to_owned();
         // Upstream: the store in etcd refuses a resource version after all other checks. A dry run does not reach that
         // store, so it accepts a version.
@@ -263,23 +258,19 @@ impl Registry {
         let value = self.to_storage(resource, object)?;
         check_nesting(&value)?;
         let foreseen = self.foresee(resource, &value)?;
-        let draft = Draft::new(value, managed);
+        let (draft, created) = (Draft::new(value, managed), true);
         if dry {
             let read = Self::answer(namespace, &name, draft, version).stored;
-            return Ok(StoredWrite {
-                object: self.answered(resource, &read, foreseen)?,
-                created: true,
-            });
+            let object = self.answered(resource, &read, foreseen)?;
+            return Ok(StoredWrite { object, created });
         }
         let stored = self.put(&resource.storage, namespace, &name, draft);
         if is_definition(resource) {
             self.establish(resource, &stored);
         }
         self.settle();
-        Ok(StoredWrite {
-            object: self.answered(resource, &stored, foreseen)?,
-            created: true,
-        })
+        let object = self.answered(resource, &stored, foreseen)?;
+        Ok(StoredWrite { object, created })
     }
 
     fn name(&mut self, resource: &Resource, namespace: &str, object: &mut Value) {

@@ -261,9 +261,7 @@ impl Registry {
         write: &ObjectWrite<'_>,
         (mut new, sent): (Value, Option<Value>),
     ) -> Result<StoredWrite, Status> {
-        let ObjectWrite {
-            resource, stored, ..
-        } = write;
+        let (resource, stored) = (write.resource, &write.stored);
         check_version(write, &new)?;
         metadata::keep(&mut new, stored.lean());
         let shown = self.present(resource, stored)?;
@@ -272,7 +270,7 @@ impl Registry {
         let sends_empty = metadata::counts_empty(resource, &new);
         let mut merged = subresource_fields::complete(resource, write.subresource, new, old);
         self.prepare(write, &mut merged, old)?;
-        let face = (*resource, write.subresource);
+        let face = (resource, write.subresource);
         let mut managed = self.updated_managed_fields(
             face,
             (stored, &shown.stored, &merged),
@@ -328,19 +326,15 @@ impl Registry {
             }
             _ => self.answered(resource, &object, foreseen)?,
         };
-        Ok(StoredWrite {
-            object,
-            created: false,
-        })
+        let created = false;
+        Ok(StoredWrite { object, created })
     }
 
     /// Stores the result of an update, unless the update changes nothing.
     fn commit(&mut self, write: &ObjectWrite<'_>, mut draft: Draft) -> Arc<Stored> {
-        let ObjectWrite {
-            resource, stored, ..
-        } = write;
-        // SRV-REG-4: the comparison includes the `apiVersion`, which `to_storage` has set to the storage version, so an
-        // object in an old storage version is stored anew.
+        let (resource, stored) = (write.resource, &write.stored);
+        // SRV-REG-4: the comparison includes the `apiVersion`, which `to_storage` has set to the
+        // storage version, so an object of an old storage version is stored anew.
         if managed::same_but_times(&mut draft, stored) {
             Arc::clone(stored)
         } else if write.admission.dry || may_go(&draft.value) {
@@ -428,9 +422,7 @@ fn precondition(resource: &Resource, stored: &Stored, uid: &str, record: &str) -
 
 /// Checks the resource version of a write (SRV-REG-2): if the request has one, it must be the stored one.
 fn check_version(write: &ObjectWrite<'_>, new: &Value) -> Result<(), Status> {
-    let ObjectWrite {
-        resource, stored, ..
-    } = write;
+    let (resource, stored) = (write.resource, &write.stored);
     let text = metadata::text(new, "resourceVersion");
     let version = parse_version(text).map_err(|why| {
         let why = why

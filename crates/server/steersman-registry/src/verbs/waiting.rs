@@ -5,7 +5,6 @@
 //! anew, and its calls show whether the webhooks have to be called again (ADM-1).
 
 use super::create::NewObject;
-use crate::policies::presence::Presence;
 use crate::requests::rng::Rng;
 use crate::state::registry::Registry;
 use crate::state::verb_state::Warnings;
@@ -27,13 +26,9 @@ struct WaitingCreate {
 
 impl Registry {
     fn edition(&self) -> RegistryEdition {
-        let Presence {
-            webhooks_edition,
-            policies_edition,
-            ..
-        } = self.presence;
         let (store, catalogue) = (self.store.revision(), self.catalogue.version());
-        [store, catalogue, webhooks_edition, policies_edition]
+        let of = &self.presence;
+        [store, catalogue, of.webhooks_edition, of.policies_edition]
     }
 
     /// Keeps a create that cannot continue, if it waits for the answer of a webhook.
