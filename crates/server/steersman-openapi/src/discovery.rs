@@ -156,7 +156,6 @@ pub fn etag(document: &Value) -> String {
     format!("\"{:016X}\"", hasher.finish())
 }
 
-/// Adds the short names and the categories of a resource, if it has any.
 fn add_names(resource: &Resource, entry: &mut Value) {
     for (name, values) in [
         ("shortNames", &resource.short_names),

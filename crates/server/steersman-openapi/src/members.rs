@@ -9,7 +9,6 @@ use serde_json::Value;
 pub(crate) struct Members(BTreeMap<String, Vec<u8>>);
 
 impl Members {
-    /// Adds a member, or replaces the one of this name.
     pub(crate) fn insert(&mut self, name: String, encoded: Vec<u8>) {
         self.0.insert(name, encoded);
     }

@@ -70,7 +70,6 @@ pub fn tag_of(resources: &[Arc<Resource>], path: &str) -> Option<String> {
     Some(tag(of_version(resources, group, version)))
 }
 
-/// Returns the group version with the document at a path.
 fn version_at<'a>(resources: &'a [Arc<Resource>], path: &str) -> Option<(&'a str, &'a str)> {
     let mut versions = group_versions(resources).into_iter();
     versions.find(|(group, version)| document_path(group, version) == path)

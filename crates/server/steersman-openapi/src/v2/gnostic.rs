@@ -135,7 +135,6 @@ pub(super) fn named(name: &str, value: &Value, write: fn(&Value, &mut FieldWrite
     bytes
 }
 
-/// Writes a `PathItem`.
 pub(super) fn path_item(item: &Value, out: &mut FieldWriter<'_>) {
     for (method, number) in METHODS {
         if let Some(one) = item.get(method) {

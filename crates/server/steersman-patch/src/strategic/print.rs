@@ -17,7 +17,6 @@ pub fn go(value: &Value) -> String {
     }
 }
 
-/// Prints a list, for instance `[x y]`.
 pub(super) fn go_list(items: &[Value]) -> String {
     let printed: Vec<String> = items.iter().map(go).collect();
     format!("[{}]", printed.join(" "))

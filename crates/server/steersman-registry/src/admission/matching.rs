@@ -137,7 +137,6 @@ impl Registry {
         })
     }
 
-    /// Returns the variables of the expressions of a policy, such as `object` and `request`.
     pub(crate) fn variables<'a>(
         &'a self,
         resource: &Resource,

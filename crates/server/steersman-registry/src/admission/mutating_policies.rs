@@ -131,7 +131,6 @@ impl Registry {
         }
     }
 
-    /// Returns whether the match conditions of a policy hold for the current state of the object.
     fn is_met(
         &self,
         case: &PolicyMatch<'_, Mutating>,

@@ -4,13 +4,11 @@ use serde_json::Value;
 
 use crate::requests::metadata;
 
-/// Returns the condition of this type in the status of an object.
 pub(crate) fn find<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
     let all = object["status"]["conditions"].as_array();
     all.into_iter().flatten().find(|one| one["type"] == kind)
 }
 
-/// Returns the condition of this type in the status of an object, if the status of the condition is `True`.
 pub(crate) fn find_true<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
     let all = object["status"]["conditions"].as_array();
     let mut all = all.into_iter().flatten();

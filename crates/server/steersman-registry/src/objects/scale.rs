@@ -10,7 +10,6 @@ use crate::requests::options::VersionedObject;
 use crate::requests::{metadata, request_kinds};
 use crate::state::registry::Registry;
 
-/// Returns the Scale of an object in its requested version.
 pub(crate) fn scale_object(
     resource: &Resource,
     shown: &VersionedObject,

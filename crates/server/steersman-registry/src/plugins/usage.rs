@@ -132,10 +132,8 @@ fn of_service(spec: &Value) -> Amounts {
     let (node_ports, balancers) = match spec["type"].as_str() {
         Some("NodePort") => (ports.len(), 0),
         Some("LoadBalancer") if spec["allocateLoadBalancerNodePorts"] == false => {
-            let given = ports
-                .iter()
-                .filter(|port| port["nodePort"].as_i64().unwrap_or_default() != 0);
-            (given.count(), 1)
+            let is_given = |port: &&Value| port["nodePort"].as_i64().unwrap_or_default() != 0;
+            (ports.iter().filter(is_given).count(), 1)
         }
         Some("LoadBalancer") => (ports.len(), 1),
         _ => (0, 0),
@@ -171,18 +169,13 @@ fn of_claim(claim: &Value) -> Amounts {
 /// a,b; memory for: a`.
 pub(crate) fn unnamed(pod: &Value, limited: &Amounts) -> Option<String> {
     let mut missing = Vec::new();
-    for name in NAMED_BY_ALL
-        .iter()
-        .filter(|name| limited.contains_key(**name))
-    {
+    let names = NAMED_BY_ALL.iter().copied();
+    for name in names.filter(|name| limited.contains_key(*name)) {
         let mut containers = Vec::new();
         for part in ["containers", "initContainers"] {
             for container in pod["spec"][part].as_array().into_iter().flatten() {
                 let resources = &container["resources"];
-                let (field, resource) = match name.split_once('.') {
-                    Some((field, resource)) => (field, resource),
-                    None => ("requests", *name),
-                };
+                let (field, resource) = name.split_once('.').unwrap_or(("requests", name));
                 if resources[field][resource].is_null() {
                     containers.push(container["name"].as_str().unwrap_or_default());
                 }
@@ -246,9 +239,8 @@ fn in_scope(
 }
 
 fn is_ending(spec: &Value) -> bool {
-    spec["activeDeadlineSeconds"]
-        .as_i64()
-        .is_some_and(|seconds| seconds >= 0)
+    let seconds = spec["activeDeadlineSeconds"].as_i64();
+    seconds.is_some_and(|seconds| seconds >= 0)
 }
 
 /// Returns whether a scope selector of a quota selects one of the names; an empty name counts as absent.
@@ -271,9 +263,8 @@ fn names(found: &[&str], operator: &str, values: &Value) -> bool {
 /// Returns whether a Pod's affinity refers to Pods of other namespaces.
 fn looks_across(affinity: &Value) -> bool {
     let across = |term: &Value| {
-        let named = term["namespaces"]
-            .as_array()
-            .is_some_and(|named| !named.is_empty());
+        let named = term["namespaces"].as_array();
+        let named = named.is_some_and(|named| !named.is_empty());
         named || !term["namespaceSelector"].is_null()
     };
     ["podAffinity", "podAntiAffinity"].iter().any(|kind| {

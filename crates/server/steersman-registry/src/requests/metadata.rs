@@ -64,7 +64,6 @@ pub(crate) fn decode(
     Ok(())
 }
 
-/// Builds the refusal of an object that does not decode.
 pub(crate) fn undecodable(resource: &Resource, why: &str) -> Status {
     let (version, kind) = (&resource.version, &resource.kind);
     Status::bad_request(format!(

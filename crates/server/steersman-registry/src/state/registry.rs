@@ -339,7 +339,6 @@ impl Registry {
             .get(&StorageKey::new(group, plural), namespace, name)
     }
 
-    /// Returns a stored object of a kind, or fails with 404.
     pub(crate) fn existing(
         &self,
         (group, plural): (&str, &str),
@@ -357,7 +356,6 @@ impl Registry {
         found.ok_or_else(|| Status::not_found(resource.group_resource(), name))
     }
 
-    /// Returns the stored objects of a kind, in one namespace or in all.
     pub(crate) fn objects<'a>(
         &'a self,
         (group, plural): (&str, &str),

@@ -139,7 +139,6 @@ impl Registry {
         Status::internal(why)
     }
 
-    /// Returns a Pod, or fails with 404.
     pub(crate) fn pod(&self, namespace: &str, name: &str) -> Result<Arc<Stored>, Status> {
         self.existing(("", "pods"), namespace, name).cloned()
     }
@@ -290,8 +289,7 @@ fn cannot_be_bound(pod: &Value, name: &str) -> Option<String> {
     if !node.is_empty() {
         return Some(format!("pod {name} is already assigned to node \"{node}\""));
     }
-    let gated = pod["spec"]["schedulingGates"]
-        .as_array()
-        .is_some_and(|gates| !gates.is_empty());
+    let gates = pod["spec"]["schedulingGates"].as_array();
+    let gated = gates.is_some_and(|gates| !gates.is_empty());
     gated.then(|| format!("pod {name} has non-empty .spec.schedulingGates"))
 }

@@ -108,7 +108,6 @@ impl Registry {
         Ok(())
     }
 
-    /// Creates an object; `ownership` decides about the owners of its fields.
     pub(crate) fn create_owned(
         &mut self,
         target: ObjectTarget<'_>,
@@ -352,7 +351,6 @@ impl Registry {
     }
 }
 
-/// Checks that the body and the path have the same name.
 pub(crate) fn check_name(body: &Value, name: &str) -> Result<(), Status> {
     let own = metadata::text(body, "name");
     if own.is_empty() {

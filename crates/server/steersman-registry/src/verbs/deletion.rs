@@ -163,9 +163,8 @@ pub(crate) fn unprotect(resource: &Resource, object: &mut Value) {
 }
 
 pub(crate) fn has_finalizers(object: &Value) -> bool {
-    object["metadata"]["finalizers"]
-        .as_array()
-        .is_some_and(|list| !list.is_empty())
+    let finalizers = object["metadata"]["finalizers"].as_array();
+    finalizers.is_some_and(|list| !list.is_empty())
 }
 
 /// Returns whether neither a finalizer nor a grace period holds a terminating object. A write with such an object is

@@ -46,7 +46,6 @@ pub(crate) struct RegisteredWebhook {
 }
 
 impl RegisteredWebhook {
-    /// Returns the webhooks of a configuration, in the order of the configuration.
     pub(crate) fn all_of(configuration: &Value) -> Vec<Self> {
         let own = configuration["metadata"]["name"]
             .as_str()
@@ -97,7 +96,6 @@ impl RegisteredWebhook {
         Self::of(name, 0, &members)
     }
 
-    /// Returns whether a rule of the webhook matches a request for a resource.
     pub(crate) fn is_about(
         &self,
         resource: &Resource,

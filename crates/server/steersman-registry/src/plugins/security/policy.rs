@@ -86,7 +86,6 @@ impl NamespacePolicy {
         })
     }
 
-    /// Returns whether every Pod is allowed without warnings.
     pub(super) fn allows_all(&self) -> bool {
         [self.enforce, self.audit, self.warn]
             .iter()
@@ -104,7 +103,6 @@ impl fmt::Display for Standard {
     }
 }
 
-/// Parses `latest` or `v1.x`.
 #[expect(clippy::option_option, reason = "the latest version has no number")]
 fn version(text: &str) -> Option<Option<u32>> {
     if text == "latest" {
