@@ -41,10 +41,8 @@ impl Escalation<'_> {
         if self.is_let(authorizer, verb) {
             return Ok(());
         }
-        if self
-            .old
-            .is_some_and(|old| changes_only_owners(self.new, old))
-        {
+        let is_kept = |old| changes_only_owners(self.new, old);
+        if self.old.is_some_and(is_kept) {
             return Ok(());
         }
         if binding {

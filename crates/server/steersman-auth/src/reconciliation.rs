@@ -3,7 +3,7 @@
 //! Permissions and subjects that a user added stay. Kubernetes source: `component-helpers/auth/rbac/reconciliation`, as
 //! `pkg/registry/rbac/rest` calls it.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use steersman_apimachinery::json::members;
 
 use super::rule::{Rule, uncovered};
@@ -51,12 +51,9 @@ pub fn reconcile(stored: &Value, policy: &Value) -> Reconciliation {
 fn add_members(holder: &mut Value, field: &str, wanted: &Value) {
     let wanted = wanted.as_object().into_iter().flatten();
     for (name, value) in wanted {
-        let map = members(holder)
-            .entry(field)
-            .or_insert_with(|| Value::Object(Map::new()));
-        members(map)
-            .entry(name.clone())
-            .or_insert_with(|| value.clone());
+        let map = members(holder).entry(field).or_insert(Value::Null);
+        let member = members(map).entry(name.clone());
+        member.or_insert_with(|| value.clone());
     }
 }
 

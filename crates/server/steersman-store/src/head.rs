@@ -63,8 +63,7 @@ impl Head {
     pub(super) fn label(&self, key: &str) -> Option<&str> {
         // An object has few labels, so a linear search is fastest.
         let mut labels = self.labels.iter();
-        labels
-            .find(|(own, _)| **own == *key)
-            .map(|(_, value)| &**value)
+        let found = labels.find(|(own, _)| **own == *key);
+        found.map(|(_, value)| &**value)
     }
 }

@@ -144,9 +144,8 @@ impl Store {
 
     /// Returns the number of objects in a storage.
     pub fn count(&self, storage: &StorageKey) -> usize {
-        self.tables
-            .get(storage)
-            .map_or(0, |table| table.objects.len())
+        let table = self.tables.get(storage);
+        table.map_or(0, |table| table.objects.len())
     }
 
     /// Returns the newest state of the objects in one namespace, or with `None` in all namespaces, in the order of

@@ -207,9 +207,8 @@ impl Registry {
                 let selector = LabelSelector::parse(&selector_text(&reference["selector"]));
                 let selector = selector.map_err(|_| "invalid selector".to_owned())?;
                 let all = self.store.list(&resource.storage, Some(place));
-                all.filter(|one| selector.matches(&one.value))
-                    .cloned()
-                    .collect()
+                let all = all.filter(|one| selector.matches(&one.value));
+                all.cloned().collect()
             }
         };
         if found.is_empty() && reference["parameterNotFoundAction"] == "Deny" {
@@ -218,9 +217,8 @@ impl Registry {
             );
         }
         let shown = |one: &Arc<Stored>| {
-            let shown = self
-                .present(resource, one)
-                .map_err(|status| status.message)?;
+            let shown = self.present(resource, one);
+            let shown = shown.map_err(|status| status.message)?;
             Ok(shown.value().clone())
         };
         found.iter().map(shown).collect()

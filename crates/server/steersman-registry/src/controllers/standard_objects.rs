@@ -173,9 +173,8 @@ fn everything() -> Value {
 }
 
 pub(crate) fn found(schema: &Value, now: &str) -> Value {
-    let level = schema["spec"]["priorityLevelConfiguration"]["name"]
-        .as_str()
-        .unwrap_or_default();
+    let level = schema["spec"]["priorityLevelConfiguration"]["name"].as_str();
+    let level = level.unwrap_or_default();
     json!({"conditions": [{
         "type": "Dangling", "status": "False", "lastTransitionTime": now, "reason": "Found",
         "message": format!(

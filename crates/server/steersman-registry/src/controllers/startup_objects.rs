@@ -51,9 +51,8 @@ impl Registry {
         self.note_lacks();
         self.pending.versions = true;
         for (name, value) in SYSTEM {
-            let critical = name
-                .trim_start_matches("system-")
-                .trim_end_matches("-critical");
+            let critical = name.trim_start_matches("system-");
+            let critical = critical.trim_end_matches("-critical");
             let body = json!({
                 "metadata": {"name": name},
                 "value": value,
@@ -209,10 +208,8 @@ impl Registry {
     /// writes nothing.
     fn furnish_system_namespace(&mut self, clients: Option<&str>) {
         self.publish_client_authorities(clients);
-        if self
-            .object(("", "configmaps"), NAMESPACE, TRACKING)
-            .is_none()
-        {
+        let tracking = self.object(("", "configmaps"), NAMESPACE, TRACKING);
+        if tracking.is_none() {
             let since = self.now.strftime("%Y-%m-%d").to_string();
             let map = json!({"metadata": {"name": TRACKING}, "data": {"since": since}});
             self.maintain(("", "configmaps"), (NAMESPACE, map));

@@ -145,10 +145,8 @@ impl Registry {
             let node = match (own, shared) {
                 (0, Some(shared)) => shared,
                 (0, None) => {
-                    let wanted = asked
-                        .iter()
-                        .find(|(port, node)| *port == number && *node != 0);
-                    match wanted {
+                    let mut asked_nodes = asked.iter();
+                    match asked_nodes.find(|(port, node)| *port == number && *node != 0) {
                         Some((_, node)) => *node,
                         None => self.next_port(&used, &asked),
                     }

@@ -99,10 +99,8 @@ impl Registry {
     }
 
     fn prioritize(&self, admission: &WriteAdmission<'_>, pod: &mut Value) -> Result<(), Status> {
-        let named = pod["spec"]["priorityClassName"]
-            .as_str()
-            .unwrap_or_default();
-        let mut default = None;
+        let named = pod["spec"]["priorityClassName"].as_str();
+        let (named, mut default) = (named.unwrap_or_default(), None);
         let (priority, preemption) = if named.is_empty() {
             let found = self.default_priority();
             default = found.map(|class| class.name.to_string());

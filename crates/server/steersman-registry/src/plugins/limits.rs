@@ -26,9 +26,8 @@ pub(crate) struct RequestsAndLimits {
 
 impl Registry {
     fn limit_ranges(&self, namespace: &str) -> Vec<Arc<Stored>> {
-        self.objects(("", "limitranges"), Some(namespace))
-            .cloned()
-            .collect()
+        let all = self.objects(("", "limitranges"), Some(namespace));
+        all.cloned().collect()
     }
 
     pub(crate) fn limit_containers(&self, admission: &WriteAdmission<'_>, pod: &mut Value) {

@@ -50,11 +50,9 @@ impl Registry {
 
     fn policy_of(&self, namespace: &str) -> Option<(NamespacePolicy, bool)> {
         let found = self.object(("", "namespaces"), "", namespace)?;
-        // Most namespaces have none of the labels of a standard; the metadata shows this without decoding the
-        // namespace.
-        policy::LEVELS
-            .iter()
-            .find(|key| found.label(key).is_some())?;
+        // Most namespaces have no such label, which is known without decoding them.
+        let mut levels = policy::LEVELS.iter();
+        levels.find(|key| found.label(key).is_some())?;
         let mut errors = Vec::new();
         let policy = NamespacePolicy::of(&found.look()["metadata"]["labels"], &mut errors)?;
         Some((policy, errors.is_empty()))
@@ -165,9 +163,8 @@ fn template<'a>(kind: &str, object: &'a Value) -> &'a Value {
 fn is_significant(pod: &Value, old: &Value) -> bool {
     const PREFIX: &str = "container.seccomp.security.alpha.kubernetes.io/";
     let annotation = |pod: &'_ Value, key: &str| {
-        pod["metadata"]["annotations"][key]
-            .as_str()
-            .map(str::to_owned)
+        let text = pod["metadata"]["annotations"][key].as_str();
+        text.map(str::to_owned)
     };
     let listed =
         |pod: &'_ Value, part: &str| pod["spec"][part].as_array().cloned().unwrap_or_default();

@@ -44,10 +44,8 @@ impl Compiled {
         }
         if self.webhooks_edition != presence.webhooks_edition {
             let of = |plural: &str| {
-                let all = all(store, plural);
-                let hooks = all
-                    .iter()
-                    .flat_map(|one| RegisteredWebhook::all_of(&one.value));
+                let all = all(store, plural).into_iter();
+                let hooks = all.flat_map(|one| RegisteredWebhook::all_of(&one.value));
                 Arc::new(hooks.collect())
             };
             self.validating_hooks = of("validatingwebhookconfigurations");

@@ -120,9 +120,8 @@ impl Policy {
         let spec = &policy["spec"];
         let text = |value: &Json| value.as_str().unwrap_or_default().to_owned();
         let kind = &spec["paramKind"];
-        let param = kind
-            .is_object()
-            .then(|| (text(&kind["apiVersion"]), text(&kind["kind"])));
+        let named = || (text(&kind["apiVersion"]), text(&kind["kind"]));
+        let param = kind.is_object().then(named);
         let mut environment = Environment::new(param.is_some(), true);
         let conditions = Expression::conditions(&environment, &spec["matchConditions"]);
         let mut variables = Vec::new();

@@ -56,15 +56,13 @@ impl Catalogue {
 
     /// Returns a resource with objects in this storage; if there are several, the one of the preferred version.
     pub(crate) fn of_storage(&self, storage: &StorageKey) -> Option<&Arc<Resource>> {
-        self.all
-            .iter()
-            .find(|resource| resource.storage == *storage)
+        let mut all = self.all.iter();
+        all.find(|resource| resource.storage == *storage)
     }
 
     pub(crate) fn of_kind(&self, api_version: &str, kind: &str) -> Option<&Arc<Resource>> {
-        self.all
-            .iter()
-            .find(|known| known.kind == kind && known.api_version() == api_version)
+        let mut all = self.all.iter();
+        all.find(|known| known.kind == kind && known.api_version() == api_version)
     }
 
     pub(crate) fn knows_kind(&self, api_version: &str, kind: &str) -> bool {

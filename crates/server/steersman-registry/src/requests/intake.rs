@@ -249,10 +249,8 @@ pub(crate) fn judge_unknown(
     unknown: &[String],
     validation: FieldValidation,
 ) -> Result<Vec<String>, String> {
-    let messages = unknown
-        .iter()
-        .map(|field| format!("unknown field {}", go::quote(field)));
-    let messages: Vec<String> = messages.collect();
+    let print = |field: &String| format!("unknown field {}", go::quote(field));
+    let messages: Vec<String> = unknown.iter().map(print).collect();
     match validation {
         FieldValidation::Strict if !messages.is_empty() => {
             Err(format!("strict decoding error: {}", messages.join(", ")))

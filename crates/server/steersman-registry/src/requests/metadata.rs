@@ -75,10 +75,8 @@ pub(crate) fn validate(resource: &Resource, object: &Value, new: bool) -> Vec<Fi
     let mut errors = Vec::new();
     let invalid = |field: &'static str, value: &str, wrong: Vec<String>| {
         let value = go::quote(value);
-        let errors = wrong
-            .iter()
-            .map(|why| FieldError::invalid(field, &value, why));
-        errors.collect::<Vec<_>>()
+        let error = |why: &String| FieldError::invalid(field, &value, why);
+        wrong.iter().map(error).collect::<Vec<_>>()
     };
     let prefix = text(object, "generateName");
     if new && !prefix.is_empty() {

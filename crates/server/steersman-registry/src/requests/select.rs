@@ -123,9 +123,8 @@ impl Selectors {
             "metadata.namespace" => Cow::Borrowed(&*stored.namespace),
             label => {
                 let found = self.known.iter().find(|known| known.label == label);
-                let schema = self
-                    .schemas
-                    .for_read(stored.api_version(), stored.has_status());
+                let (version, has_status) = (stored.api_version(), stored.has_status());
+                let schema = self.schemas.for_read(version, has_status);
                 found.map_or(Cow::Borrowed(""), |field| {
                     if let Some(schema) = schema {
                         let mut value = stored.look().into_owned();

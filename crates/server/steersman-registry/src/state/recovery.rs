@@ -97,9 +97,8 @@ impl Registry {
             }
             match &change.object {
                 Some(object) => {
-                    let stored = self
-                        .store
-                        .put(storage, namespace, name, Value::clone(object));
+                    let object = Value::clone(object);
+                    let stored = self.store.put(storage, namespace, name, object);
                     self.link(storage, &stored);
                 }
                 None => drop(self.store.delete(storage, namespace, name)),

@@ -166,9 +166,7 @@ fn take_disruption(budget: &Value, pod: &str, now: Timestamp) -> Result<Value, S
         };
         Err(Status::failure(429, "TooManyRequests", BLOCKED).with_details(details))
     };
-    let generation = budget["metadata"]["generation"]
-        .as_i64()
-        .unwrap_or_default();
+    let generation = count(&budget["metadata"], "generation");
     if count(status, "observedGeneration") < generation {
         let why = format!("The disruption budget {name} is still being processed by the server.");
         return blocked(why, 10);

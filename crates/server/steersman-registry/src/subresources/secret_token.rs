@@ -53,10 +53,8 @@ impl Registry {
         if held.as_deref().ok() != Some(token.as_bytes()) {
             return Err("service account token does not match server's copy".to_owned());
         }
-        let is_invalid = stored
-            .label(INVALID_SINCE)
-            .is_some_and(|since| !since.is_empty());
-        if is_invalid {
+        let invalid_since = stored.label(INVALID_SINCE);
+        if invalid_since.is_some_and(|since| !since.is_empty()) {
             self.note_secret_use(stored, now);
             return Err(format!(
                 "the token in secret {namespace}/{secret} for service account {namespace}/{name} has been marked invalid. Use tokens from the TokenRequest API or manually created secret-based tokens, or remove the '{INVALID_SINCE}' label from the secret to temporarily allow use of this token"
@@ -90,10 +88,8 @@ impl Registry {
     pub fn mark_used_secrets(&mut self, now: Timestamp) {
         self.now = now;
         let used = std::mem::take(self.used_secrets.get_mut());
-        let Some(resource) = self
-            .resource("", "v1", "secrets")
-            .filter(|_| !used.is_empty())
-        else {
+        let resource = self.resource("", "v1", "secrets");
+        let Some(resource) = resource.filter(|_| !used.is_empty()) else {
             return;
         };
         for (namespace, name) in used {

@@ -116,10 +116,8 @@ impl Registry {
         self.admit_removals(target, &page, options)?;
         if !dry {
             for object in &page.items {
-                let VersionedObject { stored } = object;
-                let found = self
-                    .store
-                    .get(&resource.storage, &stored.namespace, &stored.name);
+                let (namespace, name) = (&object.namespace, &object.name);
+                let found = self.store.get(&resource.storage, namespace, name);
                 if let Some(found) = found.cloned() {
                     let grace = options.grace_period_seconds;
                     let policy = policy.or_else(|| default_policy(resource, &found));

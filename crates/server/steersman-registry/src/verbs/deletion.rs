@@ -58,9 +58,8 @@ pub(crate) fn begun(
     match grace {
         Some(asked) if terminating && asked < left => {
             let due = fields["deletionTimestamp"].as_str();
-            let due = due
-                .and_then(|due| due.parse::<Timestamp>().ok())
-                .unwrap_or(now);
+            let due = due.and_then(|due| due.parse::<Timestamp>().ok());
+            let due = due.unwrap_or(now);
             let earlier = due.saturating_sub(SignedDuration::from_secs(left - asked));
             given = Some(asked);
             let fields = metadata::of(value);
@@ -127,9 +126,8 @@ fn set_policy(value: &mut Value, policy: Option<PropagationPolicy>) {
         return;
     };
     let said = |one: &Value| one == ORPHAN || one == FOREGROUND;
-    let differs = list
-        .iter()
-        .any(|one| said(one) && Some(one.as_str()) != Some(wanted));
+    let mut all = list.iter();
+    let differs = all.any(|one| said(one) && Some(one.as_str()) != Some(wanted));
     let missing = wanted.is_some_and(|wanted| !list.iter().any(|one| one == wanted));
     if differs || missing {
         list.retain(|one| !said(one));
@@ -185,9 +183,8 @@ pub(crate) fn may_go(object: &Value) -> bool {
 
 /// Sets the deletion fields of an object, and raises its generation if it has one.
 fn mark(object: &mut Value, grace: i64, now: Timestamp) {
-    let due = now
-        .saturating_add(SignedDuration::from_secs(grace))
-        .unwrap_or(now);
+    let due = now.saturating_add(SignedDuration::from_secs(grace));
+    let due = due.unwrap_or(now);
     let fields = metadata::of(object);
     fields
         .entry("deletionTimestamp")

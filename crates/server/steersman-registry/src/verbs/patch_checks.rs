@@ -28,9 +28,8 @@ pub(crate) fn oddities(
         PatchKind::Json => ("json patch ", unknown_members(document)),
         _ => ("", Vec::new()),
     };
-    let unknown = unknown
-        .iter()
-        .map(|field| format!("{lead}unknown field {}", go::quote(field)));
+    let unknown = unknown.iter();
+    let unknown = unknown.map(|field| format!("{lead}unknown field {}", go::quote(field)));
     let twice = duplicates::find(body).into_iter();
     let twice = twice.map(|field| format!("{lead}duplicate field {}", go::quote(&field)));
     unknown.chain(twice).collect()

@@ -97,9 +97,8 @@ impl Registry {
         let namespace = namespace.filter(|_| resource.namespaced).map(str::to_owned);
         let initial = if with_initial {
             let all = self.store.list(&resource.storage, namespace.as_deref());
-            all.filter(|stored| selection.matches(stored))
-                .cloned()
-                .collect()
+            let selected = all.filter(|stored| selection.matches(stored));
+            selected.cloned().collect()
         } else {
             VecDeque::new()
         };

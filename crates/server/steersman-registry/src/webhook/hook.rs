@@ -47,9 +47,8 @@ pub(crate) struct RegisteredWebhook {
 
 impl RegisteredWebhook {
     pub(crate) fn all_of(configuration: &Value) -> Vec<Self> {
-        let own = configuration["metadata"]["name"]
-            .as_str()
-            .unwrap_or_default();
+        let own = configuration["metadata"]["name"].as_str();
+        let own = own.unwrap_or_default();
         let hooks = configuration["webhooks"].as_array();
         let hooks = hooks.into_iter().flatten().enumerate();
         hooks.map(|(at, hook)| Self::of(own, at, hook)).collect()

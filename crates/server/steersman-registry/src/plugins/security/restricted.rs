@@ -72,15 +72,13 @@ pub(super) fn escalation(pod: &Pod<'_>) -> Option<Violation> {
 }
 
 pub(super) fn volumes(pod: &Pod<'_>) -> Option<Violation> {
-    let bad: Vec<&Value> = volumes_of(pod)
-        .filter(|volume| VOLUMES.iter().all(|kind| volume[*kind].is_null()))
-        .collect();
+    let is_bad = |volume: &&Value| VOLUMES.iter().all(|kind| volume[*kind].is_null());
+    let bad: Vec<&Value> = volumes_of(pod).filter(is_bad).collect();
     let names: Vec<&str> = bad.iter().filter_map(|one| one["name"].as_str()).collect();
     let kind = |volume: &&Value| {
         let mut known = OLD_VOLUMES.iter().copied();
-        known
-            .find(|kind| !volume[*kind].is_null())
-            .unwrap_or("unknown")
+        let found = known.find(|kind| !volume[*kind].is_null());
+        found.unwrap_or("unknown")
     };
     let kinds: BTreeSet<&str> = bad.iter().map(kind).collect();
     let detail = used(("volume", &names), ("restricted volume type", &kinds))?;

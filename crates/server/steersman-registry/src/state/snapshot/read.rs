@@ -141,9 +141,8 @@ fn scopes(objects: &Map<String, Value>) -> HashMap<String, bool> {
 }
 
 fn stored(object: Value, newest: u64, namespaced: bool) -> Result<Stored, &'static str> {
-    let metadata = object["metadata"]
-        .as_object()
-        .ok_or("the object has no metadata")?;
+    let metadata = object["metadata"].as_object();
+    let metadata = metadata.ok_or("the object has no metadata")?;
     let text = |member: &str| metadata.get(member).map(Value::as_str);
     let name = text("name").flatten().filter(|name| !name.is_empty());
     let name = name.ok_or("the object has no name")?;
