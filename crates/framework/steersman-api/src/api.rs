@@ -1,6 +1,5 @@
 //! Handle: the typed verbs of one kind, answered by the API server.
 
-use std::fmt;
 use std::marker::PhantomData;
 use std::time::Duration;
 
@@ -42,8 +41,9 @@ mod requests;
 ///
 /// # Cancel safety
 ///
-/// If the future of a write is dropped, the server may or may not execute the write.
-#[derive(Clone)]
+/// Dropping the future of a write leaves open whether the server executes the write.
+#[derive(Clone, derive_more::Debug)]
+#[debug("Api {{ kind: {kind:?}, .. }}")]
 pub struct Api<K> {
     client: kube_client::Client,
     kind: Kind,
@@ -330,13 +330,5 @@ impl<K: TypedObject> Api<K> {
     /// Makes the verbs of the kind that `K` names.
     pub fn typed(client: kube_client::Client) -> Self {
         Self::new(client, Kind::of::<K>())
-    }
-}
-
-impl<K> fmt::Debug for Api<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Api")
-            .field("kind", &self.kind)
-            .finish_non_exhaustive()
     }
 }

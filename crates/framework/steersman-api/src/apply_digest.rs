@@ -1,7 +1,5 @@
 //! Machine: recognises the applies of a program in the `managedFields` of arriving objects.
 
-use std::fmt;
-
 use ring::digest::{Context, SHA256};
 use serde_json::{Map, Value};
 use steersman_object::Gvk;
@@ -12,10 +10,13 @@ use crate::owned_fields::{ItemKeys, OwnedFields};
 
 /// Identifies an apply: the field manager, and the applied fields with their values.
 ///
-/// Two applies of one manager have equal digests if they set the same fields to the same values. An arriving object has
-/// the digest of the apply that would change nothing: the manager owns exactly the fields of the document, and they
-/// have its values (CLIENT-12). The digest is half of a SHA-256, so that no document can be made to equal another one.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+/// Two applies of one manager have equal digests if they set the same fields to the same values. The digest of an
+/// object that arrives is that of the apply that would change nothing: the manager owns exactly the fields of the
+/// document, and they have its values (CLIENT-12). It is the first half of a SHA-256, so that no document can be made
+/// to equal another one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, derive_more::Debug)]
+// Prints nothing of the document, which may be a Secret.
+#[debug("{:02x}{:02x}…", _0[0], _0[1])]
 pub struct ApplyDigest([u8; 16]);
 
 /// The members that a document's digest does not hash like other members: its type, and its metadata.
@@ -151,13 +152,6 @@ impl Hashed {
 
 fn is_empty(value: &Value) -> bool {
     value.as_object().is_some_and(Map::is_empty)
-}
-
-/// Omits the document, which may be a Secret.
-impl fmt::Debug for ApplyDigest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:02x}{:02x}…", self.0[0], self.0[1])
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! Handle: the client configuration: makes clients of one API server.
 
-use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,7 +62,8 @@ use steersman_transport::ConnectionOptions;
 /// # Cancel safety
 ///
 /// Every method is cancel safe.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("ClientConfig {{ endpoint: {endpoint:?}, default_namespace: {default_namespace:?}, .. }}")]
 #[must_use = "a client configuration does nothing until a client is made of it"]
 pub struct ClientConfig {
     destination: Destination,
@@ -428,17 +428,8 @@ impl ClientConfig {
     }
 }
 
-impl fmt::Debug for ClientConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClientConfig")
-            .field("endpoint", &self.endpoint)
-            .field("default_namespace", &self.default_namespace)
-            .finish_non_exhaustive()
-    }
-}
-
-/// Returns the `User-Agent`: `program/steersman-version (platform)`. The server derives a field manager from the text
-/// up to the slash.
+/// Returns the `User-Agent`: `program/steersman-version (platform)`. The server derives a field manager from its
+/// beginning.
 fn user_agent() -> HeaderValue {
     let program = std::env::args_os().next();
     let program = program.as_deref().map(Path::new).and_then(Path::file_stem);

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::env::VarError;
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -99,8 +98,9 @@ pub(crate) struct Negotiable {
     pub(crate) object: Option<(Kind, Bytes)>,
 }
 
-/// The encoding in which one request was sent, for reading its answer. Cheap to clone.
-#[derive(Clone, Default)]
+/// How one request was sent, and how its answer is encoded. Cheap to clone.
+#[derive(Clone, Default, derive_more::Debug)]
+#[debug("Negotiated {{ asked_protobuf: {asked_protobuf}, is_protobuf: {is_protobuf}, .. }}")]
 pub(crate) struct Negotiated {
     /// The encoding of the client configuration; `None` for a client that was made without one.
     pub(crate) by: Option<Arc<SharedEncoding>>,
@@ -138,14 +138,5 @@ impl Negotiated {
                 "the server sends fields that this version of Steersman does not know; they are left out"
             );
         }
-    }
-}
-
-impl fmt::Debug for Negotiated {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Negotiated")
-            .field("asked_protobuf", &self.asked_protobuf)
-            .field("is_protobuf", &self.is_protobuf)
-            .finish_non_exhaustive()
     }
 }

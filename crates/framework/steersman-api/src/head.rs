@@ -1,7 +1,6 @@
 //! Words: one arrived object: its JSON, and its decoded metadata.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::hash::BuildHasher as _;
 
 use foldhash::quality::FixedState;
@@ -40,7 +39,9 @@ pub struct Head {
 }
 
 /// One object: its JSON, which is not decoded as a type, and its [`Head`].
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+// Omits the JSON, which may be that of a Secret.
+#[debug("{}@{}", head.key, head.version)]
 pub struct RawObject {
     head: Head,
     json: Box<[u8]>,
@@ -210,14 +211,7 @@ impl RawObject {
     }
 }
 
-/// Omits the JSON, which may be a Secret.
-impl fmt::Debug for RawObject {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}@{}", self.head.key, self.head.version)
-    }
-}
-
-/// Returns the hash of encoded annotations, which is the same in every process.
+/// Returns the hash of encoded annotations. It is the same in every process.
 fn hash_of(annotations: &str) -> u32 {
     // Half of the hash is enough to compare two versions of one object.
     FixedState::default().hash_one(annotations) as u32

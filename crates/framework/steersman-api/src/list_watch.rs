@@ -63,8 +63,9 @@ pub trait ListWatch: Send + Sync + 'static {
 
 /// Lists and watches a kind of an API server, in one namespace or in all.
 ///
-/// By default, objects lack their `managedFields`, which are half of an object's size and hardly ever read.
-#[derive(Clone)]
+/// Objects lack their `managedFields` by default: these are half of an object's size, and hardly ever read.
+#[derive(Clone, derive_more::Debug)]
+#[debug("ApiListWatch {{ kind: {kind:?}, namespace: {namespace:?}, .. }}")]
 pub struct ApiListWatch {
     client: kube_client::Client,
     kind: Kind,
@@ -130,15 +131,6 @@ impl ApiListWatch {
     fn url(&self, info: &RequestInfo) -> Result<Url, Error> {
         Url::collection(&self.kind, self.namespace.as_deref())
             .map_err(|problem| Error::invalid_request(info.clone(), problem))
-    }
-}
-
-impl std::fmt::Debug for ApiListWatch {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ApiListWatch")
-            .field("kind", &self.kind)
-            .field("namespace", &self.namespace)
-            .finish_non_exhaustive()
     }
 }
 

@@ -4,7 +4,6 @@ pub(crate) mod answered_object;
 pub(crate) mod url;
 pub(crate) mod transport;
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,8 +17,10 @@ use transport::ApiCall;
 
 /// A prepared request: its encoded body, and the decoder of its answer.
 ///
-/// Made by [`Api`](crate::Api), to be sent by another task or more than once; the [`Api`](crate::Api) verb of the same
-/// name sends it at once. Cheap to clone.
+/// Made by [`Api`](crate::Api), to be sent from a task of its own or more than once. The verb of the same name sends
+/// it at once. Cheap to clone.
+#[derive(derive_more::Debug)]
+#[debug("Request({:?})", call.info)]
 #[must_use = "nothing is sent before `send` is awaited"]
 pub struct PreparedRequest<T> {
     client: kube_client::Client,
@@ -113,11 +114,5 @@ impl<T> Clone for PreparedRequest<T> {
             read: Arc::clone(&self.read),
             generate_name: self.generate_name.clone(),
         }
-    }
-}
-
-impl<T> fmt::Debug for PreparedRequest<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Request").field(&self.call.info).finish()
     }
 }

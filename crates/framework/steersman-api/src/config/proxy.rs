@@ -1,14 +1,15 @@
 //! Machine: chooses the proxy of a server by the rules of Go's clients. Only http proxies can be used, always with
 //! `CONNECT`.
 
-use std::fmt;
 use std::net::IpAddr;
 
 use http::Uri;
 use steersman_transport::{NO_PROXY_ADDRESS, check_proxy};
 
 /// The environment variables that choose a proxy (golang.org/x/net/http/httpproxy).
-#[derive(Clone, Default)]
+#[derive(Clone, Default, derive_more::Debug)]
+// The addresses may hold passwords.
+#[debug("ProxyVariables {{ exceptions: {exceptions:?}, .. }}")]
 pub(crate) struct ProxyVariables {
     /// `HTTPS_PROXY`, for servers with https.
     https: String,
@@ -161,15 +162,6 @@ impl AddressRange {
             }
             _ => false,
         }
-    }
-}
-
-impl fmt::Debug for ProxyVariables {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The addresses are not printed, because they may hold passwords.
-        f.debug_struct("ProxyVariables")
-            .field("exceptions", &self.exceptions)
-            .finish_non_exhaustive()
     }
 }
 

@@ -1,7 +1,6 @@
 //! Driver: asks a server for its kinds on demand.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
 
 use futures::StreamExt as _;
@@ -53,7 +52,8 @@ const AT_ONCE: usize = 8;
 /// # Cancel safety
 ///
 /// Every method is cancel safe.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("Mapper {{ client_config: {:?}, .. }}", inner.connection)]
 pub struct Mapper {
     inner: Arc<MapperState>,
 }
@@ -339,14 +339,6 @@ impl Mapper {
         let mut call = ApiCall::get(RequestInfo::of_document("read", &path), Url::path(path));
         call.accept = Accept::only(accept);
         Ok(call.fetch(client).await?.1)
-    }
-}
-
-impl fmt::Debug for Mapper {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Mapper")
-            .field("client_config", &self.inner.connection)
-            .finish_non_exhaustive()
     }
 }
 
