@@ -1,6 +1,5 @@
 //! Handle: runs the informers of a cache, and serves reads from memory.
 
-use std::fmt;
 use std::future::Future;
 use std::panic::Location;
 use std::sync::Arc;
@@ -45,7 +44,8 @@ mod namespaces;
 /// # Cancel safety
 ///
 /// A read is cancel safe: an informer that the read started continues.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("Cache {{ options: {:?}, registry: {:?}, .. }}", shared.options, *shared.registry.read())]
 #[must_use]
 pub struct Cache {
     pub(crate) shared: Arc<SharedCache>,
@@ -297,14 +297,5 @@ impl Cache {
         self.shared
             .wait_for_all(|entry| async move { entry.settled().await })
             .await;
-    }
-}
-
-impl fmt::Debug for Cache {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cache")
-            .field("options", &self.shared.options)
-            .field("registry", &*self.shared.registry.read())
-            .finish_non_exhaustive()
     }
 }

@@ -1,7 +1,6 @@
 //! Driver: runs one informer from its start to its removal, gives out its typed views, and waits for its sync.
 
 use std::any::TypeId;
-use std::fmt;
 use std::future::Future;
 use std::ops::Deref;
 use std::pin::Pin;
@@ -28,8 +27,12 @@ const TURN: Duration = Duration::from_secs(30);
 
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// The entry of one informer in the registry. Cheap to clone.
-#[derive(Clone)]
+/// The registry's entry of one informer. Cheap to clone.
+#[derive(Clone, derive_more::Debug)]
+#[debug(
+    "InformerEntry {{ kind: {:?}, namespace: {:?}, types: {:?}, .. }}",
+    self.kind(), inner.advice.namespace, *inner.types.read()
+)]
 pub(crate) struct InformerEntry {
     inner: Arc<EntryState>,
 }
@@ -397,16 +400,6 @@ impl Drop for UseGuard {
         // `used` is set before the guard is dropped, so that a check which sees no guard sees the use.
         self.entry.inner.used.store(true, Ordering::Relaxed);
         self.entry.inner.guards.fetch_sub(1, Ordering::Release);
-    }
-}
-
-impl fmt::Debug for InformerEntry {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("InformerEntry")
-            .field("kind", self.kind())
-            .field("namespace", &self.inner.advice.namespace)
-            .field("types", &*self.inner.types.read())
-            .finish_non_exhaustive()
     }
 }
 

@@ -4,7 +4,6 @@ mod point_read;
 
 use std::any::type_name;
 use std::borrow::Cow;
-use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::panic::Location;
@@ -34,7 +33,8 @@ use point_read::malformed;
 /// # Cancel safety
 ///
 /// Every read is cancel safe: an informer that the read started continues.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("Reads {{ kind: {:?}, .. }}", coverage.kind())]
 pub struct Reads<K> {
     shared: Arc<SharedCache>,
     coverage: Arc<Coverage>,
@@ -456,13 +456,5 @@ impl<K: Object> Reads<K> {
             kind: self.coverage.kind().clone(),
             index: index.to_owned(),
         }
-    }
-}
-
-impl<K> fmt::Debug for Reads<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reads")
-            .field("kind", self.coverage.kind())
-            .finish_non_exhaustive()
     }
 }

@@ -2,7 +2,6 @@
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
-use std::fmt;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,7 +12,8 @@ pub(crate) type ByType<T> = HashMap<TypeId, T, BuildHasherDefault<TypeIdHasher>>
 #[derive(Default)]
 pub(crate) struct TypeIdHasher(u64);
 
-#[derive(Default)]
+#[derive(Default, derive_more::Debug)]
+#[debug("TypeMap {{ types: {} }}", values.len())]
 pub(crate) struct TypeMap {
     values: Vec<TypeValue>,
 }
@@ -75,14 +75,6 @@ impl Hasher for TypeIdHasher {
 
     fn finish(&self) -> u64 {
         self.0
-    }
-}
-
-impl fmt::Debug for TypeMap {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TypeMap")
-            .field("types", &self.values.len())
-            .finish()
     }
 }
 

@@ -1,6 +1,5 @@
 //! Words: the argument of the hook for failed requests.
 
-use std::fmt;
 use std::sync::Arc;
 
 use steersman_informer::Reason;
@@ -26,14 +25,8 @@ pub struct WatchError {
 }
 
 /// The hook for failed requests. Default: none.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, derive_more::Debug)]
+#[debug("OnWatchError({:?})", if _0.is_some() { "known" } else { "unknown" })]
 pub(crate) struct OnWatchError(pub(crate) Option<Arc<WatchErrorHook>>);
 
 type WatchErrorHook = dyn Fn(&WatchError) + Send + Sync;
-
-impl fmt::Debug for OnWatchError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let known = if self.0.is_some() { "known" } else { "unknown" };
-        f.debug_tuple("OnWatchError").field(&known).finish()
-    }
-}

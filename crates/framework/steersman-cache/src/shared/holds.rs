@@ -1,6 +1,5 @@
 //! Handle: keeps the informers of a kind while an optional watch needs them.
 
-use std::fmt;
 use std::sync::Arc;
 
 use steersman_object::{Kind, Object};
@@ -14,7 +13,9 @@ use crate::informer_map::InformerKey;
 /// The informers of a kind, which count as declared until this value is dropped; see
 /// [`CacheInternals::hold`](crate::internal::CacheInternals::hold).
 ///
-/// After the drop an informer that nothing else declares ends when it was idle for its linger time.
+/// After the drop an informer ends when it was idle for its linger time, unless it is declared otherwise.
+#[derive(derive_more::Debug)]
+#[debug("{:?}", held.iter().map(|held| &held.key).collect::<Vec<_>>())]
 #[must_use = "dropping it releases the informers"]
 pub struct HeldInformers<K: Object> {
     shared: Arc<SharedCache>,
@@ -86,12 +87,5 @@ impl<K: Object> HeldInformers<K> {
         for key in &keys {
             shared.end_unused(key);
         }
-    }
-}
-
-impl<K: Object> fmt::Debug for HeldInformers<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let keys = self.held.iter().map(|held| &held.key);
-        f.debug_list().entries(keys).finish()
     }
 }

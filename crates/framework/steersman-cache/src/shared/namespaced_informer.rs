@@ -1,6 +1,5 @@
 //! Handle: the informers of a kind, each with its namespace and the reason of its end.
 
-use std::fmt;
 use std::sync::Arc;
 
 use steersman_informer::{Informer, Subscription};
@@ -11,7 +10,8 @@ use crate::error::Error;
 use crate::informer_entry::{InformerEntry, UseGuard};
 
 /// An informer with its namespace. Cheap to clone.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("NamespacedInformer {{ kind: {:?}, namespace: {namespace:?}, .. }}", entry.kind())]
 pub struct NamespacedInformer<K: Object> {
     namespace: Option<Arc<str>>,
     informer: Informer<K>,
@@ -93,14 +93,5 @@ impl<K: Object> NamespacedInformer<K> {
     /// the subscriptions of the informer end.
     pub fn has_left_scope(&self) -> bool {
         self.entry.has_left_scope()
-    }
-}
-
-impl<K: Object> fmt::Debug for NamespacedInformer<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NamespacedInformer")
-            .field("kind", self.entry.kind())
-            .field("namespace", &self.namespace)
-            .finish_non_exhaustive()
     }
 }

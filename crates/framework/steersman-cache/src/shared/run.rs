@@ -1,7 +1,6 @@
 //! Driver: runs a cache: starts its informers, ends idle ones, and stops all of them at the end.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,6 +23,8 @@ use crate::informer_map::CachePhase;
 const SWEEP: Duration = Duration::from_secs(5 * 60);
 
 /// A cache that is marked as running; see [`Cache::begin`](crate::Cache::begin).
+#[derive(derive_more::Debug)]
+#[debug("StartedCache {{ .. }}")]
 #[must_use = "dropping it stops the cache for good"]
 pub struct StartedCache {
     shared: Arc<SharedCache>,
@@ -133,13 +134,8 @@ impl StartedCache {
     }
 }
 
-impl fmt::Debug for StartedCache {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StartedCache").finish_non_exhaustive()
-    }
-}
-
-/// CACHE-11: every end of a run, even by a drop or a panic, releases the tasks that wait for the cache.
+/// CACHE-11: every end of a run, also by a drop or a panic, releases the tasks that wait for the
+/// cache.
 impl Drop for StartedCache {
     fn drop(&mut self) {
         let declared = {
