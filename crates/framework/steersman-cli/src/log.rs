@@ -1,7 +1,6 @@
 //! Driver: sets up the log of the process, and changes its level at run time.
 
 use std::error::Error as StdError;
-use std::fmt;
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
 
@@ -32,7 +31,8 @@ use crate::log_filter::{ALLOWED, log_filter};
 /// assert!(level.set("steersman=loud").is_err());
 /// # let _ = subscriber;
 /// ```
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("LogLevel({:?})", self.get())]
 pub struct LogLevel {
     filter: reload::Handle<EnvFilter, Registry>,
     text: Arc<Mutex<String>>,
@@ -112,12 +112,6 @@ pub(crate) fn write_last_error(error: &(dyn StdError + 'static), format: LogForm
             // A failed write is ignored, because no other output exists.
             let _ = writeln!(std::io::stderr(), "error: {error}");
         }
-    }
-}
-
-impl fmt::Debug for LogLevel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("LogLevel").field(&self.get()).finish()
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::fmt;
 use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -70,6 +69,8 @@ use crate::settings::OperatorSettings;
 /// `PROGRAM describe` prints a [`Description`] for `cargo steersman generate`. It needs no cluster.
 ///
 /// `T` is the type of the program's own settings: see [`OperatorSettings`].
+#[derive(derive_more::Debug)]
+#[debug("Program {{ name: {name:?}, version: {version:?}, .. }}")]
 #[must_use = "a program does nothing until it runs"]
 pub struct Program<T = NoSettings> {
     name: &'static str,
@@ -472,14 +473,5 @@ impl Description {
                 kind: kind.kind().to_owned(),
             })
             .collect();
-    }
-}
-
-impl<T> fmt::Debug for Program<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Program")
-            .field("name", &self.name)
-            .field("version", &self.version)
-            .finish_non_exhaustive()
     }
 }
