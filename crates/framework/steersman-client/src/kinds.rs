@@ -35,8 +35,9 @@ pub trait KindSource<K: Object>: sealed::Sealed + Clone + fmt::Debug + Send + Sy
 #[non_exhaustive]
 pub struct TypedKinds;
 
-/// One kind that is known at runtime, with objects of type `K`.
-#[derive(Clone)]
+/// One kind as a value, with objects of type `K`.
+#[derive(Clone, derive_more::Debug)]
+#[debug("OneKind({kind:?})")]
 pub struct OneKind<K> {
     kind: Kind,
     of: PhantomData<fn() -> K>,
@@ -80,12 +81,6 @@ impl<K: Object> KindSource<K> for OneKind<K> {
 
     fn decoded(&self, _: &Cache, _: &ObjectKey) -> Option<Arc<K>> {
         None
-    }
-}
-
-impl<K> fmt::Debug for OneKind<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("OneKind").field(&self.kind).finish()
     }
 }
 

@@ -26,7 +26,11 @@ use crate::send::RequestSender;
 use crate::write::RequestId;
 
 /// The state behind a handle. Cheap to clone; clones share one transport.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug(
+    "Shared {{ endpoint: {:?}, options: {:?}, .. }}",
+    inner.client_config.endpoint(), sender.options
+)]
 pub(crate) struct SharedClient {
     inner: Arc<ClientState>,
     sender: RequestSender,
@@ -349,14 +353,5 @@ fn without_status(refused: Error, kind: &Kind, key: ObjectKey, part: ChangedPart
             }
         }
         refused => refused,
-    }
-}
-
-impl std::fmt::Debug for SharedClient {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shared")
-            .field("endpoint", &self.inner.client_config.endpoint())
-            .field("options", &self.sender.options)
-            .finish_non_exhaustive()
     }
 }

@@ -1,6 +1,5 @@
 //! Handle: a watch for code outside reconcilers, over a cache of its own.
 
-use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -38,6 +37,8 @@ use crate::error::Error;
 /// The watch begins when [`next`](Self::next) or the stream is polled for the first time. Polling
 /// starts the informers of the watch in tasks of their own, and notices their end; dropping the stream aborts these
 /// tasks. Dropping a future of `next` loses nothing.
+#[derive(derive_more::Debug)]
+#[debug("ObjectWatch {{ .. }}")]
 #[must_use = "a watch does nothing unless its stream is polled"]
 pub struct ObjectWatch<K> {
     cache: Cache,
@@ -132,12 +133,6 @@ impl<K> Stream for ObjectWatch<K> {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Delivery<K>, Error>>> {
         self.stream.poll_next_unpin(context)
-    }
-}
-
-impl<K> fmt::Debug for ObjectWatch<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ObjectWatch").finish_non_exhaustive()
     }
 }
 

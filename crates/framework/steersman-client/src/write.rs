@@ -14,7 +14,8 @@ use steersman_object::{Kind, ObjectKey, ResourceVersion};
 /// Identifies the reconcile request that a client works for: a controller, and the key that it reconciles.
 ///
 /// Two ids are equal if they have the same controller and an equal key of the same type. Cheap to clone.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("{controller} {key:?}")]
 pub struct RequestId {
     controller: Arc<str>,
     key: Arc<dyn ErasedKey>,
@@ -165,12 +166,6 @@ impl Hash for RequestId {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.controller.hash(state);
         (*self.key).feed(state);
-    }
-}
-
-impl fmt::Debug for RequestId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {:?}", self.controller, self.key)
     }
 }
 

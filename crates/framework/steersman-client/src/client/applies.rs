@@ -1,6 +1,5 @@
 //! Handle: the server-side apply of a client, with its options.
 
-use std::fmt;
 use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::Arc;
@@ -23,6 +22,11 @@ use crate::shared::apply::Apply;
 /// # Cancel safety
 ///
 /// A request that was sent is finished even if its future is dropped; see [`Client`].
+#[derive(derive_more::Debug)]
+#[debug(
+    "ApplyRequest {{ client: {client:?}, key: {:?}, .. }}",
+    apply.as_ref().map(|apply| &apply.key)
+)]
 #[must_use = "the object is applied when this is awaited"]
 pub struct ApplyRequest<'a, S, K> {
     client: &'a Client<S>,
@@ -224,15 +228,5 @@ where
             let applied = self.client.shared.apply(&kind, self.apply?).await?;
             Ok(Arc::unwrap_or_clone(applied.into_object()))
         })
-    }
-}
-
-impl<S: fmt::Debug, K> fmt::Debug for ApplyRequest<'_, S, K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let key = self.apply.as_ref().map(|apply| &apply.key);
-        f.debug_struct("ApplyRequest")
-            .field("client", self.client)
-            .field("key", &key)
-            .finish_non_exhaustive()
     }
 }

@@ -25,6 +25,8 @@ use wait::InformerProgress;
 pub(crate) use wait::{Unstored, WaitOutcome};
 
 /// The writes of all clients that were made from one another, over one cache.
+#[derive(derive_more::Debug)]
+#[debug("WriteTracker {{ unseen: {:?}, .. }}", filter.len())]
 pub(crate) struct WriteTracker {
     cache: Cache,
     writes: Mutex<UnseenWrites>,
@@ -348,14 +350,6 @@ impl WriteObserver for WriteTracker {
             let writer = WriterHash::of(write.request.as_ref());
             self.note(writer, write.kind.gvk(), noted);
         }
-    }
-}
-
-impl std::fmt::Debug for WriteTracker {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("WriteTracker")
-            .field("unseen", &self.filter.len())
-            .finish_non_exhaustive()
     }
 }
 

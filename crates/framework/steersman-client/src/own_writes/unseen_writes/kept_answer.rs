@@ -1,6 +1,5 @@
 //! Words: the answers to writes that are kept until the cache has seen the writes.
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -12,8 +11,10 @@ const MOST_BYTES: usize = 4 << 20;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AnswerBudget(Arc<AtomicUsize>);
 
-/// The object in the answer to a write, as JSON. Clones share the bytes.
-#[derive(Clone)]
+/// The object in the answer to a write, in JSON. Clones share it.
+#[derive(Clone, derive_more::Debug)]
+// The object may be a Secret.
+#[debug("KeptAnswer({} bytes)", _0.body.len())]
 pub(crate) struct KeptAnswer(Arc<KeptBytes>);
 
 struct KeptBytes {
@@ -53,13 +54,6 @@ impl PartialEq for KeptAnswer {
 }
 
 impl Eq for KeptAnswer {}
-
-impl fmt::Debug for KeptAnswer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The body is not printed, because the object may be a Secret.
-        write!(f, "KeptAnswer({} bytes)", self.0.body.len())
-    }
-}
 
 #[cfg(test)]
 mod tests {
