@@ -4,7 +4,6 @@ mod around;
 mod retries;
 pub(crate) mod watches;
 
-use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,6 +58,8 @@ use watches::WatchSource;
 /// assert_eq!(controller.name(), "deployment");
 /// # Ok::<_, steersman_controller::ControllerError>(())
 /// ```
+#[derive(derive_more::Debug)]
+#[debug("ControllerBuilder {{ name: {name:?}, settings: {:?}, .. }}", options.settings)]
 #[must_use = "a builder does nothing until `build`"]
 pub struct ControllerBuilder<P: ControllerTarget> {
     name: String,
@@ -350,14 +351,5 @@ impl<P: ControllerTarget> ControllerBuilder<P> {
             }),
             _ => Ok(()),
         }
-    }
-}
-
-impl<P: ControllerTarget> fmt::Debug for ControllerBuilder<P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ControllerBuilder")
-            .field("name", &self.name)
-            .field("settings", &self.options.settings)
-            .finish_non_exhaustive()
     }
 }

@@ -10,7 +10,6 @@ mod owned;
 pub(crate) mod report;
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use k8s_openapi::jiff::Timestamp;
@@ -30,7 +29,11 @@ use crate::request::RequestKey;
 use declared::DeclaredKinds;
 
 /// The surroundings of one reconcile; cheap to clone.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug(
+    "Context {{ controller: {:?}, reconcile_id: {:?}, attempt: {:?}, .. }}",
+    self.controller(), run.reconcile_id, run.attempt
+)]
 pub struct Context {
     shared: Arc<ContextShared>,
     declared: Arc<DeclaredKinds>,
@@ -270,14 +273,4 @@ impl ContextShared {
 pub(crate) fn default_events(client: &Client, clock: &Clock) -> EventPublisher {
     let (client_config, clock) = (client.client_config().clone(), Arc::clone(clock));
     EventPublisher::with(client_config, move || clock(), None)
-}
-
-impl fmt::Debug for Context {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Context")
-            .field("controller", &self.controller())
-            .field("reconcile_id", &self.run.reconcile_id)
-            .field("attempt", &self.run.attempt)
-            .finish_non_exhaustive()
-    }
 }

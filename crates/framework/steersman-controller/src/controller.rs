@@ -2,7 +2,6 @@
 
 pub(crate) mod declaration;
 
-use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -21,6 +20,8 @@ use crate::watch::in_clusters::AnyClusterWatch;
 /// A controller: watches that cause requests, and workers that reconcile them.
 ///
 /// Made with [`Controller::builder`](crate::Controller::builder); it does nothing until it is started.
+#[derive(derive_more::Debug)]
+#[debug("Controller {{ name: {:?}, kinds: {kinds:?}, .. }}", declaration.name)]
 #[must_use = "a controller does nothing until it is started"]
 pub struct Controller {
     declaration: ControllerDeclaration,
@@ -170,15 +171,6 @@ impl Controller {
         start: StartContext,
     ) -> impl Future<Output = Result<(), ControllerError>> + Send + 'static {
         self.parts.run(start, self.status)
-    }
-}
-
-impl fmt::Debug for Controller {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Controller")
-            .field("name", &self.declaration.name)
-            .field("kinds", &self.kinds)
-            .finish_non_exhaustive()
     }
 }
 

@@ -1,7 +1,6 @@
 //! Driver: the limit of reconciles that run at once, shared by the controllers of a process.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
@@ -33,7 +32,8 @@ use self::turns::{Turns, UserNumber, WaiterNumber};
 /// let limit = ReconcileLimit::new(NonZeroUsize::new(32).unwrap());
 /// assert_eq!((limit.permits(), limit.in_use()), (32, 0));
 /// ```
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("ReconcileLimit {{ permits: {:?}, in_use: {:?} }}", self.permits(), self.in_use())]
 #[must_use = "a limit does nothing until controllers are started with it"]
 pub struct ReconcileLimit {
     shared: Arc<LimitShared>,
@@ -103,15 +103,6 @@ impl ReconcileLimit {
             limit: self.clone(),
             metrics,
         }
-    }
-}
-
-impl fmt::Debug for ReconcileLimit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReconcileLimit")
-            .field("permits", &self.permits())
-            .field("in_use", &self.in_use())
-            .finish()
     }
 }
 

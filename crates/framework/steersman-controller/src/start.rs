@@ -1,6 +1,5 @@
 //! Handle: the surroundings that a controller is started with.
 
-use std::fmt;
 use std::time::Duration;
 
 use prometheus::Registry;
@@ -14,6 +13,8 @@ use crate::clusters::Clusters;
 use crate::options::{Clock, ControllerDefaults};
 
 /// The surroundings that a [`Controller`](crate::Controller) is started with.
+#[derive(derive_more::Debug)]
+#[debug("StartContext {{ grace: {grace:?}, registry: {}, .. }}", registry.is_some())]
 #[must_use = "pass it to `Controller::start`"]
 pub struct StartContext {
     pub(crate) cache: Cache,
@@ -85,14 +86,5 @@ impl StartContext {
     pub fn events(mut self, events: EventPublisher) -> Self {
         self.events = Some(events);
         self
-    }
-}
-
-impl fmt::Debug for StartContext {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StartContext")
-            .field("grace", &self.grace)
-            .field("registry", &self.registry.is_some())
-            .finish_non_exhaustive()
     }
 }

@@ -20,7 +20,11 @@ use recent::RecentReconcile;
 ///
 /// [`Controller::status`](crate::Controller::status) creates it. It can be read at any time: before
 /// the start, while the controller runs, and after its end.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug(
+    "ControllerStatus {{ controller: {:?}, waiting: {:?}, handler_panics: {:?}, .. }}",
+    shared.controller, self.is_waiting(), self.handler_panics()
+)]
 #[must_use]
 pub struct ControllerStatus {
     shared: Arc<StatusShared>,
@@ -291,16 +295,6 @@ impl<T> Drop for StatusGuard<T> {
         // Dropped outside the lock, because the value may be the last handle of the queue or of the cache.
         let value = (self.place)(&mut self.status.shared.state.lock()).take();
         drop(value);
-    }
-}
-
-impl fmt::Debug for ControllerStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ControllerStatus")
-            .field("controller", &self.shared.controller)
-            .field("waiting", &self.is_waiting())
-            .field("handler_panics", &self.handler_panics())
-            .finish_non_exhaustive()
     }
 }
 

@@ -1,6 +1,5 @@
 //! Driver: adds several finalizers to an object, and runs their clean-ups in order when it is deleted.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -57,6 +56,8 @@ const FAILED: &str = "CleanUpFailed";
 ///     Ok(Action::done())
 /// }
 /// ```
+#[derive(derive_more::Debug)]
+#[debug("{:?}", steps.iter().map(|step| &step.finalizer).collect::<Vec<_>>())]
 #[must_use]
 pub struct Finalizers<K> {
     steps: Vec<FinalizerStep<K>>,
@@ -272,12 +273,5 @@ fn unreported(error: Option<steersman_client::Error>) {
 impl<K: TypedObject> Default for Finalizers<K> {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-impl<K> fmt::Debug for Finalizers<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = self.steps.iter().map(|step| &step.finalizer);
-        f.debug_list().entries(names).finish()
     }
 }

@@ -4,7 +4,6 @@ mod schedule;
 mod driver;
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,7 +20,10 @@ const CONCURRENT: usize = 8;
 /// How long a call may take by default.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Polls the state of something outside the cluster, for each object of the primary kind of a controller; see [`poll`].
+/// Asks for the state of something outside the cluster, for each object of the primary kind of a controller;
+/// see [`poll`].
+#[derive(derive_more::Debug)]
+#[debug("Poll {{ every: {every:?}, max_concurrent: {max_concurrent}, limit: {limit:?}, .. }}")]
 #[must_use = "pass it to `Watch::poll`"]
 pub struct Poll<K, T> {
     every: Duration,
@@ -205,15 +207,5 @@ impl<T> Default for PollResults<T> {
         Self {
             states: Arc::default(),
         }
-    }
-}
-
-impl<K, T> fmt::Debug for Poll<K, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Poll")
-            .field("every", &self.every)
-            .field("max_concurrent", &self.max_concurrent)
-            .field("limit", &self.limit)
-            .finish_non_exhaustive()
     }
 }

@@ -1,7 +1,6 @@
 //! Handle: watches that are added to controllers and removed while the controllers run.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -47,6 +46,8 @@ use crate::watch::{AnySource, PumpEnd, Sink};
 /// assert!(watches.kinds().is_empty());
 /// # let _ = controller;
 /// ```
+#[derive(derive_more::Debug)]
+#[debug("{:?}", self.kinds())]
 pub struct WatchSet<P: ControllerTarget> {
     shared: Arc<WatchSetShared<P::Key>>,
 }
@@ -221,11 +222,5 @@ impl<P: ControllerTarget> Clone for WatchSet<P> {
 impl<P: ControllerTarget> Default for WatchSet<P> {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-impl<P: ControllerTarget> fmt::Debug for WatchSet<P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.kinds()).finish()
     }
 }
