@@ -1,6 +1,5 @@
 //! Handle: the definitions of an operator, and the loops that install them and migrate their objects.
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -41,7 +40,8 @@ use crate::status_board::{CrdReport, StatusBoard};
 /// # let _ = definitions;
 /// # }
 /// ```
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("Crds {{ statuses: {:?}, .. }}", self.statuses())]
 #[must_use]
 pub struct Crds {
     list: Vec<Crd>,
@@ -424,13 +424,5 @@ fn note(installer: &Installer<'_>, error: &Error, problems: &mut ProblemLog) {
             definition,
             error, "the definition cannot be installed or migrated, trying again"
         );
-    }
-}
-
-impl fmt::Debug for Crds {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Crds")
-            .field("statuses", &self.statuses())
-            .finish_non_exhaustive()
     }
 }
