@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -22,6 +21,8 @@ use steersman_pack::Evictable;
 /// Entries are shared and immutable (STORE-2): cloning an entry does not copy the object, and the
 /// entries of one object for several types share everything. Key, uid, version, labels, owners and
 /// finalizers are always in memory; [`object`](Self::object) may have to unpack and decode.
+#[derive(derive_more::Debug)]
+#[debug("{}@{}", self.key(), self.version())]
 pub struct Entry<K> {
     inner: Arc<ResidentEntry>,
     of: PhantomData<fn() -> K>,
@@ -358,11 +359,5 @@ impl Evictable for ResidentEntry {
 impl<K> Clone for Entry<K> {
     fn clone(&self) -> Self {
         self.cast()
-    }
-}
-
-impl<K> fmt::Debug for Entry<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}@{}", self.key(), self.version())
     }
 }

@@ -2,7 +2,6 @@
 
 mod machine;
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -29,7 +28,8 @@ const LISTS: usize = 10;
 /// ([`InformerOptions::health`](crate::InformerOptions::health)). While the server is away, one
 /// informer checks its readiness each second; after its return all informers repeat their requests
 /// within a second (REFL-9). Failures of one kind alone do not count as an outage.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("ServerHealth({:?})", *state.machine.lock())]
 #[must_use]
 pub struct ServerHealth {
     state: Arc<HealthState>,
@@ -127,14 +127,6 @@ impl ServerHealth {
 impl Default for ServerHealth {
     fn default() -> Self {
         Self::new(LISTS)
-    }
-}
-
-impl fmt::Debug for ServerHealth {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ServerHealth")
-            .field(&*self.state.machine.lock())
-            .finish()
     }
 }
 

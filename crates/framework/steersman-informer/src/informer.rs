@@ -1,7 +1,6 @@
 //! Handle: an informer of one type: declare it, run it, read its store, subscribe to its events.
 
 use std::any::type_name;
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -57,7 +56,11 @@ use crate::untyped_informer::UntypedInformer;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug(
+    "Informer {{ kind: {:?}, as: {:?}, state: {:?}, .. }}",
+    untyped.kind(), type_name::<K>(), self.core().state(self.needs())
+)]
 pub struct Informer<K> {
     untyped: UntypedInformer,
     store: Store<K>,
@@ -281,14 +284,4 @@ where
         let values = catch_unwind(AssertUnwindSafe(|| function(&object)));
         values.map_err(|_| Arc::clone(&panicked))
     })
-}
-
-impl<K> fmt::Debug for Informer<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Informer")
-            .field("kind", self.untyped.kind())
-            .field("as", &type_name::<K>())
-            .field("state", &self.core().state(self.needs()))
-            .finish_non_exhaustive()
-    }
 }

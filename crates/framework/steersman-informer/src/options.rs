@@ -1,6 +1,5 @@
 //! Words: the options of an informer.
 
-use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
@@ -96,20 +95,23 @@ pub struct Failed {
 }
 
 /// A hook that is called after each failed request. Cheap to clone.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, derive_more::Debug)]
+#[debug("OnFailure({:?})", if _0.is_some() { "set" } else { "unset" })]
 pub struct OnFailure(Option<Arc<FailureHook>>);
 
 type FailureHook = dyn Fn(&Failed) + Send + Sync;
 
-/// Returns the advice that is logged with a failed request, by its reason. Cheap to clone.
-#[derive(Clone, Default)]
+/// Returns the advice for a failed request, by its reason. Cheap to clone.
+#[derive(Clone, Default, derive_more::Debug)]
+#[debug("FailureAdvice({:?})", if _0.is_some() { "set" } else { "unset" })]
 pub struct FailureAdvice(Option<Arc<Advise>>);
 
 type Advise = dyn Fn(Reason) -> Option<String> + Send + Sync;
 
-/// Returns the resource version that the first list must have reached. Called once, when the informer starts. Cheap to
-/// clone.
-#[derive(Clone, Default)]
+/// Returns the resource version that the first list must have reached. Called once, as the informer
+/// starts. Cheap to clone.
+#[derive(Clone, Default, derive_more::Debug)]
+#[debug("FirstVersion({:?})", self.get())]
 pub struct FirstVersion(Option<Arc<AskVersion>>);
 
 type AskVersion = dyn Fn() -> ResourceVersion + Send + Sync;
@@ -120,12 +122,6 @@ impl FirstVersion {
         self.0
             .as_ref()
             .map_or_else(ResourceVersion::any, |ask| ask())
-    }
-}
-
-impl fmt::Debug for FirstVersion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("FirstVersion").field(&self.get()).finish()
     }
 }
 
@@ -307,23 +303,9 @@ impl OnFailure {
     }
 }
 
-impl fmt::Debug for OnFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let known = if self.0.is_some() { "set" } else { "unset" };
-        f.debug_tuple("OnFailure").field(&known).finish()
-    }
-}
-
 impl FailureAdvice {
     /// Returns the advice for a reason; `None` if there is none.
     pub fn of(&self, reason: Reason) -> Option<String> {
         self.0.as_ref().and_then(|advise| advise(reason))
-    }
-}
-
-impl fmt::Debug for FailureAdvice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let known = if self.0.is_some() { "set" } else { "unset" };
-        f.debug_tuple("FailureAdvice").field(&known).finish()
     }
 }

@@ -18,7 +18,8 @@ use steersman_object::{Object, decode_json};
 ///
 /// Objects of a transformed kind must not be written back with an update (PUT): the server would
 /// remove the dropped fields.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("Transform({name:?})")]
 #[must_use]
 pub struct Transform {
     name: Arc<str>,
@@ -162,12 +163,6 @@ impl PartialEq for Transform {
 }
 
 impl Eq for Transform {}
-
-impl fmt::Debug for Transform {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Transform").field(&self.name).finish()
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,5 @@
 //! Words: objects of a list that are decoded for the caller and not cached.
 
-use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -23,6 +22,8 @@ pub struct UncachedList<K> {
 }
 
 /// An object of an [`UncachedList`], decoded on demand.
+#[derive(derive_more::Debug)]
+#[debug("{entry:?}")]
 pub struct UncachedObject<K> {
     entry: RawEntry,
     of: PhantomData<fn() -> K>,
@@ -58,11 +59,5 @@ impl<K: Object> UncachedObject<K> {
 impl<K> From<Entry<K>> for UncachedObject<K> {
     fn from(entry: Entry<K>) -> Self {
         Self::new(&entry.cast())
-    }
-}
-
-impl<K> fmt::Debug for UncachedObject<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.entry.fmt(f)
     }
 }

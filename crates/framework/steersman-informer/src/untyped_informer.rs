@@ -1,6 +1,5 @@
 //! Handle: an informer without a type: declare it, run it, view it as any type.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -19,9 +18,10 @@ use crate::uncached::{UncachedList, UncachedObject};
 
 /// An informer of a kind, without a type. Cheap to clone.
 ///
-/// There is one untyped informer per kind and scope; typed, dynamic and metadata-only reads and subscriptions are
-/// [views](Self::view) of it.
-#[derive(Clone)]
+/// There is one for each kind and scope; typed, dynamic and metadata-only reads and subscriptions
+/// are [views](Self::view) of it.
+#[derive(Clone, derive_more::Debug)]
+#[debug("UntypedInformer {{ kind: {:?}, state: {:?}, .. }}", self.kind(), self.state())]
 #[must_use]
 pub struct UntypedInformer {
     core: Arc<Core>,
@@ -211,14 +211,5 @@ impl UntypedInformer {
 
     pub(crate) fn core(&self) -> &Core {
         &self.core
-    }
-}
-
-impl fmt::Debug for UntypedInformer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("UntypedInformer")
-            .field("kind", self.kind())
-            .field("state", &self.state())
-            .finish_non_exhaustive()
     }
 }

@@ -1,6 +1,5 @@
 //! Handle: a subscription, through which a subscriber reads its mailbox.
 
-use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -29,6 +28,8 @@ pub enum Delivery<K> {
 /// other subscribers (FAN-2). No delete of an object that the subscriber has taken is lost.
 ///
 /// Dropping the subscription unsubscribes.
+#[derive(derive_more::Debug)]
+#[debug("Subscription {{ .. }}")]
 #[must_use = "a subscription that is dropped gets nothing"]
 pub struct Subscription<K> {
     mailbox: Arc<SharedMailbox>,
@@ -37,6 +38,8 @@ pub struct Subscription<K> {
     of: PhantomData<fn() -> K>,
 }
 
+#[derive(derive_more::Debug)]
+#[debug("SharedMailbox {{ .. }}")]
 pub(crate) struct SharedMailbox {
     state: Mutex<MailboxState>,
     notify: Notify,
@@ -92,18 +95,6 @@ impl<K> Drop for Subscription<K> {
         self.mailbox.state.lock().left = true;
         // Freed after the lock is released, because there may be many objects.
         drop(self.mailbox.discard());
-    }
-}
-
-impl<K> fmt::Debug for Subscription<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Subscription").finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for SharedMailbox {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SharedMailbox").finish_non_exhaustive()
     }
 }
 

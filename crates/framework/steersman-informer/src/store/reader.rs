@@ -1,6 +1,5 @@
 //! Handle: reads the objects of one informer from memory.
 
-use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -29,9 +28,10 @@ pub(crate) struct StoreState {
 ///
 /// Objects are shared and never changed (STORE-2). Lists are ordered by namespace and name.
 ///
-/// An object that does not decode as `K` is left out, or stays at its last version that decoded.
-/// [`malformed`](Self::malformed) lists the objects of both cases.
-#[derive(Clone)]
+/// An object that does not decode as `K` is left out, or stays at the last version that did decode;
+/// [`malformed`](Self::malformed) lists both.
+#[derive(Clone, derive_more::Debug)]
+#[debug("Store {{ kind: {:?}, .. }}", shared.kind)]
 pub struct Store<K> {
     shared: Arc<StoreState>,
     handle: Arc<ViewHandle>,
@@ -346,13 +346,5 @@ impl<K: Object> Store<K> {
 impl<K> Store<K> {
     pub(crate) fn handle(&self) -> &Arc<ViewHandle> {
         &self.handle
-    }
-}
-
-impl<K> fmt::Debug for Store<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Store")
-            .field("kind", &self.shared.kind)
-            .finish_non_exhaustive()
     }
 }
