@@ -1,6 +1,5 @@
 //! Handle: a candidate of an election, and a view of its state for other parts of a program.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,9 +24,11 @@ const BETWEEN_WARNINGS: Duration = Duration::from_secs(60);
 
 /// A candidate of an election.
 ///
-/// The owner starts the elector, works while its [`Leadership`] leads, stops the work after a loss, and calls
-/// [`release`](Self::release) when no work runs. Dropping the elector ends the candidacy without a release: the lease
-/// expires.
+/// The owner starts it, works while its [`Leadership`] leads, stops the work at a loss, and calls
+/// [`release`](Self::release) when no work runs any more. Dropping it ends the candidacy without a release: the
+/// lease expires.
+#[derive(derive_more::Debug)]
+#[debug("Elector {{ lease: {:?}, identity: {:?}, .. }}", leadership.lease, leadership.identity)]
 #[must_use = "call `start`, and `release` after the work has ended"]
 pub struct Elector {
     options: ElectionOptions,
@@ -40,9 +41,13 @@ pub struct Elector {
     work: OwnersWork,
 }
 
-/// A view of an election: whether this replica leads, and the state of the Lease. Cheap to clone. It does not keep the
-/// election running.
-#[derive(Clone)]
+/// A view of an election: whether this replica leads, and the state of the Lease. Cheap to clone; it keeps no
+/// election alive.
+#[derive(Clone, derive_more::Debug)]
+#[debug(
+    "Leadership {{ lease: {lease:?}, identity: {identity:?}, is_leader: {} }}",
+    self.is_leader()
+)]
 #[must_use]
 pub struct Leadership {
     published: watch::Receiver<Published>,
@@ -281,23 +286,4 @@ fn run_on_a_thread(
 /// LEASE-1: a leader stops leading before its lease can expire for another candidate.
 fn leads(published: &Published) -> bool {
     matches!(published.standing, CandidateStatus::Leader(until) if Instant::now().into_std() < until)
-}
-
-impl fmt::Debug for Elector {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Elector")
-            .field("lease", &self.leadership.lease)
-            .field("identity", &self.leadership.identity)
-            .finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for Leadership {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Leadership")
-            .field("lease", &self.lease)
-            .field("identity", &self.identity)
-            .field("is_leader", &self.is_leader())
-            .finish()
-    }
 }

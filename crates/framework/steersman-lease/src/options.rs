@@ -1,7 +1,6 @@
 //! Words: the options of an election.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +31,11 @@ pub(crate) type AbortHook = Arc<dyn Fn(&Overrun) + Send + Sync>;
 ///     .label("app.kubernetes.io/part-of", "websites");
 /// # let _ = options;
 /// ```
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug(
+    "LeaderElection {{ name: {name:?}, namespace: {namespace:?}, identity: {identity:?}, \
+     timing: {timing:?}, .. }}"
+)]
 #[must_use = "options do nothing until an elector is made with them"]
 pub struct LeaderElection {
     pub(crate) name: String,
@@ -246,15 +249,4 @@ fn is_label_value(value: &str) -> bool {
     value.len() <= 63
         && bytes.iter().all(is_inner)
         && ends.into_iter().all(u8::is_ascii_alphanumeric)
-}
-
-impl fmt::Debug for LeaderElection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LeaderElection")
-            .field("name", &self.name)
-            .field("namespace", &self.namespace)
-            .field("identity", &self.identity)
-            .field("timing", &self.timing)
-            .finish_non_exhaustive()
-    }
 }
