@@ -1,6 +1,5 @@
 //! Handle: named sections of JSON that show the present state of the parts of a manager.
 
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -13,7 +12,8 @@ use steersman_object::panic_text;
 /// The [metrics server](crate::MetricsServer) shows the sections under `/debug/steersman`, unless every client may read
 /// its routes: sections may name objects, which labels of metrics never do. The form of the manager's own sections may
 /// change with any version.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, derive_more::Debug)]
+#[debug("Diagnostics {{ sections: {:?} }}", self.sections())]
 #[must_use]
 pub struct Diagnostics {
     sections: Arc<Mutex<Vec<(String, Section)>>>,
@@ -69,14 +69,6 @@ impl Diagnostics {
 fn content(section: &Section) -> Value {
     catch_unwind(AssertUnwindSafe(|| section()))
         .unwrap_or_else(|payload| json!({ "panic": panic_text(&*payload) }))
-}
-
-impl fmt::Debug for Diagnostics {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Diagnostics")
-            .field("sections", &self.sections())
-            .finish()
-    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@ use std::time::Duration;
 use steersman_client::ClientOptions;
 use steersman_controller::{Clock, ControllerDefaults};
 
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("ManagerOptions {{ grace: {grace:?}, .. }}")]
 pub(crate) struct ManagerOptions {
     /// The time limit for the whole stop; `None` means no limit.
     pub(crate) grace: Option<Duration>,
@@ -43,13 +44,5 @@ impl ManagerOptions {
     pub(crate) fn last_moment(&self) -> Duration {
         self.grace
             .map_or(LAST_MOMENT, |grace| grace.min(LAST_MOMENT))
-    }
-}
-
-impl std::fmt::Debug for ManagerOptions {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ManagerOptions")
-            .field("grace", &self.grace)
-            .finish_non_exhaustive()
     }
 }

@@ -1,7 +1,6 @@
 //! Driver: runs the checks of a health endpoint and answers with their results.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -22,7 +21,8 @@ use crate::monitor::Monitor;
 
 mod built_in_checks;
 
-#[derive(Clone, Default)]
+#[derive(Clone, Default, derive_more::Debug)]
+#[debug("{:?}", checks.lock().iter().map(|check| &check.name).collect::<Vec<_>>())]
 pub(crate) struct AddedChecks {
     checks: Arc<Mutex<Vec<AddedCheck>>>,
 }
@@ -281,12 +281,4 @@ pub(crate) fn probe_routes(
         routes.add(Route::get(format!("/{name}/"), one).prefix())?;
     }
     Ok(routes)
-}
-
-impl fmt::Debug for AddedChecks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let checks = self.checks.lock();
-        let names = checks.iter().map(|check| &check.name);
-        f.debug_list().entries(names).finish()
-    }
 }

@@ -1,7 +1,6 @@
 //! Handle: a runnable: a part of an operator that a manager starts and stops.
 
 use std::any::Any;
-use std::fmt;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -87,6 +86,8 @@ pub struct FromFn<F> {
 }
 
 /// The surroundings of a runnable: its cancellation, its readiness, and the health of its manager.
+#[derive(derive_more::Debug)]
+#[debug("RunContext {{ cancel: {cancel:?}, is_ready: {}, .. }}", ready.lock().is_none())]
 pub struct RunContext {
     cancel: CancellationToken,
     monitor: Arc<Monitor>,
@@ -251,15 +252,6 @@ impl RunContext {
     /// Adds the informers of a cache to the manager's health until the result is dropped.
     pub(crate) fn shows(&self, cluster: &str, cache: &Cache) -> ShownCluster {
         Monitor::show(&self.monitor, cluster, cache)
-    }
-}
-
-impl fmt::Debug for RunContext {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RunContext")
-            .field("cancel", &self.cancel)
-            .field("is_ready", &self.ready.lock().is_none())
-            .finish_non_exhaustive()
     }
 }
 
