@@ -16,7 +16,8 @@ use crate::kind::Kind;
 ///
 /// Displays and parses as `namespace/name`, or `name` for a cluster-scoped object. An empty
 /// namespace is the same as none. Cheap to clone: clones share one text.
-#[derive(Clone, Eq)]
+#[derive(Clone, Eq, derive_more::Debug)]
+#[debug("{self}")]
 pub struct ObjectKey {
     text: Arc<str>,
     /// The byte offset of the name in the text: 0, or the position after the slash.
@@ -131,12 +132,6 @@ impl Hash for ObjectKey {
 impl fmt::Display for ObjectKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
-    }
-}
-
-impl fmt::Debug for ObjectKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
     }
 }
 

@@ -9,7 +9,8 @@ use kube_core::{ApiResource, GroupVersionKind};
 ///
 /// The group of the core kinds (`v1`) is empty. Displays as `Kind.version.group`, the form kubectl
 /// accepts (`Deployment.v1.apps`, `Pod.v1`).
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, derive_more::Debug)]
+#[debug("{self}")]
 pub struct Gvk {
     group: Arc<str>,
     version: Arc<str>,
@@ -17,7 +18,8 @@ pub struct Gvk {
 }
 
 /// A group, version and resource (the plural in a URL): the parts of a request path.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, derive_more::Debug)]
+#[debug("{self}")]
 pub struct Gvr {
     group: Arc<str>,
     version: Arc<str>,
@@ -38,7 +40,8 @@ pub enum Scope {
 ///
 /// Cheap to clone. Created from a Rust type by [`Kind::of`], or from parts by [`Kind::new`] for a
 /// kind known only at runtime.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, derive_more::Debug)]
+#[debug("{} ({}, {:?})", self.gvk(), self.plural(), self.scope())]
 pub struct Kind {
     inner: Arc<KindParts>,
 }
@@ -101,12 +104,6 @@ impl fmt::Display for Gvk {
     }
 }
 
-impl fmt::Debug for Gvk {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
 impl Gvr {
     /// Creates a resource (plural) of a group (empty for the core group) and version.
     pub fn new(
@@ -140,12 +137,6 @@ impl Gvr {
 impl fmt::Display for Gvr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         display_dotted(f, &self.resource, &self.version, &self.group)
-    }
-}
-
-impl fmt::Debug for Gvr {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
     }
 }
 
@@ -231,12 +222,6 @@ impl Kind {
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self.gvk(), f)
-    }
-}
-
-impl fmt::Debug for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({}, {:?})", self.gvk(), self.plural(), self.scope())
     }
 }
 

@@ -1,7 +1,6 @@
 //! Words: the options of a list, which select objects of a kind.
 
 use std::any::{TypeId, type_name};
-use std::fmt;
 use std::marker::PhantomData;
 
 use crate::field_selector::FieldSelector;
@@ -56,6 +55,8 @@ struct TypedIndex {
 /// const NODE: IndexKey<Pod, String> = IndexKey::new("spec.nodeName");
 /// let here = ListOptions::new().by(&NODE, "node-1");
 /// ```
+#[derive(derive_more::Debug)]
+#[debug("IndexKey({name:?})")]
 pub struct IndexKey<K, V> {
     name: &'static str,
     of: PhantomData<fn(V) -> K>,
@@ -190,12 +191,6 @@ impl<K, V> IndexKey<K, V> {
     /// Returns the name of the index.
     pub const fn name(&self) -> &'static str {
         self.name
-    }
-}
-
-impl<K, V> fmt::Debug for IndexKey<K, V> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("IndexKey").field(&self.name).finish()
     }
 }
 

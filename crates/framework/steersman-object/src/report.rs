@@ -4,7 +4,8 @@ use std::error::Error;
 use std::fmt;
 
 /// Displays an error and its causes as `error: cause: cause`; see [`report`].
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, derive_more::Debug)]
+#[debug("{self}")]
 pub struct Report<'a> {
     error: &'a (dyn Error + 'static),
 }
@@ -33,12 +34,6 @@ impl fmt::Display for Report<'_> {
             cause = error.source();
         }
         Ok(())
-    }
-}
-
-impl fmt::Debug for Report<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
     }
 }
 

@@ -5,7 +5,8 @@ use std::fmt;
 /// The uid of an object; empty before the object is created.
 ///
 /// An opaque string to clients. Servers generate UUIDs, which are stored in 16 bytes.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash, derive_more::Debug)]
+#[debug("{self}")]
 pub struct Uid(UidForm);
 
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -79,12 +80,6 @@ impl fmt::Display for Uid {
             write!(f, "{byte:02x}")?;
         }
         Ok(())
-    }
-}
-
-impl fmt::Debug for Uid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
     }
 }
 

@@ -9,7 +9,8 @@ use std::sync::Arc;
 /// An opaque string to clients, except that since Kubernetes 1.35 (KEP-5504) versions that are
 /// positive decimal integers without leading zeros may be compared within one resource;
 /// [`compare`](Self::compare) compares only those. Cheap to clone.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash, derive_more::Debug)]
+#[debug("{:?}", self.as_str())]
 pub struct ResourceVersion(VersionForm);
 
 /// A text that fits is always stored inline, so each text has exactly one representation.
@@ -90,12 +91,6 @@ impl ResourceVersion {
 impl fmt::Display for ResourceVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
-    }
-}
-
-impl fmt::Debug for ResourceVersion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}", self.as_str())
     }
 }
 
