@@ -1,6 +1,5 @@
 //! Handle: the memory budget for decoded bodies, shared by many kinds.
 
-use std::fmt;
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
@@ -13,9 +12,10 @@ const DEFAULT: usize = 64 << 20;
 
 /// A limit on the bytes of decoded objects. All kinds with a clone of the budget share the limit.
 ///
-/// Every object is held packed. Within the budget, objects that are read repeatedly are cached in decoded form; other
-/// objects are decoded at each read. The size of a decoded object is an estimate.
-#[derive(Clone)]
+/// Every object is held packed. Within the budget the objects that are read repeatedly are cached
+/// decoded; a read of any other object decodes it. The size of a decoded object is an estimate.
+#[derive(Clone, derive_more::Debug)]
+#[debug("Budget {{ limit: {:?}, charged: {:?} }}", self.limit(), self.charged())]
 pub struct Budget {
     state: Arc<BudgetState>,
 }
@@ -103,14 +103,5 @@ impl Budget {
 impl Default for Budget {
     fn default() -> Self {
         Self::bytes(DEFAULT)
-    }
-}
-
-impl fmt::Debug for Budget {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Budget")
-            .field("limit", &self.limit())
-            .field("charged", &self.charged())
-            .finish()
     }
 }

@@ -40,12 +40,16 @@ pub enum Packed {
 }
 
 /// A zstd dictionary, prepared for packing and for unpacking.
+#[derive(derive_more::Debug)]
+#[debug("Dictionary {{ .. }}")]
 pub struct Dictionary {
     packs: CDict<'static>,
     unpacks: DDict<'static>,
 }
 
 /// Idle zstd contexts and buffers, which are costly to make.
+#[derive(derive_more::Debug)]
+#[debug("Codec {{ .. }}")]
 pub struct Codec {
     packers: Mutex<Vec<Packer>>,
     unpackers: Mutex<Unpackers>,
@@ -142,12 +146,6 @@ impl Dictionary {
     }
 }
 
-impl fmt::Debug for Dictionary {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Dictionary").finish_non_exhaustive()
-    }
-}
-
 impl Default for Codec {
     fn default() -> Self {
         let cores = available_parallelism().map_or(1, usize::from);
@@ -232,12 +230,6 @@ impl Codec {
         if idle.len() < self.most {
             idle.push(tool);
         }
-    }
-}
-
-impl fmt::Debug for Codec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Codec").finish_non_exhaustive()
     }
 }
 

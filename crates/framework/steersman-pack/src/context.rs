@@ -1,7 +1,6 @@
 //! Handle: the state that the bodies of one kind share: the dictionary, the budget, and decoded sizes by type.
 
 use std::any::TypeId;
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -23,6 +22,8 @@ const SAMPLED: u32 = 64;
 const REMEMBERED: usize = 4 << 20;
 
 /// The state that the bodies of one kind share.
+#[derive(derive_more::Debug)]
+#[debug("PackContext {{ .. }}")]
 pub struct PackContext {
     budget: Budget,
     dictionary: RwLock<Option<Arc<Dictionary>>>,
@@ -267,12 +268,6 @@ impl TypeWeight {
             0 => json.saturating_mul(FACTOR),
             known => json.saturating_mul(self.bytes) / known,
         }
-    }
-}
-
-impl fmt::Debug for PackContext {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PackContext").finish_non_exhaustive()
     }
 }
 

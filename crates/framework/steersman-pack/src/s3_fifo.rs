@@ -9,7 +9,6 @@
 //! hit) enters the main queue directly, unless the next body of the main queue was read since its last turn. Thus a
 //! working set that fits stays, whatever was cached before, and of a larger one the cached bodies stay.
 
-use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -42,8 +41,10 @@ struct EvictionTime(u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotId(u32);
 
-/// Owners to evict, and owners to drop, after the lock is released: dropping the last reference runs code of the owner.
-#[derive(Default)]
+/// Owners to evict after the lock is released, and owners to drop then: the last reference may be
+/// among them.
+#[derive(Default, derive_more::Debug)]
+#[debug("Evictions {{ evicted: {}, .. }}", evicted.len())]
 #[must_use = "the owners keep their forms until `evict_all`"]
 pub struct Evictions {
     evicted: Vec<Arc<dyn Evictable>>,
@@ -128,14 +129,6 @@ impl Evictions {
         for holder in self.evicted {
             holder.evict();
         }
-    }
-}
-
-impl fmt::Debug for Evictions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Evictions")
-            .field("evicted", &self.evicted.len())
-            .finish_non_exhaustive()
     }
 }
 
