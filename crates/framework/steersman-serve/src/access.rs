@@ -38,8 +38,12 @@ use crate::routes::{AccessControl, text_response};
 /// permission is thus valid for up to 6 min. The operator needs the verb `create` for
 /// `tokenreviews.authentication.k8s.io` and `subjectaccessreviews.authorization.k8s.io`.
 ///
-/// Cheap to clone. Clones share the cached results.
-#[derive(Clone)]
+/// Cheap to clone; clones share the answers.
+#[derive(Clone, derive_more::Debug)]
+#[debug(
+    "ReviewedAccess {{ connection: {:?}, audiences: {:?}, .. }}",
+    shared.client_config, shared.audiences
+)]
 #[must_use]
 pub struct ReviewedAccess {
     shared: Arc<AccessShared>,
@@ -291,17 +295,8 @@ fn now() -> std::time::Instant {
     Instant::now().into_std()
 }
 
-impl fmt::Debug for ReviewedAccess {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReviewedAccess")
-            .field("connection", &self.shared.client_config)
-            .field("audiences", &self.shared.audiences)
-            .finish_non_exhaustive()
-    }
-}
-
-/// Sets a field that is optional in some versions of the Kubernetes API: the token of a `TokenReviewSpec` is required
-/// since 1.36.
+/// Sets a field that is required in some versions of the Kubernetes API and optional in others: the token of a
+/// `TokenReviewSpec` is required from 1.36 on.
 fn set<T: From<String>>(field: &mut T, value: String) {
     *field = value.into();
 }

@@ -10,8 +10,10 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::{RootCertStore, ServerConfig};
 
-/// A certificate chain with its key, and the authorities of client certificates, all in PEM.
-#[derive(Clone, Default, PartialEq, Eq)]
+/// A certificate chain and its key, in PEM, and the authorities of clients.
+#[derive(Clone, Default, PartialEq, Eq, derive_more::Debug)]
+// The key is secret.
+#[debug("PemPair {{ .. }}")]
 pub(crate) struct PemPair {
     pub(crate) chain: Vec<u8>,
     pub(crate) key: Vec<u8>,
@@ -87,13 +89,6 @@ fn verifier(
         WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
     let verifier = builder.build();
     verifier.map_err(|error| format!("the authority of clients cannot be used: {error}"))
-}
-
-impl std::fmt::Debug for PemPair {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // The key is secret, so no field is printed.
-        f.debug_struct("PemPair").finish_non_exhaustive()
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! Handle: the paths of a server and their handlers.
 
-use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -32,7 +31,12 @@ pub trait AccessControl: Send + Sync + 'static {
 }
 
 /// A path with its handler.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug(
+    "Route {{ path: {path:?}, is_prefix: {is_prefix}, methods: {methods:?}, \
+     has_access_control: {}, .. }}",
+    access.is_some()
+)]
 #[must_use]
 pub struct Route {
     path: String,
@@ -231,17 +235,6 @@ pub(crate) fn response(
             .insert(name, HeaderValue::from_static(value));
     }
     response
-}
-
-impl fmt::Debug for Route {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Route")
-            .field("path", &self.path)
-            .field("is_prefix", &self.is_prefix)
-            .field("methods", &self.methods)
-            .field("has_access_control", &self.access.is_some())
-            .finish_non_exhaustive()
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! Handle: a certificate in memory that a program can replace while its servers run.
 
-use std::fmt;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -23,7 +22,8 @@ use crate::error::Error;
 /// assert!(certificate.set("no PEM", "no PEM").is_err());
 /// # let _ = options;
 /// ```
-#[derive(Clone, Default)]
+#[derive(Clone, Default, derive_more::Debug)]
+#[debug("SharedCertificate {{ is_set: {:?} }}", self.is_set())]
 #[must_use]
 pub struct SharedCertificate {
     pair: Arc<Mutex<Option<Arc<PemPair>>>>,
@@ -72,11 +72,3 @@ impl SharedCertificate {
 
 /// The origin of the certificate in errors and logs.
 pub(crate) const PLACE: &str = "the program itself";
-
-impl fmt::Debug for SharedCertificate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SharedCertificate")
-            .field("is_set", &self.is_set())
-            .finish()
-    }
-}

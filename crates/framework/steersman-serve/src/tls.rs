@@ -38,6 +38,8 @@ enum CertificateOrigin {
     Shared(SharedCertificate),
 }
 
+#[derive(derive_more::Debug)]
+#[debug("Certificates {{ options: {options:?}, .. }}")]
 pub(crate) struct Certificates {
     options: TlsOptions,
     server: String,
@@ -377,14 +379,6 @@ fn read_file(path: &Path) -> Result<Vec<u8>, Error> {
         path: path.to_owned(),
         source,
     })
-}
-
-impl std::fmt::Debug for Certificates {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Certificates")
-            .field("options", &self.options)
-            .finish_non_exhaustive()
-    }
 }
 
 #[cfg(test)]
