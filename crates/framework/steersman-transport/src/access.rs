@@ -1,6 +1,5 @@
 //! Driver: signs requests, and repeats a request after a 401 if the credentials have changed since.
 
-use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -69,8 +68,9 @@ impl SharedAccess {
     }
 }
 
-/// The innermost service of a client's stack, which sends requests.
-#[derive(Clone)]
+/// The service at the end of a client's stack.
+#[derive(Clone, derive_more::Debug)]
+#[debug("Sending {{ .. }}")]
 pub struct Sending(pub(crate) Arc<SharedAccess>);
 
 impl Service<Request<Body>> for Sending {
@@ -85,11 +85,5 @@ impl Service<Request<Body>> for Sending {
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let access = Arc::clone(&self.0);
         async move { access.send(request).await }.boxed()
-    }
-}
-
-impl fmt::Debug for Sending {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sending").finish_non_exhaustive()
     }
 }

@@ -1,6 +1,5 @@
 //! Driver: the body of a response, which keeps its stream or connection until it ends.
 
-use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -9,7 +8,9 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tower::BoxError;
 
-/// The body of a response.
+/// The body of an answer.
+#[derive(derive_more::Debug)]
+#[debug("PooledBody {{ .. }}")]
 pub struct PooledBody {
     inner: Incoming,
     /// The lease of the stream or connection. Dropping the lease returns it to the pool.
@@ -44,11 +45,5 @@ impl Body for PooledBody {
 
     fn size_hint(&self) -> SizeHint {
         self.inner.size_hint()
-    }
-}
-
-impl fmt::Debug for PooledBody {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PooledBody").finish_non_exhaustive()
     }
 }

@@ -1,7 +1,6 @@
 //! Handle: the connections to one server over the network.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::{Arc, Once, Weak};
 
 use kube_client::Config;
@@ -19,7 +18,9 @@ use crate::signing::Signer;
 
 /// The connections to one server over the network. Its clients share them.
 ///
-/// CONN-1: all clients in one runtime share connections, which close with the last client.
+/// CONN-1: all clients of one runtime share its connections, which end with the last client.
+#[derive(derive_more::Debug)]
+#[debug("Transport {{ endpoint: {endpoint:?}, .. }}")]
 pub struct Transport {
     config: Config,
     endpoint: Arc<str>,
@@ -113,13 +114,5 @@ impl Transport {
             credentials,
             signer,
         })
-    }
-}
-
-impl fmt::Debug for Transport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Transport")
-            .field("endpoint", &self.endpoint)
-            .finish_non_exhaustive()
     }
 }
