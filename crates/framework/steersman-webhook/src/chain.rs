@@ -10,9 +10,10 @@ use crate::response::AdmissionResponse;
 
 /// A chain of handlers that run one after the other. The first refusal is the response.
 ///
-/// Each handler gets the object with the changes of the previous handlers. The response has all changes, warnings and
-/// audit annotations.
-#[derive(Clone, Default)]
+/// Each handler sees the object as the handlers before it have changed it, and the response has all changes,
+/// warnings and audit annotations.
+#[derive(Clone, Default, derive_more::Debug)]
+#[debug("HandlerChain {{ handlers: {} }}", handlers.len())]
 #[must_use]
 pub struct HandlerChain {
     handlers: Vec<Arc<dyn ErasedHandler>>,
@@ -55,13 +56,5 @@ impl AdmissionHandler for HandlerChain {
             all.patch.0.append(&mut response.patch.0);
         }
         all
-    }
-}
-
-impl std::fmt::Debug for HandlerChain {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("HandlerChain")
-            .field("handlers", &self.handlers.len())
-            .finish()
     }
 }

@@ -1,6 +1,5 @@
 //! Handle: the context of one admission request.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,8 +8,9 @@ use tokio::time::Instant;
 
 use crate::request::AdmissionRequest;
 
-/// An admission request with its deadline, and the warnings for the user. Cheap to clone.
-#[derive(Clone)]
+/// The request that a webhook decides, its deadline, and the warnings for its user. Cheap to clone.
+#[derive(Clone, derive_more::Debug)]
+#[debug("AdmissionContext {{ uid: {:?}, deadline: {:?}, .. }}", self.request().uid, inner.deadline)]
 #[must_use]
 pub struct AdmissionContext {
     inner: Arc<ContextState>,
@@ -65,14 +65,5 @@ impl AdmissionContext {
 
     pub(crate) fn take_warnings(&self) -> Vec<String> {
         std::mem::take(&mut self.inner.warnings.lock())
-    }
-}
-
-impl fmt::Debug for AdmissionContext {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AdmissionContext")
-            .field("uid", &self.request().uid)
-            .field("deadline", &self.inner.deadline)
-            .finish_non_exhaustive()
     }
 }

@@ -1,6 +1,5 @@
 //! Handle: the webhooks of an operator, and the options of their server.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,7 +41,8 @@ use crate::validator::{Validator, ValidatorHandler};
 /// let webhooks = WebhookServer::new("[::]:9443").defaulter::<Deployment>(Replicas);
 /// assert_eq!(webhooks.paths(), ["/mutate-apps-v1-deployment"]);
 /// ```
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("WebhookServer {{ address: {address:?}, paths: {:?}, .. }}", self.paths())]
 #[must_use = "webhooks answer only in a manager"]
 pub struct WebhookServer {
     address: ListenAddress,
@@ -365,13 +365,4 @@ pub fn defaulter_handler<K: TypedObject>(defaulter: impl Defaulter<K>) -> impl A
 /// Makes a handler from a validator, for a custom path or a [`HandlerChain`](crate::HandlerChain).
 pub fn validator_handler<K: TypedObject>(validator: impl Validator<K>) -> impl AdmissionHandler {
     ValidatorHandler::new(Kind::of::<K>().gvk().clone(), validator)
-}
-
-impl fmt::Debug for WebhookServer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WebhookServer")
-            .field("address", &self.address)
-            .field("paths", &self.paths())
-            .finish_non_exhaustive()
-    }
 }

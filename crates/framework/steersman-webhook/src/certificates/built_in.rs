@@ -1,6 +1,5 @@
 //! Words: the options of certificates with a built-in authority.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -52,7 +51,10 @@ type WallClock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug(
+    "BuiltInCertificates {{ secret: {secret:?}, service: {service:?}, targets: {targets:?}, .. }}"
+)]
 #[must_use]
 pub struct BuiltInCertificates {
     pub(crate) secret: ObjectKey,
@@ -261,16 +263,6 @@ impl BuiltInCertificates {
             overlap: self.overlap,
             read_interval: self.read_interval,
         }
-    }
-}
-
-impl fmt::Debug for BuiltInCertificates {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BuiltInCertificates")
-            .field("secret", &self.secret)
-            .field("service", &self.service)
-            .field("targets", &self.targets)
-            .finish_non_exhaustive()
     }
 }
 
