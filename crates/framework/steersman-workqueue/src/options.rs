@@ -1,6 +1,5 @@
 //! Words: the options of a queue and of one add.
 
-use std::fmt;
 use std::time::Duration;
 
 use crate::causes::Causes;
@@ -40,6 +39,12 @@ pub(crate) enum AddDelay {
 }
 
 /// The options of a queue; [`QueueOptions::new`] sets every default.
+#[derive(derive_more::Debug)]
+#[debug(
+    "QueueOptions {{ name: {name:?}, metrics: {}, lower_share: {lower_share}, \
+     at_most: {at_most:?}, .. }}",
+    metrics.is_some()
+)]
 #[must_use = "options do nothing until they are passed to `Queue::new`"]
 pub struct QueueOptions<T> {
     pub(crate) name: String,
@@ -182,16 +187,5 @@ impl<T: Key> QueueOptions<T> {
     pub fn at_most(mut self, runs: u32, per: Duration) -> Self {
         self.at_most = (!per.is_zero()).then_some((runs, per));
         self
-    }
-}
-
-impl<T> fmt::Debug for QueueOptions<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("QueueOptions")
-            .field("name", &self.name)
-            .field("metrics", &self.metrics.is_some())
-            .field("lower_share", &self.lower_share)
-            .field("at_most", &self.at_most)
-            .finish_non_exhaustive()
     }
 }

@@ -1,6 +1,5 @@
 //! Driver: a ticket: the right and duty to process one key.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,9 +11,15 @@ use crate::shared::SharedQueue;
 
 /// The right and duty of a worker to process one key.
 ///
-/// While a ticket lives no other ticket holds its key (WQ-1). End it with [`forget`](Self::forget),
-/// [`after`](Self::after), [`backoff`](Self::backoff) or [`settle`](Self::settle). Dropping a ticket, by a panic or
-/// with an aborted task, counts as [`backoff`](Self::backoff), so no key is blocked or lost (WQ-3).
+/// While a ticket lives no other ticket holds its key (WQ-1). Finish it with [`forget`](Self::forget),
+/// [`after`](Self::after), [`backoff`](Self::backoff) or [`settle`](Self::settle). Dropping a ticket, by
+/// a panic or with an aborted task, counts as [`backoff`](Self::backoff), so no key is blocked or lost
+/// (WQ-3).
+#[derive(derive_more::Debug)]
+#[debug(
+    "Ticket {{ key: {:?}, attempts: {:?}, priority: {:?}, .. }}",
+    taken.key, taken.attempts, taken.priority
+)]
 #[must_use = "dropping a ticket requeues its key with backoff"]
 pub struct Ticket<T: Key> {
     shared: Arc<SharedQueue<T>>,
@@ -96,15 +101,5 @@ impl<T: Key> Drop for Ticket<T> {
         if !self.ended {
             self.shared.release(self.taken.slot, Verdict::Backoff, None);
         }
-    }
-}
-
-impl<T: Key> fmt::Debug for Ticket<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ticket")
-            .field("key", &self.taken.key)
-            .field("attempts", &self.taken.attempts)
-            .field("priority", &self.taken.priority)
-            .finish_non_exhaustive()
     }
 }
