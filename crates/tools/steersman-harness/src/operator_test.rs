@@ -1,6 +1,5 @@
 //! Handle: declares an operator and its surroundings for a test.
 
-use std::fmt;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -28,7 +27,12 @@ use crate::running_operator::{OperatorPlan, RunningOperator, Surroundings};
 type PrepareFuture = Pin<Box<dyn Future<Output = Result<(), BoxError>> + Send>>;
 type Prepare = Box<dyn FnOnce(Prepared) -> PrepareFuture + Send>;
 
-/// The operator and the surroundings of a test, before the start.
+/// An operator and its surroundings, before the start of a test.
+#[derive(derive_more::Debug)]
+#[debug(
+    "OperatorTest {{ env: {env:?}, quiet: {:?}, patience: {:?}, .. }}",
+    plan.quiet, plan.patience
+)]
 #[must_use = "an operator runs after `start`"]
 pub struct OperatorTest {
     plan: OperatorPlan,
@@ -221,16 +225,6 @@ impl OperatorTest {
             prepared,
             plan: self.plan,
         })
-    }
-}
-
-impl fmt::Debug for OperatorTest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OperatorTest")
-            .field("env", &self.env)
-            .field("quiet", &self.plan.quiet)
-            .field("patience", &self.plan.patience)
-            .finish_non_exhaustive()
     }
 }
 

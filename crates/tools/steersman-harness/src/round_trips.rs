@@ -57,6 +57,12 @@ use crate::random_object;
 /// let conversions = Conversions::new().hub::<Site>().spoke::<v1alpha1::Site>();
 /// RoundTrips::new(&definition, &conversions).objects(500).check().unwrap();
 /// ```
+#[derive(derive_more::Debug)]
+#[debug(
+    "RoundTrips {{ definition: {:?}, conversions: {conversions:?}, objects: {objects}, \
+     seed: {seed}, .. }}",
+    definition["metadata"]["name"]
+)]
 #[must_use]
 pub struct RoundTrips {
     definition: Value,
@@ -240,17 +246,6 @@ impl RoundTrips {
             object = converted.map_err(|error| failed(RoundTripProblem::Failed(error)))?;
         }
         difference(original, &encoded, &object, "").map_or(Ok(()), |problem| Err(failed(problem)))
-    }
-}
-
-impl fmt::Debug for RoundTrips {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RoundTrips")
-            .field("definition", &self.definition["metadata"]["name"])
-            .field("conversions", &self.conversions)
-            .field("objects", &self.objects)
-            .field("seed", &self.seed)
-            .finish_non_exhaustive()
     }
 }
 

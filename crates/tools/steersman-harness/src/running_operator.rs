@@ -1,6 +1,5 @@
 //! Handle: a running operator in a test.
 
-use std::fmt;
 use std::future::ready;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -50,8 +49,10 @@ pub(crate) struct OperatorPlan {
 
 /// A running operator in a test. [`stop`](Self::stop) stops it at the end of the test.
 ///
-/// If a test fails before `stop`, the operator is dropped. On an existing cluster, the test's namespace and its objects
-/// then stay (HARNESS-3).
+/// If the test ends without that call, because an assertion failed, the operator is dropped. On an existing cluster
+/// the namespace of the test then stays, with all objects in it (HARNESS-3).
+#[derive(derive_more::Debug)]
+#[debug("RunningOperator {{ env: {:?}, namespace: {:?}, .. }}", around.env, self.namespace())]
 #[must_use = "a dropped operator stops, and its namespace stays on an existing cluster"]
 pub struct RunningOperator {
     around: Surroundings,
@@ -401,15 +402,6 @@ impl Drop for KeptNamespace {
                 "the test did not end with `stop`: its namespace stays"
             );
         }
-    }
-}
-
-impl fmt::Debug for RunningOperator {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RunningOperator")
-            .field("env", &self.around.env)
-            .field("namespace", &self.namespace())
-            .finish_non_exhaustive()
     }
 }
 
