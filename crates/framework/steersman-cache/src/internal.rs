@@ -142,7 +142,7 @@ pub trait CacheInternals {
 
     /// Returns a receiver of a number that changes after namespaces were added or removed.
     fn scope_changes(&self) -> watch::Receiver<u64> {
-        self.cache().shared.scope.watch_changes()
+        self.cache().shared.scope.changed.subscribe()
     }
 }
 

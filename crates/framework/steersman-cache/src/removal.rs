@@ -18,7 +18,7 @@ impl Cache {
 
     /// Removes the informers like [`remove`](Self::remove), for a kind known only at runtime.
     pub fn remove_kind(&self, kind: &Kind) -> usize {
-        self.shared.scope.forget_indexes(kind.gvk());
+        self.shared.scope.indexes.lock().remove(kind.gvk());
         let removed = self.shared.registry.write().remove(kind.gvk());
         for entry in &removed {
             // Outside the lock of the registry, because `end` notifies subscribers.

@@ -28,12 +28,12 @@ pub(crate) struct Scope {
     /// The coverages by Rust type, so that a read need not build the name of its kind.
     pub(crate) typed: RwLock<ByType<Arc<Coverage>>>,
     changes: AtomicU64,
-    /// Sends the number of changes of the namespaces, after the informers have changed, to tasks that wait for a
-    /// change.
-    changed: watch::Sender<u64>,
-    /// Locked during a change of the namespaces, and while an index is added.
+    /// The number of changes of the namespaces, for tasks that wait for a change; sent after the informers have
+    /// changed.
+    pub(crate) changed: watch::Sender<u64>,
+    /// Held during a change of the namespaces, and while an index is added.
     changing: Mutex<()>,
-    indexes: Mutex<HashMap<Gvk, BTreeMap<IndexName, AddIndex>>>,
+    pub(crate) indexes: Mutex<HashMap<Gvk, BTreeMap<IndexName, AddIndex>>>,
 }
 
 /// The name of an index; `None` for the index of all labels.
@@ -60,11 +60,7 @@ impl Scope {
         self.changes.load(Ordering::Acquire)
     }
 
-    pub(crate) fn watch_changes(&self) -> watch::Receiver<u64> {
-        self.changed.subscribe()
-    }
-
-    /// Prevents changes of the namespaces until the guard is dropped.
+    /// Keeps the namespaces as they are until the guard is dropped.
     pub(crate) fn freeze(&self) -> MutexGuard<'_, ()> {
         self.changing.lock()
     }
@@ -73,11 +69,6 @@ impl Scope {
     pub(crate) fn add_index(&self, gvk: Gvk, name: IndexName, add: AddIndex) {
         let mut indexes = self.indexes.lock();
         indexes.entry(gvk).or_default().insert(name, add);
-    }
-
-    /// Forgets the indexes of a kind after its informers were removed (CACHE-7).
-    pub(crate) fn forget_indexes(&self, gvk: &Gvk) {
-        self.indexes.lock().remove(gvk);
     }
 
     /// Adds the registered indexes to a new informer.
