@@ -302,7 +302,10 @@ impl<P: ControllerTarget> ControllerBuilder<P> {
         self.check()?;
         let status = ControllerStatus::new(&self.name);
         let (mut sources, mut wrappers) = (self.sources, self.wrappers);
-        let mut declared = DeclaredKinds::owning(std::mem::take(&mut sources.owned));
+        let mut declared = DeclaredKinds {
+            primary: None,
+            owned: Some(std::mem::take(&mut sources.owned)),
+        };
         if let Some(primary_parts) = self.primary_parts {
             let parts = primary_parts(self.target, &status);
             sources.watches.insert(0, parts.watch);

@@ -97,7 +97,8 @@ impl ReconcileLimit {
     }
 
     pub(crate) fn user(&self, metrics: PermitMetrics) -> LimitUser {
-        metrics.limited_to(self.permits());
+        let permits = i64::try_from(self.permits()).unwrap_or(i64::MAX);
+        metrics.limit.set(permits);
         LimitUser {
             number: self.shared.state.lock().turns.add_user(),
             limit: self.clone(),

@@ -45,7 +45,7 @@ pub(crate) struct Metrics {
 /// The metrics of one controller that uses a [`ReconcileLimit`](crate::ReconcileLimit).
 #[derive(Debug, Clone)]
 pub(crate) struct PermitMetrics {
-    limit: IntGauge,
+    pub(crate) limit: IntGauge,
     pub(crate) waiting: IntGauge,
     wait: Histogram,
 }
@@ -223,10 +223,6 @@ impl PermitMetrics {
                 registry
             )?,
         })
-    }
-
-    pub(crate) fn limited_to(&self, permits: usize) {
-        self.limit.set(i64::try_from(permits).unwrap_or(i64::MAX));
     }
 
     pub(crate) fn waited(&self, time: Duration) {

@@ -94,8 +94,8 @@ impl<K: TypedObject> Primary<K> {
     pub(super) fn parts(self, status: &ControllerStatus) -> PrimaryParts<Request> {
         let (mut predicate, rule) = (self.predicate, self.pause);
         let mut pause = None;
-        if !rule.is_never() {
-            // CTRL-32: an update that ends a pause requests the object even if the predicate refuses the update.
+        if !rule.rules.is_empty() {
+            // CTRL-32: the end of a pause requests the object, whatever the predicate says.
             predicate = Arc::new(rule.predicate(predicate));
             let status = status.clone();
             status.pauses();

@@ -264,7 +264,7 @@ impl<W: Object> sealed::DeclareSource<Keyed<ClusterRequest>>
 
 impl<W: Object, P: ControllerTarget> sealed::DeclareSource<P> for WatchedObjects<W, P> {
     fn declare(self, sources: &mut Sources<P::Key>) {
-        sources.others.push(self.into_source());
+        sources.others.push((self.begin)(self.route));
     }
 }
 

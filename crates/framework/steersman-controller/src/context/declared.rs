@@ -9,8 +9,8 @@ use steersman_object::{Kind, ObjectKey, TypedObject};
 #[derive(Default)]
 pub(crate) struct DeclaredKinds {
     pub(crate) primary: Option<PrimaryKind>,
-    /// The kinds declared with `owns`; `None` means every kind.
-    owned: Option<Vec<Kind>>,
+    /// The kinds of `owns`; `None` means every kind.
+    pub(crate) owned: Option<Vec<Kind>>,
 }
 
 /// The primary kind of a controller, without its Rust type.
@@ -25,22 +25,6 @@ type ReadUid =
     for<'a> fn(&'a Client, &'a ObjectKey) -> BoxFuture<'a, Result<Option<String>, Error>>;
 
 impl DeclaredKinds {
-    /// Declares these kinds, and no others, as owned.
-    pub(crate) fn owning(owned: Vec<Kind>) -> Self {
-        Self {
-            primary: None,
-            owned: Some(owned),
-        }
-    }
-
-    /// Declares the primary kind, and every kind as owned.
-    pub(crate) fn of_primary(primary: PrimaryKind) -> Self {
-        Self {
-            primary: Some(primary),
-            owned: None,
-        }
-    }
-
     pub(crate) fn owned(&self) -> &[Kind] {
         self.owned.as_deref().unwrap_or_default()
     }

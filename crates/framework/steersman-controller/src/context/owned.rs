@@ -90,7 +90,10 @@ impl Context {
     #[must_use]
     pub fn for_request<K: TypedObject>(mut self, request: &Request) -> Self {
         self.begin(request, self.run.clone());
-        self.declare(DeclaredKinds::of_primary(PrimaryKind::of::<K>()));
+        self.declare(DeclaredKinds {
+            primary: Some(PrimaryKind::of::<K>()),
+            owned: None,
+        });
         self
     }
 

@@ -83,11 +83,8 @@ impl<K, F> MappedAsync<K, F> {
     /// Sets how long the function may take for one event. The default is 30 s; zero removes the limit.
     #[must_use]
     pub fn limit(mut self, limit: Duration) -> Self {
-        self.limit = if limit.is_zero() {
-            Duration::MAX
-        } else {
-            limit
-        };
+        let limit = Some(limit).filter(|limit| !limit.is_zero());
+        self.limit = limit.unwrap_or(Duration::MAX);
         self
     }
 }

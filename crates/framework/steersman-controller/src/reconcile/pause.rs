@@ -18,8 +18,8 @@ use crate::status::ControllerStatus;
 
 /// Decides which objects of a kind are paused, and where a pause is reported.
 pub(crate) struct PauseRule<K> {
-    /// The conditions of a pause. An object is paused while at least one of them returns true.
-    rules: Vec<IsPaused<K>>,
+    /// An object is paused while one of these returns true.
+    pub(crate) rules: Vec<IsPaused<K>>,
     pub(crate) conditions: Option<ConditionsOf<K>>,
 }
 
@@ -59,10 +59,6 @@ impl<K: Object> PauseRule<K> {
             rules: Vec::new(),
             conditions: None,
         }
-    }
-
-    pub(crate) fn is_never(&self) -> bool {
-        self.rules.is_empty()
     }
 
     pub(crate) fn add(&mut self, is_paused: impl Fn(&K) -> bool + Send + Sync + 'static) {

@@ -120,11 +120,8 @@ impl<K: Object, T> Poll<K, T> {
     /// Sets how long a call may take; then it is dropped and counts as failed. The default is 30 s; zero
     /// removes the limit.
     pub fn limit(mut self, limit: Duration) -> Self {
-        self.limit = if limit.is_zero() {
-            Duration::MAX
-        } else {
-            limit
-        };
+        let limit = Some(limit).filter(|limit| !limit.is_zero());
+        self.limit = limit.unwrap_or(Duration::MAX);
         self
     }
 

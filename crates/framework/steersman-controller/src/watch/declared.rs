@@ -87,8 +87,8 @@ pub struct WatchedKind<W: Object, P: ControllerTarget, C = P> {
 #[derive(derive_more::Debug)]
 #[debug("WatchedObjects({:?})", route.kind())]
 pub struct WatchedObjects<W: Object, P: ControllerTarget> {
-    route: EventRoute<W, P>,
-    begin: BeginSource<W, P>,
+    pub(crate) route: EventRoute<W, P>,
+    pub(crate) begin: BeginSource<W, P>,
 }
 
 /// The source of a [`Watch`] that makes requests without objects; `P` is the target of the controller.
@@ -203,9 +203,5 @@ impl<W: Object, P: ControllerTarget> WatchedObjects<W, P> {
             route,
             begin: Box::new(|route| Box::new(begin(route))),
         }
-    }
-
-    pub(crate) fn into_source(self) -> Box<dyn AnySource<P::Key>> {
-        (self.begin)(self.route)
     }
 }
