@@ -278,7 +278,7 @@ impl Crds {
                     || Box::pin(async { installer.install(UNTIL_SERVED).await.map(|()| true) });
                 until_done(&installer, install).await;
                 if missing.fetch_sub(1, Ordering::Relaxed) == 1 {
-                    self.board.confirm();
+                    self.board.confirmed.cancel();
                 }
                 if is_migrated(&installer) {
                     until_done(&installer, || Box::pin(installer.migrate())).await;

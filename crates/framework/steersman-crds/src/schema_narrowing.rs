@@ -88,7 +88,7 @@ impl SchemaComparison<'_> {
         if !self.types(old, new, path) {
             return;
         }
-        if is_set(old, "nullable") && !is_set(new, "nullable") && !is_any(new) {
+        if is_set(old, "nullable") && !is_set(new, "nullable") && types(new).is_some() {
             self.add(path, "null is no longer accepted");
         }
         self.bounds(old, new, path);
@@ -336,10 +336,6 @@ fn types(schema: &Value) -> Option<Types<'_>> {
     }
     let kind = json_text(&schema["type"]);
     (!kind.is_empty()).then(|| vec![kind])
-}
-
-fn is_any(schema: &Value) -> bool {
-    types(schema).is_none()
 }
 
 fn is_set(schema: &Value, field: &str) -> bool {

@@ -14,8 +14,8 @@ pub(crate) struct StatusBoard {
     statuses: watch::Sender<Vec<CrdStatus>>,
     /// The names of the definitions that the leader in this process has changed on the server.
     changed: Mutex<BTreeSet<String>>,
-    /// Cancelled when the leader in this process has installed every definition.
-    confirmed: CancellationToken,
+    /// Cancelled when the leader of this process has installed every definition.
+    pub(crate) confirmed: CancellationToken,
 }
 
 impl StatusBoard {
@@ -46,11 +46,7 @@ impl StatusBoard {
         let _ = statuses.wait_for(are_usable).await;
     }
 
-    pub(crate) fn confirm(&self) {
-        self.confirmed.cancel();
-    }
-
-    /// Waits until the leader in this process has installed every definition. Cancel safe.
+    /// Waits until the leader of this process has installed every definition. Cancel safe.
     pub(crate) async fn confirmed(&self) {
         self.confirmed.cancelled().await;
     }
