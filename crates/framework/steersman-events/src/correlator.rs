@@ -58,8 +58,8 @@ pub(crate) struct Correlator {
     timers: BTreeMap<(Instant, u64), Arc<EventSubject>>,
     /// The instant before which no write begins.
     paused_until: Option<Instant>,
-    closing: bool,
-    /// The last number given to a series or timer.
+    pub(crate) closing: bool,
+    /// Numbers series and timers.
     numbers: u64,
     seed: u64,
     limits: EventLimits,
@@ -382,10 +382,6 @@ impl Correlator {
     /// Returns whether the correlator is closed and all writes are done.
     pub(crate) fn is_drained(&self) -> bool {
         self.closing && self.queue.is_empty() && self.in_flight == 0
-    }
-
-    pub(crate) fn is_closing(&self) -> bool {
-        self.closing
     }
 
     pub(crate) fn has_writes(&self) -> bool {

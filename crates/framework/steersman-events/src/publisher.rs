@@ -83,7 +83,7 @@ impl EventPublisher {
             let mut state = own.state.lock();
             state.others.retain(|other| other.strong_count() > 0);
             state.others.push(Arc::downgrade(&shared));
-            state.correlator.is_closing()
+            state.correlator.closing
         };
         if has_stopped {
             abort(&shared);
