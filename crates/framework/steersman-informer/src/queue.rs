@@ -29,7 +29,7 @@ pub(crate) struct DeltaQueue {
     /// The size of all waiting deltas, in bytes.
     bytes: usize,
     bounds: QueueBounds,
-    closed: bool,
+    pub(crate) closed: bool,
 }
 
 impl Queued {
@@ -80,10 +80,6 @@ impl DeltaQueue {
 
     pub(crate) fn close(&mut self) {
         self.closed = true;
-    }
-
-    pub(crate) fn is_closed(&self) -> bool {
-        self.closed
     }
 }
 

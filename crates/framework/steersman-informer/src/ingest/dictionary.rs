@@ -20,7 +20,7 @@ struct YieldBudget {
 #[expect(clippy::infinite_loop, reason = "the caller cancels by dropping")]
 pub(crate) async fn train_dictionaries(entries: &EntryMaker) {
     loop {
-        entries.training_due().await;
+        entries.train.notified().await;
         let given_up = entries.context().pack.drop_unused_dictionary();
         complete_samples(entries).await;
         if let Some((samples, present)) = entries.context().pack.samples() {

@@ -20,8 +20,8 @@ pub(crate) struct EntryMaker {
     interners: Interners,
     context: Arc<BodyContext>,
     store: Arc<StoreState>,
-    /// Wakes the task that trains dictionaries.
-    train: Notify,
+    /// Wakes the task that trains dictionaries, because a training may be due.
+    pub(super) train: Notify,
 }
 
 impl EntryMaker {
@@ -141,10 +141,6 @@ impl EntryMaker {
 
     pub(super) fn context(&self) -> &BodyContext {
         &self.context
-    }
-
-    pub(super) async fn training_due(&self) {
-        self.train.notified().await;
     }
 
     pub(crate) fn wake_training(&self) {

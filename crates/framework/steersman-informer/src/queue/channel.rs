@@ -94,7 +94,7 @@ impl Receiver {
         loop {
             let (batch, closed) = {
                 let mut queue = self.channel.queue.lock();
-                (queue.pop_batch(), queue.is_closed())
+                (queue.pop_batch(), queue.closed)
             };
             if !batch.is_empty() {
                 self.channel.drained.notify_one();

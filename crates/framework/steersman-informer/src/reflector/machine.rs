@@ -300,7 +300,7 @@ impl ReflectorMachine {
             self.resume(&watch, end, now);
         }
         if failed.is_none() {
-            self.problems.forget_attempts();
+            self.problems.attempts = 0;
         }
         failed.map(|(reason, message)| self.problems.failed(reason, message))
     }
@@ -467,7 +467,7 @@ impl ReflectorMachine {
             .opened
             .is_some_and(|opened| now >= opened + SHORT);
         if self.watch.news || settled {
-            self.problems.succeed();
+            self.problems = ProblemTracker::default();
             self.short = 0;
         }
     }

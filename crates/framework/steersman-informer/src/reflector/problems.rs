@@ -11,7 +11,7 @@ use crate::state::Reason;
 pub(crate) struct ProblemTracker {
     problem: Option<RequestProblem>,
     /// The number of failures since the last success.
-    attempts: u32,
+    pub(crate) attempts: u32,
 }
 
 impl ProblemTracker {
@@ -19,12 +19,8 @@ impl ProblemTracker {
         self.problem.as_ref()
     }
 
-    pub(crate) fn succeed(&mut self) {
-        *self = Self::default();
-    }
-
-    /// Notes that a watch stayed open, which ends the problem. After a silent watch the count of failures goes on,
-    /// until a watch is not silent.
+    /// Notes that a watch stayed open. Only a watch that was not silent resets the count of
+    /// failures after silence.
     pub(crate) fn settle(&mut self, silent: bool) {
         let problem = self.problem.take();
         if !silent && problem.is_none_or(|problem| problem.reason != Reason::Silent) {
@@ -39,12 +35,7 @@ impl ProblemTracker {
             .take_if(|problem| problem.reason != Reason::ShortWatch);
     }
 
-    /// Resets the count of failures, although the problem may persist.
-    pub(crate) fn forget_attempts(&mut self) {
-        self.attempts = 0;
-    }
-
-    /// Counts a failure, and returns it for the hook of the options.
+    /// Counts a failure. Returns it for the hook.
     pub(crate) fn failed(&mut self, reason: Reason, message: &str) -> Failed {
         self.attempts = self.attempts.saturating_add(1);
         Failed {
