@@ -237,7 +237,7 @@ impl ElectionDriver {
         };
         if let Some(metrics) = &self.metrics {
             let is_leader = matches!(after.standing, CandidateStatus::Leader(_));
-            metrics.set(self.options.key.name(), is_leader, machine.slow_paths());
+            metrics.set(self.options.key.name(), is_leader, machine.slow_paths);
         }
         // The state is published before the hook is called, because the hook may read it.
         self.published.send_replace(after.clone());

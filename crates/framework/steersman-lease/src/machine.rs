@@ -43,8 +43,8 @@ pub(crate) struct ElectionMachine {
     has_sent_create: bool,
     /// Until this instant a new leader that created the Lease does not work (LEASE-3).
     hold_until: Instant,
-    /// The number of renewals that had to read the Lease first.
-    slow_paths: u64,
+    /// The number of renewals that needed a read first.
+    pub(crate) slow_paths: u64,
     last_error: Option<String>,
 }
 
@@ -378,10 +378,6 @@ impl ElectionMachine {
             ElectionStage::Leading(term) => Some(term.renewed),
             _ => self.candidacy.observed().map(|observed| observed.changed),
         }
-    }
-
-    pub(crate) fn slow_paths(&self) -> u64 {
-        self.slow_paths
     }
 
     pub(crate) fn last_error(&self) -> Option<&str> {
