@@ -65,7 +65,7 @@ impl Gvk {
 
     /// Creates a kind from the two fields of every object, such as `apps/v1` and `Deployment`.
     pub fn from_api_version(api_version: &str, kind: &str) -> Self {
-        let (group, version) = split_api_version(api_version);
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         Self::new(group, version, kind)
     }
 
@@ -223,10 +223,6 @@ impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self.gvk(), f)
     }
-}
-
-fn split_api_version(api_version: &str) -> (&str, &str) {
-    api_version.split_once('/').unwrap_or(("", api_version))
 }
 
 fn join_api_version(group: &str, version: &str) -> String {
