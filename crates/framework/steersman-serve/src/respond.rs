@@ -85,8 +85,8 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let (head, body) = request.into_parts();
-    // SERVE-5: access is checked before the body is read.
-    if let Some(access) = route.access_control()
+    // SERVE-5: a refused client costs no body.
+    if let Some(access) = &route.access
         && let Err(refused) = access.admit(&head).await
     {
         return refused;
@@ -102,8 +102,6 @@ where
             Err(_) => return text_response(StatusCode::BAD_REQUEST, "the body does not arrive"),
         },
     };
-    route
-        .handler()
-        .handle(Request::from_parts(head, body))
-        .await
+    let request = Request::from_parts(head, body);
+    route.handler.handle(request).await
 }

@@ -42,8 +42,8 @@ pub struct Route {
     path: String,
     is_prefix: bool,
     methods: Methods,
-    access: Option<Arc<dyn ErasedAccess>>,
-    handler: Arc<dyn ErasedHandler>,
+    pub(crate) access: Option<Arc<dyn ErasedAccess>>,
+    pub(crate) handler: Arc<dyn ErasedHandler>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,15 +139,7 @@ impl Route {
         &self.path
     }
 
-    pub(crate) fn access_control(&self) -> Option<&dyn ErasedAccess> {
-        self.access.as_deref()
-    }
-
-    pub(crate) fn handler(&self) -> &dyn ErasedHandler {
-        &*self.handler
-    }
-
-    /// Returns the maximal size of a body in bytes; `None` if bodies are not read.
+    /// Returns the largest body in bytes; `None` if bodies are not read.
     pub(crate) fn largest_body(&self) -> Option<usize> {
         match self.methods {
             Methods::Get => None,
