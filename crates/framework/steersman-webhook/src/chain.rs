@@ -37,7 +37,7 @@ impl AdmissionHandler for HandlerChain {
         let mut all = AdmissionResponse::allowed();
         let mut request = ctx.request().clone();
         for handler in &self.handlers {
-            let part = ctx.beside(request.clone());
+            let part = AdmissionContext::with_deadline(request.clone(), ctx.deadline());
             let mut response = handler.handle(&part).await;
             all.warnings.append(&mut part.take_warnings());
             all.warnings.append(&mut response.warnings);

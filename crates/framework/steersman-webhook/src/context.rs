@@ -38,10 +38,6 @@ impl AdmissionContext {
         }
     }
 
-    pub(crate) fn beside(&self, request: AdmissionRequest) -> Self {
-        Self::with_deadline(request, self.inner.deadline)
-    }
-
     /// Returns the request.
     pub fn request(&self) -> &AdmissionRequest {
         &self.inner.request

@@ -16,7 +16,7 @@ use crate::field_errors::FieldErrors;
 #[derive(derive_more::Debug)]
 #[debug("Refusal({status:?})")]
 pub struct Refusal {
-    status: Box<Status>,
+    pub(crate) status: Box<Status>,
 }
 
 impl Refusal {
@@ -52,10 +52,6 @@ impl Refusal {
     /// Returns the status of the refusal.
     pub fn status(&self) -> &Status {
         &self.status
-    }
-
-    pub(crate) fn into_status(self) -> Status {
-        *self.status
     }
 }
 

@@ -86,7 +86,7 @@ impl AdmissionResponse {
 impl From<Refusal> for AdmissionResponse {
     fn from(refusal: Refusal) -> Self {
         Self {
-            status: Some(Box::new(refusal.into_status())),
+            status: Some(refusal.status),
             ..Self::default()
         }
     }

@@ -192,7 +192,7 @@ impl BuiltInCertificates {
     /// Returns the receiver of the authorities that API servers must trust, in PEM: `None` until the
     /// [leader](Self::lead) in this process has read or created the authorities.
     pub fn authorities(&self) -> AuthoritiesReceiver {
-        self.authorities.receiver()
+        self.authorities.pem.subscribe()
     }
 
     /// Returns the key of the Service in front of the webhook servers.

@@ -8,8 +8,8 @@ use tokio_util::sync::CancellationToken;
 /// The current authorities in PEM, shared by the loops. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct TrustedAuthorities {
-    pem: Arc<watch::Sender<Option<String>>>,
-    /// Cancelled when the leader has finished its first round.
+    pub(crate) pem: Arc<watch::Sender<Option<String>>>,
+    /// Cancelled at the end of the leader's first round.
     injected: CancellationToken,
     presented: CancellationToken,
     round_ended: Arc<Notify>,
@@ -31,10 +31,6 @@ impl TrustedAuthorities {
             *former = Some(pem.to_owned());
             is_new
         });
-    }
-
-    pub(crate) fn receiver(&self) -> AuthoritiesReceiver {
-        self.pem.subscribe()
     }
 
     pub(crate) fn end_round(&self) {
