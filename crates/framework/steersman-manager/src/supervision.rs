@@ -127,21 +127,17 @@ impl Supervision {
 
     /// Returns the instant at which the stop is cut short; `None` without a limit.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        match self.stage {
-            SupervisionStage::Stopping { deadline, .. } => deadline,
-            SupervisionStage::Starting(_)
-            | SupervisionStage::Electing
-            | SupervisionStage::Running => None,
-        }
+        let SupervisionStage::Stopping { deadline, .. } = self.stage else {
+            return None;
+        };
+        deadline
     }
 
     pub(crate) fn stopping(&self) -> Option<Group> {
-        match self.stage {
-            SupervisionStage::Stopping { position, .. } => STOP.get(position).copied(),
-            SupervisionStage::Starting(_)
-            | SupervisionStage::Electing
-            | SupervisionStage::Running => None,
-        }
+        let SupervisionStage::Stopping { position, .. } = self.stage else {
+            return None;
+        };
+        STOP.get(position).copied()
     }
 
     /// Returns whether the manager waits for the lease.
