@@ -39,7 +39,7 @@ pub(crate) fn work(operator: &Operator) -> RuleSet {
             rules.add_for(&on(kind, READ), &reason);
         }
     }
-    if operator.has_controllers() {
+    if !operator.description.controllers.is_empty() {
         let reason = RuleReason::new(
             RuleOrigin::Implied,
             "owner references to them may block their deletion",

@@ -104,11 +104,7 @@ impl Operator {
         self.namespace == format!("{}-system", self.name) && self.namespace != "kube-system"
     }
 
-    pub(crate) fn has_controllers(&self) -> bool {
-        !self.description.controllers.is_empty()
-    }
-
-    /// Returns the kind with this group and plural that the program defines, if any.
+    /// Returns the program's own kind with this group and plural, if it has one.
     pub(crate) fn own_kind(&self, group: &str, plural: &str) -> Option<&OwnKind> {
         let mut own = self.own.iter();
         own.find(|own| own.group == group && own.plural == plural)

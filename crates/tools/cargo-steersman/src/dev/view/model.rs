@@ -139,7 +139,7 @@ impl ViewModel {
             ViewEvent::BuildBegan => self.build = BuildState::Running(now, String::new()),
             ViewEvent::BuildLine(line) => self.log_build(&line),
             ViewEvent::BuildEnded { is_good } => {
-                let lines = self.log.take_build();
+                let lines = std::mem::take(&mut self.log.build);
                 self.build = match is_good {
                     true => BuildState::Good,
                     false => BuildState::Failed(errors(lines)),

@@ -9,7 +9,7 @@ pub(crate) struct LogTail {
     dropped: usize,
     /// The line number after the last shown line; `None` if the log follows new lines.
     end: Option<usize>,
-    build: Vec<String>,
+    pub(crate) build: Vec<String>,
 }
 
 /// The number of lines that are kept.
@@ -33,11 +33,7 @@ impl LogTail {
         }
     }
 
-    pub(crate) fn take_build(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.build)
-    }
-
-    /// Returns the visible lines for a view of `height` rows, oldest first.
+    /// Returns the lines to show, oldest first.
     pub(crate) fn shown(&self, height: usize) -> impl Iterator<Item = &str> {
         let end = self
             .end
