@@ -1,7 +1,6 @@
 //! Words: the errors of requests to an API server.
 
 use std::error::Error as StdError;
-use std::fmt;
 use std::time::Duration;
 
 pub use kube_core::Status;
@@ -100,7 +99,8 @@ pub enum Error {
 }
 
 /// An answer that refuses a request.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, derive_more::Display)]
+#[display("could not {info}: {}", self.answer())]
 pub struct ApiRefusal {
     info: RequestInfo,
     status: Status,
@@ -140,12 +140,6 @@ impl ApiRefusal {
     /// Returns the time to wait that the server named (`Retry-After`, or `details.retryAfterSeconds`).
     pub fn retry_after(&self) -> Option<Duration> {
         self.retry_after
-    }
-}
-
-impl fmt::Display for ApiRefusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "could not {}: {}", self.info, self.answer())
     }
 }
 
