@@ -1,7 +1,6 @@
 //! Words: conditions of objects, for [`Client::await_condition`](crate::Client::await_condition).
 
 use std::borrow::Cow;
-use std::fmt;
 
 use steersman_object::{Object, ResourceVersion};
 
@@ -86,15 +85,21 @@ pub struct And<A, B>(A, B);
 #[derive(Clone, Copy, Debug)]
 pub struct Or<A, B>(A, B);
 
-/// The last state of an object in a wait for a condition that was not met in time.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The state of an object when a wait for a condition ended in vain.
+#[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
 #[non_exhaustive]
 pub enum LastSeen {
     /// The server did not answer the first list.
+    #[display("the server has not answered")]
     Nothing,
     /// The object did not exist.
+    #[display("the object does not exist")]
     Absent,
     /// The object existed.
+    #[display(
+        "the object has resource version {version} and uid {uid}{}",
+        if *is_being_deleted { ", is being deleted" } else { "" }
+    )]
     Present {
         /// The uid of the object.
         uid: String,
@@ -160,29 +165,6 @@ impl LastSeen {
                 version: object.stored_version(),
                 is_being_deleted: object.is_being_deleted(),
             },
-        }
-    }
-}
-
-impl fmt::Display for LastSeen {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Nothing => f.write_str("the server has not answered"),
-            Self::Absent => f.write_str("the object does not exist"),
-            Self::Present {
-                uid,
-                version,
-                is_being_deleted,
-            } => {
-                let deleting = match is_being_deleted {
-                    true => ", is being deleted",
-                    false => "",
-                };
-                write!(
-                    f,
-                    "the object has resource version {version} and uid {uid}{deleting}"
-                )
-            }
         }
     }
 }
