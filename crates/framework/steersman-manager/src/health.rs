@@ -9,7 +9,8 @@ use steersman_controller::HandlerFailure;
 /// [`RunContext::health`](crate::RunContext::health).
 ///
 /// `Display` prints one line per [check](Self::checks), and one per finding.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, derive_more::Display)]
+#[display("{}", self.checks().map(|check| check.to_string()).join("\n"))]
 #[non_exhaustive]
 pub struct Health {
     /// The informers that do not follow their server: their kind is unavailable, or their watch fails.
@@ -146,13 +147,6 @@ impl fmt::Display for Check {
             write!(f, "\n  {finding}")?;
         }
         Ok(())
-    }
-}
-
-impl fmt::Display for Health {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let checks = self.checks().map(|check| check.to_string());
-        f.write_str(&checks.join("\n"))
     }
 }
 
