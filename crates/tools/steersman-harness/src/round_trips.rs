@@ -1,6 +1,5 @@
 //! Driver: checks on all cores that random objects survive conversions to other versions and back.
 
-use std::fmt;
 use std::panic::resume_unwind;
 use std::thread;
 
@@ -117,7 +116,8 @@ pub enum RoundTripProblem {
 }
 
 /// The versions through which an object was converted.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
+#[display("{}", _0.join(" → "))]
 pub struct Way(Vec<String>);
 
 impl RoundTrips {
@@ -249,14 +249,8 @@ impl RoundTrips {
     }
 }
 
-impl fmt::Display for Way {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.join(" → "))
-    }
-}
-
-/// Returns the first field of `back` that has neither its original value nor the value that its type writes. `encoded`
-/// is the original as its type encodes it: in another notation, with defaults, without empty values.
+/// Returns the first field of `back` that is neither what it was nor what its type makes of it. `encoded` is the
+/// original object as its type encodes it: in another notation, with defaults, without empty values.
 fn difference(
     original: &Value,
     encoded: &Value,
