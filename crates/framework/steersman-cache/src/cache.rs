@@ -267,7 +267,7 @@ impl Cache {
         };
         let mut known = known.iter().filter(|e| !e.is_removed()).peekable();
         if let Some(first) = known.peek()
-            && self.shared.registry.read().phase() == CachePhase::Stopped
+            && self.shared.registry.read().phase == CachePhase::Stopped
         {
             let kind = first.kind().clone();
             return Err(Error::Stopped { kind });

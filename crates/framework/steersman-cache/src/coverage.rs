@@ -20,7 +20,7 @@ pub(crate) struct Coverage {
     /// The scopes of the informers, one per informer. Never empty; each namespace occurs once.
     scopes: Vec<InformerScope>,
     cached: bool,
-    declared: bool,
+    pub(crate) declared: bool,
     /// The Rust types that the options declare for the kind.
     types: Vec<TypeId>,
     undeclared: Undeclared,
@@ -217,10 +217,6 @@ impl Coverage {
     /// Returns whether the options declare the kind with this Rust type.
     pub(crate) fn is_declared_as(&self, of: TypeId) -> bool {
         self.types.contains(&of)
-    }
-
-    pub(crate) fn is_declared(&self) -> bool {
-        self.declared
     }
 
     /// Returns whether reads of the kind are served from memory. Calls `is_permanent` only if the

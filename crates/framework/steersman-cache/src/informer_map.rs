@@ -30,7 +30,7 @@ type ByNamespace<E> = BTreeMap<Option<Arc<str>>, E>;
 pub(crate) struct InformerMap<E> {
     entries: BTreeMap<Gvk, ByNamespace<E>>,
     to_start: Vec<InformerKey>,
-    phase: CachePhase,
+    pub(crate) phase: CachePhase,
 }
 
 impl<E: Clone> InformerMap<E> {
@@ -40,10 +40,6 @@ impl<E: Clone> InformerMap<E> {
             to_start: Vec::new(),
             phase: CachePhase::Declaring,
         }
-    }
-
-    pub(crate) fn phase(&self) -> CachePhase {
-        self.phase
     }
 
     pub(crate) fn get(&self, informer_key: &InformerKey) -> Option<E> {
@@ -234,6 +230,6 @@ mod tests {
         registry.declare(informer_key("Pod", None), || 1);
         assert!(registry.take_unstarted().is_empty());
         assert!(!registry.start());
-        assert_eq!(registry.phase(), CachePhase::Stopped);
+        assert_eq!(registry.phase, CachePhase::Stopped);
     }
 }

@@ -130,8 +130,8 @@ impl SharedCache {
         let kind = coverage.kind();
         let namespace = coverage.find_informer_for(key)?;
         let registry = self.registry.read();
-        // CACHE-10: nothing is read from a stopped cache.
-        if registry.phase() == CachePhase::Stopped {
+        // CACHE-10
+        if registry.phase == CachePhase::Stopped {
             return None;
         }
         let entry = registry.at(kind.gvk(), namespace)?;
@@ -213,7 +213,7 @@ impl SharedCache {
             if let Some(verb) = verb.filter(|_| !is_counted) {
                 entry.count(verb);
             }
-            if registry.phase() == CachePhase::Declaring {
+            if registry.phase == CachePhase::Declaring {
                 return Err(Error::NotStarted { kind: kind.clone() });
             }
         }
@@ -246,8 +246,8 @@ impl SharedCache {
             () = self.server_problem.occurs() => Ok(false),
         };
         match settled {
-            // CACHE-10: informers end before the cache does, so the phase decides between a stop and a failure.
-            Ok(_) if self.registry.read().phase() == CachePhase::Stopped => SyncWait::Stopped,
+            // CACHE-10: informers end before the cache does, so the phase decides.
+            Ok(_) if self.registry.read().phase == CachePhase::Stopped => SyncWait::Stopped,
             Ok(true) => SyncWait::Synced,
             Ok(false) => SyncWait::Unavailable,
             Err(_) => SyncWait::Timeout,
@@ -278,8 +278,8 @@ impl SharedCache {
         verb: Option<Verb>,
     ) -> Result<Option<InformerEntry>, Error> {
         let registry = self.registry.read();
-        // CACHE-10: nothing is read from a stopped cache.
-        if registry.phase() == CachePhase::Stopped {
+        // CACHE-10
+        if registry.phase == CachePhase::Stopped {
             return Err(Error::Stopped { kind: kind.clone() });
         }
         let Some(entry) = registry.at(kind.gvk(), namespace) else {
@@ -315,7 +315,7 @@ impl SharedCache {
         };
         let (entry, new, coverage) = {
             let mut registry = self.registry.write();
-            if registry.phase() == CachePhase::Stopped {
+            if registry.phase == CachePhase::Stopped {
                 return Err(Error::Stopped { kind: kind.clone() });
             }
             // CACHE-17: read under the lock, so that a removed namespace gets no informer.
@@ -332,7 +332,7 @@ impl SharedCache {
                 let options = self.informer_options(&advice, &informer_key);
                 let untyped = UntypedInformer::new(kind.clone(), options);
                 let reads = self.reads_of(kind);
-                InformerEntry::new(advice, untyped, coverage.is_declared(), reads)
+                InformerEntry::new(advice, untyped, coverage.declared, reads)
             });
             // Under the lock, so that the entry cannot end as idle before the guard exists (CACHE-8).
             if matches!(purpose, Purpose::Declare) {
