@@ -92,7 +92,7 @@ impl ReconcileLimit {
 
     /// Returns the number of reconciles that run now.
     pub fn in_use(&self) -> usize {
-        let free = self.shared.state.lock().turns.free();
+        let free = self.shared.state.lock().turns.free;
         self.permits().saturating_sub(free)
     }
 

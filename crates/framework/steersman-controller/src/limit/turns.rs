@@ -11,8 +11,8 @@ pub(crate) struct WaiterNumber(u64);
 /// The number of free permits, and the waiters in the order in which they get the next permits.
 #[derive(Debug)]
 pub(crate) struct Turns {
-    free: usize,
-    /// The users with waiters, in the order of their turns. Empty while a permit is free.
+    pub(crate) free: usize,
+    /// The users with waiters, in the order of their next turns. While a permit is free, there are none.
     line: VecDeque<(UserNumber, VecDeque<WaiterNumber>)>,
     next_number: u64,
 }
@@ -24,10 +24,6 @@ impl Turns {
             line: VecDeque::new(),
             next_number: 0,
         }
-    }
-
-    pub(crate) fn free(&self) -> usize {
-        self.free
     }
 
     pub(crate) fn add_user(&mut self) -> UserNumber {
@@ -104,8 +100,8 @@ mod tests {
         let granted: Vec<_> = (0..5).map(|_| turns.handle_return()).collect();
         let expected = [of_many[0], of_few[0], of_many[1], of_few[1], of_many[2]];
         assert_eq!(granted, expected);
-        assert_eq!(turns.free(), 0);
-        assert_eq!((turns.handle_return(), turns.free()), (None, 1));
+        assert_eq!(turns.free, 0);
+        assert_eq!((turns.handle_return(), turns.free), (None, 1));
     }
 
     // CTRL-10
@@ -121,6 +117,6 @@ mod tests {
         assert!(turns.handle_leave(user, first));
         assert_eq!(turns.handle_return(), Some(second));
         assert!(!turns.handle_leave(user, second), "it was granted a permit");
-        assert_eq!((turns.handle_return(), turns.free()), (None, 1));
+        assert_eq!((turns.handle_return(), turns.free), (None, 1));
     }
 }
