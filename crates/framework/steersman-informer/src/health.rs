@@ -59,7 +59,7 @@ impl ServerHealth {
     pub(crate) fn handle_failure(&self, now: Instant) -> u64 {
         let mut machine = self.state.machine.lock();
         machine.handle_failure(now);
-        machine.returns()
+        machine.returns
     }
 
     pub(crate) fn handle_answer(&self) {

@@ -59,7 +59,7 @@ pub(crate) struct Pause {
 #[derive(Debug)]
 pub(crate) struct HealthMachine {
     availability: Availability,
-    returns: u64,
+    pub(crate) returns: u64,
     /// The earliest time of the next check.
     next: Option<Instant>,
     /// Whether an informer repeats its own request instead of the next check, because a server that is not ready may
@@ -77,11 +77,7 @@ impl HealthMachine {
         }
     }
 
-    pub(crate) fn returns(&self) -> u64 {
-        self.returns
-    }
-
-    /// Notes a request that failed as in an outage.
+    /// Notes a request that failed as requests do during an outage.
     pub(crate) fn handle_failure(&mut self, now: Instant) {
         if self.availability == Availability::Up {
             self.availability = Availability::Doubted;
@@ -166,7 +162,7 @@ mod tests {
     fn pause(machine: &mut HealthMachine, now: Instant) -> Pause {
         machine.handle_failure(now);
         Pause {
-            returns: machine.returns(),
+            returns: machine.returns,
             until: now + OWN,
             at_last: now + LONG,
         }
@@ -189,7 +185,7 @@ mod tests {
             assert_eq!(machine.next_step(&pause, now), NextStep::Wait(now + OWN));
             assert_eq!(machine.next_step(&pause, now + OWN), NextStep::Go);
         }
-        assert_eq!(machine.returns(), 0);
+        assert_eq!(machine.returns, 0);
     }
 
     // REFL-9
@@ -261,7 +257,7 @@ mod tests {
         machine.handle_answer();
         machine.handle_ready(ServerReadiness::NoResponse, now);
         assert_eq!(machine.next_step(&pause, now + OWN), NextStep::Go);
-        assert_eq!(machine.returns(), 0);
+        assert_eq!(machine.returns, 0);
     }
 
     #[test]
