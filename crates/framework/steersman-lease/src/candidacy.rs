@@ -19,8 +19,8 @@ pub(crate) struct Candidacy {
     observed: Option<ObservedLease>,
     /// The instant until which the holder of a deleted or overwritten Lease may still work.
     displaced_until: Option<Instant>,
-    /// Whether the Lease is absent and named another holder in the last read.
-    is_holder_deleted: bool,
+    /// Whether the Lease is absent, and named another holder when it was last read.
+    pub(crate) is_holder_deleted: bool,
 }
 
 #[derive(Debug)]
@@ -58,11 +58,6 @@ impl Candidacy {
 
     pub(crate) fn observed(&self) -> Option<&ObservedLease> {
         self.observed.as_ref()
-    }
-
-    /// Returns whether the Lease was deleted while another candidate held it.
-    pub(crate) fn is_holder_deleted(&self) -> bool {
-        self.is_holder_deleted
     }
 
     pub(crate) fn read(&self, lease: &Lease) -> LeaseRecord {

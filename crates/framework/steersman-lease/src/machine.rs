@@ -269,7 +269,7 @@ impl ElectionMachine {
                 Claim::Free => {
                     self.may_hold = true;
                     let is_create = self.candidacy.observed().is_none();
-                    self.has_sent_create |= is_create && !self.candidacy.is_holder_deleted();
+                    self.has_sent_create |= is_create && !self.candidacy.is_holder_deleted;
                     Ok(self.write(&self.acquisition(wall), now))
                 }
                 Claim::HeldUntil(until) => {
