@@ -147,9 +147,9 @@ impl Dialer {
         let Some(proxy) = &self.proxy else {
             return self.tcp(&self.server).await;
         };
-        let stream = self.tcp(proxy.address()).await;
+        let stream = self.tcp(&proxy.address).await;
         let mut stream = stream.map_err(|error| {
-            let address = proxy.address().authority();
+            let address = proxy.address.authority();
             let address = address.map_or("", |address| address.as_str());
             format!("the proxy {address} cannot be reached: {}", chain(&*error))
         })?;

@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tower::BoxError;
 
 pub(crate) struct Proxy {
-    address: Uri,
+    pub(crate) address: Uri,
     /// The value of the header `Proxy-Authorization`.
     authorization: Option<String>,
 }
@@ -56,11 +56,7 @@ impl Proxy {
         })
     }
 
-    pub(crate) fn address(&self) -> &Uri {
-        &self.address
-    }
-
-    /// Asks for a tunnel to `target`, a host with a port. Afterwards, the stream is connected to the target.
+    /// Asks for a tunnel to `target`, a host with a port. Afterwards the stream leads to the target.
     pub(crate) async fn tunnel<S>(&self, stream: &mut S, target: &str) -> Result<(), BoxError>
     where
         S: AsyncRead + AsyncWrite + Unpin,
