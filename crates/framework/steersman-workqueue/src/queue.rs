@@ -15,7 +15,7 @@ use crate::ticket::Ticket;
 /// Adding never waits and never fails: the queue holds each key at most once, so it is bounded by
 /// the number of distinct keys.
 #[derive(Clone, derive_more::Debug)]
-#[debug("Queue {{ name: {:?}, .. }}", shared.name())]
+#[debug("Queue {{ name: {:?}, .. }}", shared.name)]
 pub struct Queue<T: Key> {
     shared: Arc<SharedQueue<T>>,
 }
@@ -31,7 +31,7 @@ impl<T: Key> Queue<T> {
 
     /// Returns the name of the queue, from its options.
     pub fn name(&self) -> &str {
-        self.shared.name()
+        &self.shared.name
     }
 
     /// Adds a key with normal priority and without a delay.

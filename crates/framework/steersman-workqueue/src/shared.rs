@@ -17,7 +17,7 @@ use crate::sync::{Mutex, MutexGuard, Notify};
 
 /// The state that the handles and tickets of one queue share.
 pub(crate) struct SharedQueue<T> {
-    name: String,
+    pub(crate) name: String,
     hashes: Hashes,
     locked: Mutex<Locked<T>>,
     add_buffer: AddBuffer<T>,
@@ -71,10 +71,6 @@ impl<T: Key> SharedQueue<T> {
             metrics.attach(Box::new(move || Some(weak.upgrade()?.snapshot())));
         }
         shared
-    }
-
-    pub(crate) fn name(&self) -> &str {
-        &self.name
     }
 
     pub(crate) fn read<R>(&self, read: impl FnOnce(&Machine<T>) -> R) -> R {
