@@ -151,31 +151,21 @@ impl JsonWriter<'_> {
                 Cardinality::One if again => return Err(Stop::Order),
                 Cardinality::One => self.one(field, content, empty, depth)?,
                 Cardinality::List => {
-                    match &open {
-                        Some(_) => self.out.push(b','),
-                        None => {
-                            self.member(field, empty);
-                            self.out.push(b'[');
-                            open = Some(Open {
-                                end: b']',
-                                last_key: None,
-                            });
-                        }
+                    self.begin_element(field, empty, &mut open, *b"[]");
+                    match (field.kind, content) {
+                        // Go does not pack numbers.
+                        (
+                            FieldKind::Int32
+                            | FieldKind::Int64
+                            | FieldKind::Bool
+                            | FieldKind::Double,
+                            FieldContent::Bytes(_),
+                        ) => return Err(Stop::Order),
+                        _ => self.value(field, content, depth + 1)?,
                     }
-                    self.element(field, content, depth)?;
                 }
                 Cardinality::Map => {
-                    match &open {
-                        Some(_) => self.out.push(b','),
-                        None => {
-                            self.member(field, empty);
-                            self.out.push(b'{');
-                            open = Some(Open {
-                                end: b'}',
-                                last_key: None,
-                            });
-                        }
-                    }
+                    self.begin_element(field, empty, &mut open, *b"{}");
                     let last_key = open.as_mut().map(|open| &mut open.last_key);
                     self.entry(field, content, last_key, depth)?;
                 }
@@ -196,7 +186,24 @@ impl JsonWriter<'_> {
         Ok(())
     }
 
-    /// Writes the zero of a field that JSON always has, for a list, a map or bytes: Go's protobuf has all others.
+    /// Writes what is in front of an element: the beginning of its list or map, or a comma.
+    fn begin_element(
+        &mut self,
+        field: &'static FieldRow,
+        empty: &mut bool,
+        open: &mut Option<Open<'_>>,
+        [begin, end]: [u8; 2],
+    ) {
+        if open.is_some() {
+            return self.out.push(b',');
+        }
+        self.member(field, empty);
+        self.out.push(begin);
+        let last_key = None;
+        *open = Some(Open { end, last_key });
+    }
+
+    /// Writes the zero value of a field that JSON always has. Go's protobuf lacks only lists, maps and bytes.
     fn absent(
         &mut self,
         field: &'static FieldRow,
@@ -269,24 +276,7 @@ impl JsonWriter<'_> {
         Ok(())
     }
 
-    /// Writes one element of a list. A packed field has several numbers.
-    fn element(
-        &mut self,
-        field: &'static FieldRow,
-        content: FieldContent<'_>,
-        depth: usize,
-    ) -> Result<(), Stop> {
-        match (field.kind, content) {
-            // Go does not write packed numbers.
-            (
-                FieldKind::Int32 | FieldKind::Int64 | FieldKind::Bool | FieldKind::Double,
-                FieldContent::Bytes(_),
-            ) => Err(Stop::Order),
-            _ => self.value(field, content, depth + 1),
-        }
-    }
-
-    /// Writes one entry of a map, encoded as a message with a key and a value.
+    /// Writes one entry of a map, which is a message with a key and a value.
     fn entry<'a>(
         &mut self,
         field: &'static FieldRow,
