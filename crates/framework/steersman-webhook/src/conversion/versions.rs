@@ -208,7 +208,13 @@ impl Conversions {
         }
         let metadata = with_changes(&metadata, &source["metadata"], &converted["metadata"]);
         let mut result = object(&api_version, kind, metadata, converted_content);
-        if self.drops_fields || is_lossless(from, to, &original, &source, &result) {
+        // The way back makes the same object of the result, and its type has all fields of the original content.
+        let is_lossless = || {
+            let source = content(&source);
+            let back = convert(to, from, &result);
+            back.is_ok_and(|back| content(&back) == source) && is_known(&original, &source)
+        };
+        if self.drops_fields || is_lossless() {
             return Ok(result);
         }
         let bytes = original.to_string().len();
@@ -248,19 +254,6 @@ impl Conversions {
             ConversionError::UnknownVersion { gvk, known }
         })
     }
-}
-
-/// Returns whether converting the result back gives the original content, and its type knows all original fields.
-fn is_lossless(
-    from: &ErasedVersion,
-    to: &ErasedVersion,
-    original: &Value,
-    source: &Value,
-    result: &Value,
-) -> bool {
-    let source = content(source);
-    let back = convert(to, from, result);
-    back.is_ok_and(|back| content(&back) == source) && is_known(original, &source)
 }
 
 fn convert(
