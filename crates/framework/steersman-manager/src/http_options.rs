@@ -1,6 +1,5 @@
 //! Words: the options of the servers of health probes and metrics.
 
-use std::fmt;
 use std::future::ready;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -40,13 +39,15 @@ pub struct MetricsServer {
 }
 
 /// The clients that may use the routes of the metrics server.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
 pub(crate) enum MetricsAccess {
     /// Every client may use the routes; there are no diagnostics.
     Open,
-    /// Clients that the manager's API server knows by a token for one of these audiences, and permits the request.
+    /// Clients that the manager's api-server knows and permits, with tokens for these audiences.
+    #[debug("Reviewed({audiences:?})")]
     Reviewed { audiences: Vec<String> },
-    /// Clients that the access control of the program admits.
+    /// Clients that the program admits.
+    #[debug("Given")]
     Given(Arc<dyn Fn(Route) -> Route + Send + Sync>),
 }
 
@@ -212,16 +213,6 @@ impl MetricsServer {
     pub(crate) fn check(&self) -> Result<(), ServeError> {
         self.address.check()?;
         ServerOptions::new().limits(self.limits).check()
-    }
-}
-
-impl fmt::Debug for MetricsAccess {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Open => f.write_str("Open"),
-            Self::Reviewed { audiences } => f.debug_tuple("Reviewed").field(audiences).finish(),
-            Self::Given(_) => f.write_str("Given"),
-        }
     }
 }
 

@@ -150,30 +150,20 @@ async fn end_candidacy(
     shutdown: &mut Shutdown,
 ) {
     let mut is_urgent = supervision.is_insisted();
+    // LEASE-8: waits for the writes in flight, because a write outlives the task that sent it.
     if work.has_led && campaign.is_candidate() {
-        (work.writes, is_urgent) = writes_remain(manager, supervision, shutdown).await;
+        (work.writes, is_urgent) = tokio::select! {
+            biased;
+            () = manager.writes_finished() => (false, is_urgent),
+            () = at(write_limit(supervision)) => (true, is_urgent),
+            () = shutdown.requested_again(), if !is_urgent => (true, true),
+        };
     }
     campaign.end(work, is_urgent, shutdown).await;
 }
 
-/// LEASE-8: waits for the writes in flight, because a write outlives the task that sent it. Returns whether writes
-/// remain, and whether a second request to stop came.
-async fn writes_remain(
-    manager: &impl Supervised,
-    supervision: &Supervision,
-    shutdown: &mut Shutdown,
-) -> (bool, bool) {
-    let is_urgent = supervision.is_insisted();
-    tokio::select! {
-        biased;
-        () = manager.writes_finished() => (false, is_urgent),
-        () = at(write_limit(supervision)) => (true, is_urgent),
-        () = shutdown.requested_again(), if !is_urgent => (true, true),
-    }
-}
-
-/// Returns the instant until which writes in flight are awaited before the lease is released: the end of the stop, but
-/// at least [`LAST_WRITES`] from now. After a loss it is now, because the lease expires.
+/// Returns the instant until which the writes in flight are awaited before the release: the end of the stop, and at
+/// least a moment; after a loss now, because the lease expires.
 fn write_limit(supervision: &Supervision) -> Option<std::time::Instant> {
     let now = Instant::now().into_std();
     let is_lost = supervision.failure().is_some_and(Error::is_leadership_lost);
