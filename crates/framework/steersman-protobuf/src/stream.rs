@@ -36,9 +36,9 @@ pub enum Broken {
     CutEvent,
 }
 
-/// The parser of a list: `runtime.Unknown` around a message with the metadata (field 1) and the items (field 2), which
-/// every list of Kubernetes has.
-#[derive(Debug)]
+/// The body of a list, as far as it has arrived: `runtime.Unknown` around a message with the metadata of the list
+/// (field 1) and its items (field 2), which every list of Kubernetes has.
+#[derive(Debug, Default)]
 pub struct ListItems {
     due: NextFrame,
     /// The bytes of an incomplete value or header from earlier chunks.
@@ -53,8 +53,9 @@ pub struct ListItems {
     metadata: Option<Bytes>,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 enum NextFrame {
+    #[default]
     Magic,
     /// The header of a field: its number and type, with its length or value.
     Header,
@@ -84,16 +85,7 @@ const LONGEST_HEADER: usize = 20;
 impl ListItems {
     /// Makes the parser at the start of a body.
     pub fn new() -> Self {
-        Self {
-            due: NextFrame::Magic,
-            begun: BytesMut::new(),
-            at: 0,
-            list_rest: None,
-            saw_list: false,
-            api_version: String::new(),
-            kind: String::new(),
-            metadata: None,
-        }
+        Self::default()
     }
 
     /// Returns the bytes of the next complete item, and removes the parsed bytes from the chunk. `None` means that the
@@ -242,12 +234,6 @@ impl ListItems {
             }
             _ => Err(Broken::Field { at: self.at }),
         }
-    }
-}
-
-impl Default for ListItems {
-    fn default() -> Self {
-        Self::new()
     }
 }
 
