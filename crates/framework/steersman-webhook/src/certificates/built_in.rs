@@ -104,7 +104,7 @@ impl BuiltInCertificates {
             metrics: None,
             clock: Arc::new(Timestamp::now),
             shared: SharedCertificate::new(),
-            authorities: TrustedAuthorities::new(),
+            authorities: TrustedAuthorities::default(),
         }
     }
 

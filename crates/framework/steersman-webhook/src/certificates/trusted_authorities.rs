@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
-/// The current authorities in PEM, shared by the loops. Cheap to clone.
-#[derive(Clone, Debug)]
+/// The authorities of a built-in authority, as PEM. Cheap to clone.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct TrustedAuthorities {
     pub(crate) pem: Arc<watch::Sender<Option<String>>>,
     /// Cancelled at the end of the leader's first round.
@@ -16,15 +16,6 @@ pub(crate) struct TrustedAuthorities {
 }
 
 impl TrustedAuthorities {
-    pub(crate) fn new() -> Self {
-        Self {
-            pem: Arc::new(watch::Sender::new(None)),
-            injected: CancellationToken::new(),
-            presented: CancellationToken::new(),
-            round_ended: Arc::new(Notify::new()),
-        }
-    }
-
     pub(crate) fn publish(&self, pem: &str) {
         self.pem.send_if_modified(|former| {
             let is_new = former.as_deref() != Some(pem);
