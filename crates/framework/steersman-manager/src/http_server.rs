@@ -48,6 +48,7 @@ pub(crate) struct ServerDeclarations {
     pub(crate) webhooks: Option<WebhookServer>,
 }
 
+#[derive(Default)]
 pub(crate) struct HttpServers {
     pub(crate) live: AddedChecks,
     pub(crate) ready: AddedChecks,
@@ -122,12 +123,8 @@ impl HttpServers {
         let diagnostics = Diagnostics::default();
         monitor.describe_in(&diagnostics);
         Self {
-            live: AddedChecks::default(),
-            ready: AddedChecks::default(),
             diagnostics,
-            health_bound: BoundAddress::default(),
-            metrics_bound: BoundAddress::default(),
-            webhooks_bound: BoundAddress::default(),
+            ..Self::default()
         }
     }
 

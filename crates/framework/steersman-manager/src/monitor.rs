@@ -13,7 +13,8 @@ use crate::health::{ControllerHealth, Health, InformerHealth};
 use crate::liveness::Liveness;
 use crate::order::Group;
 
-/// The caches and controllers of one manager, from which its health is read (MGR-6).
+/// The caches and controllers of one manager, for reads while they run (MGR-6).
+#[derive(Default)]
 pub(crate) struct Monitor {
     /// The clusters, the manager's own first.
     pub(crate) clusters: Mutex<Vec<(String, Cache)>>,
@@ -58,12 +59,7 @@ impl Monitor {
     pub(crate) fn new(cluster: &str, cache: Cache) -> Self {
         Self {
             clusters: Mutex::new(vec![(cluster.to_owned(), cache)]),
-            controllers: Mutex::default(),
-            stage: Mutex::default(),
-            tasks: Mutex::default(),
-            ended_tasks: Mutex::default(),
-            liveness: Mutex::default(),
-            client_certificates: Mutex::default(),
+            ..Self::default()
         }
     }
 
