@@ -20,7 +20,9 @@ use crate::type_map::ByType;
 
 /// The namespaces of a cache and the coverages of its kinds.
 ///
-/// Lock order: first `typed`, then the registry, then `namespaces`, `coverages` or `indexes`.
+/// `namespaces`, `coverages` and `indexes` may be locked while the registry is locked, and the registry while
+/// `typed` is.
+#[derive(Default)]
 pub(crate) struct Scope {
     /// The default namespaces.
     namespaces: RwLock<Namespaces>,
@@ -45,12 +47,7 @@ impl Scope {
     pub(crate) fn new(options: &CacheOptions) -> Self {
         Self {
             namespaces: RwLock::new(options.namespaces.clone()),
-            coverages: Mutex::default(),
-            typed: RwLock::default(),
-            changes: AtomicU64::new(0),
-            changed: watch::Sender::new(0),
-            changing: Mutex::default(),
-            indexes: Mutex::default(),
+            ..Self::default()
         }
     }
 
