@@ -20,9 +20,9 @@ const KEPT_LINES: usize = 4;
 
 /// The ready keys, in one FIFO line per priority.
 ///
-/// A key that moves to another line leaves a stale entry, which `pop` detects by its turn. A line without live entries
-/// is cleared, so that stale entries do not accumulate.
-#[derive(Debug)]
+/// A key that moves to another line leaves a stale entry, which `pop` detects by its turn. A line
+/// without live entries is cleared, so stale entries do not accumulate.
+#[derive(Debug, Default)]
 pub(crate) struct ReadyKeys {
     lines: BTreeMap<Priority, Line>,
     live: usize,
@@ -40,11 +40,8 @@ struct Line {
 impl ReadyKeys {
     pub(crate) fn new(lower_share: u32) -> Self {
         Self {
-            lines: BTreeMap::new(),
-            live: 0,
-            next_turn: 0,
             lower_share,
-            passed_over: 0,
+            ..Self::default()
         }
     }
 
