@@ -48,7 +48,7 @@ impl ServerHealth {
         let lists = lists.clamp(1, Semaphore::MAX_PERMITS);
         Self {
             state: Arc::new(HealthState {
-                machine: Mutex::new(HealthMachine::new()),
+                machine: Mutex::default(),
                 changed: watch::Sender::new(()),
                 lists: Arc::new(Semaphore::new(lists)),
             }),

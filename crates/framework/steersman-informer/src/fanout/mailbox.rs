@@ -13,12 +13,12 @@ const KEPT: usize = 2048;
 
 /// The events that one subscriber has not taken yet.
 ///
-/// Within the bound every event is kept, in order. Beyond the bound (FAN-2), the events of one key are coalesced to the
-/// change from the version that the subscriber took last to the current version: none, created, updated, deleted, or
-/// deleted and created if the uid differs. So a mailbox holds at most one change per object that the subscriber has
-/// seen or that exists. A coalesced change waits at the position of its newest event, but an initial object stays
-/// before the marker.
-#[derive(Debug)]
+/// Within the bound every event is kept, in order. Past it (FAN-2), the events of one key are
+/// coalesced to the change from the version taken last to the current one: none, created, updated,
+/// deleted, or deleted and created if the uid differs. So a mailbox holds no more changes than
+/// there are objects that the subscriber has seen or that exist. A coalesced change waits at the
+/// position of the newest event, but an initial object stays before the marker.
+#[derive(Debug, Default)]
 pub(crate) struct Mailbox {
     waiting: BTreeMap<u64, Waiting>,
     /// The position of each key's change; empty while events are not coalesced.
@@ -57,13 +57,8 @@ pub(crate) enum Taken {
 impl Mailbox {
     pub(crate) fn new(bound: usize) -> Self {
         Self {
-            waiting: BTreeMap::new(),
-            positions: HashMap::new(),
-            next: 0,
             bound,
-            collapsed: false,
-            half: VecDeque::new(),
-            marker: SyncMarker::default(),
+            ..Self::default()
         }
     }
     /// Adds the objects that are present when the subscriber joins (FAN-1).

@@ -7,8 +7,9 @@ pub(crate) const EVERY: Duration = Duration::from_secs(1);
 /// The timeout of a readiness check.
 pub(crate) const WITHIN: Duration = Duration::from_secs(2);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 enum Availability {
+    #[default]
     Up,
     /// A request failed as in an outage, and the server was not checked since.
     Doubted,
@@ -54,9 +55,9 @@ pub(crate) struct Pause {
 
 /// The health of one server, shared by its informers (REFL-9).
 ///
-/// A single failure may be due to the kind. It makes the server doubtful, so one informer checks the server, and the
-/// informers wait for its return only if the check fails.
-#[derive(Debug)]
+/// A single failure may be due to the kind. It makes the server doubtful, and one informer checks
+/// it. The informers wait for the server's return only if the check fails.
+#[derive(Debug, Default)]
 pub(crate) struct HealthMachine {
     availability: Availability,
     pub(crate) returns: u64,
@@ -68,15 +69,6 @@ pub(crate) struct HealthMachine {
 }
 
 impl HealthMachine {
-    pub(crate) fn new() -> Self {
-        Self {
-            availability: Availability::Up,
-            returns: 0,
-            next: None,
-            own: false,
-        }
-    }
-
     /// Notes a request that failed as requests do during an outage.
     pub(crate) fn handle_failure(&mut self, now: Instant) {
         if self.availability == Availability::Up {
@@ -172,7 +164,7 @@ mod tests {
     #[test]
     fn one_informer_checks_and_a_ready_server_leaves_each_informer_its_backoff() {
         let now = origin();
-        let mut machine = HealthMachine::new();
+        let mut machine = HealthMachine::default();
         let (first, second) = (pause(&mut machine, now), pause(&mut machine, now));
         assert_eq!(machine.next_step(&first, now), NextStep::Ask);
         assert_eq!(
@@ -192,7 +184,7 @@ mod tests {
     #[test]
     fn one_informer_checks_an_absent_server_each_second_and_all_go_on_at_its_return() {
         let start = origin();
-        let mut machine = HealthMachine::new();
+        let mut machine = HealthMachine::default();
         let pauses: Vec<Pause> = (0..20).map(|_| pause(&mut machine, start)).collect();
         let (mut asked, mut now) = (0, start);
         while now < start + Duration::from_secs(16) {
@@ -220,7 +212,7 @@ mod tests {
     #[test]
     fn an_unready_server_gets_a_real_request_every_other_second() {
         let mut now = origin();
-        let mut machine = HealthMachine::new();
+        let mut machine = HealthMachine::default();
         let pause = pause(&mut machine, now);
         for _ in 0..3 {
             assert_eq!(machine.next_step(&pause, now), NextStep::Ask);
@@ -241,7 +233,7 @@ mod tests {
     #[test]
     fn a_dropped_check_is_repeated_after_its_timeout() {
         let now = origin();
-        let mut machine = HealthMachine::new();
+        let mut machine = HealthMachine::default();
         let pause = pause(&mut machine, now);
         assert_eq!(machine.next_step(&pause, now), NextStep::Ask);
         assert_eq!(machine.next_step(&pause, now), NextStep::Wait(now + WITHIN));
@@ -251,7 +243,7 @@ mod tests {
     #[test]
     fn a_late_failed_check_does_not_undo_an_answer() {
         let now = origin();
-        let mut machine = HealthMachine::new();
+        let mut machine = HealthMachine::default();
         let pause = pause(&mut machine, now);
         assert_eq!(machine.next_step(&pause, now), NextStep::Ask);
         machine.handle_answer();
@@ -263,7 +255,7 @@ mod tests {
     #[test]
     fn without_a_readiness_check_each_informer_follows_its_backoff() {
         let now = origin();
-        let mut machine = HealthMachine::new();
+        let mut machine = HealthMachine::default();
         let pause = pause(&mut machine, now);
         assert_eq!(machine.next_step(&pause, now), NextStep::Ask);
         machine.handle_ready(ServerReadiness::Unsupported, now);
