@@ -44,10 +44,11 @@ const COMBINED: &str = "(combined from similar events): ";
 
 /// The state of all recorded events that may be repeated, and the queue of writes.
 ///
-/// EVENT-6: the memory is bounded by the objects that events are about. An object has at most 25 followed Events. An
-/// Event is followed until six minutes after its last occurrence, and the state of an object is kept until its bucket
-/// is full again, at most 125 minutes after its last new Event. No object displaces another.
-#[derive(Debug)]
+/// EVENT-6: the memory is bounded by the objects that events are about. An object has at most 25
+/// followed Events; an Event is followed until six minutes after its last occurrence, and an object
+/// until all tokens of its bucket are back, 125 minutes after its last new Event at the latest. No
+/// object displaces the state of another.
+#[derive(Debug, Default)]
 pub(crate) struct Correlator {
     objects: HashMap<Arc<EventSubject>, ObjectEvents>,
     series: HashMap<u64, Series>,
@@ -96,16 +97,9 @@ impl Correlator {
     /// Makes an empty correlator. `seed` makes the names of Events differ from those of other processes.
     pub(crate) fn new(seed: u64, limits: EventLimits) -> Self {
         Self {
-            objects: HashMap::new(),
-            series: HashMap::new(),
-            queue: VecDeque::new(),
-            in_flight: 0,
-            timers: BTreeMap::new(),
-            paused_until: None,
-            closing: false,
-            numbers: 0,
             seed,
             limits,
+            ..Self::default()
         }
     }
 
