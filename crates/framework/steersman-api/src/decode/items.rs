@@ -11,8 +11,8 @@ use super::scan::{MAX_DEPTH, Scan, TooDeep};
 
 /// The longest accepted value, in bytes: many times the largest object that etcd stores.
 pub(crate) const MAX_VALUE: usize = 32 << 20;
-/// The state of reading the body of a list.
-#[derive(Debug)]
+/// The body of a list, as far as it has arrived.
+#[derive(Debug, Default)]
 pub(crate) struct Items {
     due: NextToken,
     open: Option<OpenValue>,
@@ -48,9 +48,10 @@ pub(crate) enum NoList {
     Cut,
 }
 
-/// The next token that may follow between two values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The next token that may follow, between two values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 enum NextToken {
+    #[default]
     List,
     FirstName,
     Name,
@@ -86,13 +87,8 @@ struct OpenValue {
 impl Items {
     pub(crate) fn new(max: usize) -> Self {
         Self {
-            due: NextToken::List,
-            open: None,
-            begun: BytesMut::new(),
-            metadata: None,
-            has_items: false,
-            at: 0,
             max,
+            ..Self::default()
         }
     }
 
