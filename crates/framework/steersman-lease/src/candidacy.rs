@@ -9,9 +9,9 @@ use crate::term_clock::TermClock;
 
 /// The observations of one candidate about the Lease and its earlier holders.
 ///
-/// All instants are local. The times inside the Lease come from the clocks of other machines, and are never compared
-/// with a local time (LEASE-2).
-#[derive(Debug)]
+/// All times are local: the times inside the Lease come from the clocks of other machines, and none of them is compared
+/// with a local one (LEASE-2).
+#[derive(Debug, Default)]
 pub(crate) struct Candidacy {
     identity: String,
     /// The lease duration of this candidate in seconds, also used for a Lease that states none.
@@ -46,9 +46,7 @@ impl Candidacy {
         Self {
             identity,
             own_seconds,
-            observed: None,
-            displaced_until: None,
-            is_holder_deleted: false,
+            ..Self::default()
         }
     }
 
