@@ -39,7 +39,7 @@ const MOST_WRITES: usize = 64;
 const NAMED_FIELDS: usize = 3;
 
 /// The writes of the last runs of each request that writes.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct LoopDetector {
     requests: HashMap<RequestId, WritingRequest>,
     /// The objects about to be named by a warning, with the fields that their events change.
@@ -91,10 +91,8 @@ pub(crate) enum LoopFinding {
 impl LoopDetector {
     pub(crate) fn new() -> Self {
         Self {
-            requests: HashMap::new(),
-            observed: HashMap::new(),
             sweep_at: SWEEP_FROM,
-            warned: HashMap::new(),
+            ..Self::default()
         }
     }
 
