@@ -22,7 +22,7 @@ pub(crate) struct Coverage {
     cached: bool,
     pub(crate) declared: bool,
     /// The Rust types that the options declare for the kind.
-    types: Vec<TypeId>,
+    pub(crate) types: Vec<TypeId>,
     undeclared: Undeclared,
 }
 
@@ -212,11 +212,6 @@ impl Coverage {
             (Some(false), _) | (_, Some(false)) => Membership::Outside,
             _ => Membership::Unknown,
         })
-    }
-
-    /// Returns whether the options declare the kind with this Rust type.
-    pub(crate) fn is_declared_as(&self, of: TypeId) -> bool {
-        self.types.contains(&of)
     }
 
     /// Returns whether reads of the kind are served from memory. Calls `is_permanent` only if the

@@ -104,7 +104,7 @@ impl InformerEntry {
     /// options declare the type (CACHE-15); otherwise it is dropped when no read has used it for a while.
     pub(crate) fn informer<K: Object>(&self, permanent: bool) -> Informer<K> {
         let coverage = &self.inner.advice.coverage;
-        let permanent = permanent || coverage.is_declared_as(TypeId::of::<K>());
+        let permanent = permanent || coverage.types.contains(&TypeId::of::<K>());
         if let Some(known) = self.inner.types.read().get::<Informer<K>>(permanent) {
             return known.clone();
         }

@@ -165,7 +165,7 @@ impl Mailbox {
             }
             Some((_, Waiting::Event(_))) | None => (CollapsedChange::of(event), position),
         };
-        if step.is_nothing() {
+        if step.taken.is_none() && step.now.is_none() {
             return;
         }
         self.positions.insert(key, position);
@@ -218,10 +218,6 @@ impl CollapsedChange {
                 self.now = None;
             }
         }
-    }
-
-    fn is_nothing(&self) -> bool {
-        self.taken.is_none() && self.now.is_none()
     }
 
     fn key(&self) -> &ObjectKey {
