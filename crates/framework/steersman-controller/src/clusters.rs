@@ -1,7 +1,6 @@
 //! Handle: the set of clusters that controllers watch besides that of their manager.
 
-use std::collections::BTreeMap;
-use std::fmt;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -20,7 +19,8 @@ use crate::request::ClusterName;
 ///
 /// Cheap to clone; all clones are one set. A manager owns one, and changes it with `add_cluster` and
 /// `remove_cluster`.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, derive_more::Debug)]
+#[debug("{:?}", shared.members.borrow().keys().collect::<BTreeSet<_>>())]
 pub struct Clusters {
     shared: Arc<ClustersShared>,
 }
@@ -190,13 +190,6 @@ impl Declaration {
             kind: self.kind.clone(),
             source,
         }
-    }
-}
-
-impl fmt::Debug for Clusters {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let members = self.shared.members.borrow();
-        f.debug_set().entries(members.keys()).finish()
     }
 }
 

@@ -9,7 +9,6 @@ mod indexed;
 mod in_cluster;
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -90,7 +89,10 @@ const SCANNED: usize = 16;
 
 /// The requests of one event, each at most once.
 ///
-/// The requests of the initial list and of resyncs have low priority; those of deletes have normal priority.
+/// The requests of the initial list and of resyncs have low priority; those of deletes never have.
+#[derive(derive_more::Debug)]
+#[debug("{:?}", added.iter().map(|(request, _)| request).collect::<Vec<_>>())]
+#[debug(bound(R: std::fmt::Debug))]
 pub struct Requests<R> {
     added: Vec<(R, AddOptions)>,
     /// The position of each request in `added`; empty while there are at most [`SCANNED`] requests, which a scan finds.
@@ -170,14 +172,6 @@ impl<R: RequestKey> Requests<R> {
 impl<R: RequestKey> Default for Requests<R> {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-impl<R: fmt::Debug> fmt::Debug for Requests<R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list()
-            .entries(self.added.iter().map(|(request, _)| request))
-            .finish()
     }
 }
 
