@@ -1,6 +1,5 @@
 //! Handle: the create-or-patch of a client, with its options.
 
-use std::fmt;
 use std::marker::PhantomData;
 use std::panic::Location;
 
@@ -20,6 +19,12 @@ use crate::patch::status_field::has_status;
 /// # Cancel safety
 ///
 /// A request that was sent is finished even if its future is dropped, and no further request is sent; see [`Client`].
+#[derive(derive_more::Debug)]
+#[debug(
+    "EnsureRequest {{ client: {client:?}, initial: {:?}, is_owned: {}, .. }}",
+    initial.key(), set_owner.is_some()
+)]
+#[debug(bound(K: Object))]
 #[must_use = "the object is created or changed when this is awaited"]
 pub struct EnsureRequest<'a, S, K, F> {
     client: &'a Client<S>,
@@ -299,17 +304,7 @@ where
     }
 }
 
-impl<S: fmt::Debug, K: Object, F> fmt::Debug for EnsureRequest<'_, S, K, F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EnsureRequest")
-            .field("client", self.client)
-            .field("initial", &self.initial.key())
-            .field("is_owned", &self.set_owner.is_some())
-            .finish_non_exhaustive()
-    }
-}
-
-/// Sets the controller reference. Fails for an existing object that has no controller, or another one.
+/// Sets the controller reference, unless the object exists and has no controller.
 fn take<K: Object>(set_owner: &SetOwner<'_, K>, object: &mut K) -> Result<(), OwnerError> {
     if object.meta().uid.is_some() && controller_of(object.meta()).is_none() {
         return Err(OwnerError::NotControlled {
