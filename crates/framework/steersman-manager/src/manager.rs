@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::fmt;
 use std::future::Future;
 use std::mem::take;
 use std::sync::Arc;
@@ -60,7 +59,11 @@ pub(crate) use life_of_definitions::{
 /// manager.start(shutdown_signal()).await
 /// # }
 /// ```
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug(
+    "Manager {{ cluster: {:?}, options: {:?}, state: {:?} }}",
+    shared.cluster, shared.options, *shared.state.lock()
+)]
 #[must_use]
 pub struct Manager {
     shared: Arc<SharedManager>,
@@ -457,14 +460,4 @@ fn check_names(
 /// Returns the name of a controller among the runnables of a manager.
 fn title(controller: &str) -> String {
     format!("controller {controller:?}")
-}
-
-impl fmt::Debug for Manager {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Manager")
-            .field("cluster", &self.shared.cluster)
-            .field("options", &self.shared.options)
-            .field("state", &*self.shared.state.lock())
-            .finish()
-    }
 }
