@@ -1,17 +1,19 @@
 //! Machine: what differs between the generated files and those of a folder, and between two texts.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use similar::TextDiff;
 use steersman_manifests::Files;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
 pub(crate) enum FileDifference {
+    #[display("{_0} is missing")]
     Missing(String),
-    /// The content of the file differs, first in this line (lines count from 1).
+    /// The file has other content, from this line on (1 is the first).
+    #[display("{_0} differs from line {_1} on")]
     Changed(String, usize),
-    /// The file was generated earlier, and is not generated now.
+    /// The file was generated and is not any more.
+    #[display("{_0} is not generated any more")]
     Stale(String),
 }
 
@@ -54,16 +56,6 @@ pub(crate) fn difference(path: &str, from: &str, to: &str) -> String {
     let mut unified = diff.unified_diff();
     unified.header(&format!("a/{path}"), &format!("b/{path}"));
     unified.to_string()
-}
-
-impl fmt::Display for FileDifference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Missing(path) => write!(f, "{path} is missing"),
-            Self::Changed(path, line) => write!(f, "{path} differs from line {line} on"),
-            Self::Stale(path) => write!(f, "{path} is not generated any more"),
-        }
-    }
 }
 
 #[cfg(test)]

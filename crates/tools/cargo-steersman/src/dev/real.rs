@@ -23,7 +23,8 @@ use crate::error::Error;
 use crate::kubeconfig::{self, AGENT};
 
 /// The cluster of a kubeconfig. Cheap to clone.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("RealCluster({:?})", self.url())]
 pub(crate) struct RealCluster {
     client_config: ClientConfig,
     client: Client,
@@ -189,11 +190,5 @@ impl fmt::Display for RealCluster {
             Some(context) => write!(f, " (context {context})"),
             None => f.write_str(" (of this Pod)"),
         }
-    }
-}
-
-impl fmt::Debug for RealCluster {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("RealCluster").field(&self.url()).finish()
     }
 }
