@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
+use derive_more::{Display, From};
 use steersman_object::ObjectKey;
 use steersman_workqueue::Key;
 
@@ -10,17 +11,7 @@ use steersman_workqueue::Key;
 ///
 /// A request contains only the key and nothing of the event that caused it. So several events become one
 /// request, and a reconciler reads the current state.
-#[derive(
-    Clone,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    derive_more::Debug,
-    derive_more::Display,
-    derive_more::From,
-)]
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, derive_more::Debug, Display, From)]
 #[display("{key}")]
 #[debug("{key:?}")]
 #[non_exhaustive]
@@ -30,14 +21,15 @@ pub struct Request {
 }
 
 /// The name of a cluster, unique among the clusters of a manager.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, derive_more::Debug, derive_more::Display)]
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, derive_more::Debug, Display, From)]
 #[debug("{_0}")]
+#[from(&str, String)]
 pub struct ClusterName(Arc<str>);
 
 /// The request to reconcile one object of one cluster.
 ///
 /// `Debug` and `Display` print `cluster/namespace/name`.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, derive_more::Debug, derive_more::Display)]
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, derive_more::Debug, Display)]
 #[display("{cluster}/{key}")]
 #[debug("{cluster}/{key}")]
 #[non_exhaustive]
@@ -90,18 +82,6 @@ impl ClusterName {
     /// Returns the name as a text.
     pub fn as_str(&self) -> &str {
         &self.0
-    }
-}
-
-impl From<&str> for ClusterName {
-    fn from(name: &str) -> Self {
-        Self(name.into())
-    }
-}
-
-impl From<String> for ClusterName {
-    fn from(name: String) -> Self {
-        Self(name.into())
     }
 }
 
