@@ -16,14 +16,14 @@ pub(crate) struct Queued {
 }
 
 /// The bounds of a delta queue: the number of deltas, and their size in bytes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct QueueBounds {
     pub(crate) deltas: usize,
     pub(crate) bytes: usize,
 }
 
-/// The deltas in the order of arrival. None are coalesced, and a relist is one element (QUEUE-1).
-#[derive(Debug)]
+/// Deltas in order of arrival. Nothing is coalesced, and a relist is one element (QUEUE-1).
+#[derive(Debug, Default)]
 pub(crate) struct DeltaQueue {
     waiting: VecDeque<Queued>,
     /// The size of all waiting deltas, in bytes.
@@ -46,10 +46,8 @@ impl Queued {
 impl DeltaQueue {
     pub(crate) fn new(bounds: QueueBounds) -> Self {
         Self {
-            waiting: VecDeque::new(),
-            bytes: 0,
             bounds,
-            closed: false,
+            ..Self::default()
         }
     }
 

@@ -24,8 +24,8 @@ pub(crate) enum Worker {
     Task,
 }
 
-/// Decides how far a stream is read ahead (REFL-7): one batch per worker, and one batch that waits.
-#[derive(Debug)]
+/// Decides how far a stream is read ahead (REFL-7): one batch for each worker, and one that waits.
+#[derive(Debug, Default)]
 pub(crate) struct ReadAhead {
     /// The largest number of batches that are processed at once; 0 if the reader processes each object as it is read.
     workers: usize,
@@ -44,10 +44,7 @@ impl ReadAhead {
         Self {
             workers,
             batch,
-            waiting: 0,
-            bytes: 0,
-            in_flight: 0,
-            ended: false,
+            ..Self::default()
         }
     }
 
