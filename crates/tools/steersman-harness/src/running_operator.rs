@@ -177,7 +177,7 @@ impl RunningOperator {
         let mut steadiness = Steadiness::new(controllers, most, self.around.plan.quiet, before);
         let (process, server) = (&self.process, self.around.env.server());
         let look = || {
-            if process.has_ended() {
+            if process.running.as_ref().is_none_or(JoinHandle::is_finished) {
                 return ready(Ok(None));
             }
             let sample = Sample {
@@ -366,10 +366,6 @@ impl OperatorProcess {
             // The task of the manager has panicked.
             Err(_) => Err(HarnessError::Ended(None)),
         }
-    }
-
-    fn has_ended(&self) -> bool {
-        self.running.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
     fn progress(&self) -> ControllerProgress {
