@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use serde_json::Value;
-use toml_edit::{Array, DocumentMut, InlineTable, table, value};
+use toml_edit::{Array, DocumentMut, InlineTable, Table, value};
 
 /// Returns the folder of this workspace.
 pub(crate) fn workspace() -> PathBuf {
@@ -38,28 +37,31 @@ pub(crate) fn share_dependencies(folder: &Path) {
     }
     // A separate crate lists the features, because one crate can list each dependency only once.
     let mut manifest: DocumentMut = text.parse().unwrap();
-    let mut of_tests = InlineTable::new();
-    of_tests.insert("path", "../shared".into());
-    manifest["dependencies"]["shared"] = value(of_tests);
+    let mut beside = InlineTable::new();
+    beside.insert("path", "../shared".into());
+    manifest["dependencies"]["shared"] = value(beside);
     let mut shared: DocumentMut = "[package]\nname = \"shared\"\nedition = \"2024\"\n"
         .parse()
         .unwrap();
-    shared["dependencies"] = table();
-    let of_workspace = features(&workspace());
-    for (number, package) in features(folder).into_keys().enumerate() {
+    let mut dependencies = Table::new();
+    let of_workspace = features(&workspace(), &["--workspace", "--exclude", "xtask"]);
+    for (number, package) in features(folder, &[]).into_keys().enumerate() {
         let Some(features) = of_workspace.get(&package) else {
             continue;
         };
         let mut dependency = InlineTable::new();
-        dependency.insert("package", package.name.as_str().into());
-        match &package.folder {
-            Some(folder) => dependency.insert("path", folder.to_str().unwrap().into()),
+        dependency.insert("package", package.name.into());
+        match package.folder {
+            Some(folder) => dependency.insert("path", folder.into()),
             None => dependency.insert("version", format!("={}", package.version).into()),
         };
         dependency.insert("default-features", false.into());
         dependency.insert("features", features.iter().collect::<Array>().into());
-        shared["dependencies"][&format!("shared-{number}")] = value(dependency);
+        dependencies[&format!("shared-{number}")] = value(dependency);
     }
+    // Cargo chooses the features of build scripts and derives apart from those of the program.
+    shared["build-dependencies"] = dependencies.clone().into();
+    shared["dependencies"] = dependencies.into();
     let beside = folder.with_file_name("shared");
     std::fs::create_dir_all(beside.join("src")).unwrap();
     std::fs::write(beside.join("src/lib.rs"), "").unwrap();
@@ -67,51 +69,43 @@ pub(crate) fn share_dependencies(folder: &Path) {
     std::fs::write(own, manifest.to_string()).unwrap();
 }
 
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Package {
     name: String,
     version: String,
-    /// The folder of a workspace package; `None` for a package of a registry.
-    folder: Option<PathBuf>,
+    /// The folder of a package of the workspace.
+    folder: Option<String>,
 }
 
-/// Returns the enabled features of each package that the members of a workspace need.
-fn features(folder: &Path) -> BTreeMap<Package, BTreeSet<String>> {
-    // Dependencies of other platforms are left out.
-    let rustc = succeeds(Command::new("rustc").arg("-vV"));
-    let host = rustc.lines().find_map(|line| line.strip_prefix("host: "));
+/// Returns the packages that tests in a folder compile, each with its enabled features.
+fn features(folder: &Path, members: &[&str]) -> BTreeMap<Package, BTreeSet<String>> {
     let words = [
-        "metadata",
-        "--format-version=1",
+        "tree",
         "--offline",
-        "--filter-platform",
+        "--prefix",
+        "none",
+        "--format",
+        "{p}|{f}",
     ];
-    let printed = succeeds(
-        command_in(folder, env!("CARGO"))
-            .args(words)
-            .arg(host.unwrap()),
-    );
-    let metadata: Value = serde_json::from_str(&printed).unwrap();
-    let text = |value: &Value| value.as_str().unwrap().to_owned();
-    let array = |value: &Value| value.as_array().unwrap().clone();
-    let packages: BTreeMap<String, Value> = array(&metadata["packages"])
-        .into_iter()
-        .map(|package| (text(&package["id"]), package))
-        .collect();
-    let nodes = array(&metadata["resolve"]["nodes"]).into_iter();
-    nodes
-        .map(|node| {
-            let package = &packages[&text(&node["id"])];
-            let manifest = PathBuf::from(text(&package["manifest_path"]));
-            let is_member = package["source"].is_null();
-            let named = Package {
-                name: text(&package["name"]),
-                version: text(&package["version"]),
-                folder: is_member.then(|| manifest.parent().unwrap().to_owned()),
-            };
-            (named, array(&node["features"]).iter().map(text).collect())
-        })
-        .collect()
+    let printed = cargo(folder, &[&words, members].concat());
+    let mut found: BTreeMap<Package, BTreeSet<String>> = BTreeMap::new();
+    // Lines such as `greeter v0.1.0 (/a/greeter)|default,json (*)` and `zstd-sys v2.0.16+zstd.1.5.7|legacy`.
+    for (package, features) in printed.lines().filter_map(|line| line.split_once('|')) {
+        let mut words = package.split_whitespace();
+        let (name, version) = (words.next().unwrap(), words.next().unwrap());
+        let version = version.split('+').next().unwrap().trim_start_matches('v');
+        let path = words.find_map(|word| word.strip_prefix("(/")?.strip_suffix(')'));
+        let package = Package {
+            name: name.to_owned(),
+            version: version.to_owned(),
+            folder: path.map(|path| format!("/{path}")),
+        };
+        let features = features.trim_end_matches(" (*)").split(',');
+        let features = features.filter(|feature| !feature.is_empty());
+        let all = found.entry(package).or_default();
+        all.extend(features.map(str::to_owned));
+    }
+    found
 }
 
 /// Returns a `cargo steersman` command in a folder.
