@@ -69,7 +69,7 @@ pub(crate) fn share_dependencies(folder: &Path) {
     std::fs::write(own, manifest.to_string()).unwrap();
 }
 
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Package {
     name: String,
     version: String,
@@ -87,7 +87,7 @@ fn features(folder: &Path, members: &[&str]) -> BTreeMap<Package, BTreeSet<Strin
         "--format",
         "{p}|{f}",
     ];
-    let printed = cargo(folder, &[&words, members].concat());
+    let printed = cargo(folder, &[&words[..], members].concat());
     let mut found: BTreeMap<Package, BTreeSet<String>> = BTreeMap::new();
     // Lines such as `greeter v0.1.0 (/a/greeter)|default,json (*)` and `zstd-sys v2.0.16+zstd.1.5.7|legacy`.
     for (package, features) in printed.lines().filter_map(|line| line.split_once('|')) {
