@@ -198,6 +198,7 @@ impl CacheOptions {
         self
     }
 
+    /// Returns whether the options have metrics.
     pub fn has_metrics(&self) -> bool {
         self.metrics.is_some()
     }

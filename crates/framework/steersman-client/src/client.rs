@@ -225,6 +225,7 @@ impl<S: Clone> Client<S> {
         }
     }
 
+    /// Returns the cache that reads come from.
     pub fn cache(&self) -> &Cache {
         self.shared.cache()
     }

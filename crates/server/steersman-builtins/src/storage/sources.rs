@@ -197,10 +197,8 @@ fn check_fc(source: &FieldPath<'_>) {
     if !targets.is_empty() && !ids.is_empty() {
         targets.invalid("targetWWNs and wwids can not be specified simultaneously");
     }
-    if !targets.is_empty() {
-        if lun.need_set("lun is required if targetWWNs is specified") {
-            check::in_range(&lun, 0, 255);
-        }
+    if !targets.is_empty() && lun.need_set("lun is required if targetWWNs is specified") {
+        check::in_range(&lun, 0, 255);
     }
 }
 
