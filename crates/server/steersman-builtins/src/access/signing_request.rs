@@ -12,7 +12,7 @@ use x509_parser::prelude::FromDer as _;
 use x509_parser::public_key::PublicKey;
 
 const LABEL: &str = "CERTIFICATE REQUEST";
-/// The size in bits of the shortest RSA key whose signatures the verifier can check.
+/// The size in bits of the shortest RSA key with signatures that the verifier can check.
 const CHECKED_RSA: usize = 2048;
 
 /// A parsed request.

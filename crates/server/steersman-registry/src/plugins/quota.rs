@@ -34,8 +34,8 @@ impl Registry {
         all.cloned().collect()
     }
 
-    /// Refuses with 403 a write that would exceed a quota, that lacks amounts which a quota requires, or whose quota
-    /// has no usage in its status yet. Runs last, so that no usage is counted for a write that another check refuses.
+    /// Refuses with 403 a write that would exceed a quota, that lacks amounts which a quota requires, or that concerns a
+    /// quota without usage in its status. Runs last, so that no usage is counted for a write that another check refuses.
     pub(crate) fn admit_quota(&self, write: AdmittedWrite<'_>) -> Result<(), Status> {
         let (admission, object, old) = write;
         let resource = admission.target.resource;
