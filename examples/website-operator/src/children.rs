@@ -161,12 +161,13 @@ fn digest(pages: &Pages) -> String {
 
 impl Progress {
     /// Returns the progress of a site that waits for a user: its ConfigMap does not exist, or a child cannot be created,
-    /// because its name is taken or the server refuses it.
-    pub(crate) fn stuck(reason: &'static str, message: String) -> Self {
+    /// because its name is taken or the server refuses it. Web servers that already run stay, and stay counted.
+    pub(crate) fn stuck(site: &Website, reason: &'static str, message: String) -> Self {
+        let status = site.status.as_ref();
         Self {
             reason,
             message,
-            ready: 0,
+            ready: status.map_or(0, |status| status.ready_replicas),
         }
     }
 

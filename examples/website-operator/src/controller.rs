@@ -112,7 +112,7 @@ async fn serve(ctx: &Context, site: &Website) -> Result<Progress, Error> {
         // then.
         let remedy = "create it, or name another one in .spec.pages";
         let message = format!("ConfigMap {:?} does not exist: {remedy}", site.spec.pages);
-        return Ok(Progress::stuck(PAGES_MISSING, message));
+        return Ok(Progress::stuck(site, PAGES_MISSING, message));
     };
     let (set, web_servers) = children::serving(site, &source.data.clone().unwrap_or_default());
     let outcome = set.apply(client).await?;
@@ -124,7 +124,7 @@ async fn serve(ctx: &Context, site: &Website) -> Result<Progress, Error> {
             .publish(site, event.note("created the web servers"));
     }
     if let Some(message) = refusal(&outcome) {
-        return Ok(Progress::stuck(REFUSED, message));
+        return Ok(Progress::stuck(site, REFUSED, message));
     }
     outcome.into_result()?;
     Ok(Progress::of(&deployment, site.spec.replicas))

@@ -1,5 +1,5 @@
 //! The rule `path`: the drawing of the path of an event names files that exist and types that they declare, and enters
-//! each room once.
+//! each folder once.
 
 use super::lexer::{Source, Token, tokens};
 use super::tree::{File, Tree, Violation};
@@ -19,20 +19,20 @@ pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
     };
     let mut found = Vec::new();
     let mut files = 0;
-    let mut rooms: Vec<&str> = Vec::new();
+    let mut folders: Vec<&str> = Vec::new();
     let mut at = start;
     for row in drawing.split_inclusive('\n') {
         let mut words = row.split(|char: char| char.is_whitespace() || char == ',');
         if let Some(path) = words.find(|word| word.ends_with(".rs")) {
             files += 1;
             found.extend(check_row(tree, page, at, path, words));
-            let room = room(path);
-            if rooms.last() != Some(&room) {
-                if rooms.contains(&room) {
-                    let problem = format!("draws a path that enters `{room}` a second time");
+            let folder = folder(path);
+            if folders.last() != Some(&folder) {
+                if folders.contains(&folder) {
+                    let problem = format!("draws a path that enters `{folder}` a second time");
                     found.push(page.violation(at, problem, "move the file to its neighbours"));
                 }
-                rooms.push(room);
+                folders.push(folder);
             }
         }
         at += row.len();
@@ -54,9 +54,9 @@ fn drawing(text: &str) -> Option<(usize, &str)> {
     is_in_section.then(|| (start, &text[start..start + length]))
 }
 
-/// Returns the room of a file: its folder, or the file itself without its extension if it lies in `src`. So `fanout.rs` is
-/// in the room of the folder `fanout`.
-fn room(path: &str) -> &str {
+/// Returns the folder of a file, or the file itself without its extension if it lies in `src`. So `fanout.rs` is
+/// in the folder `fanout`.
+fn folder(path: &str) -> &str {
     match path.rsplit_once('/') {
         Some((folder, _)) if !folder.ends_with("/src") => folder,
         _ => path.trim_end_matches(".rs"),

@@ -45,7 +45,7 @@ impl WrittenVersions {
 mod tests {
     use super::*;
 
-    /// RYOW-10
+    /// RYOW-10: a first list must not be older than a version that this process wrote.
     #[test]
     fn the_minimum_version_of_a_kind_never_decreases() {
         let (maps, pods) = (Gvk::new("", "v1", "ConfigMap"), Gvk::new("", "v1", "Pod"));

@@ -82,7 +82,7 @@ pub enum ControllerError {
     Metrics {
         /// The name of the controller.
         controller: String,
-        /// The error of the registry.
+        /// The error of the metrics registry, such as a name that is taken.
         source: Box<dyn StdError + Send + Sync>,
     },
     /// The cache refuses a kind that the controller watches.

@@ -249,9 +249,9 @@ impl Additional {
     }
 }
 
-/// Removes undeclared fields from a value. Without a schema, all fields are removed, as below `additionalProperties:
-/// true`. `keep` keeps the undeclared fields of this value, or of the items of a list. If `unknown` is given, adds the
-/// paths of removed fields to it.
+/// Removes undeclared fields from a value. Without a schema all fields of the value are undeclared, as for a value
+/// under `additionalProperties: true`. `keep` keeps the undeclared fields of this value, or of the items of a list.
+/// If `unknown` is given, adds the paths of removed fields to it.
 fn prune(
     schema: Option<&Structural>,
     keep: bool,

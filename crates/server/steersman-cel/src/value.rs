@@ -51,7 +51,7 @@ pub enum Value<'a> {
     Map(Arc<BTreeMap<MapKey, Self>>),
     /// A list from an object, with its declaration.
     JsonList(&'a [Json], Option<&'a Decl>),
-    /// A map or object from an object, with its declaration.
+    /// A borrowed JSON object of a variable such as `self`, with its declared type if that is known.
     JsonMap(&'a Map<String, Json>, Option<&'a Decl>),
     /// An optional, with its value if it has one.
     Optional(Option<Arc<Self>>),

@@ -210,7 +210,7 @@ mod tests {
         );
     }
 
-    /// CLIENT-5
+    /// CLIENT-5: null is no value to apply; only items of lists stay null.
     #[test]
     fn null_members_are_not_applied() {
         #[derive(Serialize)]

@@ -15,7 +15,7 @@ use crate::status::ControllerStatus;
 /// the queue.
 pub(crate) type InitialSets = VecDeque<oneshot::Receiver<()>>;
 
-/// Waits until the first initial set is in the queue, and removes its receiver. Cancel safe.
+/// Waits until the first watch of `initial` has its initial set in the queue, and removes it from `initial`. Cancel safe.
 pub(crate) async fn next_synced(initial: &mut InitialSets) {
     if let Some(synced) = initial.front_mut() {
         // The task of a pump reports an end without an initial set.

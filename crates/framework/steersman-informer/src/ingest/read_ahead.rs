@@ -20,7 +20,7 @@ pub(crate) enum ReadStep {
 pub(crate) enum Worker {
     /// The task that reads the stream.
     Reader,
-    /// A separate task.
+    /// A task of its own, beside the task that reads the stream.
     Task,
 }
 

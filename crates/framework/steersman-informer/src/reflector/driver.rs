@@ -164,7 +164,8 @@ impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
         }
     }
 
-    /// Waits for the end of a pause or, if the server may be away, for its return.
+    /// Sleeps until `until`. If the server may be away, waits instead until it has returned, or until this informer may
+    /// request anyway.
     async fn sleep(&mut self, until: Instant, away: bool) {
         if !away {
             self.host.expect_activity(until);

@@ -378,8 +378,8 @@ impl Indexer {
         taken
     }
 
-    /// Subtracts an entry from the counts. A body that a list completed is larger than at its insertion; that list has
-    /// added the difference.
+    /// Subtracts the present size of an entry from the counts. A list may have replaced metadata by the whole JSON since
+    /// the entry was added; the relist counts all sizes anew.
     fn leave(&mut self, entry: Option<&RawEntry>) {
         let bytes = entry.map_or(0, |entry| entry.raw_body().bytes());
         self.bytes = self.bytes.saturating_sub(bytes);

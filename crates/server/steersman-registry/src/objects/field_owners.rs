@@ -30,8 +30,8 @@ struct TrackedUpdate {
     manager: String,
     /// The `apiVersion`s that keep their entries, see [`Registry::versions_of`].
     versions: Vec<String>,
-    /// The metadata fields that the request sent to a subresource that does not write them, see
-    /// `managed::named_beside`.
+    /// The metadata in the body of a write to `status`, `resize` or `ephemeralcontainers` that the server does not store,
+    /// but that the writer owns in the managed fields all the same; see `managed::named_beside`.
     named: Option<Value>,
     sent: Option<Value>,
     now: Timestamp,

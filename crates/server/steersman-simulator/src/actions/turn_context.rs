@@ -199,7 +199,8 @@ impl TurnContext<'_> {
         if annotation.is_none() && lean["status"] == status {
             return true;
         }
-        // The status strategies of most kinds remove metadata that is absent.
+        // Sends the stored metadata along: for most kinds a write to the status also replaces metadata, so labels and
+        // annotations that are left out would be deleted.
         let mut object = json!({
             "apiVersion": lean["apiVersion"],
             "kind": lean["kind"],

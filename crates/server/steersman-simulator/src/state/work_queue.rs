@@ -94,7 +94,7 @@ mod tests {
         SimulatedKey::new(kind, &"default".into(), &format!("{number}").into())
     }
 
-    // PLAY-5: each class is processed in the end.
+    /// PLAY-5: each class of kinds gets its turn, after a bounded number of objects of earlier classes.
     #[test]
     fn earlier_classes_come_first_and_delay_later_ones_by_a_bound() {
         let mut work_queue = WorkQueue::default();
