@@ -1,10 +1,9 @@
 //! Helpers that run commands in the folder of an operator.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use toml_edit::{Array, DocumentMut, InlineTable, Table, value};
+use toml_edit::DocumentMut;
 
 /// Returns the folder of this workspace.
 pub(crate) fn workspace() -> PathBuf {
@@ -20,11 +19,18 @@ pub(crate) fn target() -> PathBuf {
         .to_owned()
 }
 
-/// Gives an operator the profile and the features of the workspace, because cargo compiles a dependency again for
-/// another profile, feature set or version. The tests' features are added to the program for the same reason.
+/// Gives an operator the profile of the workspace. Cargo builds a dependency once for two crates only if its profile, its
+/// features and its version are the same; `new` has copied the versions. The program gets the features that its tests need,
+/// too: otherwise every dependency would be compiled a second time for it.
 pub(crate) fn share_dependencies(folder: &Path) {
     let own = folder.join("Cargo.toml");
-    let mut text = std::fs::read_to_string(&own).unwrap();
+    let text = std::fs::read_to_string(&own).unwrap();
+    let mut manifest: DocumentMut = text.parse().unwrap();
+    manifest["dependencies"]["steersman-harness"] =
+        manifest["dev-dependencies"]["steersman-harness"].clone();
+    let features = manifest["dependencies"]["tokio"]["features"].as_array_mut();
+    features.unwrap().push("test-util");
+    let mut text = manifest.to_string();
     let of_workspace = std::fs::read_to_string(workspace().join("Cargo.toml")).unwrap();
     let mut is_profile = false;
     for line in of_workspace.lines() {
@@ -35,77 +41,7 @@ pub(crate) fn share_dependencies(folder: &Path) {
             text += &format!("{line}\n");
         }
     }
-    // A separate crate lists the features, because one crate can list each dependency only once.
-    let mut manifest: DocumentMut = text.parse().unwrap();
-    let mut beside = InlineTable::new();
-    beside.insert("path", "../shared".into());
-    manifest["dependencies"]["shared"] = value(beside);
-    let mut shared: DocumentMut = "[package]\nname = \"shared\"\nedition = \"2024\"\n"
-        .parse()
-        .unwrap();
-    let mut dependencies = Table::new();
-    let of_workspace = features(&workspace(), &["--workspace", "--exclude", "xtask"]);
-    for (number, package) in features(folder, &[]).into_keys().enumerate() {
-        let Some(features) = of_workspace.get(&package) else {
-            continue;
-        };
-        let mut dependency = InlineTable::new();
-        dependency.insert("package", package.name.into());
-        match package.folder {
-            Some(folder) => dependency.insert("path", folder.into()),
-            None => dependency.insert("version", format!("={}", package.version).into()),
-        };
-        dependency.insert("default-features", false.into());
-        dependency.insert("features", features.iter().collect::<Array>().into());
-        dependencies[&format!("shared-{number}")] = value(dependency);
-    }
-    // Cargo chooses the features of build scripts and derives apart from those of the program.
-    shared["build-dependencies"] = dependencies.clone().into();
-    shared["dependencies"] = dependencies.into();
-    let beside = folder.with_file_name("shared");
-    std::fs::create_dir_all(beside.join("src")).unwrap();
-    std::fs::write(beside.join("src/lib.rs"), "").unwrap();
-    std::fs::write(beside.join("Cargo.toml"), shared.to_string()).unwrap();
-    std::fs::write(own, manifest.to_string()).unwrap();
-}
-
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Package {
-    name: String,
-    version: String,
-    /// The folder of a package of the workspace.
-    folder: Option<String>,
-}
-
-/// Returns the packages that tests in a folder compile, each with its enabled features.
-fn features(folder: &Path, members: &[&str]) -> BTreeMap<Package, BTreeSet<String>> {
-    let words = [
-        "tree",
-        "--offline",
-        "--prefix",
-        "none",
-        "--format",
-        "{p}|{f}",
-    ];
-    let printed = cargo(folder, &[&words[..], members].concat());
-    let mut found: BTreeMap<Package, BTreeSet<String>> = BTreeMap::new();
-    // Lines such as `greeter v0.1.0 (/a/greeter)|default,json (*)` and `zstd-sys v2.0.16+zstd.1.5.7|legacy`.
-    for (package, features) in printed.lines().filter_map(|line| line.split_once('|')) {
-        let mut words = package.split_whitespace();
-        let (name, version) = (words.next().unwrap(), words.next().unwrap());
-        let version = version.split('+').next().unwrap().trim_start_matches('v');
-        let path = words.find_map(|word| word.strip_prefix("(/")?.strip_suffix(')'));
-        let package = Package {
-            name: name.to_owned(),
-            version: version.to_owned(),
-            folder: path.map(|path| format!("/{path}")),
-        };
-        let features = features.trim_end_matches(" (*)").split(',');
-        let features = features.filter(|feature| !feature.is_empty());
-        let all = found.entry(package).or_default();
-        all.extend(features.map(str::to_owned));
-    }
-    found
+    std::fs::write(own, text).unwrap();
 }
 
 /// Returns a `cargo steersman` command in a folder.
