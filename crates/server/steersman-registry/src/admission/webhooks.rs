@@ -16,6 +16,7 @@ use super::attributes::WriteAdmission;
 use super::matching::States;
 use super::mutating_policies::decode;
 use super::mutation_progress::{AskedHook, MutationProgress};
+use crate::policies::policy::ExpressionVariables;
 use crate::requests::intake::FieldValidation;
 use crate::requests::metadata;
 use crate::requests::rng::Rng;
@@ -160,9 +161,15 @@ impl Registry {
         if hook.conditions.is_empty() {
             return Ok(Some((hook, resource)));
         }
-        let mut variables = self.variables(&resource, admission, states, &Value::Null)?;
-        // Upstream passes no namespace to the match conditions of webhooks.
-        variables.namespace = Value::Null;
+        let variables = ExpressionVariables {
+            request: self
+                .review_request(&resource, admission, states)?
+                .to_value(),
+            params: &Value::Null,
+            // Upstream passes no namespace to the match conditions of webhooks.
+            namespace: Value::Null,
+            asker: self.asker(admission, states.0),
+        };
         let values = variables.values();
         match values.and_then(|values| all_hold(&hook.conditions, &values)) {
             Ok(true) => Ok(Some((hook, resource))),
