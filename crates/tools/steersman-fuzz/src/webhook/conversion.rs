@@ -1,6 +1,7 @@
 //! Driver: makes a conversion review of an input, and checks the response and the way back.
 
 use serde_json::{Value, json};
+use steersman_object::json_text;
 
 use super::webhooks::{self, SiteChange, Webhooks};
 
@@ -51,7 +52,7 @@ pub(crate) fn conversions(input: &[u8]) {
 
 /// Converts an object to other versions one after the other, and back (`CONV-2`).
 fn there_and_back(webhooks: &Webhooks, original: &Value, way: &[&str]) {
-    let home = text(&original["apiVersion"]);
+    let home = json_text(&original["apiVersion"]);
     let mut object = original.clone();
     for version in way {
         let Some(next) = convert(webhooks, &object, &format!("example.com/{version}")) else {
@@ -101,18 +102,21 @@ fn convert(webhooks: &Webhooks, object: &Value, desired: &str) -> Option<Value> 
 fn review(webhooks: &Webhooks, body: &[u8]) -> Option<Vec<Value>> {
     let mut answer = webhooks.post(PATH, "", body)?;
     let sent: Value = serde_json::from_slice(body).unwrap_or_default();
-    let version = match text(&sent["apiVersion"]) {
+    let version = match json_text(&sent["apiVersion"]) {
         "apiextensions.k8s.io/v1beta1" => "apiextensions.k8s.io/v1beta1",
         _ => "apiextensions.k8s.io/v1",
     };
     assert_eq!(answer["apiVersion"], version, "{answer}");
     assert_eq!(answer["kind"], "ConversionReview", "{answer}");
     let request = &sent["request"];
-    assert_eq!(text(&answer["response"]["uid"]), text(&request["uid"]));
+    assert_eq!(
+        json_text(&answer["response"]["uid"]),
+        json_text(&request["uid"])
+    );
     let result = &answer["response"]["result"];
     if result["status"] != "Success" {
         assert_eq!(result["status"], "Failure", "{answer}");
-        let message = text(&result["message"]);
+        let message = json_text(&result["message"]);
         assert!(!message.is_empty(), "{answer}");
         // No conversion of the target panics.
         assert!(!message.contains("its conversion panicked"), "{answer}");
@@ -182,8 +186,4 @@ fn has_members(value: &Value, other: &Value) -> bool {
         }
         (value, other) => value == other,
     }
-}
-
-fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
 }
