@@ -25,46 +25,102 @@ enum Counts {
     Never,
 }
 
-/// The problems: a part of the parser's message, an arrow, and Go's words.
-const PROBLEMS: [(Counts, &[&str]); 4] = [
+/// A part of the parser's message, Go's words, and how Go counts the line.
+const PROBLEMS: [(&str, &str, Counts); 19] = [
     (
+        "handle wasn't declared",
+        "found undefined tag handle",
         Counts::Parser,
-        &[
-            "handle wasn't declared -> found undefined tag handle",
-            "implicit flow mapping -> did not find expected node content",
-            "illegal placement of ':' -> did not find expected ',' or ']'",
-            "only valid inside a block -> did not find expected node content",
-            "misplaced bracket -> did not find expected node content",
-            "invalid trailing content -> did not find expected key",
-            "unsupported YAML major version -> found incompatible YAML document",
-            "duplicate version directive -> found duplicate %YAML directive",
-        ],
     ),
     (
+        "implicit flow mapping",
+        "did not find expected node content",
+        Counts::Parser,
+    ),
+    (
+        "illegal placement of ':'",
+        "did not find expected ',' or ']'",
+        Counts::Parser,
+    ),
+    (
+        "only valid inside a block",
+        "did not find expected node content",
+        Counts::Parser,
+    ),
+    (
+        "tabs disallowed",
+        "found character that cannot start any token",
         Counts::Scanner,
-        &[
-            "tabs disallowed -> found character that cannot start any token",
-            "unexpected character:  -> found character that cannot start any token",
-            "expected comment or line break -> did not find expected comment or line break",
-            "unknown escape character -> found unknown escape character",
-            "hexadecimal number -> did not find expected hexdecimal number",
-            "surrogate -> found invalid Unicode character escape code",
-            "expected alphabetic or numeric character -> did not find expected alphabetic or numeric character",
-        ],
     ),
     (
+        "unexpected character: ",
+        "found character that cannot start any token",
+        Counts::Scanner,
+    ),
+    (
+        "expected comment or line break",
+        "did not find expected comment or line break",
+        Counts::Scanner,
+    ),
+    (
+        "unknown escape character",
+        "found unknown escape character",
+        Counts::Scanner,
+    ),
+    (
+        "hexadecimal number",
+        "did not find expected hexdecimal number",
+        Counts::Scanner,
+    ),
+    (
+        "surrogate",
+        "found invalid Unicode character escape code",
+        Counts::Scanner,
+    ),
+    (
+        "expected alphabetic or numeric character",
+        "did not find expected alphabetic or numeric character",
+        Counts::Scanner,
+    ),
+    (
+        "cannot start with a tab",
+        "found a tab character where an indentation space is expected",
         Counts::Tab,
-        &[
-            "cannot start with a tab -> found a tab character where an indentation space is expected",
-            "plain scalar, found a tab -> found a tab character that violates indentation",
-        ],
     ),
     (
+        "plain scalar, found a tab",
+        "found a tab character that violates indentation",
+        Counts::Tab,
+    ),
+    (
+        "misplaced bracket",
+        "did not find expected node content",
+        Counts::Parser,
+    ),
+    (
+        "invalid trailing content",
+        "did not find expected key",
+        Counts::Parser,
+    ),
+    (
+        "unsupported YAML major version",
+        "found incompatible YAML document",
+        Counts::Parser,
+    ),
+    (
+        "duplicate version directive",
+        "found duplicate %YAML directive",
+        Counts::Parser,
+    ),
+    (
+        "merge value must be",
+        "map merge requires map or sequence of maps as the value",
         Counts::Never,
-        &[
-            "merge value must be -> map merge requires map or sequence of maps as the value",
-            "invalid !!binary base64 -> !!binary value contains invalid base64 data",
-        ],
+    ),
+    (
+        "invalid !!binary base64",
+        "!!binary value contains invalid base64 data",
+        Counts::Never,
     ),
 ];
 
@@ -123,11 +179,8 @@ fn worded(error: &ScanError, text: &[u8]) -> (String, usize) {
         let why = "could not find expected ':'".to_owned();
         return (why, next_content(line, text));
     }
-    for (counts, problems) in PROBLEMS {
-        let mut known = problems.iter().filter_map(|one| one.split_once(" -> "));
-        if let Some((_, why)) = known.find(|(part, _)| is(part)) {
-            return (why.to_owned(), count(counts, line, text));
-        }
+    if let Some((_, why, counts)) = PROBLEMS.iter().find(|(part, _, _)| is(part)) {
+        return ((*why).to_owned(), count(*counts, line, text));
     }
     if let Some((while_, why)) = problem.split_once(", ")
         && let Some(what) = while_.strip_prefix("while ")
