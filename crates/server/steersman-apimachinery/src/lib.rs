@@ -19,6 +19,7 @@
 //! # Reading order
 //!
 //! - [`go`] reads durations, booleans and the escapes of URLs as Go does, and quotes texts.
+//! - [`constant_pattern`] is the type of the patterns that are constants of the server.
 //! - [`status`] has the `Status` object of a failure, with the texts of kube-apiserver.
 //! - [`json`] parses JSON with the errors of Go's decoder, and [`yaml`] reads and writes YAML as Go does.
 //! - [`order`] is the order in which Go writes the fields of metadata.
@@ -30,6 +31,7 @@
 //! - [`versions`] is the order of the versions of a group, and [`verbs`] that of the verbs of permissions.
 
 pub mod go;
+pub mod constant_pattern;
 pub mod status;
 pub mod json;
 pub mod yaml;

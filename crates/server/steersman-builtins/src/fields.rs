@@ -2,7 +2,6 @@
 
 pub(crate) mod go_value;
 pub(crate) mod field_path;
-pub(crate) mod pattern;
 pub(crate) mod fill;
 pub(crate) mod check;
 pub(crate) mod selector;

@@ -5,6 +5,8 @@ use std::sync::LazyLock;
 use jiff::civil::Date;
 use regex::Regex;
 
+use crate::constant_pattern::{ConstantPattern, is_match};
+
 /// The words that parse as booleans, as null, or as the merge key.
 const WORDS: &[&str] = &[
     "", "~", "null", "Null", "NULL", "y", "Y", "yes", "Yes", "YES", "n", "N", "no", "No", "NO",
@@ -14,22 +16,22 @@ const WORDS: &[&str] = &[
 ];
 
 /// The pattern of integers in any base. A text that begins with 0 is octal, and no integer if it has an 8 or a 9.
-static INTEGER: LazyLock<Option<Regex>> = LazyLock::new(|| {
+static INTEGER: ConstantPattern = LazyLock::new(|| {
     Regex::new("^[-+]?(?:0|[1-9][0-9]*|0[xX][0-9a-fA-F]+|0[oO]?[0-7]+|0[bB][01]+)$").ok()
 });
 
 /// The pattern of numbers with or without a fraction and an exponent.
-static FLOAT: LazyLock<Option<Regex>> = LazyLock::new(|| {
+static FLOAT: ConstantPattern = LazyLock::new(|| {
     Regex::new(r"^[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$").ok()
 });
 
 /// The pattern of numbers of base 60, such as `12:30:45`. YAML 1.2 does not have these, but Go's writer still quotes
 /// them.
-static SEXAGESIMAL: LazyLock<Option<Regex>> =
+static SEXAGESIMAL: ConstantPattern =
     LazyLock::new(|| Regex::new(r"^[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?$").ok());
 
 /// The pattern of a date, or of a date and a time, with parts of one or two digits.
-static TIMESTAMP: LazyLock<Option<Regex>> = LazyLock::new(|| {
+static TIMESTAMP: ConstantPattern = LazyLock::new(|| {
     let time = "(?:[01]?[0-9]|2[0-3]):[0-5]?[0-9]:[0-5]?[0-9](?:[.,][0-9]+)?";
     let zone = "(?:Z|[-+](?:[01][0-9]|2[0-4]):[0-5][0-9])";
     let date = "([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})";
@@ -47,21 +49,17 @@ pub(super) fn is_text(text: &str) -> bool {
         Some(b'+' | b'-' | b'0'..=b'9') => {
             let bare = text.replace('_', "");
             !(is_timestamp(text)
-                || fits(&INTEGER, &bare)
+                || is_match(&INTEGER, &bare)
                 || is_float(&bare)
-                || fits(&SEXAGESIMAL, text))
+                || is_match(&SEXAGESIMAL, text))
         }
         _ => true,
     }
 }
 
-fn fits(pattern: &Option<Regex>, text: &str) -> bool {
-    pattern.as_ref().is_some_and(|regex| regex.is_match(text))
-}
-
 /// Returns whether a text is a number within the range of a 64-bit float.
 fn is_float(text: &str) -> bool {
-    fits(&FLOAT, text) && text.parse::<f64>().is_ok_and(f64::is_finite)
+    is_match(&FLOAT, text) && text.parse::<f64>().is_ok_and(f64::is_finite)
 }
 
 /// Returns whether a text is a date, or a date and a time.

@@ -4,11 +4,10 @@ use std::net::IpAddr;
 use std::sync::LazyLock;
 
 use regex::Regex;
+use steersman_apimachinery::constant_pattern::{ConstantPattern, is_match};
 use steersman_apimachinery::{go, names};
 use steersman_cel::Url;
 use steersman_cel::structural::Structural;
-
-use crate::fields::pattern::{Pattern, is_match};
 
 /// Returns whether a text has a format. Unknown formats accept every text.
 #[must_use]
@@ -79,40 +78,41 @@ pub(crate) fn checked(schema: &Structural) -> &str {
     }
 }
 
-static BYTE: Pattern = LazyLock::new(|| {
+static BYTE: ConstantPattern = LazyLock::new(|| {
     Regex::new(
         r"^(?:[A-Za-z0-9+\\/]{4})*(?:[A-Za-z0-9+\\/]{2}==|[A-Za-z0-9+\\/]{3}=|[A-Za-z0-9+\\/]{4})$",
     )
     .ok()
 });
-static HEX_COLOUR: Pattern =
+static HEX_COLOUR: ConstantPattern =
     LazyLock::new(|| Regex::new("^#?([0-9a-fA-F]{3}|[0-9a-fA-F]{6})$").ok());
-static SOCIAL: Pattern = LazyLock::new(|| Regex::new("^[0-9]{3}[- ]?[0-9]{2}[- ]?[0-9]{4}$").ok());
-static TIME: Pattern = LazyLock::new(|| {
+static SOCIAL: ConstantPattern =
+    LazyLock::new(|| Regex::new("^[0-9]{3}[- ]?[0-9]{2}[- ]?[0-9]{4}$").ok());
+static TIME: ConstantPattern = LazyLock::new(|| {
     Regex::new("^([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))$").ok()
 });
-static LONG_DURATION: Pattern =
+static LONG_DURATION: ConstantPattern =
     LazyLock::new(|| Regex::new(r"^\s*(?:[0-9]+\s*[A-Za-z\x{b5}]+\s*)+$").ok());
-static HARDWARE: Pattern = LazyLock::new(|| {
+static HARDWARE: ConstantPattern = LazyLock::new(|| {
     let (byte, pair) = ("[0-9A-Fa-f]{2}", "[0-9A-Fa-f]{4}");
     let pattern = format!(r"^(?:{byte}(?::{byte})*|{byte}(?:-{byte})*|{pair}(?:\.{pair})*)$");
     Regex::new(&pattern).ok()
 });
-static RGB: Pattern = LazyLock::new(|| {
+static RGB: ConstantPattern = LazyLock::new(|| {
     let part = r"\s*(?:0|1[0-9]{0,2}|2(?:[0-4][0-9]?|5[0-5]?|[6-9])?|[3-9][0-9]?)\s*";
     Regex::new(&format!(r"^rgb\({part},{part},{part}\)$")).ok()
 });
-static UUID: Pattern = LazyLock::new(|| {
+static UUID: ConstantPattern = LazyLock::new(|| {
     let pattern = "^X{8}-?X{4}-?(X)X{3}-?(X)X{3}-?X{12}$".replace('X', "[0-9A-Fa-f]");
     Regex::new(&pattern).ok()
 });
 /// By upstream's pattern, a name without dots may contain a dash only as its second character.
-static HOST: Pattern = LazyLock::new(|| {
+static HOST: ConstantPattern = LazyLock::new(|| {
     let pattern = r"^(?:X-?X*|(?:X(?:(?:X|-)*X)?\.)+X(?:-?X)+)$";
     Regex::new(&pattern.replace('X', r"[a-zA-Z0-9\p{S}\p{L}]")).ok()
 });
 /// An e-mail address (RFC 5322), with or without a display name.
-static MAIL: Pattern = LazyLock::new(|| {
+static MAIL: ConstantPattern = LazyLock::new(|| {
     let atom = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~\x{a0}-\x{10ffff}-]";
     let address = r#"(?:".*"|X+(?:\.X+)*)@(?:\[([0-9A-Fa-f:.]+)\]|X+(?:\.X+)*)"#;
     let pattern = format!(r#"(?s)^\s*(?:{address}|(?:".*"|(?:X|[.\s])*)\s*<{address}>)\s*$"#);

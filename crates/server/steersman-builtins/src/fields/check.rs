@@ -6,12 +6,12 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 use serde_json::Value;
+use steersman_apimachinery::constant_pattern::{ConstantPattern, is_match};
 use steersman_apimachinery::names::{self, NameRule};
 use steersman_apimachinery::quantity::Quantity;
 
 use super::field_path::FieldPath;
 use super::go_value::GoType;
-use super::pattern::{Pattern, is_match};
 
 pub(crate) const IMMUTABLE: &str = "field is immutable";
 
@@ -266,7 +266,7 @@ const MOST_MESSAGE: usize = 32 * 1024;
 
 const REASON: &str = "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric characters or '_,:', and must end with an alphanumeric character or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName',  or 'ReasonA,ReasonB',  or 'ReasonA:ReasonB', regex used for validation is '[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?')";
 
-static REASON_PATTERN: Pattern =
+static REASON_PATTERN: ConstantPattern =
     LazyLock::new(|| Regex::new("^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$").ok());
 
 /// Checks the conditions that all kinds share (upstream: `ValidateConditions`).

@@ -4,11 +4,10 @@
 use std::sync::LazyLock;
 
 use regex::Regex;
-
-use crate::fields::pattern::{Pattern, is_match};
+use steersman_apimachinery::constant_pattern::{ConstantPattern, is_match};
 
 /// Matches an image. The first of several parts of a name is a registry if it has a dot.
-static IMAGE: Pattern = LazyLock::new(|| {
+static IMAGE: ConstantPattern = LazyLock::new(|| {
     let label = "[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?";
     let registry = format!(r"(?:{label}(?:\.{label})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?");
     let part = "[a-z0-9]+(?:(?:[.]|__?|-+)[a-z0-9]+)*";
@@ -22,7 +21,7 @@ static IMAGE: Pattern = LazyLock::new(|| {
 });
 
 /// Matches Docker's names of images by identifier, which are no names of images.
-static IDENTIFIER: Pattern = LazyLock::new(|| Regex::new("^[a-f0-9]{64}$").ok());
+static IDENTIFIER: ConstantPattern = LazyLock::new(|| Regex::new("^[a-f0-9]{64}$").ok());
 
 /// Returns the tag of an image, by default `latest`; empty for a name with only a digest.
 pub(super) fn tag(image: &str) -> &str {

@@ -5,11 +5,11 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 use serde_json::json;
+use steersman_apimachinery::constant_pattern::{ConstantPattern, is_match};
 
 use crate::fields::check;
 use crate::fields::field_path::FieldPath;
 use crate::fields::go_value::GoType::{self, Plain, Pointer, Struct};
-use crate::fields::pattern::{Pattern, is_match};
 
 use super::profiles::containers;
 
@@ -18,11 +18,11 @@ const PROFILES: &[&str] = &["Localhost", "RuntimeDefault", "Unconfined"];
 /// Prefixes of the sysctls that the IPC namespace isolates.
 const OF_IPC: &[&str] = &["kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue."];
 
-static SYSCTL: Pattern = LazyLock::new(|| {
+static SYSCTL: ConstantPattern = LazyLock::new(|| {
     Regex::new("^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$").ok()
 });
 /// Matches a domain of Windows in the format of DNS.
-static WINDOWS_DOMAIN: Pattern = LazyLock::new(|| {
+static WINDOWS_DOMAIN: ConstantPattern = LazyLock::new(|| {
     let label = "[a-zA-Z0-9]([-a-zA-Z0-9]{0,61}[a-zA-Z0-9])?";
     Regex::new(&format!("^{label}([.]{label})*$")).ok()
 });

@@ -3,10 +3,10 @@
 use std::sync::LazyLock;
 
 use regex::Regex;
+use steersman_apimachinery::constant_pattern::{ConstantPattern, is_match};
 
 use crate::fields::check;
 use crate::fields::field_path::FieldPath;
-use crate::fields::pattern::{Pattern, is_match};
 
 /// The kind that has the volume source. The fields are the same, but references to secrets differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,11 +132,11 @@ fn check_iscsi(source: &FieldPath<'_>, holder: Holder) {
         .if_set(name);
 }
 
-static IQN: Pattern = LazyLock::new(|| {
+static IQN: ConstantPattern = LazyLock::new(|| {
     Regex::new(r"iqn\.[0-9]{4}-[0-9]{2}\.[a-zA-Z0-9.-]+:[^,;*&$|\t\n\f\r ]+$").ok()
 });
-static EUI: Pattern = LazyLock::new(|| Regex::new("(?s)^eui.[a-zA-Z0-9]{16}$").ok());
-static NAA: Pattern = LazyLock::new(|| Regex::new("(?s)^naa.[a-zA-Z0-9]{32}$").ok());
+static EUI: ConstantPattern = LazyLock::new(|| Regex::new("(?s)^eui.[a-zA-Z0-9]{16}$").ok());
+static NAA: ConstantPattern = LazyLock::new(|| Regex::new("(?s)^naa.[a-zA-Z0-9]{32}$").ok());
 
 /// Returns whether an iSCSI name is well formed, or `None` for a name with an unknown prefix.
 fn is_iscsi_name(name: &str) -> Option<bool> {

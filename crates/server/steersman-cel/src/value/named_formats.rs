@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use regex::Regex;
+use steersman_apimachinery::constant_pattern::{ConstantPattern, is_match};
 use steersman_apimachinery::names;
 use steersman_apimachinery::names::NameRule;
 
@@ -70,7 +71,7 @@ impl NamedFormat {
             "qualifiedName" => names::check_key(text),
             "labelValue" => names::check_label_value(text),
             "uri" => Url::parse(text).err().into_iter().collect(),
-            "uuid" => unless(is_uuid(text), "does not match the UUID format"),
+            "uuid" => unless(is_match(&UUID, text), "does not match the UUID format"),
             "byte" => unless(
                 !text.is_empty() && STANDARD.decode(text).is_ok(),
                 "invalid base64",
@@ -82,12 +83,8 @@ impl NamedFormat {
 }
 
 /// The regular expression of a UUID, in which each dash may be absent.
-static UUID: LazyLock<Option<Regex>> =
+static UUID: ConstantPattern =
     LazyLock::new(|| Regex::new("^[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}$").ok());
-
-fn is_uuid(text: &str) -> bool {
-    UUID.as_ref().is_some_and(|regex| regex.is_match(text))
-}
 
 /// Returns whether a text is an RFC 3339 time, in which the letters may be in lower case.
 fn is_date_time(text: &str) -> bool {
