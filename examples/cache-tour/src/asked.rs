@@ -24,11 +24,7 @@ pub fn table(asked: &[Asked]) -> Table {
         }
     }
     let head = Table::new([
-        "asked of the server",
-        "namespace",
-        "selector",
-        "answer",
-        "times",
+        "asked of the server", "namespace", "selector", "answer", "times",
     ]);
     rows.iter().fold(head, |table, (row, times)| {
         let [what, namespace, selector, wanted, answer] = row;

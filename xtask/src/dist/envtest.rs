@@ -119,11 +119,7 @@ mod tests {
             assert_eq!(check_address(good), Ok(()), "{good}");
         }
         for bad in [
-            "file:///a",
-            "archives",
-            "https://",
-            "http://a b",
-            "http://a\n",
+            "file:///a", "archives", "https://", "http://a b", "http://a\n",
         ] {
             assert!(check_address(bad).is_err(), "{bad}");
         }

@@ -296,16 +296,8 @@ mod tests {
     #[test]
     fn a_comment_becomes_paragraphs_without_instructions() {
         let lines = [
-            "Name of it,",
-            "as text.",
-            "",
-            "Example:",
-            "\ta",
-            "TODO: no",
-            "+optional",
-            "End.",
-            "---",
-            "x",
+            "Name of it,", "as text.", "", "Example:", "\ta", "TODO: no", "+optional", "End.",
+            "---", "x",
         ];
         let lines = lines.map(str::to_owned);
         assert_eq!(

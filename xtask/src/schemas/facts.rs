@@ -59,9 +59,7 @@ pub(super) const LISTS: &[(&str, &str, &str)] = &[
     ),
     ("core.v1.ResourceRequirements", "claims", "map:name|replace"),
     (
-        "core.v1.ResourceStatus",
-        "resources",
-        "map:resourceID|replace",
+        "core.v1.ResourceStatus", "resources", "map:resourceID|replace",
     ),
     (
         "resource.v1.AllocatedDeviceStatus",

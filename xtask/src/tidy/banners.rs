@@ -5,13 +5,7 @@ use super::tree::{Tree, Violation};
 
 /// The keywords of the items that a banner may name.
 const ITEMS: &[&str] = &[
-    "impl",
-    "struct",
-    "enum",
-    "union",
-    "trait",
-    "type",
-    "macro_rules",
+    "impl", "struct", "enum", "union", "trait", "type", "macro_rules",
 ];
 
 pub(crate) fn check(tree: &Tree) -> Vec<Violation> {

@@ -10,42 +10,24 @@ use super::tree::{File, Tree, Violation};
 /// The labels, each with a bounded number of values.
 const LABELS: &[&str] = &[
     // The HTTP status of an answer, or `<error>`.
-    "code",
-    // The name of a cluster besides the manager's own.
-    "cluster",
-    // The name of a controller.
-    "controller",
-    // The name of a definition that the operator installs.
-    "definition",
-    // The address of an api-server.
-    "host",
-    // The HTTP method of a request.
-    "method",
-    // The kind of an informer, or the name of a queue or lease.
-    "name",
-    // How a wait ended.
-    "outcome",
-    // Of the build.
-    "platform",
-    // One of a bounded number of priorities of a queue.
-    "priority",
-    // The class of a failure.
-    "reason",
-    // How a reconcile ended.
-    "result",
-    // A server of the operator: metrics, webhook.
-    "server",
-    // The state of an informer.
-    "state",
-    // The type of an event.
-    "type",
-    // The verb of a read, or the HTTP method of a request.
-    "verb",
-    // Of the build.
-    "version",
-    // The path of a webhook.
-    "webhook",
-    // Which certificate was replaced.
+    "code", // The name of a cluster besides the manager's own.
+    "cluster", // The name of a controller.
+    "controller", // The name of a definition that the operator installs.
+    "definition", // The address of an api-server.
+    "host", // The HTTP method of a request.
+    "method", // The kind of an informer, or the name of a queue or lease.
+    "name", // How a wait ended.
+    "outcome", // Of the build.
+    "platform", // One of a bounded number of priorities of a queue.
+    "priority", // The class of a failure.
+    "reason", // How a reconcile ended.
+    "result", // A server of the operator: metrics, webhook.
+    "server", // The state of an informer.
+    "state", // The type of an event.
+    "type", // The verb of a read, or the HTTP method of a request.
+    "verb", // Of the build.
+    "version", // The path of a webhook.
+    "webhook", // Which certificate was replaced.
     "what",
 ];
 

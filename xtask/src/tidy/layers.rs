@@ -69,10 +69,7 @@ const WRAPPED: &[(&str, &[&str])] = &[
     (
         "kube-client",
         &[
-            "steersman-transport",
-            "steersman-api",
-            "steersman-testenv",
-            "steersman-bench",
+            "steersman-transport", "steersman-api", "steersman-testenv", "steersman-bench",
         ],
     ),
     ("kube-runtime", &["steersman-bench"]),
@@ -81,10 +78,7 @@ const WRAPPED: &[(&str, &[&str])] = &[
 
 /// Packages of this workspace that an example without a row may depend on.
 const EXAMPLES: &[&str] = &[
-    "example-program",
-    "steersman",
-    "steersman-harness",
-    "steersman-testenv",
+    "example-program", "steersman", "steersman-harness", "steersman-testenv",
 ];
 
 /// The crate of the framework that operators depend on.
@@ -437,9 +431,7 @@ mod tests {
     fn a_row_names_one_package_and_only_its_dependencies() {
         for (old, new, problem) in [
             (
-                "| api, object |",
-                "| api, object, protobuf |",
-                "does not depend",
+                "| api, object |", "| api, object, protobuf |", "does not depend",
             ),
             ("`steersman-bench`", "`steersman-benches`", "is no package"),
             (

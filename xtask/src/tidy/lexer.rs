@@ -250,22 +250,8 @@ fn test_items(code: &str) -> Vec<Range<usize>> {
 /// Returns the index after the item, field or match arm that starts at `at`.
 fn item_end(tokens: &[Token<'_>], mut at: usize) -> usize {
     const ITEMS: &[&str] = &[
-        "pub",
-        "mod",
-        "fn",
-        "impl",
-        "struct",
-        "enum",
-        "trait",
-        "use",
-        "const",
-        "static",
-        "async",
-        "type",
-        "unsafe",
-        "extern",
-        "macro_rules",
-        "let",
+        "pub", "mod", "fn", "impl", "struct", "enum", "trait", "use", "const", "static", "async",
+        "type", "unsafe", "extern", "macro_rules", "let",
     ];
     // A comma ends a field or arm; in an item it may separate generic parameters.
     let is_item = tokens

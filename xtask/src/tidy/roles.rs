@@ -88,16 +88,7 @@ fn locks(file: &File, tokens: &[Token<'_>]) -> Vec<Violation> {
 /// Finds items other than modules in a room.
 fn items(file: &File, tokens: &[Token<'_>]) -> Vec<Violation> {
     const ITEMS: &[&str] = &[
-        "fn",
-        "struct",
-        "enum",
-        "trait",
-        "impl",
-        "const",
-        "static",
-        "type",
-        "macro_rules",
-        "union",
+        "fn", "struct", "enum", "trait", "impl", "const", "static", "type", "macro_rules", "union",
     ];
     let remedy = "move it to a file with another role, or change the role of this file";
     first_of(ITEMS, file, tokens, "a room holds", remedy)
@@ -136,12 +127,7 @@ mod tests {
     #[test]
     fn a_first_line_without_a_role_fails() {
         for text in [
-            "",
-            "use a;",
-            "//! Keeps things.",
-            "//! words: keeps things.",
-            "//! Words:",
-            "//!",
+            "", "use a;", "//! Keeps things.", "//! words: keeps things.", "//! Words:", "//!",
         ] {
             assert_eq!(lines(PATH, text), [1], "{text}");
         }
@@ -178,14 +164,8 @@ mod tests {
     #[test]
     fn words_and_machines_that_wait_or_read_a_clock_fail() {
         for token in [
-            "f().await",
-            "f()\n.await",
-            "use tokio::time;",
-            "use tokio_util::x;",
-            "async fn f() {}",
-            "async move {}",
-            "Instant::now()",
-            "SystemTime::now()",
+            "f().await", "f()\n.await", "use tokio::time;", "use tokio_util::x;",
+            "async fn f() {}", "async move {}", "Instant::now()", "SystemTime::now()",
             "Timestamp::now()",
         ] {
             for role in ["Words", "Machine"] {

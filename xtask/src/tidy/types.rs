@@ -7,19 +7,8 @@ use super::tree::{File, Tree, Violation};
 
 /// Metaphors that are no names of types.
 const METAPHORS: &[&str] = &[
-    "Asks",
-    "Bell",
-    "Door",
-    "Gate",
-    "Glimpse",
-    "Inlet",
-    "Leavers",
-    "Place",
-    "Probation",
-    "Ring",
-    "Shelf",
-    "Shown",
-    "Sight",
+    "Asks", "Bell", "Door", "Gate", "Glimpse", "Inlet", "Leavers", "Place", "Probation", "Ring",
+    "Shelf", "Shown", "Sight",
 ];
 
 /// A declaration of a struct, enum, union, trait or type alias at the level of a module.

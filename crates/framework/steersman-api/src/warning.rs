@@ -117,12 +117,7 @@ mod tests {
             ["a", "c", "d"]
         );
         for nothing in [
-            "",
-            "299",
-            "299 -",
-            "299 - text",
-            r#"299 - "open"#,
-            r#"299 - """#,
+            "", "299", "299 -", "299 - text", r#"299 - "open"#, r#"299 - """#,
         ] {
             assert!(read(&[nothing]).is_empty(), "{nothing}");
         }

@@ -207,10 +207,7 @@ mod tests {
             assert!(text.contains("a Role in namespace \"web\""), "{text}");
         }
         for fields in [
-            "metadata.name!=shop",
-            "metadata.name=",
-            "metadata.name=a/b",
-            "a=b",
+            "metadata.name!=shop", "metadata.name=", "metadata.name=a/b", "a=b",
         ] {
             assert!(!rule(fields).contains("resourceNames"), "{fields}");
         }

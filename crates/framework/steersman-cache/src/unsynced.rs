@@ -175,12 +175,7 @@ impl fmt::Display for Unsynced {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (place, remedy) = (self.namespace.as_deref(), self.remedy.as_deref());
         show(
-            f,
-            &self.kind,
-            "could not be cached",
-            place,
-            &self.why,
-            remedy,
+            f, &self.kind, "could not be cached", place, &self.why, remedy,
         )
     }
 }

@@ -145,9 +145,7 @@ fn without_empty_values(mut flags: SettingFlags) -> SettingFlags {
         name.take_if(|name| name.is_empty());
     }
     for path in [
-        &mut flags.metrics_cert_path,
-        &mut flags.metrics_token_path,
-        &mut flags.webhook_cert_path,
+        &mut flags.metrics_cert_path, &mut flags.metrics_token_path, &mut flags.webhook_cert_path,
     ] {
         path.take_if(|path| path.as_os_str().is_empty());
     }

@@ -10,14 +10,8 @@ use crate::named_value::{parse_delay, parse_workers};
 
 /// The keys of the settings of one controller.
 pub const CONTROLLER_KEYS: [&str; 8] = [
-    "max-concurrent-reconciles",
-    "reconcile-timeout",
-    "cache-sync-timeout",
-    "backoff-base",
-    "backoff-max",
-    "max-retries",
-    "initial-priority",
-    "lower-priority-share",
+    "max-concurrent-reconciles", "reconcile-timeout", "cache-sync-timeout", "backoff-base",
+    "backoff-max", "max-retries", "initial-priority", "lower-priority-share",
 ];
 
 #[derive(Debug, Clone, PartialEq)]

@@ -41,25 +41,13 @@ mod tests {
     #[test]
     fn a_word_alone_is_a_level_and_a_target_has_one() {
         for text in [
-            "info",
-            "WARN",
-            " debug\n",
-            "off",
-            "info,steersman_cache=debug",
-            "info, h2=warn,",
+            "info", "WARN", " debug\n", "off", "info,steersman_cache=debug", "info, h2=warn,",
             "[span{a=1}]=debug,info",
         ] {
             assert!(log_filter(text).is_some(), "{text:?}");
         }
         for text in [
-            "",
-            " , ",
-            "warning",
-            "inof",
-            "mycrate",
-            "info,mycrate",
-            "1",
-            "h2=loud",
+            "", " , ", "warning", "inof", "mycrate", "info,mycrate", "1", "h2=loud",
         ] {
             assert!(log_filter(text).is_none(), "{text:?}");
         }

@@ -324,11 +324,7 @@ impl<P: ControllerTarget> ControllerBuilder<P> {
             reconciler: wrappers.fold(boxed(reconciler), |inner, wrapper| wrapper(inner)),
         };
         Ok(Controller::new(
-            parts,
-            status,
-            self.field_manager,
-            self.on_every_replica,
-            self.needed_rules,
+            parts, status, self.field_manager, self.on_every_replica, self.needed_rules,
         ))
     }
 

@@ -35,35 +35,10 @@ const BOUNDS: [(&str, bool); 8] = [
 /// The formats that API servers check (`SupportedVersionedFormats` of apiextensions, and numeric formats). Other
 /// formats only inform readers.
 const CHECKED_FORMATS: [&str; 29] = [
-    "bsonobjectid",
-    "byte",
-    "cidr",
-    "creditcard",
-    "date",
-    "date-time",
-    "datetime",
-    "duration",
-    "email",
-    "hexcolor",
-    "hostname",
-    "int32",
-    "int64",
-    "ipv4",
-    "ipv6",
-    "isbn",
-    "isbn10",
-    "isbn13",
-    "mac",
-    "password",
-    "rgbcolor",
-    "ssn",
-    "uri",
-    "uuid",
-    "uuid3",
-    "uuid4",
-    "uuid5",
-    "k8s-short-name",
-    "k8s-long-name",
+    "bsonobjectid", "byte", "cidr", "creditcard", "date", "date-time", "datetime", "duration",
+    "email", "hexcolor", "hostname", "int32", "int64", "ipv4", "ipv6", "isbn", "isbn10", "isbn13",
+    "mac", "password", "rgbcolor", "ssn", "uri", "uuid", "uuid3", "uuid4", "uuid5",
+    "k8s-short-name", "k8s-long-name",
 ];
 
 /// Adds the fields below `path` in which `new` accepts less than `old`, in the order of the schema.
@@ -252,10 +227,7 @@ impl SchemaComparison<'_> {
         let below = below(path, "*");
         match (&old["additionalProperties"], &new["additionalProperties"]) {
             (Value::Object(_), Value::Object(_)) => self.schemas(
-                &old["additionalProperties"],
-                &new["additionalProperties"],
-                &below,
-                false,
+                &old["additionalProperties"], &new["additionalProperties"], &below, false,
             ),
             (Value::Object(_), _) if !keeps_unknown(new) => {
                 self.add(&below, "other fields are no longer accepted");

@@ -319,12 +319,7 @@ fn check_subject(keyword: &Ident, kind: &str, subject: HistoryOwner) -> Result<(
     let (known, thing): (&[&str], &str) = match subject {
         HistoryOwner::Field => (
             &[
-                "added",
-                "removed",
-                "renamed",
-                "changed",
-                "deprecated",
-                "only",
+                "added", "removed", "renamed", "changed", "deprecated", "only",
             ],
             "a field",
         ),

@@ -23,11 +23,7 @@ pub(crate) async fn run(plan: SetPlan, client: &Client) -> Result<SetOutcome, Er
     let leftovers = leftovers(&plan, &names, client).await?;
     let mut schedule = Schedule::new(plan.after);
     let results = process(
-        &plan.owner,
-        client,
-        plan.members,
-        plan.at_once,
-        &mut schedule,
+        &plan.owner, client, plan.members, plan.at_once, &mut schedule,
     )
     .await;
     let mut outcome = assemble(&names, results, &schedule);

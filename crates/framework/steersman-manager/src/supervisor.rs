@@ -105,12 +105,7 @@ pub(crate) async fn supervise(
             Some(event) => event,
             None => {
                 next_event(
-                    manager,
-                    &mut tasks,
-                    &campaign,
-                    &supervision,
-                    &mut readiness,
-                    &mut shutdown,
+                    manager, &mut tasks, &campaign, &supervision, &mut readiness, &mut shutdown,
                 )
                 .await
             }

@@ -264,14 +264,7 @@ mod tests {
     #[test]
     fn a_parse_error_names_the_invalid_part() {
         for text in [
-            "=x",
-            "a in b",
-            "a within (b)",
-            "a b",
-            "a=(b",
-            "a in (b,c",
-            "!",
-            "ä=b",
+            "=x", "a in b", "a within (b)", "a b", "a=(b", "a in (b,c", "!", "ä=b",
         ] {
             let error = text.parse::<LabelSelector>().unwrap_err().to_string();
             assert!(error.starts_with(&format!("{text:?}")), "{error}");

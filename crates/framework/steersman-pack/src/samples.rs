@@ -103,9 +103,7 @@ impl Samples {
         if best.1.packed * ALIKE > best.1.json {
             let mut trained = Vec::with_capacity(size);
             let done = zstd_safe::train_from_buffer(
-                &mut trained,
-                &training_part.bytes,
-                &training_part.sizes,
+                &mut trained, &training_part.bytes, &training_part.sizes,
             );
             if let (Ok(_), Some(name)) = (done, trained.get_mut(ID_BYTES)) {
                 name.copy_from_slice(&DICTIONARY_ID.to_le_bytes());

@@ -16,13 +16,7 @@ fn one_of<T: Clone>(rng: &mut Rng, choices: &[T]) -> T {
 
 fn text(rng: &mut Rng) -> String {
     const WORDS: [&str; 8] = [
-        "a",
-        "web-1",
-        "ü",
-        "\"quoted\" \\ text",
-        "line\nline\u{1}",
-        "0123456789abcdef0123",
-        "{}",
+        "a", "web-1", "ü", "\"quoted\" \\ text", "line\nline\u{1}", "0123456789abcdef0123", "{}",
         "100m",
     ];
     if rng.u64(..512) == 0 {

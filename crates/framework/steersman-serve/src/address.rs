@@ -117,12 +117,7 @@ mod tests {
         let name = Candidates::Name("localhost".to_owned(), 9443);
         assert_eq!(of("localhost:9443"), Some(name));
         for wrong in [
-            "8081",
-            "localhost",
-            "host:port",
-            "host:70000",
-            "a b:1",
-            "::1:80:x",
+            "8081", "localhost", "host:port", "host:70000", "a b:1", "::1:80:x",
         ] {
             assert!(ListenAddress::from(wrong).check().is_err(), "{wrong}");
         }

@@ -268,12 +268,7 @@ mod tests {
     #[test]
     fn every_query_is_read_without_a_panic() {
         for query in [
-            "%",
-            "%2",
-            "exclude=%zz",
-            "exclude=%é",
-            "&&==&exclude",
-            "exclude=%ff",
+            "%", "%2", "exclude=%zz", "exclude=%é", "&&==&exclude", "exclude=%ff",
         ] {
             let _ = ProbeQuery::parse(Some(query));
         }

@@ -161,13 +161,8 @@ impl QueueMetrics {
 
     fn collectors(&self) -> [&dyn Collector; 7] {
         [
-            &self.depth,
-            &self.adds,
-            &self.retries,
-            &self.queue_duration,
-            &self.work_duration,
-            &self.unfinished,
-            &self.longest,
+            &self.depth, &self.adds, &self.retries, &self.queue_duration, &self.work_duration,
+            &self.unfinished, &self.longest,
         ]
     }
 }

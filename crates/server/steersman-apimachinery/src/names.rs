@@ -33,21 +33,9 @@ const LABEL_VALUE: &str = "a valid label must be an empty string or consist of a
 
 /// The names of the fields of `metadata`.
 pub const METADATA: &[&str] = &[
-    "annotations",
-    "creationTimestamp",
-    "deletionGracePeriodSeconds",
-    "deletionTimestamp",
-    "finalizers",
-    "generateName",
-    "generation",
-    "labels",
-    "managedFields",
-    "name",
-    "namespace",
-    "ownerReferences",
-    "resourceVersion",
-    "selfLink",
-    "uid",
+    "annotations", "creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp",
+    "finalizers", "generateName", "generation", "labels", "managedFields", "name", "namespace",
+    "ownerReferences", "resourceVersion", "selfLink", "uid",
 ];
 
 /// The maximum total size, in bytes, of the keys and values of an object's annotations.
@@ -374,9 +362,7 @@ mod tests {
         assert_eq!(
             fields,
             [
-                "metadata.finalizers[0]",
-                "metadata.finalizers",
-                "metadata.finalizers[2]"
+                "metadata.finalizers[0]", "metadata.finalizers", "metadata.finalizers[2]"
             ]
         );
     }

@@ -4,42 +4,19 @@ use serde_json::Value;
 
 /// The fields of `metadata`, in the order of their declaration in Go.
 const METADATA: &[&str] = &[
-    "name",
-    "generateName",
-    "namespace",
-    "selfLink",
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "labels",
-    "annotations",
-    "ownerReferences",
-    "finalizers",
-    "managedFields",
+    "name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "generation",
+    "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "labels",
+    "annotations", "ownerReferences", "finalizers", "managedFields",
 ];
 
 /// The fields of an owner reference, in the order of their declaration in Go.
 const OWNER: &[&str] = &[
-    "apiVersion",
-    "kind",
-    "name",
-    "uid",
-    "controller",
-    "blockOwnerDeletion",
+    "apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion",
 ];
 
 /// The fields of an entry of managedFields, in the order of their declaration in Go.
 const MANAGED: &[&str] = &[
-    "manager",
-    "operation",
-    "apiVersion",
-    "time",
-    "fieldsType",
-    "fieldsV1",
-    "subresource",
+    "manager", "operation", "apiVersion", "time", "fieldsType", "fieldsV1", "subresource",
 ];
 
 /// Prints metadata for messages: as JSON, with the fields in the order of their declaration in Go.

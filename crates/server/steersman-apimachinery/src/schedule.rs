@@ -267,11 +267,7 @@ mod tests {
     #[test]
     fn schedules_are_read_as_cron_reads_them() {
         for good in [
-            "*/5 * * * *",
-            "@hourly",
-            "@every 1h30m",
-            "0 0 1 JAN mon-fri",
-            "1,2,3-5/2 ? 31 12 6",
+            "*/5 * * * *", "@hourly", "@every 1h30m", "0 0 1 JAN mon-fri", "1,2,3-5/2 ? 31 12 6",
             "5/10 * * * *",
         ] {
             assert!(Schedule::parse(good).is_ok(), "{good}");
@@ -382,9 +378,7 @@ mod tests {
         assert_eq!(
             times("30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", 3),
             [
-                "2026-10-25T00:30:00Z",
-                "2026-10-25T01:30:00Z",
-                "2026-10-26T01:30:00Z"
+                "2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z", "2026-10-26T01:30:00Z"
             ]
         );
         assert_eq!(

@@ -2,14 +2,7 @@
 
 /// The verbs on objects, in the order in which rules of permissions list them. Other verbs follow alphabetically.
 pub const VERBS: [&str; 8] = [
-    "get",
-    "list",
-    "watch",
-    "create",
-    "update",
-    "patch",
-    "delete",
-    "deletecollection",
+    "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection",
 ];
 
 /// Returns the position of a verb in a rule. Verbs that are not in [`VERBS`] share the position after the last of

@@ -105,11 +105,7 @@ const MODES: [Mode; 5] = [
 impl Mode {
     fn name(self) -> &'static str {
         let names = [
-            "associated-node",
-            "arbitrary-node",
-            "serviceaccount",
-            "user-info",
-            "",
+            "associated-node", "arbitrary-node", "serviceaccount", "user-info", "",
         ];
         names[self as usize]
     }

@@ -17,10 +17,7 @@ use validate::{validate, validate_status};
 
 /// Errors after which the rules are not evaluated, because they need valid values.
 const BLOCKING: &[&str] = &[
-    "FieldValueNotSupported",
-    "FieldValueRequired",
-    "FieldValueTooLong",
-    "FieldValueTooMany",
+    "FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany",
     "FieldValueTypeInvalid",
 ];
 

@@ -37,38 +37,19 @@ pub(super) const RESOURCE_QUOTA: Strategy = Strategy {
 
 /// Quota names of compute resources.
 pub const COMPUTE: &[&str] = &[
-    "cpu",
-    "memory",
-    "ephemeral-storage",
-    "requests.cpu",
-    "requests.memory",
-    "requests.ephemeral-storage",
-    "limits.cpu",
-    "limits.memory",
-    "limits.ephemeral-storage",
+    "cpu", "memory", "ephemeral-storage", "requests.cpu", "requests.memory",
+    "requests.ephemeral-storage", "limits.cpu", "limits.memory", "limits.ephemeral-storage",
 ];
 
 /// Resources that a quota counts in objects.
 const COUNTED: &[&str] = &[
-    "pods",
-    "resourcequotas",
-    "services",
-    "replicationcontrollers",
-    "secrets",
-    "configmaps",
-    "persistentvolumeclaims",
-    "services.nodeports",
-    "services.loadbalancers",
+    "pods", "resourcequotas", "services", "replicationcontrollers", "secrets", "configmaps",
+    "persistentvolumeclaims", "services.nodeports", "services.loadbalancers",
 ];
 
 const SCOPES: &[&str] = &[
-    "Terminating",
-    "NotTerminating",
-    "BestEffort",
-    "NotBestEffort",
-    "PriorityClass",
-    "CrossNamespacePodAffinity",
-    "VolumeAttributesClass",
+    "Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "PriorityClass",
+    "CrossNamespacePodAffinity", "VolumeAttributesClass",
 ];
 
 pub(super) fn amount(at: &FieldPath<'_>) -> Option<Quantity> {

@@ -150,10 +150,7 @@ fn class(root: &FieldPath<'_>, old: Option<&Value>) {
     }
     if let Some(old) = old {
         let fields = [
-            "parameters",
-            "provisioner",
-            "reclaimPolicy",
-            "volumeBindingMode",
+            "parameters", "provisioner", "reclaimPolicy", "volumeBindingMode",
         ];
         check::immutable_members(root, old, &fields);
     }
@@ -183,10 +180,7 @@ fn driver_defaults(object: &mut Value) {
         put(spec, "volumeLifecycleModes", json!(["Persistent"]));
     }
     for flag in [
-        "podInfoOnMount",
-        "storageCapacity",
-        "requiresRepublish",
-        "seLinuxMount",
+        "podInfoOnMount", "storageCapacity", "requiresRepublish", "seLinuxMount",
     ] {
         set(spec, flag, json!(false));
     }

@@ -354,10 +354,7 @@ fn flow_schemas_and_priority_levels_are_validated() {
 fn signing_requests_and_api_services_are_validated() {
     let request = json!({"spec": {"request": "eA==", "usages": ["odd"], "signerName": "x"}});
     let errors = refused(
-        "certificates.k8s.io/v1",
-        "CertificateSigningRequest",
-        request,
-        None,
+        "certificates.k8s.io/v1", "CertificateSigningRequest", request, None,
     );
     assert_eq!(
         errors[0],

@@ -74,10 +74,7 @@ pub(super) const STATEFUL_SET: Strategy = Strategy {
     warn: |new, old| pod::warn_of_template(new, old, "spec.template"),
     validate_status: |new, old| {
         let parts = [
-            "readyReplicas",
-            "currentReplicas",
-            "updatedReplicas",
-            "availableReplicas",
+            "readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas",
         ];
         counts(new, &parts, &[], "status.readyReplicas");
         collisions(new, old);
@@ -93,15 +90,9 @@ pub(super) const DAEMON_SET: Strategy = Strategy {
     validate_status: |new, old| {
         let status = new.at("status");
         for field in [
-            "currentNumberScheduled",
-            "numberMisscheduled",
-            "desiredNumberScheduled",
-            "numberReady",
-            "observedGeneration",
-            "updatedNumberScheduled",
-            "numberAvailable",
-            "numberUnavailable",
-            "collisionCount",
+            "currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled",
+            "numberReady", "observedGeneration", "updatedNumberScheduled", "numberAvailable",
+            "numberUnavailable", "collisionCount",
         ] {
             check::not_negative(&status.at(field));
         }

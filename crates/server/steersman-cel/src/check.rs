@@ -14,10 +14,7 @@ use type_variables::replaced;
 const MOST_TYPES: usize = 512;
 
 const DOTTED_TYPES: [&str; 4] = [
-    "google.protobuf.Duration",
-    "google.protobuf.Timestamp",
-    "net.IP",
-    "net.CIDR",
+    "google.protobuf.Duration", "google.protobuf.Timestamp", "net.IP", "net.CIDR",
 ];
 
 /// The results of the type checker. The vectors are indexed by [`ExprNode::id`].

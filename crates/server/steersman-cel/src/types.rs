@@ -17,23 +17,8 @@ const KEYWORDS: [&str; 4] = ["true", "false", "null", "in"];
 
 /// The words that the grammar reserves beside its keywords. They are no identifiers.
 const RESERVED_WORDS: [&str; 17] = [
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
+    "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop",
+    "package", "namespace", "return", "var", "void", "while",
 ];
 
 /// A type in the type checker.

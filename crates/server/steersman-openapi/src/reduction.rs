@@ -4,28 +4,10 @@ use serde_json::{Map, Value};
 
 /// The keywords that a schema keeps, beside the vendor extensions.
 const KEPT: &[&str] = &[
-    "additionalProperties",
-    "description",
-    "enum",
-    "exclusiveMaximum",
-    "exclusiveMinimum",
-    "format",
-    "items",
-    "maxItems",
-    "maxLength",
-    "maxProperties",
-    "maximum",
-    "minItems",
-    "minLength",
-    "minProperties",
-    "minimum",
-    "multipleOf",
-    "pattern",
-    "properties",
-    "required",
-    "title",
-    "type",
-    "uniqueItems",
+    "additionalProperties", "description", "enum", "exclusiveMaximum", "exclusiveMinimum",
+    "format", "items", "maxItems", "maxLength", "maxProperties", "maximum", "minItems",
+    "minLength", "minProperties", "minimum", "multipleOf", "pattern", "properties", "required",
+    "title", "type", "uniqueItems",
 ];
 
 /// Removes what v2 cannot express from a custom schema: junctors, defaults and `nullable`, and with `nullable` and

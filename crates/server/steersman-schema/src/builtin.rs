@@ -10,26 +10,12 @@ use rules::{DefaultRule, rules};
 
 /// Verbs of a custom resource, in discovery's order.
 pub const CUSTOM_VERBS: &[&str] = &[
-    "delete",
-    "deletecollection",
-    "get",
-    "list",
-    "patch",
-    "create",
-    "update",
-    "watch",
+    "delete", "deletecollection", "get", "list", "patch", "create", "update", "watch",
 ];
 
 /// Verbs of a full resource, in discovery's order.
 const VERBS: &[&str] = &[
-    "create",
-    "delete",
-    "deletecollection",
-    "get",
-    "list",
-    "patch",
-    "update",
-    "watch",
+    "create", "delete", "deletecollection", "get", "list", "patch", "update", "watch",
 ];
 
 /// Verbs of kinds that are only created: bindings and reviews.

@@ -59,19 +59,9 @@ mod tests {
         let mut others: Vec<&str> = others.map(|one| &*one.kind).collect();
         others.sort_unstable();
         let expected = [
-            "APIService",
-            "CSIDriver",
-            "CertificateSigningRequest",
-            "ClusterRole",
-            "ClusterRoleBinding",
-            "Event",
-            "IPAddress",
-            "Namespace",
-            "PodDisruptionBudget",
-            "Role",
-            "RoleBinding",
-            "Service",
-            "StatefulSet",
+            "APIService", "CSIDriver", "CertificateSigningRequest", "ClusterRole",
+            "ClusterRoleBinding", "Event", "IPAddress", "Namespace", "PodDisruptionBudget", "Role",
+            "RoleBinding", "Service", "StatefulSet",
         ];
         assert_eq!(others, expected);
     }

@@ -233,11 +233,7 @@ impl StatusMetadata {
             Self::LabelsKept => &["labels"],
             Self::OwnersKept => &["ownerReferences", "deletionTimestamp"],
             Self::Kept | Self::KeptButOwned => &[
-                "labels",
-                "annotations",
-                "finalizers",
-                "ownerReferences",
-                "deletionTimestamp",
+                "labels", "annotations", "finalizers", "ownerReferences", "deletionTimestamp",
             ],
         }
     }

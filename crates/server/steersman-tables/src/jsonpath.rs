@@ -393,14 +393,7 @@ mod tests {
     fn an_invalid_jsonpath_is_refused_without_a_panic() {
         let deep = "[?(".repeat(200);
         for path in [
-            ".a[",
-            ".a[?(",
-            ".a[?(@.b==)]",
-            ".a[x]",
-            "..",
-            r".a\",
-            "[?(@.a=='x]",
-            &deep,
+            ".a[", ".a[?(", ".a[?(@.b==)]", ".a[x]", "..", r".a\", "[?(@.a=='x]", &deep,
         ] {
             assert_eq!(JsonPath::parse(path), None, "{path}");
         }

@@ -319,10 +319,7 @@ mod tests {
     fn resources_are_written_as_kubectl_writes_them() {
         let verbs = ["get".to_owned()];
         let resources = [
-            "pods",
-            "pods/log",
-            "deployments.apps/status",
-            "websites.example.com",
+            "pods", "pods/log", "deployments.apps/status", "websites.example.com",
         ];
         assert_eq!(
             rules(&verbs, resources),

@@ -185,9 +185,7 @@ mod tests {
         };
         assert_eq!(declared(versioned, "a"), [expected]);
         for other in [
-            "no rust",
-            "mod m { struct A; }",
-            "#[kube(kind = A)] struct A;",
+            "no rust", "mod m { struct A; }", "#[kube(kind = A)] struct A;",
         ] {
             assert_eq!(declared(other, "a"), []);
         }

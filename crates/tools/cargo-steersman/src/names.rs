@@ -39,78 +39,25 @@ const LABEL: usize = 63;
 
 /// Names that a program cannot have, because cargo or Rust uses them.
 const RESERVED: [&str; 16] = [
-    "api",
-    "build",
-    "controllers",
-    "core",
-    "deps",
-    "examples",
-    "external",
-    "std",
-    "steersman",
-    "test",
-    "k8s-openapi",
-    "schemars",
-    "serde",
-    "steersman-harness",
-    "tokio",
-    "webhooks",
+    "api", "build", "controllers", "core", "deps", "examples", "external", "std", "steersman",
+    "test", "k8s-openapi", "schemars", "serde", "steersman-harness", "tokio", "webhooks",
 ];
 
 pub(crate) const VERSION_RULE: &str = "a version is v1, v1beta1, v1alpha1, or the like";
 
 /// The types that the files of a kind use. No kind can have the name of such a type.
 const USED: [&str; 36] = [
-    "Action",
-    "AdmissionContext",
-    "Defaulter",
-    "FieldErrors",
-    "Refusal",
-    "Validator",
-    "WebhookServer",
-    "BoxError",
-    "Clone",
-    "Condition",
-    "ConfigMap",
-    "Context",
-    "Controller",
-    "CustomResource",
-    "Debug",
-    "Default",
-    "Err",
-    "Error",
-    "JsonSchema",
-    "KubeSchema",
-    "Main",
-    "Manager",
-    "None",
-    "Ok",
-    "Option",
-    "Reconciler",
-    "Request",
-    "Some",
-    "String",
-    "Vec",
-    "OperatorTest",
-    "Prepared",
-    "Result",
-    "RunningOperator",
-    "Send",
-    "Steersman",
+    "Action", "AdmissionContext", "Defaulter", "FieldErrors", "Refusal", "Validator",
+    "WebhookServer", "BoxError", "Clone", "Condition", "ConfigMap", "Context", "Controller",
+    "CustomResource", "Debug", "Default", "Err", "Error", "JsonSchema", "KubeSchema", "Main",
+    "Manager", "None", "Ok", "Option", "Reconciler", "Request", "Some", "String", "Vec",
+    "OperatorTest", "Prepared", "Result", "RunningOperator", "Send", "Steersman",
 ];
 
 /// More reserved type names: the types that the files of a controller or of an external kind use.
 const USED_BY_EXTERNAL: [&str; 10] = [
-    "BTreeMap",
-    "Cow",
-    "Deserialize",
-    "IntOrString",
-    "LabelSelector",
-    "ObjectMeta",
-    "Resource",
-    "Serialize",
-    "Time",
-    "Value",
+    "BTreeMap", "Cow", "Deserialize", "IntOrString", "LabelSelector", "ObjectMeta", "Resource",
+    "Serialize", "Time", "Value",
 ];
 
 impl ProgramName {
@@ -309,18 +256,7 @@ mod tests {
             assert_eq!(ProgramName::new(program).unwrap().kind(), kind);
         }
         for name in [
-            "",
-            "-a",
-            "a-",
-            "A",
-            "a_b",
-            "1a",
-            "a--b",
-            "test",
-            "fn",
-            "self",
-            "steersman",
-            "ä",
+            "", "-a", "a-", "A", "a_b", "1a", "a--b", "test", "fn", "self", "steersman", "ä",
         ] {
             let error = ProgramName::new(name).unwrap_err().to_string();
             assert!(error.contains(&format!("{name:?}")), "{error}");

@@ -74,11 +74,7 @@ impl Project {
     pub(crate) fn build_command(&self, options: BuildOptions) -> Command {
         let mut command = Command::new(cargo());
         command.current_dir(&self.folder).args([
-            "build",
-            "--message-format",
-            "json-render-diagnostics",
-            "--bin",
-            &self.name,
+            "build", "--message-format", "json-render-diagnostics", "--bin", &self.name,
         ]);
         command.args(options.is_offline.then_some("--offline"));
         command.args(options.is_release.then_some("--release"));

@@ -70,11 +70,7 @@ mod tests {
     #[test]
     fn a_record_is_read_as_it_was_written() {
         let texts = [
-            "",
-            "a\n",
-            "a\nb",
-            "it's \"\"\"'''\n\\ \t\r\n",
-            "{{ a }}\u{1}\n# b\n[c]\n",
+            "", "a\n", "a\nb", "it's \"\"\"'''\n\\ \t\r\n", "{{ a }}\u{1}\n# b\n[c]\n",
         ];
         let files = texts.iter().enumerate();
         let files = files.map(|(at, text)| (format!(".github/{at} a.yml"), (*text).to_owned()));

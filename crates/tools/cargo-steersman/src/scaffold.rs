@@ -104,11 +104,7 @@ const KIND: [(&str, &str); 4] = [
 
 /// The files that upgrades change. They are alike in all operators.
 const INFRASTRUCTURE: [&str; 6] = [
-    ".dockerignore",
-    ".github/workflows/ci.yml",
-    ".gitignore",
-    "AGENTS.md",
-    "Dockerfile",
+    ".dockerignore", ".github/workflows/ci.yml", ".gitignore", "AGENTS.md", "Dockerfile",
     "README.md",
 ];
 

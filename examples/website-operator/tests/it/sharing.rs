@@ -8,10 +8,7 @@ use crate::world::{World, played};
 
 /// The watched kinds: by both controllers, twice by one of them, or once.
 const KINDS: [&str; 4] = [
-    "websites.web.example.com",
-    "configmaps",
-    "services",
-    "deployments.apps",
+    "websites.web.example.com", "configmaps", "services", "deployments.apps",
 ];
 
 /// A second controller of Deployments.

@@ -71,9 +71,7 @@ fn modules_of_a_folder_have_an_order_of_their_own() {
         "mod entry; mod index; pub use self::index::Index;",
     );
     for user in [
-        "use crate::store::index::I;",
-        "use super::index;",
-        "use crate::store::Index;",
+        "use crate::store::index::I;", "use super::index;", "use crate::store::Index;",
         "use super::Index;",
     ] {
         let said = messages(&[
@@ -86,9 +84,7 @@ fn modules_of_a_folder_have_an_order_of_their_own() {
         assert_eq!(said.len(), 1, "{user}: {said:?}");
     }
     for user in [
-        "use super::entry;",
-        "use crate::store::entry::E;",
-        "use super::X;",
+        "use super::entry;", "use crate::store::entry::E;", "use super::X;",
     ] {
         let said = messages(&[
             root,

@@ -272,9 +272,9 @@ impl FrameEvents {
             // An object of another kind is malformed, and affects no other object, as in JSON.
             return Ok(self.decoder.raw_object(&json_of(event)?));
         }
-        let object =
-            self.decoder
-                .prepared_protobuf(envelope.raw, &self.negotiated, &mut self.buffer);
+        let object = self
+            .decoder
+            .prepared_protobuf(envelope.raw, &self.negotiated, &mut self.buffer);
         Ok(match object {
             Ok(prepared) => self.decoder.raw_of(prepared),
             Err(malformed) => (*malformed).into(),

@@ -114,12 +114,8 @@ async fn conn_6_each_answer_counts_by_its_code() {
     assert_eq!(api.get(&key("a")).await.unwrap_err().code(), Some(429));
     api.delete(&key("a"), &DeleteOptions::new()).await.unwrap();
     let all = [
-        "200 DELETE in-process 1",
-        "200 GET in-process 1",
-        "200 PUT in-process 1",
-        "201 POST in-process 1",
-        "404 GET in-process 1",
-        "409 POST in-process 1",
+        "200 DELETE in-process 1", "200 GET in-process 1", "200 PUT in-process 1",
+        "201 POST in-process 1", "404 GET in-process 1", "409 POST in-process 1",
         "429 GET in-process 1",
     ];
     assert_eq!(counted(&registry), all);

@@ -64,10 +64,7 @@ async fn reads_are_counted_by_kind_and_verb() {
     assert!(dynamic.get_opt(&key("b", "none")).await.unwrap().is_none());
     assert!(world.cache.get::<Service>(&key("a", "s")).await.is_err());
     let expected = [
-        "ConfigMap.v1 get 4",
-        "ConfigMap.v1 list 3",
-        "Service.v1 get 1",
-        "Service.v1 list 0",
+        "ConfigMap.v1 get 4", "ConfigMap.v1 list 3", "Service.v1 get 1", "Service.v1 list 0",
     ];
     assert_eq!(of(&registry, "steersman_cache_reads_total"), expected);
 

@@ -76,11 +76,7 @@ fn a_flag_goes_before_its_variable_and_a_variable_before_the_file() {
     let sources = sources.variable("STEERSMAN_LOG_LEVEL", "warn");
     assert_eq!(sources.read(&[]).unwrap().log_level(), "warn");
     let flags = [
-        "--log-level=debug",
-        "--log-format",
-        "human",
-        "--namespace",
-        "a,b",
+        "--log-level=debug", "--log-format", "human", "--namespace", "a,b",
     ];
     let config = sources.read(&flags).unwrap();
     assert_eq!(
@@ -156,10 +152,7 @@ fn a_level_that_does_not_exist_is_refused_by_every_source() {
 #[test]
 fn of_a_flag_that_is_given_twice_the_last_value_counts() {
     let flags = [
-        "--log-level=debug",
-        "--log-level=warn",
-        "--preflight",
-        "--preflight=0",
+        "--log-level=debug", "--log-level=warn", "--preflight", "--preflight=0",
     ];
     let config = Sources::new().read(&flags).unwrap();
     assert_eq!(config.log_level(), "warn");
@@ -195,10 +188,7 @@ fn an_empty_namespace_is_all_namespaces_and_names_are_trimmed_and_checked() {
 #[tokio::test]
 async fn empty_names_and_paths_count_as_not_given() {
     let flags = [
-        "--leader-elect",
-        "--leader-election-namespace=",
-        "--leader-election-id=",
-        "--kubeconfig=",
+        "--leader-elect", "--leader-election-namespace=", "--leader-election-id=", "--kubeconfig=",
         "--context=",
     ];
     let server = ApiServer::new();

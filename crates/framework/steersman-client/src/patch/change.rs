@@ -12,14 +12,8 @@ use crate::options::OptimisticLock;
 /// The metadata that only the server sets. They are left out of patches, because a closure that replaces the whole
 /// metadata would remove them.
 pub(crate) const SERVER_SET: &[&str] = &[
-    "creationTimestamp",
-    "deletionGracePeriodSeconds",
-    "deletionTimestamp",
-    "generation",
-    "managedFields",
-    "resourceVersion",
-    "selfLink",
-    "uid",
+    "creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation",
+    "managedFields", "resourceVersion", "selfLink", "uid",
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

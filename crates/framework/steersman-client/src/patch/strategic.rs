@@ -214,10 +214,7 @@ fn holds_directive(value: &Value) -> bool {
 
 fn is_directive(name: &str) -> bool {
     let all = [
-        "$patch",
-        "$retainKeys",
-        "$setElementOrder",
-        "$deleteFromPrimitiveList",
+        "$patch", "$retainKeys", "$setElementOrder", "$deleteFromPrimitiveList",
     ];
     all.iter().any(|directive| name.starts_with(directive))
 }

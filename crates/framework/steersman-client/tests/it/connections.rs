@@ -38,30 +38,12 @@ async fn an_operator_of_20_kinds_has_one_connection_for_watches_reads_and_writes
         };
     }
     let ten = watch!(
-        ConfigMap,
-        Secret,
-        Service,
-        Pod,
-        Node,
-        Namespace,
-        Endpoints,
-        LimitRange,
-        ResourceQuota,
-        ServiceAccount,
-        PersistentVolume
+        ConfigMap, Secret, Service, Pod, Node, Namespace, Endpoints, LimitRange, ResourceQuota,
+        ServiceAccount, PersistentVolume
     );
     let others = watch!(
-        Deployment,
-        DaemonSet,
-        StatefulSet,
-        ReplicaSet,
-        ControllerRevision,
-        Job,
-        CronJob,
-        Ingress,
-        NetworkPolicy,
-        HorizontalPodAutoscaler,
-        PersistentVolumeClaim
+        Deployment, DaemonSet, StatefulSet, ReplicaSet, ControllerRevision, Job, CronJob, Ingress,
+        NetworkPolicy, HorizontalPodAutoscaler, PersistentVolumeClaim
     );
     world.client.cache().wait_for_sync().await.unwrap();
     world.client.create(&config("a")).await.unwrap();

@@ -318,11 +318,7 @@ async fn throttled_requests_are_sent_again_also_creates() {
     assert_eq!(
         counted,
         [
-            "429 DELETE 2",
-            "429 GET 2",
-            "429 PATCH 2",
-            "429 POST 2",
-            "429 PUT 2"
+            "429 DELETE 2", "429 GET 2", "429 PATCH 2", "429 POST 2", "429 PUT 2"
         ]
     );
     let families = registry.gather();

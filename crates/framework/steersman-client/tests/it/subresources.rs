@@ -124,12 +124,7 @@ async fn a_pod_is_bound_resized_debugged_and_evicted() {
     assert_eq!(
         names,
         [
-            "binding",
-            "binding",
-            "resize",
-            "ephemeralcontainers",
-            "eviction",
-            "eviction",
+            "binding", "binding", "resize", "ephemeralcontainers", "eviction", "eviction",
             "eviction"
         ]
     );

@@ -160,10 +160,9 @@ impl<K: TypedObject + HasConditions> ControllerBuilder<Primary<K>> {
                     }
                 });
                 match reported.await {
-                    Ok(Some(object)) => {
-                        ctx.events()
-                            .warning(&*object, reason, "Reconcile", &message)
-                    }
+                    Ok(Some(object)) => ctx
+                        .events()
+                        .warning(&*object, reason, "Reconcile", &message),
                     Ok(None) => {}
                     Err(refused) => warn_of_refusal(&refused),
                 }

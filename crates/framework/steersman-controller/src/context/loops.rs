@@ -276,9 +276,7 @@ pub(crate) fn changed_fields(old: &Value, new: &Value) -> Vec<String> {
 
 fn compare(path: &str, old: Option<&Value>, new: Option<&Value>, found: &mut Vec<String>) {
     const BY_THE_SERVER: [&str; 3] = [
-        "metadata.resourceVersion",
-        "metadata.generation",
-        "metadata.managedFields",
+        "metadata.resourceVersion", "metadata.generation", "metadata.managedFields",
     ];
     if found.len() == NAMED_FIELDS || old == new || BY_THE_SERVER.contains(&path) {
         return;

@@ -229,10 +229,7 @@ async fn a_panic_in_a_mapping_function_costs_its_event() {
     let errors: Vec<&str> = text.lines().filter(|line| line.contains("ERROR")).collect();
     assert_eq!(errors.len(), 2, "{text}");
     for part in [
-        "controller=\"deployment\"",
-        "watch=1",
-        "kind=ConfigMap.v1",
-        "object=default/bad ",
+        "controller=\"deployment\"", "watch=1", "kind=ConfigMap.v1", "object=default/bad ",
         "panic=a config called bad",
     ] {
         assert!(errors[1].contains(part), "{part:?} is not in {}", errors[1]);
@@ -342,11 +339,7 @@ async fn a_panic_in_a_rate_limiter_or_the_clock_costs_a_delay() {
     let mut seen = runs.rest().await;
     seen.sort();
     let expected = [
-        "asks-the-clock 0",
-        "asks-the-clock 1",
-        "fails 0",
-        "fails 1",
-        "works 0",
+        "asks-the-clock 0", "asks-the-clock 1", "fails 0", "fails 1", "works 0",
     ];
     assert_eq!(seen, expected);
     assert!(!running.is_finished());

@@ -71,9 +71,7 @@ async fn a_request_of_a_type_of_its_own_is_logged_as_a_whole() {
     let text = log.text();
     let line = text.lines().find(|line| line.contains("ERROR")).unwrap();
     for part in [
-        "controller=\"namespaces\"",
-        "request=\"shop\"",
-        "reconcileID=1",
+        "controller=\"namespaces\"", "request=\"shop\"", "reconcileID=1",
     ] {
         assert!(line.contains(part), "{part:?} is not in {line}");
     }

@@ -66,11 +66,7 @@ async fn only_what_the_object_itself_controls_is_its_own() {
         .unwrap();
     world.start(controller);
     let expected = [
-        "one two",
-        "two true",
-        "not-controlled false",
-        "of-predecessor false",
-        "absent false",
+        "one two", "two true", "not-controlled false", "of-predecessor false", "absent false",
         "one three two",
     ];
     for expected in expected {

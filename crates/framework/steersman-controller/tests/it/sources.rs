@@ -167,9 +167,7 @@ async fn a_periodic_source_calls_its_function_at_a_jittered_interval_also_after_
     let errors = r#"steersman_controller_periodic_errors_total{controller="deployment"} "#;
     assert_eq!(world.series(errors), "3");
     for part in [
-        "the first call",
-        "the second call",
-        "it took more than 600s",
+        "the first call", "the second call", "it took more than 600s",
     ] {
         assert!(
             log.text().contains(part),

@@ -52,10 +52,7 @@ fn deployment(fields: JsonFields<'_>) -> Readiness {
     }
     let wanted = fields.int("/spec/replicas").unwrap_or(1);
     let [pods, updated, available, ready] = [
-        "replicas",
-        "updatedReplicas",
-        "availableReplicas",
-        "readyReplicas",
+        "replicas", "updatedReplicas", "availableReplicas", "readyReplicas",
     ]
     .map(|name| fields.count(name));
     unobserved(fields)
@@ -109,10 +106,7 @@ fn stateful_set(fields: JsonFields<'_>) -> Readiness {
 fn daemon_set(fields: JsonFields<'_>) -> Readiness {
     let wanted = fields.count("desiredNumberScheduled");
     let [scheduled, updated, available, ready] = [
-        "currentNumberScheduled",
-        "updatedNumberScheduled",
-        "numberAvailable",
-        "numberReady",
+        "currentNumberScheduled", "updatedNumberScheduled", "numberAvailable", "numberReady",
     ]
     .map(|name| fields.count(name));
     let is_on_delete = fields.text("/spec/updateStrategy/type") == "OnDelete";

@@ -169,10 +169,7 @@ async fn each_malformed_version_of_an_object_is_logged_once() {
         "{text}"
     );
     for version in [
-        "p version=1 ",
-        "q version=2 ",
-        "p version=21",
-        "q version=22",
+        "p version=1 ", "q version=2 ", "p version=21", "q version=22",
     ] {
         assert!(text.contains(&format!("object=ns/{version}")), "{text}");
     }

@@ -47,18 +47,10 @@ async fn groups_start_and_stop_in_their_orders() {
     soon(is_up).await.unwrap();
     started.stop().await.unwrap();
     let starts = [
-        "HTTP servers",
-        "webhooks",
-        "caches",
-        "others",
-        "leader-elected",
+        "HTTP servers", "webhooks", "caches", "others", "leader-elected",
     ];
     let stops = [
-        "others",
-        "leader-elected",
-        "caches",
-        "webhooks",
-        "HTTP servers",
+        "others", "leader-elected", "caches", "webhooks", "HTTP servers",
     ];
     let expected: Vec<String> = starts
         .iter()

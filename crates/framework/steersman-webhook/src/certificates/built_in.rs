@@ -279,10 +279,7 @@ mod tests {
     fn the_certificate_names_the_service_and_the_extra_names() {
         let names = options().extra_name("hooks.example.com").settings().names;
         let wanted = [
-            "hooks.shop.svc",
-            "hooks.shop",
-            "hooks.shop.svc.cluster.local",
-            "hooks.example.com",
+            "hooks.shop.svc", "hooks.shop", "hooks.shop.svc.cluster.local", "hooks.example.com",
         ];
         assert_eq!(names, wanted);
     }

@@ -190,9 +190,7 @@ pub(crate) fn verify(chain: &str, bundle: &str, now: Timestamp) -> Result<(), St
     let now = Duration::from_secs(u64::try_from(now.as_second()).unwrap());
     let now = UnixTime::since_unix_epoch(now);
     for name in [
-        "hooks.shop.svc",
-        "hooks.shop",
-        "hooks.shop.svc.cluster.local",
+        "hooks.shop.svc", "hooks.shop", "hooks.shop.svc.cluster.local",
     ] {
         let name = ServerName::try_from(name).unwrap();
         let verified = verifier.verify_server_cert(&leaf, &[], &name, &[], now);

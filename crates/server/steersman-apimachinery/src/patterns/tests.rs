@@ -44,29 +44,10 @@ fn syntax_errors_have_the_messages_of_go() {
 #[test]
 fn patterns_that_go_accepts_have_no_error() {
     for pattern in [
-        "",
-        "^a(b|c)*$",
-        "a{2}",
-        "a{,3}",
-        "a{x",
-        "{",
-        "[]a]",
-        "[^]]",
-        "[a-]",
-        "[\\]a]",
-        "\\.\\-\\/",
-        "(?i)a",
-        "(?i-s:a)+",
-        "(?P<n>a)",
-        "(?<n>a)",
-        "\\pL\\p{Greek}\\p{^Greek}",
-        "\\Q**\\E*",
-        "[[:alpha:][:^digit:]]",
-        "a*?",
-        "\\x41\\x{1F600}",
-        "[\\x41-\\x5a]",
-        "^[0-9]+%$",
-        "é+",
+        "", "^a(b|c)*$", "a{2}", "a{,3}", "a{x", "{", "[]a]", "[^]]", "[a-]", "[\\]a]",
+        "\\.\\-\\/", "(?i)a", "(?i-s:a)+", "(?P<n>a)", "(?<n>a)", "\\pL\\p{Greek}\\p{^Greek}",
+        "\\Q**\\E*", "[[:alpha:][:^digit:]]", "a*?", "\\x41\\x{1F600}", "[\\x41-\\x5a]",
+        "^[0-9]+%$", "é+",
     ] {
         assert_eq!(mistake(pattern), None, "{pattern}");
     }

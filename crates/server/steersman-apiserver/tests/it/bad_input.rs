@@ -207,15 +207,8 @@ async fn no_path_or_query_makes_the_server_panic() {
         "?resourceVersion=18446744073709551616",
     ];
     let starts = [
-        "/",
-        "/api",
-        "/apis",
-        "/api/v1/pods",
-        "/apis/apps/v1",
-        "/openapi/v3",
-        CONFIG_MAPS,
-        "/api/v1/watch",
-        "/api/v1/namespaces",
+        "/", "/api", "/apis", "/api/v1/pods", "/apis/apps/v1", "/openapi/v3", CONFIG_MAPS,
+        "/api/v1/watch", "/api/v1/namespaces",
     ];
     for start in starts {
         for end in ends {
@@ -232,11 +225,7 @@ async fn no_path_or_query_makes_the_server_panic() {
 fn any_request() -> impl Strategy<Value = (&'static str, String, &'static str, Vec<u8>)> {
     let methods = ["GET", "POST", "PUT", "PATCH", "DELETE"];
     let resources = [
-        "configmaps",
-        "pods",
-        "websites",
-        "namespaces",
-        "customresourcedefinitions",
+        "configmaps", "pods", "websites", "namespaces", "customresourcedefinitions",
     ];
     let groups = [
         "/api/v1",
@@ -244,30 +233,16 @@ fn any_request() -> impl Strategy<Value = (&'static str, String, &'static str, V
         "/apis/apiextensions.k8s.io/v1",
     ];
     let names = [
-        "",
-        "/a",
-        "/a/status",
-        "/a/scale",
-        "/a/binding",
-        "/a/eviction",
-        "/a/log",
-        "/a/proxy/x",
+        "", "/a", "/a/status", "/a/scale", "/a/binding", "/a/eviction", "/a/log", "/a/proxy/x",
         "/websites.example.com",
     ];
     let queries = [
-        "",
-        "?watch=1&timeoutSeconds=1",
-        "?dryRun=All",
-        "?fieldValidation=Strict",
-        "?limit=1&continue=x",
-        "?fieldSelector=a%3D,,",
-        "?labelSelector=a+in+(",
+        "", "?watch=1&timeoutSeconds=1", "?dryRun=All", "?fieldValidation=Strict",
+        "?limit=1&continue=x", "?fieldSelector=a%3D,,", "?labelSelector=a+in+(",
         "?includeObject=None",
     ];
     let types = [
-        "application/json",
-        "application/yaml",
-        "application/merge-patch+json",
+        "application/json", "application/yaml", "application/merge-patch+json",
         "application/json-patch+json",
     ];
     let body = prop_oneof![

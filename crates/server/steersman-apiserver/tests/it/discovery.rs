@@ -130,10 +130,7 @@ async fn version_and_health() {
     );
     let root = get(&server, "/").await.expect(200);
     for path in [
-        "/api/v1",
-        "/apis/apps",
-        "/apis/apps/v1",
-        "/openapi/v3/apis/apps/v1",
+        "/api/v1", "/apis/apps", "/apis/apps/v1", "/openapi/v3/apis/apps/v1",
     ] {
         assert!(
             root["paths"].as_array().unwrap().contains(&json!(path)),

@@ -222,10 +222,7 @@ async fn resources_are_named_as_kubectl_names_them() {
         assert!(request.is_for(name), "{name}");
     }
     for name in [
-        "deployments",
-        "deployments.apps",
-        "deployments.batch/status",
-        "pods",
+        "deployments", "deployments.apps", "deployments.batch/status", "pods",
     ] {
         assert!(!request.is_for(name), "{name}");
     }

@@ -345,12 +345,8 @@ async fn field_labels_belong_to_a_kind_of_a_group_version() {
             .expect(400);
         assert_eq!(refused["message"], words, "{collection}");
         for other in [
-            "status.replicas",
-            "status.successful",
-            "regarding.name",
-            "involvedObject.name",
-            "spec.driver",
-            "spec.signerName",
+            "status.replicas", "status.successful", "regarding.name", "involvedObject.name",
+            "spec.driver", "spec.signerName",
         ] {
             let status = get(&server, &format!("/{collection}?fieldSelector={other}%3D1"))
                 .await

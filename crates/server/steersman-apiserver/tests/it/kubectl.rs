@@ -97,14 +97,7 @@ async fn create_from_files_and_get() {
         .map(|line| line.split_whitespace().collect())
         .collect();
     let headings = [
-        "NAME",
-        "READY",
-        "UP-TO-DATE",
-        "AVAILABLE",
-        "AGE",
-        "CONTAINERS",
-        "IMAGES",
-        "SELECTOR",
+        "NAME", "READY", "UP-TO-DATE", "AVAILABLE", "AGE", "CONTAINERS", "IMAGES", "SELECTOR",
     ];
     assert_eq!(lines[0], headings);
     assert_eq!(lines[1][..4], ["d", "0/2", "0", "0"]);
@@ -145,12 +138,7 @@ async fn patch_label_annotate_scale_and_delete() {
     world.server.create(deployment("d")).unwrap();
     world
         .run(&[
-            "patch",
-            "website",
-            "one",
-            "--type=merge",
-            "-p",
-            r#"{"spec":{"image":"new"}}"#,
+            "patch", "website", "one", "--type=merge", "-p", r#"{"spec":{"image":"new"}}"#,
         ])
         .await;
     world.run(&["label", "website", "one", "team=web"]).await;
@@ -166,12 +154,7 @@ async fn patch_label_annotate_scale_and_delete() {
     assert_eq!(site["metadata"]["annotations"]["note"], "hello");
     world
         .run(&[
-            "patch",
-            "deployment",
-            "d",
-            "--type=merge",
-            "-p",
-            r#"{"spec":{"paused":true}}"#,
+            "patch", "deployment", "d", "--type=merge", "-p", r#"{"spec":{"paused":true}}"#,
         ])
         .await;
     world
@@ -268,10 +251,7 @@ async fn wait_returns_when_the_condition_holds() {
     };
     world.server.create(website("one")).unwrap();
     let wait = [
-        "wait",
-        "--for=condition=Ready",
-        "website/one",
-        "--timeout=100s",
+        "wait", "--for=condition=Ready", "website/one", "--timeout=100s",
     ];
     let (mut child, mut lines) = world.follow(&wait);
     world.watched("websites").await;

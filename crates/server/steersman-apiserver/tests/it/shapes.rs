@@ -55,13 +55,7 @@ async fn tables_of_built_in_kinds() {
     let path = "/apis/apps/v1/namespaces/default/deployments/d?includeObject=None";
     let table = get_as(&server, path, TABLE).await.expect(200);
     let expected = [
-        "Name",
-        "Ready",
-        "Up-to-date",
-        "Available",
-        "Age",
-        "Containers (wide)",
-        "Images (wide)",
+        "Name", "Ready", "Up-to-date", "Available", "Age", "Containers (wide)", "Images (wide)",
         "Selector (wide)",
     ];
     assert_eq!(columns(&table), expected);
@@ -69,14 +63,7 @@ async fn tables_of_built_in_kinds() {
     assert_eq!(
         row["cells"],
         json!([
-            "d",
-            "1/2",
-            2,
-            1,
-            "0s",
-            "main",
-            "registry.example.com/tool:1",
-            "app=d"
+            "d", "1/2", 2, 1, "0s", "main", "registry.example.com/tool:1", "app=d"
         ])
     );
     assert_eq!(row["object"], Value::Null);

@@ -90,10 +90,7 @@ async fn a_write_that_takes_the_last_finalizer_is_not_stored() {
         ("/api/v1/namespaces", namespace),
     ] {
         for media in [
-            "json",
-            "merge-patch+json",
-            "json-patch+json",
-            "apply-patch+yaml",
+            "json", "merge-patch+json", "json-patch+json", "apply-patch+yaml",
         ] {
             take_the_last_finalizer(&server, path, &object, media).await;
         }

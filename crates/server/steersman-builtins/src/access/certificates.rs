@@ -69,28 +69,10 @@ pub(crate) const API_SERVICE: Strategy = Strategy {
 };
 
 const USAGES: &[&str] = &[
-    "any",
-    "cert sign",
-    "client auth",
-    "code signing",
-    "content commitment",
-    "crl sign",
-    "data encipherment",
-    "decipher only",
-    "digital signature",
-    "email protection",
-    "encipher only",
-    "ipsec end system",
-    "ipsec tunnel",
-    "ipsec user",
-    "key agreement",
-    "key encipherment",
-    "microsoft sgc",
-    "netscape sgc",
-    "ocsp signing",
-    "s/mime",
-    "server auth",
-    "signing",
+    "any", "cert sign", "client auth", "code signing", "content commitment", "crl sign",
+    "data encipherment", "decipher only", "digital signature", "email protection", "encipher only",
+    "ipsec end system", "ipsec tunnel", "ipsec user", "key agreement", "key encipherment",
+    "microsoft sgc", "netscape sgc", "ocsp signing", "s/mime", "server auth", "signing",
     "timestamping",
 ];
 

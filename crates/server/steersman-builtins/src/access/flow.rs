@@ -39,15 +39,7 @@ fn check_conditions(object: &FieldPath<'_>) {
 }
 
 const VERBS: &[&str] = &[
-    "create",
-    "delete",
-    "deletecollection",
-    "get",
-    "list",
-    "patch",
-    "proxy",
-    "update",
-    "watch",
+    "create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch",
 ];
 const MOST_PRECEDENCE: i64 = 10_000;
 const MOST_QUEUES: i64 = 10_000_000;

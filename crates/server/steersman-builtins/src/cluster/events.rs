@@ -27,19 +27,8 @@ const GROUP: &str = "events.k8s.io";
 
 /// The fields of an events.k8s.io Event that cannot change, under their names in the core group.
 const FIXED: &[&str] = &[
-    "involvedObject",
-    "reason",
-    "message",
-    "source",
-    "firstTimestamp",
-    "lastTimestamp",
-    "count",
-    "type",
-    "eventTime",
-    "action",
-    "related",
-    "reportingComponent",
-    "reportingInstance",
+    "involvedObject", "reason", "message", "source", "firstTimestamp", "lastTimestamp", "count",
+    "type", "eventTime", "action", "related", "reportingComponent", "reportingInstance",
 ];
 
 /// Returns whether the resource serves Events in the form of events.k8s.io.
@@ -110,9 +99,7 @@ fn complete(event: &mut Value, objects: &[&str], texts: &[&str]) {
     let newer = objects.contains(&"regarding");
     let times = if newer {
         [
-            "deprecatedFirstTimestamp",
-            "deprecatedLastTimestamp",
-            "eventTime",
+            "deprecatedFirstTimestamp", "deprecatedLastTimestamp", "eventTime",
         ]
     } else {
         ["firstTimestamp", "lastTimestamp", "eventTime"]
@@ -268,11 +255,7 @@ mod tests {
         assert_eq!(
             wrong_fields(GROUP, &newer, None),
             [
-                "reportingController",
-                "reportingInstance",
-                "action",
-                "reason",
-                "count"
+                "reportingController", "reportingInstance", "action", "reason", "count"
             ]
         );
         for (field, value) in [

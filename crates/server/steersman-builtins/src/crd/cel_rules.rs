@@ -34,10 +34,7 @@ pub(super) const RULE: GoType = GoType::Struct(&[
 ]);
 
 const REASONS: &[&str] = &[
-    "FieldValueDuplicate",
-    "FieldValueForbidden",
-    "FieldValueInvalid",
-    "FieldValueRequired",
+    "FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired",
 ];
 
 pub(super) fn fields(node: &FieldPath<'_>) {
@@ -48,11 +45,7 @@ pub(super) fn fields(node: &FieldPath<'_>) {
     let mut schema = None;
     for rule in node.at("x-kubernetes-validations").items() {
         let [expression, message, maker, reason, field] = rule.parts([
-            "rule",
-            "message",
-            "messageExpression",
-            "reason",
-            "fieldPath",
+            "rule", "message", "messageExpression", "reason", "fieldPath",
         ]);
         let (rule_text, message_text) = (expression.text().trim(), message.text().trim());
         if rule_text.is_empty() {

@@ -75,11 +75,7 @@ const COLUMN: SchemaFields = &[
 
 /// The keywords of a schema that are not stored if they are empty, other than texts and flags.
 const OMITTED: &[&str] = &[
-    "dependencies",
-    "enum",
-    "required",
-    "x-kubernetes-list-map-keys",
-    "x-kubernetes-validations",
+    "dependencies", "enum", "required", "x-kubernetes-list-map-keys", "x-kubernetes-validations",
 ];
 
 fn of_schema(name: &str) -> Option<SchemaShape> {

@@ -19,12 +19,7 @@ const TYPES: &[&str] = &["array", "boolean", "integer", "number", "object", "str
 const OWN_TYPE: [&str; 3] = ["metadata", "kind", "apiVersion"];
 
 const UNSUPPORTED: &[&str] = &[
-    "id",
-    "additionalItems",
-    "patternProperties",
-    "definitions",
-    "dependencies",
-    "$ref",
+    "id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref",
 ];
 
 pub(super) fn check(schema: &FieldPath<'_>, status: bool) {

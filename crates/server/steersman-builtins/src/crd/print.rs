@@ -27,9 +27,7 @@ pub(super) static VERSIONS: GoType = List(&Struct(&[
     ),
     ("Subresources", "subresources", Plain),
     (
-        "AdditionalPrinterColumns",
-        "additionalPrinterColumns",
-        Plain,
+        "AdditionalPrinterColumns", "additionalPrinterColumns", Plain,
     ),
     ("SelectableFields", "selectableFields", Plain),
 ]));
@@ -91,28 +89,10 @@ pub(super) static FIELDS: [(&str, &str, GoType); 44] = [
 
 /// The keywords that the root of a schema with a status subresource may have.
 const AT_ROOT: &[&str] = &[
-    "Description",
-    "Type",
-    "Format",
-    "Title",
-    "Maximum",
-    "ExclusiveMaximum",
-    "Minimum",
-    "ExclusiveMinimum",
-    "MaxLength",
-    "MinLength",
-    "Pattern",
-    "MaxItems",
-    "MinItems",
-    "UniqueItems",
-    "MultipleOf",
-    "Required",
-    "Items",
-    "Properties",
-    "ExternalDocs",
-    "Example",
-    "XPreserveUnknownFields",
-    "XValidations",
+    "Description", "Type", "Format", "Title", "Maximum", "ExclusiveMaximum", "Minimum",
+    "ExclusiveMinimum", "MaxLength", "MinLength", "Pattern", "MaxItems", "MinItems", "UniqueItems",
+    "MultipleOf", "Required", "Items", "Properties", "ExternalDocs", "Example",
+    "XPreserveUnknownFields", "XValidations",
 ];
 
 /// Returns the error of a root with keywords that a status subresource forbids, if there is one.

@@ -89,9 +89,7 @@ fn an_established_definition_keeps_its_identity() {
     assert_eq!(
         fields,
         [
-            "status.storedVersions[0]",
-            "status.storedVersions",
-            "spec.scope"
+            "status.storedVersions[0]", "status.storedVersions", "spec.scope"
         ]
     );
 }
@@ -363,10 +361,7 @@ fn the_url_of_a_webhook_is_parsed_as_go_does() {
         errors.into_iter().map(|error| error.message).collect()
     };
     for good in [
-        "https://h",
-        "HTTPS://h/x",
-        "https://[::1]:9443/x",
-        "https://h:/x",
+        "https://h", "HTTPS://h/x", "https://[::1]:9443/x", "https://h:/x",
     ] {
         assert_eq!(errors_of(good), [""; 0], "{good}");
     }

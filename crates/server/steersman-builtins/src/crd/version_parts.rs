@@ -13,10 +13,7 @@ use crate::fields::field_path::FieldPath;
 
 /// The parts that all versions may share.
 const PARTS: [&str; 4] = [
-    "schema",
-    "subresources",
-    "additionalPrinterColumns",
-    "selectableFields",
+    "schema", "subresources", "additionalPrinterColumns", "selectableFields",
 ];
 
 const MOST_FIELDS: usize = 8;
@@ -98,14 +95,7 @@ fn check_scale(scale: &FieldPath<'_>) {
 fn check_column(column: &FieldPath<'_>) {
     const TYPES: &[&str] = &["boolean", "date", "integer", "number", "string"];
     const FORMATS: &[&str] = &[
-        "byte",
-        "date",
-        "date-time",
-        "double",
-        "float",
-        "int32",
-        "int64",
-        "password",
+        "byte", "date", "date-time", "double", "float", "int32", "int64", "password",
     ];
     column.at("name").need("");
     let [kind, format] = column.parts(["type", "format"]);

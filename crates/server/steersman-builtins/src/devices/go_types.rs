@@ -15,9 +15,7 @@ const RESULT: GoType = Struct(&[
     ("Tolerations", "tolerations", List(&TOLERATION)),
     ("BindingConditions", "bindingConditions", Plain),
     (
-        "BindingFailureConditions",
-        "bindingFailureConditions",
-        Plain,
+        "BindingFailureConditions", "bindingFailureConditions", Plain,
     ),
     ("ShareID", "shareID", Plain),
     ("ConsumedCapacity", "consumedCapacity", Plain),

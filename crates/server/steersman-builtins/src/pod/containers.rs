@@ -23,15 +23,8 @@ type Volumes<'a> = HashMap<&'a str, FieldPath<'a>>;
 
 /// Fields that an ephemeral container may not have, in the order of their declaration.
 const NOT_EPHEMERAL: [&str; 9] = [
-    "ports",
-    "resources",
-    "resizePolicy",
-    "restartPolicy",
-    "restartPolicyRules",
-    "livenessProbe",
-    "readinessProbe",
-    "startupProbe",
-    "lifecycle",
+    "ports", "resources", "resizePolicy", "restartPolicy", "restartPolicyRules", "livenessProbe",
+    "readinessProbe", "startupProbe", "lifecycle",
 ];
 
 /// Checks the containers of a Pod (upstream: `validateContainers`).
@@ -74,10 +67,7 @@ pub(super) fn check_init(
             continue;
         }
         let fields = [
-            "lifecycle",
-            "livenessProbe",
-            "readinessProbe",
-            "startupProbe",
+            "lifecycle", "livenessProbe", "readinessProbe", "startupProbe",
         ];
         for field in container.parts(fields) {
             field.deny("may not be set for init containers without restartPolicy=Always");

@@ -7,34 +7,20 @@ use crate::fields::field_path::FieldPath;
 
 /// Fields of a Pod that an environment variable may refer to.
 const FIELDS_OF_VARIABLES: &[&str] = &[
-    "metadata.name",
-    "metadata.namespace",
-    "metadata.uid",
-    "spec.nodeName",
-    "spec.serviceAccountName",
-    "status.hostIP",
-    "status.hostIPs",
-    "status.podIP",
-    "status.podIPs",
+    "metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName",
+    "spec.serviceAccountName", "status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs",
 ];
 
 /// Fields of a Pod that a file of a volume may refer to.
 pub(super) const FIELDS_OF_FILES: &[&str] = &[
-    "metadata.annotations",
-    "metadata.labels",
-    "metadata.name",
-    "metadata.namespace",
+    "metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace",
     "metadata.uid",
 ];
 
 /// Resources that an environment variable or a file may refer to.
 const RESOURCES: &[&str] = &[
-    "limits.cpu",
-    "limits.ephemeral-storage",
-    "limits.memory",
-    "requests.cpu",
-    "requests.ephemeral-storage",
-    "requests.memory",
+    "limits.cpu", "limits.ephemeral-storage", "limits.memory", "requests.cpu",
+    "requests.ephemeral-storage", "requests.memory",
 ];
 
 const DIVISORS: &[&str] = &[

@@ -18,10 +18,7 @@ pub(super) fn check(container: &FieldPath<'_>, grace: Option<i64>) {
 fn check_probe(probe: &FieldPath<'_>, kind: &str) {
     check_handler(probe, &["exec", "httpGet", "tcpSocket", "grpc"], None);
     for field in [
-        "initialDelaySeconds",
-        "timeoutSeconds",
-        "periodSeconds",
-        "successThreshold",
+        "initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold",
         "failureThreshold",
     ] {
         check::not_negative(&probe.at(field));

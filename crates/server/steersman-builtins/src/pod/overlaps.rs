@@ -86,10 +86,7 @@ fn files_of_source<'a>(source: &FieldPath<'a>) -> Vec<File<'a>> {
         }
     }
     let [downward, token, bundle, certificate] = source.parts([
-        "downwardAPI",
-        "serviceAccountToken",
-        "clusterTrustBundle",
-        "podCertificate",
+        "downwardAPI", "serviceAccountToken", "clusterTrustBundle", "podCertificate",
     ]);
     if downward.at("items").is_set() {
         return files(&downward, "DownwardAPI");

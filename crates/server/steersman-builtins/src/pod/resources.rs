@@ -13,25 +13,10 @@ use crate::quota::{is_extended, is_native};
 
 /// Resources without a domain prefix, of containers and of quotas.
 const STANDARD: &[&str] = &[
-    "configmaps",
-    "cpu",
-    "ephemeral-storage",
-    "limits.cpu",
-    "limits.ephemeral-storage",
-    "limits.memory",
-    "memory",
-    "persistentvolumeclaims",
-    "pods",
-    "replicationcontrollers",
-    "requests.cpu",
-    "requests.ephemeral-storage",
-    "requests.memory",
-    "requests.storage",
-    "resourcequotas",
-    "secrets",
-    "services",
-    "services.loadbalancers",
-    "services.nodeports",
+    "configmaps", "cpu", "ephemeral-storage", "limits.cpu", "limits.ephemeral-storage",
+    "limits.memory", "memory", "persistentvolumeclaims", "pods", "replicationcontrollers",
+    "requests.cpu", "requests.ephemeral-storage", "requests.memory", "requests.storage",
+    "resourcequotas", "secrets", "services", "services.loadbalancers", "services.nodeports",
     "storage",
 ];
 

@@ -240,9 +240,7 @@ const CONTEXT: GoType = Struct(&[
     ("RunAsNonRoot", "runAsNonRoot", Plain),
     ("ReadOnlyRootFilesystem", "readOnlyRootFilesystem", Plain),
     (
-        "AllowPrivilegeEscalation",
-        "allowPrivilegeEscalation",
-        Plain,
+        "AllowPrivilegeEscalation", "allowPrivilegeEscalation", Plain,
     ),
     ("ProcMount", "procMount", Plain),
     ("SeccompProfile", "seccompProfile", Plain),
@@ -322,14 +320,7 @@ const NOT_OF_WINDOWS_PODS: &[&str] = &[
 
 /// Fields that the security context of a container for Windows may not have.
 const NOT_OF_WINDOWS_CONTAINERS: &[&str] = &[
-    "appArmorProfile",
-    "seLinuxOptions",
-    "seccompProfile",
-    "capabilities",
-    "readOnlyRootFilesystem",
-    "privileged",
-    "allowPrivilegeEscalation",
-    "procMount",
-    "runAsUser",
+    "appArmorProfile", "seLinuxOptions", "seccompProfile", "capabilities",
+    "readOnlyRootFilesystem", "privileged", "allowPrivilegeEscalation", "procMount", "runAsUser",
     "runAsGroup",
 ];

@@ -79,9 +79,7 @@ const CLAIM: GoType = Struct(&[
     ("Name", "name", Text),
     ("ResourceClaimName", "resourceClaimName", Plain),
     (
-        "ResourceClaimTemplateName",
-        "resourceClaimTemplateName",
-        Plain,
+        "ResourceClaimTemplateName", "resourceClaimTemplateName", Plain,
     ),
 ]);
 

@@ -13,14 +13,7 @@ const RULE: &str = "pod updates may not change fields other than `spec.container
 
 /// Flags with the default `false`: `false` and an absent flag are equal.
 const OFF: [&str; 9] = [
-    "hostIPC",
-    "hostNetwork",
-    "hostPID",
-    "optional",
-    "readOnly",
-    "stdin",
-    "stdinOnce",
-    "tty",
+    "hostIPC", "hostNetwork", "hostPID", "optional", "readOnly", "stdin", "stdinOnce", "tty",
     "publishNotReadyAddresses",
 ];
 

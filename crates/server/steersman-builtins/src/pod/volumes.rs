@@ -16,36 +16,11 @@ const MODE: &str = "must be a number between 0 and 0777 (octal), both inclusive"
 
 /// The volume sources, in the order of upstream's checks.
 const SOURCES: &[&str] = &[
-    "emptyDir",
-    "hostPath",
-    "gitRepo",
-    "gcePersistentDisk",
-    "awsElasticBlockStore",
-    "secret",
-    "nfs",
-    "iscsi",
-    "glusterfs",
-    "flocker",
-    "persistentVolumeClaim",
-    "rbd",
-    "cinder",
-    "cephfs",
-    "quobyte",
-    "downwardAPI",
-    "fc",
-    "flexVolume",
-    "configMap",
-    "azureFile",
-    "vsphereVolume",
-    "photonPersistentDisk",
-    "portworxVolume",
-    "azureDisk",
-    "storageos",
-    "projected",
-    "scaleIO",
-    "csi",
-    "ephemeral",
-    "image",
+    "emptyDir", "hostPath", "gitRepo", "gcePersistentDisk", "awsElasticBlockStore", "secret",
+    "nfs", "iscsi", "glusterfs", "flocker", "persistentVolumeClaim", "rbd", "cinder", "cephfs",
+    "quobyte", "downwardAPI", "fc", "flexVolume", "configMap", "azureFile", "vsphereVolume",
+    "photonPersistentDisk", "portworxVolume", "azureDisk", "storageos", "projected", "scaleIO",
+    "csi", "ephemeral", "image",
 ];
 
 /// Checks volumes, and returns the valid ones by name (upstream: `ValidateVolumes`).
@@ -245,11 +220,7 @@ fn check_file(file: &FieldPath<'_>) {
 
 /// The sources of a projected volume of which each element has one.
 const PROJECTED: [&str; 5] = [
-    "secret",
-    "configMap",
-    "downwardAPI",
-    "serviceAccountToken",
-    "clusterTrustBundle",
+    "secret", "configMap", "downwardAPI", "serviceAccountToken", "clusterTrustBundle",
 ];
 
 /// Checks the sources of a projected volume (upstream: `validateProjectionSources`).

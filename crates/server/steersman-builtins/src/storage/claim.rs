@@ -39,18 +39,12 @@ pub(crate) const CLAIM: Strategy = Strategy {
 
 /// States of the resize of a volume.
 const RESIZES: &[&str] = &[
-    "ControllerResizeInProgress",
-    "ControllerResizeInfeasible",
-    "NodeResizeInProgress",
-    "NodeResizeInfeasible",
-    "NodeResizePending",
+    "ControllerResizeInProgress", "ControllerResizeInfeasible", "NodeResizeInProgress",
+    "NodeResizeInfeasible", "NodeResizePending",
 ];
 
 pub(crate) const MODES: &[&str] = &[
-    "ReadOnlyMany",
-    "ReadWriteMany",
-    "ReadWriteOnce",
-    "ReadWriteOncePod",
+    "ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod",
 ];
 
 /// Checks a status. Upstream: `ValidatePersistentVolumeClaimStatusUpdate`.

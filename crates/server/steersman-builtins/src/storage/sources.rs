@@ -36,13 +36,7 @@ const NEEDS: &[(&str, &[&str])] = &[
 ];
 
 const HOST_TYPES: &[&str] = &[
-    "",
-    "BlockDevice",
-    "CharDevice",
-    "Directory",
-    "DirectoryOrCreate",
-    "File",
-    "FileOrCreate",
+    "", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate",
     "Socket",
 ];
 

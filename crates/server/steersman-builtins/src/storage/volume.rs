@@ -60,28 +60,9 @@ fn warn(root: &FieldPath<'_>) {
 
 /// The volume sources in the order of upstream's checks.
 const SOURCES: &[&str] = &[
-    "hostPath",
-    "gcePersistentDisk",
-    "awsElasticBlockStore",
-    "glusterfs",
-    "flocker",
-    "nfs",
-    "rbd",
-    "quobyte",
-    "cephfs",
-    "iscsi",
-    "cinder",
-    "fc",
-    "flexVolume",
-    "azureFile",
-    "vsphereVolume",
-    "photonPersistentDisk",
-    "portworxVolume",
-    "azureDisk",
-    "scaleIO",
-    "local",
-    "storageos",
-    "csi",
+    "hostPath", "gcePersistentDisk", "awsElasticBlockStore", "glusterfs", "flocker", "nfs", "rbd",
+    "quobyte", "cephfs", "iscsi", "cinder", "fc", "flexVolume", "azureFile", "vsphereVolume",
+    "photonPersistentDisk", "portworxVolume", "azureDisk", "scaleIO", "local", "storageos", "csi",
 ];
 
 /// Deprecated labels that an update of the node affinity may replace by the new ones.
@@ -217,9 +198,7 @@ fn check_csi(at: &FieldPath<'_>) {
     check::csi_driver(&at.at("driver"));
     at.at("volumeHandle").need("");
     for secret in at.parts([
-        "controllerPublishSecretRef",
-        "controllerExpandSecretRef",
-        "nodePublishSecretRef",
+        "controllerPublishSecretRef", "controllerExpandSecretRef", "nodePublishSecretRef",
         "nodeExpandSecretRef",
     ]) {
         secret.if_set(|secret| {

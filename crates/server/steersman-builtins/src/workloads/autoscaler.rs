@@ -32,11 +32,7 @@ const SOURCES: &[(&str, &str)] = &[
 ];
 
 const TYPES: &[&str] = &[
-    "ContainerResource",
-    "External",
-    "Object",
-    "Pods",
-    "Resource",
+    "ContainerResource", "External", "Object", "Pods", "Resource",
 ];
 
 /// Longest period of a scaling policy, in seconds.

@@ -220,13 +220,8 @@ fn check_hostname(object: &FieldPath<'_>) {
 /// Checks a Job's spec, alone or in a template (upstream: `validateJobSpec`).
 fn check_spec(spec: &FieldPath<'_>) {
     for field in [
-        "parallelism",
-        "completions",
-        "activeDeadlineSeconds",
-        "backoffLimit",
-        "ttlSecondsAfterFinished",
-        "backoffLimitPerIndex",
-        "maxFailedIndexes",
+        "parallelism", "completions", "activeDeadlineSeconds", "backoffLimit",
+        "ttlSecondsAfterFinished", "backoffLimitPerIndex", "maxFailedIndexes",
     ] {
         check::not_negative(&spec.at(field));
     }
@@ -334,12 +329,8 @@ fn check_update(spec: &FieldPath<'_>, old: &FieldPath<'_>) {
 /// Allows an update to change the scheduling fields of a suspended Job that has never started.
 fn open_scheduling(old: &mut Value, new: &Value) {
     for path in [
-        "/spec/nodeSelector",
-        "/spec/tolerations",
-        "/spec/schedulingGates",
-        "/spec/affinity/nodeAffinity",
-        "/metadata/annotations",
-        "/metadata/labels",
+        "/spec/nodeSelector", "/spec/tolerations", "/spec/schedulingGates",
+        "/spec/affinity/nodeAffinity", "/metadata/annotations", "/metadata/labels",
     ] {
         let Some((holder, field)) = path.rsplit_once('/') else {
             continue;

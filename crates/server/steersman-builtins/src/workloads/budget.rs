@@ -29,10 +29,7 @@ pub(crate) const DISRUPTION_BUDGET: Strategy = Strategy {
 };
 
 const COUNTS: [&str; 4] = [
-    "disruptionsAllowed",
-    "currentHealthy",
-    "desiredHealthy",
-    "expectedPods",
+    "disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods",
 ];
 
 const SPEC: GoType = Struct(&[
@@ -40,9 +37,7 @@ const SPEC: GoType = Struct(&[
     ("Selector", "selector", Plain),
     ("MaxUnavailable", "maxUnavailable", Plain),
     (
-        "UnhealthyPodEvictionPolicy",
-        "unhealthyPodEvictionPolicy",
-        Plain,
+        "UnhealthyPodEvictionPolicy", "unhealthyPodEvictionPolicy", Plain,
     ),
 ]);
 

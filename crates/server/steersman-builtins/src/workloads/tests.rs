@@ -129,9 +129,7 @@ fn counts_of_a_status_must_fit_each_other() {
     assert_eq!(
         fields,
         [
-            "status.availableReplicas",
-            "status.readyReplicas",
-            "status.collisionCount"
+            "status.availableReplicas", "status.readyReplicas", "status.collisionCount"
         ]
     );
 }

@@ -13,16 +13,7 @@ use crate::syntax::ast::{ExprNode, NodeKind};
 use crate::value::Value;
 
 const CONVERSIONS: &[&str] = &[
-    "bool",
-    "bytes",
-    "double",
-    "duration",
-    "dyn",
-    "int",
-    "string",
-    "timestamp",
-    "type",
-    "uint",
+    "bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint",
 ];
 
 /// Evaluates the constant parts of an expression.

@@ -142,8 +142,7 @@ fn failures_have_the_messages_of_upstream() {
         ),
         ("dyn(self.s)[0] == 1", "no such key: 0"),
         (
-            "optional.none().value() == 1",
-            "optional.none() dereference",
+            "optional.none().value() == 1", "optional.none() dereference",
         ),
         ("self.s.substring(9) == ''", "index out of range: 9"),
         (

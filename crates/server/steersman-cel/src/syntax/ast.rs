@@ -108,11 +108,7 @@ impl ExprNode {
                 parts.extend(fields.iter().map(|field| &field.value))
             }
             NodeKind::Fold(fold) => parts.extend([
-                &fold.init,
-                &fold.range,
-                &fold.cond,
-                &fold.step,
-                &fold.result,
+                &fold.init, &fold.range, &fold.cond, &fold.step, &fold.result,
             ]),
         }
         parts.into_iter()

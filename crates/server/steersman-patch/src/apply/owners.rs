@@ -22,15 +22,8 @@ const ANCIENT: &str = "ancient-changes";
 
 /// Fields of metadata without an owner, because they identify the object or the server sets them.
 const UNOWNED: &[&str] = &[
-    "name",
-    "namespace",
-    "creationTimestamp",
-    "selfLink",
-    "uid",
-    "clusterName",
-    "generation",
-    "managedFields",
-    "resourceVersion",
+    "name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation",
+    "managedFields", "resourceVersion",
 ];
 
 /// The context of a request, which decides about the fields that the request can own.

@@ -365,22 +365,14 @@ const HELD_EMPTY: &[(&str, &[&str])] = &[
     (
         "Event",
         &[
-            "deprecatedFirstTimestamp",
-            "deprecatedLastTimestamp",
-            "eventTime",
-            "firstTimestamp",
-            "lastTimestamp",
-            "reportingComponent",
-            "reportingInstance",
+            "deprecatedFirstTimestamp", "deprecatedLastTimestamp", "eventTime", "firstTimestamp",
+            "lastTimestamp", "reportingComponent", "reportingInstance",
         ],
     ),
     (
         "PodDisruptionBudgetStatus",
         &[
-            "currentHealthy",
-            "desiredHealthy",
-            "disruptionsAllowed",
-            "expectedPods",
+            "currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods",
         ],
     ),
     ("PodSpec", &["containers"]),

@@ -94,8 +94,7 @@ impl Registry {
     /// Creates the flow schemas and priority levels. The server does not act on them.
     fn furnish_flows(&mut self) {
         let levels = (
-            "flowcontrol.apiserver.k8s.io",
-            "prioritylevelconfigurations",
+            "flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations",
         );
         for body in standard_objects::priority_levels() {
             self.supply(levels, FLOWS.0, ("", body));

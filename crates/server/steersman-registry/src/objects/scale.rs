@@ -36,11 +36,7 @@ pub(crate) fn scale_of(resource: &Resource, object: &Value) -> Result<Value, Sta
     };
     let mut fields = Map::new();
     for field in [
-        "name",
-        "namespace",
-        "uid",
-        "resourceVersion",
-        "creationTimestamp",
+        "name", "namespace", "uid", "resourceVersion", "creationTimestamp",
     ] {
         if let Some(value) = object["metadata"].get(field) {
             fields.insert(field.to_owned(), value.clone());

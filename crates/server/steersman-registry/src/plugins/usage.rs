@@ -7,28 +7,17 @@ use steersman_schema::resource::StorageKey;
 use super::limits::{Amounts, add, amounts, asked_by_pod};
 
 const OF_SERVICES: &[&str] = &[
-    "count/services",
-    "services",
-    "services.nodeports",
-    "services.loadbalancers",
+    "count/services", "services", "services.nodeports", "services.loadbalancers",
 ];
 
 /// Kinds that quotas also count under an old name: `secrets` beside `count/secrets`.
 const OLD_NAMES: &[&str] = &[
-    "configmaps.",
-    "resourcequotas.",
-    "replicationcontrollers.",
-    "secrets.",
+    "configmaps.", "resourcequotas.", "replicationcontrollers.", "secrets.",
 ];
 
 /// Resource names that every container of a Pod must have if a quota limits them.
 const NAMED_BY_ALL: &[&str] = &[
-    "cpu",
-    "limits.cpu",
-    "limits.memory",
-    "memory",
-    "requests.cpu",
-    "requests.memory",
+    "cpu", "limits.cpu", "limits.memory", "memory", "requests.cpu", "requests.memory",
 ];
 
 const CLASS: &str = ".storageclass.storage.k8s.io/";
@@ -345,9 +334,7 @@ mod tests {
             ("pods", "requests.node.kubernetes.io/gpu", false),
             ("pods", "services", false),
             (
-                "persistentvolumeclaims",
-                "count/persistentvolumeclaims",
-                true,
+                "persistentvolumeclaims", "count/persistentvolumeclaims", true,
             ),
             ("persistentvolumeclaims", "requests.storage", true),
             (

@@ -81,18 +81,10 @@ impl Catalogue {
         let retired = match api_version {
             "apps/v1beta1" => &["deployments", "statefulsets", "controllerrevisions"][..],
             "apps/v1beta2" => &[
-                "deployments",
-                "statefulsets",
-                "controllerrevisions",
-                "daemonsets",
-                "replicasets",
+                "deployments", "statefulsets", "controllerrevisions", "daemonsets", "replicasets",
             ],
             "extensions/v1beta1" => &[
-                "deployments",
-                "daemonsets",
-                "replicasets",
-                "ingresses",
-                "networkpolicies",
+                "deployments", "daemonsets", "replicasets", "ingresses", "networkpolicies",
             ],
             "networking.k8s.io/v1beta1" => &["ingresses", "ingressclasses"],
             "batch/v1beta1" => &["cronjobs"],

@@ -173,8 +173,7 @@ fn check_change(new: &Value, old: &Value, attached: Vec<FieldError>) -> Vec<Fiel
 const COUNTING_EMPTY: [(&str, &str); 3] = [
     ("networking.k8s.io", "NetworkPolicy"),
     (
-        "admissionregistration.k8s.io",
-        "MutatingWebhookConfiguration",
+        "admissionregistration.k8s.io", "MutatingWebhookConfiguration",
     ),
     (
         "admissionregistration.k8s.io",

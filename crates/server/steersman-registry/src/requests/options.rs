@@ -92,8 +92,7 @@ pub enum PatchKind {
 impl PatchKind {
     /// The content types that `from_content_type` accepts, in the order in which messages list them.
     pub const ACCEPTED: &'static [&'static str] = &[
-        "application/json-patch+json",
-        "application/merge-patch+json",
+        "application/json-patch+json", "application/merge-patch+json",
         "application/apply-patch+yaml",
     ];
 

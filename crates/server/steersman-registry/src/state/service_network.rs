@@ -148,12 +148,7 @@ mod tests {
     fn a_text_that_is_no_usable_network_is_refused() {
         let refusal = |text: &str| ServiceNetwork::parse(text).unwrap_err().to_string();
         for text in [
-            "",
-            "10.0.0.0",
-            "10.0.0.0/",
-            "x/8",
-            "10.0.0.0/+8",
-            "10.0.0/8",
+            "", "10.0.0.0", "10.0.0.0/", "x/8", "10.0.0.0/+8", "10.0.0/8",
         ] {
             let refusal = refusal(text);
             assert!(refusal.contains("is no network"), "{refusal}");

@@ -134,10 +134,7 @@ fn view_aggregates_the_roles_with_its_label_and_edit_aggregates_view() {
 fn the_policy_is_not_kept_decoded() {
     let server = server();
     for plural in [
-        "clusterroles",
-        "clusterrolebindings",
-        "roles",
-        "rolebindings",
+        "clusterroles", "clusterrolebindings", "roles", "rolebindings",
     ] {
         let storage = &server.resource(plural).storage;
         assert!(

@@ -262,9 +262,7 @@ fn versions_of_custom_resources_are_registered() {
     assert_eq!(
         messages,
         [
-            "ADDED v2.example.com",
-            "MODIFIED v2.example.com",
-            "DELETED v2.example.com",
+            "ADDED v2.example.com", "MODIFIED v2.example.com", "DELETED v2.example.com",
             "DELETED v1.example.com"
         ]
     );

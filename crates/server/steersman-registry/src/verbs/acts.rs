@@ -266,9 +266,7 @@ fn chosen_container<'a>(pod: &'a Value, name: &str, container: &'a str) -> Resul
 /// Returns whether a container was restarted.
 fn has_ended_before(status: &Value, container: &str) -> bool {
     let lists = [
-        "containerStatuses",
-        "initContainerStatuses",
-        "ephemeralContainerStatuses",
+        "containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses",
     ];
     let all = lists.iter().filter_map(|list| status[*list].as_array());
     let mut own = all.flatten().filter(|one| one["name"] == container);

@@ -7,11 +7,7 @@ use super::table::TypeNode;
 
 /// Fields with times in microseconds.
 pub(super) const MICRO_TIMES: &[&str] = &[
-    "acquireTime",
-    "eventTime",
-    "lastObservedTime",
-    "pingTime",
-    "renewTime",
+    "acquireTime", "eventTime", "lastObservedTime", "pingTime", "renewTime",
 ];
 
 /// Returns the Go type of a string with a type of its own.

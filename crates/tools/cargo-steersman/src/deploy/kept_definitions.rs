@@ -55,10 +55,7 @@ fn read(kubectl: &Command, name: &str) -> Result<Option<Value>, Error> {
     let mut command = Command::new(kubectl.get_program());
     command.args(kubectl.get_args());
     command.args([
-        "get",
-        "customresourcedefinition",
-        name,
-        "--ignore-not-found",
+        "get", "customresourcedefinition", name, "--ignore-not-found",
     ]);
     command.args(["--output", "json"]).stdin(Stdio::null());
     let answer = command.stderr(Stdio::inherit()).output();

@@ -63,13 +63,8 @@ mod tests {
             ),
         ];
         let expected = [
-            "kinds",
-            "  ok       a is served",
-            "roles",
-            "  problem  b is missing",
-            "           add it:",
-            "             rules: []",
-            "1 problem, 0 unknown, 1 ok",
+            "kinds", "  ok       a is served", "roles", "  problem  b is missing",
+            "           add it:", "             rules: []", "1 problem, 0 unknown, 1 ok",
         ];
         assert_eq!(lines(&sections), expected);
     }

@@ -32,11 +32,7 @@ fn additions_are_the_golden_ones_and_happen_once() {
         (
             "controller-of-an-external-kind",
             &[
-                "controller",
-                "--definition",
-                "backups.yaml",
-                "--name",
-                "copies",
+                "controller", "--definition", "backups.yaml", "--name", "copies",
             ],
         ),
         ("another-version", &["version", "Greeting", "v2"]),

@@ -11,15 +11,7 @@ fn the_help_of_each_command_has_examples_or_flags() {
         "{help}"
     );
     for command in [
-        "new",
-        "dev",
-        "generate",
-        "upgrade",
-        "deploy",
-        "undeploy",
-        "install",
-        "uninstall",
-        "image",
+        "new", "dev", "generate", "upgrade", "deploy", "undeploy", "install", "uninstall", "image",
         "doctor",
     ] {
         assert!(

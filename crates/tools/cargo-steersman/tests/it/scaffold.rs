@@ -148,11 +148,7 @@ async fn a_new_operator_compiles_without_warnings_outside_of_the_workspace() {
     let definition = definition.to_str().unwrap();
     let additions: [&[&str]; 6] = [
         &[
-            "kind",
-            "Farewell",
-            "--cluster-scoped",
-            "--group",
-            "other.example.com",
+            "kind", "Farewell", "--cluster-scoped", "--group", "other.example.com",
         ],
         &["webhook", "Greeting"],
         &["version", "Greeting", "v1"],

@@ -156,11 +156,7 @@ fn start(program: &Path, kubeconfig: &Path, webhooks: Option<SocketAddr>) -> Chi
     let log = File::create(kubeconfig.with_extension("log")).unwrap();
     let mut command = Command::new(program);
     command.env("KUBECONFIG", kubeconfig).args([
-        "--install",
-        "--leader-elect",
-        "--leader-election-namespace",
-        NAMESPACE,
-        "--preflight",
+        "--install", "--leader-elect", "--leader-election-namespace", NAMESPACE, "--preflight",
     ]);
     for server in ["health-probe", "metrics"] {
         command.arg(format!("--{server}-bind-address={}", free_address()));

@@ -48,17 +48,11 @@ fn become_earlier_and_changed(folder: &Path) {
     // The user has changed some files, one of them in a line that the template changed, and deleted one.
     change(folder, "README.md", "# greeter\n", "# The greeter\n");
     change(
-        folder,
-        ".github/workflows/ci.yml",
-        "ubuntu-old",
-        "my-machine",
+        folder, ".github/workflows/ci.yml", "ubuntu-old", "my-machine",
     );
     change(folder, ".gitignore", "/target\n", "/target\n/mine\n");
     change(
-        folder,
-        "Cargo.toml",
-        "[dependencies]\n",
-        "[dependencies] # Mine.\n",
+        folder, "Cargo.toml", "[dependencies]\n", "[dependencies] # Mine.\n",
     );
     std::fs::remove_file(folder.join("AGENTS.md")).unwrap();
 }
@@ -81,10 +75,7 @@ fn an_upgrade_keeps_what_the_user_changed_and_does_nothing_a_second_time() {
     };
     let new = |path: &str| (path.to_owned(), read(folder, path));
     let generated = [
-        "Dockerfile",
-        "README.md",
-        ".github/workflows/ci.yml",
-        RECORD,
+        "Dockerfile", "README.md", ".github/workflows/ci.yml", RECORD,
     ]
     .map(new);
     let nothing = format!(

@@ -25,9 +25,7 @@ pub(crate) fn rename_a_field(folder: &Path) {
         ("src/webhooks/greeting.rs", "spec.message", "spec.text"),
         ("tests/it/greeting.rs", "spec.message", "spec.text"),
         (
-            "tests/it/greeting.rs",
-            "        message: ",
-            "        text: ",
+            "tests/it/greeting.rs", "        message: ", "        text: ",
         ),
         ("tests/it/greeting_webhook.rs", "spec.message", "spec.text"),
         ("config/samples/greeting_v1.yaml", "message:", "text:"),

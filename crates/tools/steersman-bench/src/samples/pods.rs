@@ -130,11 +130,7 @@ fn status(rng: &mut Rng, containers: &[(&str, &str)]) -> Value {
         rng.u64(..255)
     );
     let kinds = [
-        "PodReadyToStartContainers",
-        "Initialized",
-        "Ready",
-        "ContainersReady",
-        "PodScheduled",
+        "PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled",
     ];
     let conditions: Vec<Value> = kinds
         .iter()

@@ -114,10 +114,7 @@ fn an_incomplete_rule_is_refused_with_its_line() {
 #[test]
 fn a_text_that_is_no_list_of_rules_is_refused_with_its_line() {
     for text in [
-        "rules:\n- verb: [get]\n",
-        "rules:\n  - [\n",
-        "rules: []\nrule: []\n",
-        "- a\n",
+        "rules:\n- verb: [get]\n", "rules:\n  - [\n", "rules: []\nrule: []\n", "- a\n",
     ] {
         let refused = refused(text);
         assert!(

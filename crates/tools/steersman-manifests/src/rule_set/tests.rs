@@ -54,14 +54,7 @@ fn a_verb_on_all_objects_is_not_repeated_for_one_object() {
 #[test]
 fn verbs_stand_in_their_usual_order() {
     let verbs = [
-        "use",
-        "deletecollection",
-        "delete",
-        "create",
-        "watch",
-        "list",
-        "get",
-        "approve",
+        "use", "deletecollection", "delete", "create", "watch", "list", "get", "approve",
     ];
     let rules = set(&[PolicyRule::new("", &["pods"], &verbs)]).merged();
     let expected = "get list watch create delete deletecollection approve use";

@@ -290,11 +290,7 @@ fn helm_renders_the_objects_of_this_test() {
     }
     let mut helm = Command::new("helm");
     let words = [
-        "template",
-        "true",
-        "dist/chart",
-        "--namespace",
-        "websites-system",
+        "template", "true", "dist/chart", "--namespace", "websites-system",
     ];
     let Ok(output) = helm.args(words).current_dir(folder.path()).output() else {
         return;

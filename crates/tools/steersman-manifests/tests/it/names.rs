@@ -154,25 +154,8 @@ fn names_that_yaml_could_read_as_other_values_are_texts_everywhere() {
     let expected = texts_and_others("counter");
     assert!(expected.0 > 80, "{expected:?}");
     for name in [
-        "123",
-        "0",
-        "1e3",
-        "0x1f",
-        "0o7",
-        "0b1",
-        "2026-01-01",
-        "true",
-        "false",
-        "null",
-        "yes",
-        "no",
-        "on",
-        "off",
-        "y",
-        "n",
-        "e3",
-        "inf",
-        "nan",
+        "123", "0", "1e3", "0x1f", "0o7", "0b1", "2026-01-01", "true", "false", "null", "yes",
+        "no", "on", "off", "y", "n", "e3", "inf", "nan",
     ] {
         assert_eq!(texts_and_others(name), expected, "{name}");
     }

@@ -235,11 +235,7 @@ fn events_do_not_depend_on_the_chunks() {
         r#"{"object":{"metadata":{"name":"c"}},"type":"DELETED"}"#,
     );
     let expected = [
-        "added a",
-        "modified bad b",
-        "bookmark 9 true",
-        "bookmark 10 false",
-        "deleted c",
+        "added a", "modified bad b", "bookmark 9 true", "bookmark 10 false", "deleted c",
     ];
     assert_eq!(events(&[body]), expected);
     for at in 0..body.len() {

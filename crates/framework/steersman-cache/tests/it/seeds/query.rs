@@ -36,12 +36,7 @@ impl Query {
 
     pub(super) fn of(rng: &mut SeededRng) -> Self {
         let selectors = [
-            "",
-            "keep=yes",
-            "!keep",
-            "v in (1,2)",
-            "v notin (0)",
-            "keep,v=3",
+            "", "keep=yes", "!keep", "v in (1,2)", "v notin (0)", "keep,v=3",
         ];
         let mut terms = Vec::new();
         if rng.chance(50) {

@@ -117,10 +117,7 @@ impl Of {
 /// Returns the value in an object of the server; `None` if the Rust type cannot decode it.
 pub(super) fn value_in(object: &Value) -> Option<&str> {
     let paths = [
-        "/data/value",
-        "/spec/value",
-        "/imagePullSecrets/0/name",
-        "/rules/0/resources/0",
+        "/data/value", "/spec/value", "/imagePullSecrets/0/name", "/rules/0/resources/0",
     ];
     paths.iter().find_map(|path| object.pointer(path)?.as_str())
 }

@@ -119,10 +119,7 @@ async fn a_function_that_fails_panics_or_hangs_costs_its_event_alone() {
     assert_eq!(world.series(errors), "2");
     let text = log.text();
     for part in [
-        "object=default/bad",
-        "invalid digit",
-        "object=default/worse",
-        "an unlucky number",
+        "object=default/bad", "invalid digit", "object=default/worse", "an unlucky number",
     ] {
         assert!(text.contains(part), "{part:?} is not in {text}");
     }

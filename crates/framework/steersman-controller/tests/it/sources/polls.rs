@@ -277,9 +277,7 @@ async fn a_failing_poll_keeps_the_last_state_and_is_repeated_with_growing_pauses
     }
     let text = log.text();
     for part in [
-        "fails is unknown",
-        "panics is cursed",
-        "the call took more than 5s",
+        "fails is unknown", "panics is cursed", "the call took more than 5s",
     ] {
         // The failures 1, 2, 4 and 8 are logged.
         let lines = text

@@ -97,9 +97,7 @@ async fn a_standby_follows_a_leader_that_stops() {
     let mut notes: Vec<String> = notes.collect();
     notes.sort_unstable();
     let expected = [
-        "alpha became leader",
-        "alpha stopped leading",
-        "beta became leader",
+        "alpha became leader", "alpha stopped leading", "beta became leader",
         "beta stopped leading",
     ];
     assert_eq!(notes, expected);

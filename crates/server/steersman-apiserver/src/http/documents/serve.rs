@@ -115,14 +115,7 @@ pub(crate) fn serves(resources: &[Arc<Resource>], group: &str) -> bool {
 /// Answers `/`: the served paths, apart from objects.
 fn paths(resources: &[Arc<Resource>], has_issuer: bool) -> Reply {
     let mut paths: Vec<String> = [
-        "/api",
-        "/apis",
-        "/healthz",
-        "/livez",
-        "/metrics",
-        "/openapi/v2",
-        "/openapi/v3",
-        "/readyz",
+        "/api", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz",
         "/version",
     ]
     .map(str::to_owned)

@@ -106,13 +106,7 @@ fn add(context: &Context, body: &[u8]) -> Done {
 
 fn requests(context: &Context, query: &Query) -> Done {
     let filters = [
-        "verb",
-        "resource",
-        "namespace",
-        "name",
-        "user",
-        "userAgent",
-        "limit",
+        "verb", "resource", "namespace", "name", "user", "userAgent", "limit",
     ];
     known(query, &filters)?;
     let limit = number(query, "limit")?.unwrap_or(LISTED);

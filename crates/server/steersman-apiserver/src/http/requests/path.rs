@@ -216,13 +216,7 @@ mod tests {
             Some("system:node")
         );
         for path in [
-            "",
-            "x",
-            "/api/v1/pods/%zz",
-            "/api/v1/pods/%",
-            "/api/v1/pods/%ff",
-            "//",
-            "/a",
+            "", "x", "/api/v1/pods/%zz", "/api/v1/pods/%", "/api/v1/pods/%ff", "//", "/a",
         ] {
             assert_eq!(PathRoute::parse(path), PathRoute::Unknown, "{path}");
         }

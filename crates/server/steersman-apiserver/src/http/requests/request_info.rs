@@ -90,10 +90,7 @@ mod tests {
             ("GET", "/api/v1/watch/namespaces/a/pods", "", "watch"),
             ("HEAD", "/api/v1/namespaces/a/pods/x", "", "get"),
             (
-                "DELETE",
-                "/api/v1/namespaces/a/pods",
-                "",
-                "deletecollection",
+                "DELETE", "/api/v1/namespaces/a/pods", "", "deletecollection",
             ),
             ("DELETE", "/api/v1/namespaces/a/pods/x", "", "delete"),
             (
@@ -144,11 +141,7 @@ mod tests {
     #[test]
     fn paths_that_are_no_resource_keep_their_text() {
         for path in [
-            "/",
-            "/metrics",
-            "/api/v1",
-            "/apis/apps/v1",
-            "/openapi/v3/api/v1",
+            "/", "/metrics", "/api/v1", "/apis/apps/v1", "/openapi/v3/api/v1",
         ] {
             let asked = read("GET", path, "");
             assert_eq!(

@@ -11,21 +11,10 @@ const EXACT: &str = "admission-control";
 
 /// The plugins of kube-apiserver 1.36 that this server has.
 const PRESENT: &[&str] = &[
-    "CertificateSigning",
-    "DefaultIngressClass",
-    "DefaultStorageClass",
-    "LimitRanger",
-    "MutatingAdmissionPolicy",
-    "MutatingAdmissionWebhook",
-    "NamespaceLifecycle",
-    "PersistentVolumeClaimResize",
-    "PodSecurity",
-    "Priority",
-    "ResourceQuota",
-    "RuntimeClass",
-    SERVICE_ACCOUNT,
-    "StorageObjectInUseProtection",
-    "ValidatingAdmissionPolicy",
+    "CertificateSigning", "DefaultIngressClass", "DefaultStorageClass", "LimitRanger",
+    "MutatingAdmissionPolicy", "MutatingAdmissionWebhook", "NamespaceLifecycle",
+    "PersistentVolumeClaimResize", "PodSecurity", "Priority", "ResourceQuota", "RuntimeClass",
+    SERVICE_ACCOUNT, "StorageObjectInUseProtection", "ValidatingAdmissionPolicy",
     "ValidatingAdmissionWebhook",
 ];
 

@@ -20,12 +20,7 @@ const LOCK: &str = "apiserver.lock";
 const FOLDER_FLAG: &str = "--cert-dir";
 /// The names in a generated certificate, besides the address of the listener.
 const NAMES: [&str; 6] = [
-    "kubernetes",
-    "kubernetes.default",
-    "kubernetes.default.svc",
-    "localhost",
-    "127.0.0.1",
-    "::1",
+    "kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost", "127.0.0.1", "::1",
 ];
 
 /// Returns the paths of the certificate and of its key, if the options name files or a folder.

@@ -182,10 +182,7 @@ fn comparable(mut object: Value) -> Value {
     }
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         for name in [
-            "uid",
-            "resourceVersion",
-            "creationTimestamp",
-            "managedFields",
+            "uid", "resourceVersion", "creationTimestamp", "managedFields",
         ] {
             metadata.remove(name);
         }

@@ -21,13 +21,7 @@ use super::transport::{Answer, Ask, Transport, request};
 
 /// The headers that are compared; the recording has no others.
 const HEADERS: [&str; 7] = [
-    "accept-patch",
-    "allow",
-    "content-type",
-    "etag",
-    "location",
-    "retry-after",
-    "warning",
+    "accept-patch", "allow", "content-type", "etag", "location", "retry-after", "warning",
 ];
 
 /// Time from the opening of a watch to its first step, and the pause between steps.

@@ -32,17 +32,11 @@ fn reasons(namespace: &Value) -> Vec<&str> {
 }
 
 const CLEAR: [&str; 5] = [
-    "ResourcesDiscovered",
-    "ParsedGroupVersions",
-    "ContentDeleted",
-    "ContentRemoved",
+    "ResourcesDiscovered", "ParsedGroupVersions", "ContentDeleted", "ContentRemoved",
     "ContentHasNoFinalizers",
 ];
 const HELD: [&str; 5] = [
-    "ResourcesDiscovered",
-    "ParsedGroupVersions",
-    "ContentDeleted",
-    "SomeResourcesRemain",
+    "ResourcesDiscovered", "ParsedGroupVersions", "ContentDeleted", "SomeResourcesRemain",
     "SomeFinalizersRemain",
 ];
 
@@ -134,10 +128,7 @@ async fn the_removal_of_a_namespace_continues_after_a_start() {
     assert_eq!(
         seen,
         [
-            "ADDED held",
-            "ADDED plain",
-            "MODIFIED held",
-            "DELETED plain"
+            "ADDED held", "ADDED plain", "MODIFIED held", "DELETED plain"
         ]
     );
 }

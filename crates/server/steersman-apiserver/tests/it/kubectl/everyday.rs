@@ -326,42 +326,27 @@ async fn rollouts_restart_pause_and_environments_are_set() {
     assert_eq!(container["env"], json!([{ "name": "A", "value": "b" }]));
     world
         .run(&[
-            "autoscale",
-            "deployment",
-            "d",
-            "--min=2",
-            "--max=5",
-            "--cpu-percent=50",
+            "autoscale", "deployment", "d", "--min=2", "--max=5", "--cpu-percent=50",
         ])
         .await;
     let scaler = found(&world, "horizontalpodautoscalers.autoscaling", "d");
     assert_eq!(
         (
-            &scaler["spec"]["minReplicas"],
-            &scaler["spec"]["maxReplicas"]
+            &scaler["spec"]["minReplicas"], &scaler["spec"]["maxReplicas"]
         ),
         (&json!(2), &json!(5))
     );
     let refused = fails(
         &world,
         &[
-            "scale",
-            "deployment",
-            "d",
-            "--current-replicas=7",
-            "--replicas=1",
+            "scale", "deployment", "d", "--current-replicas=7", "--replicas=1",
         ],
     );
     assert!(refused.await.1.contains("7"));
     let edited = json!({ "metadata": { "labels": { "x": "y" } } }).to_string();
     world
         .run(&[
-            "patch",
-            "deployment",
-            "d",
-            "--dry-run=server",
-            "-p",
-            &edited,
+            "patch", "deployment", "d", "--dry-run=server", "-p", &edited,
         ])
         .await;
     assert!(

@@ -116,11 +116,7 @@ async fn services_and_ingresses() {
         .await;
     world
         .run(&[
-            "expose",
-            "deployment",
-            "web",
-            "--port=80",
-            "--target-port=http",
+            "expose", "deployment", "web", "--port=80", "--target-port=http",
         ])
         .await;
     let found = world.server.get("services", "default", "web").unwrap();

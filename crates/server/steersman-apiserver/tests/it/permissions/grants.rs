@@ -20,10 +20,7 @@ impl Written {
     fn new() -> Self {
         let server = server();
         let all = [
-            "roles",
-            "clusterroles",
-            "rolebindings",
-            "clusterrolebindings",
+            "roles", "clusterroles", "rolebindings", "clusterrolebindings",
         ];
         let verbs = ["create", "update", "patch", "get"];
         let_ann(&server, "writer", &[rule(&verbs, GROUP, &all)]);

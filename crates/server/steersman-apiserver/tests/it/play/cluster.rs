@@ -22,10 +22,7 @@ fn budget(spec: &Value) -> Value {
 fn numbers(server: &ApiServer) -> [i64; 4] {
     let found = status(server, "poddisruptionbudgets.policy", "web");
     let fields = [
-        "expectedPods",
-        "desiredHealthy",
-        "currentHealthy",
-        "disruptionsAllowed",
+        "expectedPods", "desiredHealthy", "currentHealthy", "disruptionsAllowed",
     ];
     fields.map(|field| found[field].as_i64().unwrap_or(-1))
 }
@@ -210,9 +207,7 @@ async fn a_stopped_pod_is_reported_as_ended_before_it_is_gone() {
     }
     seen.dedup();
     let wanted = [
-        "MODIFIED Running True",
-        "MODIFIED Failed False",
-        "DELETED Failed False",
+        "MODIFIED Running True", "MODIFIED Failed False", "DELETED Failed False",
     ];
     assert_eq!(seen, wanted);
 }
@@ -229,11 +224,7 @@ async fn a_played_node_says_what_it_runs() {
     assert_eq!(info["operatingSystem"], labels["kubernetes.io/os"]);
     assert_eq!(info["architecture"], labels["kubernetes.io/arch"]);
     for field in [
-        "machineID",
-        "systemUUID",
-        "bootID",
-        "kernelVersion",
-        "osImage",
+        "machineID", "systemUUID", "bootID", "kernelVersion", "osImage",
     ] {
         assert_ne!(info[field], "", "{field}");
     }

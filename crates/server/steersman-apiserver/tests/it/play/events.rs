@@ -59,10 +59,7 @@ async fn a_deployment_and_its_pods_get_the_events_of_a_real_cluster() {
     assert_eq!(
         events_of(&server, "ReplicaSet", &set),
         [event(
-            "replicaset-controller",
-            "SuccessfulCreate",
-            &created,
-            1
+            "replicaset-controller", "SuccessfulCreate", &created, 1
         )]
     );
     let placed = format!("Successfully assigned default/{pod} to node-1");
@@ -97,12 +94,9 @@ async fn a_deployment_and_its_pods_get_the_events_of_a_real_cluster() {
     })
     .await;
     let down = format!("Scaled down replica set {set} from 1 to 0");
-    assert!(events_of(&server, "Deployment", "web").contains(&event(
-        by,
-        "ScalingReplicaSet",
-        &down,
-        1
-    )));
+    assert!(
+        events_of(&server, "Deployment", "web").contains(&event(by, "ScalingReplicaSet", &down, 1))
+    );
     let stopped = event("kubelet", "Killing", "Stopping container web", 1);
     assert!(events_of(&server, "Pod", &pod).contains(&stopped));
 }

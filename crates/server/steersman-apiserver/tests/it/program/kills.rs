@@ -135,12 +135,7 @@ async fn lost_by_the_program(durability: &str) -> usize {
     let folder = TempDir::new().unwrap();
     let path = folder.path().to_str().unwrap();
     let arguments = [
-        "--data-dir",
-        path,
-        "--durability",
-        durability,
-        "--save-every",
-        "3600",
+        "--data-dir", path, "--durability", durability, "--save-every", "3600",
     ];
     let mut running: Running = binary::start(&arguments).await;
     let (mut all, mut count) = (Versions::new(), 0);

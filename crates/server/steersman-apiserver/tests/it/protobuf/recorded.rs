@@ -39,10 +39,7 @@ async fn a_recorded_object_comes_back_with_the_bytes_of_its_json() {
             let mut object = recorded["json"].clone();
             let metadata = object["metadata"].as_object_mut().unwrap();
             for set in [
-                "resourceVersion",
-                "uid",
-                "creationTimestamp",
-                "deletionTimestamp",
+                "resourceVersion", "uid", "creationTimestamp", "deletionTimestamp",
             ] {
                 metadata.remove(set);
             }

@@ -208,10 +208,7 @@ async fn webhooks_are_called_for_connections_before_the_refusal() {
     );
     assert_eq!(
         [
-            &asked["operation"],
-            &asked["subResource"],
-            &asked["name"],
-            &asked["options"]
+            &asked["operation"], &asked["subResource"], &asked["name"], &asked["options"]
         ],
         [&json!("CONNECT"), &json!("exec"), &json!("p"), &Value::Null]
     );

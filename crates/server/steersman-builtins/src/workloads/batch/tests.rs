@@ -134,10 +134,7 @@ fn the_conditions_of_a_finished_job_are_consistent() {
     assert_eq!(
         fields,
         [
-            "status.completionTime",
-            "status.conditions",
-            "status.active",
-            "status.startTime"
+            "status.completionTime", "status.conditions", "status.active", "status.startTime"
         ]
     );
 }

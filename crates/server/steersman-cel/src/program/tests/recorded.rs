@@ -15,20 +15,8 @@ const RECORDED: &str = include_str!("recorded.txt");
 
 /// The functions that only expressions of policies can call, because definitions do not have the variables for them.
 const OF_POLICIES: &[&str] = &[
-    "path",
-    "group",
-    "serviceAccount",
-    "resource",
-    "subresource",
-    "namespace",
-    "name",
-    "fieldSelector",
-    "labelSelector",
-    "check",
-    "allowed",
-    "reason",
-    "errored",
-    "error",
+    "path", "group", "serviceAccount", "resource", "subresource", "namespace", "name",
+    "fieldSelector", "labelSelector", "check", "allowed", "reason", "errored", "error",
     "jsonpatch.escapeKey",
 ];
 

@@ -7,19 +7,8 @@ use serde_json::Value;
 use super::pod::{Pod, Violation, counted, list, quoted, used, uses, violation};
 
 const DEFAULT_CAPABILITIES: &[&str] = &[
-    "AUDIT_WRITE",
-    "CHOWN",
-    "DAC_OVERRIDE",
-    "FOWNER",
-    "FSETID",
-    "KILL",
-    "MKNOD",
-    "NET_BIND_SERVICE",
-    "SETFCAP",
-    "SETGID",
-    "SETPCAP",
-    "SETUID",
-    "SYS_CHROOT",
+    "AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD",
+    "NET_BIND_SERVICE", "SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT",
 ];
 
 /// Sysctls that a Pod may set, with the first minor version of the standard that allows each.
@@ -139,11 +128,8 @@ pub(super) fn host_ports(pod: &Pod<'_>) -> Option<Violation> {
 fn named_hosts(container: &Value) -> Vec<&str> {
     let lifecycle = &container["lifecycle"];
     let handlers = [
-        &container["livenessProbe"],
-        &container["readinessProbe"],
-        &container["startupProbe"],
-        &lifecycle["postStart"],
-        &lifecycle["preStop"],
+        &container["livenessProbe"], &container["readinessProbe"], &container["startupProbe"],
+        &lifecycle["postStart"], &lifecycle["preStop"],
     ];
     handlers
         .into_iter()

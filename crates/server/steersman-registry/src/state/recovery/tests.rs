@@ -208,23 +208,14 @@ fn a_text_that_is_no_transaction_is_refused_with_its_place() {
     for (number, from, to, why) in [
         (0, "}\n", "", "the text is no transaction"),
         (
-            0,
-            "\"counters\":{",
-            "\"counters\":{\"x\":1,",
-            "the text is no transaction",
+            0, "\"counters\":{", "\"counters\":{\"x\":1,", "the text is no transaction",
         ),
         (
-            0,
-            "\"resourceVersion\":\"",
-            "\"resourceVersion\":\"9",
-            "its resource version is not",
+            0, "\"resourceVersion\":\"", "\"resourceVersion\":\"9", "its resource version is not",
         ),
         (1, ",\"name\":\"a\"", "", "it has neither an object"),
         (
-            1,
-            "\"name\":\"a\"",
-            "\"name\":\"\"",
-            "the object has no name",
+            1, "\"name\":\"a\"", "\"name\":\"\"", "the object has no name",
         ),
     ] {
         let text = String::from_utf8(server.log[number].clone()).unwrap();

@@ -55,9 +55,7 @@ fn a_released_name_is_accepted_for_the_definition_that_waits() {
     let given_up = json!({"spec": {"names": {"shortNames": null, "singular": "one"}}});
     server
         .merge(
-            "customresourcedefinitions",
-            "websites.example.com",
-            given_up,
+            "customresourcedefinitions", "websites.example.com", given_up,
         )
         .unwrap();
     let served = server.get("customresourcedefinitions", name).unwrap();

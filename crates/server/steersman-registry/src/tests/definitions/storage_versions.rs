@@ -81,14 +81,8 @@ fn apply(server: &mut Server, name: &str, body: &Value) -> Done<Value> {
 #[test]
 fn a_write_without_a_change_stores_an_object_of_an_old_storage_version_anew() {
     let ways = [
-        "put",
-        "put-status",
-        "put-scale",
-        "json-patch",
-        "merge-patch",
-        "merge-patch-status",
-        "merge-patch-scale",
-        "apply",
+        "put", "put-status", "put-scale", "json-patch", "merge-patch", "merge-patch-status",
+        "merge-patch-scale", "apply",
     ];
     let mut server = installed();
     for way in ways {

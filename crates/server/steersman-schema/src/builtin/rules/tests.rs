@@ -16,11 +16,7 @@ fn every_kind_has_a_row_without_an_empty_cell() {
         assert!(rule.is_of(row), "{name} and {} stand elsewhere", rule.kind);
         assert!(!rule.cells.contains(&""), "{name} has an empty cell");
         let status = [
-            "takes",
-            "keeps",
-            "keeps-but-owns",
-            "keeps-labels",
-            "keeps-owners",
+            "takes", "keeps", "keeps-but-owns", "keeps-labels", "keeps-owners",
         ];
         assert!(["generic", "plain", "kind", "version"].contains(&rule.cells[2]));
         assert!(

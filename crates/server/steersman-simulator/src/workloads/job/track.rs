@@ -160,12 +160,8 @@ impl JobEnd {
     /// Returns the reason of the Job's end as one of the known constants.
     fn known_reason(&self) -> &'static str {
         const ALL: [&str; 6] = [
-            "BackoffLimitExceeded",
-            "DeadlineExceeded",
-            "PodFailurePolicy",
-            "MaxFailedIndexesExceeded",
-            "FailedIndexes",
-            "SuccessPolicy",
+            "BackoffLimitExceeded", "DeadlineExceeded", "PodFailurePolicy",
+            "MaxFailedIndexesExceeded", "FailedIndexes", "SuccessPolicy",
         ];
         let known = ALL.into_iter().find(|one| *one == self.reason);
         known.unwrap_or("Failed")

@@ -53,12 +53,7 @@ pub(crate) fn source(kind: &ExternalKind, origin: &str) -> String {
         .names
         .extend(IMPORTED.map(|(_, name)| name.to_owned()));
     for name in [
-        "Cow",
-        "Deserialize",
-        "ObjectMeta",
-        "Resource",
-        "Serialize",
-        "WholeObject",
+        "Cow", "Deserialize", "ObjectMeta", "Resource", "Serialize", "WholeObject",
     ] {
         types.import(name);
     }

@@ -51,11 +51,7 @@ fn an_unknown_view_is_skipped_if_another_type_follows() {
 fn types_that_cannot_be_served_are_refused() {
     let refusal = |accept, reader| objects(Some(accept), reader, false).unwrap_err().message;
     for accept in [
-        "text/html",
-        "application/*",
-        "image/png",
-        "APPLICATION/JSON",
-        ",",
+        "text/html", "application/*", "image/png", "APPLICATION/JSON", ",",
     ] {
         assert_eq!(
             refusal(accept, AcceptReader::Route),

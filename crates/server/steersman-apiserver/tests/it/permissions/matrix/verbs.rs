@@ -24,12 +24,8 @@ async fn each_verb_needs_its_own_right() {
         // A request with a name is a get, whatever the query.
         Row::new(source, "GET", format!("{one}?watch=1")).gate("get", "", "configmaps", IN),
         Row::new(source, "GET", MAPS).gate("list", "", "configmaps", ALL),
-        Row::new(source, "GET", format!("{MAPS}?watch=1&timeoutSeconds=1")).gate(
-            "watch",
-            "",
-            "configmaps",
-            ALL,
-        ),
+        Row::new(source, "GET", format!("{MAPS}?watch=1&timeoutSeconds=1"))
+            .gate("watch", "", "configmaps", ALL),
         Row::new(source, "GET", "/api/v1/configmaps").gate("list", "", "configmaps", ("", "")),
         Row::new(
             source,
