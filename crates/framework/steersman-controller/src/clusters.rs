@@ -193,8 +193,6 @@ impl Declaration {
     }
 }
 
-// === impl ClusterMember ===
-
 impl ClusterMember {
     pub(crate) fn new(id: u64, name: ClusterName, cache: Cache, client: Client) -> Self {
         Self {

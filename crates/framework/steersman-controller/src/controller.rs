@@ -45,8 +45,6 @@ trait AnyParts: Send {
     ) -> Result<(), ControllerError>;
 }
 
-// === impl Controller ===
-
 impl Controller {
     pub(crate) fn new<R: RequestKey>(
         parts: ControllerParts<R>,
@@ -173,8 +171,6 @@ impl Controller {
         self.parts.run(start, self.status)
     }
 }
-
-// === impl ControllerParts ===
 
 #[async_trait]
 impl<R: RequestKey> AnyParts for ControllerParts<R> {

@@ -219,8 +219,6 @@ pub(crate) struct TookTooLong {
     pub(crate) limit: Duration,
 }
 
-// === impl Error ===
-
 impl Error {
     /// Makes an error with the text `message`.
     pub fn msg(message: impl fmt::Display) -> Self {
@@ -289,8 +287,6 @@ impl From<Error> for Box<dyn StdError> {
         error.source
     }
 }
-
-// === impl ControllerError ===
 
 impl ControllerError {
     /// Returns whether a watched kind did not sync in time.

@@ -70,8 +70,6 @@ impl Request {
     }
 }
 
-// === impl ClusterName ===
-
 impl ClusterName {
     /// Returns the name of the manager's own cluster, `local`.
     #[must_use]
@@ -84,8 +82,6 @@ impl ClusterName {
         &self.0
     }
 }
-
-// === impl ClusterRequest ===
 
 impl ClusterRequest {
     /// Makes the request for the object with this key in a cluster.

@@ -200,8 +200,6 @@ fn start_sources<R: RequestKey>(
     Ok((awaited, initial))
 }
 
-// === impl RunningController ===
-
 impl<R: RequestKey> RunningController<R> {
     async fn live(
         &mut self,

@@ -114,8 +114,6 @@ pub(crate) enum PumpEnd {
     },
 }
 
-// === impl EventRoute ===
-
 impl<K: Object, P: ControllerTarget> EventRoute<K, P> {
     /// Makes the route of all events of a kind, with the objects decoded as `K`.
     pub(crate) fn new(kind: Kind, handler: impl EventHandler<K, P>) -> Self {
@@ -180,8 +178,6 @@ impl<K: Object, P: ControllerTarget> EventRoute<K, P> {
         }
     }
 }
-
-// === impl Sources ===
 
 impl<R: RequestKey> Sources<R> {
     /// Returns whether no source could ever cause a request.

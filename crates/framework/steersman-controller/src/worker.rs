@@ -65,8 +65,6 @@ enum Ended {
 /// Counts a reconcile as active until dropped, even if its task is aborted.
 struct Active<'a>(&'a IntGauge);
 
-// === impl Worker ===
-
 impl<R: RequestKey> Worker<R> {
     /// Works until the queue is shut down.
     pub(crate) async fn run(mut self) {
@@ -286,8 +284,6 @@ impl<R: RequestKey> Worker<R> {
     }
 }
 
-// === impl Ended ===
-
 impl Ended {
     fn new(end: std::thread::Result<Result<Action, Error>>) -> Self {
         match end {
@@ -332,8 +328,6 @@ impl Ended {
         }
     }
 }
-
-// === impl Active ===
 
 impl Drop for Active<'_> {
     fn drop(&mut self) {

@@ -25,8 +25,6 @@ pub(crate) struct Rerun {
     pub(crate) causes: Causes,
 }
 
-// === impl HeldKey ===
-
 impl HeldKey {
     pub(crate) fn new(slot: KeySlot, since: Instant) -> Self {
         Self {

@@ -65,15 +65,11 @@ const EMPTY: IndexBucket = IndexBucket {
     slot: KeySlot::MAX,
 };
 
-// === impl Hashes ===
-
 impl Hashes {
     pub(crate) fn of<T: Key>(&self, key: &T) -> Hash {
         Hash((self.0.hash_one(key) >> 32) as u32)
     }
 }
-
-// === impl SlotIndex ===
 
 impl SlotIndex {
     pub(crate) fn new() -> Self {
@@ -163,8 +159,6 @@ impl SlotIndex {
         (at + 1) & (self.buckets.len() - 1)
     }
 }
-
-// === impl IndexBucket ===
 
 impl IndexBucket {
     fn is_empty(self) -> bool {

@@ -228,8 +228,6 @@ impl<T: Key> Machine<T> {
     }
 }
 
-// === impl Rerun ===
-
 impl Rerun {
     /// Returns the run that replaces a pending delay: it has the higher priority and the causes of both.
     pub(super) fn with(mut self, absorbed: Option<(Priority, Causes)>) -> Self {
