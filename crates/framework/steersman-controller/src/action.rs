@@ -51,7 +51,6 @@ impl Action {
     ///
     /// // A check that can wait while other requests are ready.
     /// let action = Action::requeue_after(Duration::from_secs(60)).priority(Priority::LOW);
-    /// # let _ = action;
     /// ```
     pub const fn priority(mut self, priority: Priority) -> Self {
         self.priority = Some(priority);

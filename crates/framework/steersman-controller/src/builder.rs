@@ -284,7 +284,6 @@ impl<P: ControllerTarget> ControllerBuilder<P> {
     ///     PolicyRule::new("apps", &["deployments/scale"], &["patch"]),
     ///     "scales Deployments at night",
     /// );
-    /// # let _ = controller;
     /// ```
     pub fn needs_rule(mut self, rule: PolicyRule, reason: impl Into<String>) -> Self {
         self.needed_rules.push(NeededRule::new(rule, reason.into()));

@@ -19,12 +19,10 @@ use steersman_events::{EventPublisher, EventRecorder};
 use steersman_object::Kind;
 use tokio_util::sync::CancellationToken;
 
-use crate::clusters::ClusterMember;
-use crate::clusters::Clusters;
+use crate::clusters::{ClusterMember, Clusters};
 use crate::context::reason::RunReason;
 use crate::options::Clock;
-use crate::request::ClusterName;
-use crate::request::RequestKey;
+use crate::request::{ClusterName, RequestKey};
 
 use declared::DeclaredKinds;
 

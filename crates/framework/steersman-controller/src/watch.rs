@@ -26,8 +26,7 @@ use crate::handler::{EventHandler, Requests};
 use crate::metrics::Metrics;
 use crate::metrics::sources::SourceMetrics;
 use crate::predicate::{EventSummary, Everything, Predicate, add_predicate};
-use crate::request::ClusterName;
-use crate::request::RequestKey;
+use crate::request::{ClusterName, RequestKey};
 use crate::status::ControllerStatus;
 use crate::watch::in_clusters::AnyClusterWatch;
 

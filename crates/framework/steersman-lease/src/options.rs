@@ -29,7 +29,6 @@ pub(crate) type AbortHook = Arc<dyn Fn(&Overrun) + Send + Sync>;
 /// let options = LeaderElection::new("website-operator")
 ///     .namespace("operators")
 ///     .label("app.kubernetes.io/part-of", "websites");
-/// # let _ = options;
 /// ```
 #[derive(Clone, derive_more::Debug)]
 #[debug(

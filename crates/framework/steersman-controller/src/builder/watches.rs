@@ -67,7 +67,6 @@ impl<P: ControllerTarget> Watch<WatchedRequests<P>> {
     /// // The Secret with the name of the ConfigMap.
     /// let controller =
     ///     Controller::builder::<ConfigMap>().watch(Watch::metadata_of::<Secret>(itself()));
-    /// # let _ = controller;
     /// ```
     pub fn metadata_of<W: TypedObject>(
         handler: impl EventHandler<PartialObjectMeta<W>, P>,
@@ -92,7 +91,6 @@ impl<P: ControllerTarget> Watch<WatchedRequests<P>> {
     /// let websites = Kind::new(gvk, "websites", Scope::Namespaced);
     /// let controller = Controller::keyed::<Request>("websites")
     ///     .watch(Watch::kind::<DynamicObject>(websites, itself()));
-    /// # let _ = controller;
     /// ```
     pub fn kind<W: Object>(
         kind: Kind,
@@ -166,7 +164,6 @@ impl<P: ControllerTarget> Watch<WatchedRequests<P>> {
     ///     Ok(paused.map(|deployment| deployment.key()).collect::<Vec<ObjectKey>>())
     /// });
     /// let controller = Controller::builder::<Deployment>().watch(hourly);
-    /// # let _ = controller;
     /// ```
     ///
     /// # Cancel safety

@@ -8,8 +8,7 @@ use steersman_object::Object;
 
 use crate::handler::target::Keyed;
 use crate::handler::{EventHandler, HandlerFuture, Requests};
-use crate::request::Request;
-use crate::request::{ClusterName, ClusterRequest};
+use crate::request::{ClusterName, ClusterRequest, Request};
 
 /// Adds a cluster to the requests of another handler; see [`in_cluster`].
 #[derive(Debug, Clone)]
@@ -29,7 +28,6 @@ pub struct InCluster<H> {
 /// let copies = Controller::keyed::<ClusterRequest>("copies")
 ///     .watches::<ConfigMap>(handler::in_cluster(ClusterName::local(), handler::itself()))
 ///     .watch(Watch::of::<ConfigMap>(handler::itself()).in_clusters());
-/// # let _ = copies;
 /// ```
 pub fn in_cluster<H>(cluster: impl Into<ClusterName>, handler: H) -> InCluster<H> {
     InCluster {

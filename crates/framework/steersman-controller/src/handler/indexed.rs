@@ -46,7 +46,6 @@ pub struct Indexed<K> {
 /// })?;
 /// let controller = Controller::builder::<Deployment>()
 ///     .watches::<ConfigMap>(handler::indexed(CONFIG));
-/// # let _ = controller;
 /// # Ok(())
 /// # }
 /// ```

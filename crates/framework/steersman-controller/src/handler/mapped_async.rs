@@ -63,7 +63,6 @@ pub struct MappedAsync<K, F> {
 ///     Ok(deployments.iter().map(|deployment| deployment.key()).collect::<Vec<ObjectKey>>())
 /// });
 /// let controller = Controller::builder::<Deployment>().watches::<ConfigMap>(all);
-/// # let _ = controller;
 /// ```
 pub fn mapped_async<K, F, Fut, I>(function: F) -> MappedAsync<K, F>
 where

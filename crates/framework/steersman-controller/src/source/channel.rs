@@ -33,7 +33,6 @@ pub const DEFAULT_CHANNEL_BOUND: usize = 1024;
 ///
 /// // A server of webhooks, for example, requests an object with `sender.send(deployment).await`.
 /// assert!(sender.try_send(Deployment::default()).is_ok());
-/// # let _ = controller;
 /// ```
 pub fn channel<T>() -> (ChannelSender<T>, Channel<T>) {
     channel_with_bound(DEFAULT_CHANNEL_BOUND)

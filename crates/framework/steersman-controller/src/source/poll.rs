@@ -91,7 +91,6 @@ pub struct PollResults<T> {
 ///     }
 /// });
 /// let controller = Controller::builder::<ConfigMap>().watch(Watch::poll(poll)).build(reconciler)?;
-/// # let _ = controller;
 /// # Ok::<_, steersman_controller::ControllerError>(())
 /// ```
 pub fn poll<K, T, F, Fut>(every: Duration, function: F) -> Poll<K, T>

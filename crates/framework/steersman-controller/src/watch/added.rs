@@ -44,7 +44,6 @@ use crate::watch::{AnySource, PumpEnd, Sink};
 /// assert_eq!(watches.kinds().len(), 1);
 /// drop(added); // Ends the watch.
 /// assert!(watches.kinds().is_empty());
-/// # let _ = controller;
 /// ```
 #[derive(derive_more::Debug)]
 #[debug("{:?}", self.kinds())]

@@ -63,7 +63,6 @@ use crate::watch::{AnySource, EventRoute};
 ///     .watch(Watch::of::<Secret>(mapped(default)).filter(labels_changed()))
 ///     .watch(Watch::channel(alarms, itself()))
 ///     .watch(Watch::requests(futures::stream::empty::<Request>()));
-/// # let _ = controller;
 /// ```
 #[derive(Debug)]
 #[must_use = "pass it to `ControllerBuilder::watch` or `WatchSet::add`"]
@@ -114,7 +113,6 @@ impl<W: Object, P: ControllerTarget, C> Watch<WatchedKind<W, P, C>> {
     ///
     /// let controller = Controller::builder::<Deployment>()
     ///     .watch(Watch::owned::<ConfigMap>().filter(labels_changed()));
-    /// # let _ = controller;
     /// ```
     pub fn filter(mut self, predicate: impl Predicate<W>) -> Self {
         self.source.route.filter(predicate);
@@ -155,7 +153,6 @@ impl<W: Object> Watch<WatchedKind<W, Keyed<Request>>> {
     ///
     /// let copies = Controller::keyed::<ClusterRequest>("copies")
     ///     .watch(Watch::of::<ConfigMap>(itself()).in_clusters());
-    /// # let _ = copies;
     /// ```
     pub fn in_clusters(self) -> Watch<WatchedKind<W, Keyed<Request>, Keyed<ClusterRequest>>> {
         Watch {

@@ -11,12 +11,10 @@ use steersman_cache::{Cache, Error};
 use steersman_object::{Kind, Object, report};
 use tokio::task::{JoinError, JoinSet};
 
-use crate::clusters::ClusterMember;
-use crate::clusters::Clusters;
+use crate::clusters::{ClusterMember, Clusters};
 use crate::handler::in_cluster;
 use crate::handler::target::Keyed;
-use crate::request::ClusterRequest;
-use crate::request::{Request, RequestKey};
+use crate::request::{ClusterRequest, Request, RequestKey};
 use crate::watch::optional::OptionalWatch;
 use crate::watch::{AnySource as _, AnyWatch as _, EventRoute, Pump, PumpEnd, Sink};
 

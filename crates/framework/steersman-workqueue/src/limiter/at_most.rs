@@ -28,7 +28,6 @@ pub struct AtMost<T> {
 ///     .and(Exponential::default())
 ///     .and(at_most(2, Duration::from_secs(3)));
 /// let options = QueueOptions::<String>::new("websites").rate_limiter(limiter);
-/// # let _ = options;
 /// ```
 #[must_use]
 pub fn at_most<T: Key>(retries: u32, per: Duration) -> AtMost<T> {

@@ -20,7 +20,6 @@ use crate::limiter::failures::Failures;
 /// // Three quick retries, then one each minute.
 /// let limiter = FastSlow::new(Duration::from_millis(50), Duration::from_secs(60), 3);
 /// let options = QueueOptions::<String>::new("websites").rate_limiter(limiter);
-/// # let _ = options;
 /// ```
 #[derive(Debug)]
 pub struct FastSlow<T> {

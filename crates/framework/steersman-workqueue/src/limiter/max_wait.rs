@@ -16,7 +16,6 @@ use crate::limiter::RateLimiter;
 /// let bucket = Bucket::new(Duration::from_millis(100), 100);
 /// let limiter = MaxWait::new(bucket, Duration::from_secs(60));
 /// let options = QueueOptions::<String>::new("websites").rate_limiter(limiter);
-/// # let _ = options;
 /// ```
 #[derive(derive_more::Debug)]
 #[debug("MaxWait {{ longest: {longest:?}, .. }}")]
