@@ -25,6 +25,17 @@ pub(crate) struct Rerun {
     pub(crate) causes: Causes,
 }
 
+impl Rerun {
+    /// Returns the run of an add without a delay.
+    pub(crate) fn now(priority: Priority, causes: Causes) -> Self {
+        Self {
+            priority,
+            add_delay: AddDelay::Now,
+            causes,
+        }
+    }
+}
+
 impl HeldKey {
     pub(crate) fn new(slot: KeySlot, since: Instant) -> Self {
         Self {

@@ -309,24 +309,16 @@ impl<T: Key> Machine<T> {
             causes |= Causes::DELAY;
         }
         let slot = self.table.slot_of(key, hash);
+        let add = Rerun {
+            priority: options.priority,
+            add_delay: options.add_delay,
+            causes,
+        };
         match delay {
-            Some(delay) if !delay.is_zero() => self.wait(
-                slot,
-                Delay {
-                    deadline: deadline(now, delay),
-                    priority: options.priority,
-                    causes,
-                    retry,
-                },
-            ),
-            _ => {
-                let add = Rerun {
-                    priority: options.priority,
-                    add_delay: options.add_delay,
-                    causes,
-                };
-                self.arrive(slot, add, now)
+            Some(delay) if !delay.is_zero() => {
+                self.wait(slot, add.delayed_until(deadline(now, delay), retry))
             }
+            _ => self.arrive(slot, add, now),
         }
     }
 

@@ -6,7 +6,7 @@ use super::{Delay, Machine, QueueStage};
 use crate::causes::Causes;
 use crate::held::{HeldKey, Rerun};
 use crate::key::Key;
-use crate::options::{AddDelay, Priority};
+use crate::options::AddDelay;
 use crate::ready::KeySlot;
 use crate::table::{Deadlines, KeyStatus, Retry};
 
@@ -19,11 +19,7 @@ impl<T: Key> Machine<T> {
         let Some(mut due) = entry.due.take() else {
             return;
         };
-        let mut add = Rerun {
-            priority: due.priority,
-            add_delay: AddDelay::Now,
-            causes: due.causes,
-        };
+        let mut add = Rerun::now(due.priority, due.causes);
         match due.retry {
             // WQ-11: this run begins before the retry is due, and the retry is kept in case the run fails.
             Some(retry) if retry.deadline > now => {
@@ -55,13 +51,7 @@ impl<T: Key> Machine<T> {
                 return false;
             }
             if early > now {
-                let delay = Delay {
-                    deadline: early,
-                    priority: add.priority,
-                    causes: add.causes,
-                    retry: None,
-                };
-                return self.wait(slot, delay);
+                return self.wait(slot, add.delayed_until(early, None));
             }
         }
         if let KeyStatus::Ready { .. } = entry.status {
@@ -72,7 +62,7 @@ impl<T: Key> Machine<T> {
         if again.is_none()
             && let Some(free) = self.next_free(slot, now)
         {
-            return self.wait(slot, add.delayed_until(free));
+            return self.wait(slot, add.delayed_until(free, None));
         }
         // The measured time in the queue starts with the first add that requested the rerun.
         if again != Some(true)
@@ -84,13 +74,12 @@ impl<T: Key> Machine<T> {
         // WQ-4: only the end of the ticket tells whether an add that waits in a backoff (`Spaced`, `Backoff`) runs at
         // once. Until then the deadline stays, because the ticket may end in backoff.
         let absorbs = again.is_none() || add.add_delay == AddDelay::Now;
-        let due = absorbs.then(|| self.absorb(slot)).flatten();
-        let add = add.with(due);
+        let add = if absorbs { self.absorb(slot, add) } else { add };
         if let Some(held) = self.holding(slot) {
             held.mark(add);
             return false;
         }
-        self.line_up(slot, add.priority, add.causes, now)
+        self.line_up(slot, add, now)
     }
 
     /// Handles a delayed add, or a verdict with a delay. Returns whether a worker must be woken.
@@ -108,11 +97,7 @@ impl<T: Key> Machine<T> {
         };
         if let KeyStatus::Ready { .. } = entry.status {
             // A ready key stays ready, with the highest priority and all causes.
-            let add = Rerun {
-                priority: delay.priority,
-                add_delay: AddDelay::Now,
-                causes: delay.causes.without(Causes::DELAY),
-            };
+            let add = Rerun::now(delay.priority, delay.causes.without(Causes::DELAY));
             self.raise(slot, add);
             return false;
         }
@@ -145,44 +130,36 @@ impl<T: Key> Machine<T> {
     }
 
     /// Makes a key ready or, if it has run too often, delays it until the limit allows the run (WQ-13).
-    pub(super) fn line_up(
-        &mut self,
-        slot: KeySlot,
-        priority: Priority,
-        causes: Causes,
-        now: Instant,
-    ) -> bool {
+    pub(super) fn line_up(&mut self, slot: KeySlot, add: Rerun, now: Instant) -> bool {
         if let Some(free) = self.next_free(slot, now) {
-            let add = Rerun {
-                priority,
-                add_delay: AddDelay::Now,
-                causes,
-            };
-            return self.wait(slot, add.delayed_until(free));
+            return self.wait(slot, add.delayed_until(free, None));
         }
         if let Some(entry) = self.table.get_mut(slot) {
-            let turn = self.ready.push(slot, priority);
             entry.status = KeyStatus::Ready {
-                priority,
-                turn,
-                causes,
+                priority: add.priority,
+                turn: self.ready.push(slot, add.priority),
+                causes: add.causes,
             };
         }
         true
     }
 
-    /// Removes a pending delay, and returns its priority and causes. The retry of a failed key stays.
-    pub(super) fn absorb(&mut self, slot: KeySlot) -> Option<(Priority, Causes)> {
-        let due = &mut self.table.get_mut(slot)?.due;
-        let pending = due.as_mut()?;
-        let at = pending.at?;
-        let absorbed = (pending.priority, pending.causes.without(Causes::DELAY));
-        match pending.retry {
-            Some(_) => pending.keep_retry(),
-            None => *due = None,
+    /// Removes a pending delay of the key. Returns `add` with the higher priority and the causes of both runs. The retry
+    /// of a failed key stays.
+    pub(super) fn absorb(&mut self, slot: KeySlot, mut add: Rerun) -> Rerun {
+        if let Some(entry) = self.table.get_mut(slot)
+            && let Some(pending) = &mut entry.due
+            && let Some(at) = pending.at
+        {
+            add.priority = add.priority.max(pending.priority);
+            add.causes |= pending.causes.without(Causes::DELAY);
+            match pending.retry {
+                Some(_) => pending.keep_retry(),
+                None => entry.due = None,
+            }
+            self.delayed.remove(at);
         }
-        self.delayed.remove(at);
-        Some(absorbed)
+        add
     }
 
     pub(super) fn keep(&mut self, slot: KeySlot, retry: Retry) {
@@ -229,21 +206,12 @@ impl<T: Key> Machine<T> {
 }
 
 impl Rerun {
-    /// Returns the run that replaces a pending delay: it has the higher priority and the causes of both.
-    pub(super) fn with(mut self, absorbed: Option<(Priority, Causes)>) -> Self {
-        if let Some((priority, causes)) = absorbed {
-            self.priority = self.priority.max(priority);
-            self.causes |= causes;
-        }
-        self
-    }
-
-    fn delayed_until(self, deadline: Instant) -> Delay {
+    pub(super) fn delayed_until(self, deadline: Instant, retry: Option<Retry>) -> Delay {
         Delay {
             deadline,
             priority: self.priority,
             causes: self.causes,
-            retry: None,
+            retry,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{Delay, Machine, NextRun, QueueStage, back_off, deadline};
+use super::{Machine, NextRun, QueueStage, back_off, deadline};
 use crate::causes::Causes;
 use crate::exchange::Verdict;
 use crate::held::Rerun;
@@ -17,7 +17,7 @@ impl<T: Key> Machine<T> {
     pub(super) fn follow(
         &mut self,
         slot: KeySlot,
-        mut priority: Priority,
+        priority: Priority,
         again: Option<Rerun>,
         (verdict, asked): (Verdict, NextRun),
         now: Instant,
@@ -26,17 +26,18 @@ impl<T: Key> Machine<T> {
             self.dropped += usize::from(asked.delay.is_some());
             return false;
         }
-        let mut causes = match verdict {
+        let causes = match verdict {
             Verdict::Backoff => Causes::NONE,
             _ => Causes::DELAY,
         };
+        let mut add = Rerun::now(priority, causes);
         if let Some(again) = again {
             if verdict != Verdict::Backoff || again.add_delay != AddDelay::Backoff {
                 return self.run_again(slot, again, asked, now);
             }
             // The retry, or an earlier deadline, is the one later run that WQ-2 guarantees for the add.
-            priority = priority.max(again.priority);
-            causes |= again.causes;
+            add.priority = add.priority.max(again.priority);
+            add.causes |= again.causes;
         }
         match asked.delay {
             None => false,
@@ -46,26 +47,15 @@ impl<T: Key> Machine<T> {
                 false
             }
             Some(delay) if delay.is_zero() => {
-                let causes = match verdict {
-                    Verdict::Backoff => causes | Causes::BACKOFF,
-                    _ => causes,
-                };
-                let add = Rerun {
-                    priority,
-                    add_delay: AddDelay::Now,
-                    causes,
-                };
+                if verdict == Verdict::Backoff {
+                    add.causes |= Causes::BACKOFF;
+                }
                 self.arrive(slot, add, now)
             }
-            Some(delay) => self.wait(
-                slot,
-                Delay {
-                    deadline: deadline(now, delay),
-                    priority,
-                    causes,
-                    retry: asked.retry,
-                },
-            ),
+            Some(delay) => {
+                let deadline = deadline(now, delay);
+                self.wait(slot, add.delayed_until(deadline, asked.retry))
+            }
         }
     }
 
@@ -77,20 +67,13 @@ impl<T: Key> Machine<T> {
         {
             let early = retry.earliest_run(now);
             if again.add_delay == AddDelay::Spaced && early > now {
-                let delay = Delay {
-                    deadline: early,
-                    priority: again.priority,
-                    causes: again.causes,
-                    retry: Some(retry),
-                };
-                return self.wait(slot, delay);
+                return self.wait(slot, again.delayed_until(early, Some(retry)));
             }
             self.keep(slot, retry);
         }
         // WQ-2, WQ-4: the rerun is immediate and absorbs the delay. The metrics have already counted the add.
-        let due = self.absorb(slot);
-        let add = again.with(due);
-        self.line_up(slot, add.priority, add.causes, now)
+        let add = self.absorb(slot, again);
+        self.line_up(slot, add, now)
     }
 
     /// Updates the number of failures, and returns the run that the verdict requests. `kept` is the retry that was
