@@ -153,7 +153,10 @@ impl Body {
             return false;
         };
         // The forms are settled before packing, so that freed forms leave no hole in memory before the packed bytes.
-        self.settle_fresh_first(context.pack.budget(), &holder);
+        let budget = context.pack.budget();
+        let (gone, evictions) = self.settle_fresh(&mut self.state.write(), budget, &holder);
+        evictions.evict_all();
+        drop(gone);
         let (packed, due) = context.pack.pack(&json);
         let (_gone, evictions) = {
             let mut state = self.state.write();
@@ -163,15 +166,10 @@ impl Body {
                 return due;
             }
             self.replace_packed(&mut state, packed);
-            self.settle_fresh(&mut state, context.pack.budget(), &holder)
+            self.settle_fresh(&mut state, budget, &holder)
         };
         evictions.evict_all();
         due
-    }
-
-    fn settle_fresh_first(&self, budget: &Budget, holder: impl Fn() -> Weak<dyn Evictable>) {
-        let (_gone, evictions) = self.settle_fresh(&mut self.state.write(), budget, holder);
-        evictions.evict_all();
     }
 
     /// Charges the forms of a fresh body that fit into the budget. Returns the other forms, to be dropped without the

@@ -67,19 +67,19 @@ impl<T> Default for ChunkedVec<T> {
     }
 }
 
-impl<T> FromIterator<T> for ChunkedVec<T> {
-    fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
-        let mut chunks = Self::default();
-        for item in items {
-            chunks.push(item);
-        }
-        chunks
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl<T> FromIterator<T> for ChunkedVec<T> {
+        fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
+            let mut chunks = Self::default();
+            for item in items {
+                chunks.push(item);
+            }
+            chunks
+        }
+    }
 
     #[test]
     fn items_keep_their_indexes_and_their_order() {

@@ -143,6 +143,6 @@ fn server_readiness(answer: Option<Result<(), Error>>) -> ServerReadiness {
     }
 }
 
-fn now() -> Instant {
+pub(crate) fn now() -> Instant {
     tokio::time::Instant::now().into_std()
 }

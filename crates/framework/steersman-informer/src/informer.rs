@@ -147,8 +147,7 @@ impl<K: Object> Informer<K> {
         let name = name.as_ref();
         self.check_name(name)?;
         let function = index_function(name, function);
-        self.core()
-            .add_index(self.store.handle(), Index::new(name, function))
+        self.add(Index::new(name, function))
     }
 
     /// Indexes all labels, so that a list by labels visits only the objects that have them. Further
@@ -156,9 +155,7 @@ impl<K: Object> Informer<K> {
     pub fn index_labels(&self) {
         let function: IndexFn = Arc::new(|entry| Ok(label_values(entry)));
         // The call fails only if the index exists already.
-        let _again = self
-            .core()
-            .add_index(self.store.handle(), Index::new(LABELS, function));
+        let _again = self.add(Index::new(LABELS, function));
     }
 
     /// Indexes the uids of the owners of an object, under [`OWNER_UID`].
@@ -197,8 +194,7 @@ impl<K: Object> Informer<K> {
     /// As [`add_index`](Self::add_index).
     pub fn index_label(&self, label: &str) -> Result<(), Error> {
         self.check_name(label)?;
-        self.core()
-            .add_index(self.store.handle(), Index::of_label(label))
+        self.add(Index::of_label(label))
     }
 
     fn check_name(&self, name: &str) -> Result<(), Error> {
@@ -216,8 +212,11 @@ impl<K: Object> Informer<K> {
         function: impl Fn(&RawEntry) -> Vec<String> + Send + Sync + 'static,
     ) -> Result<(), Error> {
         let function: IndexFn = Arc::new(move |entry| Ok(function(entry)));
-        self.core()
-            .add_index(self.store.handle(), Index::new(name, function))
+        self.add(Index::new(name, function))
+    }
+
+    fn add(&self, index: Index) -> Result<(), Error> {
+        self.core().add_index(self.store.handle(), index)
     }
 
     /// Returns the state of the informer.

@@ -75,10 +75,6 @@ impl DeltaQueue {
     pub(crate) fn len(&self) -> usize {
         self.waiting.len()
     }
-
-    pub(crate) fn close(&mut self) {
-        self.closed = true;
-    }
 }
 
 #[cfg(test)]

@@ -64,31 +64,26 @@ impl Forms {
         }
     }
 
-    /// Returns a reference to the object decoded as a `K`.
-    pub(crate) fn object<K: Object>(&self) -> Option<&AnyDecoded> {
+    /// Returns the object decoded as a `K`, or the decode error.
+    fn find<K: Object>(&self) -> Option<Result<&AnyDecoded, &Arc<str>>> {
         match self {
             Self::Nothing => None,
-            Self::One(object) => (**object).is::<K>().then_some(object),
+            Self::One(object) => (**object).is::<K>().then_some(Ok(object)),
             Self::Several(forms) => {
-                let of = TypeId::of::<K>();
-                let form = forms.iter().find(|form| form.of == of)?;
-                form.decoded.as_ref().ok()
+                let form = forms.iter().find(|form| form.of == TypeId::of::<K>())?;
+                Some(form.decoded.as_ref())
             }
         }
     }
 
+    pub(crate) fn object<K: Object>(&self) -> Option<&AnyDecoded> {
+        self.find::<K>()?.ok()
+    }
+
     pub(crate) fn get<K: Object>(&self) -> Option<DecodeResult<K>> {
-        match self {
-            Self::Nothing => None,
-            Self::One(object) => Arc::clone(object).downcast().ok().map(Ok),
-            Self::Several(forms) => {
-                let of = TypeId::of::<K>();
-                let form = forms.iter().find(|form| form.of == of)?;
-                match &form.decoded {
-                    Ok(object) => Arc::clone(object).downcast().ok().map(Ok),
-                    Err(problem) => Some(Err(Arc::clone(problem))),
-                }
-            }
+        match self.find::<K>()? {
+            Ok(object) => Arc::clone(object).downcast().ok().map(Ok),
+            Err(problem) => Some(Err(Arc::clone(problem))),
         }
     }
 }

@@ -124,11 +124,9 @@ impl Mailbox {
         self.waiting.len() + self.half.len() + usize::from(self.marker.is_waiting())
     }
 
-    fn append(&mut self, waiting: Waiting) -> u64 {
-        let position = self.next;
+    fn append(&mut self, waiting: Waiting) {
+        self.waiting.insert(self.next, waiting);
         self.next += 1;
-        self.waiting.insert(position, waiting);
-        position
     }
 
     fn collapse(&mut self) {
@@ -175,27 +173,15 @@ impl Mailbox {
 }
 
 impl CollapsedChange {
+    /// Returns the change of one event: its subscriber has taken the version before the event.
     fn of(event: RawEvent) -> Self {
-        match event {
-            Event::Created { new, origin } => Self {
-                taken: None,
-                ended: None,
-                now: Some((new, origin)),
-            },
-            Event::Updated { old, new, origin } => Self {
-                taken: Some(old),
-                ended: None,
-                now: Some((new, origin)),
-            },
-            Event::Deleted {
-                last_known,
-                certainty,
-            } => Self {
-                taken: Some(last_known.clone()),
-                ended: Some((last_known, certainty)),
-                now: None,
-            },
-        }
+        let mut change = Self {
+            taken: event.old().cloned(),
+            ended: None,
+            now: None,
+        };
+        change.fold(event);
+        change
     }
 
     fn fold(&mut self, event: RawEvent) {

@@ -83,7 +83,7 @@ impl QueueLength {
 
 impl Drop for Sender {
     fn drop(&mut self) {
-        self.channel.queue.lock().close();
+        self.channel.queue.lock().closed = true;
         self.channel.filled.notify_one();
     }
 }

@@ -15,7 +15,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::chunked_vec::ChunkedVec;
 use crate::delta::{Arrived, Delta, EventType};
-use crate::health::{Pause, ServerHealth};
+use crate::health::{Pause, ServerHealth, now};
 use crate::ingest::stream::{Ingest, IngestStream, StreamPart, listed, watched};
 use crate::options::{DecodeBatches, Failed, InformerOptions, OnFailure};
 use crate::reflector::failure::{RequestFailure, is_timeout};
@@ -456,8 +456,4 @@ impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
         self.request_metrics.fail(failed.reason.as_str());
         self.on_failure.call(failed);
     }
-}
-
-fn now() -> Instant {
-    tokio::time::Instant::now().into_std()
 }

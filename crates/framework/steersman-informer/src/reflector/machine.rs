@@ -31,6 +31,7 @@ const EXPIRED: u32 = 3;
 const ANSWER: Duration = Duration::from_secs(5);
 /// The time within which a server accepts a watch after the connection broke.
 const ANSWER_OF_BROKEN: Duration = Duration::from_secs(1);
+const SILENT: &str = "nothing was heard of the watch for too long";
 
 /// Decides which requests to make for one kind, from which resource version, and when.
 #[derive(Debug)]
@@ -271,10 +272,7 @@ impl ReflectorMachine {
         let short = now < opened + SHORT;
         self.broke = end != WatchEnd::Closed;
         let failed = match end {
-            WatchEnd::Silent => Some((
-                Reason::Silent,
-                "nothing was heard of the watch for too long",
-            )),
+            WatchEnd::Silent => Some((Reason::Silent, SILENT)),
             WatchEnd::Broken | WatchEnd::Closed if short && !watch.news => {
                 Some((Reason::ShortWatch, "the server ended the watch at once"))
             }
@@ -310,8 +308,7 @@ impl ReflectorMachine {
         let settled = watch.opened.unwrap_or(now) + SHORT;
         if end == WatchEnd::Silent {
             // The store may be stale until the next watch is open.
-            let message = "nothing was heard of the watch for too long";
-            self.degrade(Reason::Silent, message, now);
+            self.degrade(Reason::Silent, SILENT, now);
         }
         if now >= settled {
             self.short = 0;

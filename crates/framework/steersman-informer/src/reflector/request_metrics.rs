@@ -1,6 +1,6 @@
 //! Machine: measures the duration and the number of items of lists and watches.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::metrics::Counters;
 
@@ -9,13 +9,8 @@ use crate::metrics::Counters;
 pub(crate) struct RequestMetrics {
     counters: Counters,
     listing: Option<Instant>,
-    watch: Option<OpenRequest>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct OpenRequest {
-    since: Instant,
-    events: usize,
+    /// The time at which the present watch was opened, and the number of its events.
+    watch: Option<(Instant, usize)>,
 }
 
 impl RequestMetrics {
@@ -44,22 +39,18 @@ impl RequestMetrics {
     }
 
     pub(crate) fn open_watch(&mut self, now: Instant) {
-        self.watch = Some(OpenRequest {
-            since: now,
-            events: 0,
-        });
+        self.watch = Some((now, 0));
     }
 
     pub(crate) fn count_event(&mut self) {
-        if let Some(watch) = &mut self.watch {
-            watch.events += 1;
+        if let Some((_, events)) = &mut self.watch {
+            *events += 1;
         }
     }
 
     pub(crate) fn end_watch(&mut self, now: Instant) {
-        if let Some(OpenRequest { since, events }) = self.watch.take() {
-            let open: Duration = now - since;
-            self.counters.watched(events, open);
+        if let Some((since, events)) = self.watch.take() {
+            self.counters.watched(events, now - since);
         }
     }
 

@@ -167,12 +167,10 @@ impl ViewSnapshot {
 
     /// Decodes a stored object of which more has arrived, for the views that wait for more of it (VIEW-3).
     pub(crate) fn decode_for_waiting_views(&self, entry: &RawEntry, projection: Projection) {
-        for decoder in self
-            .each
-            .iter()
-            .filter(|decoder| decoder.can_decode(projection))
-        {
-            decoder.decode_if_not_ready(entry);
+        for decoder in &self.each {
+            if decoder.can_decode(projection) {
+                decoder.decode_if_not_ready(entry);
+            }
         }
     }
 
@@ -228,12 +226,9 @@ impl Indexer {
 
     /// Returns effects without a change, to which [`apply`](Self::apply) adds those of each change.
     pub(crate) fn unchanged(&self) -> Effects {
+        let views = self.views.iter().map(|view| ViewEffects::nothing(view.id));
         Effects {
-            views: self
-                .views
-                .iter()
-                .map(|view| ViewEffects::nothing(view.id))
-                .collect(),
+            views: views.collect(),
             ..Effects::default()
         }
     }
@@ -273,11 +268,8 @@ impl Indexer {
                 self.advance(&malformed.version);
                 self.malformed.remove(&malformed.key);
                 if let Some(stored) = self.take(&malformed.key) {
-                    self.apply_transition(
-                        &Transition::missed(stored),
-                        &ViewResults::default(),
-                        effects,
-                    );
+                    let gone = Transition::missed(stored);
+                    self.apply_transition(&gone, &ViewResults::default(), effects);
                 }
             }
             StoreChange::Advance(version) => self.advance(&version),

@@ -76,7 +76,7 @@ struct MalformedEntry {
 pub(crate) struct ViewEffects {
     pub(crate) view: ViewId,
     /// Whether the view has subscribers, for which events are recorded.
-    has_subscribers: bool,
+    pub(crate) has_subscribers: bool,
     pub(crate) events: Vec<RawEvent>,
     /// The objects that fail to decode as the view's type since this change.
     pub(crate) malformed: Vec<Malformed>,
@@ -162,10 +162,6 @@ impl ViewEffects {
         }
     }
 
-    pub(crate) fn drop_events(&mut self) {
-        self.has_subscribers = false;
-    }
-
     fn push(&mut self, event: RawEvent) {
         if self.has_subscribers {
             self.events.push(event);
@@ -223,22 +219,18 @@ impl View {
             return Some(stored);
         }
         match self.malformed_entries.get(stored.key()) {
-            Some(malformed_entries) => malformed_entries.last_good.as_ref(),
+            Some(kept) => kept.last_good.as_ref(),
             None => Some(stored),
         }
     }
 
     /// Returns the objects that do not decode, ordered by key.
     pub(crate) fn malformed(&self) -> impl Iterator<Item = &Malformed> {
-        self.malformed_entries
-            .values()
-            .map(|malformed_entries| &malformed_entries.malformed)
+        self.malformed_entries.values().map(|kept| &kept.malformed)
     }
 
     pub(crate) fn malformed_at(&self, key: &ObjectKey) -> Option<&Malformed> {
-        self.malformed_entries
-            .get(key)
-            .map(|malformed_entries| &malformed_entries.malformed)
+        Some(&self.malformed_entries.get(key)?.malformed)
     }
 
     pub(crate) fn index(&self, name: &str) -> Option<&Index> {
@@ -393,12 +385,11 @@ impl View {
         if known.is_none_or(|known| known.malformed != malformed) {
             effects.malformed.push(malformed.clone());
         }
-        let malformed_entries = MalformedEntry {
+        let kept = MalformedEntry {
             malformed,
             last_good,
         };
-        self.malformed_entries
-            .insert(entry.key().clone(), malformed_entries);
+        self.malformed_entries.insert(entry.key().clone(), kept);
     }
 
     pub(crate) fn forget(&mut self, key: &ObjectKey) {

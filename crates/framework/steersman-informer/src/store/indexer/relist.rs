@@ -11,7 +11,7 @@ use crate::entry::RawEntry;
 use crate::event::Origin;
 use crate::store::table::{EntryTable, Ordered};
 use crate::store::transition::Transition;
-use crate::store::view::{ViewEffects, ViewId};
+use crate::store::view::ViewId;
 use crate::view_results::ViewResults;
 
 impl Indexer {
@@ -31,12 +31,9 @@ impl Indexer {
         } = relist;
         let mut next = self.emptied(objects, version, projection);
         let mut effects = self.unchanged();
-        let drop_events = |view_effects: &&mut ViewEffects| !has_subscriber(view_effects.view);
-        effects
-            .views
-            .iter_mut()
-            .filter(drop_events)
-            .for_each(ViewEffects::drop_events);
+        for view_effects in &mut effects.views {
+            view_effects.has_subscribers = has_subscriber(view_effects.view);
+        }
         let mut listed = Vec::with_capacity(objects);
         let mut gone_first = Vec::new();
         let mut changes = Vec::new();
