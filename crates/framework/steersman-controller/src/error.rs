@@ -222,10 +222,7 @@ pub(crate) struct TookTooLong {
 impl Error {
     /// Makes an error with the text `message`.
     pub fn msg(message: impl fmt::Display) -> Self {
-        Self {
-            source: message.to_string().into(),
-            terminal: false,
-        }
+        Self::boxed(message.to_string().into())
     }
 
     /// Wraps an error of an erased type.
@@ -267,10 +264,7 @@ impl Error {
 
 impl<E: StdError + Send + Sync + 'static> From<E> for Error {
     fn from(source: E) -> Self {
-        Self {
-            source: Box::new(source),
-            terminal: false,
-        }
+        Self::boxed(Box::new(source))
     }
 }
 

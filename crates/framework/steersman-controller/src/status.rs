@@ -3,7 +3,6 @@
 pub(crate) mod recent;
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,8 +32,9 @@ pub struct ControllerStatus {
 /// A failure that lost one event (CTRL-6): a panic of a predicate, a handler or a filter, or an error of a handler that
 /// waits, see [`handler::mapped_async`](crate::handler::mapped_async()).
 ///
-/// `Display` prints one line.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// `Display` prints one line, although a panic message may have several (`assert_eq!` writes three).
+#[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
+#[display("{kind} {key}: {}", message.split_whitespace().collect::<Vec<_>>().join(" "))]
 #[non_exhaustive]
 pub struct HandlerFailure {
     /// The kind of the watch.
@@ -295,13 +295,5 @@ impl<T> Drop for StatusGuard<T> {
         // Dropped outside the lock, because the value may be the last handle of the queue or of the cache.
         let value = (self.place)(&mut self.status.shared.state.lock()).take();
         drop(value);
-    }
-}
-
-impl fmt::Display for HandlerFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A panic message may have several lines (`assert_eq!` writes three); the status prints one.
-        let words: Vec<&str> = self.message.split_whitespace().collect();
-        write!(f, "{} {}: {}", self.kind, self.key, words.join(" "))
     }
 }

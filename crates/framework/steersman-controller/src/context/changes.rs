@@ -33,11 +33,7 @@ impl<R: RequestKey> PendingChanges<R> {
         for request in requests {
             match by_request.get_mut(request) {
                 Some(changes) => changes.add(changed),
-                None => {
-                    let mut changes = ChangedObjects::default();
-                    changes.add(changed);
-                    by_request.insert(request.clone(), changes);
-                }
+                None => by_request.entry(request.clone()).or_default().add(changed),
             }
         }
     }

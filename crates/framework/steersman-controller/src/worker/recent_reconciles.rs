@@ -41,10 +41,7 @@ impl<R: RequestKey> RecentReconciles<R> {
 
     pub(crate) fn keep(&self, reconcile: Kept<R>) {
         let mut kept = self.kept.lock();
-        let oldest = match kept.len() < MOST {
-            true => None,
-            false => kept.pop_front(),
-        };
+        let oldest = (kept.len() >= MOST).then(|| kept.pop_front());
         kept.push_back(reconcile);
         drop(kept);
         // The reconcile is dropped outside the lock, because its request is of a type of the program.

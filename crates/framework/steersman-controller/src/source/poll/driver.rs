@@ -200,16 +200,13 @@ where
     }
 
     fn end(&mut self, returned: Returned<T>) {
-        let Returned {
-            call,
-            before,
-            state,
-        } = returned;
-        let end = self.schedule.handle_end(&call, state.is_ok(), now());
-        let changed = match (end, state) {
+        let (call, before) = (returned.call, returned.before.as_ref());
+        let is_ok = returned.state.is_ok();
+        let end = self.schedule.handle_end(&call, is_ok, now());
+        let changed = match (end, returned.state) {
             (CallEnd::Forgotten, _) => return,
             (_, Ok(None)) => return self.forget(&call.key),
-            (_, Ok(Some(state))) => self.put(&call.key, before.as_ref(), state),
+            (_, Ok(Some(state))) => self.put(&call.key, before, state),
             (_, Err(error)) => Err(error),
         };
         match (changed, end) {

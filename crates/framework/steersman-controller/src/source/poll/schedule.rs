@@ -85,29 +85,22 @@ impl PollSchedule {
     /// Schedules a call for an object at once: the object appeared or changed.
     pub(crate) fn handle_call_now(&mut self, key: &ObjectKey, now: Instant) {
         let slot = self.slot(now);
-        let Some(object) = self.objects.get_mut(key) else {
-            let object = Polled {
-                id: slot.1,
-                call: CallState::Waiting(slot),
-                failures: 0,
-            };
-            self.objects.insert(key.clone(), object);
-            self.due.insert(slot, key.clone());
-            return;
-        };
+        let object = self.objects.entry(key.clone()).or_insert(Polled {
+            id: slot.1,
+            call: CallState::Never,
+            failures: 0,
+        });
         match &mut object.call {
-            CallState::Running { again } => *again = true,
-            CallState::Waiting(earlier) if earlier.0 <= now => {}
-            CallState::Waiting(later) => {
-                self.due.remove(later);
-                *later = slot;
-                self.due.insert(slot, key.clone());
+            CallState::Running { again } => {
+                *again = true;
+                return;
             }
-            never @ CallState::Never => {
-                *never = CallState::Waiting(slot);
-                self.due.insert(slot, key.clone());
-            }
+            CallState::Waiting(earlier) if earlier.0 <= now => return,
+            CallState::Waiting(later) => drop(self.due.remove(later)),
+            CallState::Never => {}
         }
+        object.call = CallState::Waiting(slot);
+        self.due.insert(slot, key.clone());
     }
 
     /// Forgets an object (SRC-2). The state that a call in progress returns does not count.
