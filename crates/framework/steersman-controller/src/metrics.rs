@@ -1,6 +1,5 @@
 //! Words: the metrics of one controller, named as controller-runtime names them.
 
-mod paused;
 pub(crate) mod sources;
 
 use std::time::Duration;
@@ -50,9 +49,17 @@ pub(crate) struct PermitMetrics {
     wait: Histogram,
 }
 
-struct WaitingCollector {
+/// Registers the metrics of one controller, each with the controller as a label.
+struct Registrar<'a> {
+    controller: &'a str,
+    registry: &'a Registry,
+}
+
+/// A gauge that is computed from the status of a controller when the registry is gathered.
+struct StatusCollector<G> {
     status: ControllerStatus,
-    kinds: IntGaugeVec,
+    gauge: G,
+    refresh: fn(&ControllerStatus, &G),
 }
 
 impl Metrics {
@@ -60,83 +67,67 @@ impl Metrics {
         status: &ControllerStatus,
         registry: &Registry,
     ) -> Result<Self, prometheus::Error> {
-        let controller = status.controller();
-        let own = |metric: &str, help: &str| {
-            Opts::new(metric, help).const_label("controller", controller)
+        let registrar = Registrar {
+            controller: status.controller(),
+            registry,
         };
-        let counter = |metric: &str, help: &str| {
-            register_int_counter_with_registry!(own(metric, help), registry)
-        };
-        let gauge = |metric: &str, help: &str| {
-            register_int_gauge_with_registry!(own(metric, help), registry)
-        };
-        let results = register_int_counter_vec_with_registry!(
-            own(
-                "controller_runtime_reconcile_total",
-                "Reconciles, by result."
-            ),
+        let results = registrar.counters(
+            "controller_runtime_reconcile_total",
+            "Reconciles, by result.",
             &["result"],
-            registry
         )?;
         // The series exists from the start, so that a rate over it includes the first increase.
         results.with_label_values(&["requeue"]);
-        let time = own(
-            "controller_runtime_reconcile_time_seconds",
-            "How long reconciles took.",
-        );
-        paused::register(status, registry)?;
-        WaitingCollector::register(status, registry)?;
+        registrar.paused(status)?;
+        registrar.waiting(status)?;
         Ok(Self {
             success: results.with_label_values(&["success"]),
             error: results.with_label_values(&["error"]),
             requeue_after: results.with_label_values(&["requeue_after"]),
-            errors: counter(
+            errors: registrar.counter(
                 "controller_runtime_reconcile_errors_total",
                 "Reconciles that failed.",
             )?,
-            terminal_errors: counter(
+            terminal_errors: registrar.counter(
                 "controller_runtime_terminal_reconcile_errors_total",
                 "Reconciles that failed with an error that is not retried.",
             )?,
-            panics: counter(
+            panics: registrar.counter(
                 "controller_runtime_reconcile_panics_total",
                 "Reconciles that panicked.",
             )?,
-            timeouts: counter(
+            timeouts: registrar.counter(
                 "controller_runtime_reconcile_timeouts_total",
                 "Reconciles that reached their deadline.",
             )?,
-            gave_up: counter(
+            gave_up: registrar.counter(
                 "steersman_controller_gave_up_total",
                 "Requests with a last retry that failed: they do not run again until something changes.",
             )?,
-            self_triggered: counter(
+            self_triggered: registrar.counter(
                 "steersman_controller_self_triggered_total",
                 "Reconciles in a loop: caused by nothing but their own last write of an object, which they wrote again.",
             )?,
-            overdue: gauge(
+            overdue: registrar.gauge(
                 "steersman_controller_overdue_reconciles",
                 "Reconciles that take longer than twice their deadline, or than ten minutes without one.",
             )?,
-            time: register_histogram_with_registry!(
-                HistogramOpts::from(time).buckets(TIME_BUCKETS.to_vec()),
-                registry
+            time: registrar.histogram(
+                "controller_runtime_reconcile_time_seconds",
+                "How long reconciles took.",
             )?,
-            max_concurrent: gauge(
+            max_concurrent: registrar.gauge(
                 "controller_runtime_max_concurrent_reconciles",
                 "How many reconciles may run at once.",
             )?,
-            active: gauge(
+            active: registrar.gauge(
                 "controller_runtime_active_workers",
                 "How many reconciles run.",
             )?,
-            handler_panics: register_int_counter_vec_with_registry!(
-                own(
-                    "steersman_controller_handler_panics_total",
-                    "Events lost to a panic of a predicate, handler or filter, by kind of the watch.",
-                ),
+            handler_panics: registrar.counters(
+                "steersman_controller_handler_panics_total",
+                "Events lost to a panic of a predicate, handler or filter, by kind of the watch.",
                 &["name"],
-                registry
             )?,
         })
     }
@@ -195,32 +186,22 @@ impl Metrics {
 
 impl PermitMetrics {
     pub(crate) fn new(controller: &str, registry: &Registry) -> Result<Self, prometheus::Error> {
-        let opts = |metric: &str, help: &str| {
-            Opts::new(format!("steersman_controller_{metric}"), help)
-                .const_label("controller", controller)
+        let registrar = Registrar {
+            controller,
+            registry,
         };
-        let wait = opts(
-            "permit_wait_seconds",
-            "How long workers with a ready request waited for a permit of the shared limit.",
-        );
         Ok(Self {
-            limit: register_int_gauge_with_registry!(
-                opts(
-                    "reconcile_limit",
-                    "How many reconciles may run at once over all controllers that share the limit.",
-                ),
-                registry
+            limit: registrar.gauge(
+                "steersman_controller_reconcile_limit",
+                "How many reconciles may run at once over all controllers that share the limit.",
             )?,
-            waiting: register_int_gauge_with_registry!(
-                opts(
-                    "permit_waiting",
-                    "How many workers have a ready request and wait for a permit of the shared limit.",
-                ),
-                registry
+            waiting: registrar.gauge(
+                "steersman_controller_permit_waiting",
+                "How many workers have a ready request and wait for a permit of the shared limit.",
             )?,
-            wait: register_histogram_with_registry!(
-                HistogramOpts::from(wait).buckets(TIME_BUCKETS.to_vec()),
-                registry
+            wait: registrar.histogram(
+                "steersman_controller_permit_wait_seconds",
+                "How long workers with a ready request waited for a permit of the shared limit.",
             )?,
         })
     }
@@ -230,31 +211,78 @@ impl PermitMetrics {
     }
 }
 
-impl WaitingCollector {
-    fn register(status: &ControllerStatus, registry: &Registry) -> prometheus::Result<()> {
-        let opts = Opts::new(
+impl Registrar<'_> {
+    fn counter(&self, name: &str, help: &str) -> prometheus::Result<IntCounter> {
+        register_int_counter_with_registry!(self.opts(name, help), self.registry)
+    }
+
+    fn counters(
+        &self,
+        name: &str,
+        help: &str,
+        labels: &[&str],
+    ) -> prometheus::Result<IntCounterVec> {
+        register_int_counter_vec_with_registry!(self.opts(name, help), labels, self.registry)
+    }
+
+    fn gauge(&self, name: &str, help: &str) -> prometheus::Result<IntGauge> {
+        register_int_gauge_with_registry!(self.opts(name, help), self.registry)
+    }
+
+    fn histogram(&self, name: &str, help: &str) -> prometheus::Result<Histogram> {
+        let opts = HistogramOpts::from(self.opts(name, help)).buckets(TIME_BUCKETS.to_vec());
+        register_histogram_with_registry!(opts, self.registry)
+    }
+
+    /// Registers the number of paused objects, if the controller has a rule of a pause.
+    fn paused(&self, status: &ControllerStatus) -> prometheus::Result<()> {
+        if status.paused_count().is_none() {
+            return Ok(());
+        }
+        let opts = self.opts(
+            "steersman_controller_paused_objects",
+            "Objects that a rule of a pause keeps from the reconciler.",
+        );
+        self.registry.register(Box::new(StatusCollector {
+            status: status.clone(),
+            gauge: IntGauge::with_opts(opts)?,
+            refresh: |status, objects| {
+                let count = status.paused_count().unwrap_or_default();
+                objects.set(i64::try_from(count).unwrap_or(i64::MAX));
+            },
+        }))
+    }
+
+    fn waiting(&self, status: &ControllerStatus) -> prometheus::Result<()> {
+        let opts = self.opts(
             "steersman_controller_waiting",
             "Informers that have not synced and that the controller waits for, by kind and reason.",
-        )
-        .const_label("controller", status.controller());
-        registry.register(Box::new(Self {
+        );
+        self.registry.register(Box::new(StatusCollector {
             status: status.clone(),
-            kinds: IntGaugeVec::new(opts, &["name", "reason"])?,
+            gauge: IntGaugeVec::new(opts, &["name", "reason"])?,
+            refresh: |status, kinds| {
+                kinds.reset();
+                for unsynced in status.waiting_for() {
+                    let labels = [&*unsynced.kind.to_string(), unsynced.reason.as_str()];
+                    kinds.with_label_values(&labels).inc();
+                }
+            },
         }))
+    }
+
+    fn opts(&self, name: &str, help: &str) -> Opts {
+        Opts::new(name, help).const_label("controller", self.controller)
     }
 }
 
-impl Collector for WaitingCollector {
+impl<G: Collector> Collector for StatusCollector<G> {
     fn desc(&self) -> Vec<&Desc> {
-        self.kinds.desc()
+        self.gauge.desc()
     }
 
     fn collect(&self) -> Vec<MetricFamily> {
-        self.kinds.reset();
-        for unsynced in self.status.waiting_for() {
-            let labels = [&*unsynced.kind.to_string(), unsynced.reason.as_str()];
-            self.kinds.with_label_values(&labels).inc();
-        }
-        self.kinds.collect()
+        (self.refresh)(&self.status, &self.gauge);
+        self.gauge.collect()
     }
 }

@@ -1,10 +1,9 @@
 //! Words: the metrics of the sources of one controller.
 
-use prometheus::{
-    IntCounter, IntCounterVec, Opts, Registry, register_int_counter_vec_with_registry,
-    register_int_counter_with_registry,
-};
+use prometheus::{IntCounter, IntCounterVec, Registry};
 use steersman_object::Kind;
+
+use super::Registrar;
 
 #[derive(Debug, Clone)]
 pub(crate) struct SourceMetrics {
@@ -25,33 +24,24 @@ pub(crate) enum PollOutcome {
 
 impl SourceMetrics {
     pub(crate) fn new(controller: &str, registry: &Registry) -> Result<Self, prometheus::Error> {
-        let opts = |metric: &str, help: &str| {
-            Opts::new(format!("steersman_controller_{metric}"), help)
-                .const_label("controller", controller)
+        let registrar = Registrar {
+            controller,
+            registry,
         };
         Ok(Self {
-            handler_errors: register_int_counter_vec_with_registry!(
-                opts(
-                    "handler_errors_total",
-                    "Events lost to an error of an asynchronous function, by kind of the watch.",
-                ),
+            handler_errors: registrar.counters(
+                "steersman_controller_handler_errors_total",
+                "Events lost to an error of an asynchronous function, by kind of the watch.",
                 &["name"],
-                registry
             )?,
-            polls: register_int_counter_vec_with_registry!(
-                opts(
-                    "polls_total",
-                    "Calls of polls, by kind of the object and result.",
-                ),
+            polls: registrar.counters(
+                "steersman_controller_polls_total",
+                "Calls of polls, by kind of the object and result.",
                 &["name", "result"],
-                registry
             )?,
-            periodic_errors: register_int_counter_with_registry!(
-                opts(
-                    "periodic_errors_total",
-                    "Calls of functions of periodic sources that failed.",
-                ),
-                registry
+            periodic_errors: registrar.counter(
+                "steersman_controller_periodic_errors_total",
+                "Calls of functions of periodic sources that failed.",
             )?,
         })
     }
