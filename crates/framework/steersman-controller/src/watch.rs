@@ -1,7 +1,7 @@
 //! Driver: the route of an event: the predicate and the handler of a watch, and the requests that the event causes.
 
-mod awaiting;
 mod handling;
+mod awaiting;
 pub(crate) mod declared;
 pub(crate) mod followed_namespaces;
 pub(crate) mod optional;

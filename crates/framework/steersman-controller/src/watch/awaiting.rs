@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use steersman_cache::Unsynced;
 use steersman_cache::internal::CacheInternals as _;
-use steersman_informer::Event;
 use steersman_object::Object;
 use tokio::time::{sleep, timeout};
 
 use crate::error::{Error, TookTooLong};
 use crate::handler::target::ControllerTarget;
 use crate::request::{ClusterName, RequestKey};
-use crate::watch::{EventRoute, Sink};
+use crate::watch::Sink;
+use crate::watch::handling::HandledEvent;
 
 /// The interval of the log lines about a handler that waits.
 const REMINDERS: Duration = Duration::from_secs(60);
@@ -39,43 +39,34 @@ impl<R: RequestKey> Sink<R> {
         };
         (!unsynced.is_not_served() || is_declared()).then(|| unsynced.clone())
     }
+}
 
+impl<K: Object, P: ControllerTarget> HandledEvent<'_, K, P> {
     /// Waits until a kind has synced, or its informer has ended, and logs the wait (CTRL-43). `attempt` is the number
     /// of earlier waits for the same event. Cancel safe.
-    pub(crate) async fn wait_for<K: Object, P: ControllerTarget<Key = R>>(
-        &self,
-        route: &EventRoute<K, P>,
-        event: &Event<K>,
-        unsynced: &Unsynced,
-        attempt: u32,
-    ) {
+    pub(crate) async fn wait_for(&self, unsynced: &Unsynced, attempt: u32) {
         if attempt == 0 {
-            self.remind(route, event, unsynced);
+            self.remind(unsynced);
         } else {
             sleep(PAUSE).await;
         }
-        let synced = self.client.cache().first_sync(&unsynced.kind);
+        let synced = self.sink.client.cache().first_sync(&unsynced.kind);
         let mut synced = pin!(synced);
         while timeout(REMINDERS, &mut synced).await.is_err() {
             // The status and the log of a waiting controller tell of its kinds already.
-            if !self.status.is_waiting() {
-                self.remind(route, event, unsynced);
+            if !self.sink.status.is_waiting() {
+                self.remind(unsynced);
             }
         }
     }
 
-    fn remind<K: Object, P: ControllerTarget<Key = R>>(
-        &self,
-        route: &EventRoute<K, P>,
-        event: &Event<K>,
-        unsynced: &Unsynced,
-    ) {
+    fn remind(&self, unsynced: &Unsynced) {
         tracing::warn!(
-            controller = self.status.controller(),
-            watch = self.watch,
-            kind = %route.kind(),
-            cluster = self.cluster.as_ref().map(ClusterName::as_str),
-            object = %event.key(),
+            controller = self.sink.status.controller(),
+            watch = self.sink.watch,
+            kind = %self.route.kind(),
+            cluster = self.sink.cluster.as_ref().map(ClusterName::as_str),
+            object = %self.event.key(),
             // The last field and without quotes, because it may hold an RBAC rule to copy.
             waiting_for = %unsynced,
             "a handler waits for the first sync of a kind that it reads, and the events of its watch with it: none is \

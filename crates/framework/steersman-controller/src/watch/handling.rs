@@ -17,6 +17,14 @@ use crate::request::{ClusterName, RequestKey};
 use crate::status::HandlerFailure;
 use crate::watch::{EventRoute, Sink, requests_of};
 
+/// An event of a watch, with the route and the queue that handle it.
+pub(crate) struct HandledEvent<'a, K: Object, P: ControllerTarget> {
+    pub(crate) sink: &'a Sink<P::Key>,
+    pub(crate) route: &'a EventRoute<K, P>,
+    pub(crate) event: &'a Event<K>,
+    cause: Causes,
+}
+
 impl<R: RequestKey> Sink<R> {
     /// Adds the requests that an event causes to the queue. Returns when the event is handled, also by a
     /// handler that waits, so that the events of a watch are handled in their order.
@@ -38,124 +46,112 @@ impl<R: RequestKey> Sink<R> {
         event: &Event<K>,
         cause: Causes,
     ) {
-        let mut requests = requests_of(event, self.initial_priority);
+        let handled = HandledEvent {
+            sink: self,
+            route,
+            event,
+            cause,
+        };
+        handled.handle().await;
+    }
+}
+
+impl<K: Object, P: ControllerTarget> HandledEvent<'_, K, P> {
+    async fn handle(&self) {
+        let mut requests = requests_of(self.event, self.sink.initial_priority);
         let defaults = requests.defaults();
-        let pass = || route.route(event, self.event_filter.as_ref(), &mut requests);
+        let filter = self.sink.event_filter.as_ref();
+        let pass = || self.route.route(self.event, filter, &mut requests);
         let routed = catch_unwind(AssertUnwindSafe(pass));
         // After a panic, `requests` holds the requests that the handler added before it.
-        self.add(route, event, cause, &mut requests);
+        self.add(&mut requests);
         match routed {
-            Ok(true) => self.handle_async(route, event, cause, defaults).await,
+            Ok(true) => self.handle_async(defaults).await,
             Ok(false) => {}
-            Err(payload) => self.panicked(route, event, &*payload),
+            Err(payload) => self.panicked(&*payload),
         }
     }
 
-    async fn handle_async<K: Object, P: ControllerTarget<Key = R>>(
-        &self,
-        route: &EventRoute<K, P>,
-        event: &Event<K>,
-        cause: Causes,
-        defaults: AddOptions,
-    ) {
+    async fn handle_async(&self, defaults: AddOptions) {
+        let (handler, client) = (&self.route.handler, &self.sink.client);
         for attempt in 0.. {
             let requests = Requests::with_defaults(defaults);
-            let begin = || route.handler.handle_async(event, &self.client, requests);
+            let begin = || handler.handle_async(self.event, client, requests);
             let ended = match catch_unwind(AssertUnwindSafe(begin)) {
                 Ok(None) => return,
                 Ok(Some(handling)) => AssertUnwindSafe(handling).catch_unwind().await,
                 Err(payload) => Err(payload),
             };
             let error = match ended {
-                Ok(Ok(mut requests)) => return self.add(route, event, cause, &mut requests),
+                Ok(Ok(mut requests)) => return self.add(&mut requests),
                 Ok(Err(error)) => error,
-                Err(payload) => return self.panicked(route, event, &*payload),
+                Err(payload) => return self.panicked(&*payload),
             };
             // CTRL-43: after a read that failed because a kind has not synced, the handler is called again after the
             // sync.
-            match self.awaited_by(&error) {
-                Some(unsynced) => self.wait_for(route, event, &unsynced, attempt).await,
-                None => return self.failed(route, event, &error),
+            match self.sink.awaited_by(&error) {
+                Some(unsynced) => self.wait_for(&unsynced, attempt).await,
+                None => return self.failed(&error),
             }
         }
     }
 
-    fn add<K: Object, P: ControllerTarget<Key = R>>(
-        &self,
-        route: &EventRoute<K, P>,
-        event: &Event<K>,
-        cause: Causes,
-        requests: &mut Requests<R>,
-    ) {
-        if cause == EVENT && requests.iter().next().is_some() {
+    fn add(&self, requests: &mut Requests<P::Key>) {
+        let Self { sink, cause, .. } = self;
+        if *cause == EVENT && requests.iter().next().is_some() {
             // The detector of loops knows only writes in the manager's own cluster.
-            if self.cluster.is_none() {
-                self.loops.observe(route.kind(), event);
+            if sink.cluster.is_none() {
+                sink.loops.observe(self.route.kind(), self.event);
             }
             // CTRL-20: recorded before the request is added, so that the run of the request finds it.
-            let changed = ChangedObject::of(route.kind(), self.cluster.as_ref(), event);
-            self.changes.record(requests.iter(), &Arc::new(changed));
+            let changed = ChangedObject::of(self.route.kind(), sink.cluster.as_ref(), self.event);
+            sink.changes.record(requests.iter(), &Arc::new(changed));
         }
         for (request, options) in requests.drain() {
-            self.queue.add_with(request, options.cause(cause));
+            sink.queue.add_with(request, options.cause(*cause));
         }
     }
 
     /// Logs and counts a panic of a predicate, handler or filter, and records it in the status.
-    fn panicked<K: Object, P: ControllerTarget<Key = R>>(
-        &self,
-        route: &EventRoute<K, P>,
-        event: &Event<K>,
-        payload: &(dyn Any + Send),
-    ) {
-        let panic = self.failure(route, event, panic_text(payload).to_owned());
-        self.metrics.handler_panicked(&panic.kind);
+    fn panicked(&self, payload: &(dyn Any + Send)) {
+        let panic = self.failure(panic_text(payload).to_owned());
+        self.sink.metrics.handler_panicked(&panic.kind);
         tracing::error!(
-            controller = self.status.controller(),
-            watch = self.watch,
+            controller = self.sink.status.controller(),
+            watch = panic.watch,
             kind = %panic.kind,
             cluster = panic.cluster.as_ref().map(ClusterName::as_str),
             object = %panic.key,
             panic = %panic.message,
             "a predicate, handler or filter panicked and the event is lost: correct the closure; \
-             other events go on"
+            other events go on"
         );
-        self.status.handler_panicked(panic);
+        self.sink.status.handler_panicked(panic);
     }
 
     /// Logs and counts an error of a handler, and records it in the status.
-    fn failed<K: Object, P: ControllerTarget<Key = R>>(
-        &self,
-        route: &EventRoute<K, P>,
-        event: &Event<K>,
-        error: &Error,
-    ) {
-        let error = self.failure(route, event, error.chain());
-        self.source_metrics.handler_failed(&error.kind);
+    fn failed(&self, error: &Error) {
+        let error = self.failure(error.chain());
+        self.sink.source_metrics.handler_failed(&error.kind);
         tracing::error!(
-            controller = self.status.controller(),
-            watch = self.watch,
+            controller = self.sink.status.controller(),
+            watch = error.watch,
             kind = %error.kind,
             cluster = error.cluster.as_ref().map(ClusterName::as_str),
             object = %error.key,
             error = %error.message,
             "a handler failed and the event is lost: let its function repeat what may fail for a moment; \
-             other events go on"
+            other events go on"
         );
-        self.status.handler_failed(error);
+        self.sink.status.handler_failed(error);
     }
 
-    fn failure<K: Object, P: ControllerTarget<Key = R>>(
-        &self,
-        route: &EventRoute<K, P>,
-        event: &Event<K>,
-        message: String,
-    ) -> HandlerFailure {
+    fn failure(&self, message: String) -> HandlerFailure {
         HandlerFailure {
-            kind: route.kind().clone(),
-            watch: self.watch,
-            cluster: self.cluster.clone(),
-            key: event.key().clone(),
+            kind: self.route.kind().clone(),
+            watch: self.sink.watch,
+            cluster: self.sink.cluster.clone(),
+            key: self.event.key().clone(),
             message,
         }
     }
