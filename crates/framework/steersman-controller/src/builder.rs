@@ -95,9 +95,8 @@ impl Controller {
         ControllerBuilder::new(name, Primary::new(), Some(Primary::parts))
     }
 
-    /// Starts to declare a controller called `name` with requests of type `R`, which stand for
-    /// something other than an object of a primary kind: a namespace, a pair of objects, or
-    /// something outside the cluster.
+    /// Starts to declare a controller called `name` with requests of type `R`, which stand for something other than an
+    /// object of a primary kind: a namespace, a pair of objects, or something outside the cluster.
     ///
     /// Without a primary kind, every watch needs [`handler::mapped`](crate::handler::mapped()) or a
     /// custom handler to create requests.
@@ -294,9 +293,8 @@ impl<P: ControllerTarget> ControllerBuilder<P> {
     ///
     /// # Errors
     ///
-    /// [`ControllerError::EmptyName`], [`ControllerError::NoWorkers`],
-    /// [`ControllerError::FieldManager`], and [`ControllerError::NothingWatched`] if neither a watch
-    /// nor another source would ever cause a request.
+    /// [`ControllerError::EmptyName`], [`ControllerError::NoWorkers`], [`ControllerError::FieldManager`], and
+    /// [`ControllerError::NothingWatched`] if neither a watch nor another source would ever cause a request.
     pub fn build(self, reconciler: impl Reconciler<P::Key>) -> Result<Controller, ControllerError> {
         self.check()?;
         let status = ControllerStatus::new(&self.name);

@@ -17,8 +17,7 @@ use crate::request::ClusterName;
 
 /// The clusters of a manager besides its own. Clusters can be added and removed while controllers run.
 ///
-/// Cheap to clone; all clones are one set. A manager owns one, and changes it with `add_cluster` and
-/// `remove_cluster`.
+/// Cheap to clone; all clones are one set. A manager owns one, and changes it with `add_cluster` and `remove_cluster`.
 #[derive(Clone, Default, derive_more::Debug)]
 #[debug("{:?}", shared.members.borrow().keys().collect::<BTreeSet<_>>())]
 pub struct Clusters {
@@ -220,8 +219,7 @@ impl ClusterMember {
         &self.client
     }
 
-    /// Returns a token that is cancelled when the cluster is removed. Cancelling the token does not remove
-    /// the cluster.
+    /// Returns a token that is cancelled when the cluster is removed. Cancelling the token does not remove the cluster.
     pub fn removed(&self) -> CancellationToken {
         self.removed.child_token()
     }

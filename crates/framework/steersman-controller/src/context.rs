@@ -181,8 +181,7 @@ impl Context {
         &self.run.reason
     }
 
-    /// Returns the number of this reconcile, unique within its controller. The span of its logs has
-    /// it.
+    /// Returns the number of this reconcile, unique within its controller. The span of its logs has it.
     pub fn reconcile_id(&self) -> u64 {
         self.run.reconcile_id
     }

@@ -10,9 +10,8 @@ use crate::request::ClusterName;
 
 /// The error of one reconcile.
 ///
-/// Made from any error by `?`, or from a text with [`Error::msg`]. It does not implement
-/// [`std::error::Error`], so that `?` can convert every type that does; [`source`](Self::source) returns
-/// the wrapped error.
+/// Made from any error by `?`, or from a text with [`Error::msg`]. It does not implement [`std::error::Error`], so that
+/// `?` can convert every type that does; [`source`](Self::source) returns the wrapped error.
 ///
 /// A failed request is retried with backoff, unless the error is [`terminal`](Self::terminal).
 #[derive(Debug, derive_more::Display)]

@@ -66,8 +66,7 @@
 //! - **CTRL-25** A reconcile that takes too long is shown by a metric and named by one warning.
 //! - **CTRL-12** A cluster that is unreachable, forbidden or removed delays no request for another cluster.
 //! - **CTRL-31** The reads of owned objects know the owner by its uid.
-//! - **CTRL-32** No request for a paused object reaches the reconciler, and the end of a pause requests the
-//!   object.
+//! - **CTRL-32** No request for a paused object reaches the reconciler, and the end of a pause requests the object.
 //! - **CTRL-33** A reported error with another text each time is retried with backoff.
 //! - **CTRL-34** Several clean-ups run in order, and none runs again after its finalizer was removed.
 //!

@@ -32,8 +32,7 @@ pub struct StartContext {
 impl StartContext {
     /// Makes surroundings with a grace of 30 s for the stop, and without a metrics registry.
     ///
-    /// Cancelling `cancel` stops the controller; `clock` is the clock of
-    /// [`Context::now`](crate::Context::now).
+    /// Cancelling `cancel` stops the controller; `clock` is the clock of [`Context::now`](crate::Context::now).
     pub fn new(cache: Cache, client: Client, cancel: CancellationToken, clock: Clock) -> Self {
         Self {
             cache,

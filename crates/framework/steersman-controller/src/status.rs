@@ -164,8 +164,7 @@ impl ControllerStatus {
         read.map(|read| read()).unwrap_or_default()
     }
 
-    /// Returns the number of events lost to panics of predicates, handlers and filters since the
-    /// start.
+    /// Returns the number of events lost to panics of predicates, handlers and filters since the start.
     pub fn handler_panics(&self) -> u64 {
         self.shared.state.lock().panics
     }

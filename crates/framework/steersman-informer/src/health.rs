@@ -24,9 +24,8 @@ const LISTS: usize = 10;
 /// The health of one server, shared by the informers of the server: whether the server is away,
 /// and how many informers may list again at once. Cheap to clone.
 ///
-/// Give a clone to each informer of the server
-/// ([`InformerOptions::health`](crate::InformerOptions::health)). While the server is away, one
-/// informer checks its readiness each second; after its return all informers repeat their requests
+/// Give a clone to each informer of the server ([`InformerOptions::health`](crate::InformerOptions::health)). While the
+/// server is away, one informer checks its readiness each second; after its return all informers repeat their requests
 /// within a second (REFL-9). Failures of one kind alone do not count as an outage.
 #[derive(Clone, derive_more::Debug)]
 #[debug("ServerHealth({:?})", *state.machine.lock())]

@@ -20,12 +20,10 @@ use crate::untyped_informer::UntypedInformer;
 
 /// An informer: holds the objects of one kind in memory and delivers their changes to subscribers.
 ///
-/// The objects are decoded as `K`. The informer itself knows no type, so other types may read the
-/// same objects: see [`view`](Self::view). An object that does not decode as `K` is malformed for
-/// `K` only (VIEW-1).
+/// The objects are decoded as `K`. The informer itself knows no type, so other types may read the same objects: see
+/// [`view`](Self::view). An object that does not decode as `K` is malformed for `K` only (VIEW-1).
 ///
-/// Declaring an informer makes no request; [`run`](Self::run) does. Cheap to clone: all clones are
-/// the same informer.
+/// Declaring an informer makes no request; [`run`](Self::run) does. Cheap to clone: all clones are the same informer.
 ///
 /// A server that refuses, fails or is away is not an error but a [`InformerState`]: the informer repeats
 /// its requests, and its objects stay readable (REFL-2).

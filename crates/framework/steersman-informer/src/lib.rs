@@ -48,8 +48,7 @@
 //! - The queue holds the deltas and blocks the reflector while it is full (QUEUE-1).
 //! - The indexer changes the objects, the views and their indexes together (STORE-1). Each view
 //!   returns its changes as [`Event`]s.
-//! - Each subscriber has a mailbox of its own; a slow subscriber does not hold up the others
-//!   (FAN-2).
+//! - Each subscriber has a mailbox of its own; a slow subscriber does not hold up the others (FAN-2).
 //!
 //! `pipeline` is the only module that joins these parts. [`Informer`] is the handle for one type,
 //! [`UntypedInformer`] the handle without a type.

@@ -21,8 +21,7 @@ pub struct InformerOptions {
     pub labels: Option<String>,
     /// A field selector. The informer holds only matching objects. Default: all objects.
     pub fields: Option<String>,
-    /// Whether to begin with a streaming list (WatchList, KEP-3157) if the server offers it.
-    /// Default: true.
+    /// Whether to begin with a streaming list (WatchList, KEP-3157) if the server offers it. Default: true.
     pub watch_list: bool,
     /// The number of objects per page of an ordinary list. Default: 500, as in client-go.
     pub page_size: u32,
@@ -51,8 +50,7 @@ pub struct InformerOptions {
     pub indexed_labels: Vec<String>,
     /// The seed for the jitter of delays. Default: random, so that replicas differ.
     pub seed: u64,
-    /// The health of the server, shared with all informers that have a clone of it. Default: not
-    /// shared.
+    /// The health of the server, shared with all informers that have a clone of it. Default: not shared.
     pub health: ServerHealth,
     /// The batches in which the objects of a list are decoded. Default: as many at once as the runtime has threads, at
     /// most four.
@@ -205,8 +203,7 @@ impl InformerOptions {
         self
     }
 
-    /// Sets the number of events that may wait for one subscriber before the events of one key are
-    /// coalesced.
+    /// Sets the number of events that may wait for one subscriber before the events of one key are coalesced.
     pub fn mailbox_bound(mut self, bound: usize) -> Self {
         self.mailbox_bound = bound;
         self

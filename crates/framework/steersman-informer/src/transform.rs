@@ -29,8 +29,7 @@ pub struct Transform {
 /// Returns the changed JSON; `None` if the object stays unchanged.
 type ChangeFn = dyn Fn(&[u8], bool) -> Result<Option<Vec<u8>>, String> + Send + Sync;
 
-/// The annotation with the manifest that `kubectl apply` sent. (kubectl,
-/// `LastAppliedConfigAnnotation`)
+/// The annotation with the manifest that `kubectl apply` sent. (kubectl, `LastAppliedConfigAnnotation`)
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 impl Transform {

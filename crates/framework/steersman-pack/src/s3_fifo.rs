@@ -41,8 +41,7 @@ struct EvictionTime(u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotId(u32);
 
-/// Owners to evict after the lock is released, and owners to drop then: the last reference may be
-/// among them.
+/// Owners to evict after the lock is released, and owners to drop then: the last reference may be among them.
 #[derive(Default, derive_more::Debug)]
 #[debug("Evictions {{ evicted: {}, .. }}", evicted.len())]
 #[must_use = "the owners keep their forms until `evict_all`"]

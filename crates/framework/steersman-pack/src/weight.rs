@@ -22,8 +22,7 @@ const LOST: usize = 32;
 const NODE: usize = 11;
 const FILLED: usize = 7;
 
-/// Returns the approximate memory of a `K` decoded from this JSON, in bytes; `None` if it does not
-/// decode.
+/// Returns the approximate memory of a `K` decoded from this JSON, in bytes; `None` if it does not decode.
 pub(crate) fn weigh<K: DeserializeOwned>(json: &[u8]) -> Option<usize> {
     let scale = Scale(Cell::new(allocated(size_of::<K>() + GRAIN)));
     let weighed = catch_unwind(AssertUnwindSafe(|| {

@@ -104,8 +104,7 @@ impl<T: Key> Machine<T> {
         self.records_times || self.times_every_step()
     }
 
-    /// Adds a key. Returns whether a parked worker must be woken, because of a ready key or an
-    /// earlier deadline.
+    /// Adds a key. Returns whether a parked worker must be woken, because of a ready key or an earlier deadline.
     pub(crate) fn handle_add(&mut self, arrival: Arrival<T>) -> bool {
         self.table.expect(std::iter::once(arrival.hash));
         self.take_in(arrival)

@@ -12,9 +12,8 @@ use crate::shared::SharedQueue;
 /// The right and duty of a worker to process one key.
 ///
 /// While a ticket lives no other ticket holds its key (WQ-1). Finish it with [`forget`](Self::forget),
-/// [`after`](Self::after), [`backoff`](Self::backoff) or [`settle`](Self::settle). Dropping a ticket, by
-/// a panic or with an aborted task, counts as [`backoff`](Self::backoff), so no key is blocked or lost
-/// (WQ-3).
+/// [`after`](Self::after), [`backoff`](Self::backoff) or [`settle`](Self::settle). Dropping a ticket, by a panic or
+/// with an aborted task, counts as [`backoff`](Self::backoff), so no key is blocked or lost (WQ-3).
 #[derive(derive_more::Debug)]
 #[debug(
     "Ticket {{ key: {:?}, attempts: {:?}, priority: {:?}, .. }}",

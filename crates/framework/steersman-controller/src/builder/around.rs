@@ -21,8 +21,7 @@ impl<P: ControllerTarget> ControllerBuilder<P> {
     /// Puts a layer of tower around the reconciler, as [`reconcile::layered`](crate::reconcile::layered)
     /// does: a time limit, tracing, a limit that several controllers share, or your own.
     ///
-    /// The first layer is the outermost, as in `tower::ServiceBuilder`. The errors of layers are retried
-    /// with backoff.
+    /// The first layer is the outermost, as in `tower::ServiceBuilder`. The errors of layers are retried with backoff.
     ///
     /// ```
     /// # use std::time::Duration;

@@ -102,9 +102,8 @@ impl<P: ControllerTarget> Watch<WatchedRequests<P>> {
         }
     }
 
-    /// Takes the objects of a channel; `handler` names the requests that an object causes, as if the object
-    /// had just been created. See [`source::channel`](crate::source::channel()). In controller-runtime:
-    /// `source.Channel`.
+    /// Takes the objects of a channel; `handler` names the requests that an object causes, as if the object had just
+    /// been created. See [`source::channel`](crate::source::channel()). In controller-runtime: `source.Channel`.
     ///
     /// The end of the channel is no error, and the workers do not wait for it.
     pub fn channel<W: TypedObject>(

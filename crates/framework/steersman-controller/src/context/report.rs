@@ -26,8 +26,7 @@ pub(crate) struct ProgressReport<'a> {
 ///
 /// # Cancel safety
 ///
-/// A request that was sent is finished even if its future is dropped, as with the
-/// [`Client`](steersman_client::Client).
+/// A request that was sent is finished even if its future is dropped, as with the [`Client`](steersman_client::Client).
 impl Context {
     /// Writes the progress of an object into its conditions `Ready`, `Reconciling` and `Stalled`, by the rules of
     /// [kstatus](Progress). Sends nothing if the conditions are up to date.

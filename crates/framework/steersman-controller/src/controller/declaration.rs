@@ -8,8 +8,7 @@ use steersman_object::{Kind, PolicyRule};
 pub struct ControllerDeclaration {
     /// The name of the controller.
     pub name: String,
-    /// The kind of the objects that the requests are about; `None` for
-    /// [`Controller::keyed`](crate::Controller::keyed).
+    /// The kind of the objects that the requests are about; `None` for [`Controller::keyed`](crate::Controller::keyed).
     pub primary: Option<Kind>,
     /// The kinds of [`owns`](crate::ControllerBuilder::owns), [`Watch::owned`](crate::Watch::owned) and
     /// [`Watch::owned_kind`](crate::Watch::owned_kind).

@@ -28,10 +28,9 @@ pub struct Labelled(LabelSelector);
 /// Passes updates that change `metadata.generation`: the server counts it up when the spec changes,
 /// and when deletion is requested. Creations and deletes pass.
 ///
-/// Changes of nothing but the status, labels, annotations or finalizers do not pass. For a custom
-/// resource without a status subresource every change counts. Updates of an object without a
-/// generation (a ConfigMap, a Secret) always pass; controller-runtime's predicate of this name drops
-/// them.
+/// Changes of nothing but the status, labels, annotations or finalizers do not pass. For a custom resource without a
+/// status subresource every change counts. Updates of an object without a generation (a ConfigMap, a Secret) always
+/// pass; controller-runtime's predicate of this name drops them.
 #[must_use]
 pub fn generation_changed() -> Changed {
     Changed(ComparedPart::Generation)

@@ -119,8 +119,7 @@ impl<K: TypedObject> Finalizers<K> {
         self
     }
 
-    /// Sets for how long an object is being deleted before a failing clean-up is reported. The default is
-    /// one minute.
+    /// Sets for how long an object is being deleted before a failing clean-up is reported. The default is one minute.
     pub fn report_after(mut self, failing_for: Duration) -> Self {
         self.failing_for = failing_for;
         self

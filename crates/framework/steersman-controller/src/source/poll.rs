@@ -49,9 +49,8 @@ pub struct PollResults<T> {
 ///
 /// Use it for something that reports no events: a database, a cloud provider, a DNS zone.
 ///
-/// - The first call for an object is made when it appears, and its state requests the object. The next call
-///   is made `every` after the end of the last one, shortened or lengthened by up to a tenth. `every` is
-///   at least a second.
+/// - The first call for an object is made when it appears, and its state requests the object. The next call is made
+///   `every` after the end of the last one, shortened or lengthened by up to a tenth. `every` is at least a second.
 /// - If the generation of an object changes, its next call is made at once, because the state may depend on the spec.
 /// - At most 8 calls are in progress ([`max_concurrent`](Poll::max_concurrent)), and one per object. A call
 ///   may take 30 s ([`limit`](Poll::limit)).

@@ -81,8 +81,7 @@ pub struct WatchedKind<W: Object, P: ControllerTarget, C = P> {
     of: PhantomData<fn(C)>,
 }
 
-/// The source of a [`Watch`] of a channel or an informer with objects of type `W`; `P` is the target of the
-/// controller.
+/// The source of a [`Watch`] of a channel or an informer with objects of type `W`; `P` is the target of the controller.
 #[derive(derive_more::Debug)]
 #[debug("WatchedObjects({:?})", route.kind())]
 pub struct WatchedObjects<W: Object, P: ControllerTarget> {

@@ -13,11 +13,10 @@ const KEPT: usize = 2048;
 
 /// The events that one subscriber has not taken yet.
 ///
-/// Within the bound every event is kept, in order. Past it (FAN-2), the events of one key are
-/// coalesced to the change from the version taken last to the current one: none, created, updated,
-/// deleted, or deleted and created if the uid differs. So a mailbox holds no more changes than
-/// there are objects that the subscriber has seen or that exist. A coalesced change waits at the
-/// position of the newest event, but an initial object stays before the marker.
+/// Within the bound every event is kept, in order. Past it (FAN-2), the events of one key are coalesced to the change
+/// from the version taken last to the current one: none, created, updated, deleted, or deleted and created if the uid
+/// differs. So a mailbox holds no more changes than there are objects that the subscriber has seen or that exist. A
+/// coalesced change waits at the position of the newest event, but an initial object stays before the marker.
 #[derive(Debug, Default)]
 pub(crate) struct Mailbox {
     waiting: BTreeMap<u64, Waiting>,

@@ -19,8 +19,7 @@ impl ProblemTracker {
         self.problem.as_ref()
     }
 
-    /// Notes that a watch stayed open. Only a watch that was not silent resets the count of
-    /// failures after silence.
+    /// Notes that a watch stayed open. Only a watch that was not silent resets the count of failures after silence.
     pub(crate) fn settle(&mut self, silent: bool) {
         let problem = self.problem.take();
         if !silent && problem.is_none_or(|problem| problem.reason != Reason::Silent) {

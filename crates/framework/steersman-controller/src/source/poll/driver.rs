@@ -126,8 +126,7 @@ where
         true
     }
 
-    /// CTRL-42: forgets the objects of a removed namespace. Returns false if the informer ended for another
-    /// reason.
+    /// CTRL-42: forgets the objects of a removed namespace. Returns false if the informer ended for another reason.
     fn leave(&mut self, informer: &NamespacedInformer<K>) -> bool {
         self.informers.remove(&informer.namespace().cloned());
         if !self.namespaces.end(informer) {
