@@ -224,7 +224,6 @@ impl Error {
         Self::boxed(message.to_string().into())
     }
 
-    /// Wraps an error of an erased type.
     pub(crate) fn boxed(source: Box<dyn StdError + Send + Sync>) -> Self {
         Self {
             source,

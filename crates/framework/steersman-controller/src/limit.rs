@@ -132,7 +132,7 @@ impl LimitUser {
         // The state keeps the sender until the permit is granted, so receiving cannot fail.
         let _ = woken.await;
         self.metrics.waited(start.elapsed());
-        // The permit was granted; the drop of an ungranted waiter would return it.
+        // The permit is granted now, so the waiter is not dropped: its drop would return the permit.
         waiter.granted()
     }
 }

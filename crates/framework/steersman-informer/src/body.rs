@@ -31,7 +31,7 @@ pub(crate) struct Body {
     length: AtomicU32,
     /// Whether the body was read since the budget last cleared this flag.
     pub(crate) visited: AtomicBool,
-    /// The eviction time of the body, in the unit of the budget.
+    /// The time of the last eviction, for [`Evictable::evicted_at`].
     pub(crate) evicted_at: AtomicU32,
     /// One bit per type for the first eight types of the context: set if the body has decoded as the type (VIEW-1).
     reads_as: AtomicU8,
@@ -160,7 +160,7 @@ impl Body {
         let (packed, due) = context.pack.pack(&json);
         let (_gone, evictions) = {
             let mut state = self.state.write();
-            // If not, another thread has packed the body meanwhile and charged its forms.
+            // Another thread may have packed the body meanwhile, and charged its forms.
             let is_as_it_was = state.packed.fresh();
             if is_as_it_was.is_none_or(|now| !Arc::ptr_eq(&now, &json)) {
                 return due;
@@ -203,7 +203,7 @@ impl Body {
             return false;
         };
         let mut state = self.state.write();
-        // If not, the body was completed with more JSON meanwhile.
+        // The body may have been completed with more JSON meanwhile.
         if state.packed.is(&packed) {
             self.replace_packed(&mut state, again);
         }

@@ -9,7 +9,6 @@ const CHUNK: usize = 512;
 #[derive(Debug)]
 pub(crate) struct ChunkedVec<T> {
     chunks: Vec<Vec<Option<T>>>,
-    /// The number of items.
     len: usize,
 }
 

@@ -262,7 +262,6 @@ impl RawEntry {
         self.inner.body.pack(|| self.inner.holder())
     }
 
-    /// Returns whether the object decodes as a `K`.
     pub(crate) fn check<K: Object>(&self) -> Result<(), Arc<str>> {
         self.inner.body.check::<K>(|| self.inner.holder())
     }

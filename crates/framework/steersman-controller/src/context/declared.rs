@@ -47,7 +47,6 @@ impl PrimaryKind {
         }
     }
 
-    /// Returns the uid of the object with this key; `None` if the cache has no such object.
     pub(crate) fn uid_of<'a>(
         &self,
         client: &'a Client,

@@ -53,7 +53,6 @@ pub(crate) struct LoopDetector {
 struct WritingRequest {
     /// The writes of the request's previous run that alone caused this run.
     causes: Vec<OwnWrite>,
-    /// The writes of this run.
     writes: Vec<OwnWrite>,
     last: Instant,
 }

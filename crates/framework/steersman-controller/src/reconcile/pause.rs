@@ -67,7 +67,6 @@ impl<K: Object> PauseRule<K> {
         self.rules.iter().any(|is_paused| is_paused(object))
     }
 
-    /// Makes a reconciler that ends the requests for paused objects without calling `inner`.
     pub(crate) fn around(self, inner: BoxReconciler, status: ControllerStatus) -> Pausing<K> {
         Pausing {
             rule: self,
@@ -76,7 +75,6 @@ impl<K: Object> PauseRule<K> {
         }
     }
 
-    /// Makes a predicate that passes the events that `inner` passes, and updates that begin or end a pause.
     pub(crate) fn predicate(&self, inner: Arc<dyn Predicate<K>>) -> PausePredicate<K> {
         PausePredicate {
             inner,

@@ -18,7 +18,7 @@ pub(crate) type InitialSets = VecDeque<oneshot::Receiver<()>>;
 /// Waits until the first watch of `initial` has its initial set in the queue, and removes it from `initial`. Cancel safe.
 pub(crate) async fn next_synced(initial: &mut InitialSets) {
     if let Some(synced) = initial.front_mut() {
-        // The task of a pump reports an end without an initial set.
+        // The watch has ended without its initial set, which the end of its task reports.
         if synced.await.is_err() {
             pending::<()>().await;
         }

@@ -4,7 +4,6 @@ use steersman_pack::{Budget, PackContext};
 
 use crate::metrics::Counters;
 
-/// The state that the bodies of one informer share.
 pub(crate) struct BodyContext {
     pub(crate) pack: PackContext,
     pub(crate) counters: Counters,

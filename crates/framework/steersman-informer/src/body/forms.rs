@@ -7,7 +7,6 @@ use steersman_object::Object;
 
 pub(crate) type AnyDecoded = Arc<dyn Any + Send + Sync>;
 
-/// The decoded forms of a body. Most bodies have none or one.
 pub(crate) enum Forms {
     Nothing,
     One(AnyDecoded),

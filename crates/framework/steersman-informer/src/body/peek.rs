@@ -19,7 +19,6 @@ impl Body {
         object.ok().map(PeekGuard)
     }
 
-    /// Returns whether the body was read since the budget last cleared its flag.
     pub(crate) fn is_visited(&self) -> bool {
         self.visited.load(Ordering::Relaxed)
     }

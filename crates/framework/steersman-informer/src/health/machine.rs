@@ -21,11 +21,9 @@ enum Availability {
 pub(crate) enum ServerReadiness {
     /// The `ListWatch` has no readiness check.
     Unsupported,
-    /// The server serves requests.
     Ready,
     /// The server answers that it does not serve requests yet.
     NotReady,
-    /// The server did not answer in time.
     NoResponse,
 }
 

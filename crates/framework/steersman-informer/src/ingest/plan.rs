@@ -10,7 +10,6 @@ const MOST_UNPACKED: usize = 16;
 /// The decision whether an arrived object gets a new entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IngestPlan {
-    /// The object gets a new entry.
     Create,
     /// The store has this version: its entry is used again (STORE-6), unless it has another form (STORE-10).
     Reuse,

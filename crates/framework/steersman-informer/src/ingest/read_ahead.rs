@@ -3,13 +3,11 @@
 /// The next step of an [`IngestStream`](super::stream::IngestStream) that has no finished part to return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadStep {
-    /// Read another part from the stream.
     Read,
     /// Process the waiting parts as a batch: [`ReadAhead::hand_over`].
     HandOver,
     /// Wait for the oldest batch that is being processed.
     AwaitBatch,
-    /// Wait for more data from the stream.
     AwaitStream,
     /// The stream ended, and every part was returned.
     End,

@@ -78,7 +78,7 @@ impl Core {
                     self.replace(&mut writer, items, version, projection);
                     self.progress
                         .send_modify(|progress| progress.relists = relists);
-                    // VIEW-3: the list made further views ready, which decode the later changes.
+                    // VIEW-3: views that waited for this list are ready now, and decode the later changes.
                     decoders = self.decoders();
                 }
             }

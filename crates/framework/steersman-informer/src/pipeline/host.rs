@@ -15,7 +15,6 @@ use crate::reflector::step::RequestProblem;
 
 pub(super) struct CoreHost {
     pub(super) core: Arc<Core>,
-    /// Reads the number of deltas that wait for the store.
     pub(super) queued: QueueLength,
 }
 

@@ -55,7 +55,7 @@ impl Core {
             let mut new_view = match unfinished.take() {
                 Some(new_view) if new_view.view.ready == is_ready => new_view,
                 _ => {
-                    // Before the new view decodes anything, because an unused view may be of the same type.
+                    // Dropping an unused view of the same type would also drop what the new view has decoded.
                     self.drop_unused_views();
                     writer.views += 1;
                     let labels = &self.options.indexed_labels;

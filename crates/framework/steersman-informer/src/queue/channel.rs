@@ -69,7 +69,6 @@ impl DeltaSink for Sender {
 }
 
 impl Sender {
-    /// Returns a handle that reads the number of waiting deltas.
     pub(crate) fn length(&self) -> QueueLength {
         QueueLength(Arc::clone(&self.channel))
     }

@@ -25,7 +25,6 @@ pub(crate) enum FailureClass {
     VersionUnknown,
     /// The server refuses the request itself; for a streaming list, the server does not offer it.
     Rejected,
-    /// The server does not serve the kind.
     NotServed,
     Forbidden,
     Unauthorized,
@@ -124,7 +123,6 @@ pub(crate) fn is_timeout(error: &Error) -> bool {
 }
 
 impl FailureClass {
-    /// Returns whether a failure of this class may be due to an outage.
     pub(crate) fn is_outage(self) -> bool {
         matches!(
             self,

@@ -92,7 +92,6 @@ impl ReflectorMachine {
         self
     }
 
-    /// Returns the reason why requests currently fail.
     pub(crate) fn problem(&self) -> Option<&RequestProblem> {
         self.problems.problem()
     }

@@ -8,14 +8,12 @@ use crate::state::Reason;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ReflectorStep {
-    /// Request one page of a list.
     List {
         version: ResourceVersion,
         limit: Option<u32>,
         /// The continue token; `None` begins the list anew.
         page: Option<String>,
     },
-    /// Open a watch after a resource version.
     Watch {
         after: ResourceVersion,
         timeout: Duration,
@@ -25,7 +23,6 @@ pub(crate) enum ReflectorStep {
         version: ResourceVersion,
         timeout: Duration,
     },
-    /// Pause until an instant.
     Sleep {
         until: Instant,
         /// Whether the server may be away, so that its return ends the wait.
@@ -48,9 +45,7 @@ pub(crate) enum BookmarkEffect {
 pub(crate) enum WatchEnd {
     /// The server ended the stream.
     Closed,
-    /// The connection broke.
     Broken,
-    /// The watch was silent for too long.
     Silent,
 }
 

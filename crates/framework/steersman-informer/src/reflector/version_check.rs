@@ -18,7 +18,6 @@ const MARGIN: Duration = Duration::from_secs(5);
 pub(crate) struct VersionCheck {
     /// Whether the server may have been restarted since it sent the version of the watch.
     is_wanted: bool,
-    /// The time at which the present watch was opened.
     opened: Option<Instant>,
     due: Option<Instant>,
 }

@@ -87,7 +87,6 @@ impl Indexer {
         self.by_key.len()
     }
 
-    /// Returns the JSON of all entries, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -126,12 +125,10 @@ impl Indexer {
         &self.malformed
     }
 
-    /// Returns the number of objects that some type cannot decode.
     pub(crate) fn unreadable(&self) -> usize {
         self.unreadable
     }
 
-    /// Returns the resource version up to which all events, bookmarks and lists were applied.
     pub(crate) fn version(&self) -> &ResourceVersion {
         &self.version.0
     }
@@ -308,7 +305,6 @@ impl Indexer {
         ready
     }
 
-    /// Rebuilds the decoders after a view was added, removed, made ready or given an index.
     fn renew_decoders(&mut self) {
         self.decoders = Arc::new(ViewSnapshot {
             version: self.decoders.version.next(),

@@ -118,7 +118,7 @@ impl Ordered {
     }
 }
 
-/// Fastest for unique keys in ascending order.
+/// Building is fastest if the keys are unique and ascend, as those of a list do.
 impl FromIterator<RawEntry> for Ordered {
     fn from_iter<I: IntoIterator<Item = RawEntry>>(entries: I) -> Self {
         Self(entries.into_iter().map(Placed).collect())

@@ -44,7 +44,7 @@ enum CallState {
     Never,
 }
 
-/// The right to call the function for one object. Ended with [`PollSchedule::ended`].
+/// The right to call the function for one object, until [`PollSchedule::handle_end`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PollCall {
     pub(crate) key: ObjectKey,
