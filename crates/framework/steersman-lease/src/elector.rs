@@ -145,7 +145,19 @@ impl Elector {
     ///
     /// Dropping the future ends the candidacy without waiting for the release.
     pub async fn release(self) -> Ending {
-        self.end(Command::Release).await
+        self.work.end();
+        if self.driver_ends.is_some() || self.commands.send(Command::Release).is_err() {
+            return Ending::NotHeld;
+        }
+        let mut published = self.leadership.published.clone();
+        let limit = self.leadership.timing.renew_deadline + RELEASE_MARGIN;
+        let ended =
+            published.wait_for(|published| matches!(published.standing, CandidateStatus::Ended(_)));
+        let ended = timeout(limit, ended).await;
+        match ended.map(|ended| ended.map(|published| published.standing.clone())) {
+            Ok(Ok(CandidateStatus::Ended(ending))) => ending,
+            _ => Ending::Kept,
+        }
     }
 
     /// Ends the candidacy of a replica that does no work, without waiting: [`release`](Self::release) waits for the
@@ -162,22 +174,6 @@ impl Elector {
         // The channel must stay open: the driver takes a closed one for an abandoned election and would not abort.
         std::mem::forget(self.commands);
         std::mem::forget(self.work);
-    }
-
-    async fn end(self, command: Command) -> Ending {
-        self.work.end();
-        if self.driver_ends.is_some() || self.commands.send(command).is_err() {
-            return Ending::NotHeld;
-        }
-        let mut published = self.leadership.published.clone();
-        let limit = self.leadership.timing.renew_deadline + RELEASE_MARGIN;
-        let ended =
-            published.wait_for(|published| matches!(published.standing, CandidateStatus::Ended(_)));
-        let ended = timeout(limit, ended).await;
-        match ended.map(|ended| ended.map(|published| published.standing.clone())) {
-            Ok(Ok(CandidateStatus::Ended(ending))) => ending,
-            _ => Ending::Kept,
-        }
     }
 }
 

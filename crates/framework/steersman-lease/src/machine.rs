@@ -24,7 +24,7 @@ pub(crate) struct ElectionMachine {
     key: ObjectKey,
     labels: BTreeMap<String, String>,
     timing: Timing,
-    policy: Policy,
+    pub(crate) policy: Policy,
     jitter: Jitter,
     /// The start of this candidate's monotonic clock.
     began: Instant,
@@ -50,10 +50,10 @@ pub(crate) struct ElectionMachine {
 
 /// The options for the end of a candidacy.
 #[derive(Clone, Copy, Debug)]
-struct Policy {
+pub(crate) struct Policy {
     /// Whether to abort the process if work outlives its lease.
-    aborts: bool,
-    releases: bool,
+    pub(crate) aborts: bool,
+    pub(crate) releases: bool,
 }
 
 /// The progress of an attempt to take or renew the Lease.
@@ -184,16 +184,6 @@ impl ElectionMachine {
             slow_paths: 0,
             last_error: None,
         }
-    }
-
-    pub(crate) fn aborts(mut self, aborts: bool) -> Self {
-        self.policy.aborts = aborts;
-        self
-    }
-
-    pub(crate) fn releases(mut self, releases: bool) -> Self {
-        self.policy.releases = releases;
-        self
     }
 
     /// Returns the step of the driver at `now`. `wall` is the time to write into the Lease.

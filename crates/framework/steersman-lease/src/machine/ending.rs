@@ -62,8 +62,7 @@ impl ElectionMachine {
                 self.sent = None;
                 self.stop(None, term, now);
             }
-            (Command::LeaveBehind, ElectionStage::Standby)
-            | (Command::Release, ElectionStage::Standby) => {
+            (Command::LeaveBehind | Command::Release, ElectionStage::Standby) => {
                 if self.may_hold {
                     // LEASE-7: a write that takes the Lease is in flight: its reply is awaited, and the Lease released.
                     self.release(now, now + self.timing.renew_deadline);
@@ -89,11 +88,7 @@ impl ElectionMachine {
                     self.end(Ending::NotHeld);
                 }
             }
-            (
-                Command::LeaveBehind,
-                ElectionStage::Stopping { .. } | ElectionStage::Releasing { .. },
-            )
-            | (Command::Release, ElectionStage::Releasing { .. }) => {}
+            (Command::LeaveBehind, _) | (Command::Release, ElectionStage::Releasing { .. }) => {}
         }
     }
 
