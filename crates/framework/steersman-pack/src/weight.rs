@@ -27,11 +27,7 @@ pub(crate) fn weigh<K: DeserializeOwned>(json: &[u8]) -> Option<usize> {
     let scale = Scale(Cell::new(allocated(size_of::<K>() + GRAIN)));
     let weighed = catch_unwind(AssertUnwindSafe(|| {
         let mut json = serde_json::Deserializer::from_slice(json);
-        K::deserialize(WeighingDeserializer {
-            inner: &mut json,
-            scale: &scale,
-        })
-        .is_ok()
+        K::deserialize(scale.weighing(&mut json)).is_ok()
     }));
     let bytes = scale.0.into_inner();
     weighed.unwrap_or(false).then_some(bytes + bytes / LOST)
@@ -98,6 +94,11 @@ struct WeighingAccess<'s, A> {
 impl Scale {
     fn add(&self, bytes: usize) {
         self.0.set(self.0.get() + bytes);
+    }
+
+    /// Wraps a deserializer or a seed, so that the memory of its values is added.
+    fn weighing<T>(&self, inner: T) -> WeighingDeserializer<'_, T> {
+        WeighingDeserializer { inner, scale: self }
     }
 }
 
@@ -214,15 +215,12 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for WeighingVisitor<'_, V> {
     }
 
     fn visit_some<D: Deserializer<'de>>(self, inner: D) -> Result<V::Value, D::Error> {
-        let scale = self.scale;
-        self.visitor
-            .visit_some(WeighingDeserializer { inner, scale })
+        self.visitor.visit_some(self.scale.weighing(inner))
     }
 
     fn visit_newtype_struct<D: Deserializer<'de>>(self, inner: D) -> Result<V::Value, D::Error> {
-        let scale = self.scale;
-        let inner = WeighingDeserializer { inner, scale };
-        self.visitor.visit_newtype_struct(inner)
+        self.visitor
+            .visit_newtype_struct(self.scale.weighing(inner))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<V::Value, A::Error> {
@@ -268,11 +266,8 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for &mut WeighingAccess<'_, A> {
         &mut self,
         seed: T,
     ) -> Result<Option<T::Value>, A::Error> {
-        let scale = self.scale;
-        let inner = seed;
-        let next = self
-            .access
-            .next_element_seed(WeighingDeserializer { inner, scale })?;
+        let seed = self.scale.weighing(seed);
+        let next = self.access.next_element_seed(seed)?;
         if next.is_some() {
             self.count += 1;
             self.each = self.each.max(size_of::<T::Value>());
@@ -296,22 +291,17 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for &mut WeighingAccess<'_, A> {
         if !self.is_collection {
             return self.access.next_key_seed(seed);
         }
-        let scale = self.scale;
-        let inner = seed;
-        let next = self
-            .access
-            .next_key_seed(WeighingDeserializer { inner, scale })?;
+        let seed = self.scale.weighing(seed);
+        let next = self.access.next_key_seed(seed)?;
         self.count += usize::from(next.is_some());
         Ok(next)
     }
 
     fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, A::Error> {
-        let scale = self.scale;
-        let inner = seed;
         // The keys of a JSON object are text.
         self.each = self.each.max(size_of::<String>() + size_of::<T::Value>());
-        self.access
-            .next_value_seed(WeighingDeserializer { inner, scale })
+        let seed = self.scale.weighing(seed);
+        self.access.next_value_seed(seed)
     }
 }
 
@@ -319,9 +309,7 @@ impl<'de, T: DeserializeSeed<'de>> DeserializeSeed<'de> for WeighingDeserializer
     type Value = T::Value;
 
     fn deserialize<D: Deserializer<'de>>(self, inner: D) -> Result<T::Value, D::Error> {
-        let scale = self.scale;
-        self.inner
-            .deserialize(WeighingDeserializer { inner, scale })
+        self.inner.deserialize(self.scale.weighing(inner))
     }
 }
 
