@@ -146,9 +146,8 @@ impl<R: RequestKey> Requests<R> {
         if self.added.len() > SCANNED {
             return self.positions.get(request).copied();
         }
-        self.added
-            .iter()
-            .position(|(present, _)| present == request)
+        let mut added = self.added.iter();
+        added.position(|(present, _)| present == request)
     }
 
     /// Returns the options that [`add`](Self::add) uses for this event: low priority for initial lists and resyncs.

@@ -177,10 +177,8 @@ impl<K: Object> Informer<K> {
         self.add_head_index(CONTROLLER_UID, |entry| {
             let mut owners = entry.owner_references().iter();
             let controller = owners.find(|owner| owner.controller == Some(true));
-            controller
-                .map(|owner| owner.uid.clone())
-                .into_iter()
-                .collect()
+            let uid = controller.map(|owner| owner.uid.clone());
+            uid.into_iter().collect()
         })
     }
 

@@ -25,9 +25,8 @@ impl DelayedKeys {
     }
 
     pub(crate) fn earliest(&self) -> Option<Instant> {
-        self.by_deadline
-            .first_key_value()
-            .map(|(at, _)| at.deadline)
+        let (first, _) = self.by_deadline.first_key_value()?;
+        Some(first.deadline)
     }
 
     /// Delays `slot` until `deadline`, unless its current delay `present` ends at the same time or earlier (WQ-4).

@@ -268,12 +268,10 @@ impl<T: Key> Machine<T> {
     }
 
     pub(crate) fn snapshot(&self, now: Instant) -> QueueSnapshot {
+        let depths = self.ready.depths();
+        let depths = depths.map(|(priority, depth)| (priority.value(), depth));
         let mut snapshot = QueueSnapshot {
-            depths: self
-                .ready
-                .depths()
-                .map(|(priority, depth)| (priority.value(), depth))
-                .collect(),
+            depths: depths.collect(),
             ..QueueSnapshot::default()
         };
         for held in &self.held {

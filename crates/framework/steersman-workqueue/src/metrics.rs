@@ -168,19 +168,13 @@ struct Scrape(Arc<QueueMetrics>);
 
 impl Collector for Scrape {
     fn desc(&self) -> Vec<&Desc> {
-        self.0
-            .collectors()
-            .into_iter()
-            .flat_map(Collector::desc)
-            .collect()
+        let collectors = self.0.collectors().into_iter();
+        collectors.flat_map(Collector::desc).collect()
     }
 
     fn collect(&self) -> Vec<MetricFamily> {
         self.0.refresh();
-        self.0
-            .collectors()
-            .into_iter()
-            .flat_map(Collector::collect)
-            .collect()
+        let collectors = self.0.collectors().into_iter();
+        collectors.flat_map(Collector::collect).collect()
     }
 }

@@ -256,9 +256,8 @@ impl<T: Key> SharedQueue<T> {
         if machine.is_closed() {
             return Some(Err(ShutDown(())));
         }
-        machine
-            .has_ready(self.now(machine, false))
-            .then_some(Ok(()))
+        let has_ready = machine.has_ready(self.now(machine, false));
+        has_ready.then_some(Ok(()))
     }
 
     fn snapshot(&self) -> QueueSnapshot {

@@ -204,9 +204,8 @@ impl ControllerDefaults {
     /// than the longest.
     pub fn check(&self) -> Result<(), ControllerError> {
         self.every.check("*")?;
-        self.by_name
-            .iter()
-            .try_for_each(|(name, settings)| settings.check(name))
+        let mut named = self.by_name.iter();
+        named.try_for_each(|(name, settings)| settings.check(name))
     }
 
     pub(crate) fn resolve(&self, name: &str, code: &ControllerSettings) -> ResolvedSettings {

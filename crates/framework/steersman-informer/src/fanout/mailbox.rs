@@ -89,10 +89,7 @@ impl Mailbox {
             return Taken::Event(event);
         }
         loop {
-            let first = self
-                .waiting
-                .first_key_value()
-                .map(|(position, _)| *position);
+            let first = self.waiting.keys().next().copied();
             if self.marker.due(first) {
                 return Taken::Synced;
             }

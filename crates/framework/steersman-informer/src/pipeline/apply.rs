@@ -191,11 +191,10 @@ impl Core {
                 tracing::info!(kind = %self.name, objects = indexer.len(), "synced");
             }
         }
-        for needs in Projection::ALL
-            .into_iter()
-            .filter(|needs| *needs <= projection)
-        {
-            self.synced[projection_index(needs)].store(true, Ordering::Release);
+        for needs in Projection::ALL {
+            if needs <= projection {
+                self.synced[projection_index(needs)].store(true, Ordering::Release);
+            }
         }
         self.progress
             .send_modify(|progress| progress.reached = Some(projection));

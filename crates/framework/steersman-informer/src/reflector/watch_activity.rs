@@ -80,9 +80,8 @@ impl Bookmarks {
         let last = watch_activity.heard.unwrap_or(opened);
         if streaming {
             let stalled = last + STALL;
-            return watch_activity
-                .end_due
-                .map_or(stalled, |due| due.min(stalled));
+            let due = watch_activity.end_due.unwrap_or(stalled);
+            return due.min(stalled);
         }
         let overdue = (opened + watch_activity.timeout + MARGIN).max(last + MARGIN);
         let missed = self.every.map(|every| last + every + MARGIN);

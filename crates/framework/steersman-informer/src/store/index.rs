@@ -107,10 +107,8 @@ impl Index {
             return share(value);
         }
         let first = |alone: IndexValues| alone.first().map(Arc::clone);
-        values
-            .iter()
-            .filter_map(|value| first(share(value)))
-            .collect()
+        let shared = values.iter().filter_map(|value| first(share(value)));
+        shared.collect()
     }
 
     pub(crate) fn remove(&mut self, key: &ObjectKey) {

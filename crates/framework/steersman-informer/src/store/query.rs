@@ -51,9 +51,8 @@ pub struct IndexedValue {
 /// Returns the values of an object in the index of labels: the key of each label, and each `key=value`.
 pub(crate) fn label_values(entry: &RawEntry) -> Vec<String> {
     let labels = entry.labels().iter();
-    labels
-        .flat_map(|(key, value)| [key.to_owned(), labelled(key, value)])
-        .collect()
+    let values = labels.flat_map(|(key, value)| [key.to_owned(), labelled(key, value)]);
+    values.collect()
 }
 
 fn labelled(key: &str, value: &str) -> String {

@@ -132,10 +132,8 @@ where
         if !self.namespaces.end(informer) {
             return false;
         }
-        for key in self
-            .schedule
-            .keys_in(informer.namespace().map(|name| &**name))
-        {
+        let namespace = informer.namespace().map(|name| &**name);
+        for key in self.schedule.keys_in(namespace) {
             self.forget(&key);
         }
         // Subscribes again, because the namespace may have been added again meanwhile.
@@ -239,9 +237,8 @@ where
     /// Counts a failed call. Logs it if it is the first failure of its object, or if the number of failures has doubled
     /// since the last log line.
     fn failed(&self, key: &ObjectKey, error: &Error, failures: u32, pause: Option<Duration>) {
-        self.sink
-            .source_metrics
-            .polled(&self.kind, PollOutcome::Error);
+        let metrics = &self.sink.source_metrics;
+        metrics.polled(&self.kind, PollOutcome::Error);
         if !failures.is_power_of_two() {
             return;
         }

@@ -124,11 +124,8 @@ impl PollSchedule {
         if self.running >= self.max_concurrent {
             return None;
         }
-        let first = self
-            .due
-            .first_entry()
-            .filter(|first| first.key().0 <= now)?;
-        let key = first.remove();
+        let first = self.due.first_entry();
+        let key = first.filter(|first| first.key().0 <= now)?.remove();
         let object = self.objects.get_mut(&key)?;
         object.call = CallState::Running { again: false };
         self.running += 1;
