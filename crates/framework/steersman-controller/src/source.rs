@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use futures::future::FutureExt;
 use futures::stream::{BoxStream, StreamExt};
 use steersman_cache::{Cache, Error};
-use steersman_informer::Subscription;
+use steersman_informer::{Informer, Subscription};
 use steersman_object::{Kind, Object, panic_text};
 use steersman_workqueue::AddOptions;
 
@@ -59,8 +59,5 @@ pub(crate) fn subscribe<K: Object>(
     kind: &Kind,
 ) -> Result<Vec<Subscription<K>>, Error> {
     let informers = cache.informers_of::<K>(kind)?;
-    Ok(informers
-        .iter()
-        .map(|informer| informer.subscribe())
-        .collect())
+    Ok(informers.iter().map(Informer::subscribe).collect())
 }

@@ -78,8 +78,7 @@ impl InformerMetrics {
     ///
     /// If the registry has metrics of these names already. Make one set per registry, and clone it.
     pub fn register(registry: &Registry) -> prometheus::Result<Self> {
-        let counter =
-            |name: &str, help: &str, labels: &[&str]| counters(registry, name, help, labels);
+        let counter = |name: &str, help: &str| counters(registry, name, help, &["name"]);
         let histogram = |name: &str, help: &str, buckets: &[f64]| {
             histograms(registry, name, help, &["name"], buckets)
         };
@@ -89,7 +88,6 @@ impl InformerMetrics {
             lists: counter(
                 "reflector_lists_total",
                 "Lists begun by reflectors; a streaming list is one of them",
-                &["name"],
             )?,
             list_duration: histogram(
                 "reflector_list_duration_seconds",
@@ -104,12 +102,10 @@ impl InformerMetrics {
             watches: counter(
                 "reflector_watches_total",
                 "Watches asked for by reflectors, streaming lists included",
-                &["name"],
             )?,
             short_watches: counter(
                 "reflector_short_watches_total",
                 "Watches that ended within a second and brought nothing",
-                &["name"],
             )?,
             watch_duration: histogram(
                 "reflector_watch_duration_seconds",
@@ -121,12 +117,14 @@ impl InformerMetrics {
                 "How many events watches brought, bookmarks included",
                 &ITEMS,
             )?,
-            failures: counter(
+            failures: counters(
+                registry,
                 "steersman_reflector_failures_total",
                 "Requests of reflectors that failed, by reason",
                 &["name", "reason"],
             )?,
-            events: counter(
+            events: counters(
+                registry,
                 "steersman_informer_events_total",
                 "Changes of stored objects, by type",
                 &["name", "type"],
@@ -139,17 +137,14 @@ impl InformerMetrics {
             hits: counter(
                 "steersman_informer_decoded_hits_total",
                 "Reads of single objects that were held decoded",
-                &["name"],
             )?,
             unpacks: counter(
                 "steersman_informer_unpacks_total",
                 "Objects that were unpacked and decoded, for reads, lists and events",
-                &["name"],
             )?,
             evictions: counter(
                 "steersman_informer_evictions_total",
                 "Decoded objects evicted because the budget was spent",
-                &["name"],
             )?,
             living,
         })

@@ -1,10 +1,10 @@
 //! Words: the state of an informer, and the reasons why an informer is degraded.
 
-use std::fmt;
 use std::time::Instant;
 
 /// The state of an informer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
+#[display("{}", self.as_str())]
 #[non_exhaustive]
 pub enum InformerState {
     /// Declared, and not running yet.
@@ -15,6 +15,7 @@ pub enum InformerState {
     Synced,
     /// Requests fail, and the informer repeats them. The store stays readable, but grows stale.
     /// `has_synced` returns whether the store was ever complete.
+    #[display("degraded ({reason}): {message}")]
     Degraded {
         /// The class of the failure.
         reason: Reason,
@@ -29,7 +30,8 @@ pub enum InformerState {
 }
 
 /// The reason why an informer is degraded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, derive_more::Display)]
+#[display("{}", self.as_str())]
 #[non_exhaustive]
 pub enum Reason {
     /// The server authenticated the client and does not permit the request (403).
@@ -99,23 +101,6 @@ impl Reason {
             Self::Silent => "silent",
             Self::Decode => "decode",
             Self::Expired => "expired",
-        }
-    }
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl fmt::Display for InformerState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Degraded {
-                reason, message, ..
-            } => write!(f, "degraded ({reason}): {message}"),
-            other => f.write_str(other.as_str()),
         }
     }
 }
