@@ -33,8 +33,7 @@ impl Action {
         Self::of(Some(Requeue::After(delay)))
     }
 
-    /// Runs the request again at `time`, by the clock of [`Context::now`](crate::Context::now). A time in
-    /// the past runs it again at once.
+    /// Runs the request again at `time`, of the clock [`Context::now`](crate::Context::now), or at once if it is past.
     pub const fn requeue_at(time: Timestamp) -> Self {
         Self::of(Some(Requeue::At(time)))
     }

@@ -98,8 +98,7 @@ impl Controller {
     /// Starts to declare a controller called `name` with requests of type `R`, which stand for something other than an
     /// object of a primary kind: a namespace, a pair of objects, or something outside the cluster.
     ///
-    /// Without a primary kind, every watch needs [`handler::mapped`](crate::handler::mapped()) or a
-    /// custom handler to create requests.
+    /// Without a primary kind, every watch needs [`handler::mapped`](crate::handler::mapped()) or a custom handler.
     pub fn keyed<R: RequestKey>(name: impl Into<String>) -> ControllerBuilder<Keyed<R>> {
         let keyed = Keyed {
             requests: PhantomData,

@@ -224,8 +224,7 @@ impl ClusterMember {
         self.removed.child_token()
     }
 
-    /// Returns whether both handles are of one member; a cluster that was added again under a removed name is another
-    /// member.
+    /// Returns whether both handles are of one member. A cluster that was removed and added again is another member.
     pub fn is_same(&self, other: &Self) -> bool {
         self.id == other.id && self.cache.is_same(&other.cache)
     }

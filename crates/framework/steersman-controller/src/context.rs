@@ -129,8 +129,7 @@ impl Context {
         })
     }
 
-    /// Returns the recorder of Kubernetes Events, which reports as this controller. Recording never
-    /// waits and never fails (EVENT-1).
+    /// Returns the recorder of Kubernetes Events of this controller. Recording never waits and never fails (EVENT-1).
     ///
     /// ```
     /// # use k8s_openapi::api::core::v1::ConfigMap;

@@ -108,8 +108,7 @@ impl Controller {
         &self.cluster_kinds
     }
 
-    /// Returns a handle that shows the state of the controller while it runs; [`start`](Self::start) takes the
-    /// controller itself.
+    /// Returns a handle that shows the state of the controller, also after [`start`](Self::start) has taken it.
     pub fn status(&self) -> ControllerStatus {
         self.status.clone()
     }
@@ -124,8 +123,7 @@ impl Controller {
         self.parts.declare(cache)
     }
 
-    /// Makes the kinds of [`cluster_kinds`](Self::cluster_kinds) known to the caches of present and later clusters. No
-    /// request is sent.
+    /// Makes the [`cluster_kinds`](Self::cluster_kinds) known to the caches of all clusters, without a request.
     ///
     /// # Errors
     ///
@@ -151,8 +149,7 @@ impl Controller {
     /// [`ControllerError::TaskPanicked`] if a task of the controller or a stream of requests panics, and
     /// [`ControllerError::StillRunning`] if reconciles had to be dropped at the end of the grace.
     ///
-    /// An error of one reconcile is retried, and a panic of a predicate or handler costs its event:
-    /// neither ends a controller.
+    /// Neither an error of a reconcile nor a panic of a predicate or handler ends a controller.
     ///
     /// # Cancel safety
     ///

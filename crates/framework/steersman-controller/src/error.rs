@@ -231,8 +231,7 @@ impl Error {
         }
     }
 
-    /// Marks the error as permanent: the request is not retried until something changes, and its number of failures
-    /// stays unchanged.
+    /// Marks the error as permanent: no retry follows until something changes, and the number of failures stays.
     #[must_use]
     pub fn terminal(mut self) -> Self {
         self.terminal = true;

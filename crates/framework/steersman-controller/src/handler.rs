@@ -43,13 +43,11 @@ pub use owner::{Owner, owner};
             `mapped(|object: &K| …)`, or `mapped_async(…)` with an asynchronous function"
 )]
 pub trait EventHandler<K: Object, P: ControllerTarget>: Send + Sync + 'static {
-    /// Declares what the handler reads from the cache of the manager, before the watch starts. By default this is
-    /// nothing.
+    /// Declares what the handler reads from the manager's cache, before the watch starts. By default this is nothing.
     ///
     /// # Errors
     ///
-    /// An error refuses the controller. The method is not called for the handlers of optional watches, of sets and of
-    /// clusters.
+    /// An error refuses the controller. Handlers of optional watches, of sets and of clusters declare nothing.
     fn declare(&self, cache: &Cache) -> Result<(), steersman_cache::Error> {
         let _ = cache;
         Ok(())
@@ -123,8 +121,7 @@ impl<R: RequestKey> Requests<R> {
         self.add_with(request, options);
     }
 
-    /// Adds a request with options of its own. A request that was added before keeps its position and
-    /// takes the new options.
+    /// Adds a request with its own options. One that was added before keeps its position and takes the new options.
     pub fn add_with(&mut self, request: R, options: AddOptions) {
         if let Some(position) = self.position(&request) {
             if let Some((_, present)) = self.added.get_mut(position) {

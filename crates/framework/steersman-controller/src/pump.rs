@@ -163,8 +163,7 @@ async fn pump<K: Object, P: ControllerTarget>(
     while let Some(delivery) = subscription.next().await {
         match delivery {
             Delivery::Event(event) => sink.handle(&route, &event).await,
-            // CTRL-1: the whole initial set is in the queue. A dropped receiver means that the controller no longer
-            // waits for this set.
+            // CTRL-1: the initial set is in the queue. Without a receiver, the controller no longer waits for it.
             Delivery::Synced => {
                 let _ = synced.take().map(|synced| synced.send(()));
             }

@@ -49,8 +49,7 @@ pub trait RequestKey: Key {}
 
 impl<T: Key> RequestKey for T {}
 
-/// Returns the cluster and the key of the object that a request stands for; `None` for a request of the user's own
-/// type.
+/// Returns the cluster and the key of the requested object; `None` for a request of the user's own type.
 pub(crate) fn requested_object<R: RequestKey>(
     request: &R,
 ) -> Option<(Option<&ClusterName>, &ObjectKey)> {

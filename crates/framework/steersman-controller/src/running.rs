@@ -81,8 +81,7 @@ pub(crate) async fn run<R: RequestKey>(
     ended
 }
 
-/// Makes the queue, the tasks and the other running parts of a controller, and starts its sources. Returns the kinds
-/// that have to sync.
+/// Makes the running parts of a controller, and starts its sources. Returns the kinds that have to sync.
 fn watch<R: RequestKey>(
     parts: ControllerParts<R>,
     start: StartContext,
@@ -345,8 +344,7 @@ async fn report_overdue<R: RequestKey>(
     }
 }
 
-/// Waits until the writes of a controller are finished: they run in separate tasks, which the end of the program would
-/// abort.
+/// Waits until the writes of a controller are finished: they run in tasks that the end of the program would abort.
 async fn await_writes(context: &Context, left: Duration) {
     let mut clients = context.cluster_clients();
     clients.push(context.client().clone());

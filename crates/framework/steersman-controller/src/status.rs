@@ -50,8 +50,7 @@ pub struct HandlerFailure {
     pub message: String,
 }
 
-/// The number of keys that the workers of one controller have processed, and the number that waits; see
-/// [`ControllerStatus::work`].
+/// The numbers of processed and waiting keys of one controller; see [`ControllerStatus::work`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WorkProgress {
@@ -67,8 +66,7 @@ pub struct WorkProgress {
     pub finished: u64,
     /// The longest time of a reconcile: its deadline and the grace after it; `None` without a deadline.
     pub longest_reconcile: Option<Duration>,
-    /// Whether free workers wait for permits of a [`ReconcileLimit`](crate::ReconcileLimit), which other controllers
-    /// hold.
+    /// Whether free workers wait for permits of a [`ReconcileLimit`](crate::ReconcileLimit) of several controllers.
     pub waits_for_permit: bool,
 }
 
@@ -132,8 +130,7 @@ impl ControllerStatus {
         &self.shared.controller
     }
 
-    /// Returns whether the controller was started and reconciles nothing yet, because a watched
-    /// kind has not had its first sync.
+    /// Returns whether the controller was started and waits for the first sync of a watched kind.
     pub fn is_waiting(&self) -> bool {
         self.shared.state.lock().awaited.is_some()
     }
@@ -149,8 +146,7 @@ impl ControllerStatus {
         kinds.iter().flat_map(|kind| cache.unsynced(kind)).collect()
     }
 
-    /// Returns the progress of the workers; `None` unless they run: before the first syncs, and after the controller
-    /// was told to stop.
+    /// Returns the progress of the workers; `None` before the first syncs, and after the controller was told to stop.
     pub fn work(&self) -> Option<WorkProgress> {
         let read = self.shared.state.lock().progress.clone();
         // Outside the lock of the status, because the queue has its own lock.

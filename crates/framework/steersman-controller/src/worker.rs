@@ -69,8 +69,7 @@ impl<R: RequestKey> Worker<R> {
     /// Works until the queue is shut down.
     pub(crate) async fn run(mut self) {
         while let Ok((ticket, permit)) = self.next().await {
-            // CTRL-8: a panic outside the reconciler does not end the worker. The panic drops the ticket, which counts
-            // as a failure of the request.
+            // CTRL-8: a panic outside the reconciler drops the ticket, which counts as a failure of its request alone.
             let worked = AssertUnwindSafe(self.handle(ticket)).catch_unwind().await;
             if let Err(payload) = worked {
                 self.work.metrics.panicked();
@@ -82,8 +81,7 @@ impl<R: RequestKey> Worker<R> {
                 );
             }
             drop(permit);
-            // Yields regularly: otherwise a queue that is never empty and reconciles that never wait would occupy the
-            // thread.
+            // Yields regularly: a full queue of requests that never wait would occupy the thread.
             tokio::task::coop::consume_budget().await;
         }
     }
@@ -157,8 +155,7 @@ impl<R: RequestKey> Worker<R> {
             true => self.work.changes.take(ticket.key()),
             false => Default::default(),
         };
-        // CTRL-21: this is the last attempt if all retries are used. A run that an event causes before a retry is due
-        // is not one of the retries (WQ-11).
+        // CTRL-21: the last of the retries. A run that an event causes before a retry is due is none (WQ-11).
         let is_last_attempt = self.work.settings.max_retries.is_some_and(|retries| {
             attempt >= retries && (retries == 0 || causes.contains(Causes::BACKOFF))
         });

@@ -113,8 +113,7 @@ impl Body {
         self.state.read().conformity == Conformity::OfItsKind
     }
 
-    /// Replaces the JSON by `more`, which has the same version, if `projection` is larger than that of the body.
-    /// Decoded forms stay valid.
+    /// Replaces the JSON by `more`, of the same version, if `projection` is larger. Decoded forms stay valid.
     pub(crate) fn complete(&self, more: RawObject, projection: Projection) {
         let mut state = self.state.write();
         if state.projection < projection {
@@ -172,8 +171,7 @@ impl Body {
         due
     }
 
-    /// Charges the forms of a fresh body that fit into the budget. Returns the other forms, to be dropped without the
-    /// lock.
+    /// Charges the forms of a fresh body that fit into the budget. Returns the others, to be dropped without the lock.
     fn settle_fresh(
         &self,
         state: &mut BodyState,

@@ -83,8 +83,7 @@ impl<K: Object> Entry<K> {
     /// Panics if `K` decoded this JSON before and does not decode it again.
     pub fn object(&self) -> Arc<K> {
         let decoded = self.inner.decoded();
-        // An entry has the type `K` only after its JSON decoded as `K` (VIEW-1), and unpacking returns the same JSON
-        // (PACK-1).
+        // An entry has the type `K` only after its JSON decoded as `K` (VIEW-1); unpacking keeps the JSON (PACK-1).
         decoded.expect("the JSON of an entry decoded as its type before")
     }
 
@@ -245,8 +244,7 @@ impl RawEntry {
         self.inner.body.cached()
     }
 
-    /// Returns the object, decoded and cached if it is not cached yet. Do not call it under a lock, because decoding
-    /// takes long.
+    /// Returns the object, and caches its decoded form. Decoding takes long, so no lock may be held.
     pub(crate) fn decoded<K: Object>(&self) -> DecodeResult<K> {
         self.inner.decoded()
     }

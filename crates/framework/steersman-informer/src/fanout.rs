@@ -29,8 +29,7 @@ impl Fanout {
         }
     }
 
-    /// Adds a subscriber, which first gets `present` (FAN-1) and, if the view has synced, the marker of the sync. The
-    /// caller holds the writer's lock.
+    /// Adds a subscriber, under the writer's lock. It gets `present` first (FAN-1), and then the marker of a past sync.
     pub(crate) fn join<'a, K>(
         &mut self,
         handle: &Arc<ViewHandle>,

@@ -16,8 +16,7 @@ pub(crate) use self::machine::Pause;
 
 /// The time after a server's return within which all waiting informers repeat their requests.
 const SPREAD: Duration = Duration::from_secs(1);
-/// The longest time that an informer waits for its turn to list again, so that a list that hangs does not block other
-/// informers.
+/// The longest wait of an informer for its turn to list again. A list that hangs must not block other informers.
 const TURN: Duration = Duration::from_secs(30);
 const LISTS: usize = 10;
 

@@ -67,8 +67,7 @@ pub struct Informer<K> {
 impl<K: Object> Informer<K> {
     /// Declares an informer of a kind.
     ///
-    /// If `K` is metadata alone (`PartialObjectMeta`), the informer asks for metadata only, until a
-    /// view needs the whole objects.
+    /// If `K` is `PartialObjectMeta`, the informer asks for metadata only, until a view needs the whole objects.
     pub fn new(kind: Kind, options: InformerOptions) -> Self {
         UntypedInformer::new(kind, options).view()
     }
@@ -92,8 +91,7 @@ impl<K: Object> Informer<K> {
         self.untyped.kind()
     }
 
-    /// Lists and watches the server until `cancel` fires. An informer runs once: a second run ends
-    /// at once and logs an error.
+    /// Lists and watches the server until `cancel` fires. A second run of an informer ends at once and logs an error.
     ///
     /// # Cancel safety
     ///
@@ -119,8 +117,7 @@ impl<K: Object> Informer<K> {
         &self.store
     }
 
-    /// Subscribes, at any time. The present objects are delivered first, then changes, without a
-    /// gap or a duplicate (FAN-1).
+    /// Subscribes, at any time. The present objects come first, then changes, without a gap or a duplicate (FAN-1).
     pub fn subscribe(&self) -> Subscription<K> {
         self.core().subscribe(self.store.handle())
     }
@@ -148,8 +145,7 @@ impl<K: Object> Informer<K> {
         self.add(Index::new(name, function))
     }
 
-    /// Indexes all labels, so that a list by labels visits only the objects that have them. Further
-    /// calls change nothing.
+    /// Indexes all labels, so that a list by labels visits only the objects that have them. Idempotent.
     pub fn index_labels(&self) {
         let function: IndexFn = Arc::new(|entry| Ok(label_values(entry)));
         // The call fails only if the index exists already.
@@ -182,8 +178,7 @@ impl<K: Object> Informer<K> {
         })
     }
 
-    /// Indexes the values of one label, under the name of the label. Lists that select by a value of the label use the
-    /// index, too.
+    /// Indexes the values of one label, under the name of the label. Lists by a value of the label use the index, too.
     ///
     /// # Errors
     ///
@@ -245,8 +240,7 @@ impl<K: Object> Informer<K> {
 }
 
 impl UntypedInformer {
-    /// Returns the informer with the objects decoded as `K`. All calls for one type return the same view; a view
-    /// without handles costs nothing.
+    /// Returns the informer with objects decoded as `K`, always the same view. A view without handles costs nothing.
     ///
     /// The stored objects are decoded before this returns.
     pub fn view<K: Object>(&self) -> Informer<K> {

@@ -7,8 +7,7 @@ use steersman_object::ResourceVersion;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KeyState {
-    /// The resource version up to which the informer has applied all events, bookmarks and lists. Unset before the
-    /// first list.
+    /// The version up to which the informer has applied all events, bookmarks and lists. Unset before the first list.
     pub applied: ResourceVersion,
     /// The stored object, if there is one.
     pub stored: Option<Identity>,

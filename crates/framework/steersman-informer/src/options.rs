@@ -25,17 +25,14 @@ pub struct InformerOptions {
     pub watch_list: bool,
     /// The number of objects per page of an ordinary list. Default: 500, as in client-go.
     pub page_size: u32,
-    /// The number of deltas that may wait for the store. When it is reached, the reflector stops reading the
-    /// connection. Default: 1024.
+    /// The number of deltas that may wait until the reflector stops reading the connection. Default: 1024.
     pub queue_bound: usize,
     /// The number of bytes of JSON that may wait for the store. When it is reached, the reflector stops reading the
     /// connection. A larger delta waits alone. Default: 16 MiB.
     pub queue_bytes: usize,
-    /// The number of events that may wait for one subscriber. When it is reached, the events of one key are coalesced.
-    /// Default: 1024.
+    /// The number of events that may wait for one subscriber until those of one key are coalesced. Default: 1024.
     pub mailbox_bound: usize,
-    /// Whether watches ask for bookmarks. Without bookmarks lists are not streamed, because a bookmark ends a streaming
-    /// list. Default: true.
+    /// Whether watches ask for bookmarks. A streaming list ends with one, so it needs them. Default: true.
     pub bookmarks: bool,
     /// Changes each object before it is stored. A transform makes the informer ask for whole
     /// objects, even if all readers need metadata only. Default: none.
@@ -43,8 +40,7 @@ pub struct InformerOptions {
     /// The interval after which every object is sent again as an update to itself: at least one
     /// second, with a jitter of up to a tenth. Default: never.
     pub resync: Option<Duration>,
-    /// The budget of cached decoded objects, in bytes, shared by all informers with a clone of it. Default: 64 MiB for
-    /// this informer alone.
+    /// The budget of cached decoded objects, shared by all informers with a clone. Default: 64 MiB for this informer.
     pub budget: Budget,
     /// The labels that are indexed for every type, each under its own name. Default: none.
     pub indexed_labels: Vec<String>,
@@ -52,8 +48,7 @@ pub struct InformerOptions {
     pub seed: u64,
     /// The health of the server, shared with all informers that have a clone of it. Default: not shared.
     pub health: ServerHealth,
-    /// The batches in which the objects of a list are decoded. Default: as many at once as the runtime has threads, at
-    /// most four.
+    /// The batches in which the objects of a list are decoded. Default: one per thread, at most four at once.
     pub decode_batches: Option<DecodeBatches>,
     /// The metrics in which the informer counts. Default: none.
     pub metrics: Option<InformerMetrics>,
@@ -106,8 +101,7 @@ pub struct FailureAdvice(Option<Arc<Advise>>);
 
 type Advise = dyn Fn(Reason) -> Option<String> + Send + Sync;
 
-/// Returns the resource version that the first list must have reached. Called once, as the informer
-/// starts. Cheap to clone.
+/// Returns the version that the first list must have reached. Called once, at the start. Cheap to clone.
 #[derive(Clone, Default, derive_more::Debug)]
 #[debug("FirstVersion({:?})", self.get())]
 pub struct FirstVersion(Option<Arc<AskVersion>>);
@@ -284,8 +278,7 @@ impl InformerOptions {
         self
     }
 
-    /// Sets the hook that is called after each failed request. It runs in the informer's task and
-    /// must neither block nor panic.
+    /// Sets the hook that is called after each failed request, in the informer's task. It must neither block nor panic.
     pub fn on_failure(mut self, hook: impl Fn(&Failed) + Send + Sync + 'static) -> Self {
         self.on_failure = OnFailure(Some(Arc::new(hook)));
         self

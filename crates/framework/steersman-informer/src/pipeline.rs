@@ -53,8 +53,7 @@ pub(crate) struct Core {
     pub(crate) entries: Arc<EntryMaker>,
     pub(crate) shared: Arc<StoreState>,
     writer: Mutex<StoreWriter>,
-    /// Serialises the creation of views and indexes, which does not hold the writer's lock (VIEW-7). Locked before
-    /// `writer`.
+    /// Serialises the creation of views and indexes, outside the writer's lock (VIEW-7). Locked before `writer`.
     view_creation: Mutex<()>,
     /// One state per projection, at the index that [`projection_index`] returns.
     states: [watch::Sender<InformerState>; 3],
@@ -157,8 +156,7 @@ impl Core {
         self.states[projection_index(needs)].subscribe()
     }
 
-    /// Returns whether the store was ever complete with this projection. Takes no lock, because every read calls it
-    /// (STORE-7).
+    /// Returns whether the store was ever complete with this projection, without a lock: every read calls it (STORE-7).
     pub(crate) fn has_synced(&self, needs: Projection) -> bool {
         self.synced[projection_index(needs)].load(Ordering::Acquire)
     }

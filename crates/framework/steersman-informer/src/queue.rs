@@ -53,8 +53,7 @@ impl DeltaQueue {
 
     /// Appends a delta; returns it if the queue is full.
     ///
-    /// QUEUE-2: an empty queue accepts a delta of any size, because a delta beyond the bound would never pass
-    /// otherwise.
+    /// QUEUE-2: an empty queue accepts a delta of any size, because a delta beyond the bound would never pass.
     #[must_use = "a full queue returns the delta"]
     pub(crate) fn push(&mut self, delta: Queued) -> Option<Queued> {
         let bytes = self.bytes.saturating_add(delta.bytes);

@@ -19,8 +19,7 @@ pub enum InformerState {
     Degraded {
         /// The class of the failure.
         reason: Reason,
-        /// The server's message, or a description of the failure. It does not name the kind: `watch failed: the server
-        /// answered 500`.
+        /// The server's message, or a description without the kind, such as `watch failed: the server answered 500`.
         message: String,
         /// The time since which requests fail for this reason.
         since: Instant,

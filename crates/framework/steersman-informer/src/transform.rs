@@ -16,8 +16,7 @@ use steersman_object::{Object, decode_json};
 /// A transform is called once for each version of an object that arrives. It must be pure, must not call the informer,
 /// and must not change key, uid or version. An object for which it fails or panics is malformed for every type.
 ///
-/// Objects of a transformed kind must not be written back with an update (PUT): the server would
-/// remove the dropped fields.
+/// Do not write objects of a transformed kind with an update (PUT): the server would remove the dropped fields.
 #[derive(Clone, derive_more::Debug)]
 #[debug("Transform({name:?})")]
 #[must_use]

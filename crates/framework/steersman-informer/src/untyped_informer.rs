@@ -18,8 +18,7 @@ use crate::uncached::{UncachedList, UncachedObject};
 
 /// An informer of a kind, without a type. Cheap to clone.
 ///
-/// There is one for each kind and scope; typed, dynamic and metadata-only reads and subscriptions
-/// are [views](Self::view) of it.
+/// There is one for each kind and scope; typed, dynamic and metadata-only readers are [views](Self::view) of it.
 #[derive(Clone, derive_more::Debug)]
 #[debug("UntypedInformer {{ kind: {:?}, state: {:?}, .. }}", self.kind(), self.state())]
 #[must_use]
@@ -40,8 +39,7 @@ impl UntypedInformer {
         &self.core.kind
     }
 
-    /// Lists and watches the server until `cancel` fires. An informer runs once: a second run ends
-    /// at once and logs an error.
+    /// Lists and watches the server until `cancel` fires. A second run of an informer ends at once and logs an error.
     ///
     /// # Cancel safety
     ///
@@ -158,8 +156,7 @@ impl UntypedInformer {
         })
     }
 
-    /// Decodes an object that did not come through this informer, with the informer's transform applied. The object is
-    /// not stored.
+    /// Decodes an object of another source, with the informer's transform applied. The object is not stored.
     ///
     /// # Errors
     ///

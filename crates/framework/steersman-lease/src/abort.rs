@@ -20,8 +20,7 @@ pub(crate) fn abort(options: &ElectionOptions) {
     (options.given.abort)(&overrun);
 }
 
-/// Logs the reason of an abort on a separate thread: a log that blocks, such as a full pipe, must not keep the process
-/// alive.
+/// Logs the reason of an abort on a separate thread: a blocked log, such as a full pipe, must not delay the abort.
 fn log_overrun(overrun: &Overrun) {
     let (lease, limit) = (overrun.lease.clone(), overrun.limit);
     let (tell, told) = std::sync::mpsc::channel::<()>();

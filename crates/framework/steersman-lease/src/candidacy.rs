@@ -9,8 +9,7 @@ use crate::term_clock::TermClock;
 
 /// The observations of one candidate about the Lease and its earlier holders.
 ///
-/// All times are local: the times inside the Lease come from the clocks of other machines, and none of them is compared
-/// with a local one (LEASE-2).
+/// All times are local: none is compared with the times inside the Lease, which other clocks made (LEASE-2).
 #[derive(Debug, Default)]
 pub(crate) struct Candidacy {
     identity: String,

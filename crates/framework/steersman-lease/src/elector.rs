@@ -41,8 +41,7 @@ pub struct Elector {
     work: OwnersWork,
 }
 
-/// A view of an election: whether this replica leads, and the state of the Lease. Cheap to clone; it keeps no
-/// election alive.
+/// A view of an election: whether this replica leads, and the Lease. Cheap to clone; it keeps no election alive.
 #[derive(Clone, derive_more::Debug)]
 #[debug(
     "Leadership {{ lease: {lease:?}, identity: {identity:?}, is_leader: {} }}",
@@ -178,8 +177,7 @@ impl Elector {
 }
 
 impl Leadership {
-    /// Returns whether this replica leads and may work: `false` from the renew deadline on, even if the thread of the
-    /// elector is late.
+    /// Returns whether this replica leads and may work; `false` from the renew deadline on, even if the elector lags.
     pub fn is_leader(&self) -> bool {
         leads(&self.published.borrow())
     }

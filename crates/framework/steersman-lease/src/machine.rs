@@ -38,8 +38,7 @@ pub(crate) struct ElectionMachine {
     may_hold: bool,
     /// Whether a write that names this candidate has failed; the server may still execute it.
     has_lost_write: bool,
-    /// Whether a create was sent that may have replaced the Lease of an unknown leader, and no later read has shown its
-    /// result.
+    /// Whether a create may have replaced the Lease of an unknown leader, and no later read has shown its result.
     has_sent_create: bool,
     /// Until this instant a new leader that created the Lease does not work (LEASE-3).
     hold_until: Instant,

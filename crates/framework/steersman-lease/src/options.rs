@@ -60,8 +60,7 @@ pub(crate) struct ElectionOptions {
 }
 
 impl LeaderElection {
-    /// Makes the options of an election with the Lease of this name. All replicas of one operator use the same Lease,
-    /// and no other program does.
+    /// Makes the options of an election with the Lease of this name, which only the replicas of one operator use.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -137,8 +136,7 @@ impl LeaderElection {
         self
     }
 
-    /// Replaces the abort of the process, for tests. The hook runs on the elector's thread, or on another thread if
-    /// that one is blocked.
+    /// Replaces the abort of the process, for tests. The hook runs on the elector's thread, or beside a blocked one.
     pub fn abort_with(mut self, abort: impl Fn(&Overrun) + Send + Sync + 'static) -> Self {
         self.abort = Arc::new(abort);
         self
@@ -151,8 +149,7 @@ impl LeaderElection {
         self
     }
 
-    /// Sets the wall clock that gives the times in the Lease; by default the clock of the system. No candidate decides
-    /// by these times.
+    /// Sets the wall clock of the times in the Lease, by which no candidate decides; by default that of the system.
     pub fn clock(mut self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         self.clock = Arc::new(clock);
         self

@@ -53,8 +53,7 @@ impl LeaseRecord {
         }
     }
 
-    /// Returns whether this is the record of a released Lease. A Lease that lost its holder otherwise keeps its lease
-    /// duration.
+    /// Returns whether this is a released Lease. One that lost its holder otherwise keeps its lease duration.
     pub(crate) fn is_released(&self) -> bool {
         self.holder.is_empty() && self.seconds == RELEASED_SECONDS
     }

@@ -25,8 +25,7 @@ pub struct LeaseStatus {
     pub last_renewal: Option<Timestamp>,
     /// The counter `leaseTransitions` of the Lease: how often the holder has changed.
     pub transitions: i32,
-    /// The time since the Lease was last seen to change, or for a leader since it sent its last renewal; `None` before
-    /// the first response.
+    /// The time since the Lease changed, or since a leader's last renewal; `None` before the first response.
     pub age: Option<Duration>,
     /// The lease duration of this candidate.
     pub lease_duration: Duration,

@@ -64,8 +64,7 @@ impl Budget {
         &self.state.codec
     }
 
-    /// Admits a decoded body unless it alone exceeds the limit (PACK-2). The caller may hold the body's lock, because
-    /// evictions are carried out later.
+    /// Admits a decoded body unless it alone exceeds the limit (PACK-2). The caller may hold a lock: evictions follow.
     pub fn admit(&self, holder: Weak<dyn Evictable>, charge: usize) -> Option<(SlotId, Evictions)> {
         let Some(limit) = self.state.limit else {
             return Some(Default::default());
@@ -74,8 +73,7 @@ impl Budget {
         (charge <= limit).then(|| s3_fifo.admit(holder, charge, limit))
     }
 
-    /// Admits a decoded body like [`admit`](Self::admit), but only without evictions, because no reader has asked for
-    /// the body yet (PACK-3).
+    /// Admits a body like [`admit`](Self::admit), but without evictions, because no reader has asked for it (PACK-3).
     pub fn admit_if_room(&self, holder: Weak<dyn Evictable>, charge: usize) -> Option<SlotId> {
         let Some(limit) = self.state.limit else {
             return Some(SlotId::NONE);

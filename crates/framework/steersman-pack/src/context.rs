@@ -44,8 +44,7 @@ struct TypeWeight {
 }
 
 impl PackContext {
-    /// Makes the context for the bodies of one kind. Without `trains` no dictionary is ever trained, as for Secrets
-    /// (PACK-4).
+    /// Makes the context for the bodies of one kind. Without `trains`, as for Secrets, it has no dictionary (PACK-4).
     pub fn new(budget: Budget, trains: bool) -> Self {
         Self {
             budget,
@@ -179,8 +178,7 @@ impl PackContext {
         self.bodies.load(Ordering::Relaxed) < self.min_bodies.load(Ordering::Relaxed)
     }
 
-    /// Drops the dictionary if the kind has too few bodies for it. Returns whether it did; then the caller has to pack
-    /// its bodies again.
+    /// Drops the dictionary if the kind has too few bodies. If it returns true, the caller packs its bodies again.
     pub fn drop_unused_dictionary(&self) -> bool {
         if !self.is_dictionary_unused() {
             return false;

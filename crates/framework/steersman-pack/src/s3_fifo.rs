@@ -186,8 +186,7 @@ impl S3Fifo {
         }
     }
 
-    /// Returns whether the next owner of the main queue was not read since its last turn. An owner that was read has
-    /// its turn now.
+    /// Returns whether the next owner of the main queue was not read since its last turn; a read one has its turn now.
     fn is_next_unread(&mut self, evictions: &mut Evictions) -> bool {
         let at = self.main.first;
         let slot = self.slots.get(at as usize);

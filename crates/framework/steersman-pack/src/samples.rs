@@ -12,16 +12,14 @@ pub(crate) const ENOUGH: usize = 300;
 const ENOUGH_BYTES: usize = 4 << 20;
 /// The maximal size of a dictionary in bytes. Larger ones hardly pack better.
 const LARGEST: usize = 64 << 10;
-/// The samples must be this many times larger than the dictionary: a dictionary that contains all samples proves
-/// nothing.
+/// The samples must be this many times larger than the dictionary: a copy of all samples proves nothing.
 const SAMPLES_PER_BYTE: usize = 10;
 /// Objects count as alike if an excerpt of a few packs the others to less than a sixth. For them, a full training
 /// rarely saves more memory, and it takes 0.1 s and 17 MB, of which the allocator keeps half.
 const ALIKE: usize = 6;
 /// The bytes reserved for the entropy tables of a dictionary, of which usually 130 are used.
 const TABLES: usize = 4 << 10;
-/// The dictionary ID in packed bytes. It is small to take one byte, and is not needed, because each body has a
-/// reference to its dictionary.
+/// The dictionary ID in packed bytes: one byte long, and not needed, because each body refers to its dictionary.
 const DICTIONARY_ID: u32 = 1;
 const ID_BYTES: std::ops::Range<usize> = 4..8;
 /// One sample in this many tests a dictionary, and does not train it.

@@ -36,8 +36,7 @@ enum TrainingStage {
     Waiting(Option<usize>),
     /// Arriving objects are sampled.
     Collecting(Samples),
-    /// Arriving objects that the dictionary packs badly are sampled, up to half of the samples, because stored objects
-    /// may have the old shape.
+    /// Badly packed new objects are sampled, up to half of the samples, because stored objects may have the old shape.
     Doubting(Samples),
     /// More arriving objects are sampled, until the other half is sampled from the store or the samples are enough.
     Mixing(Samples),
@@ -154,8 +153,7 @@ impl TrainingPlan {
         self.before.is_some()
     }
 
-    /// Compares the dictionary's pack ratio on stored objects with that on its samples. Returns whether the dictionary
-    /// is confirmed.
+    /// Returns whether the dictionary is confirmed: whether it packs stored objects as well as its samples.
     pub(crate) fn confirms(&mut self, share: PackRatio) -> bool {
         let as_before = self
             .before

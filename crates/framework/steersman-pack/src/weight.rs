@@ -15,8 +15,7 @@ use serde::de::{
 /// The bytes that an allocator adds to each allocation, and (`GRAIN`) the multiple to which it rounds.
 const HEADER: usize = 8;
 const GRAIN: usize = 16;
-/// The part of memory lost between allocations of different sizes: one byte in this many, as measured with 64 MiB of
-/// Pods.
+/// One byte in this many is lost between allocations of different sizes, as measured with 64 MiB of Pods.
 const LOST: usize = 32;
 /// The capacity of a `BTreeMap` node, and the usual number of entries in a node.
 const NODE: usize = 11;

@@ -5,8 +5,7 @@ use std::ops::{BitOr, BitOrAssign};
 
 /// The causes of one run of a key, as a set.
 ///
-/// The queue collects the causes of all adds that became one run. The user of the queue can define further causes:
-/// [`Causes::custom`].
+/// The queue collects the causes of all adds that became one run. Its user defines more with [`Causes::custom`].
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Causes(u8);
 

@@ -23,8 +23,7 @@ pub(crate) const LONGEST_DELAY: Duration = Duration::from_secs(10 * 365 * 24 * 3
 
 /// Decides the delay of a key that failed, or that is added with [`rate_limited`](crate::AddOptions::rate_limited).
 ///
-/// The queue calls a limiter under its lock, so a limiter must be quick and must not wait. It gets the time from the
-/// queue, and reads no clock.
+/// The queue calls a limiter under its lock, with the time. A limiter must not wait, and reads no clock.
 pub trait RateLimiter<T>: Send + 'static {
     /// Counts one failure of `key`, and returns the delay until its next run.
     fn delay(&mut self, key: &T, now: Instant) -> Duration;

@@ -158,8 +158,7 @@ impl<T: Key> Machine<T> {
         })
     }
 
-    /// Ends the hold of a key (WQ-3). `next` is the priority of the run that the verdict requests; `None` means the
-    /// priority of the ticket.
+    /// Ends the hold of a key (WQ-3). `next` is the priority of the next run; `None` means that of the ticket.
     pub(crate) fn handle_end(
         &mut self,
         slot: KeySlot,
@@ -220,8 +219,7 @@ impl<T: Key> Machine<T> {
             .collect()
     }
 
-    /// Returns the held keys, each with the start of its hold, in no particular order. Empty if the queue does not
-    /// record times.
+    /// Returns the held keys, each with the start of its hold, in any order; none if the queue does not record times.
     pub(crate) fn held_since(&self) -> Vec<(T, Instant)> {
         let held = self.held.iter().filter(|_| self.records_times());
         held.filter_map(|held| Some((self.table.get(held.slot)?.key()?.clone(), held.since)))

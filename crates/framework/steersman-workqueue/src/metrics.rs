@@ -13,8 +13,7 @@ use prometheus::{
 
 use crate::error::MetricsError;
 
-/// The number of priorities that have their own series of the depth, as in controller-runtime; all other priorities
-/// share one series.
+/// The number of priorities with their own series of the depth, as in controller-runtime; the others share one.
 const DEPTH_PRIORITIES: usize = 25;
 const DEPTH_OVERFLOW: &str = "exceeded_cardinality_limit";
 

@@ -125,8 +125,7 @@ impl AddOptions {
         self.add_delay == AddDelay::Spaced
     }
 
-    /// Names the causes of the add, which [`Ticket::causes`](crate::Ticket::causes) returns. The default is
-    /// [`Causes::ADD`].
+    /// Names the causes of the add, for [`Ticket::causes`](crate::Ticket::causes). The default is [`Causes::ADD`].
     pub fn cause(mut self, causes: Causes) -> Self {
         self.causes = causes;
         self

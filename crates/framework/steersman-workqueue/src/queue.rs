@@ -12,8 +12,7 @@ use crate::ticket::Ticket;
 
 /// A deduplicating, prioritised, delaying work queue; clones share one queue.
 ///
-/// Adding never waits and never fails: the queue holds each key at most once, so it is bounded by
-/// the number of distinct keys.
+/// Adding never waits and never fails: the queue is bounded by the number of distinct keys.
 #[derive(Clone, derive_more::Debug)]
 #[debug("Queue {{ name: {:?}, .. }}", shared.name)]
 pub struct Queue<T: Key> {
@@ -117,8 +116,7 @@ impl<T: Key> Queue<T> {
 
     /// Closes the queue at once, and returns the number of dropped keys.
     ///
-    /// Waiting workers get [`ShutDown`], ready and delayed keys are dropped, and keys that tickets hold do not run
-    /// again.
+    /// Waiting workers get [`ShutDown`], ready and delayed keys are dropped, and held keys do not run again.
     pub fn shut_down(&self) -> usize {
         self.shared.shut_down()
     }
@@ -136,8 +134,7 @@ impl<T: Key> Queue<T> {
         self.shared.drain().await;
     }
 
-    /// Returns the number of keys that a shut-down or drain dropped, including the keys of tickets that requested
-    /// another run afterwards.
+    /// Returns the number of keys that a shut-down or drain dropped, including held keys that had to run again.
     pub fn dropped(&self) -> usize {
         self.shared.read(Machine::dropped)
     }

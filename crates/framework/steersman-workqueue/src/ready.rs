@@ -11,8 +11,7 @@ pub(crate) type KeySlot = u32;
 /// A number that is unique per push. It orders keys by age, and tells live entries from stale ones.
 pub(crate) type Turn = u64;
 
-/// The capacity, in keys, that stays allocated when keys are removed. More capacity, for instance after a relist, is
-/// freed.
+/// The capacity, in keys, that stays allocated when keys are removed; more, as after a relist, is freed.
 pub(crate) const KEPT: usize = 1024;
 
 /// The number of empty lines that are kept, so that a queue with few priorities does not allocate per key.

@@ -59,8 +59,7 @@ impl<T: Key> Ticket<T> {
         self.taken.causes
     }
 
-    /// Sets the priority of the run that the end of this ticket requests. A run that an add requests has the priority
-    /// of the add.
+    /// Sets the priority of the run that the end of this ticket requests; adds have their own priority.
     pub fn set_next_priority(&mut self, priority: Priority) {
         self.next_priority = Some(priority);
     }

@@ -87,8 +87,7 @@ impl<K: TypedObject> ControllerBuilder<Primary<K>> {
     /// logged as a warning, and changes nothing about the retry. The hook is dropped if it takes longer than
     /// [`deadline_grace`](Self::deadline_grace). After a conflict `write` runs again on the new object.
     ///
-    /// Write nothing that differs with each attempt, such as a time or a number of attempts: each difference is a
-    /// request and an event.
+    /// Write nothing that differs with each attempt, such as a time: each difference is a request and an event.
     ///
     /// ```
     /// # use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition};

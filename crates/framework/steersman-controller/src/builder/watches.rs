@@ -130,8 +130,7 @@ impl<P: ControllerTarget> Watch<WatchedRequests<P>> {
         }
     }
 
-    /// Adds every request of a stream, for causes outside the cluster, such as a webhook. In controller-runtime:
-    /// `source.Func`.
+    /// Adds every request of a stream, for causes outside the cluster (controller-runtime: `source.Func`).
     ///
     /// The stream is read as fast as it delivers requests. Its end is no error, and the workers do not wait for it.
     pub fn requests(requests: impl Stream<Item = P::Key> + Send + 'static) -> Self {
@@ -204,11 +203,9 @@ impl<K: TypedObject> Watch<WatchedRequests<Primary<K>>> {
         Self::owned_as(Kind::of::<C>())
     }
 
-    /// Watches the objects of a kind that is known only at run time and that objects of the primary kind
-    /// control, like [`Watch::owned`].
+    /// Watches the objects of a kind that is known only at run time, like [`Watch::owned`].
     ///
-    /// The watch needs the metadata of the objects alone; as long as no other reader needs whole objects, the
-    /// server sends only metadata.
+    /// The watch needs metadata alone, and the server sends no more unless another reader needs whole objects.
     pub fn owned_kind(
         kind: Kind,
     ) -> Watch<WatchedKind<PartialObjectMeta<DynamicObject>, Primary<K>>> {

@@ -17,8 +17,7 @@ pub(crate) struct LoopWatch {
     controller: String,
     metrics: Metrics,
     detector: Mutex<LoopDetector>,
-    // Whether a request has written, and whether the fields of any object are recorded. They spare runs and events the
-    // lock of the detector.
+    // Whether a request has written, and whether the fields of an object are recorded; readable without the lock.
     has_writes: AtomicBool,
     observes: AtomicBool,
 }
@@ -35,8 +34,7 @@ impl LoopWatch {
     }
 
     pub(crate) fn begin(&self, request: &RequestId, reason: &RunReason) {
-        // Relaxed, because a run sees the earlier writes of its own request: one worker made them in order, or the
-        // queue synchronizes the two runs.
+        // Relaxed, because a run sees the earlier writes of its own request: the queue orders the runs of a request.
         if self.has_writes.load(Ordering::Relaxed) {
             let mut detector = self.detector.lock();
             detector.handle_begin(request, reason.only_changes(), now());

@@ -228,8 +228,7 @@ impl LoopDetector {
         self.warned.len() < MOST_WARNED && !self.warned.contains_key(object)
     }
 
-    /// Starts to record the changed fields of the object. Returns false if [`MOST_OBSERVED`] objects are recorded
-    /// already.
+    /// Starts to record the changed fields of the object. Returns false if [`MOST_OBSERVED`] objects are recorded.
     fn observe(&mut self, object: (Kind, ObjectKey), now: Instant) -> bool {
         if self.observed.len() >= MOST_OBSERVED && !self.observed.contains_key(&object) {
             return false;
@@ -260,8 +259,7 @@ impl OwnWrite {
     }
 }
 
-/// Returns the paths of the first fields in which two versions of an object differ, except the fields that the server
-/// changes with every write.
+/// Returns the paths of the first fields that differ, except those that the server changes with every write.
 pub(crate) fn changed_fields(old: &Value, new: &Value) -> Vec<String> {
     let mut found = Vec::new();
     compare("", Some(old), Some(new), &mut found);

@@ -11,8 +11,7 @@ use crate::error::{ControllerError, Error};
 use crate::request::Request;
 
 impl Context {
-    /// Returns the objects of kind `C` that the object of this request controls, from the cache, in no
-    /// particular order.
+    /// Returns the objects of kind `C` that the object of this request controls, from the cache, in any order.
     ///
     /// CTRL-31: the owner is known by its uid, so objects of a deleted predecessor with the same name, which the
     /// garbage collector is about to delete, are not returned. The list is empty if the object of the request does not

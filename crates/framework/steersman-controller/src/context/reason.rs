@@ -106,8 +106,7 @@ impl RunReason {
         self.causes.contains(EVENT)
     }
 
-    /// Returns whether an initial list requested this run: the controller has just started, or watches a further
-    /// cluster.
+    /// Returns whether an initial list requested this run: of the controller at its start, or of a further cluster.
     pub fn is_initial(&self) -> bool {
         self.causes.contains(INITIAL)
     }

@@ -123,8 +123,7 @@ impl Context {
 
     /// Returns whether a report of `error` may write conditions that differ in nothing but their messages.
     ///
-    /// CTRL-33: not for an error without a retry: the write would request the object, and no backoff would delay that
-    /// run.
+    /// CTRL-33: not for an error without a retry, because the write would request the object without a backoff.
     pub(crate) fn may_rewrite_messages(&self, error: &Error) -> bool {
         !error.is_terminal() && !self.is_last_attempt() && is_due(self.attempt())
     }

@@ -13,8 +13,7 @@ pub struct ControllerDeclaration {
     /// The kinds of [`owns`](crate::ControllerBuilder::owns), [`Watch::owned`](crate::Watch::owned) and
     /// [`Watch::owned_kind`](crate::Watch::owned_kind).
     pub owned: Vec<Kind>,
-    /// Every kind that the controller watches in the cluster of its manager: the primary kind, the owned kinds, and
-    /// kinds that need not be served.
+    /// Every kind watched in the cluster of the manager: the primary kind, the owned kinds, and optional kinds.
     pub watched: Vec<Kind>,
     /// The rules of [`needs_rule`](crate::ControllerBuilder::needs_rule).
     pub needed_rules: Vec<NeededRule>,

@@ -112,8 +112,7 @@ impl<W: Object, K: TypedObject, P: TargetOf<K>> EventHandler<W, P> for Indexed<K
                     Ok(keys) => keys
                         .into_iter()
                         .for_each(|key| requests.add(P::Key::from(key))),
-                    // The namespace of the event is outside the scope of the cache, so no object there can be
-                    // requested.
+                    // The cache does not hold the namespace of the event, so no object there can be requested.
                     Err(error) if error.is_outside_scope() => {}
                     Err(error) => return Err(Error::from(error)),
                 }

@@ -43,8 +43,7 @@ impl<K: Object, P: ControllerTarget<Key: From<ObjectKey>>> EventHandler<K, P> fo
             (Some(_), Some(_)) if event.is_resync() => options.keep_backoff(),
             (Some(old), Some(new)) if is_status_only(old, new) => match self.sole_status_writer {
                 true => options.keep_backoff(),
-                // WQ-12: the update may be the controller's own, so the pause before its run doubles with each failed
-                // run.
+                // WQ-12: the update may be the controller's own, so the pause doubles with each run that fails.
                 false => options.space_in_backoff(),
             },
             _ => options,

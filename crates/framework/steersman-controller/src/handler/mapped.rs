@@ -16,8 +16,7 @@ pub struct Mapped<K, F> {
     kind: PhantomData<fn(&K)>,
 }
 
-/// Requests the keys that `function` returns for an object. For an update, it is called for the old
-/// and for the new object.
+/// Requests the keys that `function` returns for an object; for an update, for the old and for the new object.
 ///
 /// The returned items are converted to requests, which by default are object keys. The function runs while events are
 /// handled, so it must not wait. A store of the cache is empty before the first sync of its kind;

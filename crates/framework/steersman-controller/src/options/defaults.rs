@@ -92,8 +92,7 @@ impl ControllerSettings {
         Self::default()
     }
 
-    /// Sets the number of requests that a controller reconciles at the same time. The default is 1; zero is
-    /// an error of the manager.
+    /// Sets the number of requests that are reconciled at the same time. The default is 1; the manager refuses zero.
     pub fn max_concurrent_reconciles(mut self, workers: usize) -> Self {
         self.max_concurrent_reconciles = Some(workers);
         self
@@ -108,8 +107,7 @@ impl ControllerSettings {
         self
     }
 
-    /// Sets how long a watched kind may take to sync before the manager ends. The default is no limit, and zero means
-    /// no limit, too.
+    /// Sets how long a watched kind may take to sync before the manager ends. Zero, and the default, is no limit.
     pub fn require_sync(mut self, timeout: Duration) -> Self {
         self.require_sync = Some(timeout);
         self
@@ -134,8 +132,7 @@ impl ControllerSettings {
         self
     }
 
-    /// Gives one turn in `turns` to the oldest request, whatever its priority. The default is 8; values
-    /// below 2 count as 2.
+    /// Gives one turn in `turns` to the oldest request of all priorities. The default is 8; values below 2 count as 2.
     pub fn lower_priority_share(mut self, turns: u32) -> Self {
         self.lower_priority_share = Some(turns);
         self
@@ -178,8 +175,7 @@ impl ControllerDefaults {
         self
     }
 
-    /// Sets the settings of one controller, which win over its code. A manager without a controller of this
-    /// name does not start.
+    /// Sets the settings of one controller, which win over its code. A manager without this controller does not start.
     pub fn named(mut self, controller: impl Into<String>, settings: ControllerSettings) -> Self {
         self.by_name.insert(controller.into(), settings);
         self
@@ -200,8 +196,7 @@ impl ControllerDefaults {
     ///
     /// # Errors
     ///
-    /// [`ControllerError::NoWorkers`], and [`ControllerError::Backoff`] if the first delay is zero or greater
-    /// than the longest.
+    /// [`ControllerError::NoWorkers`]; [`ControllerError::Backoff`] for a first delay of zero or beyond the longest.
     pub fn check(&self) -> Result<(), ControllerError> {
         self.every.check("*")?;
         let mut named = self.by_name.iter();

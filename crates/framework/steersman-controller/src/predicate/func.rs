@@ -35,8 +35,7 @@ where
     }
 }
 
-/// Makes a predicate that decides about the object after a creation or update. Deletes pass without a call of the
-/// function.
+/// Makes a predicate that decides about the object after a creation or update. Every delete passes.
 pub fn object<K, F>(function: F) -> OfObject<K, F>
 where
     K: Object,

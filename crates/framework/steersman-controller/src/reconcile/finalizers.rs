@@ -19,8 +19,7 @@ const FAILED: &str = "CleanUpFailed";
 
 /// The finalizers of one controller for objects of kind `K`, each with the clean-up that it stands for.
 ///
-/// [`run`](Self::run) adds them before the reconcile makes anything outside the object, and cleans up
-/// when the object is deleted.
+/// [`run`](Self::run) adds them before the reconcile makes anything else, and cleans up when the object is deleted.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -191,8 +190,7 @@ impl<K: TypedObject> Finalizers<K> {
                     });
                 }
             }
-            // CTRL-34: the finalizer is removed before the next clean-up, which may fail, so that no clean-up runs
-            // again.
+            // CTRL-34: the finalizer is removed before the next clean-up: a failure there must not repeat this one.
             let removed = ctx.client().remove_finalizer(&*object, &step.finalizer);
             object = match removed.await {
                 Ok(removed) => removed.into_object(),

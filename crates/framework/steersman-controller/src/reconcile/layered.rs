@@ -106,8 +106,7 @@ where
     }
 }
 
-/// Returns the error of the reconciler, or of a layer. The error of a layer is terminal if it wraps a
-/// terminal error of the reconciler.
+/// Returns the error of the reconciler or of a layer, terminal if it wraps a terminal error of the reconciler.
 fn failure(error: impl Into<BoxError>) -> Error {
     let error = match error.into().downcast::<LayeredFailure>() {
         Ok(failure) => return failure.0,

@@ -84,8 +84,7 @@ impl<K: Object> PauseRule<K> {
 }
 
 impl<K: TypedObject> PauseRule<K> {
-    /// Sets the condition `Paused` of a paused object, and removes it from an object that is not paused. Sends nothing
-    /// if the conditions are up to date.
+    /// Sets the condition `Paused` of a paused object, and removes it from any other. Sends nothing without a change.
     async fn report(&self, ctx: &Context, object: &K, is_paused: bool) -> Result<(), Error> {
         let Some(conditions) = self.conditions else {
             return Ok(());

@@ -8,8 +8,7 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::request::Request;
 
-/// Returns the object of a request as the cache has it; `None` if it does not exist, or if its namespace is outside
-/// the scope of the cache.
+/// Returns the object of a request from the cache; `None` if it does not exist, or is outside the scope of the cache.
 ///
 /// CTRL-42: a namespace may be removed from the cache while its requests wait. A retry would find the same, and a
 /// namespace that returns requests its objects anew.

@@ -11,11 +11,10 @@ use steersman_object::Kind;
 use crate::error::ControllerError;
 use crate::status::ControllerStatus;
 
-/// One receiver per subscription, in the order of the watches. Each receiver resolves when the initial set is in
-/// the queue.
+/// One receiver per subscription, in the order of the watches, which resolves when the initial set is in the queue.
 pub(crate) type InitialSets = VecDeque<oneshot::Receiver<()>>;
 
-/// Waits until the first watch of `initial` has its initial set in the queue, and removes it from `initial`. Cancel safe.
+/// Waits until the first watch of `initial` has its initial set in the queue, and removes it. Cancel safe.
 pub(crate) async fn next_synced(initial: &mut InitialSets) {
     if let Some(synced) = initial.front_mut() {
         // The watch has ended without its initial set, which the end of its task reports.

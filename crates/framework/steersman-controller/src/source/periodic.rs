@@ -55,8 +55,7 @@ impl<R: RequestKey> AnySource<R> for Periodic<R> {
         let limit = self.every.max(LIMIT);
         loop {
             sleep(jitter.about(self.every)).await;
-            // SRC-6: an error or panic loses this call alone. The call of the function is inside the future, because it
-            // may panic, too.
+            // SRC-6: an error or panic, of the function or of its future, loses this call alone.
             let call = async { (self.function)(sink.client.clone()).await };
             match timeout(limit, AssertUnwindSafe(call).catch_unwind()).await {
                 Ok(Ok(Ok(requests))) => {

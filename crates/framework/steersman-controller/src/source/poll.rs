@@ -20,8 +20,7 @@ const CONCURRENT: usize = 8;
 /// How long a call may take by default.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Asks for the state of something outside the cluster, for each object of the primary kind of a controller;
-/// see [`poll`].
+/// Asks for the state of something outside the cluster, for each object of the primary kind; see [`poll`].
 #[derive(derive_more::Debug)]
 #[debug("Poll {{ every: {every:?}, max_concurrent: {max_concurrent}, limit: {limit:?}, .. }}")]
 #[must_use = "pass it to `Watch::poll`"]
@@ -36,8 +35,7 @@ pub struct Poll<K, T> {
 /// Calls the function of a user.
 type PollFunction<K, T> = Arc<dyn Fn(Arc<K>) -> BoxFuture<'static, Result<T, Error>> + Send + Sync>;
 
-/// The state that each object of a [`Poll`] had at the last successful call. Cheap to clone; all clones show
-/// the same states.
+/// The last state of each object of a [`Poll`]. Cheap to clone; all clones show the same states.
 #[derive(derive_more::Debug)]
 #[debug("PollResults {{ objects: {}, .. }}", states.lock().len())]
 pub struct PollResults<T> {
@@ -115,8 +113,7 @@ impl<K: Object, T> Poll<K, T> {
         self
     }
 
-    /// Sets how long a call may take; then it is dropped and counts as failed. The default is 30 s; zero
-    /// removes the limit.
+    /// Sets how long a call may take before it counts as failed. The default is 30 s; zero removes the limit.
     pub fn limit(mut self, limit: Duration) -> Self {
         let limit = Some(limit).filter(|limit| !limit.is_zero());
         self.limit = limit.unwrap_or(Duration::MAX);
@@ -169,8 +166,7 @@ impl<T> PollResults<T> {
 }
 
 impl<T: PartialEq> PollResults<T> {
-    /// Stores the state that a call returned. `before` is the state when the call began. Returns whether the two
-    /// differ.
+    /// Stores the state that a call returned. Returns whether it differs from `before`, the state when the call began.
     fn put(&self, key: &ObjectKey, before: Option<&Arc<T>>, state: T) -> bool {
         if let Some(current) = self.get(key) {
             // SRC-7: the reconciler has set a state after the call began, so the returned state may be outdated.

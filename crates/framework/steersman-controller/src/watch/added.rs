@@ -93,8 +93,7 @@ impl<P: ControllerTarget> WatchSet<P> {
         }
     }
 
-    /// Adds a watch of a kind, until the returned value is dropped. The existing objects arrive as creations, with
-    /// requests of low priority.
+    /// Adds a watch of a kind until the returned value is dropped. Existing objects are creations of low priority.
     ///
     /// Nothing is declared: the roles of `cargo steersman generate` do not name the kind, even if the watch is
     /// [`Watch::owned`], and the index of [`handler::indexed`](crate::handler::indexed()) is not checked.
@@ -121,8 +120,7 @@ impl<P: ControllerTarget> WatchSet<P> {
         }
     }
 
-    /// Returns the kinds of the watches, in the order of their adds. A kind with several watches appears once per
-    /// watch.
+    /// Returns the kind of each watch, in the order of the adds.
     pub fn kinds(&self) -> Vec<Kind> {
         let members = self.shared.members.borrow();
         members.values().map(|member| member.kind.clone()).collect()

@@ -24,8 +24,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 impl<R: RequestKey> Sink<R> {
     /// Returns the kind that a handler has to wait for because its read failed; `None` for other errors.
     ///
-    /// No handler waits for a kind that the server does not serve and nothing declares: an optional kind may never
-    /// be served.
+    /// No handler waits for a kind that is neither served nor declared: an optional kind may never be served.
     pub(crate) fn awaited_by(&self, error: &Error) -> Option<Unsynced> {
         if error.downcast_ref::<TookTooLong>().is_some() {
             // The function may have waited for a kind of this controller; the workers start only after its first sync.

@@ -70,8 +70,7 @@ pub struct Watch<S> {
     pub(crate) source: S,
 }
 
-/// The source of a [`Watch`] of a kind with objects decoded as `W`. `P` is the target of the handler, and `C` the
-/// target of the controller.
+/// The source of a [`Watch`] of a kind, decoded as `W`; `P` is the handler's target, and `C` the controller's.
 #[derive(derive_more::Debug)]
 #[debug("WatchedKind({:?})", route.kind())]
 pub struct WatchedKind<W: Object, P: ControllerTarget, C = P> {

@@ -29,8 +29,7 @@ impl<R: RequestKey> Sink<R> {
     /// Adds the requests that an event causes to the queue. Returns when the event is handled, also by a
     /// handler that waits, so that the events of a watch are handled in their order.
     ///
-    /// CTRL-6: a panic or an error loses this event alone. The author of a closure is responsible for its state after a
-    /// panic.
+    /// CTRL-6: a panic or an error loses this event alone. The author of a closure answers for its state after a panic.
     pub(crate) async fn handle<K: Object, P: ControllerTarget<Key = R>>(
         &self,
         route: &EventRoute<K, P>,
@@ -87,8 +86,7 @@ impl<K: Object, P: ControllerTarget> HandledEvent<'_, K, P> {
                 Ok(Err(error)) => error,
                 Err(payload) => return self.panicked(&*payload),
             };
-            // CTRL-43: after a read that failed because a kind has not synced, the handler is called again after the
-            // sync.
+            // CTRL-43: if the handler read a kind that has not synced, it is called again after the sync.
             match self.sink.awaited_by(&error) {
                 Some(unsynced) => self.wait_for(&unsynced, attempt).await,
                 None => return self.failed(&error),

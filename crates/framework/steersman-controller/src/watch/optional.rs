@@ -149,8 +149,7 @@ impl<K: Object, P: ControllerTarget> OptionalEvents<K, P> {
     }
 
     async fn handle(&self, event: &Event<K>) {
-        // SRC-5: a removed watch handles no event. The check is per event, because one turn of the task handles
-        // several.
+        // SRC-5: a removed watch handles no event, even in a turn of the task that handles several.
         if !self.removed.is_cancelled() {
             self.sink.handle(&self.route, event).await;
         }

@@ -96,8 +96,7 @@ impl Mailbox {
             let Some((_, waiting)) = self.waiting.pop_first() else {
                 self.collapsed = false;
                 self.positions.clear();
-                // The table is shrunk, because the mailbox may never again hold as many changes as with the initial
-                // objects (STORE-8).
+                // The table is shrunk, because only the initial objects make it large (STORE-8).
                 if self.positions.capacity() > KEPT {
                     self.positions = HashMap::new();
                 }

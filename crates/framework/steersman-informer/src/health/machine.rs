@@ -61,8 +61,7 @@ pub(crate) struct HealthMachine {
     pub(crate) returns: u64,
     /// The earliest time of the next check.
     next: Option<Instant>,
-    /// Whether an informer repeats its own request instead of the next check, because a server that is not ready may
-    /// still serve the request.
+    /// Whether an informer repeats its own request as the next check: the server may serve it before it is ready.
     own: bool,
 }
 
@@ -110,8 +109,7 @@ impl HealthMachine {
         }
     }
 
-    /// Returns the next step of an informer in this pause. Only one informer at a time gets `Ask`, or `Go` before the
-    /// end of its pause.
+    /// Returns the next step of an informer in this pause. One at a time gets `Ask`, or `Go` before its pause ends.
     pub(crate) fn next_step(&mut self, pause: &Pause, now: Instant) -> NextStep {
         if self.returns > pause.returns {
             return NextStep::Returned;

@@ -18,8 +18,7 @@ pub(crate) enum IngestPlan {
 }
 
 impl IngestPlan {
-    /// Compares the head of an arrived object with the entry stored under its key. `projection` is how much of the
-    /// object was requested.
+    /// Compares the head of an arrived object with the entry stored under its key. `projection` is the requested part.
     pub(crate) fn of(stored: Option<&RawEntry>, head: &Head, projection: Projection) -> Self {
         match stored {
             Some(stored) if stored.is_of(head) => match projection {

@@ -191,8 +191,7 @@ impl NewView {
         }
     }
 
-    /// Returns the entries that the view has to decode or forget; none if the store does not hold enough of the
-    /// objects.
+    /// Returns the entries that the view has to decode or forget; none if the store holds too little of the objects.
     fn update(&mut self, indexer: &Indexer) -> EntryDiff {
         match self.view.ready {
             true => self.known.update(indexer.entries(None)),

@@ -11,8 +11,7 @@ const CAP: Duration = Duration::from_secs(30);
 const ASKED: Duration = Duration::from_secs(300);
 /// The time without a failure after which the next delay is the first delay again.
 const RESET: Duration = Duration::from_secs(120);
-/// The time after the first failure of an outage in which the delays stay below [`SOON_CAP`], because the server may
-/// return at any moment.
+/// The time after the first failure of an outage with delays below [`SOON_CAP`]: the server may return at any moment.
 const SOON: Duration = Duration::from_secs(60);
 /// The longest delay at the beginning of an outage.
 const SOON_CAP: Duration = Duration::from_secs(3);
@@ -39,8 +38,7 @@ impl ReflectorBackoff {
         }
     }
 
-    /// Notes a failure. Returns the end of the delay, which is at least the `Retry-After` of the server, `asked`,
-    /// within bounds.
+    /// Notes a failure. Returns the end of the delay, within bounds not before `asked`, the server's `Retry-After`.
     pub(crate) fn fail(&mut self, now: Instant, asked: Option<Duration>) -> Instant {
         self.delay(now, asked, CAP)
     }

@@ -80,8 +80,7 @@ pub(crate) struct Reflector<L, S, H> {
 /// The longest time for which the health of the server delays a repeated request.
 const AT_LAST: Duration = Duration::from_secs(30);
 
-/// The longest time between two activities of a list, or until the response to a watch: longer than the time limit of a
-/// request plus that of a turn.
+/// The longest time without data of a list, or until a watch opens: more than a request and a turn take together.
 const LONGEST_REQUEST: Duration = Duration::from_secs(180);
 
 /// The number of listed objects after which the reflector notes its activity again.
@@ -164,8 +163,7 @@ impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
         }
     }
 
-    /// Sleeps until `until`. If the server may be away, waits instead until it has returned, or until this informer may
-    /// request anyway.
+    /// Sleeps until `until`. If the server may be away, waits for its return or for leave to request anyway.
     async fn sleep(&mut self, until: Instant, away: bool) {
         if !away {
             self.host.expect_activity(until);
@@ -232,8 +230,7 @@ impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
         }
     }
 
-    /// Reads one page, and makes entries of its objects as they arrive (STORE-5). A page that ends early is discarded
-    /// (REFL-6).
+    /// Reads one page, and makes entries as its objects arrive (STORE-5). Discards a page that ends early (REFL-6).
     async fn page(
         &self,
         parts: ListStream,

@@ -39,8 +39,7 @@ pub(crate) enum FailureClass {
     Decode,
 }
 
-/// The messages of a server that is starting: a kind's storage is not read yet (429), or its paths are not installed
-/// (503).
+/// The messages of a starting server: the storage of a kind is not read (429), or its paths are not installed (503).
 const STARTING: [&str; 2] = [
     "storage is (re)initializing",
     "before all known HTTP paths have been installed",

@@ -13,8 +13,7 @@ use crate::reflector::step::{BookmarkEffect, ReflectorStep, RequestProblem, Watc
 use crate::reflector::watch_activity::{Bookmarks, SHORT, STALL, WatchActivity};
 use crate::state::Reason;
 
-/// The timeout of a watch, which the server enforces. Jitter shortens it, so that many reflectors do not end their
-/// watches together.
+/// The timeout of a watch, which the server enforces. Jitter keeps reflectors from ending their watches together.
 const WATCH: Duration = Duration::from_secs(290);
 const WATCH_JITTER: Duration = Duration::from_secs(20);
 /// The time after which an open watch counts as healthy.
@@ -85,8 +84,7 @@ impl ReflectorMachine {
         }
     }
 
-    /// Sets the version that the first list must have reached. If it is unset, the first list asks for the newest state
-    /// (RYOW-10).
+    /// Sets the version that the first list must have reached; unset asks for the newest state (RYOW-10).
     pub(crate) fn starting_at(mut self, version: ResourceVersion) -> Self {
         self.list_from = version;
         self
@@ -109,8 +107,7 @@ impl ReflectorMachine {
         }
         match &self.phase {
             ReflectorPhase::Empty | ReflectorPhase::Streaming => ReflectorStep::Stream {
-                // "Any version" may be older than the versions seen before, so a later list asks for the newest state
-                // instead (unset).
+                // "Any version" may be older than the versions seen before, so a later list asks for the newest.
                 version: if self.list_from.is_exact() {
                     self.list_from.clone()
                 } else {
@@ -149,8 +146,7 @@ impl ReflectorMachine {
         self.pauses.handle_answer();
     }
 
-    /// Handles the opening of a watch. The watch does not count as a success yet, because a server may accept a watch
-    /// and then fail.
+    /// Handles the opening of a watch, which is no success yet: a server may accept a watch and then fail.
     pub(crate) fn handle_open(&mut self, now: Instant) {
         self.handle_answer();
         self.broke = false;
@@ -214,8 +210,7 @@ impl ReflectorMachine {
             }
             ReflectorPhase::Streaming => {
                 self.note_arrival(now);
-                // The first bookmark of a streaming list has to be marked as the end. Otherwise the server has taken
-                // the request for an ordinary watch.
+                // A first bookmark without the mark of the end means that the server took the request for a watch.
                 self.streams = Streams::No;
                 self.phase = ReflectorPhase::Empty;
                 self.close(now);
@@ -312,13 +307,11 @@ impl ReflectorMachine {
         if now >= settled {
             self.short = 0;
         } else if watch.news {
-            // The end is no failure, but the next request is delayed, so that a server that ends watches is not
-            // flooded.
+            // The end is no failure, but the pause spares a server that ends each watch soon.
             self.short = 0;
             self.pauses.until(settled);
         } else {
-            // REFL-11: a server without events after this version may have lost its history, so several such watches
-            // lead to a list.
+            // REFL-11: the server may have lost the history after this version, so several such watches lead to a list.
             self.short += 1;
             self.pauses.fail(now, None);
             if self.short.is_multiple_of(EMPTY) {
@@ -348,8 +341,7 @@ impl ReflectorMachine {
         match failure.class {
             FailureClass::Expired | FailureClass::VersionUnknown => {
                 self.unpaged |= paging;
-                // RYOW-10: the server has not reached the version requested for the first list, so the newest state is
-                // listed at once.
+                // RYOW-10: if the server lacks the version of the first list, the newest state is listed at once.
                 let is_first = self.list_from.is_exact() && !self.position.is_exact();
                 self.restart(ResourceVersion::unset());
                 return self.expire(failure, is_first, now);
@@ -393,8 +385,7 @@ impl ReflectorMachine {
         self.degrade(failure.class.reason(), &failure.message, now);
     }
 
-    /// Handles an expired or unknown resource version. REFL-5: the first expiration is ordinary, and only repeated ones
-    /// are a problem.
+    /// Handles an expired or unknown version. REFL-5: only repeated expirations are a problem.
     fn expire(&mut self, failure: &RequestFailure, is_first: bool, now: Instant) {
         self.expired += 1;
         if self.expired == 1 && (failure.class == FailureClass::Expired || is_first) {

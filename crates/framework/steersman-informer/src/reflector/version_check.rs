@@ -34,8 +34,7 @@ impl VersionCheck {
         self.is_wanted = true;
     }
 
-    /// Notes that a watch was opened. Only a resumed watch needs the check: the server chooses the version of a
-    /// streaming list.
+    /// Notes that a watch was opened. A streaming list needs no check, because the server chose its version.
     pub(crate) fn note_open(&mut self, is_resumed: bool, now: Instant) {
         self.opened = Some(now);
         self.is_wanted &= is_resumed;

@@ -4,15 +4,13 @@ use std::time::{Duration, Instant};
 
 /// How long after its timeout, or after the due time of a bookmark, a silent watch counts as dead.
 pub(crate) const MARGIN: Duration = Duration::from_secs(15);
-/// How long a streaming list may be silent, or may lack its end bookmark after the first live event, before it counts
-/// as failed.
+/// How long a streaming list may be silent, or lack its end bookmark after a live event, before it counts as failed.
 pub(crate) const STALL: Duration = Duration::from_secs(30);
 /// The shortest time for which a watch must be open to count as a success.
 pub(crate) const SHORT: Duration = Duration::from_secs(1);
 /// The interval in which kube-apiserver sends bookmarks.
 const BOOKMARK: Duration = Duration::from_secs(60);
-/// The longest interval at which bookmarks are expected. Rarer bookmarks tell nothing, because the watch times out
-/// before.
+/// The longest interval at which bookmarks are expected. The watch times out before it could miss a rarer one.
 const BOOKMARK_CAP: Duration = Duration::from_secs(240);
 
 /// The times of the last events of the open watch.

@@ -171,8 +171,7 @@ impl ViewSnapshot {
         }
     }
 
-    /// Returns the view results from the arrival of the object. If the views have changed since, decodes the object
-    /// again (VIEW-6).
+    /// Returns the results from the arrival of the object; decodes it again if the views have changed (VIEW-6).
     pub(crate) fn results(
         &self,
         item: &DeltaItem,
@@ -285,8 +284,7 @@ impl Indexer {
         effects
     }
 
-    /// Makes the views ready that need at most `projection`, and adds the stored objects to them. Returns the effects
-    /// on each view.
+    /// Makes the views ready that need at most `projection`. Returns the effects of adding the stored objects to each.
     pub(crate) fn reach(&mut self, projection: Projection) -> Vec<ViewEffects> {
         let mut ready = Vec::new();
         for view in &mut self.views {
@@ -323,8 +321,7 @@ impl Indexer {
         self.apply_transition(&transition, results, effects);
     }
 
-    /// Notes an object that does not decode. Its last version that decoded stays readable; a stored object with another
-    /// uid is removed.
+    /// Notes an object that does not decode: its last good version stays, unless the stored object has another uid.
     fn put_malformed(&mut self, malformed: Malformed, effects: &mut Effects) {
         let (stored, item) = (self.get(&malformed.key), Decoded::from(malformed.clone()));
         let transition = Transition::of(stored, Some(&item), Origin::Live);

@@ -148,8 +148,7 @@ pub(crate) fn having<'a, 'q>(
     Ok(())
 }
 
-/// Returns the smallest set of candidates that an index has for a part of the query. The error is the name of an index
-/// that does not exist.
+/// Returns the smallest set of candidates that an index has for a part of the query; the error names a missing index.
 fn narrowest<'a, 'q>(
     view: Option<&'a View>,
     query: &'q ListOptions,

@@ -84,8 +84,7 @@ impl<K: Object> Store<K> {
         self.get_with_version(key).0
     }
 
-    /// Returns one object as [`try_get`](Self::try_get) does, with the version of the store, at which an absent object
-    /// was absent.
+    /// Returns one object as [`try_get`](Self::try_get) does, with the version of the store that the result is of.
     pub fn get_with_version(
         &self,
         key: &ObjectKey,
@@ -277,8 +276,7 @@ impl<K: Object> Store<K> {
         self.len() == 0
     }
 
-    /// Returns the resource version up to which all events, bookmarks and lists were applied; unset
-    /// before the first list.
+    /// Returns the version up to which all events, bookmarks and lists were applied; unset before the first list.
     pub fn version(&self) -> ResourceVersion {
         self.shared.indexer.read().version().clone()
     }
@@ -303,8 +301,7 @@ impl<K: Object> Store<K> {
         indexer.malformed().get(key).or_else(aside).cloned()
     }
 
-    /// Calls `found` with each selected entry, in order. Returns the version, and the first object of the namespace
-    /// that does not decode.
+    /// Calls `found` with each selected entry, in order. Returns the version, and the first undecodable object.
     fn look<'a>(
         &self,
         indexer: &'a Indexer,

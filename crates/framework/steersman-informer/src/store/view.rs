@@ -105,8 +105,7 @@ impl ViewDecoder {
         }
     }
 
-    /// Decodes an object, and calls the index functions unless the object is `gone`. A view that is not ready returns
-    /// no values.
+    /// Decodes an object, and calls the index functions unless it is `gone`. A view that is not ready does neither.
     pub(crate) fn decode(&self, entry: &RawEntry, gone: bool) -> ViewResult {
         if !self.ready {
             return Ok(Vec::new());
@@ -183,8 +182,7 @@ impl View {
         }
     }
 
-    /// Returns the view with the kind of its objects. If `K` is the built-in type of this kind, objects in protobuf
-    /// need no check (VIEW-8).
+    /// Returns the view for a kind. If `K` is its built-in type, objects in protobuf need no check (VIEW-8).
     pub(crate) fn of_kind<K: Object>(mut self, kind: &Kind) -> Self {
         if decodes_all_protobuf(TypeId::of::<K>(), kind.gvk()) {
             self.check = RawEntry::check_built_in::<K>;
@@ -267,8 +265,7 @@ impl View {
         self.insert(stored, result, effects);
     }
 
-    /// Adds an index of every object that the view sees. Objects for which the index function fails count as malformed,
-    /// and stay visible.
+    /// Adds an index of the visible objects. Those for which its function fails are malformed, and stay visible.
     pub(crate) fn add_index(
         &mut self,
         index: Index,

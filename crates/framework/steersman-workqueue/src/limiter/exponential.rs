@@ -8,8 +8,7 @@ use crate::limiter::failures::Failures;
 
 /// Exponential backoff per key: `base`, then twice the last delay, at most `cap`.
 ///
-/// The default is 5 ms doubling to 1000 s, as in controller-runtime's priority queue. Only keys that failed since they
-/// were last forgotten use memory.
+/// The default is 5 ms doubling to 1000 s, as in controller-runtime. Only keys with failures use memory.
 #[derive(Debug)]
 pub struct Exponential<T> {
     base: Duration,

@@ -6,8 +6,7 @@ use crate::key::Key;
 use crate::limiter::RateLimiter;
 use crate::limiter::failures::Failures;
 
-/// Per-key delays in two steps: `fast` for the first failures of a key, then `slow`; client-go's
-/// `ItemFastSlowRateLimiter`.
+/// Per-key delays: `fast` for the first failures, then `slow`; client-go's `ItemFastSlowRateLimiter`.
 ///
 /// Only keys that failed since they were last forgotten use memory.
 ///
@@ -30,8 +29,7 @@ pub struct FastSlow<T> {
 }
 
 impl<T: Key> FastSlow<T> {
-    /// Makes a limiter with the delay `fast` for the first `fast_attempts` failures of a key, and `slow` for later
-    /// failures.
+    /// Makes a limiter with the delay `fast` for the first `fast_attempts` failures of a key, then `slow`.
     #[must_use]
     pub fn new(fast: Duration, slow: Duration, fast_attempts: u32) -> Self {
         Self {

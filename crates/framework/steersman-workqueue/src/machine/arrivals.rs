@@ -144,8 +144,7 @@ impl<T: Key> Machine<T> {
         true
     }
 
-    /// Removes a pending delay of the key. Returns `add` with the higher priority and the causes of both runs. The retry
-    /// of a failed key stays.
+    /// Replaces a pending delay by `add`, with the higher priority and both causes. A retry of a failed key stays.
     pub(super) fn absorb(&mut self, slot: KeySlot, mut add: Rerun) -> Rerun {
         if let Some(entry) = self.table.get_mut(slot)
             && let Some(pending) = &mut entry.due

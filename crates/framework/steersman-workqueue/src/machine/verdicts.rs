@@ -12,8 +12,7 @@ use crate::ready::KeySlot;
 use crate::table::{KeyEntry, Retry};
 
 impl<T: Key> Machine<T> {
-    /// Decides whether the end of a ticket causes an immediate run, a delayed run, or none. Returns whether a worker
-    /// must be woken.
+    /// Decides whether the key runs at once, later or not at all. Returns whether a worker must be woken.
     pub(super) fn follow(
         &mut self,
         slot: KeySlot,
@@ -76,8 +75,7 @@ impl<T: Key> Machine<T> {
         self.line_up(slot, add, now)
     }
 
-    /// Updates the number of failures, and returns the run that the verdict requests. `kept` is the retry that was
-    /// pending when the run began.
+    /// Updates the failures, and returns the run that the verdict requests. `kept` is the retry from before this run.
     pub(super) fn judge(
         &mut self,
         slot: KeySlot,

@@ -221,8 +221,7 @@ where
         }
     }
 
-    /// Stores a state, and requests the object if the state has changed. Returns whether it has; an error if the user's
-    /// comparison panics.
+    /// Stores a state, and requests the object if it differs. Returns whether it does, or a panic of the comparison.
     fn put(&self, key: &ObjectKey, before: Option<&Arc<T>>, state: T) -> Result<bool, Error> {
         let put = || self.results.put(key, before, state);
         let is_changed =
@@ -234,8 +233,7 @@ where
         Ok(is_changed)
     }
 
-    /// Counts a failed call. Logs it if it is the first failure of its object, or if the number of failures has doubled
-    /// since the last log line.
+    /// Counts a failed call. Logs it if the number of failures of the object is a power of two.
     fn failed(&self, key: &ObjectKey, error: &Error, failures: u32, pause: Option<Duration>) {
         let metrics = &self.sink.source_metrics;
         metrics.polled(&self.kind, PollOutcome::Error);

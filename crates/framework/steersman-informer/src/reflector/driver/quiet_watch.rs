@@ -30,8 +30,7 @@ impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
         true
     }
 
-    /// REFL-12: lists one object at the version of the watch. Returns a failure if the server has not reached that
-    /// version.
+    /// REFL-12: lists one object at the version of the watch. Returns a failure if the server has not reached it.
     async fn check_version(&mut self, after: &ResourceVersion) -> Option<RequestFailure> {
         let mut paging = Paging::new().page_size(1);
         paging.version_match = Some(VersionMatch::NotOlderThan);
