@@ -192,6 +192,8 @@ impl Declaration {
     }
 }
 
+// === impl ClusterMember ===
+
 impl ClusterMember {
     pub(crate) fn new(id: u64, name: ClusterName, cache: Cache, client: Client) -> Self {
         Self {

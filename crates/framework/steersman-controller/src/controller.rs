@@ -34,6 +34,8 @@ pub struct Controller {
 }
 
 /// [`ControllerParts`] of an erased type of requests.
+// === impl ControllerParts ===
+
 #[async_trait]
 trait AnyParts: Send {
     fn declare(&self, cache: &Cache) -> Result<(), ControllerError>;
@@ -44,6 +46,8 @@ trait AnyParts: Send {
         status: ControllerStatus,
     ) -> Result<(), ControllerError>;
 }
+
+// === impl Controller ===
 
 impl Controller {
     pub(crate) fn new<R: RequestKey>(

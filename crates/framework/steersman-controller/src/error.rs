@@ -218,6 +218,8 @@ pub(crate) struct TookTooLong {
     pub(crate) limit: Duration,
 }
 
+// === impl Error ===
+
 impl Error {
     /// Makes an error with the text `message`.
     pub fn msg(message: impl fmt::Display) -> Self {
@@ -278,6 +280,8 @@ impl From<Error> for Box<dyn StdError> {
         error.source
     }
 }
+
+// === impl ControllerError ===
 
 impl ControllerError {
     /// Returns whether a watched kind did not sync in time.

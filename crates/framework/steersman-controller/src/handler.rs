@@ -98,6 +98,8 @@ pub struct Requests<R> {
     defaults: AddOptions,
 }
 
+// === impl Requests ===
+
 impl<R: RequestKey> Requests<R> {
     /// Makes an empty buffer, for calling a handler in a test.
     #[must_use]

@@ -68,6 +68,8 @@ struct Waiter<'a> {
     number: WaiterNumber,
 }
 
+// === impl ReconcileLimit ===
+
 impl ReconcileLimit {
     /// Makes a limit of `permits` reconciles at once.
     pub fn new(permits: NonZeroUsize) -> Self {
@@ -105,6 +107,8 @@ impl ReconcileLimit {
     }
 }
 
+// === impl LimitUser ===
+
 impl LimitUser {
     /// Returns whether every permit is in use, so that free workers have to wait.
     pub(crate) fn is_exhausted(&self) -> bool {
@@ -137,6 +141,8 @@ impl LimitUser {
     }
 }
 
+// === impl Waiter ===
+
 impl Waiter<'_> {
     fn granted(self) -> Permit {
         let permit = Permit(Arc::clone(&self.user.limit.shared));
@@ -160,6 +166,8 @@ impl Drop for Waiter<'_> {
         }
     }
 }
+
+// === impl Permit ===
 
 impl Drop for Permit {
     fn drop(&mut self) {

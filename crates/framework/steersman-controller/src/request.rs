@@ -69,6 +69,8 @@ impl Request {
     }
 }
 
+// === impl ClusterName ===
+
 impl ClusterName {
     /// Returns the name of the manager's own cluster, `local`.
     #[must_use]
@@ -81,6 +83,8 @@ impl ClusterName {
         &self.0
     }
 }
+
+// === impl ClusterRequest ===
 
 impl ClusterRequest {
     /// Makes the request for the object with this key in a cluster.

@@ -199,6 +199,8 @@ fn start_sources<R: RequestKey>(
     Ok((awaited, initial))
 }
 
+// === impl RunningController ===
+
 impl<R: RequestKey> RunningController<R> {
     async fn live(
         &mut self,

@@ -113,6 +113,8 @@ pub(crate) enum PumpEnd {
     },
 }
 
+// === impl EventRoute ===
+
 impl<K: Object, P: ControllerTarget> EventRoute<K, P> {
     /// Makes the route of all events of a kind, with the objects decoded as `K`.
     pub(crate) fn new(kind: Kind, handler: impl EventHandler<K, P>) -> Self {
@@ -177,6 +179,8 @@ impl<K: Object, P: ControllerTarget> EventRoute<K, P> {
         }
     }
 }
+
+// === impl Sources ===
 
 impl<R: RequestKey> Sources<R> {
     /// Returns whether no source could ever cause a request.

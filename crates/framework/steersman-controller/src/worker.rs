@@ -65,6 +65,8 @@ enum Ended {
 /// Counts a reconcile as active until dropped, even if its task is aborted.
 struct Active<'a>(&'a IntGauge);
 
+// === impl Worker ===
+
 impl<R: RequestKey> Worker<R> {
     /// Works until the queue is shut down.
     pub(crate) async fn run(mut self) {
@@ -281,6 +283,8 @@ impl<R: RequestKey> Worker<R> {
     }
 }
 
+// === impl Ended ===
+
 impl Ended {
     fn new(end: std::thread::Result<Result<Action, Error>>) -> Self {
         match end {
@@ -325,6 +329,8 @@ impl Ended {
         }
     }
 }
+
+// === impl Active ===
 
 impl Drop for Active<'_> {
     fn drop(&mut self) {

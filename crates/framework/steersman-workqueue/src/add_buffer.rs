@@ -38,6 +38,8 @@ pub(crate) enum Pushed<T> {
     WorkerParked(Arrival<T>),
 }
 
+// === impl AddBuffer ===
+
 impl<T> AddBuffer<T> {
     pub(crate) fn new() -> Self {
         Self {

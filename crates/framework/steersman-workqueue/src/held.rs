@@ -36,6 +36,8 @@ impl Rerun {
     }
 }
 
+// === impl HeldKey ===
+
 impl HeldKey {
     pub(crate) fn new(slot: KeySlot, since: Instant) -> Self {
         Self {

@@ -65,11 +65,15 @@ const EMPTY: IndexBucket = IndexBucket {
     slot: KeySlot::MAX,
 };
 
+// === impl Hashes ===
+
 impl Hashes {
     pub(crate) fn of<T: Key>(&self, key: &T) -> Hash {
         Hash((self.0.hash_one(key) >> 32) as u32)
     }
 }
+
+// === impl SlotIndex ===
 
 impl SlotIndex {
     pub(crate) fn new() -> Self {
@@ -156,6 +160,8 @@ impl SlotIndex {
         (at + 1) & (self.buckets.len() - 1)
     }
 }
+
+// === impl IndexBucket ===
 
 impl IndexBucket {
     fn is_empty(self) -> bool {

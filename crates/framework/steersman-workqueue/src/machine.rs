@@ -70,6 +70,8 @@ struct NextRun {
     retry: Option<Retry>,
 }
 
+// === impl Machine ===
+
 impl<T: Key> Machine<T> {
     pub(crate) fn new(options: QueueOptions<T>) -> Self {
         Self {

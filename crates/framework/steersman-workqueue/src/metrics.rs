@@ -52,6 +52,8 @@ struct QueueMetrics {
     labelled: Mutex<BTreeSet<i32>>,
 }
 
+// === impl Metrics ===
+
 impl Metrics {
     /// Makes the metrics of the queue called `name` and registers them.
     ///
@@ -90,6 +92,8 @@ impl Metrics {
         self.inner.work_duration.observe(time.as_secs_f64());
     }
 }
+
+// === impl QueueMetrics ===
 
 impl QueueMetrics {
     fn new(name: &str) -> Result<Self, prometheus::Error> {

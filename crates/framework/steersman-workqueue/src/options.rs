@@ -56,6 +56,8 @@ pub struct QueueOptions<T> {
     pub(crate) records_times: bool,
 }
 
+// === impl Priority ===
+
 impl Priority {
     /// Work that can wait: initial lists and resyncs (-100, as in controller-runtime).
     pub const LOW: Self = Self(-100);
@@ -74,6 +76,8 @@ impl Priority {
         self.0
     }
 }
+
+// === impl AddOptions ===
 
 impl AddOptions {
     /// Makes the options of an immediate add with normal priority.
@@ -131,6 +135,8 @@ impl AddOptions {
         self
     }
 }
+
+// === impl QueueOptions ===
 
 impl<T: Key> QueueOptions<T> {
     /// Makes options with the defaults: exponential backoff per key from 5 ms to 1000 s, no metrics, and one

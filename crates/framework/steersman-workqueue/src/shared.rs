@@ -45,6 +45,8 @@ struct Parked<'a, T: Key>(&'a SharedQueue<T>);
 // Notifies another worker when dropped, so that the notification of a ready key is not lost.
 struct Handover<'a, T: Key>(&'a SharedQueue<T>);
 
+// === impl SharedQueue ===
+
 impl<T: Key> SharedQueue<T> {
     pub(crate) fn new(options: QueueOptions<T>) -> Arc<Self> {
         let (metrics, name) = (options.metrics.clone(), options.name.clone());
@@ -303,11 +305,15 @@ impl<T: Key> SharedQueue<T> {
     }
 }
 
+// === impl Parked ===
+
 impl<T: Key> Drop for Parked<'_, T> {
     fn drop(&mut self) {
         self.0.add_buffer.unpark();
     }
 }
+
+// === impl Handover ===
 
 impl<T: Key> Drop for Handover<'_, T> {
     fn drop(&mut self) {

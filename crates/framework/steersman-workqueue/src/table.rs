@@ -102,6 +102,8 @@ pub(crate) struct Retry {
     pub(crate) early_failures: u32,
 }
 
+// === impl KeyTable ===
+
 impl<T: Key> KeyTable<T> {
     pub(crate) fn new() -> Self {
         Self {
@@ -271,6 +273,8 @@ impl<T: Key> KeyTable<T> {
     }
 }
 
+// === impl Deadlines ===
+
 impl Deadlines {
     /// Makes the deadlines of a key that is not delayed, and keeps a retry.
     pub(crate) fn of_retry(retry: Retry) -> Self {
@@ -295,6 +299,8 @@ impl Deadlines {
         self.causes |= add.causes;
     }
 }
+
+// === impl Retry ===
 
 impl Retry {
     pub(crate) fn at(deadline: Instant) -> Self {
@@ -330,6 +336,8 @@ impl Retry {
     }
 }
 
+// === impl SlotPage ===
+
 impl<T> SlotPage<T> {
     fn gone() -> Self {
         Self {
@@ -350,6 +358,8 @@ fn entry_in<T>(pages: &[SlotPage<T>], slot: KeySlot) -> Option<&KeyEntry<T>> {
     let page = pages.get(slot as usize / PAGE)?;
     page.entries.get(slot as usize % PAGE)?.as_ref()
 }
+
+// === impl KeyEntry ===
 
 impl<T> KeyEntry<T> {
     pub(crate) fn key(&self) -> Option<&T> {

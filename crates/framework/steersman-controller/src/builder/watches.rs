@@ -45,6 +45,8 @@ mod sealed {
     }
 }
 
+// === impl Watch ===
+
 impl<P: ControllerTarget> Watch<WatchedRequests<P>> {
     /// Watches kind `W`; `handler` names the requests that an event causes. In controller-runtime: `Watches`.
     ///
@@ -225,6 +227,8 @@ impl<K: TypedObject> Watch<WatchedRequests<Primary<K>>> {
         Self::of_source(poll)
     }
 }
+
+// === impl WatchSource ===
 
 impl<P: ControllerTarget, S: sealed::DeclareSource<P>> WatchSource<P> for S {}
 

@@ -79,6 +79,8 @@ pub(crate) fn cause_of<K>(event: &Event<K>) -> Causes {
     }
 }
 
+// === impl RunReason ===
+
 impl RunReason {
     pub(crate) fn new(causes: Causes, changes: ChangedObjects, attempt: u32) -> Self {
         Self {
@@ -168,6 +170,8 @@ impl fmt::Display for RunReason {
     }
 }
 
+// === impl ChangedObject ===
+
 impl ChangedObject {
     pub(crate) fn of<K>(kind: &Kind, cluster: Option<&ClusterName>, event: &Event<K>) -> Self {
         let change = match (event.is_create(), event.is_delete()) {
@@ -203,6 +207,8 @@ impl fmt::Display for ChangedObject {
         write!(f, "{} was {change}", self.key)
     }
 }
+
+// === impl ChangedObjects ===
 
 impl ChangedObjects {
     /// Adds a change, which replaces an earlier change of the same object.

@@ -78,6 +78,8 @@ pub(crate) struct ResolvedSettings {
     pub(crate) max_retries: Option<u32>,
 }
 
+// === impl ResolvedSettings ===
+
 impl ResolvedSettings {
     /// Returns the longest time of a reconcile: its deadline and the grace after it; `None` without a deadline.
     pub(crate) fn longest_reconcile(&self) -> Option<Duration> {
@@ -85,6 +87,8 @@ impl ResolvedSettings {
         Some(deadline.saturating_add(self.deadline_grace))
     }
 }
+
+// === impl ControllerSettings ===
 
 impl ControllerSettings {
     /// Makes settings that decide nothing.
@@ -162,6 +166,8 @@ impl ControllerSettings {
         }
     }
 }
+
+// === impl ControllerDefaults ===
 
 impl ControllerDefaults {
     /// Makes defaults without any setting and without a limit.

@@ -51,6 +51,8 @@ pub fn annotation<K: Object>(
     }
 }
 
+// === impl PauseRule ===
+
 impl<K: Object> PauseRule<K> {
     pub(crate) fn never() -> Self {
         Self {
@@ -120,6 +122,8 @@ impl<K> Clone for PauseRule<K> {
     }
 }
 
+// === impl PausePredicate ===
+
 impl<K: Object> Predicate<K> for PausePredicate<K> {
     fn passes(&self, event: &Event<K>) -> bool {
         // The objects are decoded only for updates that the predicate of the watch refuses.
@@ -132,6 +136,8 @@ impl<K: Object> Predicate<K> for PausePredicate<K> {
             }
     }
 }
+
+// === impl Pausing ===
 
 impl<K: TypedObject> Reconciler for Pausing<K> {
     async fn reconcile(&self, ctx: &Context, request: Request) -> Result<Action, Error> {

@@ -88,6 +88,8 @@ pub(crate) struct ChannelWatch<K: Object, P: ControllerTarget> {
     pub(crate) route: EventRoute<K, P>,
 }
 
+// === impl ChannelSender ===
+
 impl<T> ChannelSender<T> {
     /// Sends an object, and waits while the channel is full.
     ///
@@ -130,6 +132,8 @@ impl<T> Clone for ChannelSender<T> {
     }
 }
 
+// === impl Channel ===
+
 impl<T> Stream for Channel<T> {
     type Item = Arc<T>;
 
@@ -137,6 +141,8 @@ impl<T> Stream for Channel<T> {
         self.receiver.poll_recv(cx)
     }
 }
+
+// === impl Unsent ===
 
 impl<T> Unsent<T> {
     /// Returns the object.
@@ -157,6 +163,8 @@ impl<T> Unsent<T> {
         matches!(self, Self::Closed(_))
     }
 }
+
+// === impl ChannelWatch ===
 
 #[async_trait]
 impl<K: Object, P: ControllerTarget> AnySource<P::Key> for ChannelWatch<K, P> {

@@ -126,6 +126,8 @@ impl<K: Object, T> Poll<K, T> {
     }
 }
 
+// === impl PollResults ===
+
 impl<T> PollResults<T> {
     /// Returns the last state of an object; `None` before its first successful call, and after its deletion.
     pub fn get(&self, key: &ObjectKey) -> Option<Arc<T>> {

@@ -80,6 +80,8 @@ struct WatchMember<R: RequestKey> {
 type Follow<R> =
     Arc<dyn Fn(Cache, Sink<R>, CancellationToken) -> BoxFuture<'static, PumpEnd> + Send + Sync>;
 
+// === impl WatchSet ===
+
 impl<P: ControllerTarget> WatchSet<P> {
     /// Makes an empty set.
     #[must_use]
@@ -139,6 +141,8 @@ impl<P: ControllerTarget> WatchSet<P> {
     }
 }
 
+// === impl AddedWatch ===
+
 impl AddedWatch {
     /// Returns the kind of the watch.
     pub fn kind(&self) -> &Kind {
@@ -162,6 +166,8 @@ impl Drop for AddedWatch {
         }
     }
 }
+
+// === impl AnySource ===
 
 #[async_trait]
 impl<P: ControllerTarget> AnySource<P::Key> for WatchSet<P> {

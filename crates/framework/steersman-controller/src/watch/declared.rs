@@ -99,6 +99,8 @@ pub struct WatchedRequests<P: ControllerTarget> {
 type BeginSource<W, P> =
     Box<dyn FnOnce(EventRoute<W, P>) -> Box<dyn AnySource<<P as ControllerTarget>::Key>> + Send>;
 
+// === impl Watch ===
+
 impl<W: Object, P: ControllerTarget, C> Watch<WatchedKind<W, P, C>> {
     /// Adds a predicate that an event must pass, besides earlier ones. By default all events pass. In
     /// controller-runtime: `builder.WithPredicates`.
@@ -172,6 +174,8 @@ impl<W: Object, P: ControllerTarget> Watch<WatchedObjects<W, P>> {
     }
 }
 
+// === impl WatchedKind ===
+
 impl<W: Object, P: ControllerTarget> WatchedKind<W, P> {
     pub(crate) fn new(route: EventRoute<W, P>, is_owned: bool) -> Self {
         Self {
@@ -182,6 +186,8 @@ impl<W: Object, P: ControllerTarget> WatchedKind<W, P> {
         }
     }
 }
+
+// === impl WatchedObjects ===
 
 impl<W: Object, P: ControllerTarget> WatchedObjects<W, P> {
     pub(crate) fn new<S: AnySource<P::Key> + 'static>(

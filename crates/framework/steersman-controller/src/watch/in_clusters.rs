@@ -87,6 +87,8 @@ async fn follow_one<R: RequestKey>(
     }
 }
 
+// === impl ClusterWatch ===
+
 impl<K: Object> AnyClusterWatch<ClusterRequest> for ClusterWatch<K> {
     fn kind(&self) -> &Kind {
         self.route.kind()

@@ -129,6 +129,8 @@ async fn watch_while_served<K: Object, P: ControllerTarget>(
     OptionalEnd::NotServed
 }
 
+// === impl OptionalEvents ===
+
 impl<K: Object, P: ControllerTarget> OptionalEvents<K, P> {
     /// Handles the events of one subscription until its informer ends, or `gone` fires and no delivery waits.
     async fn pump(&self, mut subscription: Subscription<K>, gone: &CancellationToken) {
@@ -155,6 +157,8 @@ impl<K: Object, P: ControllerTarget> OptionalEvents<K, P> {
         }
     }
 }
+
+// === impl ServedKind ===
 
 impl ServedKind {
     fn new<R: RequestKey>(kind: &Kind, sink: &Sink<R>) -> Self {

@@ -204,6 +204,8 @@ impl<T: Key> Machine<T> {
     }
 }
 
+// === impl Rerun ===
+
 impl Rerun {
     pub(super) fn delayed_until(self, deadline: Instant, retry: Option<Retry>) -> Delay {
         Delay {
