@@ -35,8 +35,7 @@ pub enum Scope {
     Cluster,
 }
 
-/// The data about a kind that requests to an API server need: its [`Gvk`], its plural and its
-/// scope.
+/// The data about a kind that requests to an API server need: its [`Gvk`], its plural and its scope.
 ///
 /// Cheap to clone. Created from a Rust type by [`Kind::of`], or from parts by [`Kind::new`] for a
 /// kind known only at runtime.
@@ -91,8 +90,7 @@ impl Gvk {
 
     /// Returns whether both have the same group and kind, in any version.
     ///
-    /// Owner references are matched this way, because they may name any served version of the
-    /// owner.
+    /// Owner references are matched this way, because they may name any served version of the owner.
     pub fn same_group_kind(&self, other: &Self) -> bool {
         self.group == other.group && self.kind == other.kind
     }
@@ -179,8 +177,7 @@ impl Kind {
         self.scope() == Scope::Namespaced
     }
 
-    /// Returns the plural qualified by its group, as in kubectl and error messages:
-    /// `deployments.apps`, `pods`.
+    /// Returns the plural qualified by its group, as in kubectl and error messages: `deployments.apps`, `pods`.
     pub fn qualified_plural(&self) -> String {
         match self.gvk().group() {
             "" => self.plural().to_owned(),

@@ -13,9 +13,8 @@ use crate::version::ResourceVersion;
 
 /// A Kubernetes object: typed (`Pod`, custom kinds), dynamic, or metadata only.
 ///
-/// Implemented for every [`Resource`] that can be encoded, decoded and shared between threads. The
-/// kind of an object is passed beside it as a [`Kind`], so that typed and dynamic objects share one
-/// code path.
+/// Implemented for every [`Resource`] that can be encoded, decoded and shared between threads. The kind of an object is
+/// passed beside it as a [`Kind`], so that typed and dynamic objects share one code path.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a Kubernetes object that Steersman can cache",
     note = "derive `CustomResource`, `Clone`, `Debug`, `Serialize` and `Deserialize` for your kind, \

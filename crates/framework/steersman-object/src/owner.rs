@@ -67,8 +67,7 @@ pub enum OwnerError {
         /// The key of the object to be owned.
         object: ObjectKey,
     },
-    /// A namespaced owner cannot own objects outside its namespace; the garbage collector would
-    /// delete them.
+    /// A namespaced owner cannot own objects outside its namespace; the garbage collector would delete them.
     #[error(
         "{owner} cannot own {object}: a namespaced owner owns objects of its own namespace only"
     )]

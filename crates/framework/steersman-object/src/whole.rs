@@ -7,10 +7,9 @@ use crate::object::Object;
 /// An [`Object`] type that holds every field of its kind, so that its objects may be created and
 /// may replace existing ones.
 ///
-/// Any [`Object`] type may be read, including one with only a few fields. A PUT of such a part
-/// would remove the other fields on the server. The verbs that send a whole object therefore accept
-/// only types that are known to be whole: those of `k8s-openapi`, those that derive
-/// `CustomResource`, and [`DynamicObject`].
+/// Any [`Object`] type may be read, including one with only a few fields. A PUT of such a part would remove the other
+/// fields on the server. The verbs that send a whole object therefore accept only types that are known to be whole:
+/// those of `k8s-openapi`, those that derive `CustomResource`, and [`DynamicObject`].
 ///
 /// `By` is the reason why a type is whole. The compiler infers it; a function that is generic over
 /// the object passes it on:

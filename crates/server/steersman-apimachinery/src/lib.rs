@@ -1,5 +1,4 @@
-//! Texts of the Kubernetes API: statuses, Go's JSON and YAML, names, versions, quantities, times and
-//! selectors.
+//! Texts of the Kubernetes API: statuses, Go's JSON and YAML, names, versions, quantities, times and selectors.
 //!
 //! ```
 //! use serde_json::json;

@@ -134,8 +134,7 @@ pub fn check_label(text: &str) -> Vec<String> {
     problems(text, 63, "characters", (!is_label(text)).then_some(form))
 }
 
-/// Returns the problems of a DNS search path: a subdomain of labels that may begin with and contain
-/// underscores.
+/// Returns the problems of a DNS search path: a subdomain of labels that may begin with and contain underscores.
 pub fn check_search(text: &str) -> Vec<String> {
     let plain = |label: &str| {
         let label = label.strip_prefix('_').unwrap_or(label);

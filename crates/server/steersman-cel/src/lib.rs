@@ -1,5 +1,4 @@
-//! The Common Expression Language of validation rules, with static types, cost estimates and cost
-//! limits.
+//! The Common Expression Language of validation rules, with static types, cost estimates and cost limits.
 //!
 //! ```
 //! use serde_json::json;
@@ -19,8 +18,7 @@
 //! assert!(rules.validate(&json!({"replicas": 2}), None).errors.is_empty());
 //! ```
 //!
-//! A part of the embedded API server (`steersman-apiserver`): its names may change with any
-//! version.
+//! A part of the embedded API server (`steersman-apiserver`): its names may change with any version.
 //!
 //! The grammar is that of the `cel` crate; types, costs, limits and messages are implemented here.
 //!

@@ -1,5 +1,4 @@
-//! Machine: compiles the structural schema of a custom resource; prunes objects and applies
-//! defaults.
+//! Machine: compiles the structural schema of a custom resource; prunes objects and applies defaults.
 
 mod node;
 mod properties;

@@ -359,8 +359,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// Returns the values that a loop over one variable visits: the keys of a map, or the items of
-    /// a list.
+    /// Returns the values that a loop over one variable visits: the keys of a map, or the items of a list.
     pub(crate) fn elements(&self) -> Result<Option<Vec<Self>>, String> {
         if self.is_list() {
             self.items().map(Some)

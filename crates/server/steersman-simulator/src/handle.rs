@@ -13,8 +13,7 @@ use super::actions::turn_context::{PlayerSettings, PodFailureRequest};
 use super::machine::Machine;
 use super::options::{Played, PodFailure, Speed};
 
-/// The simulator of a server, which acts as its controllers, scheduler and kubelets: see [`Played`].
-/// Cheap to clone.
+/// The simulator of a server, which acts as its controllers, scheduler and kubelets: see [`Played`]. Cheap to clone.
 #[derive(Clone)]
 pub struct Simulator {
     pub(super) shared: Arc<SharedSimulator>,

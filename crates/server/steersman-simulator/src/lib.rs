@@ -41,11 +41,10 @@
 //!
 //! A part of the embedded API server (`steersman-apiserver`, feature `simulator`): its names may change with any version.
 //!
-//! Invariants: the simulator acts only through the verbs, so that a client could have done each of its
-//! writes, and keeps the statuses of Pods that clients report (PLAY-1); it reads its own last writes
-//! before it acts, so it never creates one Pod too many (PLAY-2); it finds a missed change by
-//! looking at every object again (PLAY-3); a rollout keeps its bounds at each step (PLAY-4); no request
-//! waits for more than a few of the simulator's writes (PLAY-7).
+//! Invariants: the simulator acts only through the verbs, so that a client could have done each of its writes, and
+//! keeps the statuses of Pods that clients report (PLAY-1); it reads its own last writes before it acts, so it never
+//! creates one Pod too many (PLAY-2); it finds a missed change by looking at every object again (PLAY-3); a rollout
+//! keeps its bounds at each step (PLAY-4); no request waits for more than a few of the simulator's writes (PLAY-7).
 //!
 //! # Reading order
 //!

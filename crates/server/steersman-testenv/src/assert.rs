@@ -1,5 +1,4 @@
-//! Driver: waits until a condition holds, or checks that it stays true, on a real or a paused
-//! clock.
+//! Driver: waits until a condition holds, or checks that it stays true, on a real or a paused clock.
 
 use std::fmt;
 use std::future::Future;
@@ -19,8 +18,7 @@ pub(crate) const FOREVER: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
 /// The last observation if the first check did not end.
 const NO_ANSWER: &str = "nothing: the check did not end";
 
-/// The error of a condition that did not become true, stopped being true, or became true although
-/// it must not.
+/// The error of a condition that did not become true, stopped being true, or became true although it must not.
 ///
 /// `Debug` prints the same text as `Display`, because a failed `unwrap` prints `Debug`.
 #[derive(derive_more::Debug, thiserror::Error)]
@@ -110,8 +108,7 @@ pub async fn consistently<T, F: Future<Output = Result<T, String>>>(
     .await
 }
 
-/// Repeats `check` for the duration `lasting`; no check may return `Ok`. This is the opposite of
-/// [`eventually`].
+/// Repeats `check` for the duration `lasting`; no check may return `Ok`. This is the opposite of [`eventually`].
 ///
 /// # Errors
 /// [`ConditionError`] at the first check that returns `Ok`, with its value and the time.

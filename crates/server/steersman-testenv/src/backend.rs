@@ -60,9 +60,8 @@ impl Assets {
         }
     }
 
-    /// Returns the binaries that the environment variables name, by default in
-    /// `/usr/local/kubebuilder/bin`: `KUBEBUILDER_ASSETS` names the folder, `TEST_ASSET_ETCD` and
-    /// `TEST_ASSET_KUBE_APISERVER` name single binaries.
+    /// Returns the binaries that the environment variables name, by default in `/usr/local/kubebuilder/bin`:
+    /// `KUBEBUILDER_ASSETS` names the folder, `TEST_ASSET_ETCD` and `TEST_ASSET_KUBE_APISERVER` name single binaries.
     #[must_use]
     pub fn from_env() -> Self {
         Self::from_variables(|name| std::env::var(name).ok())
@@ -89,9 +88,8 @@ impl Backend {
         Self::Binaries(Assets::from_env())
     }
 
-    /// Returns the backend that the environment variables select: with `USE_EXISTING_CLUSTER=true`
-    /// the cluster, else with `KUBEBUILDER_ASSETS` the binaries in that folder, else the embedded
-    /// server.
+    /// Returns the backend that the environment variables select: with `USE_EXISTING_CLUSTER=true` the cluster, else
+    /// with `KUBEBUILDER_ASSETS` the binaries in that folder, else the embedded server.
     #[must_use]
     pub fn from_env() -> Self {
         Self::from_variables(|name| std::env::var(name).ok())
@@ -101,8 +99,7 @@ impl Backend {
         if variable(USE_EXISTING_CLUSTER).is_some_and(|value| value.eq_ignore_ascii_case("true")) {
             return Self::Existing;
         }
-        // The default folder selects nothing: installing a tool must not change the server of a
-        // test.
+        // The default folder selects nothing: installing a tool must not change the server of a test.
         if variable(KUBEBUILDER_ASSETS).is_some_and(|folder| !folder.is_empty()) {
             return Self::Binaries(Assets::from_variables(variable));
         }

@@ -37,8 +37,7 @@ impl TestEnv {
 }
 
 impl TestEnvBuilder {
-    /// Sets the backend. Default: the one that the environment variables select
-    /// ([`Backend::from_env`]).
+    /// Sets the backend. Default: the one that the environment variables select ([`Backend::from_env`]).
     pub fn backend(mut self, backend: Backend) -> Self {
         self.backend = Some(backend);
         self

@@ -30,8 +30,7 @@ pub(crate) struct ControlPlane {
 }
 
 impl ControlPlane {
-    /// Starts both programs, waits until the server is ready, and returns the kubeconfig of the
-    /// administrator.
+    /// Starts both programs, waits until the server is ready, and returns the kubeconfig of the administrator.
     ///
     /// Cancel safe: started programs end.
     pub(crate) async fn start(

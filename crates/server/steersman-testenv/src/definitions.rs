@@ -83,8 +83,7 @@ async fn served(rest: &Rest, definition: &Value) -> Result<(), Error> {
     })
 }
 
-/// Checks that discovery lists every served version: real servers set `Established` shortly before
-/// they serve.
+/// Checks that discovery lists every served version: real servers set `Established` shortly before they serve.
 async fn discovered(rest: &Rest, spec: &Value) -> Result<(), String> {
     let group = spec["group"].as_str().unwrap_or_default();
     let plural = &spec["names"]["plural"];

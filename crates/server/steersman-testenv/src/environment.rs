@@ -19,8 +19,7 @@ use crate::rest::{Rest, client_in_process, of_test};
 
 /// An API server for one test. Dropping it stops the server, unless it is an existing cluster.
 ///
-/// On an existing cluster, namespaces, roles of users and their bindings are deleted at the end;
-/// definitions remain.
+/// On an existing cluster, namespaces, roles of users and their bindings are deleted at the end; definitions remain.
 #[derive(Debug)]
 #[must_use = "the server stops when this is dropped"]
 pub struct TestEnv {
@@ -50,9 +49,8 @@ pub(crate) struct Leftovers {
 // === impl TestEnv ===
 
 impl TestEnv {
-    /// Creates an environment with the embedded server in this process, without sockets, so that it
-    /// works on a paused clock. RBAC is on, and clients of [`ApiServer::service`] have all
-    /// permissions.
+    /// Creates an environment with the embedded server in this process, without sockets, so that it works on a paused
+    /// clock. RBAC is on, and clients of [`ApiServer::service`] have all permissions.
     pub fn in_process() -> Self {
         Self::of(alone())
     }
@@ -62,9 +60,8 @@ impl TestEnv {
         Self::new(Cluster::InProcess(server), None)
     }
 
-    /// Starts the server that the environment variables select ([`Backend::from_env`]): an existing
-    /// cluster, real binaries, or by default the embedded server over HTTPS on a free loopback
-    /// port. Does not work on a paused clock.
+    /// Starts the server that the environment variables select ([`Backend::from_env`]): an existing cluster, real
+    /// binaries, or by default the embedded server over HTTPS on a free loopback port. Does not work on a paused clock.
     ///
     /// # Errors
     /// If the configuration of the existing cluster cannot be read, a binary does not start, or the
@@ -191,9 +188,8 @@ impl TestEnv {
     /// comparison with a file. The requests of the environment itself, of [`client`](Self::client)
     /// and of the harness do not count; see [`RbacRules::requested`].
     ///
-    /// The server is not asked for these permissions, so they are not in the role: `impersonate`,
-    /// `bind` and `escalate`, `approve` and `sign`, and `update` of `…/finalizers` for owner
-    /// references with `blockOwnerDeletion`.
+    /// The server is not asked for these permissions, so they are not in the role: `impersonate`, `bind` and
+    /// `escalate`, `approve` and `sign`, and `update` of `…/finalizers` for owner references with `blockOwnerDeletion`.
     ///
     /// # Errors
     /// If the server is not the embedded one ([`Error::NoRequestLog`]), or its log has dropped

@@ -15,10 +15,9 @@ use crate::rest::Rest;
 /// The time limit for reading objects for a report: a server with faults may not respond.
 const LOOKING: Duration = Duration::from_secs(5);
 
-/// An expectation on an environment. On failure, the error contains the last requests to the server
-/// (embedded server only), the objects of the relevant kinds, and the last reconciles of the
-/// controllers on this thread, if their log is [captured](crate::log::capture) or their registry
-/// [observed](TestEnv::observe).
+/// An expectation on an environment. On failure, the error contains the last requests to the server (embedded server
+/// only), the objects of the relevant kinds, and the last reconciles of the controllers on this thread, if their log is
+/// [captured](crate::log::capture) or their registry [observed](TestEnv::observe).
 #[derive(Debug)]
 #[must_use = "nothing is checked before `eventually`, `consistently` or `never`"]
 pub struct Expectation<'a> {
@@ -41,8 +40,7 @@ impl TestEnv {
 }
 
 impl Expectation<'_> {
-    /// Sets the time limit of [`eventually`](Self::eventually), in the time of the runtime's clock.
-    /// Default: 60 s.
+    /// Sets the time limit of [`eventually`](Self::eventually), in the time of the runtime's clock. Default: 60 s.
     pub fn within(mut self, patience: Duration) -> Self {
         self.within = patience;
         self

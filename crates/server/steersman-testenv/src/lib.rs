@@ -5,18 +5,16 @@
 //!
 //! - [`TestEnv::in_process`] is the embedded server without sockets. On a paused clock
 //!   (`#[tokio::test(start_paused = true)]`) minutes of backoff pass in microseconds.
-//! - [`TestEnv::start`] is the embedded server over HTTPS; if `KUBEBUILDER_ASSETS` names a folder,
-//!   the `etcd` and `kube-apiserver` in it; if `USE_EXISTING_CLUSTER` is `true`, the cluster of the
-//!   kubeconfig. Real clock only.
+//! - [`TestEnv::start`] is the embedded server over HTTPS; if `KUBEBUILDER_ASSETS` names a folder, the `etcd` and
+//!   `kube-apiserver` in it; if `USE_EXISTING_CLUSTER` is `true`, the cluster of the kubeconfig. Real clock only.
 //! - [`TestEnv::builder`] sets options, such as definitions to install or the server to use.
 //!
-//! [`TestEnv::user`] creates users with permissions, [`TestEnv::namespace`] a namespace for one
-//! test. [`eventually`], [`consistently`] and [`never()`] wait on either clock, and
-//! [`TestEnv::expect`] adds a report of the last requests, objects and reconciles. [`log::capture`]
-//! captures the log of a test, and [`json_lines()`] reads the log of a process. [`seeds::live`]
-//! runs seeded simulations with the random numbers of [`seeds::SeededRng`].
-//! [`TestEnv::rbac_needed`] is the least role for the requests of a test, for a comparison with the
-//! role of the operator. [`apiserver`] is the embedded server, with its request log and its faults.
+//! [`TestEnv::user`] creates users with permissions, [`TestEnv::namespace`] a namespace for one test. [`eventually`],
+//! [`consistently`] and [`never()`] wait on either clock, and [`TestEnv::expect`] adds a report of the last requests,
+//! objects and reconciles. [`log::capture`] captures the log of a test, and [`json_lines()`] reads the log of a
+//! process. [`seeds::live`] runs seeded simulations with the random numbers of [`seeds::SeededRng`].
+//! [`TestEnv::rbac_needed`] is the least role for the requests of a test, for a comparison with the role of the
+//! operator. [`apiserver`] is the embedded server, with its request log and its faults.
 //!
 //! # Reading order
 //!

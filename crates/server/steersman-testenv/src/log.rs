@@ -75,8 +75,7 @@ impl CapturedLog {
         String::from_utf8_lossy(&self.captured.lines.lock()).into_owned()
     }
 
-    /// Returns the last reconciles of the controllers on this thread, one line per object; empty if
-    /// no reconcile ended.
+    /// Returns the last reconciles of the controllers on this thread, one line per object; empty if no reconcile ended.
     pub fn reconciles(&self) -> String {
         self.captured.reconciles.lock().to_string()
     }

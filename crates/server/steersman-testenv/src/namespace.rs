@@ -15,9 +15,8 @@ pub struct TestNamespace {
 }
 
 impl TestEnv {
-    /// Creates a namespace named `prefix` with a random suffix. On an existing cluster it is
-    /// deleted with the environment, or earlier by [`delete_namespace`](Self::delete_namespace);
-    /// other servers end with the environment.
+    /// Creates a namespace named `prefix` with a random suffix. On an existing cluster it is deleted with the
+    /// environment, or earlier by [`delete_namespace`](Self::delete_namespace); other servers end with the environment.
     ///
     /// # Errors
     /// If the server refuses it, for example because of the prefix.
@@ -39,8 +38,7 @@ impl TestEnv {
         Ok(TestNamespace { name })
     }
 
-    /// Deletes a namespace. Its objects are deleted later, if the server has a namespace
-    /// controller.
+    /// Deletes a namespace. Its objects are deleted later, if the server has a namespace controller.
     ///
     /// # Errors
     /// If the server refuses.

@@ -103,8 +103,7 @@ impl Process {
         }
     }
 
-    /// Terminates the program, and kills its process group after `grace`. Returns whether the
-    /// program ended by itself.
+    /// Terminates the program, and kills its process group after `grace`. Returns whether the program ended by itself.
     ///
     /// Cancel safe: dropping the future kills the program.
     pub(crate) async fn stop(mut self, grace: Duration) -> bool {
@@ -145,8 +144,7 @@ impl Drop for Process {
 /// Kills the program if this process ends without running destructors: by ctrl-c, which does not
 /// reach the program's own process group, by a signal, or by an abort.
 ///
-/// The guard is a shell that waits for the end of a pipe. Only this process holds the other end of the
-/// pipe.
+/// The guard is a shell that waits for the end of a pipe. Only this process holds the other end of the pipe.
 #[derive(Debug)]
 struct Guard(Option<Child>);
 

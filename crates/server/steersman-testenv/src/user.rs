@@ -284,8 +284,7 @@ impl User {
         }
     }
 
-    /// Returns a kubeconfig for kubectl as text; `None` in process, and for a cluster that was
-    /// found without one.
+    /// Returns a kubeconfig for kubectl as text; `None` in process, and for a cluster that was found without one.
     pub fn kubeconfig(&self) -> Option<&str> {
         self.kubeconfig.as_deref()
     }

@@ -36,9 +36,8 @@ const DECIMALS: usize = 6;
 
 const MOST_DECIMALS: usize = 1000;
 
-/// Reads a pattern for `given` arguments, and calls `each` with its parts. Returns the number of
-/// arguments that the pattern uses. `early` is the check before the expression runs, which counts
-/// the arguments last.
+/// Reads a pattern for `given` arguments, and calls `each` with its parts. Returns the number of arguments that the
+/// pattern uses. `early` is the check before the expression runs, which counts the arguments last.
 pub(crate) fn read<'a>(
     pattern: &'a str,
     given: usize,

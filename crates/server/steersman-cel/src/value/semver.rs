@@ -11,8 +11,7 @@ pub struct Semver {
 }
 
 impl Semver {
-    /// Parses a version. With `lenient`, a leading `v`, leading zeros and missing numbers are
-    /// accepted.
+    /// Parses a version. With `lenient`, a leading `v`, leading zeros and missing numbers are accepted.
     pub(crate) fn parse(text: &str, lenient: bool) -> Result<Self, String> {
         let rest = match text.strip_prefix('v') {
             Some(rest) if lenient => rest,
