@@ -7,9 +7,8 @@
 /// `limit`. The order of the two indexes is not checked.
 pub fn parse_interval(part: &str, limit: i64) -> Result<(i64, i64), String> {
     let bound = |text: &str| -> Result<i64, String> {
-        let number: i64 = text
-            .parse()
-            .map_err(|_| format!("cannot convert string to integer for index: {text:?}"))?;
+        let wrong = |_| format!("cannot convert string to integer for index: {text:?}");
+        let number: i64 = text.parse().map_err(wrong)?;
         if number >= limit {
             return Err(format!("too large index: {text:?}"));
         }

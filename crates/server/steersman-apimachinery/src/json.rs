@@ -58,22 +58,17 @@ fn explain(bytes: &[u8], error: &serde_json::Error) -> String {
     let Some(first) = start.chars().next() else {
         return "unexpected end of JSON input".to_owned();
     };
-    for literal in ["null", "true", "false"] {
-        if !literal.starts_with(first) {
-            continue;
+    let mut literals = ["null", "true", "false"].into_iter();
+    if let Some(literal) = literals.find(|literal| literal.starts_with(first)) {
+        let mut characters = literal.chars().zip(start.chars());
+        if let Some((expected, found)) = characters.find(|(expected, found)| expected != found) {
+            let found = quoted(found);
+            return format!(
+                "invalid character {found} in literal {literal} (expecting '{expected}')"
+            );
         }
-        let mut found = start.chars();
-        for expected in literal.chars() {
-            match found.next() {
-                Some(found) if found == expected => {}
-                Some(found) => {
-                    let found = quoted(found);
-                    return format!(
-                        "invalid character {found} in literal {literal} (expecting '{expected}')"
-                    );
-                }
-                None => return "unexpected end of JSON input".to_owned(),
-            }
+        if start.len() < literal.len() {
+            return "unexpected end of JSON input".to_owned();
         }
     }
     if !matches!(first, '{' | '[' | '"' | '-' | 'n' | 't' | 'f' | '0'..='9') {
@@ -82,18 +77,13 @@ fn explain(bytes: &[u8], error: &serde_json::Error) -> String {
             quoted(first)
         );
     }
-    let line = text
-        .lines()
-        .nth(error.line().saturating_sub(1))
-        .unwrap_or_default();
+    let index = error.line().saturating_sub(1);
+    let line = text.lines().nth(index).unwrap_or_default();
     let at = error.column().saturating_sub(1).min(line.len());
     let found = String::from_utf8_lossy(&line.as_bytes()[at..]);
     let found = found.chars().next().map(quoted).unwrap_or_default();
-    let before = line.as_bytes()[..at]
-        .iter()
-        .rev()
-        .find(|b| !b.is_ascii_whitespace());
-    match before {
+    let mut before = line.as_bytes()[..at].iter().rev();
+    match before.find(|byte| !byte.is_ascii_whitespace()) {
         Some(b'{') => {
             format!("invalid character {found} looking for beginning of object key string")
         }

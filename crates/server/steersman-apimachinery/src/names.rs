@@ -108,11 +108,9 @@ fn check_address(name: &str) -> Option<String> {
 pub fn check_prefix(rule: NameRule, prefix: &str) -> Vec<String> {
     let most = prefix.len().saturating_sub(2);
     if rule == NameRule::PathSegment {
-        let wrong = check_name(rule, prefix);
-        return wrong
-            .into_iter()
-            .filter(|why| why.starts_with("may not contain"))
-            .collect();
+        let mut wrong = check_name(rule, prefix);
+        wrong.retain(|why| why.starts_with("may not contain"));
+        return wrong;
     }
     // No kind with this rule generates names, so a prefix is checked as a whole name.
     if rule == NameRule::IpAddress {
@@ -182,11 +180,8 @@ pub fn check_key(key: &str) -> Vec<String> {
 
 fn push_all(errors: &mut Vec<FieldError>, field: &str, value: &str, wrong: &[String]) {
     let value = go::quote(value);
-    errors.extend(
-        wrong
-            .iter()
-            .map(|detail| FieldError::invalid(field, &value, detail)),
-    );
+    let error = |detail: &String| FieldError::invalid(field, &value, detail);
+    errors.extend(wrong.iter().map(error));
 }
 
 /// Checks the labels, annotations and owner references in an object's metadata.
@@ -254,10 +249,8 @@ pub fn finalizer_warnings(finalizer: &str) -> Vec<String> {
         wrong.push("prefer a domain-qualified finalizer name including a path (/) to avoid accidental conflicts with other finalizer writers".to_owned());
     }
     let quoted = Value::String(finalizer.to_owned());
-    let wrong = wrong.iter();
-    wrong
-        .map(|why| format!("metadata.finalizers: {quoted}: {why}"))
-        .collect()
+    let warning = |why: &String| format!("metadata.finalizers: {quoted}: {why}");
+    wrong.iter().map(warning).collect()
 }
 
 /// Checks `metadata.finalizers` of a built-in kind: a finalizer has a domain or is one that Kubernetes defines.

@@ -43,9 +43,8 @@ pub fn mistake(pattern: &str) -> Option<String> {
 pub fn compile(pattern: &str, limit: usize) -> Result<Regex, String> {
     let mut builder = RegexBuilder::new(&translate(pattern)?);
     builder.size_limit(limit).nest_limit(MOST_NESTED);
-    builder
-        .build()
-        .map_err(|_| format!("expression too large: `{pattern}`"))
+    let compiled = builder.build();
+    compiled.map_err(|_| format!("expression too large: `{pattern}`"))
 }
 
 /// Translates a pattern from Go's syntax to the syntax of the crate `regex`.
@@ -304,9 +303,8 @@ impl<'a> Translation<'a> {
             return self.too_deep();
         }
         let group = self.group();
-        let more = item
-            .states
-            .saturating_mul(u64::from(times.saturating_sub(1)));
+        let copies = u64::from(times.saturating_sub(1));
+        let more = item.states.saturating_mul(copies);
         group.states = group.states.saturating_add(more);
         group.times = group.times.max(all);
         group.height = group.height.max(height);

@@ -117,10 +117,8 @@ impl Schedule {
         // The search continues in whole minutes of the time zone. A local time that the clock skips is never due, and a
         // local time that the clock repeats is due twice.
         let local = second.to_zoned(zone.clone());
-        let past = i64::from(local.second());
-        let mut at = second
-            .checked_add(SignedDuration::from_secs(60 - past))
-            .ok()?;
+        let left = SignedDuration::from_secs(60 - i64::from(local.second()));
+        let mut at = second.checked_add(left).ok()?;
         let mut days = 0;
         while days <= FAR {
             let local = at.to_zoned(zone.clone());

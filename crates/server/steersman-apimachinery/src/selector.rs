@@ -289,11 +289,11 @@ impl FieldSelector {
             if term.is_empty() {
                 continue;
             }
-            let found = ["!=", "==", "="]
-                .iter()
-                .filter_map(|sign| term.find(sign).map(|at| (at, *sign)))
-                .min_by_key(|(at, sign)| (*at, usize::MAX - sign.len()));
-            let Some((at, sign)) = found else {
+            let signs = ["!=", "==", "="].into_iter();
+            let found = signs.filter_map(|sign| Some((term.find(sign)?, sign)));
+            // Of two signs at one position, the longer one counts.
+            let first = found.min_by_key(|(at, sign)| (*at, usize::MAX - sign.len()));
+            let Some((at, sign)) = first else {
                 return Err(Status::bad_request(format!(
                     "invalid selector: '{text}'; can't understand '{term}'"
                 )));
@@ -319,9 +319,8 @@ impl FieldSelector {
 
     /// Returns whether an object matches; `field` returns the value of the object's field with a label.
     pub fn matches<'a>(&self, mut field: impl FnMut(&str) -> std::borrow::Cow<'a, str>) -> bool {
-        self.0
-            .iter()
-            .all(|term| (field(&term.label) == term.value) == term.equal)
+        let mut terms = self.0.iter();
+        terms.all(|term| (field(&term.label) == term.value) == term.equal)
     }
 }
 

@@ -124,9 +124,8 @@ pub(super) fn escape(rest: &str) -> Result<(Escape, usize), String> {
         '1'..='7' if !after.starts_with(|next: char| matches!(next, '0'..='7')) => refuse(length),
         '0'..='7' => {
             let digits = after.bytes().take(2);
-            let octal = digits
-                .take_while(|digit| matches!(digit, b'0'..=b'7'))
-                .count();
+            let is_octal = |digit: &u8| matches!(digit, b'0'..=b'7');
+            let octal = digits.take_while(is_octal).count();
             let value = u32::from_str_radix(&rest[1..length + octal], 8).ok();
             let value = value.and_then(char::from_u32).unwrap_or_default();
             character(value, length + octal)
@@ -200,11 +199,7 @@ fn unicode(rest: &str) -> Result<(Escape, usize), String> {
         .map_or((name, false), |name| (name, true));
     let negated = rest.starts_with("\\P") != inverted;
     let letter = if negated { "\\P" } else { "\\p" };
-    let plain: String = name
-        .chars()
-        .filter(|c| !matches!(c, '_' | '-' | ' '))
-        .map(|c| c.to_ascii_lowercase())
-        .collect();
+    let plain = name.to_ascii_lowercase().replace(['_', '-', ' '], "");
     if matches!(plain.as_str(), "cs" | "surrogate") {
         let text = if negated {
             r"[\x{0}-\x{10FFFF}]"

@@ -102,7 +102,7 @@ impl Emitter {
                 keys.sort_by(|one, other| by_nature(one, other));
                 for key in keys {
                     self.start_line(below);
-                    if key.len() > LONGEST_KEY || has_breaks(key) {
+                    if key.len() > LONGEST_KEY || key.chars().any(is_break) {
                         self.indicator("?", true, true);
                         self.text(key, below + STEP, false);
                         self.start_line(below);
@@ -296,10 +296,6 @@ fn traits(text: &str) -> Traits {
     }
 }
 
-fn has_breaks(text: &str) -> bool {
-    text.chars().any(is_break)
-}
-
 fn is_break(c: char) -> bool {
     matches!(c, '\r' | '\n' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
@@ -365,11 +361,8 @@ fn by_nature(one: &str, other: &str) -> Ordering {
         let digits: Vec<u32> = chars[at..].iter().map_while(|c| c.to_digit(10)).collect();
         let leads = a == '0' || b == '0';
         // A zero within a number is one of its digits, and not a leading zero.
-        let begun = chars[..at]
-            .iter()
-            .rev()
-            .take_while(|c| c.is_ascii_digit())
-            .any(|c| *c != '0');
+        let mut before = chars[..at].iter().rev().take_while(|c| c.is_ascii_digit());
+        let begun = before.any(|c| *c != '0');
         let start = u64::from(leads && begun);
         let value = digits.iter().fold(start, |value, digit| {
             value.wrapping_mul(10).wrapping_add(u64::from(*digit))

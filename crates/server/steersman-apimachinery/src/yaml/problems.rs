@@ -25,103 +25,29 @@ enum Counts {
     Never,
 }
 
-/// A part of the parser's message, Go's words, and how Go counts the line.
+/// A part of the parser's message, Go's words, and how Go counts the line. The table is not formatted, so that a row
+/// takes one line.
+#[rustfmt::skip]
 const PROBLEMS: [(&str, &str, Counts); 19] = [
-    (
-        "handle wasn't declared",
-        "found undefined tag handle",
-        Counts::Parser,
-    ),
-    (
-        "implicit flow mapping",
-        "did not find expected node content",
-        Counts::Parser,
-    ),
-    (
-        "illegal placement of ':'",
-        "did not find expected ',' or ']'",
-        Counts::Parser,
-    ),
-    (
-        "only valid inside a block",
-        "did not find expected node content",
-        Counts::Parser,
-    ),
-    (
-        "tabs disallowed",
-        "found character that cannot start any token",
-        Counts::Scanner,
-    ),
-    (
-        "unexpected character: ",
-        "found character that cannot start any token",
-        Counts::Scanner,
-    ),
-    (
-        "expected comment or line break",
-        "did not find expected comment or line break",
-        Counts::Scanner,
-    ),
-    (
-        "unknown escape character",
-        "found unknown escape character",
-        Counts::Scanner,
-    ),
-    (
-        "hexadecimal number",
-        "did not find expected hexdecimal number",
-        Counts::Scanner,
-    ),
-    (
-        "surrogate",
-        "found invalid Unicode character escape code",
-        Counts::Scanner,
-    ),
-    (
-        "expected alphabetic or numeric character",
-        "did not find expected alphabetic or numeric character",
-        Counts::Scanner,
-    ),
-    (
-        "cannot start with a tab",
-        "found a tab character where an indentation space is expected",
-        Counts::Tab,
-    ),
-    (
-        "plain scalar, found a tab",
-        "found a tab character that violates indentation",
-        Counts::Tab,
-    ),
-    (
-        "misplaced bracket",
-        "did not find expected node content",
-        Counts::Parser,
-    ),
-    (
-        "invalid trailing content",
-        "did not find expected key",
-        Counts::Parser,
-    ),
-    (
-        "unsupported YAML major version",
-        "found incompatible YAML document",
-        Counts::Parser,
-    ),
-    (
-        "duplicate version directive",
-        "found duplicate %YAML directive",
-        Counts::Parser,
-    ),
-    (
-        "merge value must be",
-        "map merge requires map or sequence of maps as the value",
-        Counts::Never,
-    ),
-    (
-        "invalid !!binary base64",
-        "!!binary value contains invalid base64 data",
-        Counts::Never,
-    ),
+    ("handle wasn't declared", "found undefined tag handle", Counts::Parser),
+    ("implicit flow mapping", "did not find expected node content", Counts::Parser),
+    ("illegal placement of ':'", "did not find expected ',' or ']'", Counts::Parser),
+    ("only valid inside a block", "did not find expected node content", Counts::Parser),
+    ("tabs disallowed", "found character that cannot start any token", Counts::Scanner),
+    ("unexpected character: ", "found character that cannot start any token", Counts::Scanner),
+    ("expected comment or line break", "did not find expected comment or line break", Counts::Scanner),
+    ("unknown escape character", "found unknown escape character", Counts::Scanner),
+    ("hexadecimal number", "did not find expected hexdecimal number", Counts::Scanner),
+    ("surrogate", "found invalid Unicode character escape code", Counts::Scanner),
+    ("expected alphabetic or numeric character", "did not find expected alphabetic or numeric character", Counts::Scanner),
+    ("cannot start with a tab", "found a tab character where an indentation space is expected", Counts::Tab),
+    ("plain scalar, found a tab", "found a tab character that violates indentation", Counts::Tab),
+    ("misplaced bracket", "did not find expected node content", Counts::Parser),
+    ("invalid trailing content", "did not find expected key", Counts::Parser),
+    ("unsupported YAML major version", "found incompatible YAML document", Counts::Parser),
+    ("duplicate version directive", "found duplicate %YAML directive", Counts::Parser),
+    ("merge value must be", "map merge requires map or sequence of maps as the value", Counts::Never),
+    ("invalid !!binary base64", "!!binary value contains invalid base64 data", Counts::Never),
 ];
 
 /// Returns the body of a request as text.
@@ -311,10 +237,8 @@ fn count(counts: Counts, line: usize, text: &[u8]) -> usize {
 fn unreadable(text: &[u8]) -> Option<&'static str> {
     let is_control = |byte: &u8| byte.is_ascii_control() && !b"\t\n\r".contains(byte);
     match std::str::from_utf8(text) {
-        Ok(_) => text
-            .iter()
-            .any(is_control)
-            .then_some("control characters are not allowed"),
+        Ok(_) if text.iter().any(is_control) => Some("control characters are not allowed"),
+        Ok(_) => None,
         Err(error) if error.error_len().is_none() => Some("incomplete UTF-8 octet sequence"),
         Err(error) => match text.get(error.valid_up_to()) {
             Some(0xC2..=0xF4) => Some("invalid trailing UTF-8 octet"),

@@ -100,11 +100,10 @@ fn number(plain: &str) -> Option<(&'static str, GoValue)> {
 }
 
 fn split_sign(text: &str) -> (Option<char>, &str) {
-    let sign = text
-        .chars()
-        .next()
-        .filter(|first| matches!(first, '+' | '-'));
-    (sign, if sign.is_some() { &text[1..] } else { text })
+    match text.chars().next() {
+        Some(sign @ ('+' | '-')) => (Some(sign), &text[1..]),
+        _ => (None, text),
+    }
 }
 
 /// Parses digits as a signed 64-bit number or, without a sign, as an unsigned one.
