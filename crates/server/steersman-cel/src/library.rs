@@ -4,6 +4,17 @@
 //! Sources: cel-go's standard library and its extensions for strings, lists, sets, optional values
 //! and two-variable comprehensions; `apiserver/pkg/cel/library`.
 
+/// Makes an implementation from a pattern of the values of a call and the outcome for such values. No overload accepts
+/// values that do not match the pattern.
+macro_rules! accepts {
+    ([$($value:pat),+] => $outcome:expr) => {
+        |_, values| match values {
+            [$($value),+] => Some($outcome),
+            _ => None,
+        }
+    };
+}
+
 pub(crate) mod signatures;
 pub(crate) mod equality;
 pub(crate) mod operators;
@@ -154,16 +165,6 @@ impl Function {
         let outcome = (self.implementation)(run, values);
         outcome.unwrap_or_else(|| Err(EvalFailure::missing(self.name)))
     }
-}
-
-fn of_text<'a>(
-    values: &[Value<'a>],
-    evaluate: impl FnOnce(&str) -> EvalOutcome<'a>,
-) -> Option<EvalOutcome<'a>> {
-    let [Value::Text(text)] = values else {
-        return None;
-    };
-    Some(evaluate(text))
 }
 
 #[cfg(test)]

@@ -1,9 +1,8 @@
 //! Machine: the functions of URLs, IP addresses and networks.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::{CHARACTERS, CHARACTERS_TWICE, Cost, Row, of_text};
+use super::{CHARACTERS, CHARACTERS_TWICE, Cost, Row};
 use crate::cost_range::{PER_CHARACTER, scaled};
 use crate::run::{EvalFailure, EvalOutcome, Run};
 use crate::value::addresses::{self, Cidr, Url};
@@ -11,74 +10,52 @@ use crate::value::{MapKey, Value};
 
 #[rustfmt::skip]
 pub(super) const FUNCTIONS: &[Row] = &[
-    ("url", "string_to_url (s)U", CHARACTERS, |_, values| of_text(values, parse_url)),
+    ("url", "string_to_url (s)U", CHARACTERS, accepts!([Value::Text(text)] => parse_url(text))),
     ("isURL", "is_url_string (s)b",
-        Cost::PerCall, |_, values| of_text(values, |text| Ok(Value::Bool(Url::parse(text).is_ok())))),
+        Cost::PerCall, accepts!([Value::Text(text)] => Ok(Value::Bool(Url::parse(text).is_ok())))),
     ("getScheme", "url_get_scheme (U.)s",
-        Cost::PerCall, |_, values| of_url(values, |url| Value::text(url.scheme.as_str()))),
+        Cost::PerCall, accepts!([Value::Url(url)] => Ok(Value::text(url.scheme.as_str())))),
     ("getHost", "url_get_host (U.)s",
-        Cost::PerCall, |_, values| of_url(values, |url| Value::text(url.host.as_str()))),
+        Cost::PerCall, accepts!([Value::Url(url)] => Ok(Value::text(url.host.as_str())))),
     ("getHostname", "url_get_hostname (U.)s",
-        Cost::PerCall, |_, values| of_url(values, |url| Value::text(url.hostname()))),
+        Cost::PerCall, accepts!([Value::Url(url)] => Ok(Value::text(url.hostname())))),
     ("getPort", "url_get_port (U.)s",
-        Cost::PerCall, |_, values| of_url(values, |url| Value::text(url.port()))),
+        Cost::PerCall, accepts!([Value::Url(url)] => Ok(Value::text(url.port())))),
     ("getEscapedPath", "url_get_escaped_path (U.)s",
-        Cost::PerCall, |_, values| of_url(values, |url| Value::text(url.path.as_str()))),
-    ("getQuery", "url_get_query (U.)msls", Cost::PerCall, |_, values| of_url(values, query)),
+        Cost::PerCall, accepts!([Value::Url(url)] => Ok(Value::text(url.path.as_str())))),
+    ("getQuery", "url_get_query (U.)msls", Cost::PerCall, accepts!([Value::Url(url)] => Ok(query(url)))),
     ("ip", "string_to_ip (s)P",
-        CHARACTERS, |_, values| of_text(values, |text| Ok(Value::Ip(addresses::ip(text)?)))),
-    ("ip", "cidr_ip (C.)P",
-        Cost::PerCall, |_, values| of_cidr(values, |cidr| Value::Ip(cidr.address))),
+        CHARACTERS, accepts!([Value::Text(text)] => addresses::ip(text).map(Value::Ip).map_err(EvalFailure::Error))),
+    ("ip", "cidr_ip (C.)P", Cost::PerCall, accepts!([Value::Cidr(cidr)] => Ok(Value::Ip(cidr.address)))),
     ("isIP", "is_ip (s)b",
-        CHARACTERS, |_, values| of_text(values, |text| Ok(Value::Bool(addresses::ip(text).is_ok())))),
+        CHARACTERS, accepts!([Value::Text(text)] => Ok(Value::Bool(addresses::ip(text).is_ok())))),
     ("ip.isCanonical", "ip_is_canonical (s)b",
-        CHARACTERS_TWICE, |_, values| of_text(values, is_canonical)),
+        CHARACTERS_TWICE, accepts!([Value::Text(text)] => is_canonical(text))),
     ("family", "family (P.)i",
-        Cost::PerCall, |_, values| of_ip(values, |ip| Value::Int(if ip.is_ipv4() { 4 } else { 6 }))),
+        Cost::PerCall, accepts!([Value::Ip(ip)] => Ok(Value::Int(if ip.is_ipv4() { 4 } else { 6 })))),
     ("isUnspecified", "is_unspecified (P.)b",
-        Cost::PerCall, |_, values| of_ip(values, |ip| Value::Bool(ip.is_unspecified()))),
+        Cost::PerCall, accepts!([Value::Ip(ip)] => Ok(Value::Bool(ip.is_unspecified())))),
     ("isLoopback", "is_loopback (P.)b",
-        Cost::PerCall, |_, values| of_ip(values, |ip| Value::Bool(ip.is_loopback()))),
+        Cost::PerCall, accepts!([Value::Ip(ip)] => Ok(Value::Bool(ip.is_loopback())))),
     ("isLinkLocalMulticast", "is_link_local_multicast (P.)b",
-        Cost::PerCall, |_, values| of_ip(values, |ip| Value::Bool(addresses::is_link_local_multicast(ip)))),
+        Cost::PerCall, accepts!([Value::Ip(ip)] => Ok(Value::Bool(addresses::is_link_local_multicast(*ip))))),
     ("isLinkLocalUnicast", "is_link_local_unicast (P.)b",
-        Cost::PerCall, |_, values| of_ip(values, |ip| Value::Bool(addresses::is_link_local_unicast(ip)))),
+        Cost::PerCall, accepts!([Value::Ip(ip)] => Ok(Value::Bool(addresses::is_link_local_unicast(*ip))))),
     ("isGlobalUnicast", "is_global_unicast (P.)b",
-        Cost::PerCall, |_, values| of_ip(values, |ip| Value::Bool(addresses::is_global_unicast(ip)))),
+        Cost::PerCall, accepts!([Value::Ip(ip)] => Ok(Value::Bool(addresses::is_global_unicast(*ip))))),
     ("cidr", "string_to_cidr (s)C",
-        CHARACTERS, |_, values| of_text(values, |text| Ok(Value::Cidr(Cidr::parse(text)?)))),
+        CHARACTERS, accepts!([Value::Text(text)] => Cidr::parse(text).map(Value::Cidr).map_err(EvalFailure::Error))),
     ("isCIDR", "is_cidr (s)b",
-        CHARACTERS, |_, values| of_text(values, |text| Ok(Value::Bool(Cidr::parse(text).is_ok())))),
+        CHARACTERS, accepts!([Value::Text(text)] => Ok(Value::Bool(Cidr::parse(text).is_ok())))),
     ("containsIP", "cidr_contains_ip_string (C.s)b cidr_contains_ip_ip (C.P)b",
         Cost::Values(|values| containment(values, 0)), contains_ip),
     ("containsCIDR", "cidr_contains_cidr_string (C.s)b cidr_contains_cidr (C.C)b",
         Cost::Values(|values| containment(values, scaled(network_size(values), PER_CHARACTER) + 1)), contains_cidr),
     ("masked", "masked (C.)C",
-        Cost::PerCall, |_, values| of_cidr(values, |cidr| Value::Cidr(cidr.masked()))),
+        Cost::PerCall, accepts!([Value::Cidr(cidr)] => Ok(Value::Cidr(cidr.masked())))),
     ("prefixLength", "prefix_length (C.)i",
-        Cost::PerCall, |_, values| of_cidr(values, |cidr| Value::Int(i64::from(cidr.length)))),
+        Cost::PerCall, accepts!([Value::Cidr(cidr)] => Ok(Value::Int(i64::from(cidr.length))))),
 ];
-
-fn of_url<'a>(values: &[Value<'a>], read: fn(&Url) -> Value<'a>) -> Option<EvalOutcome<'a>> {
-    let [Value::Url(url)] = values else {
-        return None;
-    };
-    Some(Ok(read(url)))
-}
-
-fn of_ip<'a>(values: &[Value<'a>], read: fn(IpAddr) -> Value<'a>) -> Option<EvalOutcome<'a>> {
-    let [Value::Ip(address)] = values else {
-        return None;
-    };
-    Some(Ok(read(*address)))
-}
-
-fn of_cidr<'a>(values: &[Value<'a>], read: fn(Cidr) -> Value<'a>) -> Option<EvalOutcome<'a>> {
-    let [Value::Cidr(cidr)] = values else {
-        return None;
-    };
-    Some(Ok(read(*cidr)))
-}
 
 fn parse_url<'a>(text: &str) -> EvalOutcome<'a> {
     match Url::without_fragment(text) {

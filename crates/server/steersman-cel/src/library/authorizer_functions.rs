@@ -8,7 +8,7 @@ use steersman_apimachinery::names::{NameRule, check_name};
 
 use super::{Cost, Row};
 use crate::authorizer::{
-    AUTHORIZER, AccessAttributes, AccessDecision, GROUP_CHECK, PATH_CHECK, Query, RESOURCE_CHECK,
+    AUTHORIZER, AccessAttributes, GROUP_CHECK, PATH_CHECK, Query, RESOURCE_CHECK,
 };
 use crate::cost_range::{PER_CHARACTER, Range};
 use crate::run::{EvalFailure, EvalOutcome, Run};
@@ -45,14 +45,14 @@ pub(super) const FUNCTIONS: &[Row] = &[
     ("check", "pathcheck_check (H.s)X resourcecheck_check (R.s)X",
         Cost::Sizes(|_| Range::exactly(ACCESS_CHECK)), check),
     ("allowed", "decision_allowed (X.)b",
-        Cost::PerCall, |_, values| of_decision(values, |decision| Value::Bool(decision.allowed))),
+        Cost::PerCall, accepts!([Value::AccessDecision(decision)] => Ok(Value::Bool(decision.allowed)))),
     ("reason", "decision_reason (X.)s",
-        Cost::PerCall, |_, values| of_decision(values, |decision| Value::text(decision.reason.as_str()))),
+        Cost::PerCall, accepts!([Value::AccessDecision(decision)] => Ok(Value::text(decision.reason.as_str())))),
     // The value is always false, because the authorizers of this server always decide.
     ("errored", "decision_errored (X.)b",
-        Cost::PerCall, |_, values| of_decision(values, |_| Value::Bool(false))),
+        Cost::PerCall, accepts!([Value::AccessDecision(_)] => Ok(Value::Bool(false)))),
     ("error", "decision_error (X.)s",
-        Cost::PerCall, |_, values| of_decision(values, |_| Value::text(""))),
+        Cost::PerCall, accepts!([Value::AccessDecision(_)] => Ok(Value::text("")))),
 ];
 
 /// Adds an attribute to an authorization check of the type `from`, which then has the type `to`.
@@ -114,16 +114,6 @@ fn check<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     }
     let decision = query.authority.decide(verb, &query.asked);
     Some(Ok(Value::AccessDecision(Arc::new(decision))))
-}
-
-fn of_decision<'a>(
-    values: &[Value<'a>],
-    read: fn(&AccessDecision) -> Value<'a>,
-) -> Option<EvalOutcome<'a>> {
-    let [Value::AccessDecision(decision)] = values else {
-        return None;
-    };
-    Some(Ok(read(decision)))
 }
 
 fn service_account<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {

@@ -1,15 +1,16 @@
 //! Machine: the named formats, and the validation of strings by them.
 
-use super::{Cost, Row, of_text};
+use super::{Cost, Row};
 use crate::cost_range::{PER_CHARACTER, PER_PATTERN_CHARACTER, scaled};
-use crate::run::{EvalOutcome, Run};
+use crate::run::EvalOutcome;
 use crate::value::Value;
 use crate::value::named_formats::NamedFormat;
 
 #[rustfmt::skip]
 pub(super) const FUNCTIONS: &[Row] = &[
-    ("format.named", "format_named (s)oF", Cost::PerCall, find),
-    ("validate", "format_validate (F.s)ols", Cost::Values(validation), validate),
+    ("format.named", "format_named (s)oF", Cost::PerCall, accepts!([Value::Text(name)] => Ok(find(name)))),
+    ("validate", "format_validate (F.s)ols",
+        Cost::Values(validation), accepts!([Value::Named(format), Value::Text(text)] => Ok(problems(*format, text)))),
     ("format.dns1123Label", "format_dns1123Label ()F", Cost::PerCall, |_, _| named("dns1123Label")),
     ("format.dns1123Subdomain", "format_dns1123Subdomain ()F",
         Cost::PerCall, |_, _| named("dns1123Subdomain")),
@@ -34,11 +35,9 @@ fn named<'a>(name: &str) -> Option<EvalOutcome<'a>> {
     NamedFormat::find(name).map(|format| Ok(Value::Named(format)))
 }
 
-fn find<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
-    of_text(values, |name| {
-        let format = NamedFormat::find(name).map(Value::Named);
-        Ok(format.map_or(Value::NONE, Value::some))
-    })
+fn find<'a>(name: &str) -> Value<'a> {
+    let format = NamedFormat::find(name).map(Value::Named);
+    format.map_or(Value::NONE, Value::some)
 }
 
 /// Returns the cost of `validate`: the cost of matching the text against the format's longest regular expression.
@@ -52,14 +51,12 @@ fn validation(values: &[Value<'_>]) -> u64 {
     text.saturating_mul(scaled(pattern, PER_PATTERN_CHARACTER))
 }
 
-fn validate<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
-    let [Value::Named(format), Value::Text(text)] = values else {
-        return None;
-    };
+/// Returns the problems of a text in a format as an optional list, which has no value for a valid text.
+fn problems<'a>(format: NamedFormat, text: &str) -> Value<'a> {
     let wrong: Vec<_> = format.check(text).into_iter().map(Value::text).collect();
-    Some(Ok(if wrong.is_empty() {
+    if wrong.is_empty() {
         Value::NONE
     } else {
         Value::some(Value::List(wrong.into()))
-    }))
+    }
 }

@@ -1,26 +1,32 @@
 //! Machine: the functions of optional values.
 
 use super::{Cost, Row};
-use crate::run::{EvalFailure, EvalOutcome, Run};
+use crate::run::EvalFailure;
 use crate::value::Value;
 
 #[rustfmt::skip]
 pub(super) const FUNCTIONS: &[Row] = &[
     ("optional.of", "optional_of (A)oA",
         Cost::PerCall, |_, values| Some(Ok(Value::some(values.first()?.clone())))),
-    ("optional.ofNonZeroValue", "optional_ofNonZeroValue (A)oA", Cost::PerCall, of_non_zero_value),
+    ("optional.ofNonZeroValue", "optional_ofNonZeroValue (A)oA",
+        Cost::PerCall, |_, values| Some(Ok(non_zero(values.first()?)))),
     ("optional.none", "optional_none ()oA", Cost::PerCall, |_, _| Some(Ok(Value::NONE))),
-    ("hasValue", "optional_hasValue (oA.)b", Cost::PerCall, has_value),
-    ("value", "optional_value (oA.)A", Cost::PerCall, value),
+    ("hasValue", "optional_hasValue (oA.)b",
+        Cost::PerCall, accepts!([Value::Optional(held)] => Ok(Value::Bool(held.is_some())))),
+    ("value", "optional_value (oA.)A",
+        Cost::PerCall, accepts!([Value::Optional(held)] => held.as_deref().cloned().ok_or_else(without_value))),
 ];
 
-fn of_non_zero_value<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
-    let value = values.first()?;
-    Some(Ok(if is_zero(value) {
+fn without_value() -> EvalFailure {
+    EvalFailure::of("optional.none() dereference")
+}
+
+fn non_zero<'a>(value: &Value<'a>) -> Value<'a> {
+    if is_zero(value) {
         Value::NONE
     } else {
         Value::some(value.clone())
-    }))
+    }
 }
 
 fn is_zero(value: &Value<'_>) -> bool {
@@ -32,19 +38,4 @@ fn is_zero(value: &Value<'_>) -> bool {
         Value::Double(number) => *number == 0.0,
         other => other.size() == 0,
     }
-}
-
-fn has_value<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
-    let [Value::Optional(held)] = values else {
-        return None;
-    };
-    Some(Ok(Value::Bool(held.is_some())))
-}
-
-fn value<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
-    let [Value::Optional(held)] = values else {
-        return None;
-    };
-    let held = held.as_ref().map(|held| (**held).clone());
-    Some(held.ok_or_else(|| EvalFailure::of("optional.none() dereference")))
 }

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use steersman_apimachinery::quantity::Quantity;
 
-use super::{CHARACTERS, Cost, Row, of_text};
+use super::{CHARACTERS, Cost, Row};
 use crate::run::{EvalFailure, EvalOutcome};
 use crate::value::Value;
 use crate::value::semver::Semver;
@@ -12,11 +12,11 @@ use crate::value::semver::Semver;
 #[rustfmt::skip]
 pub(super) const FUNCTIONS: &[Row] = &[
     ("quantity", "string_to_quantity (s)Q",
-        CHARACTERS, |_, values| of_text(values, |text| Ok(Value::Quantity(Quantity::parse(text).map_err(EvalFailure::of)?)))),
+        CHARACTERS, accepts!([Value::Text(text)] => Quantity::parse(text).map(Value::Quantity).map_err(EvalFailure::of))),
     ("isQuantity", "is_quantity_string (s)b",
-        CHARACTERS, |_, values| of_text(values, |text| Ok(Value::Bool(Quantity::parse(text).is_ok())))),
+        CHARACTERS, accepts!([Value::Text(text)] => Ok(Value::Bool(Quantity::parse(text).is_ok())))),
     ("sign", "quantity_sign (Q)i",
-        Cost::PerCall, |_, values| of_quantity(values, |quantity| Ok(Value::Int(i64::try_from(quantity.sign()).unwrap_or_default())))),
+        Cost::PerCall, accepts!([Value::Quantity(quantity)] => Ok(Value::Int(i64::try_from(quantity.sign()).unwrap_or_default())))),
     ("isGreaterThan", "quantity_is_greater_than (Q.Q)b semver_is_greater_than (V.V)b",
         Cost::PerCall, |_, values| order(values, |order| Value::Bool(order.is_gt()))),
     ("isLessThan", "quantity_is_less_than (Q.Q)b semver_is_less_than (V.V)b",
@@ -24,11 +24,11 @@ pub(super) const FUNCTIONS: &[Row] = &[
     ("compareTo", "quantity_compare_to (Q.Q)i semver_compare_to (V.V)i",
         Cost::PerCall, |_, values| order(values, |order| Value::Int(order as i64))),
     ("asApproximateFloat", "quantity_get_float (Q.)d",
-        Cost::PerCall, |_, values| of_quantity(values, |quantity| Ok(Value::Double(quantity.approximate())))),
+        Cost::PerCall, accepts!([Value::Quantity(quantity)] => Ok(Value::Double(quantity.approximate())))),
     ("asInteger", "quantity_get_int (Q.)i",
-        Cost::PerCall, |_, values| of_quantity(values, as_integer)),
+        Cost::PerCall, accepts!([Value::Quantity(quantity)] => as_integer(*quantity))),
     ("isInteger", "quantity_is_integer (Q.)b",
-        Cost::PerCall, |_, values| of_quantity(values, |quantity| Ok(Value::Bool(whole(quantity).is_some())))),
+        Cost::PerCall, accepts!([Value::Quantity(quantity)] => Ok(Value::Bool(whole(*quantity).is_some())))),
     ("add", "quantity_add (Q.Q)Q quantity_add_int (Q.i)Q",
         Cost::PerCall, |_, values| plus(values, |other| other)),
     ("sub", "quantity_sub (Q.Q)Q quantity_sub_int (Q.i)Q",
@@ -37,20 +37,13 @@ pub(super) const FUNCTIONS: &[Row] = &[
         CHARACTERS, |_, values| of_version_text(values, |version| Ok(Value::Semver(version.map_err(EvalFailure::of)?.into())))),
     ("isSemver", "is_semver_string (s)b is_semver_string_bool (sb)b",
         CHARACTERS, |_, values| of_version_text(values, |version| Ok(Value::Bool(version.is_ok())))),
-    ("major", "semver_major (V.)i", Cost::PerCall, |_, values| version_part(values, 0)),
-    ("minor", "semver_minor (V.)i", Cost::PerCall, |_, values| version_part(values, 1)),
-    ("patch", "semver_patch (V.)i", Cost::PerCall, |_, values| version_part(values, 2)),
+    ("major", "semver_major (V.)i",
+        Cost::PerCall, accepts!([Value::Semver(version)] => version_part(version, 0))),
+    ("minor", "semver_minor (V.)i",
+        Cost::PerCall, accepts!([Value::Semver(version)] => version_part(version, 1))),
+    ("patch", "semver_patch (V.)i",
+        Cost::PerCall, accepts!([Value::Semver(version)] => version_part(version, 2))),
 ];
-
-fn of_quantity<'a>(
-    values: &[Value<'a>],
-    read: fn(Quantity) -> EvalOutcome<'a>,
-) -> Option<EvalOutcome<'a>> {
-    let [Value::Quantity(quantity)] = values else {
-        return None;
-    };
-    Some(read(*quantity))
-}
 
 /// Returns a quantity as an integer. A quantity that is too large becomes the largest integer.
 fn whole(quantity: Quantity) -> Option<i64> {
@@ -94,10 +87,7 @@ fn of_version_text<'a>(
     Some(read(Semver::parse(text, lenient)))
 }
 
-fn version_part<'a>(values: &[Value<'a>], part: usize) -> Option<EvalOutcome<'a>> {
-    let [Value::Semver(version)] = values else {
-        return None;
-    };
+fn version_part<'a>(version: &Semver, part: usize) -> EvalOutcome<'a> {
     let number = i64::try_from(version.numbers[part]);
-    Some(Ok(Value::Int(number.unwrap_or(i64::MAX))))
+    Ok(Value::Int(number.unwrap_or(i64::MAX)))
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use regex::Regex;
 
-use super::{CHARACTERS, CHARACTERS_TWICE, Cost, Row, of_text};
+use super::{CHARACTERS, CHARACTERS_TWICE, Cost, Row};
 use crate::cost_range::{PER_CHARACTER, PER_PATTERN_CHARACTER, Range};
 use crate::run::{EvalFailure, EvalOutcome, Run};
 use crate::value::Value;
@@ -25,17 +25,18 @@ const SEARCH: Cost = Cost::Sizes(|size| {
 #[rustfmt::skip]
 pub(super) const FUNCTIONS: &[Row] = &[
     ("contains", "contains_string (s.s)b",
-        PRODUCT, |_, values| test(values, |text, part| text.contains(part))),
+        PRODUCT, accepts!([Value::Text(text), Value::Text(part)] => Ok(Value::Bool(text.contains(&**part))))),
     ("startsWith", "starts_with_string (s.s)b",
-        CHARACTERS, |_, values| test(values, |text, part| text.starts_with(part))),
+        CHARACTERS, accepts!([Value::Text(text), Value::Text(part)] => Ok(Value::Bool(text.starts_with(&**part))))),
     ("endsWith", "ends_with_string (s.s)b",
-        CHARACTERS, |_, values| test(values, |text, part| text.ends_with(part))),
+        CHARACTERS, accepts!([Value::Text(text), Value::Text(part)] => Ok(Value::Bool(text.ends_with(&**part))))),
     ("matches", "matches (ss)b", Cost::PerCall, matches_function),
     ("matches", "matches_string (s.s)b", SEARCH, matches),
     ("find", "string_find_string (s.s)s", SEARCH, find),
     ("findAll", "string_find_all_string (s.s)ls string_find_all_string_int (s.si)ls",
         SEARCH, find_all),
-    ("charAt", "string_char_at_int (s.i)s", Cost::PerCall, char_at),
+    ("charAt", "string_char_at_int (s.i)s",
+        Cost::PerCall, accepts!([Value::Text(text), Value::Int(at)] => char_at(text, *at))),
     ("substring", "string_substring_int (s.i)s string_substring_int_int (s.ii)s",
         CHARACTERS, substring),
     ("split", "string_split_string (s.s)ls string_split_string_int (s.si)ls",
@@ -43,27 +44,17 @@ pub(super) const FUNCTIONS: &[Row] = &[
     ("replace", "string_replace_string_string (s.ss)s string_replace_string_string_int (s.ssi)s",
         CHARACTERS_TWICE, replace),
     ("lowerAscii", "string_lower_ascii (s.)s",
-        CHARACTERS, |_, values| changed(values, str::to_ascii_lowercase)),
+        CHARACTERS, accepts!([Value::Text(text)] => Ok(Value::text(text.to_ascii_lowercase())))),
     ("upperAscii", "string_upper_ascii (s.)s",
-        CHARACTERS, |_, values| changed(values, str::to_ascii_uppercase)),
+        CHARACTERS, accepts!([Value::Text(text)] => Ok(Value::text(text.to_ascii_uppercase())))),
     ("trim", "string_trim (s.)s",
-        CHARACTERS, |_, values| changed(values, |text| text.trim().to_owned())),
-    ("strings.quote", "strings_quote (s)s", CHARACTERS, |_, values| changed(values, quoted)),
+        CHARACTERS, accepts!([Value::Text(text)] => Ok(Value::text(text.trim())))),
+    ("strings.quote", "strings_quote (s)s",
+        CHARACTERS, accepts!([Value::Text(text)] => Ok(Value::text(quoted(text))))),
     ("jsonpatch.escapeKey", "string_jsonpatch_escapeKey_string (s)s",
-        CHARACTERS, |_, values| changed(values, |key| key.replace('~', "~0").replace('/', "~1"))),
+        CHARACTERS, accepts!([Value::Text(key)] => Ok(Value::text(key.replace('~', "~0").replace('/', "~1"))))),
     ("format", "string_format (s.l*)s", CHARACTERS, format),
 ];
-
-fn changed<'a>(values: &[Value<'a>], change: fn(&str) -> String) -> Option<EvalOutcome<'a>> {
-    of_text(values, |text| Ok(Value::text(change(text))))
-}
-
-fn test<'a>(values: &[Value<'a>], holds: fn(&str, &str) -> bool) -> Option<EvalOutcome<'a>> {
-    let [Value::Text(text), Value::Text(part)] = values else {
-        return None;
-    };
-    Some(Ok(Value::Bool(holds(text, part))))
-}
 
 fn format<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     let [Value::Text(pattern), arguments] = values else {
@@ -96,18 +87,15 @@ fn out_of_range<'a>(at: i64) -> EvalOutcome<'a> {
     Err(EvalFailure::of(format!("index out of range: {at}")))
 }
 
-fn char_at<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
-    let [Value::Text(text), Value::Int(at)] = values else {
-        return None;
-    };
+fn char_at<'a>(text: &str, at: i64) -> EvalOutcome<'a> {
     let count = text.chars().count();
-    Some(match usize::try_from(*at) {
-        Ok(at) if at <= count => {
-            let found: String = text.chars().nth(at).into_iter().collect();
+    match usize::try_from(at) {
+        Ok(index) if index <= count => {
+            let found: String = text.chars().nth(index).into_iter().collect();
             Ok(Value::text(found))
         }
-        _ => out_of_range(*at),
-    })
+        _ => out_of_range(at),
+    }
 }
 
 /// Returns the index of the first or the last occurrence of a string in another string, or -1.
