@@ -176,13 +176,11 @@ impl Coster<'_> {
     }
 
     pub(super) fn item_size(&self, list: &ExprNode) -> Range {
-        match self.position(list) {
-            SchemaPosition::Declared(decl) => {
-                let items = decl.items.as_ref();
-                items.map_or(Range::UNKNOWN, |items| declared(items))
-            }
-            _ => Range::UNKNOWN,
-        }
+        let items = match self.position(list) {
+            SchemaPosition::Declared(decl) => decl.items.clone(),
+            _ => None,
+        };
+        items.map_or(Range::UNKNOWN, |items| Range::up_to(items.most))
     }
 
     fn fold(&mut self, node: &ExprNode, fold: &Fold) -> Range {
@@ -322,7 +320,7 @@ impl Coster<'_> {
             _ => {}
         }
         if let SchemaPosition::Declared(decl) = self.position(node) {
-            let size = declared(&decl);
+            let size = Range::up_to(decl.most);
             self.sizes[node.id] = Some(size);
             return Some(size);
         }
@@ -344,11 +342,6 @@ impl Coster<'_> {
             _ => None,
         }
     }
-}
-
-fn declared(decl: &Decl) -> Range {
-    let max = decl.most;
-    Range { min: 0, max }
 }
 
 impl EntrySizes {

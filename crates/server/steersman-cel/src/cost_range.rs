@@ -14,10 +14,11 @@ pub(crate) struct Range {
 }
 
 impl Range {
-    pub(crate) const UNKNOWN: Self = Self {
-        min: 0,
-        max: u64::MAX,
-    };
+    pub(crate) const UNKNOWN: Self = Self::up_to(u64::MAX);
+
+    pub(crate) const fn up_to(max: u64) -> Self {
+        Self { min: 0, max }
+    }
 
     pub(crate) const fn exactly(size: u64) -> Self {
         let (min, max) = (size, size);

@@ -131,11 +131,12 @@ pub(crate) fn has(of: &Value<'_>, key: &MapKey) -> Result<bool, EvalFailure> {
 pub(crate) fn select<'a>(of: &Value<'a>, key: &MapKey) -> EvalOutcome<'a> {
     match of {
         Value::Optional(_) => maybe(of, key),
-        list if list.is_list() => item(list, key)?
-            .ok_or_else(|| EvalFailure::of(format!("index out of bounds: {}", key_text(key)))),
+        list if list.is_list() => {
+            item(list, key)?.ok_or_else(|| EvalFailure::of(format!("index out of bounds: {key}")))
+        }
         of => match of.member(key) {
             Some(found) => Ok(found?),
-            None => Err(EvalFailure::of(format!("no such key: {}", key_text(key)))),
+            None => Err(EvalFailure::of(format!("no such key: {key}"))),
         },
     }
 }
@@ -159,28 +160,14 @@ pub(crate) fn maybe<'a>(of: &Value<'a>, key: &MapKey) -> EvalOutcome<'a> {
 
 /// Returns the item of a list at an index, or `None` beyond the end of the list.
 fn item<'a>(list: &Value<'a>, key: &MapKey) -> Result<Option<Value<'a>>, EvalFailure> {
+    let unsupported =
+        |kind: &str| EvalFailure::of(format!("unsupported index type '{kind}' in list"));
     let index = match key {
         MapKey::Int(index) => usize::try_from(*index).ok(),
         MapKey::Uint(_) => None,
-        MapKey::Bool(_) | MapKey::Text(_) => {
-            let kind = if matches!(key, MapKey::Text(_)) {
-                "string"
-            } else {
-                "bool"
-            };
-            let why = format!("unsupported index type '{kind}' in list");
-            return Err(EvalFailure::Error(why));
-        }
+        MapKey::Bool(_) => return Err(unsupported("bool")),
+        MapKey::Text(_) => return Err(unsupported("string")),
     };
     let found = index.and_then(|index| list.item(index));
     Ok(found.transpose()?)
-}
-
-pub(crate) fn key_text(key: &MapKey) -> String {
-    match key {
-        MapKey::Bool(flag) => flag.to_string(),
-        MapKey::Int(number) => number.to_string(),
-        MapKey::Uint(number) => number.to_string(),
-        MapKey::Text(text) => text.to_string(),
-    }
 }

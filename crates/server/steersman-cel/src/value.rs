@@ -96,7 +96,7 @@ pub enum Text<'a> {
 }
 
 /// The key of an entry in a map.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, derive_more::Display)]
 pub enum MapKey {
     /// A boolean key (`bool`).
     Bool(bool),

@@ -20,8 +20,7 @@ impl Coster<'_> {
         let given = costs.iter().copied().fold(Range::exactly(0), Range::plus);
         match call.overload {
             "logical_and" | "logical_or" if costs.len() == 2 => {
-                let max = given.max;
-                let min = costs[0].min;
+                let (min, max) = (costs[0].min, given.max);
                 return (Range { min, max }, None);
             }
             "conditional" if costs.len() == 3 => return self.choice(call),
@@ -106,10 +105,7 @@ impl Coster<'_> {
             "url" | "jsonpatch.escapeKey" | "lowerAscii" | "upperAscii" | "substring" | "trim" => {
                 text(self)
             }
-            "find" | "findAll" => Range {
-                min: 0,
-                ..text(self)
-            },
+            "find" | "findAll" => Range::up_to(text(self).max),
             "replace" => {
                 let (from, to) = (self.value(call, 1), self.value(call, 2));
                 after_replace(text(self), from, to)
@@ -120,7 +116,7 @@ impl Coster<'_> {
                     Some(NodeKind::Literal(Value::Int(limit))) => limit.cast_unsigned(),
                     _ => text(self).max,
                 };
-                Range { min: 0, max }
+                Range::up_to(max)
             }
             "strings.quote" => {
                 let size = text(self);
@@ -183,8 +179,7 @@ impl Coster<'_> {
                 (Range::exactly(length), 1.0)
             }
             "lists_range" => (Range::exactly(whole(0, u64::MAX)), 1.0),
-            "list_reverse" => (on?, 1.0),
-            "list_flatten" => (on?, 1.0),
+            "list_reverse" | "list_flatten" => (on?, 1.0),
             #[expect(clippy::cast_precision_loss, reason = "an estimate")]
             "list_flatten_int" => (on?, whole(0, u64::MAX) as f64),
             "list_distinct" => (squared(on?), 2.0),
@@ -271,28 +266,19 @@ fn sorting(overload: &str) -> f64 {
     }
 }
 
+/// Returns the size of a text after replacements of `from` by `to`. A bound assumes no replacement if replacements would
+/// bring the size further away from the bound.
 fn after_replace(text: Range, from: Range, to: Range) -> Range {
-    let ceiling = |size: u64, by: u64| size.div_ceil(by.max(1));
-    let (most, kept_most) = if from.min == 0 {
-        (text.max.saturating_add(1), text.max)
-    } else if to.max <= from.min {
-        (0, text.max)
-    } else {
-        (ceiling(text.max, from.min), 0)
+    // Returns the number of replacements, and the number of characters that stay.
+    let bound = |size: u64, from: u64, stays: bool| match from {
+        0 => (size.saturating_add(1), size),
+        _ if stays => (0, size),
+        from => (size.div_ceil(from), 0),
     };
-    let (least, kept_least) = if from.max == 0 {
-        (text.min.saturating_add(1), text.min)
-    } else if from.max <= to.min {
-        (0, text.min)
-    } else {
-        (ceiling(text.min, from.max), 0)
-    };
-    let count = Range {
-        min: least,
-        max: most,
-    };
-    count.times(to).plus(Range {
-        min: kept_least,
-        max: kept_most,
-    })
+    let (least, kept_least) = bound(text.min, from.max, from.max <= to.min);
+    let (most, kept_most) = bound(text.max, from.min, to.max <= from.min);
+    Range {
+        min: least.saturating_mul(to.min).saturating_add(kept_least),
+        max: most.saturating_mul(to.max).saturating_add(kept_most),
+    }
 }

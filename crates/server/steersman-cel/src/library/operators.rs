@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::equality::{among_them, equality, identity, same};
 use super::{Cost, Row};
 use crate::cost_range::{PER_CHARACTER, scaled};
-use crate::run::{EvalFailure, EvalOutcome, Run, key_text, select};
+use crate::run::{EvalFailure, EvalOutcome, Run, select};
 use crate::value::printing;
 use crate::value::{MapKey, Text, Value};
 
@@ -134,10 +134,7 @@ pub(crate) fn grown<'a>(run: &mut Run<'_>, mut values: Vec<Value<'a>>) -> EvalOu
 }
 
 fn existing(key: &MapKey) -> EvalFailure {
-    EvalFailure::of(format!(
-        "insert failed: key {} already exists",
-        key_text(key)
-    ))
+    EvalFailure::of(format!("insert failed: key {key} already exists"))
 }
 
 pub(super) fn add<'a>(run: &mut Run<'_>, a: Value<'a>, b: &Value<'a>) -> EvalOutcome<'a> {
