@@ -52,13 +52,8 @@ pub(crate) fn check(
     if !checker.mistakes.is_empty() {
         return Err(checker.mistakes);
     }
-    let types: Vec<Type> = checker
-        .found
-        .types
-        .iter()
-        .map(|kind| checker.settled(kind, true))
-        .collect();
-    checker.found.types = types;
+    let types = checker.found.types.iter();
+    checker.found.types = types.map(|kind| checker.settled(kind, true)).collect();
     Ok(checker.found)
 }
 
@@ -158,10 +153,8 @@ impl Checker<'_> {
     /// be declared as a type.
     fn message(&mut self, at: usize, name: &str, fields: &mut [MessageField]) -> Type {
         let root = name.split('.').next().unwrap_or_default();
-        let declared = self
-            .variables
-            .iter()
-            .any(|(known, kind)| *known == root && matches!(kind, Type::Of(_)));
+        let is_type = |(name, kind): &(&str, Type)| *name == root && matches!(kind, Type::Of(_));
+        let declared = self.variables.iter().any(is_type);
         let Some(Type::Object(object)) = Type::message(name).filter(|_| declared) else {
             let what = format!("undeclared reference to '{name}' (in container '')");
             return self.mistake(at, what);
@@ -304,9 +297,8 @@ impl Checker<'_> {
     /// Returns the type of `a.?b`: an optional value that holds the field `b` if it exists.
     fn optional_field(&mut self, id: usize, at: usize, args: &mut [ExprNode]) -> Type {
         self.found.functions[id] = library::function("_?._", false);
-        self.found.overloads[id] = library::function("optional.of", false)
-            .map(|one| one.overloads.iter().collect())
-            .unwrap_or_default();
+        let of = library::function("optional.of", false).into_iter();
+        self.found.overloads[id] = of.flat_map(|function| &function.overloads).collect();
         let [operand, field] = args else {
             return Type::Error;
         };

@@ -43,14 +43,13 @@ impl<'a, 'n> Evaluator<'a, 'n> {
         composed: &'n [(String, EvalOutcome<'a>)],
         limit: u64,
     ) -> Self {
+        let variables = variables.iter();
+        let scopes = variables.map(|(name, value)| (*name, Ok(value.clone())));
         Self {
             functions,
             constants,
             composed,
-            scopes: variables
-                .iter()
-                .map(|(name, value)| (*name, Ok(value.clone())))
-                .collect(),
+            scopes: scopes.collect(),
             repeated: Vec::new(),
             run: Run::new(&constants.patterns, limit),
         }
@@ -128,10 +127,8 @@ impl<'a, 'n> Evaluator<'a, 'n> {
     fn map(&mut self, entries: &'n [MapEntry]) -> EvalOutcome<'a> {
         let mut made = BTreeMap::new();
         for entry in entries {
-            let key = self.eval(&entry.key)?;
-            let key = key
-                .key()
-                .ok_or_else(|| EvalFailure::of("unsupported key type"))?;
+            let key = self.eval(&entry.key)?.key();
+            let key = key.ok_or_else(|| EvalFailure::of("unsupported key type"))?;
             let value = self.eval(&entry.value)?;
             // Upstream keeps the last value of a repeated key.
             made.extend(unwrapped(value, entry.optional).map(|value| (key, value)));

@@ -108,7 +108,7 @@ pub(crate) struct Function {
 }
 
 fn rows() -> impl Iterator<Item = &'static Row> {
-    [
+    let tables = [
         operators::FUNCTIONS,
         conversions::FUNCTIONS,
         string_functions::FUNCTIONS,
@@ -119,9 +119,8 @@ fn rows() -> impl Iterator<Item = &'static Row> {
         quantity_functions::FUNCTIONS,
         format_functions::FUNCTIONS,
         authorizer_functions::FUNCTIONS,
-    ]
-    .into_iter()
-    .flatten()
+    ];
+    tables.into_iter().flatten()
 }
 
 /// The functions by name; a name can belong to a function, a method, or both.

@@ -34,8 +34,7 @@ struct HashRange {
 const BEYOND: &str = "0x10000000000000000";
 
 impl ShardSelector {
-    /// Parses a selector: `shardRange(object.metadata.uid, '0x…', '0x…')`, or several of these calls joined by `
-    /// `.
+    /// Parses a selector: `shardRange(object.metadata.uid, '0x…', '0x…')`, or several of these calls joined by `||`.
     ///
     /// # Errors
     /// 500 without a reason, with the message of the parser, as kube-apiserver 1.36.
@@ -75,8 +74,7 @@ fn read(text: &str) -> Result<ShardSelector, String> {
     }
     let whole = parse_core(text).map_err(|why| format!("CEL parse error: {why}"))?;
     let mut parts = Vec::new();
-    // The stack visits the left side of each `
-    // ` before the right side.
+    // The stack visits the left side of each `||` before the right side.
     let mut waiting = vec![&whole];
     while let Some(node) = waiting.pop() {
         match &node.kind {

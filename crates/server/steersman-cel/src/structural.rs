@@ -71,13 +71,12 @@ impl Structural {
             let content = Self::build(sub, share);
             share(content)
         };
-        let listed = schema["properties"].as_object().into_iter().flatten();
+        let properties = schema["properties"].as_object().into_iter().flatten();
+        let properties = properties.map(|(name, sub)| (name.as_str().into(), node(sub)));
         Self {
             kind: text("type"),
             format: text("format"),
-            properties: listed
-                .map(|(name, sub)| (name.as_str().into(), node(sub)))
-                .collect(),
+            properties: properties.collect(),
             additional: match &schema["additionalProperties"] {
                 Value::Bool(true) => Additional::Any,
                 sub @ Value::Object(_) => Additional::Schema(node(sub)),
@@ -309,7 +308,8 @@ fn prune(
     }
 }
 
-fn child(path: &str, name: &str) -> String {
+/// Returns the path of a member: its name, after a dot if the path of the object is not empty.
+pub(crate) fn child(path: &str, name: &str) -> String {
     if path.is_empty() {
         name.to_owned()
     } else {

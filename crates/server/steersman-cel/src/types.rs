@@ -291,10 +291,7 @@ pub fn escape(name: &str) -> Option<String> {
     let mut rest = name.chars().peekable();
     while let Some(c) = rest.next() {
         match c {
-            '_' if rest.peek() == Some(&'_') => {
-                rest.next();
-                out.push_str("__underscores__");
-            }
+            '_' if rest.next_if_eq(&'_').is_some() => out.push_str("__underscores__"),
             '.' => out.push_str("__dot__"),
             '-' => out.push_str("__dash__"),
             '/' => out.push_str("__slash__"),

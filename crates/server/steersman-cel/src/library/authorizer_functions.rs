@@ -22,9 +22,8 @@ const ACCESS_CHECK: u64 = 350_000;
 const SELECTOR: Cost = Cost::Sizes(|size| {
     let length = size(1);
     let requirements = length.scaled(0.5).scaled(50.0);
-    Range::exactly(10)
-        .plus(length.scaled(PER_CHARACTER))
-        .plus(requirements)
+    let parsing = length.scaled(PER_CHARACTER);
+    parsing.plus(requirements).plus(Range::exactly(10))
 });
 
 #[rustfmt::skip]

@@ -41,11 +41,10 @@ pub(crate) fn named_type(name: &str) -> Option<Type> {
         "list" => Type::list(Type::Dyn),
         "map" => Type::map(Type::Dyn, Type::Dyn),
         "optional_type" => Type::optional(Type::Dyn),
-        name => TYPES
-            .iter()
-            .find(|(_, known)| known.name() == name)?
-            .1
-            .clone(),
+        name => {
+            let (_, found) = TYPES.iter().find(|(_, known)| known.name() == name)?;
+            found.clone()
+        }
     })
 }
 

@@ -129,13 +129,9 @@ fn find_from<'a>(text: &str, part: &str, from: Option<i64>, first: bool) -> Eval
     if from_character >= count {
         return Ok(Value::Int(-1));
     }
-    // Converts an index in characters to an index in bytes.
-    let offset = |count: usize| {
-        text.char_indices()
-            .nth(count)
-            .map_or(text.len(), |(at, _)| at)
-    };
-    let start = offset(from_character);
+    // The start of the search as an index in bytes.
+    let start = text.char_indices().nth(from_character);
+    let start = start.map_or(text.len(), |(at, _)| at);
     let found = if first {
         text[start..].find(part).map(|at| start + at)
     } else {

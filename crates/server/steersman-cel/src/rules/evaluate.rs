@@ -6,6 +6,7 @@ use steersman_apimachinery::status::FieldError;
 use super::{RuleVerdict, Rules, ValidationRule};
 use crate::program::CALL_LIMIT;
 use crate::run::EvalFailure;
+use crate::structural::child;
 use crate::value::Value;
 
 /// The cost budget of all rules on one object, which take about a second at this cost.
@@ -39,9 +40,8 @@ struct OldState<'a> {
 
 impl<'a> OldState<'a> {
     fn is_unchanged(self) -> bool {
-        self.current
-            .or(self.parent)
-            .is_some_and(|(new, old)| new == old)
+        let known = self.current.or(self.parent);
+        known.is_some_and(|(new, old)| new == old)
     }
 
     fn below(self, current: Option<ValuePair<'a>>) -> Self {
@@ -125,9 +125,8 @@ impl RuleCheck {
                     return Ok(());
                 };
                 for (index, item) in items.iter().enumerate() {
-                    let before = place
-                        .old
-                        .and_then(|old| found_again(item, old, &rules.keys));
+                    let old = place.old;
+                    let before = old.and_then(|old| found_again(item, old, &rules.keys));
                     let place = CheckedValue {
                         path: &format!("{path}[{index}]"),
                         object: item,
@@ -140,7 +139,7 @@ impl RuleCheck {
             Json::Object(members) => {
                 for (name, member) in members {
                     let (below, path) = match (&rules.values, rules.properties.get(name)) {
-                        (_, Some(below)) => (below, joined(path, name)),
+                        (_, Some(below)) => (below, child(path, name)),
                         (Some(below), None) => (&**below, format!("{path}[{name}]")),
                         (None, None) => continue,
                     };
@@ -220,7 +219,7 @@ impl RuleCheck {
                     continue;
                 }
             }
-            let field = rule.field.as_deref().map(|below| joined(path, below));
+            let field = rule.field.as_deref().map(|below| child(path, below));
             let field = field.as_deref().unwrap_or(at);
             let (error, spent) = match self.message(rule, &variables) {
                 Ok(made) => {
@@ -268,14 +267,6 @@ impl RuleCheck {
             }
             _ => Ok(None),
         }
-    }
-}
-
-fn joined(path: &str, name: &str) -> String {
-    if path.is_empty() {
-        name.to_owned()
-    } else {
-        format!("{path}.{name}")
     }
 }
 

@@ -156,25 +156,15 @@ pub(crate) fn describe(source: &str, mistakes: &[ParseError]) -> String {
         .map(|(at, what)| {
             let before: String = source.chars().take(*at).collect();
             let line = before.matches('\n').count();
-            let column = before
-                .rsplit('\n')
-                .next()
-                .unwrap_or_default()
-                .chars()
-                .count();
+            let start = before.rsplit('\n').next().unwrap_or_default();
+            let column = start.chars().count();
             let text = source.split('\n').nth(line).unwrap_or_default();
             let text = text.replace('\t', " ");
-            let dots: String = text
-                .chars()
-                .chain(std::iter::repeat('.'))
-                .take(column)
-                .map(|c| if c.is_ascii() { '.' } else { '．' })
-                .collect();
-            format!(
-                "ERROR: <input>:{}:{}: {what}\n | {text}\n | {dots}^",
-                line + 1,
-                column + 1
-            )
+            let padded = text.chars().chain(std::iter::repeat('.')).take(column);
+            let dot = |c: char| if c.is_ascii() { '.' } else { '．' };
+            let dots: String = padded.map(dot).collect();
+            let (line, column) = (line + 1, column + 1);
+            format!("ERROR: <input>:{line}:{column}: {what}\n | {text}\n | {dots}^")
         })
         .collect();
     messages.join("\n")
@@ -235,12 +225,7 @@ impl TreeReader<'_> {
             }
             // The parser also expands `existsOne`, a macro of two variables, with one variable; upstream does not know
             // it.
-            Expr::Comprehension(_)
-                if self
-                    .source
-                    .get(..at)
-                    .is_some_and(|before| before.ends_with(&EXISTS_ONE)) =>
-            {
+            Expr::Comprehension(_) if self.follows(&EXISTS_ONE, at) => {
                 let what = "undeclared reference to 'existsOne' (in container '')";
                 self.mistakes.push((at, what.to_owned()));
                 NodeKind::Literal(Value::Null)
@@ -282,6 +267,12 @@ impl TreeReader<'_> {
             .unwrap_or(at)
     }
 
+    /// Returns whether the position `at` in the source is directly after this name.
+    fn follows(&self, name: &[char], at: usize) -> bool {
+        let before = self.source.get(..at);
+        before.is_some_and(|before| before.ends_with(name))
+    }
+
     fn nodes(&mut self, from: Vec<IdedExpr>, depth: u16) -> Vec<ExprNode> {
         from.into_iter().map(|one| self.node(one, depth)).collect()
     }
@@ -300,12 +291,10 @@ impl TreeReader<'_> {
     }
 
     fn call(&mut self, at: usize, from: CallExpr, depth: u16) -> ExprNode {
-        let target = from
-            .target
-            .map(|target| Box::new(self.node(*target, depth)));
+        let target = from.target.map(|target| self.node(*target, depth));
         let args = self.nodes(from.args, depth);
         match target {
-            Some(target) => self.member(at, from.func_name, target, args),
+            Some(target) => self.member(at, from.func_name, Box::new(target), args),
             None => self.function(at, &from.func_name, args),
         }
     }

@@ -73,10 +73,8 @@ impl Url {
             _ => ("", rest),
         };
         let (user, host) = host.rsplit_once('@').unwrap_or(("", host));
-        if !user
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || USER.contains(&b))
-        {
+        let is_fine = |b: u8| b.is_ascii_alphanumeric() || USER.contains(&b);
+        if !user.bytes().all(is_fine) {
             return refused("net/url: invalid userinfo");
         }
         if let Some(why) = wrong_host(host) {
@@ -110,10 +108,10 @@ impl Url {
     pub fn hostname(&self) -> &str {
         match self.host.strip_prefix('[') {
             Some(rest) => rest.split(']').next().unwrap_or_default(),
-            None => self
-                .host
-                .rsplit_once(':')
-                .map_or(&self.host, |(name, _)| name),
+            None => {
+                let parts = self.host.rsplit_once(':');
+                parts.map_or(&self.host, |(name, _)| name)
+            }
         }
     }
 
@@ -142,10 +140,8 @@ impl Url {
 }
 
 fn is_scheme(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_ascii_alphabetic())
-        && text
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
+    let is_known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
+    text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.chars().all(is_known)
 }
 
 fn wrong_host(host: &str) -> Option<String> {
@@ -162,15 +158,9 @@ fn wrong_host(host: &str) -> Option<String> {
     if !(port.is_empty() || port.starts_with(':') && digits.bytes().all(|b| b.is_ascii_digit())) {
         return Some(format!("invalid port {} after host", go::quote(port)));
     }
-    let wrong = host
-        .chars()
-        .find(|c| c.is_whitespace() || matches!(c, '^' | '`' | '{' | '}' | '|' | '\\' | '"'));
-    wrong.map(|c| {
-        format!(
-            "invalid character {} in host name",
-            go::quote(&c.to_string())
-        )
-    })
+    let is_wrong = |c: &char| c.is_whitespace() || "^`{}|\\\"".contains(*c);
+    let wrong = go::quote(&host.chars().find(is_wrong)?.to_string());
+    Some(format!("invalid character {wrong} in host name"))
 }
 
 /// Decodes the escapes in the host of a URL. Only bytes beyond ASCII, and the percent sign before the zone of an IP
@@ -230,17 +220,15 @@ fn unescaped(text: &str) -> Option<String> {
 /// Parses an IP address. Addresses with a zone and IPv4-mapped IPv6 addresses are refused.
 pub(crate) fn ip(text: &str) -> Result<IpAddr, String> {
     let lead = format!("IP Address {text:?} parse error during conversion from string");
-    let (address, zone) = text
-        .split_once('%')
-        .map_or((text, None), |(address, zone)| (address, Some(zone)));
-    let parsed: IpAddr = address
-        .parse()
-        .map_err(|_| format!("{lead}: {}", describe(text)))?;
+    let unreadable = || format!("{lead}: {}", describe(text));
+    let parts = text.split_once('%');
+    let (address, zone) = parts.map_or((text, None), |(address, zone)| (address, Some(zone)));
+    let parsed: IpAddr = address.parse().map_err(|_| unreadable())?;
     match (parsed, zone) {
         (IpAddr::V6(_), Some(zone)) if !zone.is_empty() => Err(format!(
             "IP address {text:?} with zone value is not allowed"
         )),
-        (_, Some(_)) => Err(format!("{lead}: {}", describe(text))),
+        (_, Some(_)) => Err(unreadable()),
         (IpAddr::V6(six), None) if six.to_ipv4_mapped().is_some() => Err(mapped(text)),
         (parsed, None) => Ok(parsed),
     }

@@ -217,9 +217,8 @@ fn fixed(number: f64, decimals: usize) -> String {
         return text;
     }
     let text = std::format!("{number:.decimals$}");
-    let (sign, digits) = text
-        .strip_prefix('-')
-        .map_or(("", &*text), |rest| ("-", rest));
+    let negated = text.strip_prefix('-').map(|digits| ("-", digits));
+    let (sign, digits) = negated.unwrap_or(("", &*text));
     let whole = digits.find('.').unwrap_or(digits.len());
     let mut out = sign.to_owned();
     for (index, digit) in digits[..whole].chars().enumerate() {
@@ -277,10 +276,9 @@ pub(crate) fn print(value: &Value<'_>) -> Result<String, String> {
                 }
             }
             printed.sort();
-            let printed = printed
-                .iter()
-                .map(|(key, value)| std::format!("{key}:{value}"));
-            std::format!("{{{}}}", printed.collect::<Vec<_>>().join(", "))
+            let entry = |(key, value): (String, String)| std::format!("{key}:{value}");
+            let entries: Vec<String> = printed.into_iter().map(entry).collect();
+            std::format!("{{{}}}", entries.join(", "))
         }
         other => return Err(Clause::Text.misfit(other.type_name())),
     })
@@ -288,6 +286,7 @@ pub(crate) fn print(value: &Value<'_>) -> Result<String, String> {
 
 /// Returns a value within a list or map as `%s` prints it: as a literal.
 fn literal(value: &Value<'_>) -> Result<String, String> {
+    let unprintable = || std::format!("no formatting function for {}", value.type_name());
     Ok(match value {
         Value::Text(text) => go::quote(text),
         Value::Bytes(bytes) => std::format!("b{}", go::quote(&String::from_utf8_lossy(bytes))),
@@ -295,14 +294,8 @@ fn literal(value: &Value<'_>) -> Result<String, String> {
         Value::Double(number) => go::quote(&go::print_double(*number)),
         Value::Duration(_) => std::format!("duration({})", go::quote(&print(value)?)),
         Value::Timestamp(_) => std::format!("timestamp({})", go::quote(&print(value)?)),
-        Value::Optional(_) | Value::Message(_) => {
-            return Err(std::format!(
-                "no formatting function for {}",
-                value.type_name()
-            ));
-        }
-        value => print(value)
-            .map_err(|_| std::format!("no formatting function for {}", value.type_name()))?,
+        Value::Optional(_) | Value::Message(_) => return Err(unprintable()),
+        value => print(value).map_err(|_| unprintable())?,
     })
 }
 

@@ -33,7 +33,7 @@ impl Semver {
         let mut numbers = [0; 3];
         let names = ["major", "minor", "patch"];
         for ((number, part), name) in numbers.iter_mut().zip(&parts).zip(names) {
-            if part.is_empty() || !part.bytes().all(|b| b.is_ascii_digit()) {
+            if part.is_empty() || !is_number(part) {
                 return Err(format!(
                     "Invalid character(s) found in {name} number {part:?}"
                 ));
@@ -44,9 +44,8 @@ impl Semver {
                     "{name} number must not contain leading zeroes {part:?}"
                 ));
             }
-            *number = part
-                .parse()
-                .map_err(|_| format!("strconv.ParseUint: parsing {part:?}: value out of range"))?;
+            let too_large = |_| format!("strconv.ParseUint: parsing {part:?}: value out of range");
+            *number = part.parse().map_err(too_large)?;
         }
         if pre == Some("") {
             return Err("Prerelease is empty".to_owned());
@@ -56,10 +55,8 @@ impl Semver {
         }
         let pre = pre.unwrap_or_default();
         let named = pre.split('.').filter(|_| !pre.is_empty());
-        for part in named
-            .clone()
-            .chain(build.into_iter().flat_map(|build| build.split('.')))
-        {
+        let of_build = build.into_iter().flat_map(|build| build.split('.'));
+        for part in named.clone().chain(of_build) {
             if part.is_empty() || !part.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') {
                 return Err(format!(
                     "Invalid character(s) found in prerelease or build {part:?}"

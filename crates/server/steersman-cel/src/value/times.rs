@@ -10,9 +10,8 @@ pub(crate) fn timestamp(text: &str) -> Result<Timestamp, String> {
         && text.len() == 10
     {
         let midnight = date.to_zoned(TimeZone::UTC);
-        return midnight
-            .map(|zoned| zoned.timestamp())
-            .map_err(|error| error.to_string());
+        let midnight = midnight.map_err(|error| error.to_string())?;
+        return Ok(midnight.timestamp());
     }
     rfc3339(text)
 }
@@ -23,7 +22,7 @@ pub(crate) fn rfc3339(text: &str) -> Result<Timestamp, String> {
     let shaped = bytes.len() >= 20
         && bytes[4] == b'-'
         && bytes[7] == b'-'
-        && matches!(bytes[10], b'T')
+        && bytes[10] == b'T'
         && bytes[13] == b':'
         && bytes[16] == b':';
     // The year 0000 is refused, because years start at 1.
@@ -66,9 +65,8 @@ fn offset(zone: &str) -> Result<TimeZone, String> {
         let seconds = sign * (hours * 3600 + minutes * 60);
         Offset::from_seconds(seconds).ok().map(TimeZone::fixed)
     };
-    read()
-        .or_else(|| zones::zone(zone))
-        .ok_or_else(|| format!("unknown time zone {zone}"))
+    let found = read().or_else(|| zones::zone(zone));
+    found.ok_or_else(|| format!("unknown time zone {zone}"))
 }
 
 #[cfg(test)]
