@@ -12,6 +12,17 @@ pub const POD_FAILURE: &str = "play.steersman/pod-failure";
 /// [`PodFailure::Failed`] and of crashes. A Pod with another code than 0 fails. Default: 0, and 1 for a failure.
 pub const EXIT_CODE: &str = "play.steersman/exit-code";
 
+/// Declares methods that set the field of the same name.
+macro_rules! setters {
+    ($($(#[$doc:meta])* $field:ident: $kind:ty;)+) => {
+        $($(#[$doc])*
+        pub fn $field(mut self, $field: $kind) -> Self {
+            self.$field = $field;
+            self
+        })+
+    };
+}
+
 /// The parts of a cluster that the server simulates. The default is the parts without which the API behaves differently
 /// from any cluster: the garbage collector, the namespace controller, the controllers of aggregated ClusterRoles and of
 /// ResourceQuotas, and the storage version migrator.
@@ -130,96 +141,60 @@ impl Played {
         options.played_components = played.map(|(name, _)| name).collect();
     }
 
-    /// Simulates the garbage collector, within the request that deletes an owner: its dependents are deleted or
-    /// orphaned, or block the deletion.
-    pub fn garbage_collection(mut self, on: bool) -> Self {
-        self.garbage_collection = on;
-        self
-    }
+    setters! {
+        /// Simulates the garbage collector, within the request that deletes an owner: its dependents are deleted or
+        /// orphaned, or block the deletion.
+        garbage_collection: bool;
 
-    /// Simulates the namespace controller, which empties and removes a deleted namespace: within the request that
-    /// deletes it, or after that request in a server that does not [remove at once](RegistryOptions::remove_at_once).
-    pub fn namespaces(mut self, on: bool) -> Self {
-        self.namespaces = on;
-        self
-    }
+        /// Simulates the namespace controller, which empties and removes a deleted namespace: within the request that
+        /// deletes it, or after that request in a server that does not [remove at
+        /// once](RegistryOptions::remove_at_once).
+        namespaces: bool;
 
-    /// Simulates the controller of ClusterRoles with an `aggregationRule`: after a request that changes a role, it
-    /// copies the rules of the selected roles.
-    pub fn roles(mut self, on: bool) -> Self {
-        self.roles = on;
-        self
-    }
+        /// Simulates the controller of ClusterRoles with an `aggregationRule`: after a request that changes a role, it
+        /// copies the rules of the selected roles.
+        roles: bool;
 
-    /// Simulates the controller of ResourceQuotas, which writes the limits and the usage into their status within the
-    /// request that changes them. Admission reads the limits from the status: without this controller, as on a
-    /// kube-apiserver that runs alone, a quota limits nothing until a client writes its status.
-    pub fn quotas(mut self, on: bool) -> Self {
-        self.quotas = on;
-        self
-    }
+        /// Simulates the controller of ResourceQuotas, which writes the limits and the usage into their status within
+        /// the request that changes them. Admission reads the limits from the status: without this controller, as on a
+        /// kube-apiserver that runs alone, a quota limits nothing until a client writes its status.
+        quotas: bool;
 
-    /// Simulates the storage version migrator, if the server serves StorageVersionMigrations. The migrator stores the
-    /// objects of a resource anew, one at a time.
-    pub fn storage_migrations(mut self, on: bool) -> Self {
-        self.storage_migrations = on;
-        self
-    }
+        /// Simulates the storage version migrator, if the server serves StorageVersionMigrations. The migrator stores
+        /// the objects of a resource anew, one at a time.
+        storage_migrations: bool;
 
-    /// Simulates the controllers that create a ServiceAccount `default` and, once the server listens, the ConfigMap
-    /// `kube-root-ca.crt` in each namespace, within the request that creates the namespace. As in a cluster, a new Pod
-    /// then needs a ServiceAccount, by default `default`, and its containers mount the token of that account.
-    pub fn accounts(mut self, on: bool) -> Self {
-        self.accounts = on;
-        self
-    }
+        /// Simulates the controllers that create a ServiceAccount `default` and, once the server listens, the ConfigMap
+        /// `kube-root-ca.crt` in each namespace, within the request that creates the namespace. As in a cluster, a new
+        /// Pod then needs a ServiceAccount, by default `default`, and its containers mount the token of that account.
+        accounts: bool;
 
-    /// Simulates the controllers of Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs, CronJobs and
-    /// PodDisruptionBudgets.
-    pub fn workloads(mut self, on: bool) -> Self {
-        self.workloads = on;
-        self
-    }
+        /// Simulates the controllers of Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs, CronJobs and
+        /// PodDisruptionBudgets.
+        workloads: bool;
 
-    /// Simulates the scheduler and the kubelets: Pods are bound to a node, run, complete, and terminate when they are
-    /// deleted.
-    pub fn pods(mut self, on: bool) -> Self {
-        self.pods = on;
-        self
-    }
+        /// Simulates the scheduler and the kubelets: Pods are bound to a node, run, complete, and terminate when they
+        /// are deleted.
+        pods: bool;
 
-    /// Simulates the controllers that write EndpointSlices and Endpoints of Services with a selector.
-    pub fn endpoints(mut self, on: bool) -> Self {
-        self.endpoints = on;
-        self
-    }
+        /// Simulates the controllers that write EndpointSlices and Endpoints of Services with a selector.
+        endpoints: bool;
 
-    /// Simulates the volume binder: a PersistentVolumeClaim is bound to a matching PersistentVolume, or to a new one,
-    /// and Pods wait until their claims are bound.
-    pub fn volumes(mut self, on: bool) -> Self {
-        self.volumes = on;
-        self
-    }
+        /// Simulates the volume binder: a PersistentVolumeClaim is bound to a matching PersistentVolume, or to a new
+        /// one, and Pods wait until their claims are bound.
+        volumes: bool;
 
-    /// Writes the Events of the simulated controllers, scheduler and kubelets, which `kubectl describe` shows. An Event
-    /// is deleted after an hour. Events cost four more writes per Pod. On in [`Played::everything`], otherwise off by
-    /// default.
-    pub fn events(mut self, on: bool) -> Self {
-        self.events = on;
-        self
-    }
+        /// Writes the Events of the simulated controllers, scheduler and kubelets, which `kubectl describe` shows. An
+        /// Event is deleted after an hour. Events cost four more writes per Pod. On in [`Played::everything`],
+        /// otherwise off by default.
+        events: bool;
 
-    /// Sets the number of nodes that the simulator creates for Pods, named `node-1` and so on. Nodes that clients
-    /// create are used, too. Default 1.
-    pub fn nodes(mut self, nodes: u32) -> Self {
-        self.nodes = nodes;
-        self
-    }
+        /// Sets the number of nodes that the simulator creates for Pods, named `node-1` and so on. Nodes that clients
+        /// create are used, too. Default 1.
+        nodes: u32;
 
-    /// Sets the duration of the steps in the life of a Pod. Default [`Speed::instant`].
-    pub fn speed(mut self, speed: Speed) -> Self {
-        self.speed = speed;
-        self
+        /// Sets the duration of the steps in the life of a Pod. Default [`Speed::instant`].
+        speed: Speed;
     }
 }
 
@@ -241,28 +216,18 @@ impl Speed {
         }
     }
 
-    /// Sets the time between the creation of a Pod and its binding to a node.
-    pub fn schedule(mut self, time: Duration) -> Self {
-        self.schedule = time;
-        self
-    }
+    setters! {
+        /// Sets the time between the creation of a Pod and its binding to a node.
+        schedule: Duration;
 
-    /// Sets the time between the binding of a Pod and its readiness.
-    pub fn start(mut self, time: Duration) -> Self {
-        self.start = time;
-        self
-    }
+        /// Sets the time between the binding of a Pod and its readiness.
+        start: Duration;
 
-    /// Sets how long a Pod that is meant to complete runs, such as a Pod of a Job.
-    pub fn complete(mut self, time: Duration) -> Self {
-        self.complete = time;
-        self
-    }
+        /// Sets how long a Pod that is meant to complete runs, such as a Pod of a Job.
+        complete: Duration;
 
-    /// Sets how long a deleted Pod takes to terminate, at most its grace period.
-    pub fn stop(mut self, time: Duration) -> Self {
-        self.stop = time;
-        self
+        /// Sets how long a deleted Pod takes to terminate, at most its grace period.
+        stop: Duration;
     }
 
     /// Sets the fraction, from 0 to 1, by which durations vary: with 0.1, a duration of a second is between 0.9 s and

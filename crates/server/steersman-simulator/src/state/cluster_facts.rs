@@ -11,7 +11,7 @@ use steersman_registry::Registry;
 use steersman_store::Stored;
 
 use super::facts::{
-    Controller, NamespacedName, PodFacts, PodStage, PodTally, SimulatedKey, SimulatedKind,
+    Controller, KINDS, NamespacedName, PodFacts, PodStage, PodTally, SimulatedKey, SimulatedKind,
     annotation, controller_of, is_condition_true, is_tracked, name_of, stage_of, text,
 };
 use super::kinds::Kinds;
@@ -40,7 +40,7 @@ pub(crate) struct ClusterFacts {
     /// All objects of other kinds that the simulator has seen.
     seen: BTreeSet<SimulatedKey>,
     /// The revision up to which the changes of each kind were read; `None` if they were never read.
-    positions: [Option<u64>; SimulatedKind::ALL.len()],
+    positions: [Option<u64>; KINDS.len()],
 }
 
 /// One reading of the store's changes, which queues the objects that they concern.
@@ -115,7 +115,7 @@ impl ClusterFacts {
 impl FactsUpdate<'_> {
     /// Reads the changes since the last call, or every object after a compaction (PLAY-3).
     pub(crate) fn read_changes(&mut self) {
-        for (at, kind) in SimulatedKind::ALL.into_iter().enumerate() {
+        for (at, (kind, ..)) in KINDS.into_iter().enumerate() {
             let (registry, storage) = (self.registry, &self.kinds.of(kind).storage);
             let changes = self.facts.positions[at]
                 .and_then(|after| registry.store().changes(storage, after).ok());

@@ -32,6 +32,25 @@ pub(crate) enum SimulatedKind {
     Budget,
 }
 
+/// Every kind in the order of the enum, with the group and the plural name of its resource, and with the name of the user
+/// that writes for its controller. The table is not formatted, so that a row takes one line.
+#[rustfmt::skip]
+pub(crate) const KINDS: [(SimulatedKind, (&str, &str), &str); 13] = [
+    (SimulatedKind::Node, ("", "nodes"), "node-controller"),
+    (SimulatedKind::Pod, ("", "pods"), "kube-scheduler"),
+    (SimulatedKind::ReplicaSet, ("apps", "replicasets"), "replicaset-controller"),
+    (SimulatedKind::StatefulSet, ("apps", "statefulsets"), "statefulset-controller"),
+    (SimulatedKind::DaemonSet, ("apps", "daemonsets"), "daemon-set-controller"),
+    (SimulatedKind::Job, ("batch", "jobs"), "job-controller"),
+    (SimulatedKind::CronJob, ("batch", "cronjobs"), "cronjob-controller"),
+    (SimulatedKind::Deployment, ("apps", "deployments"), "deployment-controller"),
+    (SimulatedKind::Service, ("", "services"), "endpointslice-controller"),
+    (SimulatedKind::Claim, ("", "persistentvolumeclaims"), "persistent-volume-binder"),
+    (SimulatedKind::Volume, ("", "persistentvolumes"), "persistent-volume-binder"),
+    (SimulatedKind::Class, ("storage.k8s.io", "storageclasses"), "persistent-volume-binder"),
+    (SimulatedKind::Budget, ("policy", "poddisruptionbudgets"), "disruption-controller"),
+];
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Component {
     Controllers,
@@ -98,63 +117,12 @@ pub(crate) struct PodTally {
 }
 
 impl SimulatedKind {
-    pub(crate) const ALL: [Self; 13] = [
-        Self::Node,
-        Self::Pod,
-        Self::ReplicaSet,
-        Self::StatefulSet,
-        Self::DaemonSet,
-        Self::Job,
-        Self::CronJob,
-        Self::Deployment,
-        Self::Service,
-        Self::Claim,
-        Self::Volume,
-        Self::Class,
-        Self::Budget,
-    ];
-
-    pub(crate) fn path(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Node => ("", "nodes"),
-            Self::Pod => ("", "pods"),
-            Self::ReplicaSet => ("apps", "replicasets"),
-            Self::StatefulSet => ("apps", "statefulsets"),
-            Self::DaemonSet => ("apps", "daemonsets"),
-            Self::Job => ("batch", "jobs"),
-            Self::CronJob => ("batch", "cronjobs"),
-            Self::Deployment => ("apps", "deployments"),
-            Self::Service => ("", "services"),
-            Self::Claim => ("", "persistentvolumeclaims"),
-            Self::Volume => ("", "persistentvolumes"),
-            Self::Class => ("storage.k8s.io", "storageclasses"),
-            Self::Budget => ("policy", "poddisruptionbudgets"),
-        }
-    }
-
-    /// Returns the name of the user that writes for the controller of the kind.
-    pub(super) fn user(self) -> &'static str {
-        match self {
-            Self::Node => "node-controller",
-            Self::Pod => "kube-scheduler",
-            Self::ReplicaSet => "replicaset-controller",
-            Self::StatefulSet => "statefulset-controller",
-            Self::DaemonSet => "daemon-set-controller",
-            Self::Job => "job-controller",
-            Self::CronJob => "cronjob-controller",
-            Self::Deployment => "deployment-controller",
-            Self::Service => "endpointslice-controller",
-            Self::Claim | Self::Volume | Self::Class => "persistent-volume-binder",
-            Self::Budget => "disruption-controller",
-        }
-    }
-
     /// Returns the name of the component that reports the Events of the kind's controller.
     pub(crate) fn component(self) -> &'static str {
         match self {
             Self::DaemonSet => "daemonset-controller",
             Self::Claim | Self::Volume => "persistentvolume-controller",
-            other => other.user(),
+            other => KINDS[other as usize].2,
         }
     }
 

@@ -6,7 +6,7 @@ use steersman_auth::User;
 use steersman_registry::Registry;
 use steersman_schema::resource::Resource;
 
-use super::facts::SimulatedKind;
+use super::facts::{KINDS, SimulatedKind};
 
 /// The resources that the simulator handles. They are looked up once, because built-in resources never change.
 #[derive(Debug)]
@@ -23,14 +23,10 @@ pub(crate) struct Kinds {
 impl Kinds {
     /// Looks up the resources of the simulator; `None` if the registry lacks one of them, which never happens.
     pub(crate) fn of_registry(registry: &Registry) -> Option<Self> {
-        let known = SimulatedKind::ALL.map(|kind| {
-            let (group, plural) = kind.path();
-            registry.resource(group, "v1", plural)
-        });
-        let user = |kind: SimulatedKind| User::service_account("kube-system", kind.user());
-        let users = SimulatedKind::ALL.map(|kind| Arc::new(user(kind)));
+        let known = KINDS.map(|(_, (group, plural), _)| registry.resource(group, "v1", plural));
+        let user = |name: &str| Arc::new(User::service_account("kube-system", name));
         Some(Self {
-            users: users.into(),
+            users: KINDS.map(|(_, _, name)| user(name)).into(),
             known: known.into_iter().collect::<Option<_>>()?,
             revisions: registry.resource("apps", "v1", "controllerrevisions")?,
             slices: registry.resource("discovery.k8s.io", "v1", "endpointslices")?,
@@ -40,12 +36,12 @@ impl Kinds {
     }
 
     pub(crate) fn user(&self, kind: SimulatedKind) -> &Arc<User> {
-        // `users` was built from `SimulatedKind::ALL`, which has the order of the enum.
+        // `users` was built from `KINDS`, which has the order of the enum.
         &self.users[kind as usize]
     }
 
     pub(crate) fn of(&self, kind: SimulatedKind) -> &Arc<Resource> {
-        // `known` was built from `SimulatedKind::ALL`, which has the order of the enum.
+        // `known` was built from `KINDS`, which has the order of the enum.
         &self.known[kind as usize]
     }
 }
