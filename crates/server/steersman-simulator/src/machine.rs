@@ -58,8 +58,8 @@ impl Machine {
     /// Queues every Pod, because requested failures or the speed changed.
     pub(super) fn reconsider_pods(&mut self) {
         for (namespace, name) in self.cluster.pods.keys() {
-            self.work_queue
-                .add(SimulatedKey::new(SimulatedKind::Pod, namespace, name));
+            let key = SimulatedKey::new(SimulatedKind::Pod, namespace, name);
+            self.work_queue.add(key);
         }
     }
 
@@ -134,18 +134,15 @@ impl Machine {
         if writes >= budget || !self.work_queue.is_empty() {
             return NextTurn::Again;
         }
-        self.timers
-            .first()
-            .map_or(NextTurn::Change, |(at, _)| NextTurn::At(*at))
+        let next = self.timers.first();
+        next.map_or(NextTurn::Change, |(at, _)| NextTurn::At(*at))
     }
 
     fn queue_due_objects(&mut self, tick: Duration) {
-        while let Some((at, _)) = self.timers.first()
-            && *at <= tick
+        while self.timers.first().is_some_and(|(at, _)| *at <= tick)
+            && let Some((_, key)) = self.timers.pop_first()
         {
-            if let Some((_, key)) = self.timers.pop_first() {
-                self.work_queue.add(key);
-            }
+            self.work_queue.add(key);
         }
     }
 }

@@ -133,12 +133,9 @@ impl Played {
         options.count_quotas = self.quotas;
         options.migrate_storage = self.storage_migrations;
         options.furnish_namespaces = self.accounts;
-        let components = [
-            ("controller-manager", self.workloads),
-            ("scheduler", self.pods),
-        ];
-        let played = components.into_iter().filter(|(_, on)| *on);
-        options.played_components = played.map(|(name, _)| name).collect();
+        let controllers = self.workloads.then_some("controller-manager");
+        let scheduler = self.pods.then_some("scheduler");
+        options.played_components = controllers.into_iter().chain(scheduler).collect();
     }
 
     setters! {
@@ -147,8 +144,8 @@ impl Played {
         garbage_collection: bool;
 
         /// Simulates the namespace controller, which empties and removes a deleted namespace: within the request that
-        /// deletes it, or after that request in a server that does not [remove at
-        /// once](RegistryOptions::remove_at_once).
+        /// deletes it, or after that request if the server does not
+        /// [remove at once](RegistryOptions::remove_at_once).
         namespaces: bool;
 
         /// Simulates the controller of ClusterRoles with an `aggregationRule`: after a request that changes a role, it
@@ -251,31 +248,26 @@ impl Speed {
     }
 }
 
-impl PodFailure {
-    const ALL: [Self; 6] = [
-        Self::CrashLoop,
-        Self::ImagePull,
-        Self::Failed,
-        Self::NeverReady,
-        Self::Unschedulable,
-        Self::Unstoppable,
-    ];
+/// The values of the annotation [`POD_FAILURE`], in the order of the enum.
+const FAILURES: [(PodFailure, &str); 6] = [
+    (PodFailure::CrashLoop, "CrashLoopBackOff"),
+    (PodFailure::ImagePull, "ImagePullBackOff"),
+    (PodFailure::Failed, "Failed"),
+    (PodFailure::NeverReady, "NeverReady"),
+    (PodFailure::Unschedulable, "Unschedulable"),
+    (PodFailure::Unstoppable, "Unstoppable"),
+];
 
+impl PodFailure {
     /// Returns the value of the annotation for this failure, for instance `CrashLoopBackOff`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::CrashLoop => "CrashLoopBackOff",
-            Self::ImagePull => "ImagePullBackOff",
-            Self::Failed => "Failed",
-            Self::NeverReady => "NeverReady",
-            Self::Unschedulable => "Unschedulable",
-            Self::Unstoppable => "Unstoppable",
-        }
+        FAILURES[self as usize].1
     }
 
     pub(super) fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|one| one.as_str() == name)
+        let found = FAILURES.into_iter().find(|(_, value)| *value == name);
+        found.map(|(failure, _)| failure)
     }
 }
 

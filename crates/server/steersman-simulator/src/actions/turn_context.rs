@@ -126,11 +126,8 @@ impl TurnContext<'_> {
         namespace: &str,
         name: &str,
     ) -> Option<Arc<Stored>> {
-        let stored = self
-            .registry
-            .store()
-            .get(&resource.storage, namespace, name);
-        stored.cloned()
+        let store = self.registry.store();
+        store.get(&resource.storage, namespace, name).cloned()
     }
 
     /// Returns the objects of a resource that the controller with this uid controls.
@@ -270,8 +267,7 @@ impl TurnContext<'_> {
         };
         let options = self.options(Component::Scheduler);
         // The binding fails if the Pod was bound meanwhile, which is no error.
-        let bound = self.registry.act(request, &options, self.now.wall);
-        bound.is_ok()
+        self.registry.act(request, &options, self.now.wall).is_ok()
     }
 
     /// Makes `owner` the controller of an object that has no controller.

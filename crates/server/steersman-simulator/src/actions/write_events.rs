@@ -8,7 +8,7 @@ use steersman_store::Stored;
 
 use super::event_correlator::{EVENT_TTL, EventContent};
 use super::turn_context::TurnContext;
-use crate::state::facts::{Component, name_of, text, time};
+use crate::state::facts::{Component, name_of, object_reference, text, time};
 
 impl TurnContext<'_> {
     /// Writes a normal Event from the controller of the reconciled object.
@@ -77,14 +77,7 @@ impl TurnContext<'_> {
     ) -> Value {
         let nanos = u64::try_from(self.now.wall.as_nanosecond()).unwrap_or_default();
         let number = nanos.wrapping_add(self.memory.recorder.next_serial());
-        let mut object = json!({
-            "apiVersion": about.lean()["apiVersion"],
-            "kind": about.lean()["kind"],
-            "name": *about.name,
-            "namespace": *about.namespace,
-            "uid": about.meta("uid"),
-            "resourceVersion": about.revision.to_string(),
-        });
+        let mut object = object_reference(about);
         if !content.field.is_empty() {
             object["fieldPath"] = json!(content.field);
         }

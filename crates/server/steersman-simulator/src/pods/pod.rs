@@ -12,7 +12,7 @@ use crate::actions::turn_context::TurnContext;
 use crate::options::PodFailure;
 use crate::state::facts::{
     Component, PodFacts, PodStage, SimulatedKind, cloned_items, is_condition_true, items, number,
-    text,
+    text, transition_time,
 };
 use crate::state::nodes;
 
@@ -51,10 +51,8 @@ impl TurnContext<'_> {
 
     fn schedule(&mut self, pod: &Stored, failure: Option<PodFailure>) {
         let scheduler = text(&pod.lean()["spec"], "schedulerName");
-        let is_gated = items(&pod.lean()["spec"]["schedulingGates"])
-            .next()
-            .is_some();
-        if is_gated || !matches!(scheduler, "" | "default-scheduler") {
+        let mut gates = items(&pod.lean()["spec"]["schedulingGates"]);
+        if gates.next().is_some() || !matches!(scheduler, "" | "default-scheduler") {
             return;
         }
         let waits = Some(pod).filter(|_| self.binds_volumes);
@@ -87,18 +85,12 @@ impl TurnContext<'_> {
                 let content = EventContent::warning("FailedScheduling", why.as_str());
                 self.event(pod, &content.of_scheduler());
                 let mut status = pod.lean()["status"].clone();
-                let time = known.map_or_else(
-                    || json!(self.wall()),
-                    |one| one["lastTransitionTime"].clone(),
-                );
                 let mut condition = json!({
                     "type": "PodScheduled", "status": "False", "lastProbeTime": null,
-                    "lastTransitionTime": time, "reason": "Unschedulable", "message": why,
+                    "lastTransitionTime": transition_time(known, &self.wall()),
+                    "reason": "Unschedulable", "message": why,
                 });
-                let generation = &pod.lean()["metadata"]["generation"];
-                if !generation.is_null() {
-                    condition["observedGeneration"] = generation.clone();
-                }
+                statuses::observe_generation(&mut condition, pod.lean());
                 let mut conditions = cloned_items(&status["conditions"]);
                 conditions.retain(|one| one["type"] != "PodScheduled");
                 conditions.push(condition);
@@ -130,10 +122,7 @@ impl TurnContext<'_> {
         {
             return;
         }
-        if matches!(
-            containers_state,
-            ContainersState::CrashLoop(_) | ContainersState::Unready
-        ) {
+        if let ContainersState::CrashLoop(_) | ContainersState::Unready = containers_state {
             self.memory.made_unready.insert(self.key.clone());
         }
         if containers_state == ContainersState::CrashLoop(0) {
@@ -261,10 +250,8 @@ impl TurnContext<'_> {
             let Ok(node) = node else { continue };
             let mut object = node.lean().clone();
             object["status"] = nodes::node_status(number, &self.wall());
-            let Some(node) = self.update(kind, (Component::Kubelet, Subresource::Status), object)
-            else {
-                continue;
-            };
+            let updated = self.update(kind, (Component::Kubelet, Subresource::Status), object);
+            let Some(node) = updated else { continue };
             // A new Node has a not-ready taint, which is removed because the node is ready.
             self.edit(SimulatedKind::Node, &node, |node| {
                 if let Some(spec) = node["spec"].as_object_mut() {

@@ -76,10 +76,7 @@ pub(crate) fn status(
     if status.get("startTime").is_none() {
         status["startTime"] = json!(now);
     }
-    let generation = &pod["metadata"]["generation"];
-    if !generation.is_null() {
-        status["observedGeneration"] = generation.clone();
-    }
+    observe_generation(&mut status, pod);
     status["conditions"] = conditions(pod, containers_state, ready, now);
     for (list, field, init) in [
         ("containers", "containerStatuses", false),
@@ -100,11 +97,18 @@ pub(crate) fn status(
     status
 }
 
+/// Writes the generation of a Pod, if it has one, into a status or a condition of the Pod.
+pub(super) fn observe_generation(written: &mut Value, pod: &Value) {
+    let generation = &pod["metadata"]["generation"];
+    if !generation.is_null() {
+        written["observedGeneration"] = generation.clone();
+    }
+}
+
 /// Builds the conditions of a Pod. Conditions of other writers stay.
 fn conditions(pod: &Value, containers_state: ContainersState, ready: bool, now: &str) -> Value {
-    let names: Vec<&str> = items(&pod["spec"]["containers"])
-        .map(|container| text(container, "name"))
-        .collect();
+    let names = items(&pod["spec"]["containers"]).map(|container| text(container, "name"));
+    let names: Vec<&str> = names.collect();
     let unready = format!("containers with unready status: [{}]", names.join(" "));
     let (reason, message) = match containers_state {
         ContainersState::Succeeded => ("PodCompleted", ""),
@@ -153,10 +157,7 @@ fn condition(
         "lastProbeTime": null,
         "lastTransitionTime": since.unwrap_or(now),
     });
-    let generation = &pod["metadata"]["generation"];
-    if !generation.is_null() {
-        condition["observedGeneration"] = generation.clone();
-    }
+    observe_generation(&mut condition, pod);
     for (field, text) in [("reason", reason), ("message", message)] {
         if !is_true && !text.is_empty() {
             condition[field] = json!(text);
@@ -178,13 +179,8 @@ fn container_status(
     let id = format!("containerd://{high:016x}{low:016x}");
     let begun = known["state"]["running"]["startedAt"].as_str();
     let times = (begun.unwrap_or(now), now);
-    let state = state(
-        pod,
-        container,
-        known,
-        (containers_state, init),
-        (&id, times),
-    );
+    let stage = (containers_state, init);
+    let state = state(pod, container, known, stage, (&id, times));
     let crash = match containers_state {
         ContainersState::CrashLoop(count) if !init => {
             let code = exit_code(pod).filter(|code| *code != 0).unwrap_or(1);
@@ -294,8 +290,6 @@ fn digest(image: &str) -> String {
 
 /// Returns the reason in the Pod's status for which its containers wait; empty if they do not wait.
 pub(crate) fn waiting_reason(pod: &Value) -> &str {
-    text(
-        &pod["status"]["containerStatuses"][0]["state"]["waiting"],
-        "reason",
-    )
+    let state = &pod["status"]["containerStatuses"][0]["state"];
+    text(&state["waiting"], "reason")
 }

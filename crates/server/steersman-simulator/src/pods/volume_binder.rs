@@ -11,7 +11,8 @@ use steersman_store::Stored;
 use crate::actions::event_correlator::EventContent;
 use crate::actions::turn_context::{MAIN, TurnContext};
 use crate::state::facts::{
-    Component, SimulatedKey, SimulatedKind, annotation, cloned_items, is_terminating, items, text,
+    Component, SimulatedKey, SimulatedKind, annotation, cloned_items, is_terminating, items,
+    object_reference, text,
 };
 
 /// The provisioner in the volumes of a StorageClass that names none.
@@ -43,8 +44,8 @@ impl TurnContext<'_> {
             return;
         }
         let volume = if volume.is_empty() {
-            self.matching_volume(claim)
-                .or_else(|| self.provision(claim))
+            let known = self.matching_volume(claim);
+            known.or_else(|| self.provision(claim))
         } else {
             let named = self.get(SimulatedKind::Volume, "", volume);
             named.filter(|named| is_free_for(named.lean(), claim))
@@ -150,7 +151,7 @@ impl TurnContext<'_> {
                 "accessModes": spec["accessModes"],
                 "persistentVolumeReclaimPolicy": class.reclaim,
                 "volumeMode": spec["volumeMode"],
-                "claimRef": claim_reference(claim),
+                "claimRef": object_reference(claim),
                 "hostPath": {"path": format!("/var/lib/{PROVISIONER}/{name}")},
             },
         });
@@ -219,7 +220,7 @@ impl TurnContext<'_> {
         let kind = self.kinds.of(SimulatedKind::Volume);
         let mut object = volume.lean().clone();
         if object["spec"]["claimRef"]["uid"] != claim.meta("uid") {
-            object["spec"]["claimRef"] = claim_reference(claim);
+            object["spec"]["claimRef"] = object_reference(claim);
             object["metadata"]["annotations"]["pv.kubernetes.io/bound-by-controller"] =
                 json!("yes");
             let Some(written) = self.update(kind, MAIN, object) else {
@@ -243,17 +244,14 @@ impl TurnContext<'_> {
             }
         });
         if let Some(claim) = self.get(SimulatedKind::Claim, &claim.namespace, &claim.name) {
-            let status = json!({
-                "phase": "Bound",
-                "accessModes": volume.lean()["spec"]["accessModes"],
-                "capacity": volume.lean()["spec"]["capacity"],
-            });
+            let spec = &volume.lean()["spec"];
+            let (modes, capacity) = (&spec["accessModes"], &spec["capacity"]);
+            let status = json!({"phase": "Bound", "accessModes": modes, "capacity": capacity});
             self.write_status(&claim, status);
         }
     }
 
     fn reclaim(&mut self, name: &str) {
-        let kind = self.kinds.of(SimulatedKind::Volume);
         let Some(volume) = self.get(SimulatedKind::Volume, "", name) else {
             return;
         };
@@ -265,12 +263,13 @@ impl TurnContext<'_> {
         }
         let made = !annotation(volume.lean(), PROVISIONED_BY).is_empty();
         if made && volume.lean()["spec"]["persistentVolumeReclaimPolicy"] == "Delete" {
-            self.delete(kind, &volume, None);
+            self.delete(self.kinds.of(SimulatedKind::Volume), &volume, None);
             return;
         }
         let mut object = volume.lean().clone();
         object["status"]["phase"] = json!("Released");
-        self.update(kind, (Component::Controllers, Subresource::Status), object);
+        let status = (Component::Controllers, Subresource::Status);
+        self.update(self.kinds.of(SimulatedKind::Volume), status, object);
     }
 }
 
@@ -280,17 +279,6 @@ fn is_free_for(volume: &Value, claim: &Stored) -> bool {
     let own = of["namespace"] == *claim.namespace && of["name"] == *claim.name;
     let uid = text(of, "uid");
     !of.is_object() || (own && (uid.is_empty() || uid == claim.meta("uid")))
-}
-
-fn claim_reference(claim: &Stored) -> Value {
-    json!({
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "namespace": *claim.namespace,
-        "name": *claim.name,
-        "uid": claim.meta("uid"),
-        "resourceVersion": claim.revision.to_string(),
-    })
 }
 
 fn size(quantity: &Value) -> f64 {

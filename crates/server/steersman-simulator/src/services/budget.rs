@@ -15,7 +15,7 @@ use crate::pods::owned_pods::set_condition;
 use crate::state::cluster_facts::selects_by;
 use crate::state::facts::{
     Controller, SimulatedKind, cloned_items, controller_of, controlling_owner, count,
-    is_condition_true, is_terminating, name_of, number, scaled_value, text, time,
+    is_condition_true, is_terminating, name_of, number, scaled_value, text, time, transition_time,
 };
 
 /// The time, in seconds, after which an evicted Pod that still exists counts as available again.
@@ -39,10 +39,8 @@ impl TurnContext<'_> {
         };
         let storage = &self.kinds.of(SimulatedKind::Pod).storage;
         let all = self.registry.store().list(storage, Some(&budget.namespace));
-        let pods: Vec<Arc<Stored>> = all
-            .filter(|pod| selects_by(selector.as_ref(), pod))
-            .cloned()
-            .collect();
+        let selected = all.filter(|pod| selects_by(selector.as_ref(), pod));
+        let pods: Vec<Arc<Stored>> = selected.cloned().collect();
         let old = &budget.lean()["status"];
         let mut status = old.as_object().cloned().unwrap_or_default();
         let generation = &budget.lean()["metadata"]["generation"];
@@ -51,8 +49,8 @@ impl TurnContext<'_> {
             Err(why) => {
                 status.insert("disruptionsAllowed".to_owned(), json!(0));
                 let state = ("False", "SyncFailed", why.as_str());
-                let conditions =
-                    self.with_disruption_allowed(old, state, &old["observedGeneration"]);
+                let generation = &old["observedGeneration"];
+                let conditions = self.with_disruption_allowed(old, state, generation);
                 status.insert("conditions".to_owned(), conditions);
                 self.write_status(budget, status);
                 return;
@@ -101,13 +99,9 @@ impl TurnContext<'_> {
         let mut known = conditions.iter();
         let known = known
             .find(|one| one["type"] == "DisruptionAllowed" && one["status"] == condition_status);
-        let since = known.map_or_else(
-            || json!(self.wall()),
-            |known| known["lastTransitionTime"].clone(),
-        );
         let condition = json!({
             "type": "DisruptionAllowed", "status": condition_status, "reason": reason, "message": message,
-            "lastTransitionTime": since, "observedGeneration": generation,
+            "lastTransitionTime": transition_time(known, &self.wall()), "observedGeneration": generation,
         });
         set_condition(&mut conditions, condition);
         Value::Array(conditions)
@@ -185,9 +179,9 @@ impl TurnContext<'_> {
         let owner = controlling_owner(pod.lean()).unwrap_or(&Value::Null);
         let (version, kind) = (text(owner, "apiVersion"), text(owner, "kind"));
         let mut all = self.registry.resources().iter();
-        let resource = all
-            .find(|known| known.kind == kind && known.api_version() == version)
-            .ok_or_else(|| format!("no matches for kind \"{kind}\" in version \"{version}\""))?;
+        let resource = all.find(|known| known.kind == kind && known.api_version() == version);
+        let unknown = || format!("no matches for kind \"{kind}\" in version \"{version}\"");
+        let resource = resource.ok_or_else(unknown)?;
         if resource.scale.is_none() {
             return Err(format!(
                 "{}/{}, Resource={} does not implement the scale subresource",

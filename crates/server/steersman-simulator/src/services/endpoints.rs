@@ -37,17 +37,14 @@ impl TurnContext<'_> {
             return;
         }
         let storage = &self.kinds.of(SimulatedKind::Pod).storage;
-        let pods: Vec<Arc<Stored>> = self
-            .registry
-            .store()
-            .list(storage, Some(&service.namespace))
-            .filter(|pod| {
-                selects(selector, pod)
-                    && !text(&pod.lean()["status"], "podIP").is_empty()
-                    && stage_of(pod.lean()) != PodStage::Finished
-            })
-            .cloned()
-            .collect();
+        let store = self.registry.store();
+        let all = store.list(storage, Some(&service.namespace));
+        let selected = all.filter(|pod| {
+            selects(selector, pod)
+                && !text(&pod.lean()["status"], "podIP").is_empty()
+                && stage_of(pod.lean()) != PodStage::Finished
+        });
+        let pods: Vec<Arc<Stored>> = selected.cloned().collect();
         self.write_slices(service, &pods);
         self.write_endpoints(service, &pods);
     }
@@ -59,11 +56,9 @@ impl TurnContext<'_> {
         let publish = service.lean()["spec"]["publishNotReadyAddresses"] == true;
         let ports = ports_of(service, pods.first().map(|pod| pod.lean()));
         let mut known = known.into_iter();
-        let empty: &[Arc<Stored>] = &[];
-        let chunks = pods
-            .chunks(ENDPOINTS_PER_SLICE)
-            .chain((pods.is_empty()).then_some(empty));
-        for chunk in chunks {
+        // A Service without Pods has one slice without endpoints.
+        let empty = pods.is_empty().then_some(pods);
+        for chunk in pods.chunks(ENDPOINTS_PER_SLICE).chain(empty) {
             let endpoints: Vec<Value> = chunk.iter().map(|pod| endpoint(pod, publish)).collect();
             let slice = json!({
                 "apiVersion": "discovery.k8s.io/v1",
@@ -88,11 +83,9 @@ impl TurnContext<'_> {
     fn write_endpoints(&mut self, service: &Stored, pods: &[Arc<Stored>]) {
         let kind = &self.kinds.endpoints;
         let publish = service.lean()["spec"]["publishNotReadyAddresses"] == true;
-        let live = pods
-            .iter()
-            .filter(|pod| stage_of(pod.lean()) != PodStage::Terminating);
+        let is_live = |pod: &&Arc<Stored>| stage_of(pod.lean()) != PodStage::Terminating;
         let (mut ready, mut unready) = (Vec::new(), Vec::new());
-        for pod in live.take(MAX_ADDRESSES) {
+        for pod in pods.iter().filter(is_live).take(MAX_ADDRESSES) {
             let address = json!({
                 "ip": pod.lean()["status"]["podIP"],
                 "nodeName": pod.lean()["spec"]["nodeName"],
@@ -181,12 +174,9 @@ fn target_reference(pod: &Stored) -> Value {
 fn ports_of(service: &Stored, pod: Option<&Value>) -> Value {
     let ports = items(&service.lean()["spec"]["ports"]);
     let named = |name: &str| {
-        let containers = pod
-            .into_iter()
-            .flat_map(|pod| items(&pod["spec"]["containers"]));
-        let mut all = containers.flat_map(|one| items(&one["ports"]));
-        all.find(|port| port["name"] == *name)
-            .map(|port| port["containerPort"].clone())
+        let mut all = items(&pod?["spec"]["containers"]).flat_map(|one| items(&one["ports"]));
+        let found = all.find(|port| port["name"] == *name)?;
+        Some(found["containerPort"].clone())
     };
     let ports = ports.filter_map(|port| {
         let target = match &port["targetPort"] {
@@ -194,10 +184,7 @@ fn ports_of(service: &Stored, pod: Option<&Value>) -> Value {
             Value::String(name) => named(name)?,
             number => number.clone(),
         };
-        let given = |field: &str, default: &str| {
-            let value = port.get(field).cloned();
-            value.unwrap_or_else(|| json!(default))
-        };
+        let given = |field: &str, default: &str| port.get(field).cloned().unwrap_or(json!(default));
         let (name, protocol) = (given("name", ""), given("protocol", "TCP"));
         Some(json!({"port": target, "protocol": protocol, "name": name}))
     });

@@ -66,9 +66,8 @@ impl ClusterFacts {
 
     /// Returns the Pods or ReplicaSets of a namespace that have no controller.
     pub(crate) fn orphans(&self, kind: SimulatedKind, namespace: &Arc<str>) -> Vec<SimulatedKey> {
-        keys_of(&self.orphans, kind, Some(namespace))
-            .cloned()
-            .collect()
+        let keys = keys_of(&self.orphans, kind, Some(namespace));
+        keys.cloned().collect()
     }
 
     /// Adds a Pod to the numbers of Pods, or removes it if `is_added` is false.

@@ -204,9 +204,8 @@ pub(crate) fn controlling_owner(object: &Value) -> Option<&Value> {
 
 pub(crate) fn controller_of(object: &Value) -> Option<Controller> {
     let owner = controlling_owner(object)?;
-    let (group, _) = text(owner, "apiVersion")
-        .split_once('/')
-        .unwrap_or_default();
+    let version = text(owner, "apiVersion").split_once('/');
+    let (group, _) = version.unwrap_or_default();
     Some(Controller {
         kind: SimulatedKind::named(group, text(owner, "kind")),
         name: text(owner, "name").into(),
@@ -249,6 +248,11 @@ pub(crate) fn is_condition_true(object: &Value, condition: &str) -> bool {
 
 pub(crate) fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
     items(&object["status"]["conditions"]).find(|one| one["type"] == kind)
+}
+
+/// Returns the transition time of the condition `known`, or `now` if there is no such condition.
+pub(crate) fn transition_time(known: Option<&Value>, now: &str) -> Value {
+    known.map_or_else(|| json!(now), |known| known["lastTransitionTime"].clone())
 }
 
 /// Iterates over the items of a list; none if the value is no list.
@@ -310,6 +314,18 @@ pub(crate) fn number(value: &Value, default: i64) -> i64 {
 /// Parses a time in an object; `None` if it is absent or does not parse.
 pub(crate) fn time(value: &Value) -> Option<Timestamp> {
     value.as_str()?.parse().ok()
+}
+
+/// Builds a reference to an object in its stored version.
+pub(crate) fn object_reference(object: &Stored) -> Value {
+    json!({
+        "apiVersion": object.lean()["apiVersion"],
+        "kind": object.lean()["kind"],
+        "namespace": *object.namespace,
+        "name": *object.name,
+        "uid": object.meta("uid"),
+        "resourceVersion": object.revision.to_string(),
+    })
 }
 
 /// Builds an owner reference that names `owner` as the controller.

@@ -7,6 +7,9 @@ use serde_json::{Map, Value, json};
 
 use super::facts::{cloned_items, items, text};
 
+/// The key of the taint of a node on which no Pods are scheduled.
+const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
+
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct NodeFacts {
     name: String,
@@ -41,20 +44,18 @@ impl NodeFacts {
         if !self.is_selected(spec) {
             return Some("node(s) didn't match Pod's node affinity/selector".to_owned());
         }
-        let closed = self
-            .closed
-            .then(|| json!({"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}));
-        let mut taints = self.taints.iter().chain(closed.as_ref());
+        let closed = json!({"key": UNSCHEDULABLE, "effect": "NoSchedule"});
+        let closed = Some(&closed).filter(|_| self.closed);
+        let mut taints = self.taints.iter().chain(closed);
         let taint = taints.find(|taint| {
             matches!(text(taint, "effect"), "NoSchedule" | "NoExecute") && !tolerates(spec, taint)
         })?;
-        if text(taint, "key") == "node.kubernetes.io/unschedulable" {
+        let (key, value) = (text(taint, "key"), text(taint, "value"));
+        if key == UNSCHEDULABLE {
             return Some("node(s) were unschedulable".to_owned());
         }
         Some(format!(
-            "node(s) had untolerated taint(s) {{{}: {}}}",
-            text(taint, "key"),
-            text(taint, "value")
+            "node(s) had untolerated taint(s) {{{key}: {value}}}"
         ))
     }
 
@@ -143,10 +144,8 @@ pub(crate) fn choose(
         let why = "no nodes available to schedule pods";
         return Err(Unschedulable(why.to_owned()));
     }
-    let reasons = reasons.into_iter();
-    let reasons: Vec<String> = reasons
-        .map(|(why, count)| format!("{count} {why}"))
-        .collect();
+    let counted = |(why, count): (String, usize)| format!("{count} {why}");
+    let reasons: Vec<String> = reasons.into_iter().map(counted).collect();
     Err(Unschedulable::of(nodes.len(), &reasons.join(", ")))
 }
 

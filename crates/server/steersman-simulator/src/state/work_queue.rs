@@ -70,19 +70,16 @@ impl WorkQueue {
     }
 
     pub(crate) fn add_release_candidate(&mut self, controller: SimulatedKey, pod: NamespacedName) {
-        self.release_candidates
-            .entry(controller)
-            .or_default()
-            .insert(pod);
+        let pods = self.release_candidates.entry(controller).or_default();
+        pods.insert(pod);
     }
 
     pub(crate) fn take_release_candidates(
         &mut self,
         controller: &SimulatedKey,
     ) -> BTreeSet<NamespacedName> {
-        self.release_candidates
-            .remove(controller)
-            .unwrap_or_default()
+        let pods = self.release_candidates.remove(controller);
+        pods.unwrap_or_default()
     }
 }
 

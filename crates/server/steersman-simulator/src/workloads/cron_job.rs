@@ -16,8 +16,8 @@ use super::job::finished;
 use crate::actions::event_correlator::EventContent;
 use crate::actions::turn_context::TurnContext;
 use crate::state::facts::{
-    SimulatedKind, cloned_items, controller_reference, is_condition_true, is_terminating, text,
-    time,
+    SimulatedKind, cloned_items, controller_reference, is_condition_true, is_terminating,
+    object_reference, text, time,
 };
 
 /// The annotation of a Job with the time of the schedule for which it was created.
@@ -53,8 +53,7 @@ struct CronSchedule {
 impl TurnContext<'_> {
     /// Starts the Job that is due, records which Jobs ended, and requeues the CronJob.
     pub(crate) fn reconcile_cron_job(&mut self, cron: &Stored) {
-        let kind = self.kinds.of(SimulatedKind::Job);
-        let jobs = self.controlled(kind, cron.meta("uid"));
+        let jobs = self.controlled(self.kinds.of(SimulatedKind::Job), cron.meta("uid"));
         let mut status = cron.lean()["status"].clone();
         let active = cloned_items(&status["active"]);
         // A status without active Jobs has no field `active`.
@@ -83,11 +82,8 @@ impl TurnContext<'_> {
             let listed = active.iter().any(|one| one["uid"] == uid);
             if finished(job.lean()).is_none() {
                 if !listed {
-                    let message = format!(
-                        "Saw a job that the controller did not create or forgot: {}",
-                        job.name
-                    );
-                    self.warn(cron, "UnexpectedJob", message);
+                    let what = "Saw a job that the controller did not create or forgot";
+                    self.warn(cron, "UnexpectedJob", format!("{what}: {}", job.name));
                 }
                 continue;
             }
@@ -202,25 +198,14 @@ impl TurnContext<'_> {
                 }
             }
         };
-        active.push(json!({
-            "apiVersion": "batch/v1",
-            "kind": "Job",
-            "name": *job.name,
-            "namespace": *job.namespace,
-            "uid": job.meta("uid"),
-            "resourceVersion": job.revision.to_string(),
-        }));
+        active.push(object_reference(&job));
         status["lastScheduleTime"] = json!(steersman_registry::time_text(at));
     }
 
     fn delete_job(&mut self, cron: &Stored, job: &Stored) {
-        let kind = self.kinds.of(SimulatedKind::Job);
-        if self.delete(kind, job, None) {
-            self.report(
-                cron,
-                "SuccessfulDelete",
-                format!("Deleted job {}", job.name),
-            );
+        if self.delete(self.kinds.of(SimulatedKind::Job), job, None) {
+            let message = format!("Deleted job {}", job.name);
+            self.report(cron, "SuccessfulDelete", message);
         }
     }
 

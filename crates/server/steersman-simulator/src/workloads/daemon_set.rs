@@ -221,7 +221,6 @@ fn node_of(pod: &Value) -> &str {
     }
     let required =
         &pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
-    required["nodeSelectorTerms"][0]["matchFields"][0]["values"][0]
-        .as_str()
-        .unwrap_or_default()
+    let name = &required["nodeSelectorTerms"][0]["matchFields"][0]["values"][0];
+    name.as_str().unwrap_or_default()
 }

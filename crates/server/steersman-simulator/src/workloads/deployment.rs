@@ -96,9 +96,8 @@ impl TurnContext<'_> {
     }
 
     fn adopt_sets(&mut self, deployment: &Stored) {
-        let orphans = self
-            .cluster
-            .orphans(SimulatedKind::ReplicaSet, &deployment.namespace);
+        let cluster = self.cluster;
+        let orphans = cluster.orphans(SimulatedKind::ReplicaSet, &deployment.namespace);
         if orphans.is_empty() {
             return;
         }
@@ -159,11 +158,9 @@ impl TurnContext<'_> {
         }
         let is_known = condition(deployment.lean(), "Progressing").is_some();
         let message = format!("Found new replica set \"{}\"", new.name);
-        let own = annotation(new.lean(), REVISION);
+        let own = is_newest.then(|| annotation(new.lean(), REVISION).to_owned());
         Rollout {
-            revision: Some(own.to_owned())
-                .filter(|_| is_newest)
-                .unwrap_or(revision),
+            revision: own.unwrap_or(revision),
             progress: (!is_known).then_some(("FoundNewReplicaSet", message)),
         }
     }
@@ -247,11 +244,10 @@ impl TurnContext<'_> {
             annotations.extend(size_annotations(terms));
         }
         let is_scaled = number(&spec["replicas"], 1) == replicas;
+        let is_copied = |(key, value): (&String, &Value)| stored_annotations[key] == *value;
         if is_scaled
             && min_ready_seconds.is_none_or(|seconds| spec["minReadySeconds"] == *seconds)
-            && annotations
-                .iter()
-                .all(|(key, value)| stored_annotations[key] == *value)
+            && annotations.iter().all(is_copied)
         {
             return;
         }
@@ -368,13 +364,10 @@ impl TurnContext<'_> {
             return Some(("False", "ProgressDeadlineExceeded", message));
         }
         let updated = || ("ReplicaSetUpdated", about_set("is progressing"));
-        let (why, message) = reason.or_else(|| moved.then(updated))?;
-        let holds = if why == "ReplicaSetCreateError" {
-            "False"
-        } else {
-            "True"
-        };
-        Some((holds, why, message))
+        match reason.or_else(|| moved.then(updated))? {
+            (why @ "ReplicaSetCreateError", message) => Some(("False", why, message)),
+            (why, message) => Some(("True", why, message)),
+        }
     }
 
     /// Returns whether the progress deadline is over. If not, requeues the Deployment then.

@@ -8,7 +8,7 @@ use steersman_store::Stored;
 use super::rollout::{RolloutTerms, SetSize};
 use crate::pods::owned_pods::set_condition;
 use crate::state::facts::{
-    annotation, condition, controller_reference, label, number, template_hash,
+    annotation, condition, controller_reference, label, number, template_hash, transition_time,
 };
 
 pub(crate) const REVISION: &str = "deployment.kubernetes.io/revision";
@@ -77,9 +77,8 @@ pub(crate) fn new_replica_set(
         hash = template_hash(&template, collisions);
     }
     let name = format!("{}-{hash}", deployment.name);
-    let labels = steersman_registry::metadata_of(&mut template)
-        .entry("labels")
-        .or_insert_with(|| json!({}));
+    let metadata = steersman_registry::metadata_of(&mut template);
+    let labels = metadata.entry("labels").or_insert_with(|| json!({}));
     labels["pod-template-hash"] = json!(hash);
     let labels = labels.clone();
     let mut selector = spec["selector"].clone();
@@ -178,12 +177,9 @@ pub(crate) fn put_condition(
         return;
     }
     let same = known.filter(|one| one["status"] == status);
-    let since = same.map_or_else(|| json!(now), |one| one["lastTransitionTime"].clone());
-    set_condition(
-        conditions,
-        json!({
-            "type": kind, "status": status, "reason": reason, "message": message,
-            "lastUpdateTime": now, "lastTransitionTime": since,
-        }),
-    );
+    let condition = json!({
+        "type": kind, "status": status, "reason": reason, "message": message,
+        "lastUpdateTime": now, "lastTransitionTime": transition_time(same, now),
+    });
+    set_condition(conditions, condition);
 }

@@ -158,11 +158,8 @@ impl RolloutTerms {
         if self.replicas == 0 {
             return -wanted;
         }
-        let before = set
-            .max_replicas
-            .filter(|max_replicas| *max_replicas > 0)
-            .unwrap_or(wanted)
-            .max(1);
+        let before = set.max_replicas.filter(|max_replicas| *max_replicas > 0);
+        let before = before.unwrap_or(wanted).max(1);
         // The result is rounded to the nearest number, and is an `i128` because annotations may hold any number.
         let (before, total) = (i128::from(before), i128::from(self.replicas + self.surge));
         let doubled = 2 * i128::from(wanted) * total + before;

@@ -240,10 +240,9 @@ impl TurnContext<'_> {
                 }
             }
         }
-        let volumes = pod["spec"]
-            .as_object_mut()
-            .map(|spec| spec.entry("volumes").or_insert_with(|| json!([])));
-        if let Some(list) = volumes.and_then(Value::as_array_mut) {
+        let spec = steersman_registry::members_of(&mut pod["spec"]);
+        let volumes = spec.entry("volumes").or_insert_with(|| json!([]));
+        if let Some(list) = volumes.as_array_mut() {
             list.retain(|one| one["name"] != volume);
             list.push(json!({"name": volume, "persistentVolumeClaim": {"claimName": name}}));
         }
@@ -278,12 +277,8 @@ impl TurnContext<'_> {
         let updated = number_of(&|one| is_of(one, &update.name));
         let ready = number_of(&|one| one.ready);
         let wanted = number(&set.lean()["spec"]["replicas"], 1);
-        let rolled = updated == replicas
-            && replicas == wanted
-            && ready == replicas
-            && !members
-                .values()
-                .any(|one| one.stage == PodStage::Terminating);
+        let ends = |one: &SetMember| one.stage == PodStage::Terminating;
+        let rolled = [updated, wanted, ready] == [replicas; 3] && !members.values().any(ends);
         let current = if rolled { update.name.clone() } else { current };
         let mut status = json!({
             "observedGeneration": set.lean()["metadata"]["generation"],
