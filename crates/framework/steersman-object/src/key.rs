@@ -140,20 +140,13 @@ impl FromStr for ObjectKey {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let key = match text.split_once('/') {
-            Some((namespace, name)) if !namespace.is_empty() => Self::namespaced(namespace, name),
-            Some(_) => {
-                return Err(ParseKeyError {
-                    text: text.to_owned(),
-                });
-            }
-            None => Self::cluster_scoped(text),
+            Some(("", _)) => None,
+            Some((namespace, name)) => Some(Self::namespaced(namespace, name)),
+            None => Some(Self::cluster_scoped(text)),
         };
-        if key.name().is_empty() || key.name().contains('/') {
-            return Err(ParseKeyError {
-                text: text.to_owned(),
-            });
-        }
-        Ok(key)
+        let is_named = |key: &Self| !key.name().is_empty() && !key.name().contains('/');
+        let refused = || ParseKeyError { text: text.into() };
+        key.filter(is_named).ok_or_else(refused)
     }
 }
 

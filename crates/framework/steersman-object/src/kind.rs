@@ -39,8 +39,9 @@ pub enum Scope {
 ///
 /// Cheap to clone. Created from a Rust type by [`Kind::of`], or from parts by [`Kind::new`] for a
 /// kind known only at runtime.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, derive_more::Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, derive_more::Debug, derive_more::Display)]
 #[debug("{} ({}, {:?})", self.gvk(), self.plural(), self.scope())]
+#[display("{}", self.gvk())]
 pub struct Kind {
     inner: Arc<KindParts>,
 }
@@ -85,7 +86,10 @@ impl Gvk {
 
     /// Returns the `apiVersion` of objects of this kind: `v1`, or `group/version`.
     pub fn api_version(&self) -> String {
-        join_api_version(&self.group, &self.version)
+        match self.group() {
+            "" => self.version().to_owned(),
+            group => format!("{group}/{}", self.version),
+        }
     }
 
     /// Returns whether both have the same group and kind, in any version.
@@ -190,21 +194,14 @@ impl Kind {
     ///
     /// Ignores the namespace for a cluster-scoped kind.
     pub fn collection_path(&self, namespace: Option<&str>) -> String {
-        let gvk = self.gvk();
-        let root = if gvk.group().is_empty() {
-            "/api"
-        } else {
-            "/apis"
+        let root = match self.gvk().group() {
+            "" => "/api",
+            _ => "/apis",
         };
-        let api_version = gvk.api_version();
+        let (api_version, plural) = (self.gvk().api_version(), self.plural());
         match namespace.filter(|_| self.is_namespaced()) {
-            Some(namespace) => {
-                format!(
-                    "{root}/{api_version}/namespaces/{namespace}/{}",
-                    self.plural()
-                )
-            }
-            None => format!("{root}/{api_version}/{}", self.plural()),
+            Some(namespace) => format!("{root}/{api_version}/namespaces/{namespace}/{plural}"),
+            None => format!("{root}/{api_version}/{plural}"),
         }
     }
 
@@ -213,20 +210,6 @@ impl Kind {
         let gvk = self.gvk();
         let gvk = GroupVersionKind::gvk(gvk.group(), gvk.version(), gvk.kind());
         ApiResource::from_gvk_with_plural(&gvk, self.plural())
-    }
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self.gvk(), f)
-    }
-}
-
-fn join_api_version(group: &str, version: &str) -> String {
-    if group.is_empty() {
-        version.to_owned()
-    } else {
-        format!("{group}/{version}")
     }
 }
 

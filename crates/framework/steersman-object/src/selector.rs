@@ -154,14 +154,12 @@ fn parse_term(term: &str) -> Result<Expression, String> {
     if term.ends_with(')') {
         return parse_set(term);
     }
-    for (operator, negated) in [("!=", true), ("==", false), ("=", false)] {
+    for operator in ["!=", "==", "="] {
         if let Some((key, value)) = term.split_once(operator) {
-            let key = valid(key.trim(), "key")?;
-            let value = valid(value.trim(), "value")?;
-            return Ok(if negated {
-                Expression::NotEqual(key, value)
-            } else {
-                Expression::Equal(key, value)
+            let (key, value) = (valid(key.trim(), "key")?, valid(value.trim(), "value")?);
+            return Ok(match operator {
+                "!=" => Expression::NotEqual(key, value),
+                _ => Expression::Equal(key, value),
             });
         }
     }
@@ -170,19 +168,15 @@ fn parse_term(term: &str) -> Result<Expression, String> {
 
 fn parse_set(term: &str) -> Result<Expression, String> {
     let shape = || format!("write {term:?} as `key in (a,b)` or `key notin (a,b)`");
-    let (head, values) = term
-        .trim_end_matches(')')
-        .split_once('(')
-        .ok_or_else(shape)?;
+    let parts = term.trim_end_matches(')').split_once('(');
+    let (head, values) = parts.ok_or_else(shape)?;
     let mut words = head.split_whitespace();
     let (Some(key), Some(operator), None) = (words.next(), words.next(), words.next()) else {
         return Err(shape());
     };
     let key = valid(key, "key")?;
-    let values = values
-        .split(',')
-        .map(|v| valid(v.trim(), "value"))
-        .collect::<Result<BTreeSet<_>, _>>()?;
+    let values = values.split(',').map(|value| valid(value.trim(), "value"));
+    let values: BTreeSet<String> = values.collect::<Result<_, _>>()?;
     match operator {
         "in" => Ok(Expression::In(key, values)),
         "notin" => Ok(Expression::NotIn(key, values)),

@@ -103,14 +103,8 @@ pub fn condition<K: Object>(
     message: impl Display,
     now: Timestamp,
 ) -> Condition {
-    condition_of(
-        object.as_object().meta().generation,
-        type_,
-        status,
-        reason,
-        message,
-        now,
-    )
+    let generation = object.as_object().meta().generation;
+    condition_of(generation, type_, status, reason, message, now)
 }
 
 /// Makes a condition like [`condition`], for this generation.
@@ -155,10 +149,8 @@ pub fn is_false(conditions: &[Condition], type_: &str) -> bool {
 ///
 /// With an unchanged status, the former transition time is kept, so `condition` may have the current time.
 pub fn set(conditions: &mut Vec<Condition>, mut condition: Condition) -> bool {
-    let Some(present) = conditions
-        .iter_mut()
-        .find(|one| one.type_ == condition.type_)
-    else {
+    let mut known = conditions.iter_mut();
+    let Some(present) = known.find(|one| one.type_ == condition.type_) else {
         conditions.push(condition);
         return true;
     };

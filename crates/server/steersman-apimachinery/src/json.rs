@@ -72,10 +72,8 @@ fn explain(bytes: &[u8], error: &serde_json::Error) -> String {
         }
     }
     if !matches!(first, '{' | '[' | '"' | '-' | 'n' | 't' | 'f' | '0'..='9') {
-        return format!(
-            "invalid character {} looking for beginning of value",
-            quoted(first)
-        );
+        let found = quoted(first);
+        return format!("invalid character {found} looking for beginning of value");
     }
     let index = error.line().saturating_sub(1);
     let line = text.lines().nth(index).unwrap_or_default();

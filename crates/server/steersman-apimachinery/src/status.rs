@@ -187,6 +187,11 @@ impl<'a> GroupResource<'a> {
         Self { group, resource }
     }
 
+    /// Returns the resource with its group and the quoted name of an object, as in messages about the object.
+    fn named(&self, name: &str) -> String {
+        format!("{} {}", self.qualified(), go::quote(name))
+    }
+
     fn qualified(&self) -> String {
         if self.group.is_empty() {
             self.resource.to_owned()
@@ -232,7 +237,7 @@ impl Status {
 
     /// Creates 404: `configmaps "x" not found`.
     pub fn not_found(resource: GroupResource<'_>, name: &str) -> Self {
-        let message = format!("{} {} not found", resource.qualified(), go::quote(name));
+        let message = format!("{} not found", resource.named(name));
         Self::failure(404, "NotFound", message).with_details(resource.details(name))
     }
 
@@ -244,29 +249,24 @@ impl Status {
 
     /// Creates 409 AlreadyExists: `configmaps "x" already exists`.
     pub fn already_exists(resource: GroupResource<'_>, name: &str) -> Self {
-        let quoted = go::quote(name);
-        let message = format!("{} {quoted} already exists", resource.qualified());
+        let message = format!("{} already exists", resource.named(name));
         Self::failure(409, "AlreadyExists", message).with_details(resource.details(name))
     }
 
     /// Creates 409 Conflict: `Operation cannot be fulfilled on configmaps "x": <why>`.
     pub fn conflict(resource: GroupResource<'_>, name: &str, why: &str) -> Self {
-        let message = format!(
-            "Operation cannot be fulfilled on {} {}: {why}",
-            resource.qualified(),
-            go::quote(name)
-        );
+        let object = resource.named(name);
+        let message = format!("Operation cannot be fulfilled on {object}: {why}");
         Self::failure(409, "Conflict", message).with_details(resource.details(name))
     }
 
     /// Creates 403: `configmaps "x" is forbidden: <why>`.
     pub fn forbidden(resource: GroupResource<'_>, name: &str, why: &str) -> Self {
-        let message = if name.is_empty() {
-            format!("{} is forbidden: {why}", resource.qualified())
-        } else {
-            let name = go::quote(name);
-            format!("{} {name} is forbidden: {why}", resource.qualified())
+        let object = match name {
+            "" => resource.qualified(),
+            name => resource.named(name),
         };
+        let message = format!("{object} is forbidden: {why}");
         Self::failure(403, "Forbidden", message).with_details(resource.details(name))
     }
 
@@ -284,17 +284,14 @@ impl Status {
             1 => format!(": {}", texts[0]),
             _ => format!(": [{}]", texts.join(", ")),
         };
-        let quoted = go::quote(name);
-        let message = format!("{} {quoted} is invalid{list}", resource.qualified());
+        let message = format!("{} is invalid{list}", resource.named(name));
         let mut details = resource.details(name);
-        details.causes = errors
-            .iter()
-            .map(|error| Cause {
-                reason: error.reason.to_owned(),
-                message: error.message.clone(),
-                field: error.field.clone(),
-            })
-            .collect();
+        let cause = |error: &FieldError| Cause {
+            reason: error.reason.to_owned(),
+            message: error.message.clone(),
+            field: error.field.clone(),
+        };
+        details.causes = errors.iter().map(cause).collect();
         Self::failure(422, "Invalid", message).with_details(details)
     }
 

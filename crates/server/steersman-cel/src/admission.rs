@@ -93,14 +93,12 @@ impl Environment {
             kind => kind.to_string(),
         };
         let names: Vec<String> = results.iter().map(named).collect();
-        Err(match names.as_slice() {
-            [one] => format!("must evaluate to {one} but got {}", named(found)),
-            several => format!(
-                "must evaluate to one of [{}] but got {}",
-                several.join(" "),
-                named(found)
-            ),
-        })
+        let wanted = match names.as_slice() {
+            [one] => one.clone(),
+            several => format!("one of [{}]", several.join(" ")),
+        };
+        let found = named(found);
+        Err(format!("must evaluate to {wanted} but got {found}"))
     }
 }
 

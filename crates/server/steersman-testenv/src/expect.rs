@@ -180,8 +180,8 @@ impl Expectation<'_> {
 async fn preferred(rest: &Rest, group: &str) -> Result<String, String> {
     let found = rest.get(&format!("/apis/{group}")).await;
     let found = found.map_err(|error| error.to_string())?;
-    let preferred = found["preferredVersion"]["groupVersion"].as_str();
-    preferred
-        .map(str::to_owned)
-        .ok_or_else(|| format!("{group} has no preferred version"))
+    match found["preferredVersion"]["groupVersion"].as_str() {
+        Some(version) => Ok(version.to_owned()),
+        None => Err(format!("{group} has no preferred version")),
+    }
 }

@@ -36,18 +36,14 @@ impl Pki {
         let ca = CertifiedIssuer::self_signed(ca, KeyPair::generate()?)?;
 
         let mut server = CertificateParams::new(NAMES.map(str::to_owned).to_vec())?;
-        server
-            .distinguished_name
-            .push(DnType::CommonName, "kube-apiserver");
+        let name = &mut server.distinguished_name;
+        name.push(DnType::CommonName, "kube-apiserver");
         server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
 
         let mut admin = CertificateParams::new(Vec::new())?;
-        admin
-            .distinguished_name
-            .push(DnType::CommonName, "steersman-testenv-admin");
-        admin
-            .distinguished_name
-            .push(DnType::OrganizationName, "system:masters");
+        let name = &mut admin.distinguished_name;
+        name.push(DnType::CommonName, "steersman-testenv-admin");
+        name.push(DnType::OrganizationName, "system:masters");
         admin.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
 
         let accounts = KeyPair::generate()?;

@@ -57,10 +57,8 @@ impl RbacRules {
 
     fn allow_request(&mut self, record: &RequestRecord) {
         let (group, _, plural) = resource(record);
-        let Some(verb) = record
-            .verb
-            .filter(|_| !OWN_REVIEWS.contains(&(group, plural)))
-        else {
+        let is_own_review = OWN_REVIEWS.contains(&(group, plural));
+        let Some(verb) = record.verb.filter(|_| !is_own_review) else {
             return;
         };
         // A permission for a subresource covers every path below it, such as that of a proxy.

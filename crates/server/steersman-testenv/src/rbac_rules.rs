@@ -101,10 +101,8 @@ impl RbacRules {
 
     /// Returns a ClusterRole with these rules as YAML.
     pub fn cluster_role(&self, name: &str) -> String {
-        format!(
-            "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: {}\n{self}",
-            scalar(name)
-        )
+        let lead = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n";
+        format!("{lead}  name: {}\n{self}", scalar(name))
     }
 }
 
@@ -128,10 +126,9 @@ impl fmt::Display for RbacRules {
 
 /// Writes a text as YAML, in quotes unless it is a plain word in every version of YAML.
 fn scalar(text: &str) -> String {
+    let is_safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '/' | '_');
     let is_plain = text.starts_with(|first: char| first.is_ascii_alphabetic())
-        && text
-            .chars()
-            .all(|char| char.is_ascii_alphanumeric() || matches!(char, '-' | '.' | '/' | '_'))
+        && text.chars().all(is_safe)
         && !YAML_WORDS.contains(&text.to_ascii_lowercase().as_str());
     if is_plain {
         text.to_owned()

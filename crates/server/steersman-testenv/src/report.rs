@@ -39,16 +39,12 @@ fn is_write(record: &RequestRecord) -> bool {
 pub(crate) fn requests(records: &[RequestRecord]) -> String {
     let others = records.iter().filter(|record| record.user_agent != AGENT);
     let others: Vec<&RequestRecord> = others.collect();
-    let shown = &others[others.len().saturating_sub(REQUESTS)..];
-    if shown.is_empty() {
+    let (all, last) = (others.len(), others.len().min(REQUESTS));
+    if all == 0 {
         return "requests to the server: none\n".to_owned();
     }
-    let mut text = format!(
-        "requests to the server (the last {} of {}, newest last):\n",
-        shown.len(),
-        others.len()
-    );
-    for record in shown {
+    let mut text = format!("requests to the server (the last {last} of {all}, newest last):\n");
+    for record in &others[all - last..] {
         let _ = writeln!(text, "  {record}");
     }
     text
@@ -67,13 +63,13 @@ pub(crate) fn objects(resource: &str, items: &[Value]) -> String {
 
 fn object(object: &Value) -> String {
     let metadata = &object["metadata"];
-    let mut words = Vec::new();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    words.push(match metadata["namespace"].as_str() {
+    let name = match metadata["namespace"].as_str() {
         Some(namespace) => format!("{namespace}/{}", text(&metadata["name"])),
         None => text(&metadata["name"]),
-    });
-    words.push(format!("version {}", text(&metadata["resourceVersion"])));
+    };
+    let version = format!("version {}", text(&metadata["resourceVersion"]));
+    let mut words = vec![name, version];
     if let Some(generation) = metadata["generation"].as_i64() {
         words.push(match object["status"]["observedGeneration"].as_i64() {
             Some(observed) => format!("generation {generation} (observed {observed})"),
@@ -122,9 +118,7 @@ pub(crate) fn metrics(registry: &prometheus::Registry) -> String {
         for metric in family.get_metric() {
             let label = |name: &str| {
                 let mut labels = metric.get_label().iter();
-                labels
-                    .find(|label| label.name() == name)
-                    .map(|label| label.value())
+                Some(labels.find(|label| label.name() == name)?.value())
             };
             // One of the two is zero, because a metric has one type.
             let value = metric.get_counter().get_value() + metric.get_gauge().get_value();

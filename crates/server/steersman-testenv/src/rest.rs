@@ -102,10 +102,8 @@ pub(crate) fn client_in_process(
     server: &ApiServer,
     headers: Vec<(HeaderName, HeaderValue)>,
 ) -> Client {
-    let service = server
-        .service()
-        .map_request(move |request: Request<Body>| with_headers(request, &headers));
-    Client::new(service, "default")
+    let add_headers = move |request: Request<Body>| with_headers(request, &headers);
+    Client::new(server.service().map_request(add_headers), "default")
 }
 
 /// Adds headers; several headers of one name are all kept.

@@ -147,16 +147,14 @@ impl UserBuilder<'_> {
                 headers,
             }),
             (config, _) => {
-                let mut config = config
-                    .cloned()
-                    .unwrap_or_else(|| Config::new(http::Uri::default()));
+                let none = || Config::new(http::Uri::default());
+                let mut config = config.cloned().unwrap_or_else(none);
                 config.headers.extend(headers);
                 Access::Network(Box::new(config))
             }
         };
-        let kubeconfig = self
-            .env
-            .kubeconfig_as(|kubeconfig| impersonate(kubeconfig, &self.name, &self.groups));
+        let impersonated = |own: &mut Kubeconfig| impersonate(own, &self.name, &self.groups);
+        let kubeconfig = self.env.kubeconfig_as(impersonated);
         Ok(User {
             name: self.name,
             access,
@@ -220,10 +218,11 @@ fn rules<V: Into<String>, R: AsRef<str>>(
         let names = groups.entry(group.to_owned()).or_default();
         names.push(format!("{plural}{subresource}"));
     }
-    groups
-        .into_iter()
-        .map(|(group, resources)| json!({"apiGroups": [group], "resources": resources, "verbs": verbs}))
-        .collect()
+    let groups = groups.into_iter();
+    let rules = groups.map(
+        |(group, resources)| json!({"apiGroups": [group], "resources": resources, "verbs": verbs}),
+    );
+    rules.collect()
 }
 
 fn impersonation(name: &str, groups: &[String]) -> Result<Vec<(HeaderName, HeaderValue)>, Error> {

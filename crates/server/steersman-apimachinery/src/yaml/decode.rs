@@ -22,13 +22,10 @@ pub(super) fn value(tree: &Tree) -> Result<Value, String> {
     let read = decoder.value(0).map_err(|why| format!("yaml: {why}"))?;
     let mut unsupported = None;
     let value = jsonable(&read, &mut unsupported)?;
-    match unsupported {
-        None => Ok(value),
-        Some(number) => Err(format!(
-            "json: unsupported value: {}",
-            go::print_double(number)
-        )),
-    }
+    let Some(number) = unsupported.map(go::print_double) else {
+        return Ok(value);
+    };
+    Err(format!("json: unsupported value: {number}"))
 }
 
 /// Returns a message for each duplicate key of a map, in the order of the text.

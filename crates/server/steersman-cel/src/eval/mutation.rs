@@ -19,10 +19,9 @@ pub(crate) fn made<'a>(name: &str, fields: BTreeMap<String, Value<'a>>) -> EvalO
     if name == OPERATION {
         for (field, value) in &fields {
             if field != "value" && !matches!(value, Value::Text(_)) {
-                return Err(EvalFailure::of(format!(
-                    "unexpected type {} for JSONPatchType '{field}' field",
-                    value.type_name()
-                )));
+                let found = value.type_name();
+                let why = format!("unexpected type {found} for JSONPatchType '{field}' field");
+                return Err(EvalFailure::Error(why));
             }
         }
     }
@@ -63,11 +62,9 @@ pub fn operations(value: &Value<'_>) -> Result<Vec<Json>, String> {
                 }
                 continue;
             };
-            let encoded = json(value).map_err(|why| {
-                format!(
-                    "JSONPath valueExpression evaluated to a type that could not marshal to JSON: {why}"
-                )
-            })?;
+            let refused =
+                "JSONPath valueExpression evaluated to a type that could not marshal to JSON";
+            let encoded = json(value).map_err(|why| format!("{refused}: {why}"))?;
             operation.insert(field.to_owned(), encoded);
         }
         operations.push(Json::Object(operation));
@@ -79,16 +76,14 @@ pub fn operations(value: &Value<'_>) -> Result<Vec<Json>, String> {
 fn fits(value: &Value<'_>, place: &str) -> Result<(), String> {
     match value {
         Value::Message(message) => {
-            if message.name != place {
+            let found = &message.name;
+            if found != place {
                 return Err(format!(
-                    "unexpected type name \"{}\", expected \"{place}\", which matches field name path from root Object type",
-                    message.name
+                    "unexpected type name \"{found}\", expected \"{place}\", which matches field name path from root Object type"
                 ));
             }
-            for (name, field) in &message.fields {
-                fits(field, &format!("{place}.{name}"))?;
-            }
-            Ok(())
+            let mut fields = message.fields.iter();
+            fields.try_for_each(|(name, field)| fits(field, &format!("{place}.{name}")))
         }
         Value::List(items) => items.iter().try_for_each(|item| fits(item, place)),
         Value::Map(entries) => entries.values().try_for_each(|value| fits(value, place)),
@@ -124,17 +119,13 @@ fn json(value: &Value<'_>) -> Result<Json, String> {
             Json::Object(members)
         }
         Value::Message(message) => {
-            let mut members = Map::new();
-            for (name, value) in &message.fields {
-                members.insert(name.clone(), json(value)?);
-            }
-            Json::Object(members)
+            let fields = message.fields.iter();
+            let members = fields.map(|(name, value)| Ok((name.clone(), json(value)?)));
+            Json::Object(members.collect::<Result<_, String>>()?)
         }
         other => {
-            return Err(format!(
-                "unsupported conversion of {} to JSON",
-                other.type_name()
-            ));
+            let found = other.type_name();
+            return Err(format!("unsupported conversion of {found} to JSON"));
         }
     })
 }

@@ -240,10 +240,8 @@ fn mapped(text: &str) -> String {
 
 impl Cidr {
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let refused = |why: &str| {
-            let lead = "network address parse error during conversion from string: ".repeat(2);
-            format!("{lead}netip.ParsePrefix({text:?}): {why}")
-        };
+        const LEAD: &str = "network address parse error during conversion from string: ";
+        let refused = |why: &str| format!("{LEAD}{LEAD}netip.ParsePrefix({text:?}): {why}");
         let (address, length) = text.rsplit_once('/').ok_or_else(|| refused("no '/'"))?;
         if address.contains('%') {
             return Err(refused("IPv6 zones cannot be present in a prefix"));
@@ -253,10 +251,7 @@ impl Cidr {
         if let IpAddr::V6(six) = address
             && six.to_ipv4_mapped().is_some()
         {
-            return Err(format!(
-                "network address parse error during conversion from string: {}",
-                mapped(text)
-            ));
+            return Err(format!("{LEAD}{}", mapped(text)));
         }
         let most = if address.is_ipv4() { 32 } else { 128 };
         let plain = !length.is_empty() && length.bytes().all(|b| b.is_ascii_digit());
