@@ -10,7 +10,8 @@ use crate::types::Type;
 use crate::value::Value;
 use type_variables::replaced;
 
-/// Types with this number of parts become `dyn`, because each operation can double a type.
+/// The number of parts at which a type, such as `list(map(string, int))`, becomes `dyn`. Each operation can double a
+/// type, so without this limit types could fill the memory.
 const MOST_TYPES: usize = 512;
 
 const DOTTED_TYPES: [&str; 4] = [
@@ -62,7 +63,8 @@ struct Checker<'a> {
     scopes: Vec<(String, Type)>,
     /// The type that each type variable is bound to, by the number of the variable.
     bound: Vec<Option<Type>>,
-    /// The bindings in their order, each with the earlier type, so that they can be undone.
+    /// The bindings of type variables in their order, each with the earlier type of the variable, so that they can be
+    /// undone.
     trail: Vec<(usize, Option<Type>)>,
     found: Checked,
     mistakes: Vec<ParseError>,
@@ -357,7 +359,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Returns the common type of the items so far and the next one; `dyn` if they differ.
+    /// Returns the common type of the items of a literal: of those so far (`all`) and of the next one; `dyn` if they
+    /// differ.
     fn joined(&mut self, all: Option<Type>, found: Type) -> Type {
         let Some(all) = all else { return found };
         if !self.fits(&all, &found) {

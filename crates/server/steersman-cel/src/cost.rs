@@ -22,8 +22,8 @@ pub(super) struct EntrySizes {
 
 #[derive(Debug, Clone)]
 pub(super) enum SchemaPosition {
-    /// The expression computes the value. As upstream, a part of such a value is looked up as if it were the root of
-    /// the schema.
+    /// The expression computes the value. As in Kubernetes, a part of such a value is looked up as if the value were
+    /// the root of the schema.
     Computed,
     /// A node of the schema declares the value.
     Declared(Arc<Decl>),
@@ -154,7 +154,8 @@ impl Coster<'_> {
             SchemaPosition::Declared(decl) => decl,
         };
         let part = match (step, &decl.kind) {
-            // Upstream finds no size for a field with a reserved word as its unescaped name.
+            // Kubernetes finds no declared size for a field with a reserved word, such as `namespace`, as its unescaped
+            // name.
             (PathStep::Field(name), Type::Object(object)) => {
                 let field = object.fields.get(*name);
                 field.map(|field| Arc::clone(&field.decl))

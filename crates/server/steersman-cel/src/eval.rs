@@ -25,12 +25,13 @@ pub(crate) struct Evaluator<'a, 'n> {
     /// The function that the checker resolved for each call, by the id of the call's node.
     functions: &'n [Option<&'static Function>],
     constants: &'n Constants,
-    /// The values of `variables.name` in policies. A failed one fails only where it is used.
+    /// The values of the variables that a policy declares (`variables.name`). A failed variable fails only the
+    /// expressions that use the variable.
     composed: &'n [(String, EvalOutcome<'a>)],
     /// The variables in scope, the innermost last. The accumulator of a loop may hold a failure that a later iteration
     /// replaces, for instance in `exists`.
     scopes: Vec<(&'n str, EvalOutcome<'a>)>,
-    /// Variables that upstream evaluates again at each use, with the cost of each use.
+    /// The variables that cel-go evaluates again at each use, each with the cost of one use.
     repeated: Vec<(&'n str, u64)>,
     run: Run<'n>,
 }
@@ -130,7 +131,7 @@ impl<'a, 'n> Evaluator<'a, 'n> {
             let key = self.eval(&entry.key)?.key();
             let key = key.ok_or_else(|| EvalFailure::of("unsupported key type"))?;
             let value = self.eval(&entry.value)?;
-            // Upstream keeps the last value of a repeated key.
+            // As in cel-go, the last value of a repeated key stays.
             made.extend(unwrapped(value, entry.optional).map(|value| (key, value)));
         }
         self.run.charge(30)?;

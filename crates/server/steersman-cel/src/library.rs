@@ -51,7 +51,7 @@ type SizeRule = fn(&mut dyn FnMut(usize) -> Range) -> Range;
 pub(crate) enum Cost {
     /// The cost is 1 per call.
     PerCall,
-    /// The rule computes the cost from the sizes of values, and the estimate from estimated sizes.
+    /// The rule computes the cost of a call from the sizes of its values, and the estimate from their estimated sizes.
     Sizes(SizeRule),
     /// The function computes the cost from the values; `cost::call_cost` has the estimate for each overload.
     Values(fn(&[Value<'_>]) -> u64),

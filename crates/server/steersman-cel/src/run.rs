@@ -7,8 +7,8 @@ use steersman_apimachinery::patterns;
 
 use crate::value::{MapKey, Value};
 
-/// Maximum number of steps, such as copying an item, that have no cost upstream. Above it, the run fails as if it had
-/// exceeded its cost limit (CEL-1).
+/// Maximum number of steps that have no cost in cel-go, such as copying an item. A run with more steps fails as if it
+/// had exceeded its cost limit, so each run ends in bounded time (CEL-1).
 const MOST_WORK: u64 = 5_000_000;
 
 /// Maximum size, in bytes, of a regular expression that is compiled during a run.
@@ -17,7 +17,7 @@ const MOST_COMPILED: usize = 1 << 20;
 /// The reason why an expression has no value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EvalFailure {
-    /// A failure with upstream's message.
+    /// A failure, with the message of cel-go or Kubernetes.
     Error(String),
     /// The run exceeded its cost limit.
     Limit,
@@ -70,7 +70,7 @@ impl<'n> Run<'n> {
         }
     }
 
-    /// Returns the cost so far, or the number of uncharged steps (as a cost) if that is higher.
+    /// Returns the cost so far, or an eighth of the number of steps that have no cost, if that is higher.
     pub(crate) fn cost(&self) -> u64 {
         self.cost.max(self.work / 8)
     }
@@ -91,7 +91,7 @@ impl<'n> Run<'n> {
         self.cost = self.cost.saturating_sub(cost);
     }
 
-    /// Charges steps that have no cost upstream.
+    /// Counts steps that have no cost in cel-go, such as copying an item.
     pub(crate) fn work(&mut self, steps: usize) -> Result<(), EvalFailure> {
         self.work = self.work.saturating_add(steps as u64);
         if self.work > MOST_WORK {
@@ -100,7 +100,8 @@ impl<'n> Run<'n> {
         Ok(())
     }
 
-    /// Returns the compiled pattern. Compiling a pattern that is not a literal charges steps.
+    /// Returns a compiled regular expression. Each expression that is no literal in the source is compiled in the run,
+    /// which counts as steps.
     pub(crate) fn pattern(&mut self, text: &str) -> Result<Regex, EvalFailure> {
         if let Some(known) = self.literals.get(text).or_else(|| self.met.get(text)) {
             return Ok(known.clone());

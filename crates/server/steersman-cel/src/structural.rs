@@ -106,7 +106,7 @@ impl Structural {
     }
 
     /// Removes undeclared fields from a whole object, and nulls that the schema neither allows nor replaces by a
-    /// default. Upstream does this to each object that it decodes or converts, in a request and in the storage.
+    /// default. kube-apiserver does this to each object that it decodes or converts, in a request and in the storage.
     pub fn coerce(&self, object: &mut Value) {
         let keep = self.preserve_unknown;
         prune(Some(self), keep, object, ("", true), &mut None);
@@ -270,7 +270,7 @@ fn prune(
             if own_type && matches!(name.as_str(), "apiVersion" | "kind" | "metadata") {
                 return true;
             }
-            // Most calls need no paths, and then no path is built.
+            // Most calls do not collect the paths of removed fields, and then no path is built.
             let at = match unknown {
                 Some(_) => child(path, name),
                 None => String::new(),

@@ -103,7 +103,8 @@ async fn run<S: PlayedServer>(driver: DriverGuard, server: Weak<S>, stop: Cancel
             () = stop.cancelled() => return,
             () = now.caught_up() => {}
         }
-        // The object of a turn that panicked is ignored until it changes (PLAY-6).
+        // A panic ends only this turn: its object is ignored until it changes, and other objects are processed
+        // (PLAY-6).
         let played = catch_unwind(AssertUnwindSafe(|| turn(shared, &*now, driver.tick())));
         drop(now);
         panics = if played.is_ok() { 0 } else { panics + 1 };
@@ -159,7 +160,7 @@ fn turn<S: PlayedServer>(
 #[derive(Default)]
 struct Unfinished {
     left: AfterWrites,
-    /// The task that does earlier work. There is one at a time: later work needs its results.
+    /// The task that does earlier work. There is one at a time, because later work needs the results of earlier work.
     task: Option<JoinHandle<()>>,
 }
 
@@ -173,7 +174,7 @@ impl Unfinished {
         }
     }
 
-    /// Does the work: much work in a task, before which a paused clock does not advance.
+    /// Does the pending work, much work in a blocking task. A paused clock does not advance before the task ends.
     fn finish(&mut self) {
         let left = std::mem::take(&mut self.left);
         if left.len() < BACKGROUND_MIN || self.is_busy() {

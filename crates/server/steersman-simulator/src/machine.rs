@@ -82,7 +82,7 @@ impl Machine {
         let mut writes = 0;
         let mut seen = None;
         while writes < budget {
-            // PLAY-2: the facts take in the simulator's own writes first.
+            // A controller sees the simulator's own last writes before it acts (PLAY-2).
             if seen != Some(registry.revision()) {
                 seen = Some(registry.revision());
                 let mut update = FactsUpdate {
@@ -147,7 +147,8 @@ impl Machine {
     }
 }
 
-/// Services and claims have work to do for a deleted object, too.
+/// Reconciles the object of this turn. Only the controllers of Services and claims are called for a deleted object,
+/// too.
 fn reconcile(context: &mut TurnContext<'_>, played: &Played) {
     let object = context.object();
     match (context.key.kind, &object) {

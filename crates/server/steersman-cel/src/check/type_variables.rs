@@ -54,7 +54,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Returns whether a variable accepts another type. It keeps the more general type.
+    /// Returns whether a type variable that is bound to `bound` accepts another type. The variable keeps the more
+    /// general of both types.
     fn fits_bound(&mut self, number: usize, bound: &Type, other: &Type) -> bool {
         if !self.fits(bound, other) {
             return false;
@@ -86,7 +87,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Returns a type with bound variables replaced; with `end`, unbound ones become `dyn`.
+    /// Returns a type in which bound type variables are replaced by their types; with `end`, unbound variables become
+    /// `dyn`.
     pub(super) fn settled(&self, of: &Type, end: bool) -> Type {
         match self.head(of) {
             Type::Param(_) if end => Type::Dyn,

@@ -46,7 +46,8 @@ impl Coster<'_> {
         }
     }
 
-    /// Returns the cost of a call if its overload has its own estimate here.
+    /// Returns the cost of a call without its arguments; `None` if the row of the function in the library has the
+    /// estimate.
     fn of_overload(&mut self, call: &ResolvedCall<'_>) -> Option<Range> {
         let one = Range::exactly(1);
         let name = call.function.name;
@@ -163,7 +164,7 @@ impl Coster<'_> {
         }
     }
 
-    /// Returns the cost of a function from list to list, as cel-go's `ext/lists.go`.
+    /// Returns the cost of a function from list to list, and the size of its result (cel-go: `ext/lists.go`).
     fn of_lists(&mut self, call: &ResolvedCall<'_>) -> Option<(Range, Range)> {
         let on = call.target.map(|target| self.size_or_unknown(target));
         let whole = |index: usize, unknown: u64| match call.args.get(index).map(|arg| &arg.kind) {
@@ -194,7 +195,7 @@ impl Coster<'_> {
         Some((cost, size))
     }
 
-    /// Returns the cost of a function of strings that depends on the size of its result.
+    /// Returns the cost of a function that joins or converts strings, and the size of its result.
     fn of_texts(&mut self, call: &ResolvedCall<'_>) -> Option<(Range, Range)> {
         let (read, result) = match call.overload {
             "list_join" | "list_join_string" => {

@@ -83,7 +83,8 @@ fn network_size(values: &[Value<'_>]) -> u64 {
     values.first().map_or(0, Value::size)
 }
 
-/// Returns the cost of comparing, of `more`, and of parsing the second value.
+/// Returns the cost of `containsIP` and `containsCIDR`: of the comparison, of `more`, and of parsing the second value
+/// if it is a text.
 fn containment(values: &[Value<'_>], more: u64) -> u64 {
     let compared = scaled(network_size(values).saturating_mul(2), PER_CHARACTER);
     let parsed = match values.get(1) {

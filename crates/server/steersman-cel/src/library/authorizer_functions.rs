@@ -14,7 +14,7 @@ use crate::cost_range::{PER_CHARACTER, Range};
 use crate::run::{EvalFailure, EvalOutcome, Run};
 use crate::value::Value;
 
-/// The cost of one authorization check, which permits two checks per expression.
+/// The cost of one authorization check: the cost limit of an expression, 1,000,000, permits two checks.
 const ACCESS_CHECK: u64 = 350_000;
 
 /// The cost of parsing a selector of fields or labels: a requirement has at least two characters, and makes a list and

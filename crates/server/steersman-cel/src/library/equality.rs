@@ -17,7 +17,7 @@ pub(super) fn equality(
     size: u64,
 ) -> Result<bool, EvalFailure> {
     run.charge(scaled(size, PER_CHARACTER))?;
-    // As upstream, a declared list or map is not equal to a value of another type.
+    // As in Kubernetes, the comparison of a declared list or map with a value of another type fails.
     let unlike = match a {
         Value::JsonList(_, Some(_)) => !b.is_list(),
         Value::JsonMap(_, Some(_)) => !b.is_map(),

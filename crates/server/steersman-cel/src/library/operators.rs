@@ -50,7 +50,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
         Cost::PerCall, |run, values| Some(grown(run, values.to_vec()))),
 ];
 
-/// Stands for an operator that the evaluation treats in a special way.
+/// The implementation of the operators that `eval` evaluates itself: it accepts no values.
 fn special<'a>(_: &mut Run<'_>, _: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     None
 }

@@ -24,7 +24,7 @@ type ValuePair<'a> = (&'a Json, &'a Json);
 struct CheckedValue<'p, 'a> {
     path: &'p str,
     object: &'a Json,
-    /// The old value, if it is known.
+    /// The value before the update, if it is known.
     old: Option<&'a Json>,
     past: OldState<'a>,
 }
@@ -63,12 +63,12 @@ pub(super) fn object(rules: &Rules, object: &Json, old: Option<&Json>) -> RuleVe
         old,
         past,
     };
-    // The node fails only if the budget is spent, and then the verdict already contains that error.
+    // The evaluation stops early only if the budget is spent, and then the verdict already contains that error.
     let _ = check.node(rules, place);
     check.verdict
 }
 
-/// Evaluates the rules of a schema on its default. Transition rules compare the default with itself.
+/// Evaluates the rules of a schema on its default. Rules that use `oldSelf` compare the default with itself.
 pub(super) fn default(rules: &Rules, default: &Json, field: &str) -> Vec<FieldError> {
     let run = |old| {
         let mut check = RuleCheck::default();

@@ -23,14 +23,14 @@ pub struct SchemaNode(Arc<Structural>);
 #[derive(Debug, Default)]
 struct NodePool {
     nodes: HashMap<u64, Weak<Structural>>,
-    /// The number of nodes at which unused nodes are removed next.
+    /// The number of nodes in the pool at which unused nodes are removed next.
     sweep_at: usize,
 }
 
 /// The nodes of all schemas that this process keeps in memory (SRV-CRD-1).
 static KEPT: LazyLock<Mutex<NodePool>> = LazyLock::new(Mutex::default);
 
-/// Minimum number of nodes at which a pool is searched for unused nodes.
+/// Minimum number of nodes in a pool at which the pool removes its unused nodes.
 const FEW: usize = 1024;
 
 impl SchemaNode {

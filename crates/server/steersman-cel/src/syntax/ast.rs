@@ -90,7 +90,7 @@ impl ExprNode {
         matches!(&self.kind, NodeKind::Ident(found) if found == name)
     }
 
-    /// Returns the direct parts of the node, in the order of upstream's planner.
+    /// Returns the direct parts of the node, in the order in which cel-go plans their evaluation.
     pub(crate) fn children(&self) -> impl Iterator<Item = &Self> {
         let mut parts: Vec<&Self> = Vec::new();
         match &self.kind {

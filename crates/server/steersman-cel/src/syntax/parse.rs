@@ -57,7 +57,7 @@ pub(crate) fn parse_core(source: &str) -> Result<ExprNode, String> {
         read(source, false).map_err(|mistakes| {
             let first = mistakes.into_iter().min_by_key(|(at, _)| *at);
             let what = first.map(|(_, what)| what).unwrap_or_default();
-            // At a position where the expression may end, upstream's message expects nothing but the end.
+            // At a position where the expression may end, the message of kube-apiserver expects nothing but the end.
             match what.split_once("expecting {<EOF>,") {
                 Some((found, _)) => format!("{found}expecting <EOF>"),
                 None => what,
@@ -223,8 +223,7 @@ impl TreeReader<'_> {
                 }
                 NodeKind::Map(entries)
             }
-            // The parser also expands `existsOne`, a macro of two variables, with one variable; upstream does not know
-            // it.
+            // The `cel` parser also expands `existsOne` with one variable; in cel-go, this macro has two variables.
             Expr::Comprehension(_) if self.follows(&EXISTS_ONE, at) => {
                 let what = "undeclared reference to 'existsOne' (in container '')";
                 self.mistakes.push((at, what.to_owned()));

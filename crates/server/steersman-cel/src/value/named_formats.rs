@@ -29,7 +29,7 @@ const FORMATS: &[(&str, u64)] = &[
     ("uri", 1103),
     ("uuid", 70),
     ("byte", 84),
-    // Dates count as times.
+    // The check of a date costs as much as the check of a time.
     ("date", 71),
     ("datetime", 71),
 ];

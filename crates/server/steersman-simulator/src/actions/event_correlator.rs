@@ -12,8 +12,9 @@ use crate::state::facts::{Component, NamespacedName};
 const MAX_SIMILAR: usize = 10;
 /// The interval in which similar messages are counted for the aggregation.
 const AGGREGATION_INTERVAL: Duration = Duration::from_secs(600);
-/// Number of Events about one object at once, and the interval until one more is allowed.
+/// Number of Events about one object that a component may write at once.
 const BURST: u32 = 25;
+/// The interval after which a component may write one more Event about the object.
 const REFILL: Duration = Duration::from_secs(300);
 /// Maximum number of entries in each map of the recorder.
 const MAX_ENTRIES: usize = 4096;

@@ -110,7 +110,7 @@ impl TurnContext<'_> {
     ) -> Option<Arc<Stored>> {
         let stored = self.stored(self.kinds.of(kind), namespace, name)?;
         Some(match kind {
-            // Most of the many Pods are old, so they are not kept decoded (SRV-STORE-7).
+            // Pods are many and most of them do not change, so their decoded form is not kept in memory (SRV-STORE-7).
             SimulatedKind::Pod => stored.borrowed(),
             _ => stored,
         })
@@ -162,7 +162,7 @@ impl TurnContext<'_> {
         Ok(written.object.stored)
     }
 
-    /// Replaces an object or its status. A refusal is ignored until the next change.
+    /// Replaces an object or its status. If the server refuses, nothing happens until the next change of the object.
     pub(crate) fn update(
         &mut self,
         resource: &Resource,

@@ -116,7 +116,7 @@ impl<'a> TurnContext<'a> {
             let Some(pod) = self.get(SimulatedKind::Pod, &name.0, &name.1) else {
                 continue;
             };
-            // Most Pods match, which this check finds out without decoding them.
+            // Most Pods still match the selector, and this check needs no decoded Pod.
             if fits(&pod) {
                 continue;
             }
@@ -150,7 +150,7 @@ impl<'a> TurnContext<'a> {
         self.cluster.pods.get(&name_of(pod))
     }
 
-    /// Returns whether a Pod has been ready for this long. If not, requeues the owner then.
+    /// Returns whether a Pod has been ready for this number of seconds. If not, requeues its owner for that time.
     pub(crate) fn is_available(&mut self, pod: &PodFacts, seconds: i64) -> bool {
         if !pod.ready {
             return false;

@@ -39,7 +39,7 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Returns whether a Pod's stage has lasted for `duration`. If not, requeues the Pod then.
+    /// Returns whether a Pod's stage has lasted for `duration`. If not, requeues the Pod for that time.
     fn is_due(&mut self, facts: &PodFacts, duration: Duration) -> bool {
         let at = facts.since.saturating_add(duration);
         let due = at <= self.now.tick;

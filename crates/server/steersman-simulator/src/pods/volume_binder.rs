@@ -15,7 +15,7 @@ use crate::state::facts::{
     object_reference, text,
 };
 
-/// The provisioner in the volumes of a StorageClass that names none.
+/// The provisioner of the default class, which a claim without a StorageClass gets.
 const PROVISIONER: &str = "play.steersman";
 const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
 

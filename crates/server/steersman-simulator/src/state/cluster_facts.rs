@@ -27,7 +27,7 @@ pub(crate) struct ClusterFacts {
     pub(crate) pods_per_node: HashMap<Arc<str>, i64>,
     /// The numbers of Pods per state, by the uid of the Pods' controller.
     tallies: HashMap<Arc<str>, PodTally>,
-    /// By the uid of their controller, the Pods that the controller still has to handle.
+    /// The Pods that their controller still has to process, by the uid of the controller.
     own: HashMap<Arc<str>, BTreeSet<NamespacedName>>,
     set_controllers: HashMap<NamespacedName, Controller>,
     /// The Services by key, to find those that select a Pod.
@@ -37,7 +37,7 @@ pub(crate) struct ClusterFacts {
     unscheduled: BTreeSet<NamespacedName>,
     /// Pods and ReplicaSets without a controller.
     orphans: BTreeSet<SimulatedKey>,
-    /// All objects of other kinds that the simulator has seen.
+    /// The keys of all objects that the simulator has seen and that were not deleted.
     seen: BTreeSet<SimulatedKey>,
     /// The revision up to which the changes of each kind were read; `None` if they were never read.
     positions: [Option<u64>; KINDS.len()],
@@ -127,7 +127,7 @@ impl FactsUpdate<'_> {
                     if let Some(old) = &change.old {
                         self.observe_old(kind, &change.new, old);
                     }
-                    // No other code reads the state of an object that a later change follows.
+                    // Only the newest state of an object counts, so a state that a later change replaced is skipped.
                     let (namespace, name) = (&change.new.namespace, &change.new.name);
                     let newest = registry.store().get(storage, namespace, name);
                     if let Some(new) = newest.filter(|new| new.revision == change.revision) {
@@ -171,7 +171,7 @@ impl FactsUpdate<'_> {
 
     fn observe(&mut self, kind: SimulatedKind, new: &Arc<Stored>) {
         let key = SimulatedKey::of(kind, new);
-        // For a Pod that is already known, the difference is determined by `observe_pod`.
+        // `observe_pod` adds a Pod to `seen` itself, and only if the Pod is new.
         if kind != SimulatedKind::Pod {
             self.facts.seen.insert(key.clone());
         }
@@ -238,7 +238,7 @@ impl FactsUpdate<'_> {
         self.work_queue.add(key);
     }
 
-    /// Queues the objects that the earlier state of an object affects, and its present state does not.
+    /// Queues the objects that only the earlier state of a changed object affects.
     fn observe_old(&mut self, kind: SimulatedKind, new: &Stored, old: &Stored) {
         if kind == SimulatedKind::Pod && !old.labelled_as(new) {
             self.queue_selecting(old);

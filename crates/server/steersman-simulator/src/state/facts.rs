@@ -373,7 +373,8 @@ pub(crate) fn pseudo_random(texts: &[&str]) -> u64 {
     mixed ^ (mixed >> 33)
 }
 
-/// Returns the hash of a template. It is as stable as that of a real controller.
+/// Returns the hash of a Pod template. As in Kubernetes, it changes only with the template and the number of
+/// collisions.
 pub(crate) fn template_hash(template: &Value, collisions: i64) -> String {
     const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
     let number = pseudo_random(&[&template.to_string(), &collisions.to_string()]) & 0xffff_ffff;

@@ -21,7 +21,7 @@ const CLASSES: usize = 3;
 pub(crate) struct WorkQueue {
     classes: [Class; CLASSES],
     known: HashSet<SimulatedKey>,
-    /// For each controller, the Pods that its selector may no longer match.
+    /// The Pods that the selector of their controller may no longer match, by the key of the controller.
     release_candidates: HashMap<SimulatedKey, BTreeSet<NamespacedName>>,
 }
 

@@ -144,7 +144,7 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Starts the Job for one time, unless the deadline or the policy forbids it.
+    /// Starts the Job for one time of the schedule, unless the starting deadline or the concurrency policy forbids it.
     fn start_job(
         &mut self,
         cron: &Stored,

@@ -150,7 +150,7 @@ impl TurnContext<'_> {
         live
     }
 
-    /// Deletes unavailable Pods of older templates, and others up to `maxUnavailable`.
+    /// Deletes the unavailable Pods of older templates, and available ones until `maxUnavailable` Pods are unavailable.
     fn replace(
         &mut self,
         set: &Stored,

@@ -370,7 +370,7 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Returns whether the progress deadline is over. If not, requeues the Deployment then.
+    /// Returns whether the progress deadline is over. If not, requeues the Deployment for the end of the deadline.
     fn is_late(&mut self, deployment: &Stored, moved: bool) -> bool {
         let Some(seconds) = deployment.lean()["spec"]["progressDeadlineSeconds"].as_i64() else {
             return false;

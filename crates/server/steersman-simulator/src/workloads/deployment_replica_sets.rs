@@ -142,7 +142,7 @@ pub(crate) fn is_complete(deployment: &Value) -> bool {
         && deployment["status"]["observedGeneration"] == deployment["metadata"]["generation"]
 }
 
-/// Copies the first condition about refused Pods (upstream: `getReplicaFailures`).
+/// Copies the first condition `ReplicaFailure` of the ReplicaSets to the Deployment (upstream: `getReplicaFailures`).
 pub(crate) fn set_replica_failure<'a>(
     conditions: &mut Vec<Value>,
     mut sets: impl Iterator<Item = &'a Arc<Stored>>,

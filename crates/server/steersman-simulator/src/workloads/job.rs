@@ -96,7 +96,7 @@ impl TurnContext<'_> {
         if let Some(seconds) = spec["activeDeadlineSeconds"].as_i64()
             && let Some(since) = time(&job["status"]["startTime"])
             && !sync.suspended()
-            // A Job that resumes after a suspension gets a new start time.
+            // The start time of a suspended Job does not count: the Job gets a new one when it resumes.
             && !is_condition_true(job, "Suspended")
         {
             let left = seconds.saturating_sub(self.seconds_since(since));

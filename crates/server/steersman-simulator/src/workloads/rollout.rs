@@ -24,8 +24,9 @@ pub(crate) struct SetSize {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ScaledSet {
     pub(crate) size: SetSize,
-    /// The replicas, without and with the surge, when the set was last sized.
+    /// The replicas of the Deployment when the set was last sized.
     pub(crate) desired: Option<i64>,
+    /// The replicas of the Deployment with its surge when the set was last sized.
     pub(crate) max_replicas: Option<i64>,
 }
 

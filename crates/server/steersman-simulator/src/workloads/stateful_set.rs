@@ -96,7 +96,8 @@ impl TurnContext<'_> {
         members
     }
 
-    /// Creates, deletes and then updates Pods. In order, each step changes one Pod.
+    /// Creates missing Pods, deletes surplus Pods, and then updates Pods. With `OrderedReady`, each step changes one
+    /// Pod.
     fn step(&mut self, sync: &SetSync<'_>) {
         let Some(created) = self.fill(sync) else {
             return;
@@ -106,7 +107,7 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Replaces missing and finished Pods. `None` if the step ends here.
+    /// Replaces missing and finished Pods. Returns whether a Pod was created; `None` if the step ends here.
     fn fill(&mut self, sync: &SetSync<'_>) -> Option<bool> {
         let (set, current) = (sync.set, sync.update.hash.as_str());
         let previous = sync.current.strip_prefix(&format!("{}-", set.name));
@@ -248,7 +249,7 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Returns the template with this hash: the current one, or that of a revision.
+    /// Returns the Pod template of the ControllerRevision with this hash, or else the current template.
     fn template_of(&self, set: &Stored, hash: &str) -> Value {
         let name = format!("{}-{hash}", set.name);
         let revision = self.stored(&self.kinds.revisions, &set.namespace, &name);

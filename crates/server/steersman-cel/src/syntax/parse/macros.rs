@@ -6,7 +6,7 @@ use crate::value::Value;
 
 const ACCU: &str = "@result";
 
-/// The accumulator of upstream's macros with one variable, so that no loop may have a variable of this name.
+/// The accumulator of cel-go's macros with one variable: a variable of a loop must have another name.
 const OVERWRITTEN: &str = "__result__";
 
 impl TreeReader<'_> {
@@ -174,7 +174,7 @@ impl TreeReader<'_> {
         let always = || self.literal(at, Value::Bool(true));
         let number = |number| self.literal(at, Value::Int(number));
         let call = |name: &str, args| self.function(at, name, args);
-        // A transformation adds the value of `more` to the result, for each item that passes the filter.
+        // The step of a transformation: `more` adds a value to the result, if the item passes the filter.
         let filtered = |more| match filter {
             Some(filter) => call("_?_:_", vec![filter, more, accu()]),
             None => more,

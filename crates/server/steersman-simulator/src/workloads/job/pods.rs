@@ -19,8 +19,9 @@ use crate::state::facts::{
     stage_of, track,
 };
 
-/// The delay after the first Pod failure of a Job, and the maximum delay.
+/// The delay before a Pod is replaced after the first Pod failure of a Job. It doubles with each failure.
 const BACKOFF: Duration = Duration::from_secs(10);
+/// The maximum delay before a Pod of a Job is replaced.
 const MAX_BACKOFF: Duration = Duration::from_secs(600);
 /// The environment variable with the index of a Pod, for its containers.
 const INDEX_VARIABLE: &str = "JOB_COMPLETION_INDEX";

@@ -89,7 +89,8 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Lists finished Pods. Returns those that may lose their finalizer, and whether these are all.
+    /// Lists the finished Pods of a Job in its status. Returns the Pods that may lose their finalizer, and whether
+    /// these are all.
     fn list_finished(
         &self,
         sync: &JobSync,
