@@ -1,6 +1,5 @@
 //! Words: kinds of objects as runtime values.
 
-use std::fmt;
 use std::sync::Arc;
 
 use kube_core::{ApiResource, GroupVersionKind};
@@ -9,8 +8,9 @@ use kube_core::{ApiResource, GroupVersionKind};
 ///
 /// The group of the core kinds (`v1`) is empty. Displays as `Kind.version.group`, the form kubectl
 /// accepts (`Deployment.v1.apps`, `Pod.v1`).
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, derive_more::Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, derive_more::Debug, derive_more::Display)]
 #[debug("{self}")]
+#[display("{kind}.{version}{}{group}", dot_before(group))]
 pub struct Gvk {
     group: Arc<str>,
     version: Arc<str>,
@@ -18,8 +18,9 @@ pub struct Gvk {
 }
 
 /// A group, version and resource (the plural in a URL): the parts of a request path.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, derive_more::Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, derive_more::Debug, derive_more::Display)]
 #[debug("{self}")]
+#[display("{resource}.{version}{}{group}", dot_before(group))]
 pub struct Gvr {
     group: Arc<str>,
     version: Arc<str>,
@@ -100,12 +101,6 @@ impl Gvk {
     }
 }
 
-impl fmt::Display for Gvk {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        display_dotted(f, &self.kind, &self.version, &self.group)
-    }
-}
-
 impl Gvr {
     /// Creates a resource (plural) of a group (empty for the core group) and version.
     pub fn new(
@@ -133,12 +128,6 @@ impl Gvr {
     /// Returns the plural in URLs, such as `deployments`.
     pub fn resource(&self) -> &str {
         &self.resource
-    }
-}
-
-impl fmt::Display for Gvr {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        display_dotted(f, &self.resource, &self.version, &self.group)
     }
 }
 
@@ -213,18 +202,8 @@ impl Kind {
     }
 }
 
-fn display_dotted(
-    f: &mut fmt::Formatter<'_>,
-    name: &str,
-    version: &str,
-    group: &str,
-) -> fmt::Result {
-    write!(f, "{name}.{version}")?;
-    if group.is_empty() {
-        Ok(())
-    } else {
-        write!(f, ".{group}")
-    }
+fn dot_before(group: &str) -> &'static str {
+    if group.is_empty() { "" } else { "." }
 }
 
 #[cfg(test)]

@@ -146,10 +146,8 @@ fn turn<S: PlayedServer>(
     if shared.reconsider.swap(false, Ordering::AcqRel) {
         machine.reconsider_pods();
     }
-    let now = TurnTime {
-        wall: server.now(),
-        tick,
-    };
+    let wall = server.now();
+    let now = TurnTime { wall, tick };
     server.locked(|registry| {
         let next = machine.turn(registry, &settings, now, WRITES_PER_TURN);
         (next, registry.take_after_writes())

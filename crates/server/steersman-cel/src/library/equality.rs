@@ -43,12 +43,7 @@ pub(super) fn equal(run: &mut Run<'_>, a: &Value<'_>, b: &Value<'_>) -> Result<b
             Some(keys) => return equal_by_keys(run, &left, &right, &keys),
             None => {}
         }
-        for (a, b) in left.iter().zip(&right) {
-            if !equal(run, a, b)? {
-                return Ok(false);
-            }
-        }
-        return Ok(true);
+        return all(left.iter().zip(&right), |(a, b)| equal(run, a, b));
     }
     if let (Value::JsonMap(members, Some(decl)), Value::JsonMap(others, _)) = (a, b)
         && let Type::Object(object) = &decl.kind
@@ -60,15 +55,10 @@ pub(super) fn equal(run: &mut Run<'_>, a: &Value<'_>, b: &Value<'_>) -> Result<b
         if keys.len() != b.keys().len() {
             return Ok(false);
         }
-        for key in keys {
-            let (Some(left), Some(right)) = (a.member(&key), b.member(&key)) else {
-                return Ok(false);
-            };
-            if !equal(run, &left?, &right?)? {
-                return Ok(false);
-            }
-        }
-        return Ok(true);
+        return all(keys, |key| match (a.member(&key), b.member(&key)) {
+            (Some(left), Some(right)) => equal(run, &left?, &right?),
+            _ => Ok(false),
+        });
     }
     Ok(match (a, b) {
         (Value::Null, Value::Null) | (Value::Optional(None), Value::Optional(None)) => true,
@@ -79,18 +69,26 @@ pub(super) fn equal(run: &mut Run<'_>, a: &Value<'_>, b: &Value<'_>) -> Result<b
         (Value::Cidr(a), Value::Cidr(b)) => a == b,
         (Value::Named(a), Value::Named(b)) => a == b,
         (Value::Message(a), Value::Message(b)) => {
-            if a.name != b.name || !a.fields.keys().eq(b.fields.keys()) {
-                return Ok(false);
-            }
-            for (a, b) in a.fields.values().zip(b.fields.values()) {
-                if !equal(run, a, b)? {
-                    return Ok(false);
-                }
-            }
-            true
+            let values = a.fields.values().zip(b.fields.values());
+            a.name == b.name
+                && a.fields.keys().eq(b.fields.keys())
+                && all(values, |(a, b)| equal(run, a, b))?
         }
         _ => a.compare(b).is_some_and(std::cmp::Ordering::is_eq),
     })
+}
+
+/// Returns whether a check holds for all items. Stops at the first item for which the check does not hold.
+fn all<T>(
+    items: impl IntoIterator<Item = T>,
+    mut holds: impl FnMut(T) -> Result<bool, EvalFailure>,
+) -> Result<bool, EvalFailure> {
+    for item in items {
+        if !holds(item)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Returns whether the items of a list of type `map` are equal to those of another list.
@@ -100,19 +98,14 @@ fn equal_by_keys(
     right: &[Value<'_>],
     keys: &[MapKey],
 ) -> Result<bool, EvalFailure> {
-    for one in right {
-        let mut found = false;
+    all(right, |one| {
         for other in left {
             if same(run, other, one, keys)? {
-                found = equal(run, other, one)?;
-                break;
+                return equal(run, other, one);
             }
         }
-        if !found {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+        Ok(false)
+    })
 }
 
 /// Returns whether two objects with declared fields are equal. As upstream, an undeclared field is compared only if
@@ -126,46 +119,33 @@ fn equal_objects(
     if members.len() != others.len() {
         return Ok(false);
     }
-    for (name, value) in members {
+    all(members, |(name, value)| {
         run.work(1)?;
-        let equal = if object.json_field(name).is_some() {
-            let key = MapKey::Text(name.as_str().into());
-            match (a.member(&key), b.member(&key)) {
-                (Some(left), Some(right)) => equal(run, &left?, &right?)?,
-                (left, right) => left.is_none() && right.is_none(),
-            }
-        } else {
-            match others.get(name) {
-                Some(other) => equal_json(run, value, other)?,
-                None => true,
-            }
-        };
-        if !equal {
-            return Ok(false);
+        if object.json_field(name).is_none() {
+            let other = others.get(name);
+            return other.map_or(Ok(true), |other| equal_json(run, value, other));
         }
-    }
-    Ok(true)
+        let key = MapKey::Text(name.as_str().into());
+        match (a.member(&key), b.member(&key)) {
+            (Some(left), Some(right)) => equal(run, &left?, &right?),
+            (left, right) => Ok(left.is_none() && right.is_none()),
+        }
+    })
 }
 
 fn equal_json(run: &mut Run<'_>, a: &Json, b: &Json) -> Result<bool, EvalFailure> {
     run.work(1)?;
     match (a, b) {
         (Json::Array(a), Json::Array(b)) => {
-            for (a, b) in a.iter().zip(b) {
-                if !equal_json(run, a, b)? {
-                    return Ok(false);
-                }
-            }
-            Ok(a.len() == b.len())
+            let equal = all(a.iter().zip(b), |(a, b)| equal_json(run, a, b))?;
+            Ok(equal && a.len() == b.len())
         }
         (Json::Object(a), Json::Object(b)) => {
-            for (name, a) in a {
-                match b.get(name) {
-                    Some(b) if equal_json(run, a, b)? => {}
-                    _ => return Ok(false),
-                }
-            }
-            Ok(a.len() == b.len())
+            let equal = all(a, |(name, a)| match b.get(name) {
+                Some(b) => equal_json(run, a, b),
+                None => Ok(false),
+            })?;
+            Ok(equal && a.len() == b.len())
         }
         (a, b) => Ok(a == b),
     }
@@ -177,12 +157,7 @@ pub(super) fn covers(
     these: &[Value<'_>],
     among: &[Value<'_>],
 ) -> Result<bool, EvalFailure> {
-    for one in these {
-        if !among_them(run, one, among)? {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+    all(these, |one| among_them(run, one, among))
 }
 
 pub(crate) fn among_them(
@@ -223,16 +198,10 @@ pub(super) fn same(
     if keys.is_empty() {
         return equal(run, a, b);
     }
-    for key in keys {
-        let (a, b) = (a.member(key).transpose()?, b.member(key).transpose()?);
-        let fits = match (a, b) {
-            (Some(a), Some(b)) => equal(run, &a, &b)?,
-            (None, None) => true,
-            _ => false,
-        };
-        if !fits {
-            return Ok(false);
+    all(keys, |key| {
+        match (a.member(key).transpose()?, b.member(key).transpose()?) {
+            (Some(a), Some(b)) => equal(run, &a, &b),
+            (left, right) => Ok(left.is_none() && right.is_none()),
         }
-    }
-    Ok(true)
+    })
 }

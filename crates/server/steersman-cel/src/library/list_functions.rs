@@ -230,24 +230,19 @@ fn slice<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>>
 }
 
 fn part_of<'a>(run: &mut Run<'_>, items: &[Value<'a>], start: i64, end: i64) -> EvalOutcome<'a> {
-    let refused = |why: String| {
-        let why = format!("cannot slice({start}, {end}), {why}");
-        Err(EvalFailure::Error(why))
+    let part = match (usize::try_from(start), usize::try_from(end)) {
+        (Ok(from), Ok(to)) if from <= to => {
+            let part = items.get(from..to);
+            part.ok_or_else(|| format!("list is length {}", items.len()))
+        }
+        (Ok(_), Ok(_)) => Err("start index must be less than or equal to end index".to_owned()),
+        _ => Err("negative indexes not supported".to_owned()),
     };
-    let (Ok(from), Ok(to)) = (usize::try_from(start), usize::try_from(end)) else {
-        run.charge(listing(1, 1.0))?;
-        return refused("negative indexes not supported".to_owned());
-    };
-    let Some(count) = to.checked_sub(from) else {
-        run.charge(listing(1, 1.0))?;
-        return refused("start index must be less than or equal to end index".to_owned());
-    };
-    let Some(part) = items.get(from..to) else {
-        run.charge(listing(1, 1.0))?;
-        return refused(format!("list is length {}", items.len()));
-    };
+    // A refused call has the cost of a list with one item.
+    let count = part.as_ref().map_or(1, |part| part.len());
     run.charge(listing(count, 1.0))?;
-    Ok(Value::List(part.to_vec().into()))
+    let refused = |why: String| EvalFailure::of(format!("cannot slice({start}, {end}), {why}"));
+    Ok(Value::List(part.map_err(refused)?.to_vec().into()))
 }
 
 fn flatten<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {

@@ -158,8 +158,7 @@ impl TurnContext<'_> {
         if let Some(class) = spec.get("storageClassName") {
             volume["spec"]["storageClassName"] = class.clone();
         }
-        let kind = self.kinds.of(SimulatedKind::Volume);
-        match self.create(kind, "", volume) {
+        match self.create(self.kinds.of(SimulatedKind::Volume), "", volume) {
             Ok(volume) => {
                 let by = &class.provisioner;
                 let message = format!("Successfully provisioned volume {name} using {by}");

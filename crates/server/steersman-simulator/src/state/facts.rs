@@ -32,8 +32,8 @@ pub(crate) enum SimulatedKind {
     Budget,
 }
 
-/// Every kind in the order of the enum, with the group and the plural name of its resource, and with the name of the user
-/// that writes for its controller. The table is not formatted, so that a row takes one line.
+/// Every kind in the order of the enum, with the group and the plural name of its resource, and with the name of the
+/// user that writes for its controller. The table is not formatted, so that a row takes one line.
 #[rustfmt::skip]
 pub(crate) const KINDS: [(SimulatedKind, (&str, &str), &str); 13] = [
     (SimulatedKind::Node, ("", "nodes"), "node-controller"),

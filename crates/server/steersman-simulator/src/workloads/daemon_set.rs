@@ -53,13 +53,12 @@ impl TurnContext<'_> {
         let nodes = cluster.nodes.iter();
         let nodes = nodes.filter(|(_, node)| node.refuses(&spec).is_none());
         let nodes: Vec<&Arc<str>> = nodes.map(|(name, _)| name).collect();
-        let kind = self.kinds.of(SimulatedKind::Pod);
         let mut daemons = Daemons {
             hash: revision.hash,
             spec,
             pods: BTreeMap::new(),
         };
-        for pod in self.controlled(kind, set.meta("uid")) {
+        for pod in self.controlled(self.kinds.of(SimulatedKind::Pod), set.meta("uid")) {
             let node = node_of(pod.lean()).to_owned();
             daemons.pods.entry(node).or_default().push(pod);
         }

@@ -278,9 +278,8 @@ impl TurnContext<'_> {
         let keep = usize::try_from(keep).unwrap_or(usize::MAX);
         let many = empty.len().saturating_sub(keep);
         empty.sort_by_key(|set| revision_of(set.lean()));
-        let kind = self.kinds.of(SimulatedKind::ReplicaSet);
         for set in empty.into_iter().take(many) {
-            self.delete(kind, set, None);
+            self.delete(self.kinds.of(SimulatedKind::ReplicaSet), set, None);
         }
     }
 

@@ -163,7 +163,6 @@ impl TurnContext<'_> {
         if left > 0 {
             return self.requeue_after(Duration::from_secs(left.unsigned_abs()));
         }
-        let kind = self.kinds.of(SimulatedKind::Job);
-        self.delete(kind, job, None);
+        self.delete(self.kinds.of(SimulatedKind::Job), job, None);
     }
 }

@@ -74,11 +74,10 @@ impl TurnContext<'_> {
     }
 
     fn members(&mut self, set: &Stored) -> BTreeMap<i64, SetMember> {
-        let kind = self.kinds.of(SimulatedKind::Pod);
         let seconds = number(&set.lean()["spec"]["minReadySeconds"], 0);
         let prefix = format!("{}-", set.name);
         let mut members = BTreeMap::new();
-        for pod in self.controlled(kind, set.meta("uid")) {
+        for pod in self.controlled(self.kinds.of(SimulatedKind::Pod), set.meta("uid")) {
             let ordinal = pod.name.strip_prefix(&prefix);
             let Some(ordinal) = ordinal.and_then(|text| text.parse().ok()) else {
                 continue;
