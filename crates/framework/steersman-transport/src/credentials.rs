@@ -61,7 +61,7 @@ impl Credentials {
         }
         let files = files(&config);
         let token = token_file(&config);
-        let read: Vec<_> = files.iter().map(|path| std::fs::read(path).ok()).collect();
+        let read = read_all(&files);
         let tls = tls(&config).map_err(|error| explain_client(&error))?;
         let certificate = tls.as_ref().map(|tls| &tls.client_auth_cert_resolver);
         if let Some(exec) = &config.auth_info.exec
@@ -69,10 +69,7 @@ impl Credentials {
         {
             return Err(plugin::gave_nothing(exec));
         }
-        let header = match &token {
-            Some(path) => Some(read_token(path)?),
-            None => None,
-        };
+        let header = token.as_ref().map(read_token).transpose()?;
         Ok(Self {
             config,
             endpoint,
@@ -168,11 +165,7 @@ impl Credentials {
     }
 
     fn read_files_again(&self) {
-        let read: Vec<_> = self
-            .files
-            .iter()
-            .map(|path| std::fs::read(path).ok())
-            .collect();
+        let read = read_all(&self.files);
         if self.current.lock().read == read {
             return;
         }
@@ -200,33 +193,25 @@ impl Credentials {
 fn files(config: &Config) -> Vec<PathBuf> {
     let user = &config.auth_info;
     let certificate = user.client_certificate.as_ref();
+    let certificate = certificate.filter(|_| user.client_certificate_data.is_none());
     let key = user.client_key.as_ref();
-    [
-        config.root_cert_file.clone(),
-        certificate
-            .filter(|_| user.client_certificate_data.is_none())
-            .map(PathBuf::from),
-        key.filter(|_| user.client_key_data.is_none())
-            .map(PathBuf::from),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    let key = key.filter(|_| user.client_key_data.is_none());
+    let authority = config.root_cert_file.iter().cloned();
+    let own = certificate.into_iter().chain(key).map(PathBuf::from);
+    authority.chain(own).collect()
+}
+
+fn read_all(files: &[PathBuf]) -> Vec<Option<Vec<u8>>> {
+    files.iter().map(|path| std::fs::read(path).ok()).collect()
 }
 
 /// Returns the path of the token file, unless another credential has priority (kube-client, `Auth::try_from`).
-fn token_file(config: &Config) -> Option<PathBuf> {
+pub(crate) fn token_file(config: &Config) -> Option<PathBuf> {
     let user = &config.auth_info;
     let basic = user.username.is_some() && user.password.is_some();
     let other = basic || user.auth_provider.is_some() || user.token.is_some();
-    user.token_file
-        .as_ref()
-        .filter(|_| !other)
-        .map(PathBuf::from)
-}
-
-pub(crate) fn has_token_file(config: &Config) -> bool {
-    token_file(config).is_some()
+    let path = user.token_file.as_ref().filter(|_| !other);
+    path.map(PathBuf::from)
 }
 
 fn read_token(path: &PathBuf) -> Result<HeaderValue, String> {
@@ -250,14 +235,13 @@ fn tls(config: &Config) -> Result<Option<ClientConfig>, KubeError> {
     }
     let mut config = config.clone();
     if let Some(bundle) = config.root_cert_file.take() {
+        let name = bundle.display();
         let authorities: Result<Vec<_>, _> =
             CertificateDer::pem_file_iter(&bundle).and_then(Iterator::collect);
         let authorities = authorities.map_err(|error| {
-            let name = bundle.display();
             KubeError::Service(format!("the certificate authority {name}: {error}").into())
         })?;
         if authorities.is_empty() {
-            let name = bundle.display();
             let problem = format!("the certificate authority {name} holds no certificate");
             return Err(KubeError::Service(problem.into()));
         }

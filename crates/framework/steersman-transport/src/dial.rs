@@ -154,15 +154,11 @@ impl Dialer {
             format!("the proxy {address} cannot be reached: {}", chain(&*error))
         })?;
         let target = target(&self.server);
-        match timeout(HANDSHAKE, proxy.tunnel(&mut stream, &target)).await {
-            Ok(opened) => opened?,
-            Err(_) => {
-                let waited = HANDSHAKE.as_secs();
-                return Err(
-                    format!("the proxy opens no tunnel to {target} within {waited} s").into(),
-                );
-            }
-        }
+        let opened = timeout(HANDSHAKE, proxy.tunnel(&mut stream, &target)).await;
+        opened.map_err(|_| {
+            let waited = HANDSHAKE.as_secs();
+            format!("the proxy opens no tunnel to {target} within {waited} s")
+        })??;
         Ok(stream)
     }
 

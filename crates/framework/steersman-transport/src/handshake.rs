@@ -92,13 +92,10 @@ pub(crate) async fn greet(
         }
         Ok(())
     };
-    match timeout(SETTINGS, settled).await {
-        Ok(settled) => settled?,
-        Err(_) => {
-            let waited = SETTINGS.as_secs();
-            return Err(format!("the server sent no settings of HTTP/2 within {waited} s").into());
-        }
-    }
+    timeout(SETTINGS, settled).await.map_err(|_| {
+        let waited = SETTINGS.as_secs();
+        format!("the server sent no settings of HTTP/2 within {waited} s")
+    })??;
     spawn.settled.store(true, Ordering::Relaxed);
     Ok(Http2 {
         sender,

@@ -62,15 +62,6 @@ struct DialAttempt {
     ended: Dialing,
 }
 
-impl DialAttempt {
-    fn finish(&mut self, opened: Result<(), BoxError>) {
-        self.ended = match opened {
-            Ok(()) => Dialing::Done,
-            Err(error) => Dialing::Failed(DialError(chain(&*error))),
-        };
-    }
-}
-
 impl Drop for DialAttempt {
     fn drop(&mut self) {
         if let Some(pool) = self.pool.upgrade() {
@@ -307,7 +298,10 @@ impl ConnectionPool {
                         Ok(dialed) => pool.open(dialed).await,
                         Err(error) => Err(error),
                     };
-                    attempt.finish(opened);
+                    attempt.ended = match opened {
+                        Ok(()) => Dialing::Done,
+                        Err(error) => Dialing::Failed(DialError(chain(&*error))),
+                    };
                 });
                 Chosen::Wait(progress)
             }

@@ -1,6 +1,5 @@
 //! Machine: decides which connection carries a request, and when connections close.
 
-use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 /// The time without a request after which a connection is closed, as in client-go.
@@ -39,9 +38,9 @@ pub(crate) enum Choice {
 /// server allows. No request waits for the end of another's stream.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionTable {
-    multiplexed: Vec<Multiplexed>,
+    multiplexed: Vec<Connection>,
     /// The idle HTTP/1.1 connections, the last used one last.
-    idle: VecDeque<Idle>,
+    idle: Vec<Connection>,
     protocol: Option<Protocol>,
     dialing: bool,
     /// The newest generation of credentials with which a connection was opened.
@@ -49,19 +48,12 @@ pub(crate) struct ConnectionTable {
 }
 
 #[derive(Debug)]
-struct Multiplexed {
+struct Connection {
     id: ConnectionId,
     generation: u64,
-    /// The number of requests with a response that has not ended.
+    /// The number of requests with a response that has not ended; 0 for an idle HTTP/1.1 connection.
     streams: usize,
-    /// When the last stream ended.
-    since: Instant,
-}
-
-#[derive(Debug)]
-struct Idle {
-    id: ConnectionId,
-    generation: u64,
+    /// When the last request ended.
     since: Instant,
 }
 
@@ -77,7 +69,7 @@ impl ConnectionTable {
             connection.streams += 1;
             return Choice::Stream(connection.id);
         }
-        if let Some(connection) = self.idle.pop_back() {
+        if let Some(connection) = self.idle.pop() {
             return Choice::Exclusive(connection.id);
         }
         if self.protocol == Some(Protocol::Http1) {
@@ -106,18 +98,10 @@ impl ConnectionTable {
         now: Instant,
     ) -> Vec<ConnectionId> {
         self.protocol = Some(protocol);
+        let connection = Connection::new(id, generation, now);
         match protocol {
-            Protocol::Http1 => self.idle.push_back(Idle {
-                id,
-                generation,
-                since: now,
-            }),
-            Protocol::Http2 => self.multiplexed.push(Multiplexed {
-                id,
-                generation,
-                streams: 0,
-                since: now,
-            }),
+            Protocol::Http1 => self.idle.push(connection),
+            Protocol::Http2 => self.multiplexed.push(connection),
         }
         self.handle_renewed(generation)
     }
@@ -127,24 +111,19 @@ impl ConnectionTable {
     pub(crate) fn handle_renewed(&mut self, generation: u64) -> Vec<ConnectionId> {
         self.generation = self.generation.max(generation);
         let newest = self.generation;
-        let mut closed = Vec::new();
-        self.idle
-            .retain(|connection| kept(connection.generation == newest, connection.id, &mut closed));
-        self.multiplexed.retain(|connection| {
-            let keep = connection.generation == newest || connection.streams > 0;
-            kept(keep, connection.id, &mut closed)
-        });
-        closed
+        let is_over = move |connection: &mut Connection| {
+            connection.generation != newest && connection.streams == 0
+        };
+        let idle = self.idle.extract_if(.., is_over);
+        let closed = idle.chain(self.multiplexed.extract_if(.., is_over));
+        closed.map(|connection| connection.id).collect()
     }
 
     /// Records the end of a stream. Returns whether the caller must close the HTTP/2 connection.
     pub(crate) fn handle_released(&mut self, id: ConnectionId, now: Instant) -> bool {
         let newest = self.generation;
-        let Some(at) = self
-            .multiplexed
-            .iter()
-            .position(|connection| connection.id == id)
-        else {
+        let mut ids = self.multiplexed.iter().map(|connection| connection.id);
+        let Some(at) = ids.position(|known| known == id) else {
             return false;
         };
         let connection = &mut self.multiplexed[at];
@@ -161,12 +140,7 @@ impl ConnectionTable {
     pub(crate) fn handle_idle(&mut self, id: ConnectionId, generation: u64, now: Instant) -> bool {
         let current = generation == self.generation;
         if current {
-            let since = now;
-            self.idle.push_back(Idle {
-                id,
-                generation,
-                since,
-            });
+            self.idle.push(Connection::new(id, generation, now));
         }
         current
     }
@@ -174,10 +148,8 @@ impl ConnectionTable {
     /// Removes and returns all idle HTTP/1.1 connections, because the server has closed one of them: the next request
     /// opens a new connection instead of trying old ones.
     pub(crate) fn distrust_idle(&mut self) -> Vec<ConnectionId> {
-        self.idle
-            .drain(..)
-            .map(|connection| connection.id)
-            .collect()
+        let idle = self.idle.drain(..);
+        idle.map(|connection| connection.id).collect()
     }
 
     /// Removes a connection that has closed or accepts no further requests.
@@ -188,13 +160,10 @@ impl ConnectionTable {
 
     /// Removes a connection if it has been idle for [`IDLE`]. Returns whether it was removed.
     pub(crate) fn handle_expiry(&mut self, id: ConnectionId, now: Instant) -> bool {
-        let over = |since: Instant| now.saturating_duration_since(since) >= IDLE;
-        let expired = self.multiplexed.iter().any(|connection| {
-            connection.id == id && connection.streams == 0 && over(connection.since)
-        }) || self
-            .idle
-            .iter()
-            .any(|connection| connection.id == id && over(connection.since));
+        let expired = self.multiplexed.iter().chain(&self.idle).any(|connection| {
+            let rest = now.saturating_duration_since(connection.since);
+            connection.id == id && connection.streams == 0 && rest >= IDLE
+        });
         if expired {
             self.handle_closed(id);
         }
@@ -202,11 +171,15 @@ impl ConnectionTable {
     }
 }
 
-fn kept(keep: bool, id: ConnectionId, closed: &mut Vec<ConnectionId>) -> bool {
-    if !keep {
-        closed.push(id);
+impl Connection {
+    fn new(id: ConnectionId, generation: u64, since: Instant) -> Self {
+        Self {
+            id,
+            generation,
+            streams: 0,
+            since,
+        }
     }
-    keep
 }
 
 #[cfg(test)]

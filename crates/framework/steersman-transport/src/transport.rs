@@ -10,7 +10,7 @@ use tokio::runtime::{Handle, Id};
 use tracing::warn;
 
 use crate::access::{Sending, SharedAccess};
-use crate::credentials::{Credentials, has_token_file};
+use crate::credentials::{Credentials, token_file};
 use crate::dial::Dialer;
 use crate::options::ConnectionOptions;
 use crate::pool::ConnectionPool;
@@ -46,15 +46,11 @@ impl Transport {
     /// Returns a transport to the same server with changed options, which shares no connections with `self`.
     #[must_use]
     pub fn with(&self, change: impl FnOnce(&mut ConnectionOptions)) -> Self {
-        let mut options = self.options.clone();
-        change(&mut options);
-        Self {
-            config: self.config.clone(),
-            endpoint: Arc::clone(&self.endpoint),
-            options,
-            shared: Mutex::default(),
-            unchecked: Arc::clone(&self.unchecked),
-        }
+        let mut other = Self::new(self.config.clone(), Arc::clone(&self.endpoint));
+        other.options = self.options.clone();
+        other.unchecked = Arc::clone(&self.unchecked);
+        change(&mut other.options);
+        other
     }
 
     /// Returns the configuration.
@@ -74,12 +70,12 @@ impl Transport {
     /// Outside of a tokio runtime.
     pub fn service(&self) -> Result<Sending, String> {
         let runtime = Handle::current();
+        let id = runtime.id();
         let mut shared = self.shared.lock();
-        if let Some(access) = shared.get(&runtime.id()).and_then(Weak::upgrade) {
+        if let Some(access) = shared.get(&id).and_then(Weak::upgrade) {
             return Ok(Sending(access));
         }
         shared.retain(|_, access| access.strong_count() > 0);
-        let id = runtime.id();
         let access = Arc::new(self.open(runtime)?);
         shared.insert(id, Arc::downgrade(&access));
         Ok(Sending(access))
@@ -97,7 +93,7 @@ impl Transport {
             });
         }
         let (mut inline, mut filed) = (config.clone(), config.clone());
-        if has_token_file(config) {
+        if token_file(config).is_some() {
             // `Credentials` reads the client certificate.
             inline.auth_info = AuthInfo::default();
         }
