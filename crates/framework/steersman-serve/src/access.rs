@@ -79,7 +79,7 @@ const MOST_ANSWERS: usize = 1024;
 const MOST_REVIEWS: usize = 8;
 /// The size in bytes from which a token is refused without a review.
 const LONGEST_TOKEN: usize = 16 << 10;
-/// The pause between two log lines about failed reviews.
+/// The pause between two log lines about one problem.
 const LOG_PAUSE: Duration = Duration::from_secs(60);
 
 type Refused = Response<Bytes>;
@@ -241,18 +241,23 @@ impl AccessShared {
 
     /// Logs a failed review at most once per minute.
     fn log(&self, problem: &dyn fmt::Display) {
-        let now = Instant::now();
-        let mut last = self.last_error.lock();
-        if last.is_some_and(|last| now.saturating_duration_since(last) < LOG_PAUSE) {
-            return;
+        if is_log_due(&mut self.last_error.lock()) {
+            error!(
+                error = %problem,
+                "clients get a 500, because the api-server does not review their requests"
+            );
         }
-        *last = Some(now);
-        drop(last);
-        error!(
-            error = %problem,
-            "clients get a 500, because the api-server does not review their requests"
-        );
     }
+}
+
+/// Returns whether a repeated problem may be logged now, and records the time if so: at most once per minute.
+pub(crate) fn is_log_due(last: &mut Option<Instant>) -> bool {
+    let now = Instant::now();
+    let is_due = last.is_none_or(|last| now.saturating_duration_since(last) >= LOG_PAUSE);
+    if is_due {
+        *last = Some(now);
+    }
+    is_due
 }
 
 /// Returns whether a failure may be temporary: no response, or the response of an overloaded or broken server.

@@ -64,12 +64,10 @@ impl ListenAddress {
     /// [`Error::Address`] if the text is not of the form `host:port`.
     pub fn check(&self) -> Result<(), Error> {
         if self.is_off() || self.candidates().is_some() {
-            Ok(())
-        } else {
-            Err(Error::Address {
-                text: self.text.clone(),
-            })
+            return Ok(());
         }
+        let text = self.text.clone();
+        Err(Error::Address { text })
     }
 
     /// Returns the addresses to try. The server listens on the first usable one.

@@ -1,7 +1,5 @@
 //! Machine: the validity of a certificate chain, and its state at a time.
 
-use std::time::Duration;
-
 use k8s_openapi::jiff::Timestamp;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
@@ -36,9 +34,9 @@ pub enum CertificateState {
     Expired(Timestamp),
 }
 
-/// The remaining lifetime below which a renewal is late. Issuers renew earlier: cert-manager when a third of the
+/// The remaining lifetime in seconds below which a renewal is late. Issuers renew earlier: cert-manager when a third of the
 /// lifetime is left, which is 30 days by default.
-const LATE: Duration = Duration::from_secs(14 * 24 * 3600);
+const LATE: i64 = 14 * 24 * 3600;
 
 impl CertificateTimes {
     /// Reads a PEM chain. Returns `None` for a text without a certificate or with an invalid one.
@@ -71,7 +69,7 @@ impl CertificateTimes {
         let seconds =
             |from: Timestamp, to: Timestamp| to.as_second().saturating_sub(from.as_second());
         let quarter = seconds(self.not_before, self.not_after) / 4;
-        let late = quarter.min(i64::try_from(LATE.as_secs()).unwrap_or(i64::MAX));
+        let late = quarter.min(LATE);
         if wall < self.not_before {
             CertificateState::NotYetValid(self.not_before)
         } else if wall > self.not_after {

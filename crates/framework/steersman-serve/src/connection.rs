@@ -21,7 +21,6 @@ use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use crate::limits::Limits;
-use crate::respond::respond;
 use crate::routes::Routes;
 use crate::tls::Certificates;
 use crate::tracked_connection::{ResponseBody, TrackedConnection};
@@ -105,13 +104,11 @@ async fn shake_hands(
     hello.into_stream(config).await.map(Some)
 }
 
-async fn serve_http1<S>(
-    stream: S,
+async fn serve_http1(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     connection: &Arc<TrackedConnection>,
     server: &Arc<ConnectionServer>,
-) where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
+) {
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
@@ -120,21 +117,15 @@ async fn serve_http1<S>(
         .max_buf_size(server.limits.head_buffer());
     let service = service_fn(|request| serve_request(request, connection, server));
     let stream = TokioIo::new(connection.track(stream));
-    drive(
-        builder.serve_connection(stream, service),
-        connection,
-        server,
-    )
-    .await;
+    let protocol = builder.serve_connection(stream, service);
+    drive(protocol, connection, server).await;
 }
 
-async fn serve_http2<S>(
-    stream: S,
+async fn serve_http2(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     connection: &Arc<TrackedConnection>,
     server: &Arc<ConnectionServer>,
-) where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
+) {
     let mut builder = http2::Builder::new(TokioExecutor::new());
     let head = u32::try_from(server.limits.head_buffer()).unwrap_or(u32::MAX);
     builder
@@ -148,12 +139,8 @@ async fn serve_http2<S>(
         async move { serve_request(request, &connection, &server).await }
     });
     let stream = TokioIo::new(connection.track(stream));
-    drive(
-        builder.serve_connection(stream, service),
-        connection,
-        server,
-    )
-    .await;
+    let protocol = builder.serve_connection(stream, service);
+    drive(protocol, connection, server).await;
 }
 
 async fn serve_request(
@@ -162,7 +149,7 @@ async fn serve_request(
     server: &Arc<ConnectionServer>,
 ) -> Result<Response<ResponseBody>, Infallible> {
     let in_progress = connection.begin_request();
-    let response = respond(&server.routes, server.limits.request, request).await;
+    let response = server.routes.answer(request, server.limits.request).await;
     Ok(response.map(|body| ResponseBody::new(body, in_progress)))
 }
 

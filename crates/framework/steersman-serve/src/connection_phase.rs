@@ -9,27 +9,21 @@ use crate::limits::Limits;
 pub(crate) struct ConnectionPhase {
     limits: Limits,
     phase: RequestPhase,
+    /// The start of the phase. For an idle or busy connection, also the last time that bytes of a response were sent.
+    since: Instant,
     /// Whether the connection speaks HTTP/2, in which bytes between requests, such as pings, begin no request.
     is_multiplexed: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RequestPhase {
-    Handshake {
-        since: Instant,
-    },
+    Handshake,
     /// The server waits for the head of a request: the first head, or a later one after its first byte.
-    Head {
-        since: Instant,
-    },
+    Head,
     /// No request is in progress. The last response may still be being sent.
-    Idle {
-        since: Instant,
-    },
-    Busy {
-        requests: usize,
-        progress: Instant,
-    },
+    Idle,
+    /// This number of requests is in progress.
+    Busy(usize),
 }
 
 /// The longest time between two checks of a deadline, because a limit may be too large to be added to an instant.
@@ -38,63 +32,61 @@ const LONGEST_REST: Duration = Duration::from_secs(3600);
 impl ConnectionPhase {
     pub(crate) fn new(limits: Limits, has_handshake: bool, now: Instant) -> Self {
         let phase = if has_handshake {
-            RequestPhase::Handshake { since: now }
+            RequestPhase::Handshake
         } else {
-            RequestPhase::Head { since: now }
+            RequestPhase::Head
         };
         Self {
             limits,
             phase,
+            since: now,
             is_multiplexed: false,
         }
     }
 
+    fn enter(&mut self, phase: RequestPhase, now: Instant) {
+        self.phase = phase;
+        self.since = now;
+    }
+
     pub(crate) fn handle_handshake(&mut self, is_multiplexed: bool, now: Instant) {
         self.is_multiplexed = is_multiplexed;
-        self.phase = RequestPhase::Head { since: now };
+        self.enter(RequestPhase::Head, now);
     }
 
     /// Records that bytes arrived.
     pub(crate) fn handle_read(&mut self, now: Instant) {
-        if matches!(self.phase, RequestPhase::Idle { .. }) && !self.is_multiplexed {
-            self.phase = RequestPhase::Head { since: now };
+        if self.phase == RequestPhase::Idle && !self.is_multiplexed {
+            self.enter(RequestPhase::Head, now);
         }
     }
 
     /// Records that bytes were sent.
     pub(crate) fn handle_written(&mut self, now: Instant) {
-        match &mut self.phase {
-            RequestPhase::Idle { since } if !self.is_multiplexed => *since = now,
-            RequestPhase::Busy { progress, .. } => *progress = now,
-            RequestPhase::Handshake { .. }
-            | RequestPhase::Head { .. }
-            | RequestPhase::Idle { .. } => {}
+        let is_progress = match self.phase {
+            RequestPhase::Handshake | RequestPhase::Head => false,
+            RequestPhase::Idle => !self.is_multiplexed,
+            RequestPhase::Busy(_) => true,
+        };
+        if is_progress {
+            self.since = now;
         }
     }
 
     pub(crate) fn handle_request(&mut self, now: Instant) {
-        let requests = match self.phase {
-            RequestPhase::Busy { requests, .. } => requests.saturating_add(1),
-            RequestPhase::Handshake { .. }
-            | RequestPhase::Head { .. }
-            | RequestPhase::Idle { .. } => 1,
+        let earlier = match self.phase {
+            RequestPhase::Busy(requests) => requests,
+            RequestPhase::Handshake | RequestPhase::Head | RequestPhase::Idle => 0,
         };
-        self.phase = RequestPhase::Busy {
-            requests,
-            progress: now,
-        };
+        self.enter(RequestPhase::Busy(earlier.saturating_add(1)), now);
     }
 
     /// Records that the response to a request was handed to the connection, or that the request was cancelled.
     pub(crate) fn handle_response(&mut self, now: Instant) {
-        if let RequestPhase::Busy { requests, .. } = self.phase {
-            self.phase = match requests {
-                0 | 1 => RequestPhase::Idle { since: now },
-                more => RequestPhase::Busy {
-                    requests: more - 1,
-                    progress: now,
-                },
-            };
+        match self.phase {
+            RequestPhase::Busy(0 | 1) => self.enter(RequestPhase::Idle, now),
+            RequestPhase::Busy(more) => self.enter(RequestPhase::Busy(more - 1), now),
+            RequestPhase::Handshake | RequestPhase::Head | RequestPhase::Idle => {}
         }
     }
 
@@ -103,15 +95,14 @@ impl ConnectionPhase {
     /// With a request in progress, this is the time limit of the handler, plus the idle time without a sent byte of the
     /// response.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        let (since, limit) = match self.phase {
-            RequestPhase::Handshake { since } => (since, Some(self.limits.handshake)),
-            RequestPhase::Head { since } => (since, Some(self.limits.head)),
-            RequestPhase::Idle { since } => (since, Some(self.limits.idle)),
-            RequestPhase::Busy { progress, .. } => {
-                (progress, self.limits.request.checked_add(self.limits.idle))
-            }
+        let limits = &self.limits;
+        let limit = match self.phase {
+            RequestPhase::Handshake => limits.handshake,
+            RequestPhase::Head => limits.head,
+            RequestPhase::Idle => limits.idle,
+            RequestPhase::Busy(_) => limits.request.saturating_add(limits.idle),
         };
-        since.checked_add(limit.unwrap_or(Duration::MAX))
+        self.since.checked_add(limit)
     }
 
     /// Returns when to check the deadline again; the deadline is over if that is not after `now`. Phase changes need
@@ -126,20 +117,13 @@ impl ConnectionPhase {
 
     /// Returns since when the connection has waited for a request; `None` while a request is in progress.
     pub(crate) fn waiting_since(&self) -> Option<Instant> {
-        match self.phase {
-            RequestPhase::Handshake { since }
-            | RequestPhase::Head { since }
-            | RequestPhase::Idle { since } => Some(since),
-            RequestPhase::Busy { .. } => None,
-        }
+        let is_busy = matches!(self.phase, RequestPhase::Busy(_));
+        (!is_busy).then_some(self.since)
     }
 
     /// Returns whether a stop can close the connection at once: it has no request, so that no response is lost.
     pub(crate) fn is_without_request(&self) -> bool {
-        matches!(
-            self.phase,
-            RequestPhase::Handshake { .. } | RequestPhase::Head { .. }
-        )
+        matches!(self.phase, RequestPhase::Handshake | RequestPhase::Head)
     }
 }
 

@@ -13,6 +13,7 @@ use steersman_object::panic_text;
 use tokio::time::timeout;
 use tracing::{error, warn};
 
+use crate::error::BoxError;
 use crate::routes::{Route, Routes, text_response};
 
 impl Routes {
@@ -24,65 +25,43 @@ impl Routes {
     /// Dropping the future drops the handler at its current await.
     pub async fn answer<B>(&self, request: Request<B>, limit: Duration) -> Response<Bytes>
     where
-        B: Body + Send,
-        B::Data: Send,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+        B: Body<Data: Send, Error: Into<BoxError>> + Send,
     {
-        respond(self, limit, request).await
-    }
-}
-
-pub(crate) async fn respond<B>(
-    routes: &Routes,
-    limit: Duration,
-    request: Request<B>,
-) -> Response<Bytes>
-where
-    B: Body + Send,
-    B::Data: Send,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
-    let path = request.uri().path().to_owned();
-    let Some(route) = routes.find(&path) else {
-        return text_response(StatusCode::NOT_FOUND, "404 page not found");
-    };
-    if !route.takes(request.method()) {
-        let mut refused = text_response(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed");
-        let allow = HeaderValue::from_static("GET, HEAD");
-        refused.headers_mut().insert(ALLOW, allow);
-        return refused;
-    }
-    // The call of the handler and its future can both panic, so both are inside `catch_unwind`.
-    let answer = AssertUnwindSafe(async { answer(route, request).await }).catch_unwind();
-    match timeout(limit, answer).await {
-        Ok(Ok(response)) => response,
-        Ok(Err(payload)) => {
-            // SERVE-3: a panic of the handler becomes a 500.
-            let path = route.path();
-            error!(
-                path,
-                panic = panic_text(&*payload),
-                "a handler panicked: correct it"
-            );
-            text_response(StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error")
+        let Some(route) = self.find(request.uri().path()) else {
+            return text_response(StatusCode::NOT_FOUND, "404 page not found");
+        };
+        if !route.takes(request.method()) {
+            let mut refused = text_response(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed");
+            let allow = HeaderValue::from_static("GET, HEAD");
+            refused.headers_mut().insert(ALLOW, allow);
+            return refused;
         }
-        Err(_) => {
-            let path = route.path();
-            warn!(
-                path,
-                ?limit,
-                "a request took too long, and its handler was dropped"
-            );
-            text_response(StatusCode::SERVICE_UNAVAILABLE, "the request took too long")
+        let path = route.path();
+        // The call of the handler and its future can both panic, so both are inside `catch_unwind`.
+        let answer = AssertUnwindSafe(async { answer(route, request).await }).catch_unwind();
+        match timeout(limit, answer).await {
+            Ok(Ok(response)) => response,
+            Ok(Err(payload)) => {
+                // SERVE-3: a panic of the handler becomes a 500.
+                let panic = panic_text(&*payload);
+                error!(path, panic, "a handler panicked: correct it");
+                text_response(StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error")
+            }
+            Err(_) => {
+                warn!(
+                    path,
+                    ?limit,
+                    "a request took too long, and its handler was dropped"
+                );
+                text_response(StatusCode::SERVICE_UNAVAILABLE, "the request took too long")
+            }
         }
     }
 }
 
 async fn answer<B>(route: &Route, request: Request<B>) -> Response<Bytes>
 where
-    B: Body + Send,
-    B::Data: Send,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    B: Body<Data: Send, Error: Into<BoxError>> + Send,
 {
     let (head, body) = request.into_parts();
     // SERVE-5: a refused client costs no body.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS};
+use http::header::{CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
 
@@ -216,16 +216,10 @@ pub(crate) fn response(
 ) -> Response<Bytes> {
     let mut response = Response::new(body);
     *response.status_mut() = status;
-    let headers: [(HeaderName, &str); 2] = [
-        (CONTENT_TYPE, content_type),
-        // The header stops browsers from guessing another content type.
-        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    ];
-    for (name, value) in headers {
-        response
-            .headers_mut()
-            .insert(name, HeaderValue::from_static(value));
-    }
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    // The header stops browsers from guessing another content type.
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
 }
 

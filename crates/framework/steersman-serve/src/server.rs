@@ -15,6 +15,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
+use crate::access::is_log_due;
 use crate::address::{Candidates, ListenAddress};
 use crate::connection::{ConnectionServer, serve_connection};
 use crate::connection_phase::{ConnectionPhase, longest_waiting};
@@ -48,16 +49,17 @@ struct OpenConnections {
     table: Arc<Mutex<HashMap<u64, Arc<TrackedConnection>>>>,
 }
 
-/// The entry of a connection in the table. Dropping it removes the connection.
-struct TableEntry {
+/// A connection in the table. Dropping it removes the connection from the table.
+struct Admitted {
     table: OpenConnections,
     id: u64,
+    connection: Arc<TrackedConnection>,
+    /// Whether another connection was closed for this one.
+    makes_room: bool,
 }
 
 /// The pause after a failure to accept a connection.
 const PAUSE: Duration = Duration::from_millis(50);
-/// The pause between two warnings of the same sort.
-const WARNING_PAUSE: Duration = Duration::from_secs(60);
 
 impl ServerOptions {
     /// Makes the default options.
@@ -168,16 +170,22 @@ impl Server {
                 Ok((stream, _)) => {
                     next_id = next_id.wrapping_add(1);
                     let admitted = connections.admit(next_id, &self.limits, self.is_secure());
-                    self.warn_if_full(&admitted, &mut warned);
-                    if let Admitted::Yes(entry, connection) | Admitted::Instead(entry, connection) =
-                        admitted
-                    {
-                        tasks.spawn(one(stream, connection, Arc::clone(&served), entry));
+                    let makes_room = admitted.as_ref().is_none_or(|one| one.makes_room);
+                    if makes_room && is_log_due(&mut warned) {
+                        warn!(
+                            server,
+                            connections = self.limits.connections,
+                            "the server has as many connections as its limit allows: those that wait longest for a \
+                             request are closed"
+                        );
+                    }
+                    if let Some(admitted) = admitted {
+                        tasks.spawn(admitted.serve(stream, Arc::clone(&served)));
                     }
                 }
                 // The failure may be temporary, such as a lack of file descriptors until other connections close.
                 Err(error) => {
-                    if is_due(&mut warned) {
+                    if is_log_due(&mut warned) {
                         warn!(server, %address, %error, "a connection cannot be accepted; trying again");
                     }
                     sleep(PAUSE).await;
@@ -198,58 +206,41 @@ impl Server {
         }
         debug!(server = name, "the server has stopped");
     }
-
-    fn warn_if_full(&self, admitted: &Admitted, warned: &mut Option<Instant>) {
-        if !matches!(admitted, Admitted::Yes(..)) && is_due(warned) {
-            warn!(
-                server = self.name,
-                connections = self.limits.connections,
-                "the server has as many connections as its limit allows: those that wait longest for a request are \
-                 closed"
-            );
-        }
-    }
-}
-
-/// Whether a new connection is served (SERVE-2).
-enum Admitted {
-    Yes(TableEntry, Arc<TrackedConnection>),
-    Instead(TableEntry, Arc<TrackedConnection>),
-    /// Not served: every connection has a request in progress.
-    No,
 }
 
 impl OpenConnections {
-    /// SERVE-2: admits a new connection, and at the limit closes a waiting one.
-    fn admit(&self, id: u64, limits: &Limits, has_handshake: bool) -> Admitted {
+    /// SERVE-2: admits a new connection, and at the limit closes a waiting one. Returns `None` if every connection has
+    /// a request in progress.
+    fn admit(&self, id: u64, limits: &Limits, has_handshake: bool) -> Option<Admitted> {
         let phase = ConnectionPhase::new(*limits, has_handshake, Instant::now().into_std());
         let connection = Arc::new(TrackedConnection::new(phase));
         let mut table = self.table.lock();
-        let is_full = table.len() >= limits.connections;
-        if is_full {
+        let makes_room = table.len() >= limits.connections;
+        if makes_room {
             let waiting = table.iter().map(|(id, known)| (*id, known.waiting_since()));
-            let Some(closed) = longest_waiting(waiting) else {
-                return Admitted::No;
-            };
+            let closed = longest_waiting(waiting)?;
             if let Some(closed) = table.remove(&closed) {
                 closed.close.cancel();
             }
         }
         table.insert(id, Arc::clone(&connection));
         drop(table);
-        let entry = TableEntry {
+        Some(Admitted {
             table: self.clone(),
             id,
-        };
-        if is_full {
-            Admitted::Instead(entry, connection)
-        } else {
-            Admitted::Yes(entry, connection)
-        }
+            connection,
+            makes_room,
+        })
     }
 }
 
-impl Drop for TableEntry {
+impl Admitted {
+    async fn serve(self, stream: TcpStream, server: Arc<ConnectionServer>) {
+        serve_connection(stream, &self.connection, &server).await;
+    }
+}
+
+impl Drop for Admitted {
     fn drop(&mut self) {
         self.table.table.lock().remove(&self.id);
     }
@@ -260,25 +251,6 @@ async fn looking(certificates: Option<Arc<Certificates>>) -> ! {
         Some(certificates) => certificates.looked_at().await,
         None => match pending::<Infallible>().await {},
     }
-}
-
-async fn one(
-    stream: TcpStream,
-    connection: Arc<TrackedConnection>,
-    server: Arc<ConnectionServer>,
-    _entry: TableEntry,
-) {
-    serve_connection(stream, &connection, &server).await;
-}
-
-/// Returns whether a warning may be logged now, and records the time if so.
-fn is_due(last: &mut Option<Instant>) -> bool {
-    let now = Instant::now();
-    let due = last.is_none_or(|last| now.saturating_duration_since(last) >= WARNING_PAUSE);
-    if due {
-        *last = Some(now);
-    }
-    due
 }
 
 async fn listen(name: &str, address: &ListenAddress) -> Result<TcpListener, Error> {

@@ -1,7 +1,6 @@
 //! Driver: access control by a bearer token in a file.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::request::Parts;
@@ -10,7 +9,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use tracing::error;
 
-use crate::access::{bearer, unauthorized};
+use crate::access::{bearer, is_log_due, unauthorized};
 use crate::routes::{AccessControl, text_response};
 
 /// Admits clients that send the bearer token in a file. It needs no API server.
@@ -28,9 +27,6 @@ pub struct TokenFile {
     last_error: Mutex<Option<Instant>>,
 }
 
-/// The pause between two log lines about a file that cannot be read.
-const LOG_PAUSE: Duration = Duration::from_secs(60);
-
 impl TokenFile {
     /// Makes the access control without reading the file.
     pub fn new(path: impl Into<PathBuf>) -> Self {
@@ -42,10 +38,7 @@ impl TokenFile {
 
     /// Logs a problem with the file at most once per minute.
     fn complain(&self, problem: &str) {
-        let now = Instant::now();
-        let mut last = self.last_error.lock();
-        if last.is_none_or(|last| now.duration_since(last) >= LOG_PAUSE) {
-            *last = Some(now);
+        if is_log_due(&mut self.last_error.lock()) {
             error!(file = %self.path.display(), problem, "the token of a server cannot be read, so it refuses all clients");
         }
     }
