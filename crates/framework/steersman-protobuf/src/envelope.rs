@@ -137,7 +137,10 @@ pub const END_OF_ENVELOPE: [u8; 4] = [3 << 3 | 2, 0, 4 << 3 | 2, 0];
 pub fn begin_envelope(api_version: &str, kind: &str, length: usize) -> Vec<u8> {
     let mut out = MAGIC.to_vec();
     let mut writer = FieldWriter { out: &mut out };
-    type_meta_of(api_version, kind, &mut writer);
+    writer.message(1, |meta| {
+        meta.bytes(1, api_version.as_bytes());
+        meta.bytes(2, kind.as_bytes());
+    });
     writer.head(2, length);
     out
 }
@@ -150,14 +153,6 @@ pub fn append_field_head(number: u32, length: usize, out: &mut Vec<u8>) {
 /// Returns the number of bytes that [`append_field_head`] appends.
 pub fn field_head_length(number: u32, length: usize) -> usize {
     varint_length(u64::from(number) << 3) + varint_length(length as u64)
-}
-
-fn type_meta_of(api_version: &str, kind: &str, writer: &mut FieldWriter<'_>) {
-    let mut meta = Vec::with_capacity(api_version.len() + kind.len() + 4);
-    let mut inner = FieldWriter { out: &mut meta };
-    inner.bytes(1, api_version.as_bytes());
-    inner.bytes(2, kind.as_bytes());
-    writer.bytes(1, &meta);
 }
 
 /// Encodes an object and wraps it in an envelope; `None` if its kind is not built in. Leaves out members that the table

@@ -9,6 +9,16 @@ use crate::Message;
 use crate::table::{Cardinality, FieldKind, FieldRow, Presence};
 
 const LENGTHS: [usize; 4] = [127, 128, 16_383, 16_384];
+const TIMES: [Option<&str>; 3] = [
+    None,
+    Some("1969-12-31T23:59:59Z"),
+    Some("2026-11-23T09:28:44Z"),
+];
+const MICRO_TIMES: [Option<&str>; 3] = [
+    None,
+    Some("1969-12-31T23:59:59.000001Z"),
+    Some("2026-11-23T09:28:44.120000Z"),
+];
 
 fn one_of<T: Clone>(rng: &mut Rng, choices: &[T]) -> T {
     choices[rng.usize(..choices.len())].clone()
@@ -93,22 +103,8 @@ fn one(field: &'static FieldRow, rng: &mut Rng, depth: u64) -> Value {
         FieldKind::Message(message) => Value::Object(members(message.message(), rng, depth + 1)),
         FieldKind::Quantity => one_of(rng, &["0", "100m", "1.5Gi"]).into(),
         FieldKind::IntOrString => one_of(rng, &[json!(0), json!(-8080), json!("50%")]),
-        FieldKind::Time => one_of(
-            rng,
-            &[
-                Value::Null,
-                "1969-12-31T23:59:59Z".into(),
-                "2026-11-23T09:28:44Z".into(),
-            ],
-        ),
-        FieldKind::MicroTime => one_of(
-            rng,
-            &[
-                Value::Null,
-                "1969-12-31T23:59:59.000001Z".into(),
-                "2026-11-23T09:28:44.120000Z".into(),
-            ],
-        ),
+        FieldKind::Time => one_of(rng, &TIMES).into(),
+        FieldKind::MicroTime => one_of(rng, &MICRO_TIMES).into(),
         FieldKind::Raw => one_of(
             rng,
             &[json!({ "b": [1, null], "a": "x y" }), json!(7), json!([])],

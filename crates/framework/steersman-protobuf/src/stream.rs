@@ -202,10 +202,7 @@ impl ListItems {
             self.at += length as u64;
             return Some(chunk.split_to(length));
         }
-        let missing = length.saturating_sub(self.begun.len());
-        self.begun.reserve(missing.min(RESERVED));
-        let arrived = missing.min(chunk.len());
-        self.begun.extend_from_slice(&chunk.split_to(arrived));
+        fill(&mut self.begun, chunk, length);
         if self.begun.len() < length {
             return None;
         }
@@ -235,6 +232,14 @@ impl ListItems {
             _ => Err(Broken::Field { at: self.at }),
         }
     }
+}
+
+/// Moves bytes of the chunk to `begun`, until that has `length` bytes.
+fn fill(begun: &mut BytesMut, chunk: &mut Bytes, length: usize) {
+    let missing = length.saturating_sub(begun.len());
+    begun.reserve(missing.min(RESERVED));
+    let arrived = missing.min(chunk.len());
+    begun.extend_from_slice(&chunk.split_to(arrived));
 }
 
 /// A varint of more than ten bytes.
@@ -298,11 +303,11 @@ impl Frames {
             self.chunk.advance(LENGTH);
             return Ok(Some(self.chunk.split_to(length)));
         }
-        self.fill(LENGTH);
+        fill(&mut self.begun, &mut self.chunk, LENGTH);
         let Some(length) = length(&self.begun)? else {
             return Ok(None);
         };
-        self.fill(LENGTH + length);
+        fill(&mut self.begun, &mut self.chunk, LENGTH + length);
         if self.begun.len() < LENGTH + length {
             return Ok(None);
         }
@@ -320,14 +325,6 @@ impl Frames {
         } else {
             Err(Broken::CutEvent)
         }
-    }
-
-    /// Moves bytes of the chunk to the incomplete frame, until the frame has `length` bytes.
-    fn fill(&mut self, length: usize) {
-        let missing = length.saturating_sub(self.begun.len());
-        self.begun.reserve(missing.min(RESERVED));
-        let arrived = missing.min(self.chunk.len());
-        self.begun.extend_from_slice(&self.chunk.split_to(arrived));
     }
 }
 

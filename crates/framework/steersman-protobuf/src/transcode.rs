@@ -210,26 +210,19 @@ impl JsonWriter<'_> {
         empty: &mut bool,
         depth: usize,
     ) -> Result<(), Stop> {
-        match (field.shape, field.kind) {
-            (Cardinality::One, FieldKind::Message(_)) if field.name.is_empty() => {
-                self.one(field, FieldContent::nothing(field.kind), empty, depth)
-            }
-            (Cardinality::One, FieldKind::Bytes) => {
-                self.member(field, empty);
-                self.findings.has_untyped = true;
-                self.null(field.name);
-                Ok(())
-            }
-            (Cardinality::One, kind) if field.presence != Presence::Nullable => {
-                self.member(field, empty);
-                self.value(field, FieldContent::nothing(kind), depth)
-            }
-            _ => {
-                self.member(field, empty);
-                self.null(field.name);
-                Ok(())
-            }
+        let nothing = FieldContent::nothing(field.kind);
+        let is_single = field.shape == Cardinality::One;
+        if is_single && field.name.is_empty() && matches!(field.kind, FieldKind::Message(_)) {
+            return self.one(field, nothing, empty, depth);
         }
+        self.member(field, empty);
+        if is_single && field.kind == FieldKind::Bytes {
+            self.findings.has_untyped = true;
+        } else if is_single && field.presence != Presence::Nullable {
+            return self.value(field, nothing, depth);
+        }
+        self.null(field.name);
+        Ok(())
     }
 
     fn is_dropped(&self, field: &FieldRow, depth: usize) -> bool {
@@ -372,13 +365,12 @@ impl JsonWriter<'_> {
         use std::io::Write as _;
         match parts::time(bytes)? {
             // Writing to memory cannot fail.
-            Some(time) => write!(self.out, "\"{time:.digits$}\"")
-                .map_err(|error| Stop::Broken(error.to_string())),
-            None => {
-                self.null(name);
-                Ok(())
+            Some(time) => {
+                write!(self.out, "\"{time:.digits$}\"").map_err(|error| error.to_string())?;
             }
+            None => self.null(name),
         }
+        Ok(())
     }
 
     fn null(&mut self, name: &str) {
@@ -393,9 +385,8 @@ impl JsonWriter<'_> {
         }
         self.findings.has_untyped = true;
         // The check is needed, because a parser that skips values does not check their UTF-8.
-        let text = std::str::from_utf8(raw).map_err(|error| Stop::Broken(error.to_string()))?;
-        serde_json::from_str::<IgnoredAny>(text)
-            .map_err(|error| Stop::Broken(error.to_string()))?;
+        let text = std::str::from_utf8(raw).map_err(|error| error.to_string())?;
+        serde_json::from_str::<IgnoredAny>(text).map_err(|error| error.to_string())?;
         self.out.extend_from_slice(raw);
         Ok(())
     }

@@ -18,8 +18,7 @@ pub(crate) fn members(
     let mut decoder = TreeDecoder::default();
     let mut members = Map::new();
     decoder.read(message, raw, &mut members, 1)?;
-    let (members, unknown) = (members, decoder.unknown);
-    Ok((kept(members, keep), unknown))
+    Ok((kept(members, keep), decoder.unknown))
 }
 
 /// Decodes a field of `JSONSchemaProps` that holds either a schema or an alternative.
@@ -212,12 +211,8 @@ impl TreeDecoder {
             FieldKind::Bytes => STANDARD.encode(content.bytes(name)?).into(),
             FieldKind::Message(message) => {
                 let mut object = Map::new();
-                self.read(
-                    message.message(),
-                    content.bytes(name)?,
-                    &mut object,
-                    depth + 1,
-                )?;
+                let bytes = content.bytes(name)?;
+                self.read(message.message(), bytes, &mut object, depth + 1)?;
                 Value::Object(object)
             }
             FieldKind::Quantity => text(parts::quantity(content.bytes(name)?)?).into(),

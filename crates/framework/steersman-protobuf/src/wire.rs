@@ -1,5 +1,7 @@
 //! Machine: reads and writes the fields of a protobuf message, with the error texts of Kubernetes' generated code.
 
+use std::convert::Infallible;
+
 use crate::table::{FieldKind, FieldRow};
 
 #[derive(Debug, Clone, Copy)]
@@ -280,6 +282,14 @@ impl<'o> FieldWriter<'o> {
         FieldWriter { out: &mut bytes }.raw_varint(length as u64);
         self.out.splice(begin..=begin, bytes);
         Ok(())
+    }
+
+    /// Appends a nested message like [`nested`](Self::nested), with content that cannot fail.
+    pub(crate) fn message(&mut self, number: u32, write: impl FnOnce(&mut FieldWriter<'_>)) {
+        let Ok(()) = self.nested(number, |out| {
+            write(out);
+            Ok::<_, Infallible>(())
+        });
     }
 
     fn tag(&mut self, number: u32, wire: u64) {

@@ -104,18 +104,15 @@ pub(super) fn double(
 }
 
 fn quantity(number: u32, text: &str, out: &mut FieldWriter<'_>) {
-    let mut inner = Vec::with_capacity(text.len() + 2);
-    FieldWriter { out: &mut inner }.bytes(1, text.as_bytes());
-    out.bytes(number, &inner);
+    out.message(number, |out| out.bytes(1, text.as_bytes()));
 }
 
 fn int_or_string(number: u32, int: i32, text: Option<&str>, out: &mut FieldWriter<'_>) {
-    let mut inner = Vec::new();
-    let mut writer = FieldWriter { out: &mut inner };
-    writer.varint(1, u64::from(text.is_some()));
-    writer.varint(2, signed(int.into()));
-    writer.bytes(3, text.unwrap_or_default().as_bytes());
-    out.bytes(number, &inner);
+    out.message(number, |out| {
+        out.varint(1, u64::from(text.is_some()));
+        out.varint(2, signed(int.into()));
+        out.bytes(3, text.unwrap_or_default().as_bytes());
+    });
 }
 
 /// Encodes a time in units of `unit` nanoseconds.
@@ -125,11 +122,10 @@ fn time(number: u32, text: &str, unit: i64, out: &mut FieldWriter<'_>) -> Writte
     let nanos = i64::from(time.subsec_nanosecond());
     let seconds = time.as_second() + nanos.div_euclid(1_000_000_000);
     let nanos = nanos.rem_euclid(1_000_000_000);
-    let mut inner = Vec::new();
-    let mut writer = FieldWriter { out: &mut inner };
-    writer.varint(1, signed(seconds));
-    writer.varint(2, signed(nanos - nanos % unit));
-    out.bytes(number, &inner);
+    out.message(number, |out| {
+        out.varint(1, signed(seconds));
+        out.varint(2, signed(nanos - nanos % unit));
+    });
     Ok(())
 }
 

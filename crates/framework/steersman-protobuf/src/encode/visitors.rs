@@ -146,9 +146,8 @@ impl<'de> DeserializeSeed<'de> for MemberVisitor<'_, '_> {
             // Go reads `null` as an empty text.
             ("null", NullIs::Zero) => self.out.bytes(self.number, b""),
             (text, _) => {
-                let mut inner = Vec::with_capacity(text.len() + 6);
-                FieldWriter { out: &mut inner }.bytes(1, &compact(text));
-                self.out.bytes(self.number, &inner);
+                let write = |out: &mut FieldWriter<'_>| out.bytes(1, &compact(text));
+                self.out.message(self.number, write);
             }
         }
         Ok(())
@@ -216,12 +215,10 @@ impl MemberVisitor<'_, '_> {
             is_again
         });
         for (key, range) in found {
-            let written = self.out.nested(self.number, |out| {
+            self.out.message(self.number, |out| {
                 out.bytes(1, key.as_bytes());
                 out.out.extend_from_slice(&bytes[range]);
-                Ok(())
             });
-            written.map_err(|never: std::convert::Infallible| A::Error::custom(never))?;
         }
         Ok(())
     }
@@ -266,9 +263,8 @@ impl<'de> Visitor<'de> for MemberVisitor<'_, '_> {
         match self.field.kind {
             FieldKind::Bool => self.out.varint(self.number, u64::from(on)),
             FieldKind::SchemaOrBool => {
-                let mut inner = Vec::new();
-                FieldWriter { out: &mut inner }.varint(1, u64::from(on));
-                self.out.bytes(self.number, &inner);
+                let write = |out: &mut FieldWriter<'_>| out.varint(1, u64::from(on));
+                self.out.message(self.number, write);
             }
             _ => return self.wrong("a boolean"),
         }
