@@ -28,12 +28,7 @@ pub fn apply(object: &Value, document: Result<Value, String>) -> Result<Value, S
     let operations = match document.map_err(undecodable)? {
         Value::Array(operations) => operations,
         Value::Null => Vec::new(),
-        other => {
-            let found = type_word(&other);
-            return Err(undecodable(format!(
-                "json: cannot unmarshal {found} into Go value of type []handlers.jsonPatchOp"
-            )));
-        }
+        other => return Err(undecodable(not_of_type(&other, "[]handlers.jsonPatchOp"))),
     };
     if let Some(wrong) = operations.iter().find_map(mistyped) {
         return Err(undecodable(wrong));
@@ -70,11 +65,7 @@ pub fn apply_operations(object: &Value, operations: &[Value]) -> Result<Value, I
     let mut patched = object.clone();
     let mut copied = 0;
     for operation in operations {
-        let done = match mistyped(operation) {
-            None => one(&mut patched, operation, &mut copied),
-            Some(_) => None,
-        };
-        if done.is_none() {
+        if mistyped(operation).is_some() || one(&mut patched, operation, &mut copied).is_none() {
             return Err(Inapplicable {
                 is_test: operation["op"] == "test",
                 message: why_inapplicable(operation),
@@ -101,8 +92,8 @@ fn why_inapplicable(operation: &Value) -> String {
             format!("replace operation does not apply: doc is missing path: {path}: missing value")
         }
         "test" => format!("testing value {path} failed: test failed"),
-        "move" | "copy" => {
-            let (op, from) = (text("op"), text("from"));
+        op @ ("move" | "copy") => {
+            let from = text("from");
             format!(
                 "{op} operation does not apply: doc is missing from path: {from}: missing value"
             )
@@ -128,12 +119,7 @@ fn mistyped(operation: &Value) -> Option<String> {
     let members = match operation {
         Value::Object(members) => members,
         Value::Null => return None,
-        other => {
-            let found = type_word(other);
-            return Some(format!(
-                "json: cannot unmarshal {found} into Go value of type handlers.jsonPatchOp"
-            ));
-        }
+        other => return Some(not_of_type(other, "handlers.jsonPatchOp")),
     };
     let texts = ["op", "path", "from"].into_iter();
     texts.filter_map(|name| Some((name, members.get(name)?)))
@@ -144,6 +130,12 @@ fn mistyped(operation: &Value) -> Option<String> {
                 "json: cannot unmarshal {found} into Go struct field jsonPatchOp.{name} of type string"
             )
         })
+}
+
+/// Returns the message with which Go's decoder refuses a value that is not of a Go type.
+pub(crate) fn not_of_type(value: &Value, go_type: &str) -> String {
+    let found = type_word(value);
+    format!("json: cannot unmarshal {found} into Go value of type {go_type}")
 }
 
 fn refused() -> Status {
@@ -236,9 +228,7 @@ fn index(token: &str, length: usize) -> Option<usize> {
     let wanted: i64 = token.parse().ok()?;
     let length = i64::try_from(length).ok()?;
     let at = if wanted < 0 { wanted + length } else { wanted };
-    (0..length)
-        .contains(&at)
-        .then(|| usize::try_from(at).ok())?
+    usize::try_from(at).ok().filter(|_| at < length)
 }
 
 fn step<'a>(value: &'a mut Value, token: &str) -> Option<&'a mut Value> {

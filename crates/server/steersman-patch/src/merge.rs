@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 use steersman_apimachinery::status::Status;
-use steersman_schema::types::type_word;
+
+use crate::json_patch::not_of_type;
 
 /// Applies a JSON merge patch document to `object`.
 ///
@@ -15,12 +16,7 @@ pub fn apply(object: &Value, document: Result<Value, String>) -> Result<Value, S
     match &document {
         Value::Object(_) => {}
         Value::Null => return Err(Status::bad_request("Invalid JSON Patch")),
-        other => {
-            let found = type_word(other);
-            return Err(undecodable(format!(
-                "json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
-            )));
-        }
+        other => return Err(undecodable(not_of_type(other, "map[string]interface {}"))),
     }
     let mut patched = object.clone();
     merge(&mut patched, document);

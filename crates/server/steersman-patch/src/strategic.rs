@@ -14,11 +14,12 @@ pub use print::go as print_as_go;
 
 use serde_json::{Map, Value};
 use steersman_apimachinery::status::{FieldError, GroupResource, Status};
-use steersman_schema::types::{ListPatch, TypeRef, type_word};
+use steersman_schema::types::{ListPatch, TypeRef};
 
 use directives::{Directive, without_directives};
 use print::go;
 
+use crate::json_patch::not_of_type;
 use crate::merge::drop_nulls;
 
 /// Whether a list in the patch has elements to add to the object's list, or elements to delete from it.
@@ -45,10 +46,8 @@ pub fn apply(
         // A null patch changes nothing.
         Value::Null => ListMembers::new(),
         other => {
-            let found = type_word(&other);
-            return Err(Status::bad_request(format!(
-                "json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
-            )));
+            let message = not_of_type(&other, "map[string]interface {}");
+            return Err(Status::bad_request(message));
         }
     };
     let printed = go(&Value::Object(patch.clone()));

@@ -65,11 +65,8 @@ pub(super) fn compare(
     after: &Value,
     ignored: &[&str],
 ) -> ChangedFields {
-    let both = [before, after];
-    if both
-        .iter()
-        .all(|state| form(ty, state) == SharedForm::Members)
-    {
+    let has_members = |state: &Value| form(ty, state) == SharedForm::Members;
+    if has_members(before) && has_members(after) {
         return members(ty, Some(before), Some(after), ignored);
     }
     place(ty, Some(before), Some(after)).1
@@ -100,12 +97,8 @@ fn place(
         // The kind of the value changed, so everything below the old value is removed, and everything below the new
         // value is added.
         _ => {
-            let gone = place(ty, left, None).1;
-            let come = place(ty, None, right).1;
-            let below = ChangedFields {
-                removed: gone.removed,
-                ..come
-            };
+            let mut below = place(ty, None, right).1;
+            below.removed = place(ty, left, None).1.removed;
             return (ValueChange::Modified, below);
         }
     };
@@ -130,12 +123,8 @@ fn place(
 /// that was null before it had elements (so that the list itself is not new), and a time that Go writes although it is
 /// not set.
 fn present<'a>(ty: TypeRef<'_>, value: Option<&'a Value>) -> Option<&'a Value> {
-    let shown = || {
-        matches!(
-            ty.shape(),
-            ValueShape::List | ValueShape::Scalar(Scalar::Time)
-        )
-    };
+    const SHOWN: [ValueShape; 2] = [ValueShape::List, ValueShape::Scalar(Scalar::Time)];
+    let shown = || SHOWN.contains(&ty.shape());
     value.filter(|value| !value.is_null() || ty.is_custom() || shown())
 }
 

@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value};
 use steersman_apimachinery::yaml;
-use steersman_schema::types::type_word;
+
+use crate::json_patch::not_of_type;
 
 /// Parses an applied configuration. The second value holds the warnings for the author of the request.
 ///
@@ -16,9 +17,9 @@ pub fn parse(body: &[u8]) -> Result<(Value, Vec<String>), String> {
         Value::Object(_) => Ok((value, warnings)),
         Value::Null => Ok((Value::Object(Map::new()), warnings)),
         other => {
-            let found = type_word(&other);
+            let why = not_of_type(&other, "map[string]interface {}");
             Err(undecodable(format!(
-                "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
+                "error unmarshaling JSON: while decoding JSON: {why}"
             )))
         }
     }

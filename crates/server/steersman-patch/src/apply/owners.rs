@@ -47,6 +47,10 @@ impl OwnershipContext<'_> {
         }
         fields
     }
+
+    fn is_known(&self, entry: &ManagerEntry) -> bool {
+        self.versions.contains(&entry.version)
+    }
 }
 
 /// Computes the owners after an update. The manager of the request owns the fields that the update changed, the other
@@ -81,7 +85,7 @@ fn take(
     removed: &FieldSet,
 ) {
     entries.change(|_, entry| {
-        if reach.versions.contains(&entry.version) {
+        if reach.is_known(entry) {
             entry.subtract(written);
             entry.subtract(removed);
         } else {
@@ -103,10 +107,9 @@ pub(super) fn apply(
     let last = entries.remove(manager);
     let fields = reach.limit(fields_of(reach.ty, configuration));
     let states = (live, configuration);
-    let is_known = |last: &&ManagerEntry| reach.versions.contains(&last.version);
     // APPLY-1: most applies repeat the last one of their manager, and a comparison of all fields would copy the object
     // several times.
-    match last.as_ref().filter(is_known) {
+    match last.as_ref().filter(|last| reach.is_known(last)) {
         Some(last) if is_repeated(reach.ty, &last.fields(), &fields, states) => {
             take(reach, entries, &FieldSet::default(), &FieldSet::default());
             let entry = ManagerEntry::new(owned(fields), reach.version, last.time.clone());
@@ -129,14 +132,13 @@ pub(super) fn apply_fields(
     (last, fields): (Option<ManagerEntry>, FieldSet),
     (force, time): (bool, &str),
 ) -> Result<Option<Value>, Vec<Conflict>> {
-    let known = |entry: &ManagerEntry| reach.versions.contains(&entry.version);
     let merged = merge(reach.ty, live, configuration);
     let mut kept = fields.clone();
-    for (_, other) in entries.iter().filter(|(_, entry)| known(entry)) {
+    for (_, other) in entries.iter().filter(|(_, entry)| reach.is_known(entry)) {
         kept.extend(other.fields().into_owned());
     }
     // An entry with fields of a version that the kind no longer has cannot be compared with the object.
-    let mut pruned = match last.as_ref().filter(|last| known(last)) {
+    let mut pruned = match last.as_ref().filter(|last| reach.is_known(last)) {
         Some(last) => prune(reach.ty, merged, &last.fields(), &kept),
         None => merged,
     };
@@ -145,7 +147,7 @@ pub(super) fn apply_fields(
     }
     let changes = compare(reach.ty, live, &pruned, reach.ignored);
     let written = changes.written();
-    let others = entries.iter().filter(|(_, entry)| known(entry));
+    let others = entries.iter().filter(|(_, entry)| reach.is_known(entry));
     let conflicts = conflict::find(others, &written);
     if !force && !conflicts.is_empty() {
         return Err(conflicts);
@@ -202,8 +204,7 @@ fn is_same(ty: TypeRef<'_>, live: &Value, applied: &Value) -> bool {
 fn prune(ty: TypeRef<'_>, merged: Value, last: &FieldSet, kept: &FieldSet) -> Value {
     let full = |fields: &FieldSet| with_parents(ty, fields);
     let without = |fields: &FieldSet| {
-        let object = || Value::Object(serde_json::Map::new());
-        remove(ty, &merged, fields).unwrap_or_else(object)
+        remove(ty, &merged, fields).unwrap_or_else(|| Value::Object(serde_json::Map::new()))
     };
     let all = full(&fields_of(ty, &merged));
     // The removal of all fields of the last apply also removes the fields of other managers below them.

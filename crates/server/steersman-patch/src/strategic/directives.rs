@@ -78,15 +78,19 @@ pub(super) fn retain(
     let refusal = || Status::bad_request("invalid patch format of retainKeys");
     let kept = kept.as_array().ok_or_else(refusal)?;
     let keeps = |name: &str| kept.iter().any(|one| one == name);
-    let strange = patch.iter().any(|(name, value)| {
-        let directive = name.starts_with(DELETE_FROM) || name.starts_with(SET_ORDER);
-        !value.is_null() && !directive && !keeps(name)
-    });
+    let strange = patch
+        .iter()
+        .any(|(name, value)| !value.is_null() && !is_of_list(name) && !keeps(name));
     if strange {
         return Err(refusal());
     }
     old.retain(|name, _| keeps(name));
     Ok(())
+}
+
+/// Returns whether a member is a directive for a list.
+fn is_of_list(name: &str) -> bool {
+    name.starts_with(DELETE_FROM) || name.starts_with(SET_ORDER)
 }
 
 /// Returns a new value without the directives in it; `None` if a directive deletes the value.
@@ -97,10 +101,7 @@ pub(super) fn without_directives(value: Value) -> Option<Value> {
                 return None;
             }
             let kept = members.into_iter().filter_map(|(name, member)| {
-                let directive = matches!(name.as_str(), PATCH | RETAIN)
-                    || name.starts_with(DELETE_FROM)
-                    || name.starts_with(SET_ORDER);
-                if directive {
+                if matches!(name.as_str(), PATCH | RETAIN) || is_of_list(&name) {
                     return None;
                 }
                 without_directives(member).map(|member| (name, member))
