@@ -97,9 +97,8 @@ fn unreadable(path: &Path) -> impl FnOnce(io::Error) -> ManifestError {
 /// Returns the items of a List, nothing for an empty document, or the document itself.
 fn objects(document: Document) -> impl Iterator<Item = Value> {
     let mut document = document.value;
-    let is_list = document["kind"]
-        .as_str()
-        .is_some_and(|kind| kind.ends_with("List"));
+    let kind = document["kind"].as_str();
+    let is_list = kind.is_some_and(|kind| kind.ends_with("List"));
     let items = document.get_mut("items").filter(|_| is_list);
     match items.map(Value::take) {
         Some(Value::Array(items)) => items,

@@ -163,7 +163,7 @@ impl ApiServer {
     /// # Cancel safety
     /// Safe: nothing is listening before it returns.
     pub async fn serve(&self, address: impl ToSocketAddrs + fmt::Debug) -> Result<Serving, Error> {
-        self.listen(address, false).await
+        self.serve_listener(serving::bind(address, false).await?)
     }
 
     /// Like [`serve`](Self::serve), on any address, so that other machines can connect. Every
@@ -181,14 +181,7 @@ impl ApiServer {
         &self,
         address: impl ToSocketAddrs + fmt::Debug,
     ) -> Result<Serving, Error> {
-        self.listen(address, true).await
-    }
-
-    async fn listen<A>(&self, address: A, others: bool) -> Result<Serving, Error>
-    where
-        A: ToSocketAddrs + fmt::Debug,
-    {
-        self.serve_listener(serving::bind(address, others).await?)
+        self.serve_listener(serving::bind(address, true).await?)
     }
 
     /// Stops every listener, ends every watch, and refuses later requests with 503.

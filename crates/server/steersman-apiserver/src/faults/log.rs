@@ -58,10 +58,9 @@ impl RequestLog {
 
     pub(crate) fn finish(&self, sequence: u64, status: u16, created: Option<&str>) {
         let mut state = self.shared.state.lock();
-        let found = state
-            .records
-            .binary_search_by_key(&sequence, |record| record.sequence);
-        if let Some(record) = found.ok().and_then(|at| state.records.get_mut(at)) {
+        let records = &mut state.records;
+        let found = records.binary_search_by_key(&sequence, |record| record.sequence);
+        if let Some(record) = found.ok().and_then(|at| records.get_mut(at)) {
             record.status = Some(status);
             if let Some(created) = created {
                 record.name = Some(created.to_owned());

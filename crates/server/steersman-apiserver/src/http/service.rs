@@ -19,12 +19,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::faults::{Decision, RequestRecord, RestartEffect, Verb, WatchMode};
 use crate::http::context::Context;
-use crate::http::documents::issuer;
-use crate::http::documents::metrics;
 use crate::http::documents::serve::{self, DocumentRequest};
+use crate::http::documents::{issuer, metrics};
 use crate::http::handlers::verbs::{self, RequestBody};
-use crate::http::handlers::watch;
-use crate::http::handlers::{admin, future_reads, stop};
+use crate::http::handlers::{admin, future_reads, stop, watch};
 use crate::http::requests::auth::{AuthOutcome, Caller};
 use crate::http::requests::call::{self, HttpRefusal, ResourceCall};
 use crate::http::requests::deadline;
@@ -33,9 +31,8 @@ use crate::http::requests::path::{ObjectPath, PathRoute};
 use crate::http::requests::query::Query;
 use crate::http::requests::receive::read;
 use crate::http::responses::body::{BodyError, ResponseBody};
-use crate::http::responses::faulty_body;
-use crate::http::responses::gzip;
 use crate::http::responses::reply::{Reply, ReplyBody};
+use crate::http::responses::{faulty_body, gzip};
 
 const PANICKED: &str = "This request caused apiserver to panic. Look in the logs for details.";
 
@@ -321,19 +318,19 @@ impl ApiService {
         query: &Query,
         auth: &AuthOutcome,
     ) -> RequestRecord {
-        let object = match route {
-            PathRoute::Objects(path) => path.clone(),
-            PathRoute::Resources { group, version } => ObjectPath {
-                group: group.clone(),
-                version: version.clone(),
-                ..ObjectPath::default()
-            },
-            _ => ObjectPath::default(),
+        let (object, verb) = match route {
+            PathRoute::Objects(path) => (path.clone(), call::verb_of(&parts.method, path, query)),
+            PathRoute::Resources { group, version } => {
+                let object = ObjectPath {
+                    group: group.clone(),
+                    version: version.clone(),
+                    ..ObjectPath::default()
+                };
+                (object, None)
+            }
+            _ => (ObjectPath::default(), None),
         };
-        let verb = match route {
-            PathRoute::Objects(path) => call::verb_of(&parts.method, path, query),
-            _ => None,
-        };
+        let user_agent = text(&parts.headers, header::USER_AGENT);
         let initial = query.switch("sendInitialEvents").unwrap_or(false);
         RequestRecord {
             sequence: 0,
@@ -348,9 +345,7 @@ impl ApiService {
             subresource: object.subresource,
             namespace: object.namespace,
             name: object.name,
-            user_agent: text(&parts.headers, header::USER_AGENT)
-                .unwrap_or_default()
-                .to_owned(),
+            user_agent: user_agent.unwrap_or_default().to_owned(),
             accept: joined(&parts.headers, header::ACCEPT),
             user: auth.user.name.clone(),
             groups: auth.user.groups.clone(),

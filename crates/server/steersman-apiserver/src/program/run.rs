@@ -14,11 +14,10 @@ use super::data::{DataDir, SavedState};
 use super::durability::Durability;
 use super::flag_file::FlagFile;
 use super::flags::ServerFlags;
-use super::log_keeper;
 use super::problem::{ProgramProblem, chain};
 use super::process::{every, report, say, stopped};
 use super::request_news::RequestNews;
-use super::seed;
+use super::{log_keeper, seed};
 
 const NAME: &str = "steersman-apiserver";
 const LOOK: Duration = Duration::from_millis(100);

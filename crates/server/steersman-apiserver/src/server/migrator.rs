@@ -61,9 +61,8 @@ async fn turn(
         let work = context.with_registry(|registry| migrator.next_work(registry, last, now));
         match work {
             MigratorWork::Store(step) => {
-                let (outcome, _) = context
-                    .asking(|registry| registry.store_anew(&step, now.wall))
-                    .await;
+                let stored = context.asking(|registry| registry.store_anew(&step, now.wall));
+                let (outcome, _) = stored.await;
                 done = Some((step, outcome));
             }
             MigratorWork::WaitUntil(due) => return Some(due),

@@ -68,17 +68,18 @@ impl WriteAheadLog {
     /// Safe: a dropped future has taken nothing.
     pub async fn next(&self) -> WalGroup {
         loop {
-            let group = {
-                let mut queue = self.shared.queue.lock();
-                let is_due = self.shared.now.get().is_none() || queue.failure.is_some();
-                is_due.then(|| queue.take()).flatten()
-            };
-            if let Some(group) = group {
+            let is_task = self.shared.now.get().is_none();
+            if let Some(group) = self.take_if(|queue| is_task || queue.failure.is_some()) {
                 return group;
             }
             // A notification that came since the look is stored.
             self.shared.arrived.notified().await;
         }
+    }
+
+    fn take_if(&self, is_due: impl FnOnce(&WalQueue) -> bool) -> Option<WalGroup> {
+        let mut queue = self.shared.queue.lock();
+        is_due(&queue).then(|| queue.take()).flatten()
     }
 
     /// Records that a group, and so every group before it, is in the log: requests that wait for it are
@@ -172,12 +173,9 @@ impl WriteAheadLog {
         // A thread that appends looks again after it has unlocked, so a thread that finds the log locked is done.
         while let Some(mut append) = now.try_lock() {
             loop {
-                let group = {
-                    let mut queue = self.shared.queue.lock();
-                    let is_due = queue.failure.is_none();
-                    is_due.then(|| queue.take()).flatten()
+                let Some(group) = self.take_if(|queue| queue.failure.is_none()) else {
+                    break;
                 };
-                let Some(group) = group else { break };
                 match append(&group) {
                     Ok(()) => self.settle(group),
                     Err(why) => {

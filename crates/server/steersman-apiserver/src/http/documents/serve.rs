@@ -39,13 +39,11 @@ pub(crate) fn answer(
     cache: &mut DocumentCache,
 ) -> Result<Reply, HttpRefusal> {
     match route {
-        PathRoute::Health { endpoint, check } => health::answer(
-            endpoint,
-            check.as_deref(),
-            ask.query,
-            ask.log_failure.as_deref(),
-        )
-        .ok_or(HttpRefusal::PageNotFound),
+        PathRoute::Health { endpoint, check } => {
+            let (check, failure) = (check.as_deref(), ask.log_failure.as_deref());
+            let reply = health::answer(endpoint, check, ask.query, failure);
+            reply.ok_or(HttpRefusal::PageNotFound)
+        }
         PathRoute::Root => Ok(paths(resources, ask.has_issuer)),
         // The handlers of OpenAPI ignore the method.
         PathRoute::OpenApiV2 if v2::is_accepted(ask.accept) => {
@@ -107,9 +105,8 @@ fn resources_of(
 
 /// Returns whether a group has built-in resources; then its unknown paths are answered by a Status.
 pub(crate) fn serves(resources: &[Arc<Resource>], group: &str) -> bool {
-    resources
-        .iter()
-        .any(|known| known.built_in && known.group == group)
+    let mut resources = resources.iter();
+    resources.any(|known| known.built_in && known.group == group)
 }
 
 /// Answers `/`: the served paths, apart from objects.

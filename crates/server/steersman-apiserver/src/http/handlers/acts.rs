@@ -96,11 +96,7 @@ pub(crate) fn perform(
     let answer = sent.settle(registry, answer)?;
     let answer = answer.unwrap_or_else(|| {
         json!({
-            "kind": "Status",
-            "apiVersion": "v1",
-            "metadata": {},
-            "status": "Success",
-            "code": 201,
+            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201,
         })
     });
     Ok(Reply::document(201, &answer, media.format))

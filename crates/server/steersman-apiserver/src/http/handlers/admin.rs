@@ -167,9 +167,8 @@ fn watches(context: &Context, query: &Query) -> Done {
             return Err(Status::bad_request(message));
         }
     };
-    let switched = context
-        .faults
-        .switch(mode, query.get("resource").unwrap_or("*"));
+    let resource = query.get("resource").unwrap_or("*");
+    let switched = context.faults.switch(mode, resource);
     Ok((200, json!({"switched": switched})))
 }
 

@@ -45,10 +45,7 @@ pub(crate) async fn run(
 fn is_ahead((outcome, _): &VerbOutcome) -> bool {
     match outcome {
         Err(HttpRefusal::Status(status)) => status.is_too_large_resource_version(),
-        Ok(reply) => match &reply.body {
-            ReplyBody::Watch(watch) => watch.cursor.is_ahead(),
-            _ => false,
-        },
+        Ok(reply) => matches!(&reply.body, ReplyBody::Watch(watch) if watch.cursor.is_ahead()),
         Err(HttpRefusal::PageNotFound) => false,
     }
 }

@@ -247,10 +247,8 @@ impl OpenWatch {
 
     fn bookmark(&mut self) -> Option<Bytes> {
         self.schedule_bookmark(Instant::now());
-        let cursor = &mut self.cursor;
-        let event = self
-            .context
-            .with_registry(|registry| registry.bookmark(cursor))?;
+        let (context, cursor) = (&self.context, &mut self.cursor);
+        let event = context.with_registry(|registry| registry.bookmark(cursor))?;
         Some(self.line(&event))
     }
 

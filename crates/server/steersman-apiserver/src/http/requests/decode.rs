@@ -33,19 +33,12 @@ const PLACES: [(&str, &str); 6] = [
 /// Parses the object of a create or an update; `null` is an empty object.
 pub(crate) fn object(body: &[u8], format: Format, kind: &str) -> Result<Value, Status> {
     let refuse = |why: String| unrecognized(body, kind, &why);
-    let value = match format {
-        Format::Json => parse_json(body).map_err(|why| {
-            refuse(format!(
-                "couldn't get version/kind; json parse error: {why}"
-            ))
-        })?,
-        Format::Yaml => yaml::parse(body).map_err(refuse)?,
-        Format::Protobuf => {
-            let envelope = Envelope::open(body).map_err(refuse)?;
-            let read = envelope.object();
-            return read.map_err(|why| mishandled(&envelope, kind, &why));
-        }
-    };
+    if format == Format::Protobuf {
+        let envelope = Envelope::open(body).map_err(refuse)?;
+        let read = envelope.object();
+        return read.map_err(|why| mishandled(&envelope, kind, &why));
+    }
+    let value = parse(body, format).map_err(refuse)?;
     match value {
         Value::Object(_) => match unreadable_kind(&value) {
             Some(why) => Err(refuse(why)),
@@ -105,12 +98,7 @@ pub(crate) fn delete_options(body: &[u8], format: Format) -> Result<Option<Delet
     if body.is_empty() {
         return Ok(None);
     }
-    let value = match format {
-        Format::Json => parse_json(body)
-            .map_err(|why| format!("couldn't get version/kind; json parse error: {why}"))?,
-        Format::Yaml => yaml::parse(body)?,
-        Format::Protobuf => Envelope::open(body)?.object()?,
-    };
+    let value = parse(body, format)?;
     if value.is_null() {
         return Ok(None);
     }
@@ -202,9 +190,16 @@ fn mistyped_options(value: &Value) -> Option<String> {
     None
 }
 
-// SRV-3: the parser bounds the nesting of values, and returns an error beyond it.
-fn parse_json(body: &[u8]) -> Result<Value, String> {
-    serde_json::from_slice(body).map_err(|error| go_wording(body, &error))
+fn parse(body: &[u8], format: Format) -> Result<Value, String> {
+    match format {
+        // SRV-3: the parser bounds the nesting of values, and returns an error beyond it.
+        Format::Json => serde_json::from_slice(body).map_err(|error| {
+            let why = go_wording(body, &error);
+            format!("couldn't get version/kind; json parse error: {why}")
+        }),
+        Format::Yaml => yaml::parse(body),
+        Format::Protobuf => Envelope::open(body)?.object(),
+    }
 }
 
 /// Returns a parse error in Go's words, in the cases in which both parsers find the same error.

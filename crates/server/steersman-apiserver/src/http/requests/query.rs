@@ -2,9 +2,8 @@
 
 use std::num::IntErrorKind;
 
-use steersman_apimachinery::go;
 use steersman_apimachinery::status::{FieldError, GroupResource, Status};
-use steersman_apimachinery::times;
+use steersman_apimachinery::{go, times};
 use steersman_registry::{DeleteOptions, ListQuery, WriteOptions};
 use steersman_tables::IncludeObject;
 
@@ -49,12 +48,9 @@ impl Query {
         }
         self.pairs
             .retain(|(name, _)| name != "resourceVersion" && name != "resourceVersionMatch");
-        for (name, value) in [
-            ("resourceVersion", revision.to_string()),
-            ("resourceVersionMatch", "Exact".to_owned()),
-        ] {
-            self.pairs.push((name.to_owned(), value));
-        }
+        let mut add = |name: &str, value: String| self.pairs.push((name.to_owned(), value));
+        add("resourceVersion", revision.to_string());
+        add("resourceVersionMatch", "Exact".to_owned());
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
@@ -109,9 +105,8 @@ impl Query {
     /// Returns `timeoutSeconds`, if positive.
     pub(crate) fn timeout_seconds(&self) -> Result<Option<u64>, Status> {
         let seconds = self.integer("timeoutSeconds")?;
-        Ok(seconds
-            .and_then(|seconds| u64::try_from(seconds).ok())
-            .filter(|seconds| *seconds > 0))
+        let seconds = seconds.and_then(|seconds| u64::try_from(seconds).ok());
+        Ok(seconds.filter(|seconds| *seconds > 0))
     }
 
     /// Checks the options of the log of a Pod. Upstream: `ValidatePodLogOptions`.
@@ -121,10 +116,8 @@ impl Query {
             Ok(found.map(|found| FieldError::invalid(field, &found.to_string(), detail)))
         };
         let since = at_least("sinceSeconds", 1, "must be greater than 0")?;
-        if let Some(time) = self
-            .get("sinceTime")
-            .filter(|time| !["", "null"].contains(time))
-        {
+        let time = self.get("sinceTime");
+        if let Some(time) = time.filter(|time| !["", "null"].contains(time)) {
             times::check(time).map_err(Status::bad_request)?;
         }
         let stream = self.get("stream").map(|_| {
@@ -173,12 +166,11 @@ impl Query {
     }
 
     pub(crate) fn write_options(&self) -> WriteOptions {
+        let validation = self.owned("fieldValidation");
         WriteOptions {
             dry_run: self.all("dryRun"),
             field_manager: self.owned("fieldManager"),
-            field_validation: self
-                .owned("fieldValidation")
-                .filter(|mode| !mode.is_empty()),
+            field_validation: validation.filter(|mode| !mode.is_empty()),
             force: self.switch("force"),
             ..WriteOptions::default()
         }

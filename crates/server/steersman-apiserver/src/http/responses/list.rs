@@ -35,7 +35,7 @@ impl ListBody {
     pub(crate) fn next_piece(&mut self) -> Bytes {
         let mut piece = Vec::from(std::mem::take(&mut self.head));
         while piece.len() < PIECE {
-            if !self.items.append_next(&mut piece) {
+            if self.items.append_next(&mut piece).is_none() {
                 piece.extend_from_slice(&std::mem::take(&mut self.tail));
                 break;
             }
@@ -75,13 +75,11 @@ impl ListItems {
         }
     }
 
-    /// Appends the next item; returns `false` if there is none.
-    fn append_next(&mut self, out: &mut Vec<u8>) -> bool {
+    /// Appends the next item; returns `None` if there is none.
+    fn append_next(&mut self, out: &mut Vec<u8>) -> Option<()> {
         match self {
             Self::Objects { with_type, items } => {
-                let Some(item) = items.next() else {
-                    return false;
-                };
+                let item = items.next()?;
                 let (brace, rest) = text(&item, *with_type);
                 out.extend_from_slice(brace);
                 out.extend_from_slice(&rest);
@@ -90,14 +88,12 @@ impl ListItems {
                 }
             }
             Self::Messages(number, items) => {
-                let Some(item) = items.next() else {
-                    return false;
-                };
+                let item = items.next()?;
                 append_field_head(*number, item.len(), out);
                 out.extend_from_slice(&item);
             }
         }
-        true
+        Some(())
     }
 }
 

@@ -92,11 +92,7 @@ impl Reply {
     /// encoded as protobuf is answered by 500.
     pub(crate) fn document(code: u16, document: &serde_json::Value, format: Format) -> Self {
         match format {
-            Format::Json => {
-                let mut text = document.to_string();
-                text.push('\n');
-                Self::new(code, JSON, text)
-            }
+            Format::Json => Self::new(code, JSON, format!("{document}\n")),
             Format::Yaml => Self::new(code, YAML, yaml::write(document)),
             Format::Protobuf => match protobuf::document(document) {
                 Ok(bytes) => Self::new(code, PROTOBUF, bytes),

@@ -239,10 +239,8 @@ fn metadata_alone(object: &VersionedObject, version: MetaVersion) -> Value {
 }
 
 fn partial_page(page: &StoredPage, version: MetaVersion) -> Value {
-    let items = page.items.iter();
-    let items: Vec<Value> = items
-        .map(|object| metadata_alone(object, version))
-        .collect();
+    let metadata = |object: &VersionedObject| metadata_alone(object, version);
+    let items: Vec<Value> = page.items.iter().map(metadata).collect();
     json!({
         "kind": "PartialObjectMetadataList",
         "apiVersion": version.api_version(),

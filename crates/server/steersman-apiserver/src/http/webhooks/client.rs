@@ -18,6 +18,8 @@ use tower::ServiceExt;
 use crate::http::requests::decode::LIMIT;
 use crate::http::webhooks::connections::{IdleConnections, Peer, connect};
 
+const TOO_LATE: &str = "context deadline exceeded";
+
 /// The answer of a webhook: HTTP status and body, or the reason why there is none.
 type Exchanged = Result<(u16, Bytes), String>;
 
@@ -80,10 +82,7 @@ impl Webhooks {
 
     async fn ask_one(&self, call: WebhookCall, resolve: Resolve<'_>) -> (String, CallResponse) {
         let exchange = tokio::time::timeout(call.timeout, self.exchange(&call, resolve));
-        let exchanged = exchange
-            .await
-            .unwrap_or_else(|_| Err("context deadline exceeded".to_owned()));
-        let body = match exchanged {
+        let body = match exchange.await.unwrap_or_else(|_| Err(TOO_LATE.to_owned())) {
             Err(why) => Err(format!("Post \"{}\": {why}", call.url)),
             // Like Go's client of Kubernetes. A redirect is not followed.
             Ok((200..=206, body)) => Ok(body),

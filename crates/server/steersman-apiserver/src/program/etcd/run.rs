@@ -62,12 +62,10 @@ pub(crate) async fn run(arguments: impl Iterator<Item = OsString>) -> Result<(),
     let accepting = CancellationToken::new();
     let _accepting = accepting.clone().drop_guard();
     for listener in listeners {
-        let url = listener
-            .local_addr()
-            .map(|address| format!("http://{address}"));
+        let address = listener.local_addr();
         tokio::spawn(accept(listener, Arc::clone(&service), accepting.clone()));
-        if let Ok(url) = url {
-            report("etcd", format_args!("listens on {url}"));
+        if let Ok(address) = address {
+            report("etcd", format_args!("listens on http://{address}"));
         }
     }
     stop.await;

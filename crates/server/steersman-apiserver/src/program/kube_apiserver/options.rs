@@ -63,10 +63,8 @@ impl KubeApiserverOptions {
         warnings.extend(plugins.warnings);
         warnings.extend(apis);
         if line.last("allow-privileged") == Some("false") {
-            warnings.push(
-                "--allow-privileged=false has no effect: privileged containers are allowed"
-                    .to_owned(),
-            );
+            let news = "--allow-privileged=false has no effect: privileged containers are allowed";
+            warnings.push(news.to_owned());
         }
         let address = address(line, is_rbac)?;
         let advertised = ip(line, "advertise-address")?;
@@ -83,7 +81,8 @@ impl KubeApiserverOptions {
             ));
         }
         let tls = tls(line)?;
-        let seconds: Option<u64> = number(line, "min-request-timeout")?;
+        let seconds = number::<u64>(line, "min-request-timeout")?.filter(|seconds| *seconds > 0);
+        let faults = variable(FAULTS).filter(|path| !path.is_empty());
         Ok(Self {
             address,
             cert_dir: line.path("cert-dir"),
@@ -97,14 +96,11 @@ impl KubeApiserverOptions {
             http2_streams: number(line, "http2-max-streams-per-connection")?
                 .filter(|streams| *streams > 0),
             watch_timeout: seconds
-                .filter(|seconds| *seconds > 0)
                 .map(|seconds| Duration::from_secs(seconds.saturating_add(seconds / 2))),
             service_network: networks.first().map(|one| (*one).to_owned()),
             service_account: plugins.service_account,
             played: played(variable(PLAY).as_deref())?,
-            faults: variable(FAULTS)
-                .filter(|path| !path.is_empty())
-                .map(PathBuf::from),
+            faults: faults.map(PathBuf::from),
             warnings,
         })
     }

@@ -85,14 +85,10 @@ fn matches(pattern: &str, host: &str) -> bool {
     if !is_host(bare, false) || !is_host(pattern, true) {
         return exact(pattern, host);
     }
-    let (wanted, found): (Vec<&str>, Vec<&str>) =
-        (pattern.split('.').collect(), bare.split('.').collect());
-    wanted.len() == found.len()
-        && wanted
-            .iter()
-            .zip(&found)
-            .enumerate()
-            .all(|(at, (wanted, found))| (at == 0 && *wanted == "*") || exact(wanted, found))
+    let (wanted, found) = (pattern.split('.'), bare.split('.'));
+    let mut labels = wanted.clone().zip(found.clone()).enumerate();
+    wanted.count() == found.count()
+        && labels.all(|(at, (wanted, found))| (at == 0 && wanted == "*") || exact(wanted, found))
 }
 
 /// Returns whether a text is a valid host name, or with a star as its first label a valid pattern.
