@@ -47,12 +47,8 @@ struct PoolState {
     dial: Option<watch::Receiver<Dialing>>,
 }
 
-#[derive(Clone)]
-enum Dialing {
-    UnderWay,
-    Done,
-    Failed(DialError),
-}
+/// The result of a dial; `None` while it is under way.
+type Dialing = Option<Result<(), DialError>>;
 
 /// A dial in progress. Dropping it notifies the waiting requests, even if its task has panicked.
 struct DialAttempt {
@@ -168,11 +164,9 @@ impl ConnectionPool {
     /// Closes the connections that were opened with credentials older than `generation`.
     pub(crate) fn renewed(&self, generation: u64) {
         let mut state = self.state.lock();
-        let closed = state.table.handle_renewed(generation);
-        let closed: Vec<_> = closed
-            .iter()
-            .filter_map(|id| state.senders.remove(id))
-            .collect();
+        let ids = state.table.handle_renewed(generation);
+        let closed = ids.iter().map(|id| state.senders.remove(id));
+        let closed: Vec<_> = closed.collect();
         drop(state);
         drop(closed);
     }
@@ -240,12 +234,9 @@ impl ConnectionPool {
                 }
                 Chosen::Wait(dial) => dial,
             };
-            let ended = dial
-                .wait_for(|dial| !matches!(dial, Dialing::UnderWay))
-                .await
-                .map(|dial| dial.clone());
-            match ended {
-                Ok(Dialing::Failed(error)) => return Err(error.into()),
+            let ended = dial.wait_for(Option::is_some).await;
+            match ended.map(|ended| ended.clone()) {
+                Ok(Some(Err(error))) => return Err(error.into()),
                 Ok(_) => {}
                 Err(_) => return Err("the task that opened the connection ended".into()),
             }
@@ -279,13 +270,13 @@ impl ConnectionPool {
             }
             Choice::DialAlone => Chosen::DialAlone,
             Choice::Dial => {
-                let (dialing, progress) = watch::channel(Dialing::UnderWay);
+                let (dialing, progress) = watch::channel(None);
                 *dial = Some(progress.clone());
                 drop(state);
                 let mut attempt = DialAttempt {
                     pool: Arc::downgrade(self),
                     dialing,
-                    ended: Dialing::Failed(DialError("the attempt to connect was dropped".into())),
+                    ended: Some(Err(DialError("the attempt to connect was dropped".into()))),
                 };
                 let open = (self.dial)(false);
                 // The dial is a separate task, because other requests wait for it and the first request may be dropped.
@@ -298,10 +289,7 @@ impl ConnectionPool {
                         Ok(dialed) => pool.open(dialed).await,
                         Err(error) => Err(error),
                     };
-                    attempt.ended = match opened {
-                        Ok(()) => Dialing::Done,
-                        Err(error) => Dialing::Failed(DialError(chain(&*error))),
-                    };
+                    attempt.ended = Some(opened.map_err(|error| DialError(chain(&*error))));
                 });
                 Chosen::Wait(progress)
             }
