@@ -144,11 +144,8 @@ impl<'a> Authorizer<'a> {
             }
         };
         let storage = StorageKey::new(GROUP, plural);
-        let resource = if self.plural {
-            plural
-        } else {
-            plural.trim_end_matches('s')
-        };
+        let singular = plural.trim_end_matches('s');
+        let resource = if self.plural { plural } else { singular };
         let found = self.store.get(&storage, namespace, name).map(AsRef::as_ref);
         found.ok_or_else(|| Status::not_found(GroupResource::new(GROUP, resource), name))
     }
@@ -167,13 +164,8 @@ impl Grant<'_> {
         let mut subject = text(self.subject, "name").to_owned();
         let whom = text(self.subject, "kind");
         if whom == "ServiceAccount" {
-            let own = text(self.subject, "namespace");
-            let own = if own.is_empty() {
-                &binding.namespace
-            } else {
-                own
-            };
-            subject = format!("{subject}/{own}");
+            let own = Some(text(self.subject, "namespace")).filter(|own| !own.is_empty());
+            subject = format!("{subject}/{}", own.unwrap_or(&binding.namespace));
         }
         format!(
             "RBAC: allowed by {kind} \"{name}\" of {} \"{}\" to {whom} \"{subject}\"",

@@ -160,11 +160,10 @@ impl<F: Folder> DataDir<F> {
             let _ = self.folder.remove(NEXT);
             file(&path(NEXT))(error)
         })?;
-        match self.folder.rename(STATE, BEFORE) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(file(&path(STATE))(error));
-            }
-            Ok(()) | Err(_) => {}
+        if let Err(error) = self.folder.rename(STATE, BEFORE)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            return Err(file(&path(STATE))(error));
         }
         let renamed = self.folder.rename(NEXT, STATE);
         renamed.map_err(file(&path(NEXT)))?;
