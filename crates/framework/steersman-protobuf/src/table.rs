@@ -54,7 +54,6 @@ pub(crate) enum Presence {
     Always,
 }
 
-/// Whether a field holds one value, a list or a map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cardinality {
     One,

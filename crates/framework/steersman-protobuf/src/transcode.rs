@@ -298,7 +298,6 @@ impl JsonWriter<'_> {
         self.value(field, value, depth + 1)
     }
 
-    /// Writes one value.
     fn value(
         &mut self,
         field: &'static FieldRow,

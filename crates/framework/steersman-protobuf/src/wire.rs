@@ -79,7 +79,6 @@ impl<'a> FieldContent<'a> {
     }
 }
 
-/// Reads a message field by field.
 #[derive(Debug)]
 pub(crate) struct MessageReader<'a> {
     rest: &'a [u8],
@@ -306,7 +305,6 @@ impl<'o> FieldWriter<'o> {
     }
 }
 
-/// Returns the length of a varint in bytes.
 pub(crate) fn varint_length(value: u64) -> usize {
     let bits = u64::BITS - (value | 1).leading_zeros();
     bits.div_ceil(7) as usize

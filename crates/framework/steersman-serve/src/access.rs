@@ -73,9 +73,7 @@ const REFUSAL_KEPT: Duration = Duration::from_secs(30);
 const REVIEW_LIMIT: Duration = Duration::from_secs(8);
 /// The pause before the first retry of a review. Each later pause is 1.5 times as long.
 const FIRST_RETRY: Duration = Duration::from_millis(500);
-/// The number of cached results per cache.
 const MOST_ANSWERS: usize = 1024;
-/// The number of concurrent reviews.
 const MOST_REVIEWS: usize = 8;
 /// The size in bytes from which a token is refused without a review.
 const LONGEST_TOKEN: usize = 16 << 10;
@@ -283,7 +281,6 @@ pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
     (scheme.eq_ignore_ascii_case("bearer") && is_usable).then_some(token)
 }
 
-/// Makes the 401 for a request without a valid token.
 pub(crate) fn unauthorized() -> Refused {
     let mut response = text_response(StatusCode::UNAUTHORIZED, "Unauthorized");
     response

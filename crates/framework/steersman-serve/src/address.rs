@@ -92,7 +92,6 @@ impl ListenAddress {
     }
 }
 
-/// The addresses to try, in order.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Candidates {
     Addresses(Vec<SocketAddr>),

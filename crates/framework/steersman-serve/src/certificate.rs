@@ -25,7 +25,6 @@ pub(crate) struct PemPair {
 const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
 impl PemPair {
-    /// Generates a key and a self-signed certificate.
     pub(crate) fn self_signed() -> Result<Self, String> {
         let generate = || {
             let mut params = CertificateParams::new(NAMES.map(str::to_owned).to_vec())?;

@@ -54,14 +54,12 @@ impl ConnectionPhase {
         self.enter(RequestPhase::Head, now);
     }
 
-    /// Records that bytes arrived.
     pub(crate) fn handle_read(&mut self, now: Instant) {
         if self.phase == RequestPhase::Idle && !self.is_multiplexed {
             self.enter(RequestPhase::Head, now);
         }
     }
 
-    /// Records that bytes were sent.
     pub(crate) fn handle_written(&mut self, now: Instant) {
         let is_progress = match self.phase {
             RequestPhase::Handshake | RequestPhase::Head => false,

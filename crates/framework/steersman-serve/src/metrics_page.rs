@@ -20,7 +20,6 @@ pub struct MetricsPage {
     registry: Registry,
 }
 
-/// The content type of the Prometheus text format.
 const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 impl MetricsPage {

@@ -48,7 +48,6 @@ impl SharedAccess {
         self.once(request, self.header().await?).await
     }
 
-    /// Returns the `Authorization` header of requests.
     async fn header(&self) -> Result<Option<HeaderValue>, BoxError> {
         match self.credentials.header() {
             Some(header) => Ok(Some(header)),

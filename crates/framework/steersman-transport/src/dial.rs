@@ -49,7 +49,6 @@ pub(crate) struct Dialed {
 /// Opens a byte stream to a server. The argument is whether to offer only HTTP/1.1.
 pub(crate) type Dial = dyn Fn(bool) -> BoxFuture<'static, Result<Dialed, BoxError>> + Send + Sync;
 
-/// Opens byte streams to a server over the network.
 pub(crate) struct Dialer {
     connector: HttpConnector,
     server: Uri,

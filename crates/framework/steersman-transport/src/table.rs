@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 /// The time without a request after which a connection is closed, as in client-go.
 pub(crate) const IDLE: Duration = Duration::from_secs(90);
 
-/// Identifies a connection within its pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ConnectionId(pub(crate) u64);
 

@@ -25,11 +25,9 @@ pub(super) enum SignatureAlgorithm {
     Rs256,
     /// ECDSA on the curve P-256 with SHA-256.
     Es256,
-    /// Ed25519.
     EdDsa,
 }
 
-/// A public key that verifies the signatures of tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct VerifyingKey {
     algorithm: SignatureAlgorithm,

@@ -63,7 +63,6 @@ pub fn apply(
     }
 }
 
-/// Merges two objects of one type.
 fn merge(
     mut old: ListMembers,
     mut patch: ListMembers,

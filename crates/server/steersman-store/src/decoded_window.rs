@@ -30,7 +30,6 @@ pub(super) struct DecodedWindow {
 pub(super) struct DecodedObject {
     pub(super) storage: StorageKey,
     pub(super) key: Arc<str>,
-    /// The revision of the decoded object.
     pub(super) revision: u64,
     /// The size of the object's JSON, in bytes.
     pub(super) bytes: usize,

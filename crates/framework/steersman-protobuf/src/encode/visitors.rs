@@ -116,7 +116,6 @@ impl Visitor<'_> for Name {
 /// The meaning of `null` in JSON.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum NullIs {
-    /// An absent member.
     Absent,
     /// The zero of the type, for an element of a list or a map.
     Zero,

@@ -24,7 +24,6 @@ impl<'a> FlagFile<'a> {
         Self { source, path }
     }
 
-    /// Reads certificates.
     pub(crate) fn certificates(self) -> Result<String, ProgramProblem> {
         let text = self.text()?;
         let all = CertificateDer::pem_slice_iter(text.as_bytes());
@@ -37,7 +36,6 @@ impl<'a> FlagFile<'a> {
         }
     }
 
-    /// Reads a text.
     pub(crate) fn text(self) -> Result<String, ProgramProblem> {
         let bytes = std::fs::read(self.path).map_err(|source| self.problem(source))?;
         let is_der = bytes.first() == Some(&DER);
@@ -50,7 +48,6 @@ impl<'a> FlagFile<'a> {
         })
     }
 
-    /// Reads a text, and checks it.
     pub(crate) fn checked(
         self,
         check: fn(&str) -> Result<(), String>,

@@ -33,7 +33,6 @@ pub(crate) fn flags() -> FlagTable {
 }
 
 impl EtcdOptions {
-    /// Reads the options of a command line.
     pub(super) fn of(line: &CommandLine) -> Result<Self, FlagProblem> {
         let mut clients = urls(line, "listen-client-urls")?;
         if clients.is_empty() {

@@ -52,7 +52,6 @@ pub(super) struct AdmissionPlugins {
 }
 
 impl AdmissionPlugins {
-    /// Reads the three flags.
     pub(super) fn of(line: &CommandLine) -> Result<Self, FlagProblem> {
         for flag in [ENABLE, DISABLE, EXACT] {
             let unknown = line.entries(flag).find(|name| !is_known(name));

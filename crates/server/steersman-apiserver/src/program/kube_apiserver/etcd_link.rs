@@ -45,7 +45,6 @@ impl EtcdLink {
         self.log_bytes.load(Ordering::Relaxed) > limit
     }
 
-    /// Saves a snapshot.
     pub(super) async fn save(&self, server: &ApiServer) -> Result<(), ProgramProblem> {
         let snapshot = server.snapshot();
         let before = self.log_bytes.load(Ordering::Relaxed);
@@ -88,7 +87,6 @@ impl EtcdLink {
         }
     }
 
-    /// Appends a group to the log of the etcd.
     pub(super) async fn append(
         &self,
         connection: &mut Option<AppendConnection>,

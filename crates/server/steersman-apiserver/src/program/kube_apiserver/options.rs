@@ -51,7 +51,6 @@ pub(super) fn flags() -> FlagTable {
 }
 
 impl KubeApiserverOptions {
-    /// Reads the options of a command line and of the environment.
     pub(super) fn of(
         line: &CommandLine,
         variable: impl Fn(&'static str) -> Option<String>,

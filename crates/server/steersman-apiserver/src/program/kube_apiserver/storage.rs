@@ -128,7 +128,6 @@ impl Storage {
         self.problem.note(saved.as_ref().err(), &self.link.url);
     }
 
-    /// Keeps the last writes at the end.
     pub(super) async fn save_last(mut self, server: &ApiServer) -> Result<(), ProgramProblem> {
         if let Some(log) = &self.log {
             let settled = timeout(LAST_APPENDS, log.settled()).await;
