@@ -54,9 +54,8 @@ impl<'de> Visitor<'de> for ObjectVisitor<'_, '_> {
                     continue;
                 }
             };
-            self.trail
-                .steps
-                .push(EncodeStep::Name(Cow::Borrowed(field.name)));
+            let step = EncodeStep::Name(Cow::Borrowed(field.name));
+            self.trail.steps.push(step);
             let begin = bytes.len();
             map.next_value_seed(MemberVisitor {
                 field,
@@ -74,10 +73,8 @@ impl<'de> Visitor<'de> for ObjectVisitor<'_, '_> {
                 found.push((field, begin..bytes.len()));
             }
         }
-        let found: Vec<(&'static FieldRow, &[u8])> = found
-            .into_iter()
-            .map(|(field, range)| (field, &bytes[range]))
-            .collect();
+        let found = found.into_iter().map(|(field, at)| (field, &bytes[at]));
+        let found: Vec<(&'static FieldRow, &[u8])> = found.collect();
         assemble(self.message, &found, self.out, self.depth).map_err(A::Error::custom)
     }
 }
