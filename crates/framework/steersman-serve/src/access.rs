@@ -124,11 +124,8 @@ impl AccessControl for ReviewedAccess {
             return Err(unauthorized());
         };
         let verb = head.method.as_str().to_ascii_lowercase();
-        if self
-            .shared
-            .is_permitted(&user, &verb, head.uri.path(), deadline)
-            .await?
-        {
+        let (shared, path) = (&self.shared, head.uri.path());
+        if shared.is_permitted(&user, &verb, path, deadline).await? {
             return Ok(());
         }
         let name = user.username.as_deref().unwrap_or_default();
@@ -283,9 +280,8 @@ pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
 
 pub(crate) fn unauthorized() -> Refused {
     let mut response = text_response(StatusCode::UNAUTHORIZED, "Unauthorized");
-    response
-        .headers_mut()
-        .insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    let bearer = HeaderValue::from_static("Bearer");
+    response.headers_mut().insert(WWW_AUTHENTICATE, bearer);
     response
 }
 
