@@ -245,9 +245,8 @@ impl ApiService {
         route: &PathRoute,
         query: &Query,
     ) -> Result<Reply, HttpRefusal> {
-        let (resources, has_issuer) = self
-            .context
-            .with_registry(|registry| (registry.resources().to_vec(), registry.has_issuer()));
+        let read = |registry: &mut Registry| (registry.resources().to_vec(), registry.has_issuer());
+        let (resources, has_issuer) = self.context.with_registry(read);
         let ask = DocumentRequest {
             method: parts.method.as_str(),
             accept: text(&parts.headers, header::ACCEPT),

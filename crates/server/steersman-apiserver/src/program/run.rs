@@ -27,9 +27,8 @@ const REMEMBERED: usize = 10_000;
 pub(crate) async fn run(flags: ServerFlags) -> Result<(), ProgramProblem> {
     // SRV-STOP-4: clients that connect while the state is read wait.
     let listener = bind(&flags).await?;
-    let mut builder = ApiServer::builder()
-        .log_capacity(REMEMBERED)
-        .remove_at_once(false);
+    let builder = ApiServer::builder().log_capacity(REMEMBERED);
+    let mut builder = builder.remove_at_once(false);
     if flags.rbac {
         builder = builder.authorization(Authorization::Rbac);
     }

@@ -93,9 +93,7 @@ where
     };
     let resolved = tokio::net::lookup_host(address).await.map_err(listen)?;
     let resolved: Vec<SocketAddr> = resolved.collect();
-    let mut reachable = resolved
-        .iter()
-        .filter(|address| !address.ip().is_loopback());
+    let mut reachable = resolved.iter().filter(|one| !one.ip().is_loopback());
     if let Some(address) = reachable.next().filter(|_| !others) {
         return Err(Error::NotLoopback { address: *address });
     }

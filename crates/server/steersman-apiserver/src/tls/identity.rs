@@ -107,9 +107,8 @@ fn generate(
         names.push(address.to_string());
     }
     let mut server = CertificateParams::new(names)?;
-    server
-        .distinguished_name
-        .push(DnType::CommonName, "steersman-apiserver");
+    let name = &mut server.distinguished_name;
+    name.push(DnType::CommonName, "steersman-apiserver");
     server.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     server.use_authority_key_identifier_extension = true;

@@ -93,9 +93,8 @@ impl WriteAheadLog {
     fn settle(&self, group: WalGroup) {
         let revision = group.revision();
         let changed = self.shared.queue.lock().keep(group);
-        self.shared
-            .kept_revision
-            .fetch_max(revision, Ordering::AcqRel);
+        let kept = &self.shared.kept_revision;
+        kept.fetch_max(revision, Ordering::AcqRel);
         self.shared.settled.notify_waiters();
         if let Some(wake) = self.shared.wake.get() {
             wake(&changed);

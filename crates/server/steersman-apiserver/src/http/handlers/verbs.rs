@@ -247,10 +247,8 @@ fn allowed_on_custom(
     subresource: Subresource,
 ) -> Result<Verb, Status> {
     let main = subresource == Subresource::Main;
-    let verb = call
-        .verb
-        .filter(|verb| main || matches!(verb, Verb::Get | Verb::Update | Verb::Patch));
-    let Some(verb) = verb else {
+    let fits = |verb: &Verb| main || matches!(verb, Verb::Get | Verb::Update | Verb::Patch);
+    let Some(verb) = call.verb.filter(fits) else {
         let verb = call.verb.map_or("", |verb| verb.as_str());
         let resource = resource.group_resource();
         return Err(Status::method_not_supported(resource, verb));

@@ -15,16 +15,13 @@ pub(crate) struct Query {
 impl Query {
     /// Parses the text after the question mark. Like Go, it leaves out broken escapes.
     pub(crate) fn parse(query: Option<&str>) -> Self {
-        let pairs = query
-            .unwrap_or_default()
-            .split('&')
-            .filter(|pair| !pair.is_empty())
-            .filter_map(|pair| {
-                let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-                let unescape = |text: &str| go::unescape(&text.replace('+', " "));
-                Some((unescape(name)?, unescape(value)?))
-            })
-            .collect();
+        let pairs = query.unwrap_or_default().split('&');
+        let pairs = pairs.filter(|pair| !pair.is_empty()).filter_map(|pair| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let unescape = |text: &str| go::unescape(&text.replace('+', " "));
+            Some((unescape(name)?, unescape(value)?))
+        });
+        let pairs = pairs.collect();
         Self { pairs }
     }
 

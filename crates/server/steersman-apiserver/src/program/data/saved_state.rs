@@ -50,19 +50,16 @@ pub(super) fn file_name(first: u64) -> String {
 
 pub(super) fn log_files<F: Folder>(folder: &F) -> std::io::Result<Vec<(u64, String)>> {
     let names = folder.names()?.into_iter();
-    let mut files: Vec<(u64, String)> = names
-        .filter_map(|name| Some((name.strip_prefix(LOG)?.parse().ok()?, name)))
-        .collect();
+    let numbered = |name: String| Some((name.strip_prefix(LOG)?.parse().ok()?, name));
+    let mut files: Vec<(u64, String)> = names.filter_map(numbered).collect();
     files.sort();
     Ok(files)
 }
 
 /// Returns how many of these files hold only transactions up to this number.
 pub(super) fn count_before(files: &[(u64, String)], number: u64) -> usize {
-    let later = files.iter().skip(1);
-    later
-        .take_while(|(first, _)| *first <= number.saturating_add(1))
-        .count()
+    let (later, next) = (files.iter().skip(1), number.saturating_add(1));
+    later.take_while(|(first, _)| *first <= next).count()
 }
 
 /// Reads the last save and the transactions after it; `None` for a folder without both.

@@ -31,10 +31,9 @@ impl AuditLog {
             AuditTarget::StandardOutput => None,
             AuditTarget::File(path) => {
                 let flag = FlagFile::new("--audit-log-path", path);
-                let folder = path
-                    .parent()
-                    .filter(|folder| !folder.as_os_str().is_empty());
-                if let Some(folder) = folder {
+                if let Some(folder) = path.parent()
+                    && !folder.as_os_str().is_empty()
+                {
                     // As a kube-apiserver does.
                     std::fs::create_dir_all(folder).map_err(|error| flag.problem(error))?;
                 }

@@ -75,9 +75,8 @@ pub(super) fn pair(
 /// Generates an authority and a certificate, and returns both certificates and the key.
 fn generate(address: IpAddr) -> Result<(String, String), rcgen::Error> {
     let mut authority = CertificateParams::new(Vec::new())?;
-    authority
-        .distinguished_name
-        .push(DnType::CommonName, "kube-apiserver-ca");
+    let name = &mut authority.distinguished_name;
+    name.push(DnType::CommonName, "kube-apiserver-ca");
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     authority.key_usages = vec![
         KeyUsagePurpose::KeyCertSign,
