@@ -71,9 +71,8 @@ fn as_go_writes(user: &User) -> String {
         "map[string][]string(nil)".to_owned()
     } else {
         let all = user.extra.iter();
-        let all: Vec<String> = all
-            .map(|(k, v)| format!("{}:{}", text(k), texts(v)))
-            .collect();
+        let all = all.map(|(k, v)| format!("{}:{}", text(k), texts(v)));
+        let all: Vec<String> = all.collect();
         format!("map[string][]string{{{}}}", all.join(", "))
     };
     format!(
@@ -253,11 +252,8 @@ impl ImpersonationRequest<'_> {
             "nodes".clone_into(&mut asked.resource);
             // The node on which the user runs can be any node, so the permission to impersonate it is one for all
             // nodes.
-            let node = if mode == Mode::AssociatedNode {
-                "*"
-            } else {
-                node
-            };
+            let is_any = mode == Mode::AssociatedNode;
+            let node = if is_any { "*" } else { node };
             node.clone_into(&mut asked.name);
             user.groups = vec!["system:nodes".to_owned()];
         }

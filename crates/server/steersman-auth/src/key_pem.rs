@@ -13,11 +13,9 @@ pub(super) fn signing_key(pem: &str) -> Result<SigningKey, String> {
     let mut sections = sections(pem)?.into_iter();
     let private = sections.find_map(|(kind, der)| private_key(kind, &der));
     private.unwrap_or_else(|| {
-        Err(
-            "the PEM text has no private key; give a section PRIVATE KEY, RSA PRIVATE KEY or EC \
-             PRIVATE KEY"
-                .to_owned(),
-        )
+        let why = "the PEM text has no private key; give a section PRIVATE KEY, RSA PRIVATE KEY \
+                   or EC PRIVATE KEY";
+        Err(why.to_owned())
     })
 }
 
@@ -37,9 +35,8 @@ pub(super) fn verifying_keys(pem: &str) -> Result<Vec<VerifyingKey>, String> {
         keys.push(key.map_err(|why| format!("section {number} (from 0): {why}"))?);
     }
     if keys.is_empty() {
-        return Err(
-            "the PEM text has no key; give public keys, certificates or private keys".to_owned(),
-        );
+        let why = "the PEM text has no key; give public keys, certificates or private keys";
+        return Err(why.to_owned());
     }
     Ok(keys)
 }
