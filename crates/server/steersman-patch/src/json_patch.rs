@@ -122,14 +122,12 @@ fn mistyped(operation: &Value) -> Option<String> {
         other => return Some(not_of_type(other, "handlers.jsonPatchOp")),
     };
     let texts = ["op", "path", "from"].into_iter();
-    texts.filter_map(|name| Some((name, members.get(name)?)))
-        .find(|(_, value)| !(value.is_string() || value.is_null()))
-        .map(|(name, value)| {
-            let found = type_word(value);
-            format!(
-                "json: cannot unmarshal {found} into Go struct field jsonPatchOp.{name} of type string"
-            )
-        })
+    let mut texts = texts.filter_map(|name| Some((name, members.get(name)?)));
+    let (name, value) = texts.find(|(_, value)| !(value.is_string() || value.is_null()))?;
+    let found = type_word(value);
+    Some(format!(
+        "json: cannot unmarshal {found} into Go struct field jsonPatchOp.{name} of type string"
+    ))
 }
 
 /// Returns the message with which Go's decoder refuses a value that is not of a Go type.

@@ -24,9 +24,8 @@ pub(super) fn find<'a>(
         manager: manager.clone(),
         fields: entry.fields().intersection(written),
     });
-    conflicts
-        .filter(|conflict| !conflict.fields.is_empty())
-        .collect()
+    let conflicts = conflicts.filter(|conflict| !conflict.fields.is_empty());
+    conflicts.collect()
 }
 
 /// Builds the 409 status, with one cause per manager and field.

@@ -34,10 +34,8 @@ pub fn apply_over_client_side(
     force: bool,
     time: &str,
 ) -> Result<Option<Value>, Vec<Conflict>> {
-    let allowed = Some(states.0)
-        .filter(|_| manager.name == KUBECTL && !force)
-        .and_then(|live| fields_of_client_side(reach, live));
-    let Some(allowed) = allowed else {
+    let live = Some(states.0).filter(|_| manager.name == KUBECTL && !force);
+    let Some(allowed) = live.and_then(|live| fields_of_client_side(reach, live)) else {
         return apply(reach, entries, manager, states, force, time);
     };
     let before = entries.clone();

@@ -145,13 +145,11 @@ fn hold_elements(ty: TypeRef<'_>, live: &[Value], configuration: &[Value]) -> bo
 
 /// Returns whether a merge with nothing keeps a value: every element of the lists in the value has an identity.
 fn is_mergeable(ty: TypeRef<'_>, value: &Value) -> bool {
+    let keeps = |(name, member): (&String, &Value)| is_mergeable(member_type(ty, name), member);
+    let keeps_item = |item: &Value| identify(ty, item).is_ok() && is_mergeable(ty.items(), item);
     match (form(ty, value), value) {
-        (SharedForm::Members, Value::Object(members)) => members
-            .iter()
-            .all(|(name, member)| is_mergeable(member_type(ty, name), member)),
-        (SharedForm::Elements, Value::Array(items)) => items
-            .iter()
-            .all(|item| identify(ty, item).is_ok() && is_mergeable(ty.items(), item)),
+        (SharedForm::Members, Value::Object(members)) => members.iter().all(keeps),
+        (SharedForm::Elements, Value::Array(items)) => items.iter().all(keeps_item),
         _ => true,
     }
 }
@@ -185,10 +183,8 @@ fn elements(ty: TypeRef<'_>, left: &[Value], right: &[Value]) -> Vec<Value> {
         }
     }
     let rights: BTreeMap<&PathElement, &Value> = right.iter().map(|(e, item)| (e, *item)).collect();
-    let mut shared = right
-        .iter()
-        .map(|(element, _)| element)
-        .filter(|element| lefts.contains_key(element));
+    let shared = right.iter().map(|(element, _)| element);
+    let mut shared = shared.filter(|element| lefts.contains_key(element));
     let mut next = shared.next();
     let mut done: BTreeSet<&PathElement> = BTreeSet::new();
     let mut merged = Vec::with_capacity(left.len() + right.len());

@@ -246,9 +246,8 @@ fn owned(mut fields: FieldSet) -> FieldSet {
 pub fn cap(entries: &mut ManagerEntries) {
     let updaters = entries.iter();
     let updaters = updaters.filter(|(manager, _)| manager.operation == ManagerOperation::Update);
-    let mut updaters: Vec<(i64, Manager)> = updaters
-        .map(|(manager, entry)| (entry.seconds(), manager.clone()))
-        .collect();
+    let updaters = updaters.map(|(manager, entry)| (entry.seconds(), manager.clone()));
+    let mut updaters: Vec<(i64, Manager)> = updaters.collect();
     updaters.sort();
     let mut left = updaters.len();
     let mut firsts: BTreeMap<String, Manager> = BTreeMap::new();

@@ -100,9 +100,8 @@ pub(super) fn identify(ty: TypeRef<'_>, item: &Value) -> Result<PathElement, Str
 /// Returns the elements of a list that have an identity, each with its identity.
 pub(super) fn identified<'a>(ty: TypeRef<'_>, list: &'a [Value]) -> Vec<(PathElement, &'a Value)> {
     let items = list.iter();
-    items
-        .filter_map(|item| Some((identify(ty, item).ok()?, item)))
-        .collect()
+    let identified = items.filter_map(|item| Some((identify(ty, item).ok()?, item)));
+    identified.collect()
 }
 
 /// Returns the elements of a list; none for a value that is no list.

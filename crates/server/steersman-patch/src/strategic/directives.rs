@@ -78,10 +78,8 @@ pub(super) fn retain(
     let refusal = || Status::bad_request("invalid patch format of retainKeys");
     let kept = kept.as_array().ok_or_else(refusal)?;
     let keeps = |name: &str| kept.iter().any(|one| one == name);
-    let strange = patch
-        .iter()
-        .any(|(name, value)| !value.is_null() && !is_of_list(name) && !keeps(name));
-    if strange {
+    let mut set = patch.iter().filter(|(_, value)| !value.is_null());
+    if set.any(|(name, _)| !is_of_list(name) && !keeps(name)) {
         return Err(refusal());
     }
     old.retain(|name, _| keeps(name));
