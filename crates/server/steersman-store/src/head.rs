@@ -33,6 +33,7 @@ impl Head {
         let text = |field: &str| metadata[field].as_str().unwrap_or_default().into();
         let labels = metadata["labels"].as_object().into_iter().flatten();
         let owners = metadata["ownerReferences"].as_array().into_iter().flatten();
+        let owners = owners.filter_map(|owner| Some(owner["uid"].as_str()?.into()));
         Self {
             api_version: object["apiVersion"].as_str().unwrap_or_default().into(),
             uid: text("uid"),
@@ -42,9 +43,7 @@ impl Head {
             labels: labels
                 .filter_map(|(key, value)| Some((key.as_str().into(), value.as_str()?.into())))
                 .collect(),
-            owners: owners
-                .filter_map(|owner| Some(owner["uid"].as_str()?.into()))
-                .collect(),
+            owners: owners.collect(),
             fields: OnceLock::new(),
             protobuf: OnceLock::new(),
         }
@@ -58,12 +57,5 @@ impl Head {
             "deletionTimestamp" => Some(&self.deleted),
             _ => None,
         }
-    }
-
-    pub(super) fn label(&self, key: &str) -> Option<&str> {
-        // An object has few labels, so a linear search is fastest.
-        let mut labels = self.labels.iter();
-        let found = labels.find(|(own, _)| **own == *key);
-        found.map(|(_, value)| &**value)
     }
 }

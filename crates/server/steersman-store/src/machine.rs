@@ -79,12 +79,8 @@ impl Change {
     /// Returns the number of bytes of JSON that only this change keeps in memory.
     fn held(&self) -> u64 {
         let old = self.old.as_ref().map_or(0, |old| old.bytes().len());
-        let last = if self.deleted {
-            self.new.bytes().len()
-        } else {
-            0
-        };
-        u64::try_from(old + last).unwrap_or(u64::MAX)
+        let last = self.deleted.then(|| self.new.bytes().len());
+        u64::try_from(old + last.unwrap_or(0)).unwrap_or(u64::MAX)
     }
 }
 
@@ -161,11 +157,9 @@ impl Store {
                 None => Bound::Unbounded,
             };
             let start = start.as_ref().map(String::as_str);
-            table
-                .order
-                .range::<str, _>((start, Bound::Unbounded))
-                .filter_map(|key| table.objects.get(key))
-                .take_while(move |stored| namespace.is_none_or(|one| *stored.namespace == *one))
+            let keys = table.order.range::<str, _>((start, Bound::Unbounded));
+            let found = keys.filter_map(|key| table.objects.get(key));
+            found.take_while(move |stored| namespace.is_none_or(|one| *stored.namespace == *one))
         })
     }
 
@@ -186,10 +180,8 @@ impl Store {
         if revision < self.compacted {
             return Err(Unreadable::Compacted);
         }
-        let mut objects: BTreeMap<String, Arc<Stored>> = self
-            .list(storage, namespace)
-            .map(|stored| (stored.key(), Arc::clone(stored)))
-            .collect();
+        let newest = self.list(storage, namespace);
+        let mut objects: BTreeMap<_, _> = newest.map(|one| (one.key(), Arc::clone(one))).collect();
         if let Some(table) = self.tables.get(storage) {
             let later = table.log.iter().rev();
             for change in later.take_while(|change| change.revision > revision) {
@@ -310,29 +302,27 @@ impl Store {
         self.held_bytes = 0;
         self.window.clear();
         let window = &self.window;
-        self.tables = storages
-            .iter()
-            .map(|(storage, objects)| {
-                let folded = |one: &Arc<Stored>| {
-                    let key: Arc<str> = one.key().into();
-                    let reporter = window.reporter(storage, &key);
-                    (key, Arc::new(one.folded_in_store(reporter)))
-                };
-                let objects: HashMap<Arc<str>, Arc<Stored>> = objects
-                    .iter()
-                    // SRV-STORE-10: an object of a snapshot may still wait to be serialised.
-                    .inspect(|one| one.serialise())
-                    .map(folded)
-                    .collect();
-                let table = Table {
-                    order: objects.keys().cloned().collect(),
-                    objects,
-                    log: VecDeque::new(),
-                    dropped: revision,
-                };
-                (storage.clone(), table)
-            })
-            .collect();
+        let tables = storages.iter().map(|(storage, objects)| {
+            let folded = |one: &Arc<Stored>| {
+                let key: Arc<str> = one.key().into();
+                let reporter = window.reporter(storage, &key);
+                (key, Arc::new(one.folded_in_store(reporter)))
+            };
+            let objects: HashMap<Arc<str>, Arc<Stored>> = objects
+                .iter()
+                // SRV-STORE-10: an object of a snapshot may still wait to be serialised.
+                .inspect(|one| one.serialise())
+                .map(folded)
+                .collect();
+            let table = Table {
+                order: objects.keys().cloned().collect(),
+                objects,
+                log: VecDeque::new(),
+                dropped: revision,
+            };
+            (storage.clone(), table)
+        });
+        self.tables = tables.collect();
     }
 
     /// Drops every revision before `revision`, which itself stays readable.

@@ -197,7 +197,10 @@ impl Stored {
 
     /// Returns the value of the label with this key.
     pub fn label(&self, key: &str) -> Option<&str> {
-        self.head.label(key)
+        // An object has few labels, so a linear search is fastest.
+        let mut labels = self.head.labels.iter();
+        let found = labels.find(|(own, _)| **own == *key);
+        found.map(|(_, value)| &**value)
     }
 
     /// Returns the fields of the object for field selectors; the first call reads them with `pick`. All copies of this
@@ -233,7 +236,7 @@ impl Stored {
     pub fn protobuf(&self) -> Result<&ProtobufForm, &EncodeError> {
         let known = self.head.protobuf.get_or_init(|| {
             let kind = (self.api_version(), self.kind());
-            let form = ProtobufForm::of(kind, self.bytes(), self.value.text.made());
+            let form = ProtobufForm::of(kind, self.bytes(), self.value.text.made);
             Box::new(form)
         });
         (**known).as_ref()

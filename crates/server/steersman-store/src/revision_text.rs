@@ -25,7 +25,7 @@ pub(super) struct RevisionText {
     /// The decoded object, until it is serialised.
     unserialised: Mutex<Option<Unserialised>>,
     /// The type of this revision's watch event, if there is an event.
-    made: Option<ChangeType>,
+    pub(super) made: Option<ChangeType>,
 }
 
 #[derive(Debug)]
@@ -86,10 +86,6 @@ impl RevisionText {
 
     pub(super) fn line(&self, made: ChangeType) -> Option<&Bytes> {
         (self.made == Some(made)).then(|| &self.serialised().all)
-    }
-
-    pub(super) fn made(&self) -> Option<ChangeType> {
-        self.made
     }
 
     pub(super) fn managed(&self) -> Option<&str> {
