@@ -94,7 +94,10 @@ impl ProbeQuery {
             match name {
                 "verbose" => parsed.verbose = true,
                 "exclude" if parsed.excluded.len() < MOST_EXCLUDED => {
-                    parsed.excluded.push(decode(value));
+                    // Invalid UTF-8 is replaced.
+                    let value = value.replace('+', " ");
+                    let decoded = percent_decode_str(&value).decode_utf8_lossy();
+                    parsed.excluded.push(decoded.into_owned());
                 }
                 _ => {}
             }
@@ -188,13 +191,6 @@ impl ProbeResponse {
 
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// Decodes a percent-encoded value; invalid UTF-8 is replaced.
-fn decode(value: &str) -> String {
-    let value = value.replace('+', " ");
-    let decoded = percent_decode_str(&value).decode_utf8_lossy();
-    decoded.into_owned()
 }
 
 #[cfg(test)]

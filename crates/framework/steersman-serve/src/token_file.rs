@@ -35,13 +35,6 @@ impl TokenFile {
             last_error: Mutex::default(),
         }
     }
-
-    /// Logs a problem with the file at most once per minute.
-    fn complain(&self, problem: &str) {
-        if is_log_due(&mut self.last_error.lock()) {
-            error!(file = %self.path.display(), problem, "the token of a server cannot be read, so it refuses all clients");
-        }
-    }
 }
 
 impl AccessControl for TokenFile {
@@ -57,7 +50,9 @@ impl AccessControl for TokenFile {
             Ok(_) => "it is empty".to_owned(),
             Err(error) => error.to_string(),
         };
-        self.complain(&problem);
+        if is_log_due(&mut self.last_error.lock()) {
+            error!(file = %self.path.display(), problem = problem.as_str(), "the token of a server cannot be read, so it refuses all clients");
+        }
         let text = "Authentication failed";
         Err(text_response(StatusCode::INTERNAL_SERVER_ERROR, text))
     }

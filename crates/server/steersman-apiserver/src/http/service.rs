@@ -447,7 +447,7 @@ fn without_body(answer: Response<ResponseBody>) -> Response<ResponseBody> {
 
 fn refused(refusal: HttpRefusal, accept: Option<&str>) -> Reply {
     match refusal {
-        HttpRefusal::PageNotFound => Reply::page_not_found(),
+        HttpRefusal::PageNotFound => Reply::text(404, "404 page not found\n"),
         HttpRefusal::Status(status) => Reply::status(&status, negotiate::format(accept)),
     }
 }

@@ -132,10 +132,6 @@ impl<F: Folder> DataDir<F> {
         self.log_bytes.load(Ordering::Relaxed) > limit
     }
 
-    fn note_log(&self, bytes: u64) {
-        self.log_bytes.store(bytes, Ordering::Relaxed);
-    }
-
     fn replace(
         &self,
         transactions: u64,

@@ -71,10 +71,6 @@ impl Reply {
         Self::new(code, TEXT, Bytes::from_static(text.as_bytes()))
     }
 
-    pub(crate) fn page_not_found() -> Self {
-        Self::text(404, "404 page not found\n")
-    }
-
     /// Encodes what is not encoded yet, outside of the registry's lock (SRV-STORE-10).
     pub(crate) fn encoded(mut self) -> Result<Self, Status> {
         self.body = match self.body {

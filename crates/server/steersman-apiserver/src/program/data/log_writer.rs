@@ -3,6 +3,7 @@
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::DataDir;
 use super::folder::{DiskFolder, Folder, OpenFile};
@@ -89,7 +90,7 @@ impl<F: Folder> LogWriter<F> {
         }
         file.is_dirty = false;
         file.length += frame.len() as u64;
-        self.data.note_log(file.length);
+        self.data.log_bytes.store(file.length, Ordering::Relaxed);
         Ok(())
     }
 

@@ -56,7 +56,8 @@ pub(crate) struct EtcdState {
 pub(crate) struct Attachment {
     address: String,
     number: HeaderValue,
-    durability: Durability,
+    /// The durability that the etcd gives a write before the write is answered.
+    pub(crate) durability: Durability,
     /// Cancelled when the connection ends.
     ended: CancellationToken,
     _connection: DropGuard,
@@ -135,11 +136,6 @@ async fn attach_over(socket: TcpStream, address: &str) -> Result<AttachOutcome, 
 impl Attachment {
     pub(crate) fn has_ended(&self) -> bool {
         self.ended.is_cancelled()
-    }
-
-    /// Returns the durability that the etcd gives a write before the write is answered.
-    pub(crate) fn durability(&self) -> Durability {
-        self.durability
     }
 
     async fn read(&self, path: &'static str) -> Result<Option<Bytes>, ClientError> {

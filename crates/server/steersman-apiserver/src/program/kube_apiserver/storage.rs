@@ -60,7 +60,7 @@ impl Storage {
         match attach_when_it_listens(&address).await {
             AttachOutcome::Attached(attachment, state) => {
                 let recovery = state.map(|state| recovery(url, &state)).transpose()?;
-                let log = attachment.durability() != Durability::None;
+                let log = attachment.durability != Durability::None;
                 let storage = Self {
                     log: log.then(WriteAheadLog::new),
                     link: Arc::new(EtcdLink::new(url, address, attachment)),
