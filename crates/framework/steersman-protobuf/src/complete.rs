@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::table::{Cardinality, FieldKind, FieldRow, Message, Presence};
+use crate::table::{Cardinality, FieldKind, Message, Presence, Row};
 
 /// Adds the members that Go's JSON always has, to an object and its parts: an absent or null member becomes the zero of
 /// its type, which is `null` for lists, maps, bytes, times and pointers. The object's own `metadata` stays as it is.
@@ -19,7 +19,7 @@ fn complete(message: &'static Message, members: &mut Map<String, Value>) {
     }
 }
 
-fn complete_field(field: &'static FieldRow, members: &mut Map<String, Value>) {
+fn complete_field(field: Row, members: &mut Map<String, Value>) {
     // The fields of an embedded message are members of its owner.
     if let (FieldKind::Message(part), true) = (field.kind, field.name.is_empty()) {
         return complete(part.message(), members);
@@ -34,7 +34,7 @@ fn complete_field(field: &'static FieldRow, members: &mut Map<String, Value>) {
     }
 }
 
-fn complete_value(field: &'static FieldRow, value: &mut Value) {
+fn complete_value(field: Row, value: &mut Value) {
     let FieldKind::Message(part) = field.kind else {
         return;
     };
@@ -52,7 +52,7 @@ fn complete_value(field: &'static FieldRow, value: &mut Value) {
     }
 }
 
-fn zero(field: &'static FieldRow) -> Value {
+fn zero(field: Row) -> Value {
     if field.shape != Cardinality::One || field.presence == Presence::Nullable {
         return Value::Null;
     }

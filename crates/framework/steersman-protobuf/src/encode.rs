@@ -12,7 +12,7 @@ use serde::de::{DeserializeSeed as _, Deserializer};
 use serde_json::{Map, Value};
 
 use crate::findings::DEEPEST;
-use crate::table::{FieldKind, FieldRow, Message};
+use crate::table::{FieldKind, Message, Row};
 use crate::wire::FieldWriter;
 use visitors::ObjectVisitor;
 
@@ -113,7 +113,7 @@ impl Trail {
 /// Writes all fields of a message: the fields that were found, and the zeros of all others.
 fn assemble(
     message: &'static Message,
-    found: &[(&'static FieldRow, &[u8])],
+    found: &[(Row, &[u8])],
     out: &mut FieldWriter<'_>,
     depth: usize,
 ) -> Result<(), String> {

@@ -6,7 +6,7 @@ use fastrand::Rng;
 use serde_json::{Map, Value, json};
 
 use crate::Message;
-use crate::table::{Cardinality, FieldKind, FieldRow, Presence};
+use crate::table::{Cardinality, FieldKind, Presence, Row};
 
 const LENGTHS: [usize; 4] = [127, 128, 16_383, 16_384];
 const TIMES: [Option<&str>; 3] = [
@@ -85,7 +85,7 @@ fn is_zero(value: &Value) -> bool {
 }
 
 /// Returns a random value for a field, an element of a list, or a value of a map.
-fn one(field: &'static FieldRow, rng: &mut Rng, depth: u64) -> Value {
+fn one(field: Row, rng: &mut Rng, depth: u64) -> Value {
     let schema = |rng: &mut Rng| {
         let message = Message::of_schemas();
         Value::Object(message.map_or_else(Map::new, |message| members(message, rng, depth + 3)))

@@ -29,6 +29,8 @@ pub struct Message {
     always: u64,
 }
 
+pub(crate) type Row = &'static FieldRow;
+
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FieldRow {
     pub(crate) number: u32,
@@ -139,14 +141,14 @@ impl Message {
         &self.fields
     }
 
-    pub(crate) fn field(&'static self, number: u32) -> Option<(usize, &'static FieldRow)> {
+    pub(crate) fn field(&'static self, number: u32) -> Option<(usize, Row)> {
         let place = *self.by_number.get(usize::try_from(number).ok()?)?;
         let index = usize::from(place).checked_sub(1)?;
         Some((index, self.fields.get(index)?))
     }
 
     /// Returns the field with a name in JSON, which may belong to an embedded message.
-    pub(crate) fn member(&'static self, name: &str) -> Option<&'static FieldRow> {
+    pub(crate) fn member(&'static self, name: &str) -> Option<Row> {
         self.fields.iter().find_map(|field| match field.kind {
             FieldKind::Message(part) if field.name.is_empty() => part.message().member(name),
             _ => (field.name == name).then_some(field),
@@ -154,7 +156,7 @@ impl Message {
     }
 
     /// Returns the fields that JSON always has and that are not in `seen`, a bit set of field indexes.
-    pub(crate) fn missing(&'static self, seen: u64) -> impl Iterator<Item = &'static FieldRow> {
+    pub(crate) fn missing(&'static self, seen: u64) -> impl Iterator<Item = Row> {
         let mut missing = self.always & !seen;
         std::iter::from_fn(move || {
             let index = usize::try_from(missing.trailing_zeros()).ok()?;

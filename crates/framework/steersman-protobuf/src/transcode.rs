@@ -8,7 +8,7 @@ use serde::de::IgnoredAny;
 use crate::findings::{DEEPEST, Findings, Keep};
 use crate::json::{push_base64, push_integer, push_string};
 use crate::parts::{self, IntOrString};
-use crate::table::{Cardinality, FieldKind, FieldRow, Message, Presence};
+use crate::table::{Cardinality, FieldKind, Message, Presence, Row};
 use crate::tree;
 use crate::wire::{FieldContent, MessageReader};
 
@@ -189,7 +189,7 @@ impl JsonWriter<'_> {
     /// Writes what is in front of an element: the beginning of its list or map, or a comma.
     fn begin_element(
         &mut self,
-        field: &'static FieldRow,
+        field: Row,
         empty: &mut bool,
         open: &mut Option<Open<'_>>,
         [begin, end]: [u8; 2],
@@ -204,12 +204,7 @@ impl JsonWriter<'_> {
     }
 
     /// Writes the zero value of a field that JSON always has. Go's protobuf lacks only lists, maps and bytes.
-    fn absent(
-        &mut self,
-        field: &'static FieldRow,
-        empty: &mut bool,
-        depth: usize,
-    ) -> Result<(), Stop> {
+    fn absent(&mut self, field: Row, empty: &mut bool, depth: usize) -> Result<(), Stop> {
         let nothing = FieldContent::nothing(field.kind);
         let is_single = field.shape == Cardinality::One;
         if is_single && field.name.is_empty() && matches!(field.kind, FieldKind::Message(_)) {
@@ -225,7 +220,7 @@ impl JsonWriter<'_> {
         Ok(())
     }
 
-    fn is_dropped(&self, field: &FieldRow, depth: usize) -> bool {
+    fn is_dropped(&self, field: Row, depth: usize) -> bool {
         match depth {
             1 => !self.keep.beyond_metadata && field.name != "metadata",
             2 => !self.keep.managed_fields && field.number == 17 && field.name == "managedFields",
@@ -233,7 +228,7 @@ impl JsonWriter<'_> {
         }
     }
 
-    fn member(&mut self, field: &FieldRow, empty: &mut bool) {
+    fn member(&mut self, field: Row, empty: &mut bool) {
         let skipped = usize::from(std::mem::take(empty));
         self.out
             .extend_from_slice(&field.member.as_bytes()[skipped..]);
@@ -242,7 +237,7 @@ impl JsonWriter<'_> {
     /// Writes a field that is neither a list nor a map.
     fn one(
         &mut self,
-        field: &'static FieldRow,
+        field: Row,
         content: FieldContent<'_>,
         empty: &mut bool,
         depth: usize,
@@ -272,7 +267,7 @@ impl JsonWriter<'_> {
     /// Writes one entry of a map, which is a message with a key and a value.
     fn entry<'a>(
         &mut self,
-        field: &'static FieldRow,
+        field: Row,
         content: FieldContent<'a>,
         last_key: Option<&mut Option<&'a [u8]>>,
         depth: usize,
@@ -298,12 +293,7 @@ impl JsonWriter<'_> {
         self.value(field, value, depth + 1)
     }
 
-    fn value(
-        &mut self,
-        field: &'static FieldRow,
-        content: FieldContent<'_>,
-        depth: usize,
-    ) -> Result<(), Stop> {
+    fn value(&mut self, field: Row, content: FieldContent<'_>, depth: usize) -> Result<(), Stop> {
         let name = field.name;
         match field.kind {
             FieldKind::String => push_string(self.out, content.bytes(name)?),

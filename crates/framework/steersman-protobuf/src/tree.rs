@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::findings::{DEEPEST, Keep, Unknown};
 use crate::parts::{self, IntOrString};
-use crate::table::{Cardinality, FieldKind, FieldRow, Message, Presence};
+use crate::table::{Cardinality, FieldKind, Message, Presence, Row};
 use crate::wire::{FieldContent, MessageReader};
 
 /// Decodes a message into the members of an object, without `apiVersion` and `kind`.
@@ -92,7 +92,7 @@ impl TreeDecoder {
     /// Adds the zero of a field that JSON always has, unless the field was present.
     fn absent(
         &mut self,
-        field: &'static FieldRow,
+        field: Row,
         into: &mut Map<String, Value>,
         depth: usize,
     ) -> Result<(), String> {
@@ -116,7 +116,7 @@ impl TreeDecoder {
     /// and messages are merged.
     fn one(
         &mut self,
-        field: &'static FieldRow,
+        field: Row,
         content: FieldContent<'_>,
         into: &mut Map<String, Value>,
         depth: usize,
@@ -142,7 +142,7 @@ impl TreeDecoder {
     /// Decodes and appends one element of a list. A packed field has several numbers.
     fn list(
         &mut self,
-        field: &'static FieldRow,
+        field: Row,
         content: FieldContent<'_>,
         into: &mut Map<String, Value>,
         depth: usize,
@@ -168,7 +168,7 @@ impl TreeDecoder {
 
     fn entry(
         &mut self,
-        field: &'static FieldRow,
+        field: Row,
         content: FieldContent<'_>,
         into: &mut Map<String, Value>,
         depth: usize,
@@ -197,7 +197,7 @@ impl TreeDecoder {
     /// Decodes one value. An empty time and empty raw JSON are `null`.
     fn value(
         &mut self,
-        field: &'static FieldRow,
+        field: Row,
         content: FieldContent<'_>,
         depth: usize,
     ) -> Result<Value, String> {

@@ -79,6 +79,9 @@ impl<'a> FieldContent<'a> {
     }
 }
 
+/// The number and the content of a field; `None` at the end of a message.
+type NextField<'a> = Result<Option<(u32, FieldContent<'a>)>, String>;
+
 #[derive(Debug)]
 pub(crate) struct MessageReader<'a> {
     rest: &'a [u8],
@@ -96,10 +99,7 @@ impl<'a> MessageReader<'a> {
     /// # Errors
     /// Fails with the message of Go's generated code; `message` is the Go name of the message.
     #[inline]
-    pub(crate) fn next(
-        &mut self,
-        message: &str,
-    ) -> Result<Option<(u32, FieldContent<'a>)>, String> {
+    pub(crate) fn next(&mut self, message: &str) -> NextField<'a> {
         // Fast path: most fields are short, with a tag and a length of one byte each.
         if let [tag @ 8..0x80, length @ 0..0x80, rest @ ..] = self.rest
             && tag & 7 == 2
@@ -111,10 +111,7 @@ impl<'a> MessageReader<'a> {
         self.next_of_any_form(message)
     }
 
-    fn next_of_any_form(
-        &mut self,
-        message: &str,
-    ) -> Result<Option<(u32, FieldContent<'a>)>, String> {
+    fn next_of_any_form(&mut self, message: &str) -> NextField<'a> {
         loop {
             let Some(tag) = self.varint()? else {
                 return Ok(None);

@@ -5,17 +5,13 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 
 use super::{assemble, check_depth};
-use crate::table::{Cardinality, FieldKind, FieldRow, Presence};
+use crate::table::{Cardinality, FieldKind, Presence, Row};
 use crate::wire::FieldWriter;
 
 type WrittenValue = Result<(), String>;
 
 /// Encodes an absent member: nothing for a pointer, list or map; otherwise the zero of its type.
-pub(super) fn zero(
-    field: &'static FieldRow,
-    out: &mut FieldWriter<'_>,
-    depth: usize,
-) -> WrittenValue {
+pub(super) fn zero(field: Row, out: &mut FieldWriter<'_>, depth: usize) -> WrittenValue {
     // An unset byte slice is not written either.
     let is_absent = matches!(field.presence, Presence::Pointer | Presence::Nullable)
         || field.shape != Cardinality::One
@@ -27,7 +23,7 @@ pub(super) fn zero(
 }
 
 pub(super) fn zero_value(
-    field: &'static FieldRow,
+    field: Row,
     number: u32,
     out: &mut FieldWriter<'_>,
     depth: usize,
@@ -48,12 +44,7 @@ pub(super) fn zero_value(
     Ok(())
 }
 
-pub(super) fn text(
-    field: &FieldRow,
-    number: u32,
-    text: &str,
-    out: &mut FieldWriter<'_>,
-) -> WrittenValue {
+pub(super) fn text(field: Row, number: u32, text: &str, out: &mut FieldWriter<'_>) -> WrittenValue {
     match field.kind {
         FieldKind::String => out.bytes(number, text.as_bytes()),
         FieldKind::Bytes => match STANDARD.decode(text) {
@@ -72,7 +63,7 @@ pub(super) fn text(
 }
 
 pub(super) fn integer(
-    field: &FieldRow,
+    field: Row,
     number: u32,
     value: i64,
     out: &mut FieldWriter<'_>,
@@ -90,7 +81,7 @@ pub(super) fn integer(
 }
 
 pub(super) fn double(
-    field: &FieldRow,
+    field: Row,
     number: u32,
     value: f64,
     out: &mut FieldWriter<'_>,
@@ -135,7 +126,7 @@ fn signed(number: i64) -> u64 {
 }
 
 /// Returns the problem of a member with a value of another type.
-pub(super) fn wrong(field: &FieldRow, found: &str) -> String {
+pub(super) fn wrong(field: Row, found: &str) -> String {
     let expected = match (field.shape, field.kind) {
         (Cardinality::List, _) => "a list",
         (Cardinality::Map, _) => "an object",

@@ -11,7 +11,7 @@ use serde::de::{
 use serde_json::value::RawValue;
 
 use super::{EncodeStep, Trail, assemble, check_depth, values};
-use crate::table::{Cardinality, FieldKind, FieldRow, Message};
+use crate::table::{Cardinality, FieldKind, Message, Row};
 use crate::wire::FieldWriter;
 
 pub(super) struct ObjectVisitor<'s, 'o> {
@@ -40,7 +40,7 @@ impl<'de> Visitor<'de> for ObjectVisitor<'_, '_> {
         check_depth(self.depth).map_err(A::Error::custom)?;
         // Members arrive in any order, but are written in the order of their field numbers.
         let mut bytes = Vec::new();
-        let mut found: Vec<(&'static FieldRow, Range<usize>)> = Vec::new();
+        let mut found: Vec<(Row, Range<usize>)> = Vec::new();
         while let Some(key) = map.next_key_seed(Name(self.message))? {
             let field = match key {
                 KeyVisitor::Field(field) => field,
@@ -74,7 +74,7 @@ impl<'de> Visitor<'de> for ObjectVisitor<'_, '_> {
             }
         }
         let found = found.into_iter().map(|(field, at)| (field, &bytes[at]));
-        let found: Vec<(&'static FieldRow, &[u8])> = found.collect();
+        let found: Vec<(Row, &[u8])> = found.collect();
         assemble(self.message, &found, self.out, self.depth).map_err(A::Error::custom)
     }
 }
@@ -83,7 +83,7 @@ impl<'de> Visitor<'de> for ObjectVisitor<'_, '_> {
 struct Name(&'static Message);
 
 enum KeyVisitor {
-    Field(&'static FieldRow),
+    Field(Row),
     Other(String),
 }
 
@@ -120,7 +120,7 @@ enum NullIs {
 
 /// Encodes the value of a field, an element of a list, or a value of a map.
 struct MemberVisitor<'s, 'o> {
-    field: &'static FieldRow,
+    field: Row,
     number: u32,
     shape: Cardinality,
     null: NullIs,
