@@ -12,7 +12,7 @@ use http_body_util::BodyExt as _;
 use kube_client::client::Body;
 use tower::{BoxError, Service};
 
-use crate::body::PooledBody;
+use crate::body::{Answered, PooledBody};
 use crate::credentials::Credentials;
 use crate::pool::ConnectionPool;
 use crate::signing::Signer;
@@ -26,7 +26,7 @@ pub(crate) struct SharedAccess {
 }
 
 impl SharedAccess {
-    async fn send(&self, request: Request<Body>) -> Result<Response<PooledBody>, BoxError> {
+    async fn send(&self, request: Request<Body>) -> Answered {
         let (parts, body) = request.into_parts();
         // The body is kept in memory, because the request may be sent a second time.
         let body = body.collect().await?.to_bytes();
@@ -55,11 +55,7 @@ impl SharedAccess {
         }
     }
 
-    async fn once(
-        &self,
-        mut request: Request<Bytes>,
-        header: Option<HeaderValue>,
-    ) -> Result<Response<PooledBody>, BoxError> {
+    async fn once(&self, mut request: Request<Bytes>, header: Option<HeaderValue>) -> Answered {
         if let Some(header) = header {
             request.headers_mut().insert(AUTHORIZATION, header);
         }
@@ -75,7 +71,7 @@ pub struct Sending(pub(crate) Arc<SharedAccess>);
 impl Service<Request<Body>> for Sending {
     type Response = Response<PooledBody>;
     type Error = BoxError;
-    type Future = BoxFuture<'static, Result<Response<PooledBody>, BoxError>>;
+    type Future = BoxFuture<'static, Answered>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))

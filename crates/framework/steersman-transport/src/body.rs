@@ -4,9 +4,12 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use http::Response;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tower::BoxError;
+
+pub(crate) type Answered = Result<Response<PooledBody>, BoxError>;
 
 /// The body of an answer.
 #[derive(derive_more::Debug)]

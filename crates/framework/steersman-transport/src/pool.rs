@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep};
 use tower::BoxError;
 use tracing::debug;
 
-use crate::body::PooledBody;
+use crate::body::{Answered, PooledBody};
 use crate::dial::{Dial, Dialed, Io};
 use crate::explain::chain;
 use crate::handshake::{Http2, greet};
@@ -136,10 +136,7 @@ impl ConnectionPool {
     ///
     /// CONN-5: a request that the server has not processed, because it closed the connection (GOAWAY) or refused the
     /// stream, is sent again.
-    pub(crate) async fn send(
-        self: &Arc<Self>,
-        request: Request<Bytes>,
-    ) -> Result<Response<PooledBody>, BoxError> {
+    pub(crate) async fn send(self: &Arc<Self>, request: Request<Bytes>) -> Answered {
         if request.headers().contains_key(UPGRADE) {
             return self.send_upgrade(request).await;
         }
@@ -339,10 +336,7 @@ impl ConnectionPool {
 
     /// Sends a request that upgrades its connection (exec, attach, port-forward), on a separate HTTP/1.1 connection
     /// that never enters the pool.
-    async fn send_upgrade(
-        self: &Arc<Self>,
-        request: Request<Bytes>,
-    ) -> Result<Response<PooledBody>, BoxError> {
+    async fn send_upgrade(self: &Arc<Self>, request: Request<Bytes>) -> Answered {
         let dialed = (self.dial)(true).await?;
         let id = self.next_id();
         let mut sender = self.shake_hands_1(id, dialed.io).await?;
