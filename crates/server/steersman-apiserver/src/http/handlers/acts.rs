@@ -12,7 +12,7 @@ use crate::http::requests::call::ResourceCall;
 use crate::http::requests::decode;
 use crate::http::requests::ignored_fields::IgnoredFields;
 use crate::http::requests::negotiate::{self, AcceptReader};
-use crate::http::responses::reply::{Reply, TEXT};
+use crate::http::responses::reply::{Answered, Reply, TEXT};
 
 const LOGS: [&str; 4] = [
     "text/plain",
@@ -32,7 +32,7 @@ pub(crate) fn perform(
     (act, verbs): Allowed,
     body: &[u8],
     now: Timestamp,
-) -> Result<Reply, Status> {
+) -> Answered {
     let verb = call.verb.ok_or_else(Status::method_not_allowed)?;
     let name = call.path.name.as_deref().unwrap_or_default();
     let by_body = act == Act::Review || (act == Act::Bind && resource.kind == "Binding");

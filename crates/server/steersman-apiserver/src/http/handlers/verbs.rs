@@ -18,7 +18,7 @@ use crate::http::requests::call::{HttpRefusal, ResourceCall};
 use crate::http::requests::ignored_fields::IgnoredFields;
 use crate::http::requests::negotiate::{self, AcceptReader};
 use crate::http::requests::path::ObjectPath;
-use crate::http::responses::reply::Reply;
+use crate::http::responses::reply::{Answered, Reply};
 use crate::http::responses::shape::ReplyMaker;
 
 /// The body of a request, and the findings that its next run needs again.
@@ -152,7 +152,7 @@ fn perform_on(
     subresource: Subresource,
     body: &mut RequestBody<'_>,
     now: Timestamp,
-) -> Result<Reply, Status> {
+) -> Answered {
     let verb = allowed(call, resource, subresource)?;
     let patch = (verb == Verb::Patch).then(|| patch_kind(call, resource));
     let patch = patch.transpose()?;

@@ -15,6 +15,8 @@ pub(crate) const TEXT: &str = "text/plain; charset=utf-8";
 
 const NO_CACHE: &str = "no-cache, private";
 
+pub(crate) type Answered = Result<Reply, Status>;
+
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) code: u16,

@@ -13,7 +13,7 @@ use crate::http::requests::query::Query;
 use crate::http::responses::events::one_row;
 use crate::http::responses::list::{ListBody, ListItems};
 use crate::http::responses::protobuf::{self, PROTOBUF, UnencodedList};
-use crate::http::responses::reply::{JSON, Reply, ReplyBody};
+use crate::http::responses::reply::{Answered, JSON, Reply, ReplyBody};
 
 /// Makes replies in the requested shape; ages in them are counted from one time.
 ///
@@ -71,11 +71,7 @@ impl ReplyMaker {
         Err(Status::failure(406, "NotAcceptable", message))
     }
 
-    pub(crate) fn written(
-        &self,
-        resource: &Resource,
-        written: &StoredWrite,
-    ) -> Result<Reply, Status> {
+    pub(crate) fn written(&self, resource: &Resource, written: &StoredWrite) -> Answered {
         let code = if written.created { 201 } else { 200 };
         self.object(code, resource, &written.object)
     }
@@ -85,7 +81,7 @@ impl ReplyMaker {
         code: u16,
         resource: &Resource,
         object: &VersionedObject,
-    ) -> Result<Reply, Status> {
+    ) -> Answered {
         let include = self.include()?;
         self.check(resource, false)?;
         let unencoded = || ReplyBody::UnencodedObject(object.clone());
@@ -118,7 +114,7 @@ impl ReplyMaker {
         Ok(self.value(code, &value))
     }
 
-    pub(crate) fn page(&self, resource: &Resource, page: StoredPage) -> Result<Reply, Status> {
+    pub(crate) fn page(&self, resource: &Resource, page: StoredPage) -> Answered {
         let include = self.include()?;
         self.check(resource, true)?;
         if self.media.format == Format::Protobuf {

@@ -8,11 +8,11 @@ use super::ObjectCall;
 use crate::http::requests::negotiate::{self, Format};
 use crate::http::responses::events::EventEncoder;
 use crate::http::responses::protobuf::PROTOBUF_WATCH;
-use crate::http::responses::reply::{JSON, Reply, ReplyBody, WatchBody};
+use crate::http::responses::reply::{Answered, JSON, Reply, ReplyBody, WatchBody};
 
 impl ObjectCall<'_> {
     /// Gets an object. ComponentStatuses are not stored.
-    pub(super) fn get(&self, registry: &Registry) -> Result<Reply, Status> {
+    pub(super) fn get(&self, registry: &Registry) -> Answered {
         let target = self.target;
         let object = if is_component_status(target.resource) {
             registry.component_status(target.name, self.now)?
@@ -23,7 +23,7 @@ impl ObjectCall<'_> {
     }
 
     /// Lists objects. ComponentStatuses are not stored.
-    pub(super) fn list(&self, registry: &Registry) -> Result<Reply, Status> {
+    pub(super) fn list(&self, registry: &Registry) -> Answered {
         let resource = self.target.resource;
         let options = self.call.query.list_options()?;
         let page = if is_component_status(resource) {
@@ -34,7 +34,7 @@ impl ObjectCall<'_> {
         self.maker.page(resource, page)
     }
 
-    pub(super) fn watch(&self, registry: &Registry) -> Result<Reply, Status> {
+    pub(super) fn watch(&self, registry: &Registry) -> Answered {
         let (call, resource) = (self.call, self.target.resource);
         let mut options = call.query.watch_options()?;
         let timeout_seconds = call.query.timeout_seconds()?;

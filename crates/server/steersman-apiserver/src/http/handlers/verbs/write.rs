@@ -14,15 +14,11 @@ use crate::http::requests::call::ResourceCall;
 use crate::http::requests::decode;
 use crate::http::requests::ignored_fields::IgnoredFields;
 use crate::http::requests::negotiate::{self, Format};
-use crate::http::responses::reply::Reply;
+use crate::http::responses::reply::{Answered, Reply};
 
 impl ObjectCall<'_> {
     /// Creates the object of a body, or continues a create that stopped for webhooks.
-    pub(super) fn create(
-        &self,
-        registry: &mut Registry,
-        body: &mut RequestBody<'_>,
-    ) -> Result<Reply, Status> {
+    pub(super) fn create(&self, registry: &mut Registry, body: &mut RequestBody<'_>) -> Answered {
         let target = ObjectTarget {
             name: "",
             ..self.target
@@ -47,7 +43,7 @@ impl ObjectCall<'_> {
         Ok(reply)
     }
 
-    pub(super) fn update(&self, registry: &mut Registry, body: &[u8]) -> Result<Reply, Status> {
+    pub(super) fn update(&self, registry: &mut Registry, body: &[u8]) -> Answered {
         let options = self.call.write_options();
         let (object, sent) = self.object_body("UpdateOptions", &options, body)?;
         let updated = registry.update(self.target, object, &options, self.now);
@@ -55,18 +51,13 @@ impl ObjectCall<'_> {
         self.maker.written(self.target.resource, &updated)
     }
 
-    pub(super) fn patch(
-        &self,
-        registry: &mut Registry,
-        kind: PatchKind,
-        body: &[u8],
-    ) -> Result<Reply, Status> {
+    pub(super) fn patch(&self, registry: &mut Registry, kind: PatchKind, body: &[u8]) -> Answered {
         let options = self.call.write_options();
         let patched = registry.patch(self.target, kind, body, &options, self.now)?;
         self.maker.written(self.target.resource, &patched)
     }
 
-    pub(super) fn delete(&self, registry: &mut Registry, body: &[u8]) -> Result<Reply, Status> {
+    pub(super) fn delete(&self, registry: &mut Registry, body: &[u8]) -> Answered {
         let options = delete_options(self.call, body)?;
         let (code, object) = match registry.delete(self.target, &options, self.now)? {
             Deleted::Gone(status) => {
@@ -82,11 +73,7 @@ impl ObjectCall<'_> {
         self.maker.object(code, self.target.resource, &object)
     }
 
-    pub(super) fn delete_collection(
-        &self,
-        registry: &mut Registry,
-        body: &[u8],
-    ) -> Result<Reply, Status> {
+    pub(super) fn delete_collection(&self, registry: &mut Registry, body: &[u8]) -> Answered {
         let options = delete_options(self.call, body)?;
         let list_options = self.call.query.list_options()?;
         let page = registry.delete_collection(self.target, &list_options, &options, self.now)?;
