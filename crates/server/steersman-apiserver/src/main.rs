@@ -8,7 +8,7 @@ use std::future::Future;
 use std::process::ExitCode;
 
 use clap::Parser as _;
-use program::{CalledAs, ProgramProblem, ServerFlags};
+use program::{CalledAs, Outcome, ProgramProblem, ServerFlags};
 use tokio::runtime::{Builder, Runtime};
 
 /// JSON trees are many small allocations: with mimalloc the program uses a quarter less processor
@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn act(called: CalledAs, arguments: Vec<OsString>) -> Result<ExitCode, ProgramProblem> {
+fn act(called: CalledAs, arguments: Vec<OsString>) -> Outcome<ExitCode> {
     match called {
         CalledAs::Kubectl => return program::run_kubectl(arguments.into_iter()),
         // The etcd waits most of the time: one thread is enough.
@@ -51,10 +51,7 @@ fn act(called: CalledAs, arguments: Vec<OsString>) -> Result<ExitCode, ProgramPr
     Ok(ExitCode::SUCCESS)
 }
 
-fn wait(
-    mut builder: Builder,
-    program: impl Future<Output = Result<(), ProgramProblem>>,
-) -> Result<(), ProgramProblem> {
+fn wait(mut builder: Builder, program: impl Future<Output = Outcome>) -> Outcome {
     let runtime = builder.enable_all().build();
     let runtime: Runtime = runtime.map_err(|source| ProgramProblem::Runtime { source })?;
     let outcome = runtime.block_on(program);

@@ -22,7 +22,7 @@ mod kubectl;
 
 pub(crate) use called_as::CalledAs;
 pub(crate) use flags::ServerFlags;
-pub(crate) use problem::{ProgramProblem, chain};
+pub(crate) use problem::{Outcome, ProgramProblem, chain};
 
 pub(crate) use etcd::run as run_etcd;
 pub(crate) use kube_apiserver::run as run_kube_apiserver;

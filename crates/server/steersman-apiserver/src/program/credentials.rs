@@ -8,7 +8,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rcgen::KeyPair;
 
 use super::flag_file::{FlagFile, write_file};
-use super::problem::ProgramProblem;
+use super::problem::Outcome;
 
 const AUTHORITY_KEY: &str = "ca.key";
 const TOKEN: &str = "admin.token";
@@ -23,7 +23,7 @@ pub(crate) struct Credentials {
 
 impl Credentials {
     /// Reads the credentials of a folder, and generates those that are missing (SRV-DATA-2).
-    pub(crate) fn of(folder: &Path) -> Result<Self, ProgramProblem> {
+    pub(crate) fn of(folder: &Path) -> Outcome<Self> {
         let key_path = folder.join(AUTHORITY_KEY);
         let authority_key = kept(&key_path, || {
             let key = KeyPair::generate().map_err(io::Error::other)?;
@@ -42,10 +42,7 @@ impl Credentials {
     }
 }
 
-fn kept(
-    path: &Path,
-    generate: impl FnOnce() -> io::Result<String>,
-) -> Result<String, ProgramProblem> {
+fn kept(path: &Path, generate: impl FnOnce() -> io::Result<String>) -> Outcome<String> {
     let file = FlagFile::new("--data-dir", path);
     if path.exists() {
         let text = file.text()?;

@@ -30,7 +30,7 @@ pub(crate) use saved_state::{SavedGroup, SavedState};
 
 use super::durability::Durability;
 use super::flag_file::FlagFile;
-use super::problem::ProgramProblem;
+use super::problem::{Outcome, ProgramProblem};
 
 const NEXT: &str = "state.next.json";
 const LOCK: &str = "lock";
@@ -57,7 +57,7 @@ pub(crate) struct DataDir<F: Folder = DiskFolder> {
 }
 
 impl DataDir {
-    pub(crate) fn open(path: &Path) -> Result<(Self, Option<SavedState>), ProgramProblem> {
+    pub(crate) fn open(path: &Path) -> Outcome<(Self, Option<SavedState>)> {
         std::fs::create_dir_all(path).map_err(file(path))?;
         let lock_path = path.join(LOCK);
         let lock = File::create(&lock_path).map_err(file(&lock_path))?;
@@ -82,7 +82,7 @@ impl DataDir {
 }
 
 impl<F: Folder> DataDir<F> {
-    fn load(folder: F, path: &Path) -> Result<(Self, Option<SavedState>), ProgramProblem> {
+    fn load(folder: F, path: &Path) -> Outcome<(Self, Option<SavedState>)> {
         let saved = saved_state::read(&folder, path)?;
         let log_bytes = saved.as_ref().and_then(|saved| saved.last_file.as_ref());
         let save_bytes = saved.as_ref().map_or(0, |saved| saved.snapshot.len());
@@ -104,7 +104,7 @@ impl<F: Folder> DataDir<F> {
         self: &Arc<Self>,
         saved: Option<&SavedState>,
         durability: Durability,
-    ) -> Result<LogWriter<F>, ProgramProblem> {
+    ) -> Outcome<LogWriter<F>> {
         let last = saved.and_then(|saved| saved.last_file.as_ref());
         let is_synced = durability == Durability::Fsync;
         let opened = LogWriter::open(Arc::clone(self), last, is_synced);
@@ -114,12 +114,12 @@ impl<F: Folder> DataDir<F> {
     /// Saves a snapshot, and keeps the previous save beside it. If the process dies at any moment,
     /// one of the two files is complete (SRV-DATA-1). Then removes the files of the log that neither of
     /// them needs.
-    pub(crate) fn save(&self, snapshot: &Snapshot) -> Result<(), ProgramProblem> {
+    pub(crate) fn save(&self, snapshot: &Snapshot) -> Outcome {
         self.replace(snapshot.transactions(), |out| snapshot.write(out))
     }
 
     /// Saves the text of a snapshot up to a transaction, like [`save`](Self::save).
-    pub(crate) fn save_text(&self, transactions: u64, text: &[u8]) -> Result<(), ProgramProblem> {
+    pub(crate) fn save_text(&self, transactions: u64, text: &[u8]) -> Outcome {
         self.replace(transactions, |out| out.write_all(text))
     }
 
@@ -136,7 +136,7 @@ impl<F: Folder> DataDir<F> {
         &self,
         transactions: u64,
         content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-    ) -> Result<(), ProgramProblem> {
+    ) -> Outcome {
         let replaced = self.try_replace(transactions, content);
         self.has_failed.store(replaced.is_err(), Ordering::Relaxed);
         replaced
@@ -146,7 +146,7 @@ impl<F: Folder> DataDir<F> {
         &self,
         transactions: u64,
         content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-    ) -> Result<(), ProgramProblem> {
+    ) -> Outcome {
         // Locked until this function returns, so that saves follow each other.
         let mut saved = self.saved.lock();
         let path = |name: &str| self.path.join(name);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
-use super::problem::ProgramProblem;
+use super::problem::{Outcome, ProgramProblem};
 
 /// The first byte of a certificate or key in DER.
 const DER: u8 = 0x30;
@@ -24,7 +24,7 @@ impl<'a> FlagFile<'a> {
         Self { source, path }
     }
 
-    pub(crate) fn certificates(self) -> Result<String, ProgramProblem> {
+    pub(crate) fn certificates(self) -> Outcome<String> {
         let text = self.text()?;
         let all = CertificateDer::pem_slice_iter(text.as_bytes());
         let all: Result<Vec<_>, _> = all.collect();
@@ -36,7 +36,7 @@ impl<'a> FlagFile<'a> {
         }
     }
 
-    pub(crate) fn text(self) -> Result<String, ProgramProblem> {
+    pub(crate) fn text(self) -> Outcome<String> {
         let bytes = std::fs::read(self.path).map_err(|source| self.problem(source))?;
         let is_der = bytes.first() == Some(&DER);
         String::from_utf8(bytes).map_err(|_| {
@@ -48,10 +48,7 @@ impl<'a> FlagFile<'a> {
         })
     }
 
-    pub(crate) fn checked(
-        self,
-        check: fn(&str) -> Result<(), String>,
-    ) -> Result<String, ProgramProblem> {
+    pub(crate) fn checked(self, check: fn(&str) -> Result<(), String>) -> Outcome<String> {
         let text = self.text()?;
         check(&text).map_err(|why| self.problem(why))?;
         Ok(text)

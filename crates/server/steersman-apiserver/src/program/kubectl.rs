@@ -5,14 +5,14 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use super::problem::ProgramProblem;
+use super::problem::{Outcome, ProgramProblem};
 
 /// The variable with the copies of this program that were tried, against endless calls.
 const TRIED: &str = "STEERSMAN_KUBECTL_TRIED";
 
 /// Runs the first kubectl on the PATH that is not this program, with the same arguments. On Unix it
 /// replaces this process.
-pub(crate) fn run(arguments: impl Iterator<Item = OsString>) -> Result<ExitCode, ProgramProblem> {
+pub(crate) fn run(arguments: impl Iterator<Item = OsString>) -> Outcome<ExitCode> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let tried = std::env::var_os(TRIED).unwrap_or_default();
     let mut tried: BTreeSet<PathBuf> = std::env::split_paths(&tried).collect();
@@ -59,13 +59,13 @@ fn is_same(one: &Path, other: &Path) -> bool {
 }
 
 #[cfg(unix)]
-fn replace(mut command: Command, path: PathBuf) -> Result<ExitCode, ProgramProblem> {
+fn replace(mut command: Command, path: PathBuf) -> Outcome<ExitCode> {
     let source = std::os::unix::process::CommandExt::exec(&mut command);
     Err(ProgramProblem::Kubectl { path, source })
 }
 
 #[cfg(not(unix))]
-fn replace(mut command: Command, path: PathBuf) -> Result<ExitCode, ProgramProblem> {
+fn replace(mut command: Command, path: PathBuf) -> Outcome<ExitCode> {
     match command.status() {
         Ok(status) => {
             let code = status.code().and_then(|code| u8::try_from(code).ok());

@@ -10,6 +10,8 @@ use steersman_registry::{SnapshotError, TransactionError};
 
 use super::command_line::FlagProblem;
 
+pub(crate) type Outcome<T = ()> = Result<T, ProgramProblem>;
+
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProgramProblem {
     #[error("{} is in use by another steersman-apiserver", path.display())]

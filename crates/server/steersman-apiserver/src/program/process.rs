@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
-use super::problem::ProgramProblem;
+use super::problem::{Outcome, ProgramProblem};
 
 /// Prints a line. A closed pipe is no reason to end.
 pub(crate) fn say(mut to: impl Write, line: &str) {
@@ -27,7 +27,7 @@ pub(crate) fn every(period: Duration) -> Interval {
 /// Returns a future that ends with ctrl-c or SIGTERM. Both signals are caught from the return of
 /// this function on.
 #[cfg(unix)]
-pub(crate) fn stopped() -> Result<impl Future<Output = ()>, ProgramProblem> {
+pub(crate) fn stopped() -> Outcome<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};
     let listen = |kind| signal(kind).map_err(|source| ProgramProblem::Signals { source });
     let mut interrupt = listen(SignalKind::interrupt())?;
@@ -42,7 +42,7 @@ pub(crate) fn stopped() -> Result<impl Future<Output = ()>, ProgramProblem> {
 
 #[cfg(not(unix))]
 #[expect(clippy::unnecessary_wraps, reason = "it can fail on other platforms")]
-pub(crate) fn stopped() -> Result<impl Future<Output = ()>, ProgramProblem> {
+pub(crate) fn stopped() -> Outcome<impl Future<Output = ()>> {
     Ok(async {
         // Without a handler for ctrl-c there is no way to ask the program to stop.
         if tokio::signal::ctrl_c().await.is_err() {

@@ -14,7 +14,7 @@ use super::data::{DataDir, SavedState};
 use super::durability::Durability;
 use super::flag_file::FlagFile;
 use super::flags::ServerFlags;
-use super::problem::{ProgramProblem, chain};
+use super::problem::{Outcome, ProgramProblem, chain};
 use super::process::{every, report, say, stopped};
 use super::request_news::RequestNews;
 use super::{log_keeper, seed};
@@ -24,7 +24,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Capacity of the request log, which this program only prints once.
 const REMEMBERED: usize = 10_000;
 
-pub(crate) async fn run(flags: ServerFlags) -> Result<(), ProgramProblem> {
+pub(crate) async fn run(flags: ServerFlags) -> Outcome {
     // SRV-STOP-4: clients that connect while the state is read wait.
     let listener = bind(&flags).await?;
     let builder = ApiServer::builder().log_capacity(REMEMBERED);
@@ -97,7 +97,7 @@ pub(crate) async fn run(flags: ServerFlags) -> Result<(), ProgramProblem> {
     outcome
 }
 
-async fn bind(flags: &ServerFlags) -> Result<TcpListener, ProgramProblem> {
+async fn bind(flags: &ServerFlags) -> Outcome<TcpListener> {
     let address = SocketAddr::new(flags.bind, flags.port);
     if !flags.bind.is_loopback() && !flags.insecure_let_others_in {
         return Err(Error::NotLoopback { address }.into());
@@ -125,7 +125,7 @@ async fn serve(
     serving: &Serving,
     kept: Option<&KeptState>,
     kubeconfig: &Path,
-) -> Result<(), ProgramProblem> {
+) -> Outcome {
     let mut stop = std::pin::pin!(stopped()?);
     say(std::io::stdout(), &greeting(serving, kubeconfig));
     let mut looks = every(LOOK);
@@ -178,7 +178,7 @@ impl KeptState {
         server: &ApiServer,
         saved: Option<&SavedState>,
         durability: Durability,
-    ) -> Result<(), ProgramProblem> {
+    ) -> Outcome {
         if durability == Durability::None {
             return Ok(());
         }
@@ -190,13 +190,13 @@ impl KeptState {
         started.map_err(|source| ProgramProblem::Runtime { source })
     }
 
-    async fn settled(&self) -> Result<(), ProgramProblem> {
+    async fn settled(&self) -> Outcome {
         let settled = self.log.settled().await;
         settled.map_err(|why| ProgramProblem::Unwritten { why })
     }
 }
 
-async fn save(server: &ApiServer, data: Arc<DataDir>) -> Result<(), ProgramProblem> {
+async fn save(server: &ApiServer, data: Arc<DataDir>) -> Outcome {
     let snapshot = server.snapshot();
     let saving = tokio::task::spawn_blocking(move || data.save(&snapshot));
     match saving.await {

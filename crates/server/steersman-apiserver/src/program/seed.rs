@@ -7,18 +7,14 @@ use steersman_apiserver::faults::FaultSpec;
 use steersman_apiserver::{ApiServer, manifests};
 
 use super::flag_file::FlagFile;
-use super::problem::ProgramProblem;
+use super::problem::{Outcome, ProgramProblem};
 
 const MANAGER: &str = "steersman-apiserver";
 
 /// Installs the CRDs, then applies all other objects: namespaces first, the rest in file order.
 ///
 /// Of the CRD paths only CRDs are used. A path without anything to use is refused as a mistake.
-pub(crate) fn plant(
-    server: &ApiServer,
-    definitions: &[PathBuf],
-    others: &[PathBuf],
-) -> Result<(), ProgramProblem> {
+pub(crate) fn plant(server: &ApiServer, definitions: &[PathBuf], others: &[PathBuf]) -> Outcome {
     let mut all = Vec::new();
     for path in definitions {
         let found = manifests::read(path)?.into_iter();
@@ -56,7 +52,7 @@ pub(crate) fn plant(
     Ok(())
 }
 
-fn nothing_of(nothing: bool, path: &Path, what: &'static str) -> Result<(), ProgramProblem> {
+fn nothing_of(nothing: bool, path: &Path, what: &'static str) -> Outcome {
     if nothing {
         let path = path.to_owned();
         return Err(ProgramProblem::Nothing { what, path });
@@ -65,11 +61,7 @@ fn nothing_of(nothing: bool, path: &Path, what: &'static str) -> Result<(), Prog
 }
 
 /// Plans the faults of a file. `named_by` is the flag with its dashes, or the variable.
-pub(crate) fn faults(
-    server: &ApiServer,
-    named_by: &'static str,
-    path: &Path,
-) -> Result<(), ProgramProblem> {
+pub(crate) fn faults(server: &ApiServer, named_by: &'static str, path: &Path) -> Outcome {
     let text = FlagFile::new(named_by, path).text()?;
     let wrong = |source: Box<dyn std::error::Error + Send + Sync>| ProgramProblem::Faults {
         named_by,

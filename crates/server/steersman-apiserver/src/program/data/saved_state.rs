@@ -9,7 +9,7 @@ use steersman_registry::{Recovery, Snapshot};
 use super::folder::Folder;
 use super::frame::{FORMAT, FileEnd, scan};
 use crate::program::flag_file::FlagFile;
-use crate::program::problem::ProgramProblem;
+use crate::program::problem::{Outcome, ProgramProblem};
 
 pub(super) const STATE: &str = "state.json";
 pub(super) const BEFORE: &str = "state.before.json";
@@ -66,10 +66,7 @@ pub(super) fn count_before(files: &[(u64, String)], number: u64) -> usize {
 ///
 /// # Errors
 /// A file cannot be read, is damaged, or does not continue the ones before it (WAL-2).
-pub(super) fn read<F: Folder>(
-    folder: &F,
-    path: &Path,
-) -> Result<Option<SavedState>, ProgramProblem> {
+pub(super) fn read<F: Folder>(folder: &F, path: &Path) -> Outcome<Option<SavedState>> {
     let failed = |source: std::io::Error| FlagFile::new("--data-dir", path).problem(source);
     let files = log_files(folder).map_err(failed)?;
     // A process that died between the two renames of a save left the state under the other name.
@@ -140,7 +137,7 @@ impl SavedState {
         messages
     }
 
-    fn add_file(&mut self, path: &Path, bytes: &[u8], is_last: bool) -> Result<(), ProgramProblem> {
+    fn add_file(&mut self, path: &Path, bytes: &[u8], is_last: bool) -> Outcome {
         let (frames, end) = scan(bytes);
         for frame in frames {
             let payload = &bytes[frame.payload];

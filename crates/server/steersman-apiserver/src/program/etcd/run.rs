@@ -13,7 +13,7 @@ use super::service::{EtcdService, accept};
 use super::snapshot_hold::SnapshotHold;
 use crate::program::data::{DataDir, LogWriter};
 use crate::program::durability::Durability;
-use crate::program::problem::ProgramProblem;
+use crate::program::problem::{Outcome, ProgramProblem};
 use crate::program::process::{report, say, stopped};
 
 /// Time that an attached kube-apiserver has for its last save when both programs are stopped.
@@ -25,7 +25,7 @@ const INTRODUCTION: &str = "Keeps the objects of one kube-apiserver of this prog
     Usage:\n  etcd [flags]";
 
 /// Serves until a signal asks to stop.
-pub(crate) async fn run(arguments: impl Iterator<Item = OsString>) -> Result<(), ProgramProblem> {
+pub(crate) async fn run(arguments: impl Iterator<Item = OsString>) -> Outcome {
     let table = flags();
     let line = table.parse(arguments)?;
     if line.asks("help") {
@@ -81,7 +81,7 @@ async fn close_each(listener: TcpListener) {
     }
 }
 
-async fn bind(urls: &[ListenUrl]) -> Result<Vec<TcpListener>, ProgramProblem> {
+async fn bind(urls: &[ListenUrl]) -> Outcome<Vec<TcpListener>> {
     let mut listeners = Vec::new();
     for url in urls {
         let listener = TcpListener::bind(&url.address).await;
@@ -96,7 +96,7 @@ async fn bind(urls: &[ListenUrl]) -> Result<Vec<TcpListener>, ProgramProblem> {
 
 type OpenedFolder = (SnapshotHold, Arc<DataDir>, Option<LogWriter>);
 
-fn open(folder: &Path, options: &EtcdOptions) -> Result<OpenedFolder, ProgramProblem> {
+fn open(folder: &Path, options: &EtcdOptions) -> Outcome<OpenedFolder> {
     if folder.join(MEMBER).exists() {
         let path = folder.to_owned();
         return Err(ProgramProblem::RealEtcd { path });

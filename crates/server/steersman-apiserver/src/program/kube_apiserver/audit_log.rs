@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::audit_event;
 use super::options::AuditTarget;
 use crate::program::flag_file::FlagFile;
-use crate::program::problem::ProgramProblem;
+use crate::program::problem::Outcome;
 use crate::program::process::{every, report};
 use crate::program::request_news::RequestNews;
 
@@ -26,7 +26,7 @@ pub(super) struct AuditLog {
 
 impl AuditLog {
     /// Opens the file to append to it, and creates its folder.
-    pub(super) fn open(target: &AuditTarget) -> Result<Self, ProgramProblem> {
+    pub(super) fn open(target: &AuditTarget) -> Outcome<Self> {
         let file = match target {
             AuditTarget::StandardOutput => None,
             AuditTarget::File(path) => {

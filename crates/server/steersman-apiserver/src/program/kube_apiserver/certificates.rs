@@ -13,7 +13,7 @@ use rcgen::{
 
 use super::options::KubeApiserverOptions;
 use crate::program::flag_file::{FlagFile, write_file};
-use crate::program::problem::ProgramProblem;
+use crate::program::problem::{Outcome, ProgramProblem};
 
 /// The file in the folder that is locked while the pair is generated.
 const LOCK: &str = "apiserver.lock";
@@ -32,9 +32,7 @@ pub(super) fn paths(options: &KubeApiserverOptions) -> Option<(PathBuf, PathBuf)
 
 /// Returns the certificate and the key in PEM; `None` leaves the generation to the server. A folder
 /// without both gets generated ones, as by kube-apiserver.
-pub(super) fn pair(
-    options: &KubeApiserverOptions,
-) -> Result<Option<(String, String)>, ProgramProblem> {
+pub(super) fn pair(options: &KubeApiserverOptions) -> Outcome<Option<(String, String)>> {
     let Some((certificate, key)) = paths(options) else {
         return Ok(None);
     };

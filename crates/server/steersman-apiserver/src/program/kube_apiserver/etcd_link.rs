@@ -10,7 +10,7 @@ use steersman_apiserver::{ApiServer, WalGroup};
 
 use crate::program::data::LOG_MIN;
 use crate::program::etcd::{AppendConnection, AttachOutcome, Attachment, attach};
-use crate::program::problem::ProgramProblem;
+use crate::program::problem::{Outcome, ProgramProblem};
 
 #[derive(Debug)]
 pub(super) struct EtcdLink {
@@ -45,7 +45,7 @@ impl EtcdLink {
         self.log_bytes.load(Ordering::Relaxed) > limit
     }
 
-    pub(super) async fn save(&self, server: &ApiServer) -> Result<(), ProgramProblem> {
+    pub(super) async fn save(&self, server: &ApiServer) -> Outcome {
         let snapshot = server.snapshot();
         let before = self.log_bytes.load(Ordering::Relaxed);
         let transactions = snapshot.transactions();
@@ -69,7 +69,7 @@ impl EtcdLink {
 
     /// Attaches again if the etcd has ended, and returns whether it did. The state of the new etcd is
     /// older than the objects here.
-    pub(super) async fn attach_again(&self) -> Result<bool, ProgramProblem> {
+    pub(super) async fn attach_again(&self) -> Outcome<bool> {
         if !self.attachment().has_ended() {
             return Ok(false);
         }
@@ -92,7 +92,7 @@ impl EtcdLink {
         connection: &mut Option<AppendConnection>,
         group: &WalGroup,
         payload: Bytes,
-    ) -> Result<(), ProgramProblem> {
+    ) -> Outcome {
         let bytes = u64::try_from(payload.len()).unwrap_or(u64::MAX);
         let appended = self.attachment().append(connection, group, payload).await;
         appended.map_err(|source| self.not_saved(source))?;

@@ -19,7 +19,7 @@ use super::storage::Storage;
 use super::{certificates, token_file};
 use crate::program::command_line::CommandLine;
 use crate::program::flag_file::FlagFile;
-use crate::program::problem::ProgramProblem;
+use crate::program::problem::{Outcome, ProgramProblem};
 use crate::program::process::{every, report, say, stopped};
 use crate::program::seed;
 
@@ -31,7 +31,7 @@ const INTRODUCTION: &str = "Serves the Kubernetes API in place of a kube-apiserv
     Usage:\n  kube-apiserver [flags]";
 
 /// Serves until a signal asks to stop.
-pub(crate) async fn run(arguments: impl Iterator<Item = OsString>) -> Result<(), ProgramProblem> {
+pub(crate) async fn run(arguments: impl Iterator<Item = OsString>) -> Outcome {
     let table = flags();
     let line = table.parse(arguments)?;
     if line.asks("help") {
@@ -130,7 +130,7 @@ fn unserved(error: Error, options: &KubeApiserverOptions) -> ProgramProblem {
     }
 }
 
-fn configured(options: &KubeApiserverOptions) -> Result<ApiServerBuilder, ProgramProblem> {
+fn configured(options: &KubeApiserverOptions) -> Outcome<ApiServerBuilder> {
     let mut played = options.played.played();
     if !options.service_account {
         played = played.accounts(false);
@@ -160,10 +160,7 @@ fn configured(options: &KubeApiserverOptions) -> Result<ApiServerBuilder, Progra
     Ok(builder)
 }
 
-fn with_tokens(
-    mut builder: ApiServerBuilder,
-    line: &CommandLine,
-) -> Result<ApiServerBuilder, ProgramProblem> {
+fn with_tokens(mut builder: ApiServerBuilder, line: &CommandLine) -> Outcome<ApiServerBuilder> {
     for issuer in line.all("service-account-issuer") {
         builder = builder.service_account_issuer(issuer);
     }
@@ -187,7 +184,7 @@ fn with_tokens(
     Ok(builder.service_account_extend_token_expiration(extends))
 }
 
-fn users(options: &KubeApiserverOptions) -> Result<Vec<(String, User)>, ProgramProblem> {
+fn users(options: &KubeApiserverOptions) -> Outcome<Vec<(String, User)>> {
     let Some(path) = &options.tokens else {
         return Ok(Vec::new());
     };

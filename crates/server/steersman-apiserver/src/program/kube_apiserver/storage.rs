@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use super::etcd_link::EtcdLink;
 use crate::program::durability::Durability;
 use crate::program::etcd::{AppendConnection, AttachOutcome, EtcdState, address_of, attach};
-use crate::program::problem::{ProgramProblem, chain};
+use crate::program::problem::{Outcome, ProgramProblem, chain};
 use crate::program::process::report;
 
 const NAME: &str = "kube-apiserver";
@@ -41,9 +41,7 @@ struct LastingProblem(Option<String>);
 impl Storage {
     /// Attaches to the etcd at a URL, and returns its state. Without a URL, or if the URL is that
     /// of another program, the objects are kept in memory and a warning says so.
-    pub(super) async fn open(
-        url: Option<&str>,
-    ) -> Result<(Option<Self>, Option<Recovery>), ProgramProblem> {
+    pub(super) async fn open(url: Option<&str>) -> Outcome<(Option<Self>, Option<Recovery>)> {
         let Some(url) = url else {
             say_memory("there is no --etcd-servers");
             return Ok((None, None));
@@ -96,7 +94,7 @@ impl Storage {
 
     /// Begins to keep the writes of a server. Without a state there is a snapshot now, which the log
     /// continues.
-    pub(super) async fn begin(&self, server: &ApiServer) -> Result<(), ProgramProblem> {
+    pub(super) async fn begin(&self, server: &ApiServer) -> Outcome {
         if let Some(log) = &self.log {
             if !self.has_state {
                 self.link.save(server).await?;
@@ -128,7 +126,7 @@ impl Storage {
         self.problem.note(saved.as_ref().err(), &self.link.url);
     }
 
-    pub(super) async fn save_last(mut self, server: &ApiServer) -> Result<(), ProgramProblem> {
+    pub(super) async fn save_last(mut self, server: &ApiServer) -> Outcome {
         if let Some(log) = &self.log {
             let settled = timeout(LAST_APPENDS, log.settled()).await;
             let settled = settled.unwrap_or_else(|_| Err("the etcd does not answer".into()));
@@ -140,7 +138,7 @@ impl Storage {
         })
     }
 
-    async fn save_if_changed(&mut self, server: &ApiServer) -> Result<(), ProgramProblem> {
+    async fn save_if_changed(&mut self, server: &ApiServer) -> Outcome {
         let revision = server.revision();
         // An etcd that was started again has a state that is older than the objects here.
         let is_new = self.link.attach_again().await?;
@@ -189,7 +187,7 @@ impl EtcdAppender {
         group: &WalGroup,
         payload: &Bytes,
         server: &ApiServer,
-    ) -> Result<(), ProgramProblem> {
+    ) -> Outcome {
         if link.attach_again().await? {
             self.needs_snapshot = true;
             self.connection = None;
@@ -220,7 +218,7 @@ impl LastingProblem {
     }
 }
 
-fn recovery(url: &str, state: &EtcdState) -> Result<Recovery, ProgramProblem> {
+fn recovery(url: &str, state: &EtcdState) -> Outcome<Recovery> {
     let corrupt = |source| ProgramProblem::CorruptEtcd {
         url: url.to_owned(),
         source,
