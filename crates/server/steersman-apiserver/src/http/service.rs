@@ -31,7 +31,7 @@ use crate::http::requests::path::{ObjectPath, PathRoute};
 use crate::http::requests::query::Query;
 use crate::http::requests::receive::read;
 use crate::http::responses::body::{BodyError, ResponseBody};
-use crate::http::responses::reply::{Reply, ReplyBody};
+use crate::http::responses::reply::{HttpOutcome, Reply, ReplyBody};
 use crate::http::responses::{faulty_body, gzip};
 
 const PANICKED: &str = "This request caused apiserver to panic. Look in the logs for details.";
@@ -206,7 +206,7 @@ impl ApiService {
         route: &PathRoute,
         query: &Query,
         (verb, user): (Option<Verb>, &Arc<User>),
-    ) -> Result<Reply, HttpRefusal> {
+    ) -> HttpOutcome {
         match route {
             PathRoute::Metrics => {
                 let counts = self.context.counts.lock();
@@ -239,12 +239,7 @@ impl ApiService {
         }
     }
 
-    fn answer_document(
-        &self,
-        parts: &Parts,
-        route: &PathRoute,
-        query: &Query,
-    ) -> Result<Reply, HttpRefusal> {
+    fn answer_document(&self, parts: &Parts, route: &PathRoute, query: &Query) -> HttpOutcome {
         let read = |registry: &mut Registry| (registry.resources().to_vec(), registry.has_issuer());
         let (resources, has_issuer) = self.context.with_registry(read);
         let ask = DocumentRequest {
@@ -268,7 +263,7 @@ impl ApiService {
         parts: &Parts,
         body: impl Body<Data: Send> + Send + 'static,
         call: &ResourceCall<'_>,
-    ) -> Result<(Result<Reply, HttpRefusal>, Vec<String>), HttpRefusal> {
+    ) -> Result<(HttpOutcome, Vec<String>), HttpRefusal> {
         let reads = matches!(call.verb, None | Some(Verb::Get | Verb::List | Verb::Watch));
         let body = if reads {
             Bytes::new()

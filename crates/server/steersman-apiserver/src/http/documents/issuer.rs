@@ -7,7 +7,7 @@ use crate::http::documents::serve::DocumentRequest;
 use crate::http::requests::call::HttpRefusal;
 use crate::http::requests::negotiate;
 use crate::http::requests::path::IssuerDocument;
-use crate::http::responses::reply::{JSON, Reply};
+use crate::http::responses::reply::{HttpOutcome, JSON, Reply};
 
 const KEY_SET: &str = "application/jwk-set+json";
 /// How long clients may keep both documents, as in kube-apiserver.
@@ -18,7 +18,7 @@ pub(crate) fn answer(
     document: IssuerDocument,
     ask: &DocumentRequest<'_>,
     registry: &Registry,
-) -> Result<Reply, HttpRefusal> {
+) -> HttpOutcome {
     let metadata = registry.issuer_metadata();
     let metadata = metadata.ok_or(HttpRefusal::PageNotFound)?;
     if ask.method != "GET" {

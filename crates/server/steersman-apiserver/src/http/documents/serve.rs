@@ -15,7 +15,7 @@ use crate::http::requests::call::HttpRefusal;
 use crate::http::requests::negotiate::{self, AcceptReader, Discovery, Format};
 use crate::http::requests::path::PathRoute;
 use crate::http::requests::query::Query;
-use crate::http::responses::reply::{JSON, Reply};
+use crate::http::responses::reply::{HttpOutcome, JSON, Reply};
 
 /// The minor version of the Kubernetes release that the server follows.
 const MINOR: &str = "36";
@@ -37,7 +37,7 @@ pub(crate) fn answer(
     ask: &DocumentRequest<'_>,
     resources: &[Arc<Resource>],
     cache: &mut DocumentCache,
-) -> Result<Reply, HttpRefusal> {
+) -> HttpOutcome {
     match route {
         PathRoute::Health { endpoint, check } => {
             let (check, failure) = (check.as_deref(), ask.log_failure.as_deref());
@@ -89,7 +89,7 @@ fn resources_of(
     resources: &[Arc<Resource>],
     group: &str,
     version: &str,
-) -> Result<Reply, HttpRefusal> {
+) -> HttpOutcome {
     let built_in = serves(resources, group);
     let reader = match built_in {
         true => AcceptReader::Route,
@@ -134,11 +134,7 @@ fn paths(resources: &[Arc<Resource>], has_issuer: bool) -> Reply {
     Reply::new(200, JSON, text.unwrap_or_default())
 }
 
-fn group(
-    name: &str,
-    ask: &DocumentRequest<'_>,
-    resources: &[Arc<Resource>],
-) -> Result<Reply, HttpRefusal> {
+fn group(name: &str, ask: &DocumentRequest<'_>, resources: &[Arc<Resource>]) -> HttpOutcome {
     let document = discovery::group(resources, name).ok_or(HttpRefusal::PageNotFound)?;
     let format = legacy(ask, AcceptReader::Handler)?;
     Ok(Reply::document(200, &document, format))
@@ -149,7 +145,7 @@ fn root(
     resources: &[Arc<Resource>],
     reader: AcceptReader,
     cache: &mut DocumentCache,
-) -> Result<Reply, HttpRefusal> {
+) -> HttpOutcome {
     let core = reader == AcceptReader::Route;
     match negotiate::discovery(ask.accept, reader, true)? {
         Discovery::Aggregated(version) => {

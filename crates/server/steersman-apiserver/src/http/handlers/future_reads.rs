@@ -7,13 +7,13 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::http::context::Context;
 use crate::http::requests::call::HttpRefusal;
-use crate::http::responses::reply::{Reply, ReplyBody};
+use crate::http::responses::reply::{HttpOutcome, ReplyBody};
 
 /// The time after which such a read is refused, as in kube-apiserver (`blockTimeout` of its watch
 /// cache).
 const LONGEST_WAIT: Duration = Duration::from_secs(3);
 
-type VerbOutcome = (Result<Reply, HttpRefusal>, Vec<String>);
+type VerbOutcome = (HttpOutcome, Vec<String>);
 
 /// Runs a verb, calling webhooks in between. A get, a list, or a watch with initial objects, of a
 /// revision in the future is run again after each change, until the store reaches the revision or
@@ -22,7 +22,7 @@ type VerbOutcome = (Result<Reply, HttpRefusal>, Vec<String>);
 /// Dropping the future abandons the verb, which has changed nothing then.
 pub(crate) async fn run(
     context: &Context,
-    mut verb: impl FnMut(&mut Registry) -> Result<Reply, HttpRefusal>,
+    mut verb: impl FnMut(&mut Registry) -> HttpOutcome,
 ) -> VerbOutcome {
     let first = context.asking(&mut verb).await;
     if !is_ahead(&first) {

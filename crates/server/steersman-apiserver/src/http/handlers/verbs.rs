@@ -18,7 +18,7 @@ use crate::http::requests::call::{HttpRefusal, ResourceCall};
 use crate::http::requests::ignored_fields::IgnoredFields;
 use crate::http::requests::negotiate::{self, AcceptReader};
 use crate::http::requests::path::ObjectPath;
-use crate::http::responses::reply::{Answered, Reply};
+use crate::http::responses::reply::{Answered, HttpOutcome};
 use crate::http::responses::shape::ReplyMaker;
 
 /// The body of a request, and the findings that its next run needs again.
@@ -41,7 +41,7 @@ pub(crate) fn perform(
     call: &ResourceCall<'_>,
     body: &mut RequestBody<'_>,
     now: Timestamp,
-) -> Result<Reply, HttpRefusal> {
+) -> HttpOutcome {
     let path = call.path;
     let Some(resource) = registry.resource(&path.group, &path.version, &path.resource) else {
         return Err(unknown_version(registry, &path.group));

@@ -5,6 +5,7 @@ use steersman_apimachinery::status::Status;
 use steersman_apimachinery::yaml;
 use steersman_registry::{VersionedObject, WatchCursor};
 
+use crate::http::requests::call::HttpRefusal;
 use crate::http::requests::negotiate::Format;
 use crate::http::responses::list::ListBody;
 use crate::http::responses::protobuf::{self, PROTOBUF, UnencodedList};
@@ -16,6 +17,7 @@ pub(crate) const TEXT: &str = "text/plain; charset=utf-8";
 const NO_CACHE: &str = "no-cache, private";
 
 pub(crate) type Answered = Result<Reply, Status>;
+pub(crate) type HttpOutcome = Result<Reply, HttpRefusal>;
 
 #[derive(Debug)]
 pub(crate) struct Reply {

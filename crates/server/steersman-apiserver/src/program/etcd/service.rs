@@ -40,6 +40,8 @@ type EtcdAnswer = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
 type EtcdRefusal = (StatusCode, String);
 
+type EtcdOutcome = Result<EtcdAnswer, EtcdRefusal>;
+
 #[derive(Debug)]
 pub(super) struct EtcdService {
     hold: Mutex<SnapshotHold>,
@@ -97,10 +99,7 @@ impl EtcdService {
         Ok(answer.unwrap_or_else(|(status, text)| plain(status, &text)))
     }
 
-    async fn attach(
-        self: Arc<Self>,
-        request: &Request<Incoming>,
-    ) -> Result<EtcdAnswer, EtcdRefusal> {
+    async fn attach(self: Arc<Self>, request: &Request<Incoming>) -> EtcdOutcome {
         let holder = request.headers().get(HOLDER);
         let holder = holder.and_then(|value| value.to_str().ok());
         let holder = holder.unwrap_or("an unknown process");
@@ -137,7 +136,7 @@ impl EtcdService {
         &self,
         request: &Request<Incoming>,
         part: impl Fn(&SnapshotHold) -> Option<Bytes>,
-    ) -> Result<EtcdAnswer, EtcdRefusal> {
+    ) -> EtcdOutcome {
         let hold = self.current(header(request, ATTACHMENT))?;
         Ok(match part(&hold) {
             Some(text) => Response::new(UnsyncBoxBody::new(Full::new(text))),
@@ -145,7 +144,7 @@ impl EtcdService {
         })
     }
 
-    async fn write(self: Arc<Self>, request: Request<Incoming>) -> Result<EtcdAnswer, EtcdRefusal> {
+    async fn write(self: Arc<Self>, request: Request<Incoming>) -> EtcdOutcome {
         let number = header(&request, ATTACHMENT);
         let transactions = header(&request, LAST).unwrap_or_default();
         let text = body_of(request).await?;
@@ -175,10 +174,7 @@ impl EtcdService {
     }
 
     /// Appends transactions, and answers when they are as durable as the etcd was told.
-    async fn append(
-        self: Arc<Self>,
-        request: Request<Incoming>,
-    ) -> Result<EtcdAnswer, EtcdRefusal> {
+    async fn append(self: Arc<Self>, request: Request<Incoming>) -> EtcdOutcome {
         let number = header(&request, ATTACHMENT);
         let (first, last) = (header(&request, FIRST), header(&request, LAST));
         let starts_file = request.headers().contains_key(STARTS_FILE);
@@ -242,7 +238,7 @@ impl EtcdService {
 /// (WAL-2).
 async fn to_its_end(
     work: impl Future<Output = Result<(), EtcdRefusal>> + Send + 'static,
-) -> Result<EtcdAnswer, EtcdRefusal> {
+) -> EtcdOutcome {
     tokio::spawn(work).await.map_err(failed)??;
     Ok(plain(StatusCode::NO_CONTENT, ""))
 }
