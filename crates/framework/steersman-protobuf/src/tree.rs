@@ -49,8 +49,7 @@ struct TreeDecoder {
 }
 
 impl TreeDecoder {
-    /// Decodes a message into the members of an object. Skips fields with unknown numbers, as Go's
-    /// generated code does.
+    /// Decodes a message into the members of an object. Skips fields with unknown numbers, as Go's generated code does.
     fn read(
         &mut self,
         message: &'static Message,

@@ -26,8 +26,7 @@ impl ConnectionOptions {
 }
 
 impl Default for ConnectionOptions {
-    /// The values of client-go (apimachinery, `util/net/http.go`, `readIdleTimeoutSeconds` and
-    /// `pingTimeoutSeconds`).
+    /// The values of client-go (apimachinery, `util/net/http.go`, `readIdleTimeoutSeconds` and `pingTimeoutSeconds`).
     fn default() -> Self {
         Self {
             ping_interval: Duration::from_secs(30),

@@ -22,8 +22,7 @@
 //!   kubeconfig that [`Serving::write_kubeconfig`] writes.
 //! - Every user may do everything, unless the server is built with [`Authorization::Rbac`]: then
 //!   Roles and bindings decide, for users of [`ApiServer::add_user`] and for ServiceAccounts.
-//! - The server calls admission and conversion webhooks over HTTPS, or in process
-//!   ([`ApiServer::route_service_to`]).
+//! - The server calls admission and conversion webhooks over HTTPS, or in process ([`ApiServer::route_service_to`]).
 //! - A log records all requests ([`ApiServer::requests`]), and requests and watches fail on demand
 //!   ([`ApiServer::faults`]).
 //!
@@ -31,10 +30,9 @@
 //!
 //! A cluster has these features, which this server lacks:
 //!
-//! - Alpha and beta kinds, except for StorageVersionMigrations if they are enabled, and some rules of
-//!   stable kinds. Defaults and validation follow upstream's
-//!   code kind by kind and are checked against recorded answers; a rule that neither covers may be
-//!   missing or have another message.
+//! - Alpha and beta kinds, except for StorageVersionMigrations if they are enabled, and some rules of stable kinds.
+//!   Defaults and validation follow upstream's code kind by kind and are checked against recorded answers; a rule that
+//!   neither covers may be missing or have another message.
 //! - CBOR. The server reads and answers JSON, YAML and, for built-in kinds and metadata alone,
 //!   protobuf. Discovery documents are JSON or YAML.
 //! - OpenID Connect for users, and webhooks for authentication or authorization. Users authenticate
@@ -42,8 +40,7 @@
 //! - Some admission plugins, such as the one that adds tolerations. Webhooks, mutating and validating
 //!   policies, quotas, pod security, priorities, default classes and limit ranges exist; Pods need and
 //!   mount ServiceAccounts if the controller of accounts is played.
-//! - Logs, exec and port-forward, because played Pods have no containers. No controllers act except
-//!   those of [`play`].
+//! - Logs, exec and port-forward, because played Pods have no containers. No controllers act except those of [`play`].
 //!
 //! The guide's page `crates/framework/steersman/guide/api-server.md` lists the effect of each limit in a table.
 //!
@@ -52,8 +49,7 @@
 //! - SRV-1: a request does all of its work or none, because a verb never waits. A verb that needs a
 //!   webhook stops without a change, and is run again with the answer (ADM-1, ADM-2). A create
 //!   continues where it stopped, unless something was written in the meantime.
-//! - SRV-2: a watch marks changes as seen before it polls for events, so none is lost between
-//!   the poll and the wait.
+//! - SRV-2: a watch marks changes as seen before it polls for events, so none is lost between the poll and the wait.
 //! - SRV-3: no bytes that a client sends make the server panic.
 //!
 //! # Reading order

@@ -120,8 +120,7 @@ impl ApiServer {
     /// Returns the server as a `tower::Service`, for clients in this process. Use it within a tokio
     /// runtime: watches and delays need its timers.
     ///
-    /// Requests are those of [`User::admin`], who may do everything, unless they carry a credential
-    /// of their own.
+    /// Requests are those of [`User::admin`], who may do everything, unless they carry a credential of their own.
     pub fn service(&self) -> ApiService {
         self.service_as(User::admin())
     }
@@ -150,10 +149,9 @@ impl ApiServer {
         token
     }
 
-    /// Serves HTTPS on a loopback address, for kubectl and other processes. Port 0 takes any free
-    /// port. Any credential, and none, is accepted, unless the server was built with
-    /// [`Authorization::Rbac`](crate::auth::Authorization::Rbac). Needs real time, not a paused
-    /// clock.
+    /// Serves HTTPS on a loopback address, for kubectl and other processes. Port 0 takes any free port. Any credential,
+    /// and none, is accepted, unless the server was built with
+    /// [`Authorization::Rbac`](crate::auth::Authorization::Rbac). Needs real time, not a paused clock.
     ///
     /// # Errors
     /// [`Error::Listen`] if the address cannot be used, [`Error::NotLoopback`] if other machines
@@ -166,10 +164,9 @@ impl ApiServer {
         self.serve_listener(serving::bind(address, false).await?)
     }
 
-    /// Like [`serve`](Self::serve), on any address, so that other machines can connect. Every
-    /// client may do everything, unless the server was built with
-    /// [`Authorization::Rbac`](crate::auth::Authorization::Rbac). The certificate names loopback
-    /// and, if it is a single one, the address.
+    /// Like [`serve`](Self::serve), on any address, so that other machines can connect. Every client may do everything,
+    /// unless the server was built with [`Authorization::Rbac`](crate::auth::Authorization::Rbac). The certificate
+    /// names loopback and, if it is a single one, the address.
     ///
     /// # Errors
     /// [`Error::Listen`] if the address cannot be used, [`Error::Option`] for an option that cannot
@@ -314,9 +311,8 @@ impl ApiServer {
         self.context.now()
     }
 
-    /// Returns the whole state of the server, for [`ApiServerBuilder::restore`]. Cheap, because
-    /// objects are shared. With a [`WriteAheadLog`](crate::WriteAheadLog) the next transaction starts a
-    /// file of the log.
+    /// Returns the whole state of the server, for [`ApiServerBuilder::restore`]. Cheap, because objects are shared.
+    /// With a [`WriteAheadLog`](crate::WriteAheadLog) the next transaction starts a file of the log.
     pub fn snapshot(&self) -> Snapshot {
         self.context.snapshot()
     }

@@ -1,5 +1,4 @@
-//! Machine: wakes the watches of a storage when it changes: a `WatchWaker` per watch, one
-//! `StorageWakers` per storage.
+//! Machine: wakes the watches of a storage when it changes: a `WatchWaker` per watch, one `StorageWakers` per storage.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -48,11 +47,9 @@ impl WatchWaker {
         }
     }
 
-    /// Returns whether `wake` was called since the last call; if not, the next `wake` wakes
-    /// `context`.
+    /// Returns whether `wake` was called since the last call; if not, the next `wake` wakes `context`.
     ///
-    /// SRV-2: call this before checking for changes, never after: a change after the check wakes
-    /// the task again.
+    /// SRV-2: call this before checking for changes, never after: a change after the check wakes the task again.
     pub(crate) fn poll_woken(&self, context: &Context<'_>) -> Poll<()> {
         if self.woken.swap(false, Ordering::AcqRel) {
             return Poll::Ready(());

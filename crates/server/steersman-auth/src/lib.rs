@@ -1,5 +1,4 @@
-//! Authentication and authorization of the embedded API server: the user of a request, and what the user may
-//! do.
+//! Authentication and authorization of the embedded API server: the user of a request, and what the user may do.
 //!
 //! ```
 //! use steersman_auth::{Attributes, Authorization, Authorizer, User};

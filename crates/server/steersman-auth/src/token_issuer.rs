@@ -65,8 +65,7 @@ impl TokenOptions {
     }
 }
 
-/// The secret from which the server derives its own signing key, an Ed25519 key. The same secret
-/// signs the same tokens.
+/// The secret from which the server derives its own signing key, an Ed25519 key. The same secret signs the same tokens.
 #[derive(Clone, derive_more::Debug)]
 #[debug("TokenSecret")]
 pub struct TokenSecret([u8; 32]);

@@ -1,8 +1,7 @@
 //! Room: server-side apply and the ownership of fields (`metadata.managedFields`).
 //!
 //! - APPLY-1: applying the same configuration a second time changes nothing.
-//! - APPLY-2: a field that its last owner no longer applies is removed; a field that another
-//!   manager also owns stays.
+//! - APPLY-2: a field that its last owner no longer applies is removed; a field that another manager also owns stays.
 //! - APPLY-3: an update owns the fields it changed and no others.
 //! - APPLY-4: a managedFields entry that a write does not touch keeps its stored text and is neither parsed nor written
 //!   anew. The result is the same as after parsing and writing all entries.

@@ -1,5 +1,4 @@
-//! The store of the embedded API server: objects, their past revisions, and one revision counter for all of
-//! them.
+//! The store of the embedded API server: objects, their past revisions, and one revision counter for all of them.
 //!
 //! ```
 //! use serde_json::json;

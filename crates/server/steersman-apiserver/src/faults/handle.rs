@@ -75,16 +75,14 @@ impl Answer {
         self
     }
 
-    /// Limits the answer to the next `times` requests that match. Default: no limit, until the
-    /// guard is dropped.
+    /// Limits the answer to the next `times` requests that match. Default: no limit, until the guard is dropped.
     #[must_use]
     pub fn times(mut self, times: u32) -> Self {
         self.times = Some(times);
         self
     }
 
-    /// Replaces only the answer: the server carries out the request, as if its answer got
-    /// lost.
+    /// Replaces only the answer: the server carries out the request, as if its answer got lost.
     #[must_use]
     pub fn after_commit(mut self) -> Self {
         self.commit = true;
@@ -165,9 +163,8 @@ impl Faults {
         }
     }
 
-    /// Lets the connection swallow everything until the guard is dropped: no request is answered,
-    /// and every open watch is silent. Afterwards the waiting requests are carried out and the
-    /// watches deliver the events they missed.
+    /// Lets the connection swallow everything until the guard is dropped: no request is answered, and every open watch
+    /// is silent. Afterwards the waiting requests are carried out and the watches deliver the events they missed.
     pub fn swallow_everything(&self) -> FaultGuard {
         self.silence_watches();
         let mut guard = self.plan(FaultSpec::new(Effect::Swallow), None, None);
@@ -229,8 +226,7 @@ impl Faults {
         self.switch(WatchMode::Cut, resource)
     }
 
-    /// Ends every open watch with an error in the middle of its stream. Returns the number of these
-    /// watches.
+    /// Ends every open watch with an error in the middle of its stream. Returns the number of these watches.
     pub fn break_watches(&self) -> usize {
         self.watches.switch(WatchMode::Broken, |_| true)
     }
@@ -245,9 +241,8 @@ impl Faults {
         self.watches.switch(mode, |record| record.is_for(resource))
     }
 
-    /// Silences every open watch: the connection stays open, but neither events nor bookmarks nor
-    /// the end of the watch arrive. Watches opened later are not affected. Returns the number of
-    /// these watches.
+    /// Silences every open watch: the connection stays open, but neither events nor bookmarks nor the end of the watch
+    /// arrive. Watches opened later are not affected. Returns the number of these watches.
     pub fn silence_watches(&self) -> usize {
         self.watches.switch(WatchMode::Silent, |_| true)
     }
@@ -257,8 +252,7 @@ impl Faults {
         self.switch(WatchMode::Silent, resource)
     }
 
-    /// Lets silenced watches deliver again, starting with the events they missed. Returns the
-    /// number of these watches.
+    /// Lets silenced watches deliver again, starting with the events they missed. Returns the number of these watches.
     pub fn resume_watches(&self) -> usize {
         self.watches.switch(WatchMode::Live, |_| true)
     }
@@ -314,8 +308,7 @@ impl Faults {
         loop {
             let lifted = self.shared.lifted.notified();
             tokio::pin!(lifted);
-            // FAULT-2: it registers for the wake-up before it checks the plan, so it misses no
-            // removal.
+            // FAULT-2: it registers for the wake-up before it checks the plan, so it misses no removal.
             lifted.as_mut().enable();
             if !self.shared.plan.lock().has(id) {
                 return;

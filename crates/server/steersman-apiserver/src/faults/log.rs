@@ -10,8 +10,7 @@ use super::record::{RequestRecord, Verb};
 
 /// The requests that the server received, oldest first. Cheap to clone; clones share one log.
 ///
-/// Bounded: beyond its capacity the oldest records are dropped and counted by
-/// [`RequestLog::forgotten`].
+/// Bounded: beyond its capacity the oldest records are dropped and counted by [`RequestLog::forgotten`].
 #[derive(Debug, Clone)]
 pub struct RequestLog {
     shared: Arc<SharedLog>,

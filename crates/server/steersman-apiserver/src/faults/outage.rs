@@ -17,8 +17,7 @@ pub enum History {
 
 /// A restart of the server, and the durations of its phases; by default each phase takes no time.
 ///
-/// First the server refuses connections, then it installs its paths, then it initializes its
-/// storages.
+/// First the server refuses connections, then it installs its paths, then it initializes its storages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use = "a restart does nothing until it is given to `ApiServer::restart`"]
 pub struct Restart {

@@ -96,8 +96,7 @@ pub struct RequestRecord {
     /// Whether the request is a watch that asks for the initial objects (`sendInitialEvents=true`).
     #[serde(skip)]
     pub watch_list: bool,
-    /// HTTP status of the answer; `None` before the answer, and for good if the client disconnected
-    /// first.
+    /// HTTP status of the answer; `None` before the answer, and for good if the client disconnected first.
     pub status: Option<u16>,
 }
 
@@ -114,8 +113,7 @@ where
 }
 
 impl fmt::Display for RequestRecord {
-    /// Prints one line: time, status (`open` for a request without an answer yet, such as a watch),
-    /// request and user.
+    /// Prints one line: time, status (`open` for a request without an answer yet, such as a watch), request and user.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let at = self.at.to_string();
         let time = at.split_once('T').map_or(at.as_str(), |(_, time)| time);
@@ -178,8 +176,7 @@ impl RequestRecord {
         self.accept.contains("as=PartialObjectMetadata")
     }
 
-    /// Returns whether the request is for the first page of a list; later pages carry a continue
-    /// token.
+    /// Returns whether the request is for the first page of a list; later pages carry a continue token.
     pub fn is_first_page(&self) -> bool {
         self.does(Verb::List) && self.parameter("continue").is_none_or(str::is_empty)
     }

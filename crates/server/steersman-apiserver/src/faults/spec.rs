@@ -4,8 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::record::{RequestRecord, Verb};
 
-/// A fault: which requests it affects, when, and how. Over HTTP the same fields are JSON members in
-/// camel case.
+/// A fault: which requests it affects, when, and how. Over HTTP the same fields are JSON members in camel case.
 ///
 /// The fault affects requests that match every field that is set; an unset field matches all.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -16,8 +15,7 @@ pub struct FaultSpec {
     /// The verb of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verb: Option<Verb>,
-    /// The resource, as in [`RequestRecord::is_for`]. Unset, requests for documents such as
-    /// discovery match too.
+    /// The resource, as in [`RequestRecord::is_for`]. Unset, requests for documents such as discovery match too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource: Option<String>,
     /// The namespace in the path.
@@ -32,8 +30,7 @@ pub struct FaultSpec {
     /// A part of the `User-Agent` header.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_agent: Option<String>,
-    /// The fraction of matching requests that are affected, from 0 to 1. The server's seed decides
-    /// which. Default 1.
+    /// The fraction of matching requests that are affected, from 0 to 1. The server's seed decides which. Default 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probability: Option<f64>,
     /// Number of matching requests that are not affected at first. Default 0.

@@ -47,8 +47,7 @@ impl StorageChanges {
                 rounds.push((storage.clone(), ends));
             }
         }
-        // A runtime that is shutting down drops spawned tasks at once, which would lock
-        // `by_storage` again.
+        // A runtime that is shutting down drops spawned tasks at once, which would lock `by_storage` again.
         drop(by_storage);
         for (storage, ends) in rounds {
             let changes = self.clone();

@@ -1,5 +1,4 @@
-//! Driver: the state that all requests share: the locked registry, the subscriptions to changes,
-//! and the clock.
+//! Driver: the state that all requests share: the locked registry, the subscriptions to changes, and the clock.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -154,9 +153,8 @@ impl Context {
         done.result.unwrap_or_else(|panic| resume_unwind(panic))
     }
 
-    /// Runs a verb, calling webhooks in between: each run either completes, or changes nothing and
-    /// returns a question (ADM-2). Returns the result of the last run and the warnings of the
-    /// webhooks.
+    /// Runs a verb, calling webhooks in between: each run either completes, or changes nothing and returns a question
+    /// (ADM-2). Returns the result of the last run and the warnings of the webhooks.
     ///
     /// Dropping the future abandons the verb, which has changed nothing then.
     pub(crate) async fn asking<R>(
@@ -188,8 +186,7 @@ impl Context {
     /// Waits until every revision that an answer may show is in the write-ahead log (WAL-1).
     ///
     /// # Errors
-    /// The log cannot be written: 503 for a read, and 500 for a write, and its outcome is unknown then
-    /// (WAL-4).
+    /// The log cannot be written: 503 for a read, and 500 for a write, and its outcome is unknown then (WAL-4).
     pub(crate) async fn kept(&self, is_read: bool) -> Result<(), Status> {
         let Some(wal) = &self.wal else {
             return Ok(());

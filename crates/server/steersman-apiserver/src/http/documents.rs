@@ -1,5 +1,4 @@
-//! Room: the documents about the server: discovery, OpenAPI, health, metrics,
-//! and the issuer of tokens.
+//! Room: the documents about the server: discovery, OpenAPI, health, metrics, and the issuer of tokens.
 
 pub(crate) mod cache;
 mod health;

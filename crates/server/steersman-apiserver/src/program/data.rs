@@ -111,9 +111,8 @@ impl<F: Folder> DataDir<F> {
         opened.map_err(file(&self.path))
     }
 
-    /// Saves a snapshot, and keeps the previous save beside it. If the process dies at any moment,
-    /// one of the two files is complete (SRV-DATA-1). Then removes the files of the log that neither of
-    /// them needs.
+    /// Saves a snapshot, and keeps the previous save beside it. If the process dies at any moment, one of the two files
+    /// is complete (SRV-DATA-1). Then removes the files of the log that neither of them needs.
     pub(crate) fn save(&self, snapshot: &Snapshot) -> Outcome {
         self.replace(snapshot.transactions(), |out| snapshot.write(out))
     }

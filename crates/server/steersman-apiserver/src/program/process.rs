@@ -24,8 +24,7 @@ pub(crate) fn every(period: Duration) -> Interval {
     interval
 }
 
-/// Returns a future that ends with ctrl-c or SIGTERM. Both signals are caught from the return of
-/// this function on.
+/// Returns a future that ends with ctrl-c or SIGTERM. Both signals are caught from the return of this function on.
 #[cfg(unix)]
 pub(crate) fn stopped() -> Outcome<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};

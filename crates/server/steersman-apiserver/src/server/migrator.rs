@@ -1,5 +1,4 @@
-//! Driver: the task that runs the storage version migrator: one write per turn of the registry's
-//! lock.
+//! Driver: the task that runs the storage version migrator: one write per turn of the registry's lock.
 
 use std::sync::Weak;
 use std::time::Duration;

@@ -51,8 +51,7 @@ impl ApiServer {
         values.collect()
     }
 
-    /// Creates an object; its kind and version determine the resource. Without a namespace it is
-    /// created in `default`.
+    /// Creates an object; its kind and version determine the resource. Without a namespace it is created in `default`.
     ///
     /// # Errors
     /// Returns the Status of the refusal.
@@ -73,8 +72,7 @@ impl ApiServer {
     /// object. Without a namespace the object is one of `default`.
     ///
     /// `resource` is the plural with its group: `pods`, `deployments.apps`, or with a subresource
-    /// `deployments.apps/status` or `…/scale`. A `metadata.resourceVersion` must be the current
-    /// one.
+    /// `deployments.apps/status` or `…/scale`. A `metadata.resourceVersion` must be the current one.
     ///
     /// # Errors
     /// The Status of the refusal: 404 if there is none, 409 for another version, 422 if invalid.
@@ -109,9 +107,8 @@ impl ApiServer {
         })
     }
 
-    /// Applies an object (server-side apply, with force): creates it, or changes it to what
-    /// `manager` now applies. The object's kind and version determine the resource; without a
-    /// namespace it is applied in `default`.
+    /// Applies an object (server-side apply, with force): creates it, or changes it to what `manager` now applies. The
+    /// object's kind and version determine the resource; without a namespace it is applied in `default`.
     ///
     /// # Errors
     /// Returns the Status of the refusal.
@@ -130,10 +127,9 @@ impl ApiServer {
         })
     }
 
-    /// Deletes an object as a request without options does. An object with finalizers, a Pod on a
-    /// node and a namespace stay, with a `deletionTimestamp`, until finalizers, grace period or
-    /// contents are gone. Dependents are deleted in the background if the server plays the garbage
-    /// collector.
+    /// Deletes an object as a request without options does. An object with finalizers, a Pod on a node and a namespace
+    /// stay, with a `deletionTimestamp`, until finalizers, grace period or contents are gone. Dependents are deleted in
+    /// the background if the server plays the garbage collector.
     ///
     /// `resource` is named as for [`ApiServer::update`]; cluster-scoped ones ignore `namespace`.
     ///

@@ -60,9 +60,8 @@ impl ApiServerBuilder {
         self
     }
 
-    /// Sets the wall clock for creation times, ages and the like. The default clock starts at
-    /// `build` with the system's time or with [`starts_at`](Self::starts_at), and advances with
-    /// tokio's clock, which tests can pause and advance.
+    /// Sets the wall clock for creation times, ages and the like. The default clock starts at `build` with the system's
+    /// time or with [`starts_at`](Self::starts_at), and advances with tokio's clock, which tests can pause and advance.
     pub fn clock(mut self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         self.clock = Some(Arc::new(clock));
         self
@@ -74,19 +73,17 @@ impl ApiServerBuilder {
         self
     }
 
-    /// Sets the authorization mode. Default [`Authorization::AlwaysAllow`]: every user may do
-    /// everything, with any credential and without one. With [`Authorization::Rbac`] the server's
-    /// Roles and bindings decide, as in a cluster: the server starts with the default ClusterRoles,
-    /// and clients use the tokens of [`add_user`](crate::ApiServer::add_user) or of
-    /// ServiceAccounts.
+    /// Sets the authorization mode. Default [`Authorization::AlwaysAllow`]: every user may do everything, with any
+    /// credential and without one. With [`Authorization::Rbac`] the server's Roles and bindings decide, as in a
+    /// cluster: the server starts with the default ClusterRoles, and clients use the tokens of
+    /// [`add_user`](crate::ApiServer::add_user) or of ServiceAccounts.
     pub fn authorization(mut self, authorization: Authorization) -> Self {
         self.registry.authorization = authorization;
         self
     }
 
-    /// Sets the certificate and key of the listeners, in PEM, instead of generated ones. The
-    /// server's kubeconfigs trust the certificates in `certificates`, so the authority's
-    /// certificate belongs after the server's own.
+    /// Sets the certificate and key of the listeners, in PEM, instead of generated ones. The server's kubeconfigs trust
+    /// the certificates in `certificates`, so the authority's certificate belongs after the server's own.
     pub fn certificate(mut self, certificates: impl Into<String>, key: impl Into<String>) -> Self {
         self.pem.own = Some((certificates.into(), key.into()));
         self
@@ -107,20 +104,18 @@ impl ApiServerBuilder {
         self
     }
 
-    /// Sets the authorities of client certificates, in PEM. The common name of a client's
-    /// certificate is the user's name and its organizations are the groups, as with
-    /// `--client-ca-file` of a kube-apiserver, and takes precedence over a bearer token. Requests with
-    /// a certificate of another authority, or an expired one, are answered 401, unless they carry a
-    /// token. Default: clients are not asked for certificates.
+    /// Sets the authorities of client certificates, in PEM. The common name of a client's certificate is the user's
+    /// name and its organizations are the groups, as with `--client-ca-file` of a kube-apiserver, and takes precedence
+    /// over a bearer token. Requests with a certificate of another authority, or an expired one, are answered 401,
+    /// unless they carry a token. Default: clients are not asked for certificates.
     pub fn client_authorities(mut self, certificates: impl Into<String>) -> Self {
         self.pem.clients = Some(certificates.into());
         self
     }
 
-    /// Accepts a bearer token of a user, as a line of `--token-auth-file` of a kube-apiserver does.
-    /// The user counts as authenticated. Unlike the tokens of
-    /// [`add_user`](crate::ApiServer::add_user) the token is not part of snapshots. An empty token
-    /// is ignored.
+    /// Accepts a bearer token of a user, as a line of `--token-auth-file` of a kube-apiserver does. The user counts as
+    /// authenticated. Unlike the tokens of [`add_user`](crate::ApiServer::add_user) the token is not part of snapshots.
+    /// An empty token is ignored.
     pub fn static_token(mut self, token: impl Into<String>, user: User) -> Self {
         self.static_tokens.push((token.into(), user));
         self
@@ -133,9 +128,8 @@ impl ApiServerBuilder {
         self
     }
 
-    /// Sets the private key that signs ServiceAccounts' tokens, in PEM
-    /// (`--service-account-signing-key-file`): an RSA key (RS256) or an EC key on P-256 (ES256), in
-    /// PKCS#8, PKCS#1 or SEC1. Tokens that the key signed are accepted.
+    /// Sets the private key that signs ServiceAccounts' tokens, in PEM (`--service-account-signing-key-file`): an RSA
+    /// key (RS256) or an EC key on P-256 (ES256), in PKCS#8, PKCS#1 or SEC1. Tokens that the key signed are accepted.
     ///
     /// Default: an Ed25519 key (EdDSA) that is derived from the [seed](Self::seed) and saved in
     /// snapshots, so that the same seed signs the same tokens. No kube-apiserver has such a key; its
@@ -150,9 +144,8 @@ impl ApiServerBuilder {
         self
     }
 
-    /// Adds keys of accepted ServiceAccounts' tokens, in PEM (`--service-account-key-file`): public
-    /// keys, certificates or private keys, one or several. Tokens of the signing key are accepted in
-    /// any case.
+    /// Adds keys of accepted ServiceAccounts' tokens, in PEM (`--service-account-key-file`): public keys, certificates
+    /// or private keys, one or several. Tokens of the signing key are accepted in any case.
     pub fn service_account_keys(mut self, pem: impl Into<String>) -> Self {
         self.registry.tokens.keys.push(pem.into());
         self
@@ -183,10 +176,9 @@ impl ApiServerBuilder {
         self
     }
 
-    /// Sets the network of the addresses of Services, as a CIDR (`--service-cluster-ip-range`): IPv4
-    /// or IPv6, with eight addresses or more. The Service `kubernetes` has the first address.
-    /// Default `10.96.0.0/16`. With a text that is no such network the server does not listen
-    /// ([`Error::Option`](crate::Error::Option)).
+    /// Sets the network of the addresses of Services, as a CIDR (`--service-cluster-ip-range`): IPv4 or IPv6, with
+    /// eight addresses or more. The Service `kubernetes` has the first address. Default `10.96.0.0/16`. With a text
+    /// that is no such network the server does not listen ([`Error::Option`](crate::Error::Option)).
     pub fn service_cluster_ip_range(mut self, network: impl Into<String>) -> Self {
         self.registry.service_cluster_ip_range = Some(network.into());
         self
@@ -221,9 +213,8 @@ impl ApiServerBuilder {
         self
     }
 
-    /// Sets whether watches are compressed for clients that send `Accept-Encoding: gzip`: each
-    /// event as a gzip member of its own, as in Kubernetes from 1.37 on. Other answers longer than
-    /// 128 KiB are always compressed. Default off.
+    /// Sets whether watches are compressed for clients that send `Accept-Encoding: gzip`: each event as a gzip member
+    /// of its own, as in Kubernetes from 1.37 on. Other answers longer than 128 KiB are always compressed. Default off.
     pub fn gzip_watches(mut self, on: bool) -> Self {
         self.tuning.gzip_watches = on;
         self
@@ -257,10 +248,9 @@ impl ApiServerBuilder {
         self
     }
 
-    /// Sets whether StorageVersionMigrations (`storagemigration.k8s.io/v1beta1`) are served, and carried
-    /// out unless no controllers are [played](Self::play_controllers). Default off. Kubernetes 1.36
-    /// does the same with `--feature-gates=StorageVersionMigrator=true` and
-    /// `--runtime-config=storagemigration.k8s.io/v1beta1=true`.
+    /// Sets whether StorageVersionMigrations (`storagemigration.k8s.io/v1beta1`) are served, and carried out unless no
+    /// controllers are [played](Self::play_controllers). Default off. Kubernetes 1.36 does the same with
+    /// `--feature-gates=StorageVersionMigrator=true` and `--runtime-config=storagemigration.k8s.io/v1beta1=true`.
     pub fn storage_migrations(mut self, on: bool) -> Self {
         self.registry.serve_storage_migrations = on;
         self
@@ -282,23 +272,20 @@ impl ApiServerBuilder {
         self
     }
 
-    /// Sets the interval of the bookmarks of watches that allow them. Default one minute, as
-    /// upstream.
+    /// Sets the interval of the bookmarks of watches that allow them. Default one minute, as upstream.
     pub fn bookmark_every(mut self, time: Duration) -> Self {
         self.tuning.bookmark_every = time;
         self
     }
 
-    /// Sets the duration of watches without `timeoutSeconds`. Default 45 minutes (upstream chooses
-    /// between 30 and 60).
+    /// Sets the duration of watches without `timeoutSeconds`. Default 45 minutes (upstream chooses between 30 and 60).
     pub fn watch_timeout(mut self, time: Duration) -> Self {
         self.tuning.watch_timeout = time;
         self
     }
 
-    /// Starts with the state of another server instead of Kubernetes' initial namespaces: uids,
-    /// resource versions and managedFields are kept. Watches can resume from the snapshot's
-    /// revision; earlier ones are answered 410.
+    /// Starts with the state of another server instead of Kubernetes' initial namespaces: uids, resource versions and
+    /// managedFields are kept. Watches can resume from the snapshot's revision; earlier ones are answered 410.
     pub fn restore(self, snapshot: Snapshot) -> Self {
         self.recover(snapshot.into())
     }

@@ -156,8 +156,7 @@ impl Serving {
         format!("https://{address}")
     }
 
-    /// Returns the number of TCP connections accepted so far, including connections that have
-    /// ended.
+    /// Returns the number of TCP connections accepted so far, including connections that have ended.
     pub fn accepted(&self) -> usize {
         self.listening.accepted.load(Ordering::Relaxed)
     }
@@ -183,8 +182,7 @@ impl Serving {
     /// Replaces a kubeconfig that an embedded server wrote; any other file is left unchanged.
     ///
     /// # Errors
-    /// [`Error::WriteKubeconfig`] with the operating system's error, or with the content that a
-    /// file has instead.
+    /// [`Error::WriteKubeconfig`] with the operating system's error, or with the content that a file has instead.
     pub fn write_kubeconfig(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let path = path.as_ref();
         let written = spare(path).and_then(|()| write_private(path, &self.kubeconfig()));

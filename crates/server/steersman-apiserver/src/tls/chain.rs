@@ -1,5 +1,4 @@
-//! Machine: verifies a certificate chain as Go's `crypto/x509` does (`verify.go`), with its
-//! messages.
+//! Machine: verifies a certificate chain as Go's `crypto/x509` does (`verify.go`), with its messages.
 
 use jiff::Timestamp;
 use rustls::pki_types::CertificateDer;

@@ -44,9 +44,8 @@ impl ClientAuthorities {
         })
     }
 
-    /// Checks the certificates that a client presented, its own first, as Go's verifier does for
-    /// the purpose of clients; but name constraints of authorities are not checked, because they
-    /// constrain hosts.
+    /// Checks the certificates that a client presented, its own first, as Go's verifier does for the purpose of
+    /// clients; but name constraints of authorities are not checked, because they constrain hosts.
     pub(crate) fn check(
         &self,
         presented: &[CertificateDer<'_>],

@@ -1,5 +1,4 @@
-//! Machine: the certificates of the listener: given ones, or a generated authority and a
-//! certificate for loopback.
+//! Machine: the certificates of the listener: given ones, or a generated authority and a certificate for loopback.
 
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -162,8 +162,7 @@ impl WriteAheadLog {
         self.shared.queue.lock().add(transaction, changed);
     }
 
-    /// Appends the transactions that wait, or notifies the task that does. Call it after unlocking the
-    /// registry.
+    /// Appends the transactions that wait, or notifies the task that does. Call it after unlocking the registry.
     pub(crate) fn announce(&self) {
         let Some(now) = self.shared.now.get() else {
             self.shared.arrived.notify_one();

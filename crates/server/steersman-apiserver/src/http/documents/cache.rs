@@ -1,5 +1,4 @@
-//! Machine: caches the documents that are built from the served resources until the resources
-//! change.
+//! Machine: caches the documents that are built from the served resources until the resources change.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};

@@ -1,5 +1,4 @@
-//! Machine: the health endpoints. A server that answers is healthy, unless its write-ahead log cannot be
-//! written.
+//! Machine: the health endpoints. A server that answers is healthy, unless its write-ahead log cannot be written.
 
 use crate::http::requests::query::Query;
 use crate::http::responses::reply::{Reply, TEXT};

@@ -1,5 +1,4 @@
-//! Machine: counts answered requests, and prints them in Prometheus' text format under upstream's
-//! metric names.
+//! Machine: counts answered requests, and prints them in Prometheus' text format under upstream's metric names.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

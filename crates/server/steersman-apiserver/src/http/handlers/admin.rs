@@ -1,8 +1,6 @@
-//! Machine: the endpoints below `/steersman/`, which control faults, the request log and restarts
-//! from other processes.
+//! Machine: the endpoints below `/steersman/`, which control faults, the request log and restarts from other processes.
 //!
-//! These requests are neither logged nor affected by faults: a request that removes a fault must
-//! get through (FAULT-3).
+//! These requests are neither logged nor affected by faults: a request that removes a fault must get through (FAULT-3).
 
 use std::str::FromStr;
 use std::sync::Arc;

@@ -9,15 +9,13 @@ use crate::http::context::Context;
 use crate::http::requests::call::HttpRefusal;
 use crate::http::responses::reply::{HttpOutcome, ReplyBody};
 
-/// The time after which such a read is refused, as in kube-apiserver (`blockTimeout` of its watch
-/// cache).
+/// The time after which such a read is refused, as in kube-apiserver (`blockTimeout` of its watch cache).
 const LONGEST_WAIT: Duration = Duration::from_secs(3);
 
 type VerbOutcome = (HttpOutcome, Vec<String>);
 
-/// Runs a verb, calling webhooks in between. A get, a list, or a watch with initial objects, of a
-/// revision in the future is run again after each change, until the store reaches the revision or
-/// the wait is over.
+/// Runs a verb, calling webhooks in between. A get, a list, or a watch with initial objects, of a revision in the
+/// future is run again after each change, until the store reaches the revision or the wait is over.
 ///
 /// Dropping the future abandons the verb, which has changed nothing then.
 pub(crate) async fn run(

@@ -8,8 +8,7 @@ use tokio_util::sync::CancellationToken;
 /// Time for a request in flight to finish when its listener stops. The calls of most webhooks end within it.
 const LAST_WORK: Duration = Duration::from_millis(500);
 
-/// Carries out work that can be abandoned without a change, and abandons it soon after the listener stops
-/// (SRV-STOP-2).
+/// Carries out work that can be abandoned without a change, and abandons it soon after the listener stops (SRV-STOP-2).
 pub(crate) async fn before_end<T>(
     stop: &CancellationToken,
     work: impl Future<Output = T>,

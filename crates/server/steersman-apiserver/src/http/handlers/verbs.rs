@@ -90,8 +90,7 @@ fn face_of(
 ) -> Result<VerbTarget, HttpRefusal> {
     let in_namespace = path.namespace.is_some();
     let misplaced = in_namespace != resource.namespaced;
-    // Without a namespace a collection spans all namespaces; it can be read only for custom
-    // resources.
+    // Without a namespace a collection spans all namespaces; it can be read only for custom resources.
     let spans = if resource.built_in {
         path.name.is_none()
     } else {
@@ -102,8 +101,7 @@ fn face_of(
     }
     let is_core = |kind| resource.is("", kind);
     let subresource = match path.subresource.as_deref() {
-        // A POST to the collection of bindings binds the Pod that the body names; nothing is stored
-        // in the collection.
+        // A POST to the collection of bindings binds the Pod that the body names; nothing is stored in the collection.
         None if is_review(resource) => return Ok(VerbTarget::Act((Act::Review, resource.verbs))),
         None if is_core("Binding") => return Ok(VerbTarget::Act((Act::Bind, resource.verbs))),
         None => Subresource::Main,

@@ -24,9 +24,8 @@ use crate::http::responses::reply::WatchBody;
 /// Maximum number of events taken from the registry under one lock.
 const BATCH: usize = 128;
 
-/// Maximum number of bytes of lines that are copied into one piece. A longer line is not copied, so
-/// a client that reads slowly or never costs no more than this buffer and one shared line
-/// (SRV-WATCH-2).
+/// Maximum number of bytes of lines that are copied into one piece. A longer line is not copied, so a client that reads
+/// slowly or never costs no more than this buffer and one shared line (SRV-WATCH-2).
 const PIECE: usize = 64 * 1024;
 
 /// Time before its end at which a watch sends its last bookmark.

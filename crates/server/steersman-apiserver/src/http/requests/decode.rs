@@ -1,5 +1,4 @@
-//! Machine: parses request bodies into JSON values, and words the refusals of bodies that do not
-//! parse.
+//! Machine: parses request bodies into JSON values, and words the refusals of bodies that do not parse.
 
 use serde_json::Value;
 use steersman_apimachinery::json::unreadable_kind;

@@ -1,5 +1,4 @@
-//! Machine: reports the ignored fields of a body (unknown and duplicate ones), in the order of the
-//! body.
+//! Machine: reports the ignored fields of a body (unknown and duplicate ones), in the order of the body.
 
 use serde_json::Value;
 use steersman_apimachinery::json::duplicates::in_vain;

@@ -55,8 +55,7 @@ const STREAMED: [&str; 2] = [
 pub(crate) enum AcceptReader {
     /// A go-restful route of a built-in kind, and the handler behind it.
     Route,
-    /// A go-restful route of a built-in kind, on a path that also supports watches, and the
-    /// handler behind it.
+    /// A go-restful route of a built-in kind, on a path that also supports watches, and the handler behind it.
     Watchable,
     /// A handler without a go-restful route: custom resources and the documents of the aggregator.
     Handler,
@@ -145,8 +144,7 @@ pub(crate) fn format(accept: Option<&str>) -> Format {
     plain.next().map_or(Format::Json, |(format, _)| format)
 }
 
-/// Checks an Accept header as go-restful does before any handler: it must name one of the types of
-/// the route literally.
+/// Checks an Accept header as go-restful does before any handler: it must name one of the types of the route literally.
 pub(crate) fn routed(accept: Option<&str>, available: &[&str]) -> Result<(), Status> {
     let header = accept.filter(|header| !header.is_empty()).unwrap_or("*/*");
     let mut named = header.split(',').map(|clause| {
@@ -182,9 +180,8 @@ fn servable(accept: Option<&str>) -> impl Iterator<Item = (Format, Clause)> {
     let header = accept.filter(|header| !header.is_empty()).unwrap_or("*/*");
     let mut clauses: Vec<Clause> = Vec::new();
     for clause in header.split(',').filter_map(clause) {
-        // Upstream's comparison is no order: a clause goes before clauses that it exceeds in any
-        // respect, so the result depends on their positions. With this few clauses Go's sort is an
-        // insertion sort, which this loop repeats.
+        // Upstream's comparison is no order: a clause goes before clauses that it exceeds in any respect, so the result
+        // depends on their positions. With this few clauses Go's sort is an insertion sort, which this loop repeats.
         let mut at = clauses.len();
         while at > 0 && is_better(&clause, &clauses[at - 1]) {
             at -= 1;

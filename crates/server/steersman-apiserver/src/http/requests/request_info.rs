@@ -1,5 +1,4 @@
-//! Machine: derives the attributes that authorization checks from a request's method, path and
-//! query.
+//! Machine: derives the attributes that authorization checks from a request's method, path and query.
 
 use steersman_apimachinery::go;
 use steersman_apimachinery::selector::FieldSelector;

@@ -12,8 +12,7 @@ use http_body::{Body, Frame, SizeHint};
 use crate::http::responses::gzip::{self, Gzip};
 use crate::http::responses::list::ListBody;
 
-/// The body of an answer. Lists and watches are serialised while they are sent, so they need no
-/// second copy in memory.
+/// The body of an answer. Lists and watches are serialised while they are sent, so they need no second copy in memory.
 pub struct ResponseBody {
     content: BodyContent,
     packing: Packing,

@@ -55,9 +55,8 @@ impl EventEncoder {
         self.over
     }
 
-    /// Returns the bytes of an event: a line of JSON, with its newline, or a frame of protobuf. The
-    /// bytes of a whole object are built once and shared by every watch that sends them (SRV-STORE-6,
-    /// SRV-STORE-9).
+    /// Returns the bytes of an event: a line of JSON, with its newline, or a frame of protobuf. The bytes of a whole
+    /// object are built once and shared by every watch that sends them (SRV-STORE-6, SRV-STORE-9).
     pub(crate) fn encode(&mut self, event: &WatchEvent, now: impl FnOnce() -> Timestamp) -> Bytes {
         match event {
             WatchEvent::Added(object) => self.change(object, ChangeType::Added, now),

@@ -70,8 +70,7 @@ pub(crate) fn bookmark(
 }
 
 pub(crate) fn error(why: &Status) -> Bytes {
-    // A Status of the server has no member that cannot be encoded; a client takes an empty one as an
-    // unknown error.
+    // A Status of the server has no member that cannot be encoded; a client takes an empty one as an unknown error.
     let bytes = status(why).unwrap_or_else(|_| seal("v1", "Status", b"").into());
     frame("ERROR", &bytes).into()
 }

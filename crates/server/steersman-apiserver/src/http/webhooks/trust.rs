@@ -17,10 +17,9 @@ use rustls::{
 
 use crate::tls::{KeyPurpose, Pool, parse};
 
-/// Trusts the certificates that Go's verifier trusts with a bundle as its roots (HOOK-1):
-/// certificates with a chain that ends in a certificate of the bundle, and the certificates of the
-/// bundle themselves, whatever their issuer. Tools that make certificates for tests put the serving
-/// certificate into the bundle.
+/// Trusts the certificates that Go's verifier trusts with a bundle as its roots (HOOK-1): certificates with a chain
+/// that ends in a certificate of the bundle, and the certificates of the bundle themselves, whatever their issuer.
+/// Tools that make certificates for tests put the serving certificate into the bundle.
 #[derive(Debug)]
 pub(crate) struct Trust {
     given: Vec<CertificateDer<'static>>,
@@ -33,9 +32,8 @@ pub(crate) struct Trust {
 struct Refused(String);
 
 impl Trust {
-    /// Trusts the certificates of a bundle in PEM, or none if it is empty, for the host of a call
-    /// and for a second host. Blocks that are no
-    /// certificates are ignored.
+    /// Trusts the certificates of a bundle in PEM, or none if it is empty, for the host of a call and for a second
+    /// host. Blocks that are no certificates are ignored.
     pub(crate) fn of(
         bundle: &[u8],
         also: Option<String>,

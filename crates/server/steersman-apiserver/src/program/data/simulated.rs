@@ -86,9 +86,8 @@ impl SimulatedDisk {
         disk
     }
 
-    /// Returns the disks that a power cut after these operations may leave: any selection of the changes
-    /// of names since the folder was synced, with the synced bytes of each file and `unsynced` of the
-    /// others.
+    /// Returns the disks that a power cut after these operations may leave: any selection of the changes of names since
+    /// the folder was synced, with the synced bytes of each file and `unsynced` of the others.
     pub(super) fn after_power_cut(done: &[FolderOperation], unsynced: UnsyncedBytes) -> Vec<Self> {
         let changes_names = |operation: &&FolderOperation| {
             matches!(

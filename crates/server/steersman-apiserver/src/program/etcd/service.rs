@@ -234,8 +234,7 @@ impl EtcdService {
     }
 }
 
-/// Runs work to its end, also if its client is killed in the meantime: what is in a file is held
-/// (WAL-2).
+/// Runs work to its end, also if its client is killed in the meantime: what is in a file is held (WAL-2).
 async fn to_its_end(
     work: impl Future<Output = Result<(), EtcdRefusal>> + Send + 'static,
 ) -> EtcdOutcome {

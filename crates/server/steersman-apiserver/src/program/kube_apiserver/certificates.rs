@@ -1,5 +1,4 @@
-//! Driver: the certificate of the listener: named files, those of the certificate folder, or a
-//! generated one.
+//! Driver: the certificate of the listener: named files, those of the certificate folder, or a generated one.
 
 use std::fs::File;
 use std::io;

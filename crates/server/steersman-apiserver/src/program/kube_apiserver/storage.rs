@@ -92,8 +92,7 @@ impl Storage {
         self.log.as_ref()
     }
 
-    /// Begins to keep the writes of a server. Without a state there is a snapshot now, which the log
-    /// continues.
+    /// Begins to keep the writes of a server. Without a state there is a snapshot now, which the log continues.
     pub(super) async fn begin(&self, server: &ApiServer) -> Outcome {
         if let Some(log) = &self.log {
             if !self.has_state {

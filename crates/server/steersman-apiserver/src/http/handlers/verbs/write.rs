@@ -65,8 +65,7 @@ impl ObjectCall<'_> {
                 return Ok(Reply::status(&status, self.maker.media.format));
             }
             Deleted::Last(object) => (200, object),
-            // As upstream, 202 (the deletion continues) is only the answer to the deprecated
-            // `orphanDependents: false`.
+            // As upstream, 202 (the deletion continues) is only the answer to the deprecated `orphanDependents: false`.
             Deleted::Held(object) if options.orphan_dependents == Some(false) => (202, object),
             Deleted::Held(object) => (200, object),
         };
