@@ -169,10 +169,8 @@ impl Dialer {
 }
 
 fn target(server: &Uri) -> String {
-    let default = match server.scheme_str() {
-        Some("https") => 443,
-        _ => 80,
-    };
+    let is_https = server.scheme_str() == Some("https");
+    let default = if is_https { 443 } else { 80 };
     let port = server.port_u16().unwrap_or(default);
     format!("{}:{port}", server.host().unwrap_or_default())
 }

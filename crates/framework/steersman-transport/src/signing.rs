@@ -70,9 +70,8 @@ impl Signer {
             return false;
         }
         let _one_run = self.running.lock().await;
-        let is_another = |header: Result<Option<HeaderValue>, BoxError>| match header {
-            Ok(header) => header.as_ref() != refused,
-            Err(_) => false,
+        let is_another = |header: Result<Option<HeaderValue>, BoxError>| {
+            header.is_ok_and(|header| header.as_ref() != refused)
         };
         if is_another(self.header().await) {
             return true;

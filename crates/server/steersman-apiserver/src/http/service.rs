@@ -374,11 +374,8 @@ impl ApiService {
                 ResponseBody::stream(watch::stream(self.context, *watch, tap, decision.watch))
             }
         };
-        let packed = gzip
-            && match body.size_hint().exact() {
-                Some(length) => length > gzip::THRESHOLD,
-                None => gzip_watches,
-            };
+        let length = body.size_hint().exact();
+        let packed = gzip && length.map_or(gzip_watches, |length| length > gzip::THRESHOLD);
         let body = if packed { body.compressed() } else { body };
         let body = faulty_body::chop(body, decision.chop);
         let mut response = Response::new(body);

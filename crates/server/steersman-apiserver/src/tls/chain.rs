@@ -203,10 +203,8 @@ fn check_signature(
     parent: &X509Certificate<'_>,
 ) -> Result<(), String> {
     let constraints = parent.basic_constraints().ok().flatten();
-    let is_authority = match constraints {
-        Some(own) => own.value.ca,
-        None => parent.version() != X509Version::V3,
-    };
+    let is_old = parent.version() != X509Version::V3;
+    let is_authority = constraints.map_or(is_old, |own| own.value.ca);
     let usage = parent.key_usage().ok().flatten();
     let may_sign = usage.is_none_or(|usage| usage.value.flags == 0 || usage.value.key_cert_sign());
     if !is_authority || !may_sign {

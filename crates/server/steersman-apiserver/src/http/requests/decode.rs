@@ -261,10 +261,8 @@ fn excerpt(body: &[u8]) -> String {
     if body.is_empty() {
         return "<empty>".to_owned();
     }
-    let (shown, more) = match body.get(..LONGEST) {
-        Some(head) if body.len() > LONGEST => (head, " ..."),
-        _ => (body, ""),
-    };
+    let head = body.get(..LONGEST).filter(|_| body.len() > LONGEST);
+    let (shown, more) = head.map_or((body, ""), |head| (head, " ..."));
     if body.starts_with(b"{") {
         return format!("{}{more}", String::from_utf8_lossy(shown));
     }

@@ -85,10 +85,8 @@ pub(crate) fn objects(
         AcceptReader::Handler => {}
     }
     for (format, clause) in servable(accept) {
-        let shape = match &clause.convert {
-            None => Some(ResponseShape::Whole),
-            Some(view) => shape_of(view),
-        };
+        let view = clause.convert.as_ref();
+        let shape = view.map_or(Some(ResponseShape::Whole), shape_of);
         let is_encodable = |shape: &ResponseShape| match (format, shape) {
             (Format::Protobuf, ResponseShape::Whole) => has_message,
             (Format::Protobuf, ResponseShape::Table(_)) => false,
