@@ -13,11 +13,10 @@ use steersman_apimachinery::names;
 
 use crate::Strategy;
 use crate::fields::address::{self, Network};
-use crate::fields::check;
-use crate::fields::field_path::FieldPath;
 use crate::fields::fill::{given, lacks, part, put, set};
 use crate::fields::go_value::GoType::{self, Plain, Struct, Text};
 use crate::fields::go_value::print;
+use crate::fields::{FieldPath, check};
 
 pub(super) const NAMESPACE: Strategy = Strategy {
     defaults: namespace_defaults,

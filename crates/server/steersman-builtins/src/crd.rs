@@ -32,7 +32,7 @@ use steersman_schema::resource::{
 };
 use steersman_schema::stored_schemas::{SchemaReads, StoredSchemas};
 
-use crate::fields::field_path::Findings;
+use crate::fields::Findings;
 use crate::fields::fill::{given, lacks, part, put, set, set_text};
 
 /// The finalizer of a definition in deletion that still has objects.

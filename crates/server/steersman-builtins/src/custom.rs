@@ -12,7 +12,7 @@ use steersman_apimachinery::{go, names};
 use steersman_cel::structural::Structural;
 use steersman_schema::resource::Resource;
 
-use crate::fields::field_path::{FieldPath, Findings};
+use crate::fields::{FieldPath, Findings};
 use validate::{validate, validate_status};
 
 /// Errors after which the rules are not evaluated, because they need valid values.

@@ -9,9 +9,8 @@ mod slice;
 use serde_json::{Value, json};
 
 use crate::Strategy;
-use crate::fields::check;
-use crate::fields::field_path::FieldPath;
 use crate::fields::fill::{given, list, part, set, with_spec};
+use crate::fields::{FieldPath, check};
 use parts::{MOST_REQUESTS, RequestNames};
 
 pub(super) const DEVICE_CLASS: Strategy = Strategy {

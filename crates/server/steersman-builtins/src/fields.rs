@@ -10,3 +10,5 @@ pub(crate) mod address;
 pub(crate) mod shared_warnings;
 pub(crate) mod reference;
 pub(crate) mod authorities;
+
+pub(crate) use field_path::{FieldPath, Findings};

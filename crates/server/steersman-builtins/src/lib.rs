@@ -43,7 +43,7 @@ pub mod custom;
 pub mod crd;
 pub mod defaults;
 
-use fields::field_path::{FieldPath, Findings};
+use fields::{FieldPath, Findings};
 use serde_json::Value;
 use steersman_apimachinery::status::FieldError;
 use steersman_schema::resource::Resource;

@@ -21,9 +21,8 @@ mod strategy;
 use serde_json::Value;
 
 use crate::Strategy;
-use crate::fields::field_path::FieldPath;
 use crate::fields::fill::set;
-use crate::fields::{check, shared_warnings};
+use crate::fields::{FieldPath, check, shared_warnings};
 
 pub(super) use defaults::template as complete_template;
 pub(super) use scheduling::check_tolerations;

@@ -7,9 +7,8 @@ use steersman_apimachinery::names;
 use steersman_apimachinery::quantity::Quantity;
 
 use crate::Strategy;
-use crate::fields::check;
-use crate::fields::field_path::FieldPath;
 use crate::fields::fill::{list, part, put, set, with_spec};
+use crate::fields::{FieldPath, check};
 
 pub(super) const LIMIT_RANGE: Strategy = Strategy {
     defaults: |object| {

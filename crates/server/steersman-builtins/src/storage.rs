@@ -11,10 +11,9 @@ use serde_json::{Value, json};
 use steersman_apimachinery::names;
 
 use crate::Strategy;
-use crate::fields::field_path::FieldPath;
 use crate::fields::fill::{complete, drop, lacks, part, put, set, set_text};
 use crate::fields::go_value::GoType::{self, Plain, Struct, Text};
-use crate::fields::{check, selector, shared_warnings};
+use crate::fields::{FieldPath, check, selector, shared_warnings};
 use crate::quota::amount;
 
 const ATTACHMENT_SOURCE: GoType = Struct(&[

@@ -10,10 +10,9 @@ mod stateful;
 
 use serde_json::Value;
 
-use crate::fields::field_path::FieldPath;
 use crate::fields::go_value::GoType::{self, Number, Pointer, Struct, Text};
 use crate::fields::go_value::print;
-use crate::fields::{check, selector};
+use crate::fields::{FieldPath, check, selector};
 use crate::{Strategy, pod};
 
 const MISMATCH: &str = "`selector` does not match template `labels`";

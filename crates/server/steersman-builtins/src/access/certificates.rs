@@ -10,9 +10,8 @@ use steersman_apimachinery::names::{self, NameRule};
 
 use crate::Strategy;
 use crate::access::signing_request::SigningRequest;
-use crate::fields::field_path::FieldPath;
 use crate::fields::fill::{complete, complete_given, given, list, part, put, set};
-use crate::fields::{authorities, check, reference};
+use crate::fields::{FieldPath, authorities, check, reference};
 
 pub(crate) const SIGNING_REQUEST: Strategy = Strategy {
     defaults: |object| {

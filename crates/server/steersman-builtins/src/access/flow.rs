@@ -6,11 +6,10 @@ use serde_json::{Value, json};
 use steersman_apimachinery::names::{self, NameRule};
 
 use crate::Strategy;
-use crate::fields::check;
-use crate::fields::field_path::FieldPath;
 use crate::fields::fill::{complete, complete_given, given, part};
 use crate::fields::go_value::GoType::{self, Struct, Text};
 use crate::fields::go_value::print;
+use crate::fields::{FieldPath, check};
 
 pub(crate) const FLOW_SCHEMA: Strategy = Strategy {
     defaults: |object| {

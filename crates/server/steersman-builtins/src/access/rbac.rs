@@ -3,10 +3,9 @@
 use serde_json::Value;
 
 use crate::Strategy;
-use crate::fields::field_path::FieldPath;
 use crate::fields::fill::{list, part, set_text};
 use crate::fields::go_value::GoType::{self, Struct, Text};
-use crate::fields::{check, reference, selector};
+use crate::fields::{FieldPath, check, reference, selector};
 
 const ROLE_REFERENCE: GoType = Struct(&[
     ("APIGroup", "apiGroup", Text),

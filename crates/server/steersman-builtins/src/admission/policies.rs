@@ -8,9 +8,8 @@ use steersman_cel::{Environment, Type};
 
 use super::webhooks::{FAILURES, MATCHES, check_rule, conditions};
 use crate::Strategy;
-use crate::fields::field_path::FieldPath;
 use crate::fields::fill::{given, list, part, set};
-use crate::fields::{check, selector};
+use crate::fields::{FieldPath, check, selector};
 
 pub(crate) const VALIDATING_POLICY: Strategy = Strategy {
     defaults: policy_defaults,

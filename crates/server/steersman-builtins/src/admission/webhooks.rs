@@ -7,9 +7,8 @@ use steersman_apimachinery::names::{self, NameRule};
 use steersman_cel::{Environment, Type, Url};
 
 use crate::Strategy;
-use crate::fields::field_path::FieldPath;
 use crate::fields::fill::{given, list, part, set};
-use crate::fields::{authorities, check, reference, selector};
+use crate::fields::{FieldPath, authorities, check, reference, selector};
 
 pub(crate) const MUTATING: Strategy = Strategy {
     defaults: |object| defaults(object, true),

@@ -7,9 +7,8 @@ use steersman_apimachinery::json::parse as parse_json;
 
 use crate::Strategy;
 use crate::cluster::key_pair;
-use crate::fields::check;
-use crate::fields::field_path::FieldPath;
 use crate::fields::fill::{list, put, set_text};
+use crate::fields::{FieldPath, check};
 
 /// Largest number of bytes in the data of a ConfigMap or a Secret.
 const LIMIT: usize = 1024 * 1024;

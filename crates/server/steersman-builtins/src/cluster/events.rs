@@ -8,8 +8,7 @@ use steersman_apimachinery::names;
 use steersman_apimachinery::status::FieldError;
 use steersman_schema::resource::Resource;
 
-use crate::fields::check;
-use crate::fields::field_path::{FieldPath, Findings};
+use crate::fields::{FieldPath, Findings, check};
 
 /// Renamed fields: the name in the core group, and the name in events.k8s.io.
 const RENAMED: &[(&str, &str)] = &[

@@ -4,8 +4,8 @@ use serde_json::Value;
 use steersman_apimachinery::names::{NameRule, check_name};
 
 use crate::Strategy;
+use crate::fields::FieldPath;
 use crate::fields::check::{self, IMMUTABLE};
-use crate::fields::field_path::FieldPath;
 use crate::fields::go_value::GoType::{self, Struct, Text};
 
 pub(crate) const STORAGE_VERSION_MIGRATION: Strategy = Strategy {
@@ -69,7 +69,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::fields::field_path::Findings;
+    use crate::fields::Findings;
 
     /// Returns the errors of a check as `field: message`.
     fn said(object: &Value, check: impl FnOnce(&FieldPath<'_>)) -> Vec<String> {

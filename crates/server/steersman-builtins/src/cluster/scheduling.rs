@@ -5,10 +5,9 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use crate::fields::field_path::FieldPath;
 use crate::fields::fill::{set, with_spec};
 use crate::fields::go_value::{TOLERATION, print};
-use crate::fields::{check, shared_warnings};
+use crate::fields::{FieldPath, check, shared_warnings};
 use crate::{Strategy, pod};
 
 pub(crate) const PRIORITY_CLASS: Strategy = Strategy {

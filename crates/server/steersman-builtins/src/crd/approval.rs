@@ -4,7 +4,7 @@ use serde_json::Value;
 use steersman_apimachinery::go;
 
 use super::set_condition;
-use crate::fields::field_path::FieldPath;
+use crate::fields::FieldPath;
 
 /// Groups that belong to the Kubernetes project.
 const PROTECTED: &[&str] = &["k8s.io", "kubernetes.io"];

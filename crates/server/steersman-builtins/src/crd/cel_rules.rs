@@ -8,9 +8,8 @@ use steersman_apimachinery::status::FieldError;
 use steersman_cel::structural::Structural;
 use steersman_cel::{Decl, MAX_REQUEST, Type, ValidationRule, escape, field_path};
 
-use crate::fields::check;
-use crate::fields::field_path::FieldPath;
 use crate::fields::go_value::GoType;
+use crate::fields::{FieldPath, check};
 
 /// Largest estimated cost of one rule.
 const RULE_LIMIT: u64 = 10_000_000;

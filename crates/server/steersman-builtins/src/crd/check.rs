@@ -7,8 +7,7 @@ use serde_json::Value;
 use steersman_apimachinery::names::{self, NameRule};
 use steersman_apimachinery::status::FieldError;
 
-use crate::fields::field_path::{FieldPath, Findings};
-use crate::fields::{authorities, check};
+use crate::fields::{FieldPath, Findings, authorities, check};
 
 use super::{approval, is_established, version_parts, versions};
 use crate::admission::webhooks;

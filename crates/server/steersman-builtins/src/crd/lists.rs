@@ -4,8 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use crate::fields::check;
-use crate::fields::field_path::FieldPath;
+use crate::fields::{FieldPath, check};
 
 const KEYS: &str = "x-kubernetes-list-map-keys";
 const LIST: &str = "x-kubernetes-list-type";

@@ -8,8 +8,8 @@ use steersman_cel::structural::Structural;
 
 use crate::custom::formats::is_checked_format;
 use crate::custom::validate::validate_at;
-use crate::fields::field_path::{FieldPath, Findings};
 use crate::fields::fill::lacks;
+use crate::fields::{FieldPath, Findings};
 
 use super::{cel_rules, lists, print, skeleton};
 

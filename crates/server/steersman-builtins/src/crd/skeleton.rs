@@ -6,7 +6,7 @@ use steersman_apimachinery::patterns;
 use steersman_apimachinery::status::FieldError;
 
 use super::lists::need_text;
-use crate::fields::field_path::FieldPath;
+use crate::fields::FieldPath;
 
 /// Keywords that only the skeleton may have, each with the error of a nested schema that has it.
 const OF_THE_SKELETON: &[(&str, &str)] = &[

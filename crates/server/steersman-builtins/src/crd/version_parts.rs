@@ -9,7 +9,7 @@ use steersman_apimachinery::status::FieldError;
 use super::lists::need_text;
 use super::print::VERSIONS;
 use super::{openapi, versions};
-use crate::fields::field_path::FieldPath;
+use crate::fields::FieldPath;
 
 /// The parts that all versions may share.
 const PARTS: [&str; 4] = [

@@ -3,8 +3,7 @@
 use serde_json::Value;
 
 use super::parts;
-use crate::fields::field_path::FieldPath;
-use crate::fields::{check, go_value, node_selector};
+use crate::fields::{FieldPath, check, go_value, node_selector};
 
 /// Largest number of devices in a slice, and in a slice with taints or counters.
 const MOST_DEVICES: usize = 128;

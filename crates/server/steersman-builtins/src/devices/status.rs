@@ -5,9 +5,8 @@ use serde_json::Value;
 
 use super::go_types;
 use super::parts::{self, RequestNames};
-use crate::fields::field_path::FieldPath;
 use crate::fields::go_value::print;
-use crate::fields::{address, check, node_selector};
+use crate::fields::{FieldPath, address, check, node_selector};
 
 const MOST_RESERVATIONS: usize = 256;
 const MOST_RESULTS: usize = 32;

@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 
 use super::{RESOURCE_CLAIM, RESOURCE_SLICE, status};
-use crate::fields::field_path::Findings;
+use crate::fields::Findings;
 use steersman_apimachinery::status::FieldError;
 
 const SHARE: &str = "123e4567-e89b-12d3-a456-426614174000";

@@ -6,9 +6,8 @@ use serde_json::{Value, json};
 use steersman_apimachinery::names::{self, NameRule};
 
 use crate::Strategy;
-use crate::fields::field_path::FieldPath;
 use crate::fields::fill::{list, set, set_text};
-use crate::fields::{address, check, shared_warnings};
+use crate::fields::{FieldPath, address, check, shared_warnings};
 
 pub(crate) const ENDPOINTS: Strategy = Strategy {
     defaults: |object| {

@@ -4,9 +4,8 @@ use serde_json::{Value, json};
 use steersman_apimachinery::names::{self, NameRule};
 
 use crate::Strategy;
-use crate::fields::field_path::FieldPath;
 use crate::fields::fill::{complete, complete_given, part};
-use crate::fields::{address, check, reference};
+use crate::fields::{FieldPath, address, check, reference};
 
 pub(crate) const INGRESS: Strategy = Strategy {
     defaults: |object| complete(object, json!({"spec": {}, "status": {"loadBalancer": {}}})),

@@ -4,10 +4,9 @@ use serde_json::{Value, json};
 
 use crate::Strategy;
 use crate::fields::address::{self, Network};
-use crate::fields::field_path::FieldPath;
 use crate::fields::fill::{lacks, list, part, put, set, set_text, with_spec};
 use crate::fields::go_value::GoType::{self, Pointer, Struct, Text};
-use crate::fields::{check, reference, selector, shared_warnings};
+use crate::fields::{FieldPath, check, reference, selector, shared_warnings};
 
 const PARENT: GoType = Struct(&[
     ("Group", "group", Text),

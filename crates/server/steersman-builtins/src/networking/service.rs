@@ -8,9 +8,8 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 use crate::Strategy;
-use crate::fields::field_path::FieldPath;
 use crate::fields::fill::{drop, given, lacks, list, part, set, set_text};
-use crate::fields::{address, check};
+use crate::fields::{FieldPath, address, check};
 use addresses::{balancer_class, check_addresses, update};
 
 pub use addresses::address_errors;

@@ -2,8 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::fields::check;
-use crate::fields::field_path::FieldPath;
+use crate::fields::{FieldPath, check};
 
 use super::{env, handlers, resources, security};
 

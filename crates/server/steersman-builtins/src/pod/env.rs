@@ -2,8 +2,7 @@
 
 use steersman_apimachinery::names;
 
-use crate::fields::check;
-use crate::fields::field_path::FieldPath;
+use crate::fields::{FieldPath, check};
 
 /// Fields of a Pod that an environment variable may refer to.
 const FIELDS_OF_VARIABLES: &[&str] = &[

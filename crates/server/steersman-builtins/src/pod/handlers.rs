@@ -1,7 +1,6 @@
 //! Machine: checks probes and lifecycle hooks of containers.
 
-use crate::fields::check;
-use crate::fields::field_path::FieldPath;
+use crate::fields::{FieldPath, check};
 
 pub(super) fn check(container: &FieldPath<'_>, grace: Option<i64>) {
     for hook in container.at("lifecycle").parts(["postStart", "preStop"]) {

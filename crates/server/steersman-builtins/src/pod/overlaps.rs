@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::fields::field_path::FieldPath;
+use crate::fields::FieldPath;
 
 /// A file of a volume, with the source of a projected volume that has the file.
 #[derive(Debug, Clone)]

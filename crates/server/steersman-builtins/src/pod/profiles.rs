@@ -4,9 +4,8 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use crate::fields::check;
-use crate::fields::field_path::FieldPath;
 use crate::fields::fill::{list, part, put};
+use crate::fields::{FieldPath, check};
 
 pub(super) const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
 pub(super) const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";

@@ -2,8 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::fields::field_path::FieldPath;
-use crate::fields::fill;
+use crate::fields::{FieldPath, fill};
 
 use super::update::meant;
 use super::{refuse_whole, resources};

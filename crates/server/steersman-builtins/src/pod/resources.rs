@@ -6,9 +6,8 @@ use serde_json::Value;
 use steersman_apimachinery::names;
 use steersman_apimachinery::quantity::Quantity;
 
-use crate::fields::check;
-use crate::fields::field_path::FieldPath;
 use crate::fields::fill::lacks;
+use crate::fields::{FieldPath, check};
 use crate::quota::{is_extended, is_native};
 
 /// Resources without a domain prefix, of containers and of quotas.

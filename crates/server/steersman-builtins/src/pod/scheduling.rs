@@ -5,9 +5,8 @@ use std::collections::HashSet;
 
 use steersman_apimachinery::names;
 
-use crate::fields::field_path::FieldPath;
 use crate::fields::node_selector::{check_node_selector, check_node_term};
-use crate::fields::{check, selector};
+use crate::fields::{FieldPath, check, selector};
 
 pub(super) const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 pub(super) const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";

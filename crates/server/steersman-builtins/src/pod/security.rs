@@ -7,9 +7,8 @@ use regex::Regex;
 use serde_json::json;
 use steersman_apimachinery::constant_pattern::{ConstantPattern, is_match};
 
-use crate::fields::check;
-use crate::fields::field_path::FieldPath;
 use crate::fields::go_value::GoType::{self, Plain, Pointer, Struct};
+use crate::fields::{FieldPath, check};
 
 use super::profiles::containers;
 

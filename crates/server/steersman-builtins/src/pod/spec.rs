@@ -6,9 +6,8 @@ use serde_json::json;
 use steersman_apimachinery::names;
 use steersman_apimachinery::quantity::Quantity;
 
-use crate::fields::field_path::FieldPath;
 use crate::fields::go_value::GoType::{self, Plain, Struct, Text};
-use crate::fields::{address, check};
+use crate::fields::{FieldPath, address, check};
 
 use super::containers::{self, PodContext};
 use super::{SpecOwner, resources, scheduling, security, volumes};

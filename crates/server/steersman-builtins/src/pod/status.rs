@@ -2,8 +2,7 @@
 
 use serde_json::Value;
 
-use crate::fields::field_path::FieldPath;
-use crate::fields::{address, check};
+use crate::fields::{FieldPath, address, check};
 
 pub(super) fn check(pod: &FieldPath<'_>, old: &Value) {
     let before = pod.with(old);

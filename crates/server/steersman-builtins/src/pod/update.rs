@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::fields::field_path::FieldPath;
+use crate::fields::FieldPath;
 use crate::fields::fill::{self, lacks};
 use crate::fields::go_value::{NODE_TERMS, TERM};
 

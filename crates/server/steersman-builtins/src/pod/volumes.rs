@@ -5,8 +5,7 @@ use std::collections::{HashMap, HashSet};
 use steersman_apimachinery::names::{self, NameRule};
 use steersman_apimachinery::quantity::Quantity;
 
-use crate::fields::field_path::FieldPath;
-use crate::fields::{check, reference, selector};
+use crate::fields::{FieldPath, check, reference, selector};
 use crate::storage::claim;
 use crate::storage::sources::{self, Holder};
 

@@ -5,8 +5,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 use steersman_apimachinery::names;
 
-use crate::fields::field_path::FieldPath;
-use crate::fields::shared_warnings;
+use crate::fields::{FieldPath, shared_warnings};
 use crate::storage::claim;
 
 use super::profiles::{self, APP_ARMOR, SECCOMP_CONTAINER, SECCOMP_POD, containers};

@@ -5,10 +5,9 @@ use serde_json::{Value, json};
 use steersman_apimachinery::{go, names};
 
 use crate::Strategy;
-use crate::fields::field_path::FieldPath;
 use crate::fields::fill::{complete, copy, drop, given, part, put, set};
 use crate::fields::shared_warnings::{self, CLASS_NOTE};
-use crate::fields::{check, selector};
+use crate::fields::{FieldPath, check, selector};
 use crate::quota::{self, amount, is_native};
 
 pub(crate) const CLAIM: Strategy = Strategy {

@@ -5,8 +5,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use steersman_apimachinery::constant_pattern::{ConstantPattern, is_match};
 
-use crate::fields::check;
-use crate::fields::field_path::FieldPath;
+use crate::fields::{FieldPath, check};
 
 /// The kind that has the volume source. The fields are the same, but references to secrets differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,10 +5,9 @@ use serde_json::{Value, json};
 use super::claim::{self, check_modes};
 use super::sources::{self, Holder};
 use crate::Strategy;
-use crate::fields::field_path::FieldPath;
 use crate::fields::fill::{complete, drop, given, list, part, put, set, set_text};
 use crate::fields::go_value::{GoType, NODE_SELECTOR};
-use crate::fields::{check, node_selector, shared_warnings};
+use crate::fields::{FieldPath, check, node_selector, shared_warnings};
 use crate::quota::amount;
 
 const REQUIRED_NODES: GoType =

@@ -4,9 +4,8 @@ use serde_json::{Value, json};
 use steersman_apimachinery::names::NameRule;
 
 use crate::Strategy;
-use crate::fields::field_path::FieldPath;
 use crate::fields::fill::{given, lacks, part, put, set, set_text};
-use crate::fields::{check, reference};
+use crate::fields::{FieldPath, check, reference};
 use crate::pod::resources;
 use crate::quota::amount;
 use crate::workloads::autoscaling;

@@ -8,10 +8,9 @@ mod status;
 use serde_json::{Map, Value, json};
 use steersman_apimachinery::names;
 
-use crate::fields::field_path::FieldPath;
 use crate::fields::fill::{complete, lacks, list, part, put, set};
 use crate::fields::go_value::GoType;
-use crate::fields::{check, reference, selector};
+use crate::fields::{FieldPath, check, reference, selector};
 use crate::{Strategy, pod};
 
 pub(crate) const JOB: Strategy = Strategy {

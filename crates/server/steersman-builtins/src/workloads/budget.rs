@@ -3,10 +3,9 @@
 use serde_json::json;
 
 use crate::Strategy;
-use crate::fields::field_path::FieldPath;
 use crate::fields::fill::{part, set};
 use crate::fields::go_value::GoType::{self, Plain, Struct};
-use crate::fields::{check, selector};
+use crate::fields::{FieldPath, check, selector};
 
 pub(crate) const DISRUPTION_BUDGET: Strategy = Strategy {
     defaults: |object| {

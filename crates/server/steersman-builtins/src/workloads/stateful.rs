@@ -2,10 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::fields::check;
-use crate::fields::field_path::FieldPath;
 use crate::fields::fill::put;
 use crate::fields::go_value::GoType::{self, Number, Plain, Pointer, Struct, Text};
+use crate::fields::{FieldPath, check};
 use crate::pod;
 use crate::storage::claim;
 

@@ -6,8 +6,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::{FIXED, ONLY_BALANCER, is, is_headless, needs_health_port};
-use crate::fields::field_path::{FieldPath, Findings};
-use crate::fields::{address, check};
+use crate::fields::{FieldPath, Findings, address, check};
 
 /// Checks the cluster IPs and IP families (upstream: `ValidateServiceClusterIPsRelatedFields`).
 pub(super) fn check_addresses(spec: &FieldPath<'_>) {

@@ -1,7 +1,6 @@
 //! Machine: warnings about Services (upstream: `pkg/api/service/warnings.go`).
 
-use crate::fields::field_path::FieldPath;
-use crate::fields::shared_warnings;
+use crate::fields::{FieldPath, shared_warnings};
 
 use super::{HINTS, MODE};
 

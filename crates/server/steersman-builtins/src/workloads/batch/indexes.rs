@@ -2,7 +2,7 @@
 
 use steersman_apimachinery::indexes::parse_interval;
 
-use crate::fields::field_path::FieldPath;
+use crate::fields::FieldPath;
 
 /// Returns the number of indexes in a set (upstream: `validateIndexesFormat`).
 ///

@@ -1,9 +1,8 @@
 //! Machine: checks the failure and success policies of Jobs.
 
-use crate::fields::check;
-use crate::fields::field_path::FieldPath;
 use crate::fields::go_value::GoType::{self, List, Plain, Pointer, Struct, Text};
 use crate::fields::go_value::print;
+use crate::fields::{FieldPath, check};
 
 use super::indexes;
 

@@ -4,8 +4,7 @@ use serde_json::Value;
 use steersman_apimachinery::schedule::Schedule;
 use steersman_apimachinery::zones;
 
-use crate::fields::check;
-use crate::fields::field_path::FieldPath;
+use crate::fields::{FieldPath, check};
 
 /// Checks the schedule, the time zone and the deadline of a spec; `old` is the stored one.
 pub(super) fn check(spec: &FieldPath<'_>, old: Option<&Value>) {

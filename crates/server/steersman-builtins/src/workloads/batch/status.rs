@@ -4,9 +4,8 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use crate::fields::check;
-use crate::fields::field_path::FieldPath;
 use crate::fields::go_value::GoType::{self, Plain, Struct};
+use crate::fields::{FieldPath, check};
 
 use super::indexes;
 
