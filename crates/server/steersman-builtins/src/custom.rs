@@ -70,8 +70,7 @@ fn rules(
         return;
     };
     if errors.iter().any(|error| BLOCKING.contains(&error.reason)) {
-        let detail = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
-        errors.push(FieldError::invalid("<nil>", "null", detail));
+        errors.push(FieldError::invalid("<nil>", "null", "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"));
         return;
     }
     let verdict = rules.validate(object, old);

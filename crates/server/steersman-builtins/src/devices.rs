@@ -147,8 +147,7 @@ fn check_claim(spec: &FieldPath<'_>) {
         let (exactly, first) = (request.at("exactly"), request.at("firstAvailable"));
         match (exactly.is_set(), !first.is_empty()) {
             (true, true) => {
-                let detail = "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set";
-                request.invalid_as(&Value::Null, detail);
+                request.invalid_as(&Value::Null, "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set");
             }
             (false, false) => {
                 request.required("exactly one of `exactly` or `firstAvailable` is required");
@@ -170,8 +169,7 @@ fn check_claim(spec: &FieldPath<'_>) {
         if let Some(attribute) = attributes.iter().find(|one| one.is_set()) {
             check_attribute_name(attribute);
         } else {
-            let detail = "exactly one of \"matchAttribute\" or \"distinctAttribute\" is required, but multiple fields are set";
-            constraint.required(detail);
+            constraint.required("exactly one of \"matchAttribute\" or \"distinctAttribute\" is required, but multiple fields are set");
         }
     };
     parts::each(&devices.at("constraints"), MOST_CONSTRAINTS, check);

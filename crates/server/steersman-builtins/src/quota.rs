@@ -211,8 +211,7 @@ fn check_selector(spec: &FieldPath<'_>) {
                 values.required(detail);
             }
             "Exists" | "DoesNotExist" if !values.is_empty() => {
-                let detail = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector";
-                values.invalid(detail);
+                values.invalid("must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector");
             }
             "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
             _ => operator.invalid_text("not a valid selector operator"),

@@ -304,8 +304,7 @@ fn check_actions(actions: &FieldPath<'_>) {
         action.unique(&mut seen);
     }
     if seen.contains("Deny") && seen.contains("Warn") {
-        let detail = "must not contain both Deny and Warn (repeating the same validation failure information in the API response and headers serves no purpose)";
-        actions.invalid(detail);
+        actions.invalid("must not contain both Deny and Warn (repeating the same validation failure information in the API response and headers serves no purpose)");
     }
     if seen.is_empty() {
         actions.required("at least one validation action is required");

@@ -40,8 +40,7 @@ fn check_spec(root: &FieldPath<'_>, old: Option<&Value>) {
     check::required_one_of(&spec.at("scope"), &["Cluster", "Namespaced"]);
     let preserve = spec.at("preserveUnknownFields");
     if preserve.flag() {
-        let detail = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
-        preserve.invalid(detail);
+        preserve.invalid("cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead");
     }
     check_versions(root);
     let names = spec.at("names");

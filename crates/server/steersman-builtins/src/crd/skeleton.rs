@@ -113,8 +113,7 @@ fn skeleton(node: &FieldPath<'_>, level: SkeletonLevel) {
         kind.invalid_text("must be object at the root");
     }
     if embedded && !free {
-        let detail = "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields";
-        properties.need(detail);
+        properties.need("must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields");
     }
     if embedded || level == SkeletonLevel::Root {
         own_type(&properties, level);
@@ -149,8 +148,7 @@ fn own_type(properties: &FieldPath<'_>, level: SkeletonLevel) {
         .keys()
         .all(|name| matches!(name.as_str(), "type" | "default" | "properties"));
     if !is_plain || !is_bare {
-        let detail = "must not specify anything other than name and generateName, but metadata is implicitly specified";
-        metadata.forbidden(detail);
+        metadata.forbidden("must not specify anything other than name and generateName, but metadata is implicitly specified");
     }
 }
 

@@ -115,8 +115,7 @@ fn check_device(device: &FieldPath<'_>, known: &Value, chosen: bool) {
         .iter()
         .any(|field| device.at(field).is_set())
     {
-        let detail = "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to true in the ResourceSlice spec";
-        device.invalid_as(&Value::Null, detail);
+        device.invalid_as(&Value::Null, "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to true in the ResourceSlice spec");
     }
     parts::check_binding(device);
 }

@@ -94,8 +94,7 @@ fn check_reservations(claim: &FieldPath<'_>, old: &FieldPath<'_>) {
     };
     let known: Vec<[String; 4]> = old.at("reservedFor").items().map(consumer).collect();
     if reserved.items().any(|one| !known.contains(&consumer(one))) {
-        let detail = "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set";
-        reserved.forbidden(detail);
+        reserved.forbidden("new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set");
     }
 }
 

@@ -158,8 +158,7 @@ fn service_cidr(object: &FieldPath<'_>, old: Option<&Value>) {
     let networks: Vec<Network> = networks.collect();
     let six = networks.iter().filter(|network| network.is_ipv6()).count();
     if cidrs.len() > 2 || (networks.len() == 2 && six != 1) {
-        let detail = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/96";
-        cidrs.invalid(detail);
+        cidrs.invalid("may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/96");
     }
     cidrs.each(|at| address::check_network(at, &[]));
 }

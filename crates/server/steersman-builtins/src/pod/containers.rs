@@ -279,8 +279,7 @@ fn check_devices(container: &FieldPath<'_>, volumes: &Volumes<'_>) {
             Some(found) => {
                 let claims = ["persistentVolumeClaim", "ephemeral"];
                 if !claims.iter().any(|kind| found.at(kind).is_set()) {
-                    let detail = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode";
-                    name.invalid_text(detail);
+                    name.invalid_text("can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode");
                 }
             }
         }

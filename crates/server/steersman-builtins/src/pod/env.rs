@@ -55,8 +55,7 @@ fn check_source(variable: &FieldPath<'_>) {
     look("secretKeyRef", check_key_of);
     look("fileKeyRef", check_file);
     if sources == 0 {
-        let detail = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`";
-        from.invalid_as("", detail);
+        from.invalid_as("", "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`");
     } else if !variable.at("value").is_empty() {
         from.invalid_as("", "may not be specified when `value` is not empty");
     } else if sources > 1 {

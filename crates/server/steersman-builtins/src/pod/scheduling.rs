@@ -92,8 +92,7 @@ pub(crate) fn check_tolerations(at: &FieldPath<'_>) {
         let (key, operator, effect) = (one.at("key"), one.at("operator"), one.at("effect"));
         key.if_filled(check::qualified);
         if key.is_empty() && operator.text() != "Exists" {
-            let detail = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
-            operator.invalid_text(detail);
+            operator.invalid_text("operator must be Exists when `key` is empty, which means \"match all values and all keys\"");
         }
         if one.at("tolerationSeconds").is_set() && effect.text() != "NoExecute" {
             effect.invalid_text("effect must be 'NoExecute' when `tolerationSeconds` is set");

@@ -134,8 +134,7 @@ fn check_source(kind: &str, volume: &FieldPath<'_>, source: &FieldPath<'_>, owne
     let name = volume.at("name");
     let portal = source.at("targetPortal").len();
     if source.at("initiatorName").is_set() && name.len() + 1 + portal > 64 {
-        let detail = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified.";
-        name.invalid_text(detail);
+        name.invalid_text("Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified.");
     }
 }
 

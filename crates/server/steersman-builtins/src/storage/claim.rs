@@ -237,8 +237,7 @@ fn update(root: &FieldPath<'_>, old: &Value) {
     }
     if now != before {
         // The real server appends the difference of two Go values to this message.
-        let detail = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
-        spec.forbidden(detail);
+        spec.forbidden("spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims");
     }
     let of = |value: &Value| amount(&root.with(value));
     let least = of(&old["status"]["capacity"]["storage"]);

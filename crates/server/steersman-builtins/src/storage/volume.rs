@@ -176,8 +176,7 @@ fn check_source(spec: &FieldPath<'_>, volume: &str) {
         let portal = at.at("targetPortal");
         if at.at("initiatorName").is_set() && volume.len() + 1 + portal.len() > 64 {
             let shown = at.named("targetportal", Some(portal.value()));
-            let detail = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified.";
-            shown.invalid_text(detail);
+            shown.invalid_text("Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified.");
         }
     }
     if !found {

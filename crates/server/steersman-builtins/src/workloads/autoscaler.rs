@@ -158,8 +158,7 @@ fn check_metrics(spec: &FieldPath<'_>) {
     }
     let min = spec.at("minReplicas");
     if min.is_set() && min.int() == 0 && !outside {
-        let detail = "must specify at least one Object or External metric to support scaling to zero replicas";
-        metrics.forbidden(detail);
+        metrics.forbidden("must specify at least one Object or External metric to support scaling to zero replicas");
     }
 }
 

@@ -129,7 +129,6 @@ fn check_stateful_update(spec: &FieldPath<'_>, old: &Value) {
         spec
     };
     if fixed(spec.value()) != fixed(old) {
-        let detail = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
-        spec.forbidden(detail);
+        spec.forbidden("updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden");
     }
 }
