@@ -15,7 +15,6 @@ use crate::Strategy;
 use crate::fields::address::{self, Network};
 use crate::fields::fill::{given, lacks, part, put, set};
 use crate::fields::go_value::GoType::{self, Plain, Struct, Text};
-use crate::fields::go_value::print;
 use crate::fields::{FieldPath, check};
 
 pub(super) const NAMESPACE: Strategy = Strategy {
@@ -139,7 +138,7 @@ fn node(root: &FieldPath<'_>, old: Option<&Value>) {
     let mut seen = Vec::new();
     for address in root.down("status.addresses").items() {
         if seen.contains(&address.value()) {
-            address.duplicate_written(&print(&ADDRESS, address.value()));
+            address.duplicate_written(&address.printed(&ADDRESS));
         }
         seen.push(address.value());
     }
@@ -198,7 +197,7 @@ fn taints(root: &FieldPath<'_>) {
         let effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
         check::required_one_of(&effect, &effects);
         if !seen.insert((key.text(), effect.text())) {
-            let shown = print(&TAINT, taint.value());
+            let shown = taint.printed(&TAINT);
             let detail = "taints must be unique by key and effect pair";
             taint.duplicate_written(&format!("{shown}: {detail}"));
         }

@@ -43,6 +43,7 @@ pub mod custom;
 pub mod crd;
 pub mod defaults;
 
+use access::{certificates, flow};
 use fields::{FieldPath, Findings};
 use serde_json::Value;
 use steersman_apimachinery::status::FieldError;
@@ -153,21 +154,15 @@ pub fn of(resource: &Resource) -> Option<&'static Strategy> {
         (ADMISSION, "ValidatingAdmissionPolicyBinding") => &admission::policies::VALIDATING_BINDING,
         (ADMISSION, "MutatingAdmissionPolicy") => &admission::policies::MUTATING_POLICY,
         (ADMISSION, "MutatingAdmissionPolicyBinding") => &admission::policies::MUTATING_BINDING,
-        ("flowcontrol.apiserver.k8s.io", "FlowSchema") => &access::flow::FLOW_SCHEMA,
-        ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration") => {
-            &access::flow::PRIORITY_LEVEL
-        }
-        ("certificates.k8s.io", "CertificateSigningRequest") => {
-            &access::certificates::SIGNING_REQUEST
-        }
-        ("apiregistration.k8s.io", "APIService") => &access::certificates::API_SERVICE,
+        ("flowcontrol.apiserver.k8s.io", "FlowSchema") => &flow::FLOW_SCHEMA,
+        ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration") => &flow::PRIORITY_LEVEL,
+        ("certificates.k8s.io", "CertificateSigningRequest") => &certificates::SIGNING_REQUEST,
+        ("apiregistration.k8s.io", "APIService") => &certificates::API_SERVICE,
         ("resource.k8s.io", "DeviceClass") => &devices::DEVICE_CLASS,
         ("resource.k8s.io", "ResourceClaim") => &devices::RESOURCE_CLAIM,
         ("resource.k8s.io", "ResourceClaimTemplate") => &devices::CLAIM_TEMPLATE,
         ("resource.k8s.io", "ResourceSlice") => &devices::RESOURCE_SLICE,
-        ("storagemigration.k8s.io", "StorageVersionMigration") => {
-            &cluster::migrations::STORAGE_VERSION_MIGRATION
-        }
+        ("storagemigration.k8s.io", "StorageVersionMigration") => &cluster::migrations::MIGRATION,
         _ => return None,
     })
 }
@@ -193,9 +188,7 @@ pub fn validate_ephemeral(object: &Value, old: &Value) -> Vec<FieldError> {
 /// Checks an approval of a CertificateSigningRequest.
 #[must_use]
 pub fn validate_approval(object: &Value, old: &Value) -> Vec<FieldError> {
-    Findings::errors(object, |root| {
-        access::certificates::check_approval(root, old)
-    })
+    Findings::errors(object, |root| certificates::check_approval(root, old))
 }
 
 /// Checks a resize of a Pod.

@@ -93,10 +93,7 @@ pub(super) fn check_amount(name: &str, at: &FieldPath<'_>) {
 fn check_resource(name: &str, at: &FieldPath<'_>) -> bool {
     let before = at.error_count();
     at.invalid_each(name, names::check_key(name));
-    let standard = COMPUTE.contains(&name)
-        || COUNTED.contains(&name)
-        || matches!(name, "storage" | "requests.storage")
-        || is_huge_pages(name);
+    let standard = name == "storage" || is_quota_resource(name);
     if at.error_count() == before && !name.contains('/') && !standard {
         at.invalid_as(name, "must be a standard resource type or fully qualified");
     }
@@ -148,15 +145,10 @@ fn fits(scope: &str, resource: &str) -> bool {
     }
 }
 
+/// Returns the number of pairs of a scope and its opposite.
 fn conflicts(seen: &[&str]) -> usize {
-    let pairs = [
-        ("BestEffort", "NotBestEffort"),
-        ("Terminating", "NotTerminating"),
-    ];
-    pairs
-        .iter()
-        .filter(|(one, other)| seen.contains(one) && seen.contains(other))
-        .count()
+    let both = |one, other| usize::from(seen.contains(&one) && seen.contains(&other));
+    both("BestEffort", "NotBestEffort") + both("Terminating", "NotTerminating")
 }
 
 fn check_scopes(spec: &FieldPath<'_>) {
@@ -193,22 +185,14 @@ fn check_selector(spec: &FieldPath<'_>) {
                 at.invalid_as(selector.value(), "unsupported scope applied to resource");
             }
         }
-        let plain = matches!(
-            scope.text(),
-            "BestEffort"
-                | "NotBestEffort"
-                | "Terminating"
-                | "NotTerminating"
-                | "CrossNamespacePodAffinity"
-        );
-        if plain && operator.text() != "Exists" {
-            let detail = "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity";
-            operator.invalid_text(detail);
+        let takes_values = matches!(scope.text(), "PriorityClass" | "VolumeAttributesClass");
+        let only_exists = SCOPES.contains(&scope.text()) && !takes_values;
+        if only_exists && operator.text() != "Exists" {
+            operator.invalid_text("must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity");
         }
         match operator.text() {
             "In" | "NotIn" if values.is_empty() => {
-                let detail = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector";
-                values.required(detail);
+                values.required("must be at least one value when `operator` is 'In' or 'NotIn' for scope selector");
             }
             "Exists" | "DoesNotExist" if !values.is_empty() => {
                 values.invalid("must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector");

@@ -11,7 +11,6 @@ mod stateful;
 use serde_json::Value;
 
 use crate::fields::go_value::GoType::{self, Number, Pointer, Struct, Text};
-use crate::fields::go_value::print;
 use crate::fields::{FieldPath, check, selector};
 use crate::{Strategy, pod};
 
@@ -193,7 +192,7 @@ fn check_deployment_strategy(strategy: &FieldPath<'_>) {
 
 /// Adds the error for an unknown strategy type, which shows the whole strategy.
 fn unknown_strategy(strategy: &FieldPath<'_>, known: &[&str]) {
-    strategy.not_supported_written(&print(&STRATEGY, strategy.value()), known);
+    strategy.not_supported_written(&strategy.printed(&STRATEGY), known);
 }
 
 /// Checks a ReplicaSet. Upstream: `ValidateReplicaSetSpec`.

@@ -8,7 +8,6 @@ use steersman_apimachinery::names::{self, NameRule};
 use crate::Strategy;
 use crate::fields::fill::{complete, complete_given, given, part};
 use crate::fields::go_value::GoType::{self, Struct, Text};
-use crate::fields::go_value::print;
 use crate::fields::{FieldPath, check};
 
 pub(crate) const FLOW_SCHEMA: Strategy = Strategy {
@@ -79,7 +78,7 @@ fn check_schema(root: &FieldPath<'_>) {
     let method = spec.at("distinguisherMethod");
     if method.is_set() && !known.contains(&method.at("type").text()) {
         // The error shows the whole method.
-        let shown = print(&METHOD, method.value());
+        let shown = method.printed(&METHOD);
         method.at("type").not_supported_written(&shown, known);
     }
     let level = spec.down("priorityLevelConfiguration.name");

@@ -8,7 +8,7 @@ use crate::fields::FieldPath;
 use crate::fields::check::{self, IMMUTABLE};
 use crate::fields::go_value::GoType::{self, Struct, Text};
 
-pub(crate) const STORAGE_VERSION_MIGRATION: Strategy = Strategy {
+pub(crate) const MIGRATION: Strategy = Strategy {
     validate: migration,
     validate_status: migration_status,
     ..Strategy::PLAIN

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 use crate::fields::fill::{set, with_spec};
-use crate::fields::go_value::{TOLERATION, print};
+use crate::fields::go_value::TOLERATION;
 use crate::fields::{FieldPath, check, shared_warnings};
 use crate::{Strategy, pod};
 
@@ -93,7 +93,7 @@ fn runtime(root: &FieldPath<'_>, old: Option<&Value>) {
     pod::check_tolerations(&tolerations);
     let mut seen = HashSet::new();
     for one in tolerations.items() {
-        let written = print(&TOLERATION, one.value());
+        let written = one.printed(&TOLERATION);
         if !seen.insert(written.clone()) {
             one.duplicate_written(&written);
         }

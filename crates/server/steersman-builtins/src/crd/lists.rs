@@ -121,8 +121,7 @@ fn check_nullable(node: &FieldPath<'_>) {
             .items()
             .any(|one| one.value() == key.value());
         if !is_required && property.get("default").is_none() {
-            let detail = "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property";
-            at.at("default").required(detail);
+            at.at("default").required("this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property");
         }
         if property["nullable"] == Value::Bool(true) {
             let detail = "this property is in x-kubernetes-list-map-keys, so it cannot be nullable";

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use steersman_cel::Rules;
 use steersman_cel::structural::Structural;
 
@@ -32,7 +32,7 @@ pub(super) fn check(schema: &FieldPath<'_>, status: bool) {
             .forbidden("nullable cannot be true at the root");
     }
     let mut problems = schema.errors_of(|schema| keywords(schema, true, AncestorFacts::default()));
-    if is_structured(schema.value()) {
+    if is_structured(schema) {
         let mut wrong = skeleton::check(schema);
         if wrong.is_empty() {
             wrong = schema.errors_of(|schema| defaults(schema, true));
@@ -50,8 +50,7 @@ pub(super) fn check(schema: &FieldPath<'_>, status: bool) {
 fn check_root(schema: &FieldPath<'_>) {
     let kind = schema.at("type");
     if !kind.is_empty() && kind.text() != "object" {
-        let detail = "only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled";
-        kind.invalid_text(detail);
+        kind.invalid_text("only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled");
     } else if let Some(detail) = print::beyond_root(schema.value()) {
         schema.invalid_printed(&print::SCHEMA, &detail);
     }
@@ -100,27 +99,13 @@ fn below<'a>(schema: &FieldPath<'a>, visit: &mut Visit<'_, 'a>) {
 }
 
 /// Returns whether a schema has no keyword that makes the check of its structure impossible.
-fn is_structured(schema: &Value) -> bool {
-    let has_array = schema["items"].is_array();
-    let unsupported = |name: &&str| !lacks(schema, name);
-    let mut below = ["additionalProperties", "not", "items"]
-        .map(|name| &schema[name])
-        .to_vec();
-    below.extend(
-        schema["properties"]
-            .as_object()
-            .into_iter()
-            .flat_map(Map::values),
-    );
-    for name in ["allOf", "oneOf", "anyOf"] {
-        below.extend(schema[name].as_array().into_iter().flatten());
-    }
-    !has_array
-        && !UNSUPPORTED.iter().any(unsupported)
-        && below
-            .into_iter()
-            .filter(|sub| sub.is_object())
-            .all(is_structured)
+fn is_structured(schema: &FieldPath<'_>) -> bool {
+    let mut is_structured = true;
+    each(schema, &mut |node| {
+        let has_unsupported = UNSUPPORTED.iter().any(|name| !lacks(node.value(), name));
+        is_structured &= !has_unsupported && !node.at("items").value().is_array();
+    });
+    is_structured
 }
 
 #[derive(Debug, Clone, Copy, Default)]

@@ -8,40 +8,22 @@ use steersman_apimachinery::status::FieldError;
 use super::lists::need_text;
 use crate::fields::FieldPath;
 
-/// Keywords that only the skeleton may have, each with the error of a nested schema that has it.
+/// Keywords that only the skeleton may have, each with the state that it must have in a nested schema.
 const OF_THE_SKELETON: &[(&str, &str)] = &[
-    ("type", "must be empty to be structural"),
-    ("additionalProperties", "must be undefined to be structural"),
-    ("default", "must be undefined to be structural"),
-    ("title", "must be empty to be structural"),
-    ("description", "must be empty to be structural"),
-    ("nullable", "must be false to be structural"),
-    (
-        "x-kubernetes-preserve-unknown-fields",
-        "must be false to be structural",
-    ),
-    (
-        "x-kubernetes-embedded-resource",
-        "must be false to be structural",
-    ),
-    (
-        "x-kubernetes-int-or-string",
-        "must be false to be structural",
-    ),
-    ("externalDocs", "must be undefined to be structural"),
-    (
-        "x-kubernetes-list-map-keys",
-        "must be empty to be structural",
-    ),
-    (
-        "x-kubernetes-list-type",
-        "must be undefined to be structural",
-    ),
-    (
-        "x-kubernetes-map-type",
-        "must be undefined to be structural",
-    ),
-    ("x-kubernetes-validations", "must be empty to be structural"),
+    ("type", "empty"),
+    ("additionalProperties", "undefined"),
+    ("default", "undefined"),
+    ("title", "empty"),
+    ("description", "empty"),
+    ("nullable", "false"),
+    ("x-kubernetes-preserve-unknown-fields", "false"),
+    ("x-kubernetes-embedded-resource", "false"),
+    ("x-kubernetes-int-or-string", "false"),
+    ("externalDocs", "undefined"),
+    ("x-kubernetes-list-map-keys", "empty"),
+    ("x-kubernetes-list-type", "undefined"),
+    ("x-kubernetes-map-type", "undefined"),
+    ("x-kubernetes-validations", "empty"),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -195,10 +177,10 @@ fn restriction(node: &FieldPath<'_>, skip: bool) {
     for (_, property) in properties.entries() {
         restriction(&property, false);
     }
-    for (name, detail) in OF_THE_SKELETON {
+    for (name, state) in OF_THE_SKELETON {
         let at = node.at(name);
         if *name == "additionalProperties" || *at.value() != Value::Bool(false) {
-            at.deny_filled(detail);
+            at.deny_filled(&format!("must be {state} to be structural"));
         }
     }
     if properties.value().get("metadata").is_some() {

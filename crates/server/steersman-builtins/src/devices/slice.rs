@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use super::parts;
-use crate::fields::{FieldPath, check, go_value, node_selector};
+use crate::fields::go_value::NODE_TERMS;
+use crate::fields::{FieldPath, check, node_selector};
 
 /// Largest number of devices in a slice, and in a slice with taints or counters.
 const MOST_DEVICES: usize = 128;
@@ -76,8 +77,7 @@ fn check_nodes(spec: &FieldPath<'_>) {
     let selector = spec.at("nodeSelector");
     let terms = selector.at("nodeSelectorTerms");
     if selector.is_set() && terms.len() != 1 {
-        let shown = go_value::print(&go_value::NODE_TERMS, terms.value());
-        terms.invalid_written(&shown, "must have exactly one node selector term");
+        terms.invalid_printed(&NODE_TERMS, "must have exactly one node selector term");
     }
     for (field, shown) in [
         ("allNodes", "`allNodes`"),

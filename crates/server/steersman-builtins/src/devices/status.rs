@@ -5,7 +5,6 @@ use serde_json::Value;
 
 use super::go_types;
 use super::parts::{self, RequestNames};
-use crate::fields::go_value::print;
 use crate::fields::{FieldPath, address, check, node_selector};
 
 const MOST_RESERVATIONS: usize = 256;
@@ -27,13 +26,13 @@ pub(super) fn check(new: &FieldPath<'_>, old: &Value) {
     let results = allocation.down("devices.results");
     let allocated: Vec<String> = results
         .items()
-        .map(|one| print(&go_types::SHARED_DEVICE, one.value()))
+        .map(|one| one.printed(&go_types::SHARED_DEVICE))
         .collect();
     parts::each_once(
         &status.at("devices"),
         usize::MAX,
         |device| check_device(device, &allocated),
-        |device| print(&go_types::SHARED_DEVICE, device.value()),
+        |device| device.printed(&go_types::SHARED_DEVICE),
     );
     if !reserved.is_empty() {
         check_reservations(claim, &old_status);
@@ -46,8 +45,7 @@ pub(super) fn check(new: &FieldPath<'_>, old: &Value) {
         let names = RequestNames::of(&claim.down("spec.devices"));
         check_allocation(&allocation, &names);
     } else if bare(allocation.value()) != bare(old_allocation.value()) {
-        let shown = print(&go_types::ALLOCATION, allocation.value());
-        allocation.invalid_written(&shown, check::IMMUTABLE);
+        allocation.invalid_printed(&go_types::ALLOCATION, check::IMMUTABLE);
     }
 }
 
@@ -137,7 +135,7 @@ fn check_share(device: &FieldPath<'_>) {
 fn check_device(device: &FieldPath<'_>, allocated: &[String]) {
     check_name(device);
     check_share(device);
-    let name = print(&go_types::SHARED_DEVICE, device.value());
+    let name = device.printed(&go_types::SHARED_DEVICE);
     if !allocated.contains(&name) {
         device.invalid_written(&name, "must be an allocated device in the claim");
     }

@@ -119,22 +119,16 @@ impl<'a> FieldPath<'a> {
     }
 
     /// Returns another value with the same path in messages.
-    pub(crate) fn with<'b>(&self, value: &'b Value) -> FieldPath<'b>
-    where
-        'a: 'b,
-    {
-        FieldPath {
+    pub(crate) fn with(&self, value: &'a Value) -> Self {
+        Self {
             value,
             ..self.clone()
         }
     }
 
     /// Returns another value that messages name by this path.
-    pub(crate) fn shown_at<'b>(&self, path: impl AsRef<str>, value: &'b Value) -> FieldPath<'b>
-    where
-        'a: 'b,
-    {
-        FieldPath {
+    pub(crate) fn shown_at(&self, path: impl AsRef<str>, value: &'a Value) -> Self {
+        Self {
             trail: Trail::from(path.as_ref()),
             value,
             findings: self.findings,
@@ -202,6 +196,11 @@ impl<'a> FieldPath<'a> {
 
     pub(crate) fn value(&self) -> &'a Value {
         self.value
+    }
+
+    /// Prints the value as Go prints this type.
+    pub(crate) fn printed(&self, kind: &GoType) -> String {
+        go_value::print(kind, self.value)
     }
 
     /// Returns the text, or an empty text for a value of another type.
@@ -400,7 +399,7 @@ impl<'a> FieldPath<'a> {
 
     /// Adds `Invalid value: <value of the field as Go prints this type>: <detail>`.
     pub(crate) fn invalid_printed(&self, kind: &GoType, detail: &str) {
-        self.invalid_written(&go_value::print(kind, self.value), detail);
+        self.invalid_written(&self.printed(kind), detail);
     }
 
     /// Adds `Invalid value: <detail>`, without a value.

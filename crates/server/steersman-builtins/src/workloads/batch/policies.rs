@@ -1,7 +1,6 @@
 //! Machine: checks the failure and success policies of Jobs.
 
 use crate::fields::go_value::GoType::{self, List, Plain, Pointer, Struct, Text};
-use crate::fields::go_value::print;
 use crate::fields::{FieldPath, check};
 
 use super::indexes;
@@ -41,8 +40,7 @@ pub(super) fn check(spec: &FieldPath<'_>) {
         if spec.at("completionMode").text() == "Indexed" {
             check_success(spec, &success.at("rules"));
         } else {
-            let written = print(&SUCCESS_POLICY, success.value());
-            success.invalid_written(&written, "requires indexed completion mode");
+            success.invalid_printed(&SUCCESS_POLICY, "requires indexed completion mode");
         }
     }
     let replacement = spec.at("podReplacementPolicy");
