@@ -2,31 +2,9 @@
 
 use serde_json::json;
 
-use super::access::{BINDINGS, LEASES, SIGNING_REQUESTS};
 use super::cells::text;
-use super::cluster::{
-    COMPONENTS, CONFIG_MAPS, NAMESPACES, NODES, PRIORITY_CLASSES, RUNTIME_CLASSES, SECRETS,
-    SERVICE_ACCOUNTS,
-};
 use super::columns::{AGE, Columns, Heading, shown};
-use super::devices::{AUTOSCALERS, RESOURCE_CLAIMS, RESOURCE_SLICES};
-use super::events::EVENTS;
-use super::network::{
-    ENDPOINT_SLICES, ENDPOINTS, INGRESS_CLASSES, INGRESSES, IP_ADDRESSES, NETWORK_POLICIES,
-    SERVICE_CIDRS, SERVICES,
-};
-use super::pods::{POD_TEMPLATES, PODS};
-use super::policies::{
-    API_SERVICES, BUDGETS, FLOW_SCHEMAS, MUTATING, POLICY_BINDINGS, PRIORITY_LEVELS, QUOTAS,
-    VALIDATING, WEBHOOKS,
-};
-use super::storage::{
-    ATTACHMENTS, ATTRIBUTES_CLASSES, CLAIMS, CSI_CAPACITIES, CSI_DRIVERS, CSI_NODES, MIGRATIONS,
-    STORAGE_CLASSES, VOLUMES,
-};
-use super::workloads::{
-    CONTROLLER_REVISIONS, CRON_JOBS, DAEMON_SETS, DEPLOYMENTS, JOBS, REPLICA_SETS, STATEFUL_SETS,
-};
+use super::{access, cluster, devices, events, network, pods, policies, storage, workloads};
 
 /// Returns the columns of a kind; only `Age` for kinds without columns of their own.
 ///
@@ -34,58 +12,59 @@ use super::workloads::{
 /// are not printed there.
 pub(super) fn columns(resource: &str) -> Columns {
     match resource {
-        "pods" => PODS,
-        "podtemplates" => POD_TEMPLATES,
-        "services" => SERVICES,
-        "endpoints" => ENDPOINTS,
-        "configmaps" => CONFIG_MAPS,
-        "secrets" => SECRETS,
-        "namespaces" => NAMESPACES,
-        "nodes" => NODES,
-        "events" => EVENTS,
+        "pods" => pods::PODS,
+        "podtemplates" => pods::POD_TEMPLATES,
+        "services" => network::SERVICES,
+        "endpoints" => network::ENDPOINTS,
+        "configmaps" => cluster::CONFIG_MAPS,
+        "secrets" => cluster::SECRETS,
+        "namespaces" => cluster::NAMESPACES,
+        "nodes" => cluster::NODES,
+        "events" => events::EVENTS,
         "limitranges" => CREATED_AT,
-        "serviceaccounts" => SERVICE_ACCOUNTS,
-        "resourcequotas" => QUOTAS,
-        "persistentvolumes" => VOLUMES,
-        "persistentvolumeclaims" => CLAIMS,
-        "componentstatuses" => COMPONENTS,
-        "replicationcontrollers" => REPLICA_SETS,
-        "controllerrevisions" => CONTROLLER_REVISIONS,
-        "deployments" => DEPLOYMENTS,
-        "replicasets" => REPLICA_SETS,
-        "statefulsets" => STATEFUL_SETS,
-        "daemonsets" => DAEMON_SETS,
-        "jobs" => JOBS,
-        "cronjobs" => CRON_JOBS,
-        "horizontalpodautoscalers" => AUTOSCALERS,
-        "poddisruptionbudgets" => BUDGETS,
-        "priorityclasses" => PRIORITY_CLASSES,
-        "runtimeclasses" => RUNTIME_CLASSES,
-        "storageclasses" => STORAGE_CLASSES,
-        "volumeattributesclasses" => ATTRIBUTES_CLASSES,
-        "volumeattachments" => ATTACHMENTS,
-        "csinodes" => CSI_NODES,
-        "csidrivers" => CSI_DRIVERS,
-        "csistoragecapacities" => CSI_CAPACITIES,
-        "mutatingwebhookconfigurations" | "validatingwebhookconfigurations" => WEBHOOKS,
-        "validatingadmissionpolicies" => VALIDATING,
-        "mutatingadmissionpolicies" => MUTATING,
-        "validatingadmissionpolicybindings" | "mutatingadmissionpolicybindings" => POLICY_BINDINGS,
-        "flowschemas" => FLOW_SCHEMAS,
-        "prioritylevelconfigurations" => PRIORITY_LEVELS,
-        "apiservices" => API_SERVICES,
-        "ingresses" => INGRESSES,
-        "ingressclasses" => INGRESS_CLASSES,
-        "networkpolicies" => NETWORK_POLICIES,
-        "ipaddresses" => IP_ADDRESSES,
-        "servicecidrs" => SERVICE_CIDRS,
-        "endpointslices" => ENDPOINT_SLICES,
-        "leases" => LEASES,
-        "certificatesigningrequests" => SIGNING_REQUESTS,
-        "rolebindings" | "clusterrolebindings" => BINDINGS,
-        "resourceclaims" => RESOURCE_CLAIMS,
-        "resourceslices" => RESOURCE_SLICES,
-        "storageversionmigrations" => MIGRATIONS,
+        "serviceaccounts" => cluster::SERVICE_ACCOUNTS,
+        "resourcequotas" => policies::QUOTAS,
+        "persistentvolumes" => storage::VOLUMES,
+        "persistentvolumeclaims" => storage::CLAIMS,
+        "componentstatuses" => cluster::COMPONENTS,
+        "replicationcontrollers" => workloads::REPLICA_SETS,
+        "controllerrevisions" => workloads::CONTROLLER_REVISIONS,
+        "deployments" => workloads::DEPLOYMENTS,
+        "replicasets" => workloads::REPLICA_SETS,
+        "statefulsets" => workloads::STATEFUL_SETS,
+        "daemonsets" => workloads::DAEMON_SETS,
+        "jobs" => workloads::JOBS,
+        "cronjobs" => workloads::CRON_JOBS,
+        "horizontalpodautoscalers" => devices::AUTOSCALERS,
+        "poddisruptionbudgets" => policies::BUDGETS,
+        "priorityclasses" => cluster::PRIORITY_CLASSES,
+        "runtimeclasses" => cluster::RUNTIME_CLASSES,
+        "storageclasses" => storage::STORAGE_CLASSES,
+        "volumeattributesclasses" => storage::ATTRIBUTES_CLASSES,
+        "volumeattachments" => storage::ATTACHMENTS,
+        "csinodes" => storage::CSI_NODES,
+        "csidrivers" => storage::CSI_DRIVERS,
+        "csistoragecapacities" => storage::CSI_CAPACITIES,
+        "mutatingwebhookconfigurations" | "validatingwebhookconfigurations" => policies::WEBHOOKS,
+        "validatingadmissionpolicies" => policies::VALIDATING,
+        "mutatingadmissionpolicies" => policies::MUTATING,
+        "validatingadmissionpolicybindings" => policies::POLICY_BINDINGS,
+        "mutatingadmissionpolicybindings" => policies::POLICY_BINDINGS,
+        "flowschemas" => policies::FLOW_SCHEMAS,
+        "prioritylevelconfigurations" => policies::PRIORITY_LEVELS,
+        "apiservices" => policies::API_SERVICES,
+        "ingresses" => network::INGRESSES,
+        "ingressclasses" => network::INGRESS_CLASSES,
+        "networkpolicies" => network::NETWORK_POLICIES,
+        "ipaddresses" => network::IP_ADDRESSES,
+        "servicecidrs" => network::SERVICE_CIDRS,
+        "endpointslices" => network::ENDPOINT_SLICES,
+        "leases" => access::LEASES,
+        "certificatesigningrequests" => access::SIGNING_REQUESTS,
+        "rolebindings" | "clusterrolebindings" => access::BINDINGS,
+        "resourceclaims" => devices::RESOURCE_CLAIMS,
+        "resourceslices" => devices::RESOURCE_SLICES,
+        "storageversionmigrations" => storage::MIGRATIONS,
         "roles" | "clusterroles" | "customresourcedefinitions" => CREATED_AT,
         _ => AGE_ALONE,
     }
@@ -132,7 +111,7 @@ mod tests {
     fn a_migration_shows_its_resource_with_the_group() {
         let migration = json!({"metadata": {"name": "m"},
             "spec": {"resource": {"group": "example.com", "resource": "websites"}}});
-        let cells = MIGRATIONS.cells(&migration, Timestamp::UNIX_EPOCH);
+        let cells = storage::MIGRATIONS.cells(&migration, Timestamp::UNIX_EPOCH);
         assert_eq!(cells, ["m", "websites.example.com"]);
     }
 }

@@ -66,11 +66,13 @@ pub(super) fn labels(value: Option<&Value>) -> String {
     let Some(Value::Object(map)) = value else {
         return NONE.to_owned();
     };
-    let pairs: Vec<String> = map
-        .iter()
-        .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
-        .collect();
+    let pairs: Vec<String> = map.iter().map(pair).collect();
     joined(&pairs, NONE)
+}
+
+/// Formats a label as `a=b`.
+fn pair((key, value): (&String, &Value)) -> String {
+    format!("{key}={}", value.as_str().unwrap_or_default())
 }
 
 /// Formats a label selector, with sorted keys and values, or `<none>`.
@@ -80,12 +82,7 @@ pub(super) fn selector(value: Option<&Value>) -> String {
     };
     let mut terms: Vec<(&str, String)> = Vec::new();
     if let Some(Value::Object(map)) = selector.get("matchLabels") {
-        terms.extend(map.iter().map(|(key, value)| {
-            (
-                key.as_str(),
-                format!("{key}={}", value.as_str().unwrap_or_default()),
-            )
-        }));
+        terms.extend(map.iter().map(|label| (label.0.as_str(), pair(label))));
     }
     for expression in list(selector, "matchExpressions") {
         let key = text(expression, "key");

@@ -46,39 +46,29 @@ impl Heading {
     };
 
     /// Returns a column of integers.
-    pub(super) const fn integer(self) -> Self {
-        Self {
-            kind: "integer",
-            ..self
-        }
+    pub(super) const fn integer(mut self) -> Self {
+        self.kind = "integer";
+        self
     }
 
     /// Returns a column of booleans.
-    pub(super) const fn boolean(self) -> Self {
-        Self {
-            kind: "boolean",
-            ..self
-        }
+    pub(super) const fn boolean(mut self) -> Self {
+        self.kind = "boolean";
+        self
     }
 
     /// Returns a column with cells that this function reads.
-    const fn reads(self, cell: ReadCells) -> Self {
-        Self {
-            cell: Some(cell),
-            ..self
-        }
-    }
-
-    /// Returns whether this is the column of the name.
-    pub(super) fn is_name(&self) -> bool {
-        self.name == Self::NAME.name
+    const fn reads(mut self, cell: ReadCells) -> Self {
+        self.cell = Some(cell);
+        self
     }
 }
 
 impl Columns {
     /// Returns whether the row contains the name itself, in another position or with an addition.
     pub(super) fn has_name(&self) -> bool {
-        self.headings.iter().any(Heading::is_name)
+        let mut headings = self.headings.iter();
+        headings.any(|heading| heading.name == Heading::NAME.name)
     }
 
     /// Returns the cells of an object.

@@ -1,5 +1,7 @@
 //! Machine: the JSONPath of printer columns, compiled once and evaluated without panics.
 
+use std::cmp::Ordering;
+
 use serde_json::Value;
 
 /// A compiled path such as `.status.conditions[?(@.type=="Ready")].status`.
@@ -113,19 +115,12 @@ impl Segment {
                     out.extend(items.get(start..end).unwrap_or_default());
                 }
             }
-            Self::Wildcard => match value {
-                Value::Array(items) => out.extend(items),
-                Value::Object(fields) => out.extend(fields.values()),
-                _ => {}
-            },
+            Self::Wildcard => out.extend(children(value)),
             Self::Descend(name) => descend(value, name, out),
-            Self::Filter(filter) => match value {
-                Value::Array(items) => out.extend(items.iter().filter(|item| filter.holds(item))),
-                Value::Object(fields) => {
-                    out.extend(fields.values().filter(|item| filter.holds(item)));
-                }
-                _ => {}
-            },
+            Self::Filter(filter) => {
+                let children = children(value).into_iter();
+                out.extend(children.filter(|child| filter.holds(child)));
+            }
         }
     }
 }
@@ -146,10 +141,11 @@ impl Filter {
 impl Comparison {
     fn holds(self, left: &Value, right: &Value) -> bool {
         if let (Some(left), Some(right)) = (left.as_f64(), right.as_f64()) {
-            return self.holds_for(left.partial_cmp(&right));
+            let ordering = left.partial_cmp(&right);
+            return ordering.is_some_and(|ordering| self.accepts(ordering));
         }
         if let (Some(left), Some(right)) = (left.as_str(), right.as_str()) {
-            return self.holds_for(Some(left.cmp(right)));
+            return self.accepts(left.cmp(right));
         }
         match self {
             Self::Equal => left == right,
@@ -158,10 +154,7 @@ impl Comparison {
         }
     }
 
-    fn holds_for(self, ordering: Option<std::cmp::Ordering>) -> bool {
-        let Some(ordering) = ordering else {
-            return false;
-        };
+    fn accepts(self, ordering: Ordering) -> bool {
         match self {
             Self::Equal => ordering.is_eq(),
             Self::NotEqual => ordering.is_ne(),
@@ -170,6 +163,15 @@ impl Comparison {
             Self::Greater => ordering.is_gt(),
             Self::GreaterOrEqual => ordering.is_ge(),
         }
+    }
+}
+
+/// Returns the elements of an array, or the values of an object.
+fn children(value: &Value) -> Vec<&Value> {
+    match value {
+        Value::Array(items) => items.iter().collect(),
+        Value::Object(fields) => fields.values().collect(),
+        _ => Vec::new(),
     }
 }
 
@@ -268,11 +270,8 @@ fn parse_bracket(text: &str, depth: usize) -> Option<Segment> {
 
 fn optional_number(text: &str) -> Option<Option<i64>> {
     let text = text.trim();
-    if text.is_empty() {
-        Some(None)
-    } else {
-        text.parse().ok().map(Some)
-    }
+    let number = (!text.is_empty()).then(|| text.parse());
+    number.transpose().ok()
 }
 
 fn parse_filter(text: &str, depth: usize) -> Option<Filter> {

@@ -26,6 +26,13 @@ enum ColumnSource {
     Custom(Vec<(PrinterColumn, Option<JsonPath>)>),
 }
 
+impl ColumnSource {
+    fn custom(columns: &[PrinterColumn]) -> Self {
+        let compiled = |one: &PrinterColumn| (one.clone(), JsonPath::parse(&one.json_path));
+        Self::Custom(columns.iter().map(compiled).collect())
+    }
+}
+
 /// The metadata of a Table's list.
 #[derive(Debug, Default)]
 pub struct TableMeta {
@@ -43,17 +50,9 @@ impl TableMaker {
         let columns = if resource.built_in {
             ColumnSource::BuiltIn(builtin::columns(&resource.plural))
         } else if resource.columns.is_empty() {
-            ColumnSource::Custom(vec![(
-                default_column(),
-                JsonPath::parse(".metadata.creationTimestamp"),
-            )])
+            ColumnSource::custom(&[default_column()])
         } else {
-            let paths = resource.columns.iter();
-            ColumnSource::Custom(
-                paths
-                    .map(|column| (column.clone(), JsonPath::parse(&column.json_path)))
-                    .collect(),
-            )
+            ColumnSource::custom(&resource.columns)
         };
         Self {
             version,
@@ -89,20 +88,14 @@ impl TableMaker {
         if let Some(remaining) = meta.remaining {
             metadata["remainingItemCount"] = remaining.into();
         }
-        let definitions = if with_columns {
-            self.definitions()
-        } else {
-            Value::Null
-        };
-        let rows: Vec<Value> = objects
-            .map(|object| self.row(object.borrow(), now))
-            .collect();
+        let definitions = with_columns.then(|| self.definitions());
+        let rows = objects.map(|object| self.row(object.borrow(), now));
         json!({
             "kind": "Table",
             "apiVersion": self.version.api_version(),
             "metadata": metadata,
             "columnDefinitions": definitions,
-            "rows": rows,
+            "rows": rows.collect::<Value>(),
         })
     }
 

@@ -38,11 +38,8 @@ pub(super) const REPLICA_SETS: Columns = Columns {
         SELECTOR,
     ],
     row: |set, _| {
-        json!([
-            number(set, "spec.replicas"),
-            number(set, "status.replicas"),
-            number(set, "status.readyReplicas")
-        ])
+        let counts = ["spec.replicas", "status.replicas", "status.readyReplicas"];
+        json!(counts.map(|path| number(set, path)))
     },
 };
 
