@@ -6,13 +6,13 @@ pub(crate) mod validate;
 use std::collections::{BTreeSet, HashMap};
 
 use serde_json::{Map, Value};
-use steersman_apimachinery::names::NameRule;
+use steersman_apimachinery::names::NameRule::{self, Label, PathSegment};
 use steersman_apimachinery::status::FieldError;
 use steersman_apimachinery::{go, names};
 use steersman_cel::structural::Structural;
 use steersman_schema::resource::Resource;
 
-use crate::fields::{FieldPath, Findings};
+use crate::fields::{FieldPath, Findings, check};
 use validate::{validate, validate_status};
 
 /// Errors after which the rules are not evaluated, because they need valid values.
@@ -150,16 +150,11 @@ fn embedded(schema: &Structural, value: &FieldPath<'_>) {
                 value.at(name).required("");
             }
         }
-        for name in ["apiVersion", "kind"] {
-            let wrong = match members.get(name) {
-                None => None,
-                Some(Value::String(text)) => wrong_type(name, text),
-                Some(_) => Some("must be a string".to_owned()),
-            };
-            if let Some(why) = wrong {
-                value.at(name).invalid(&why);
-            }
-        }
+        let [version, kind] = value.parts(["apiVersion", "kind"]);
+        check_type_text(members.get("apiVersion"), &version, |version| {
+            check::group_version(version);
+        });
+        check_type_text(members.get("kind"), &kind, check::kind);
         let mut found = Vec::new();
         embedded_metadata(value.at("metadata").value(), &mut found);
         for wrong in &mut found {
@@ -173,29 +168,22 @@ fn embedded(schema: &Structural, value: &FieldPath<'_>) {
     below(schema, value, embedded);
 }
 
-fn wrong_type(name: &str, text: &str) -> Option<String> {
-    if text.is_empty() {
-        return Some("must not be empty".to_owned());
+/// Checks the `apiVersion` or the `kind` of an embedded resource.
+fn check_type_text(given: Option<&Value>, at: &FieldPath<'_>, check: fn(&FieldPath<'_>)) {
+    match given {
+        None => {}
+        Some(Value::String(text)) if text.is_empty() => at.invalid("must not be empty"),
+        Some(Value::String(_)) => check(at),
+        Some(_) => at.invalid("must be a string"),
     }
-    if name == "apiVersion" {
-        let many = text.matches('/').count() > 1;
-        return many.then(|| format!("unexpected GroupVersion string: {text}"));
-    }
-    let wrong = names::check_name(NameRule::Label1035, &text.to_lowercase());
-    let lead = "may have mixed case, but should otherwise match: ";
-    (!wrong.is_empty()).then(|| format!("{lead}{}", wrong.join(",")))
 }
 
 fn embedded_metadata(metadata: &Value, errors: &mut Vec<FieldError>) {
     type Check = fn(NameRule, &str) -> Vec<String>;
     for (field, rule, check) in [
-        (
-            "generateName",
-            NameRule::PathSegment,
-            names::check_prefix as Check,
-        ),
-        ("name", NameRule::PathSegment, names::check_name),
-        ("namespace", NameRule::Label, names::check_name),
+        ("generateName", PathSegment, names::check_prefix as Check),
+        ("name", PathSegment, names::check_name),
+        ("namespace", Label, names::check_name),
     ] {
         let text = metadata[field].as_str().unwrap_or_default();
         if text.is_empty() {
@@ -322,10 +310,8 @@ fn go_text(value: &Value) -> String {
             format!("[{}]", items.join(" "))
         }
         Value::Object(members) => {
-            let members = members.iter();
-            let members: Vec<String> = members
-                .map(|(name, member)| format!("{name}:{}", go_text(member)))
-                .collect();
+            let text = |(name, member): (&String, &Value)| format!("{name}:{}", go_text(member));
+            let members: Vec<String> = members.iter().map(text).collect();
             format!("map[{}]", members.join(" "))
         }
     }

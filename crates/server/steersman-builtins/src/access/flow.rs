@@ -51,10 +51,8 @@ fn level_defaults(object: &mut Value) {
     let Some(limited) = given(spec, "limited") else {
         return;
     };
-    complete(
-        limited,
-        json!({"nominalConcurrencyShares": 30, "lendablePercent": 0}),
-    );
+    let defaults = json!({"nominalConcurrencyShares": 30, "lendablePercent": 0});
+    complete(limited, defaults);
     if let Some(response) = part(limited, "limitResponse") {
         let queuing = json!({"queues": 64, "handSize": 8, "queueLengthLimit": 50});
         complete_given(response, "queuing", queuing);
@@ -67,10 +65,8 @@ fn check_schema(root: &FieldPath<'_>) {
     let spec = root.at("spec");
     let precedence = spec.at("matchingPrecedence");
     precedence.at_least(1, "must be a positive value");
-    precedence.at_most(
-        MOST_PRECEDENCE,
-        &format!("must not be greater than {MOST_PRECEDENCE}"),
-    );
+    let detail = format!("must not be greater than {MOST_PRECEDENCE}");
+    precedence.at_most(MOST_PRECEDENCE, &detail);
     if precedence.int() == 1 && root.down("metadata.name").text() != "exempt" {
         precedence.invalid("only the schema named 'exempt' may have matchingPrecedence 1");
     }
@@ -244,10 +240,8 @@ fn check_queues(at: &FieldPath<'_>) {
     for at in [&limit, &queues] {
         at.at_least(1, "must be positive");
     }
-    queues.at_most(
-        MOST_QUEUES,
-        &format!("must not be greater than {MOST_QUEUES}"),
-    );
+    let detail = format!("must not be greater than {MOST_QUEUES}");
+    queues.at_most(MOST_QUEUES, &detail);
     if hand.int() <= 0 {
         hand.invalid("must be positive");
     } else if hand.int() > queues.int() {

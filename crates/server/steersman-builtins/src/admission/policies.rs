@@ -140,9 +140,7 @@ fn check_kind(at: &FieldPath<'_>) {
     let text = version.text();
     if text.is_empty() {
         version.required("");
-    } else if text.matches('/').count() > 1 {
-        version.invalid(&format!("unexpected GroupVersion string: {text}"));
-    } else {
+    } else if check::group_version(&version) {
         let (group, short) = text.split_once('/').unwrap_or(("", text));
         if !group.is_empty() {
             version.invalid_joined(group, &names::check_name(NameRule::Subdomain, group));
@@ -154,12 +152,7 @@ fn check_kind(at: &FieldPath<'_>) {
             version.invalid_joined(short, &wrong);
         }
     }
-    kind.need("");
-    let wrong = names::check_name(NameRule::Label1035, &kind.text().to_lowercase());
-    if !kind.is_empty() && !wrong.is_empty() {
-        let lead = "may have mixed case, but should otherwise match: ";
-        kind.invalid(&format!("{lead}{}", wrong.join(",")));
-    }
+    check::required(&kind, check::kind);
 }
 
 fn check_match(at: &FieldPath<'_>) {

@@ -49,15 +49,11 @@ fn migration_status(object: &FieldPath<'_>, old: &Value) {
     if !old_version.is_empty() && old_version.text() != text {
         version.invalid_text(IMMUTABLE);
     }
-    let holds = |status: &FieldPath<'_>, kind: &str| {
-        let mut all = status.at("conditions").items();
-        all.any(|one| one.at("type").text() == kind && one.at("status").text() == "True")
-    };
-    if holds(&status, "Succeeded") && holds(&status, "Failed") {
+    if check::holds(&status, "Succeeded") && check::holds(&status, "Failed") {
         conditions.invalid("Both success and failed conditions cannot be true at the same time");
     }
     for (kind, said) in [("Succeeded", "Success"), ("Failed", "Failed")] {
-        if holds(&before, kind) && !holds(&status, kind) {
+        if check::holds(&before, kind) && !check::holds(&status, kind) {
             let detail = format!("{said} condition cannot be set to false once it is true");
             conditions.invalid(&detail);
         }

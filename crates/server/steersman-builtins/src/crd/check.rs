@@ -137,23 +137,15 @@ fn check_words(names: &FieldPath<'_>) {
     for name in names.parts(["plural", "singular"]) {
         name.if_filled(check_label);
     }
-    for name in names.parts(["kind", "listKind"]) {
-        let wrong = names::check_name(NameRule::Label1035, &name.text().to_lowercase());
-        if !name.is_empty() && !wrong.is_empty() {
-            let lead = "may have mixed case, but should otherwise match: ";
-            name.invalid_text(&format!("{lead}{}", wrong.join(",")));
-        }
-    }
-    names
-        .at("shortNames")
-        .each(|name| name.if_filled(check_label));
     let [kind, list_kind] = names.parts(["kind", "listKind"]);
+    kind.if_filled(check::kind);
+    list_kind.if_filled(check::kind);
+    let [short, categories] = names.parts(["shortNames", "categories"]);
+    short.each(|name| name.if_filled(check_label));
     if !kind.is_empty() && kind.text() == list_kind.text() {
         list_kind.invalid_text("kind and listKind may not be the same");
     }
-    names
-        .at("categories")
-        .each(|name| name.if_filled(check_label));
+    categories.each(|name| name.if_filled(check_label));
 }
 
 fn check_conversion(conversion: &FieldPath<'_>, old: Option<&Value>) {

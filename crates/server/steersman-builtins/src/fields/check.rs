@@ -167,26 +167,25 @@ pub(crate) fn header_name(at: &FieldPath<'_>, name: &str) {
 }
 
 /// Checks that a path has no `..` element.
-pub(crate) fn no_backsteps(at: &FieldPath<'_>, path: &str) {
-    if path.split('/').any(|part| part == "..") {
-        at.invalid_as(path, "must not contain '..'");
+pub(crate) fn no_backsteps(at: &FieldPath<'_>) {
+    if at.text().split('/').any(|part| part == "..") {
+        at.invalid_text("must not contain '..'");
     }
 }
 
 /// Checks a relative path that has no `..` element (upstream: `validateLocalDescendingPath`).
-pub(crate) fn descending_path(at: &FieldPath<'_>, path: &str) {
-    if path.starts_with('/') {
-        at.invalid_as(path, "must be a relative path");
+pub(crate) fn descending_path(at: &FieldPath<'_>) {
+    if at.text().starts_with('/') {
+        at.invalid_text("must be a relative path");
     }
-    no_backsteps(at, path);
+    no_backsteps(at);
 }
 
 /// Checks a path that is not the kubelet's own (upstream: `ValidateLocalNonReservedPath`).
 pub(crate) fn free_path(at: &FieldPath<'_>) {
-    let path = at.text();
-    descending_path(at, path);
-    if path.starts_with("..") && !path.starts_with("../") {
-        at.invalid_as(path, "must not start with '..'");
+    descending_path(at);
+    if at.text().starts_with("..") && !at.text().starts_with("../") {
+        at.invalid_text("must not start with '..'");
     }
 }
 
@@ -196,6 +195,24 @@ pub(crate) fn csi_driver(at: &FieldPath<'_>) {
     at.at_most_bytes(63);
     let lower = at.text().to_lowercase();
     at.invalid_each(at.text(), names::check_name(NameRule::Subdomain, &lower));
+}
+
+/// Checks the name of a kind: an RFC 1035 label, in lower or upper case.
+pub(crate) fn kind(at: &FieldPath<'_>) {
+    let wrong = names::check_name(NameRule::Label1035, &at.text().to_lowercase());
+    if !wrong.is_empty() {
+        let lead = "may have mixed case, but should otherwise match: ";
+        at.invalid_text(&format!("{lead}{}", wrong.join(",")));
+    }
+}
+
+/// Checks that a text has at most one slash, as an `apiVersion`. Returns whether this holds.
+pub(crate) fn group_version(at: &FieldPath<'_>) -> bool {
+    let is_one = at.text().matches('/').count() <= 1;
+    if !is_one {
+        at.invalid_text(&format!("unexpected GroupVersion string: {}", at.text()));
+    }
+    is_one
 }
 
 /// Checks that a text is one of the supported values. An absent field counts as an empty text.
@@ -216,17 +233,18 @@ pub(crate) fn required_one_of(at: &FieldPath<'_>, supported: &[&str]) {
 }
 
 /// Checks a key of a ConfigMap or a Secret (upstream: `IsConfigMapKey`).
-pub(crate) fn config_key(at: &FieldPath<'_>, key: &str) {
+pub(crate) fn config_key(at: &FieldPath<'_>) {
+    let key = at.text();
     if key.len() > 253 {
-        at.invalid_as(key, "must be no more than 253 characters");
+        at.invalid_text("must be no more than 253 characters");
     }
     let legal = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_');
     if key.is_empty() || !key.bytes().all(legal) {
-        at.invalid_as(key, CONFIG_KEY);
+        at.invalid_text(CONFIG_KEY);
     } else if matches!(key, "." | "..") {
-        at.invalid_as(key, &format!("must not be '{key}'"));
+        at.invalid_text(&format!("must not be '{key}'"));
     } else if key.starts_with("..") {
-        at.invalid_as(key, "must not start with '..'");
+        at.invalid_text("must not start with '..'");
     }
 }
 
@@ -268,6 +286,12 @@ const REASON: &str = "a condition reason must start with alphabetic character, o
 
 static REASON_PATTERN: ConstantPattern =
     LazyLock::new(|| Regex::new("^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$").ok());
+
+/// Returns whether a status has a condition of this type that is true.
+pub(crate) fn holds(status: &FieldPath<'_>, kind: &str) -> bool {
+    let mut conditions = status.at("conditions").items();
+    conditions.any(|one| one.at("type").text() == kind && one.at("status").text() == "True")
+}
 
 /// Checks the conditions that all kinds share (upstream: `ValidateConditions`).
 pub(crate) fn conditions(all: &FieldPath<'_>) {

@@ -209,12 +209,12 @@ fn check_mounts(container: &FieldPath<'_>, volumes: &Volumes<'_>) {
         let [sub, expression] = mount.parts(["subPath", "subPathExpr"]);
         // As upstream, the following errors name the list, not the mount.
         let whole = |field: &'static str| mounts.named(field, Some(mount.at(field).value()));
-        sub.if_filled(|sub| check::descending_path(&whole("subPath"), sub.text()));
+        whole("subPath").if_filled(check::descending_path);
         if !expression.is_empty() {
             if !sub.is_empty() {
                 expression.invalid("subPathExpr and subPath are mutually exclusive");
             }
-            check::descending_path(&whole("subPathExpr"), expression.text());
+            check::descending_path(&whole("subPathExpr"));
         }
         check_propagation(container, &mount, &mounts);
     }

@@ -65,17 +65,13 @@ fn check_source(variable: &FieldPath<'_>) {
 
 fn check_key_of(selector: &FieldPath<'_>) {
     check::subdomain(&selector.at("name"));
-    check::required(&selector.at("key"), |key| {
-        check::config_key(key, key.text())
-    });
+    check::required(&selector.at("key"), check::config_key);
 }
 
 fn check_file(file: &FieldPath<'_>) {
     check::required(&file.at("key"), check::variable_name);
     check::required(&file.at("volumeName"), check::label);
-    check::required(&file.at("path"), |path| {
-        check::no_backsteps(path, path.text())
-    });
+    check::required(&file.at("path"), check::no_backsteps);
 }
 
 /// Checks a reference to a field of the Pod (upstream: `validateObjectFieldSelector`).

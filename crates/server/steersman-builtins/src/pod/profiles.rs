@@ -93,7 +93,7 @@ fn check_seccomp(notes: &FieldPath<'_>, key: &str, profile: &str) {
         return;
     }
     match profile.strip_prefix("localhost/") {
-        Some(path) => check::descending_path(&at, path),
+        Some(path) => check::descending_path(&at.with(&path.into())),
         None => at.invalid("must be a valid seccomp profile"),
     }
 }

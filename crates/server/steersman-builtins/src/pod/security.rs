@@ -79,7 +79,7 @@ fn check_seccomp(at: &FieldPath<'_>) {
     kind.need("type is required when seccompProfile is set");
     kind.if_filled(|kind| check::one_of(kind, PROFILES));
     match (kind.text() == "Localhost", profile.is_set()) {
-        (true, true) => check::descending_path(&profile, profile.text()),
+        (true, true) => check::descending_path(&profile),
         (true, false) => profile.required("must be set when seccomp type is Localhost"),
         (false, true) => {
             let shown = json!({"LocalhostProfile": profile.value(), "Type": kind.value()});

@@ -104,8 +104,7 @@ fn check_source(kind: &str, volume: &FieldPath<'_>, source: &FieldPath<'_>, owne
         }
         "gitRepo" => {
             source.need_all(&["repository"]);
-            let directory = source.at("directory");
-            check::descending_path(&directory, directory.text());
+            check::descending_path(&source.at("directory"));
         }
         "gcePersistentDisk" => {
             // As upstream, errors name the volume `persistentDisk`.

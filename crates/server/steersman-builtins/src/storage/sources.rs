@@ -87,7 +87,7 @@ fn check_secret(source: &FieldPath<'_>, holder: Holder) {
 
 fn check_host_path(source: &FieldPath<'_>) {
     check::required(&source.at("path"), |path| {
-        check::no_backsteps(path, path.text());
+        check::no_backsteps(path);
         check::optional(&source.at("type"), HOST_TYPES);
     });
 }

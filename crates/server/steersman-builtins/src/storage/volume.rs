@@ -185,9 +185,7 @@ fn check_source(spec: &FieldPath<'_>, volume: &str) {
 }
 
 fn check_local(spec: &FieldPath<'_>, at: &FieldPath<'_>) {
-    check::required(&at.at("path"), |path| {
-        check::no_backsteps(path, path.text())
-    });
+    check::required(&at.at("path"), check::no_backsteps);
     let affinity = spec.at("nodeAffinity");
     affinity.need_set("Local volume requires node affinity");
 }

@@ -140,11 +140,8 @@ fn check_target(at: &FieldPath<'_>, core: bool, kept: bool) {
     if kept {
         return;
     }
-    let (group, rest) = version.text().split_once('/').unwrap_or_default();
-    if rest.contains('/') {
-        let detail = format!("unexpected GroupVersion string: {}", version.text());
-        version.invalid_text(&detail);
-    } else if group.is_empty() && !core {
+    let (group, _) = version.text().split_once('/').unwrap_or_default();
+    if check::group_version(&version) && group.is_empty() && !core {
         version.invalid_text("apiVersion must specify API group");
     }
 }
@@ -265,10 +262,8 @@ fn check_amounts(target: &FieldPath<'_>) {
 fn check_rules(rules: &FieldPath<'_>) {
     let window = rules.at("stabilizationWindowSeconds");
     window.at_least(0, "must be greater than or equal to zero");
-    window.at_most(
-        LONGEST_WINDOW,
-        &format!("must be less than or equal to {LONGEST_WINDOW}"),
-    );
+    let detail = format!("must be less than or equal to {LONGEST_WINDOW}");
+    window.at_most(LONGEST_WINDOW, &detail);
     check::optional(&rules.at("selectPolicy"), &["Disabled", "Max", "Min"]);
     let policies = rules.at("policies");
     policies.need("must specify at least one Policy");
@@ -278,10 +273,8 @@ fn check_rules(rules: &FieldPath<'_>) {
         for at in [&value, &period] {
             at.at_least(1, "must be greater than zero");
         }
-        period.at_most(
-            LONGEST_PERIOD,
-            &format!("must be less than or equal to {LONGEST_PERIOD}"),
-        );
+        let detail = format!("must be less than or equal to {LONGEST_PERIOD}");
+        period.at_most(LONGEST_PERIOD, &detail);
     }
     let tolerance = rules.at("tolerance");
     if amount(&tolerance).is_some_and(|amount| amount.sign() < 0) {

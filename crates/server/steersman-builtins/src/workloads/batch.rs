@@ -311,9 +311,7 @@ fn check_update(spec: &FieldPath<'_>, old: &FieldPath<'_>) {
     if suspended {
         open_scheduling(&mut template, spec.at("template").value());
     }
-    let mut conditions = old.down("status.conditions").items();
-    let paused = conditions
-        .any(|one| one.at("type").text() == "Suspended" && one.at("status").text() == "True");
+    let paused = check::holds(&old.at("status"), "Suspended");
     if suspended || (before.at("suspend").flag() && paused) {
         open_resources(&mut template, spec.at("template").value());
     }

@@ -9,11 +9,6 @@ use crate::fields::{FieldPath, check};
 
 use super::indexes;
 
-fn holds(status: &FieldPath<'_>, kind: &str) -> bool {
-    let mut conditions = status.at("conditions").items();
-    conditions.any(|one| one.at("type").text() == kind && one.at("status").text() == "True")
-}
-
 /// A Job's status before and after a write.
 struct StatusWrite<'a> {
     status: FieldPath<'a>,
@@ -22,11 +17,11 @@ struct StatusWrite<'a> {
 
 impl StatusWrite<'_> {
     fn is(&self, kind: &str) -> bool {
-        holds(&self.status, kind)
+        check::holds(&self.status, kind)
     }
 
     fn was(&self, kind: &str) -> bool {
-        holds(&self.old, kind)
+        check::holds(&self.old, kind)
     }
 
     /// Returns whether the write ends the Job. Most rules hold only for such a write.
