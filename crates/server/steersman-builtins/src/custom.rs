@@ -13,7 +13,7 @@ use steersman_cel::structural::Structural;
 use steersman_schema::resource::Resource;
 
 use crate::fields::{FieldPath, Findings, check};
-use validate::{validate, validate_status};
+use validate::{validate_at, validate_status};
 
 /// Errors after which the rules are not evaluated, because they need valid values.
 const BLOCKING: &[&str] = &[
@@ -33,7 +33,7 @@ pub fn check(
     let Some(schema) = resource.structural() else {
         return;
     };
-    errors.extend(validate(schema, object, old));
+    errors.extend(validate_at(schema, object, old, ""));
     scale(resource, object, true, errors);
     errors.extend(Findings::errors(object, |root| embedded(schema, root)));
     lists(schema, object, old, errors);

@@ -7,7 +7,7 @@ use steersman_apimachinery::names::{self, NameRule};
 use steersman_cel::{Environment, Type, Url};
 
 use crate::Strategy;
-use crate::fields::fill::{given, list, part, set};
+use crate::fields::fill::{complete, given, list, part, set};
 use crate::fields::{FieldPath, authorities, check, reference, selector};
 
 pub(crate) const MUTATING: Strategy = Strategy {
@@ -34,19 +34,18 @@ const FORM: &str = "; desired format: https://host[/path]";
 
 fn defaults(object: &mut Value, mutating: bool) {
     for hook in list(object, "webhooks") {
-        set(hook, "failurePolicy", json!("Fail"));
-        set(hook, "matchPolicy", json!("Equivalent"));
-        set(hook, "namespaceSelector", json!({}));
-        set(hook, "objectSelector", json!({}));
-        set(hook, "timeoutSeconds", json!(10));
+        let defaults = json!({
+            "failurePolicy": "Fail", "matchPolicy": "Equivalent", "namespaceSelector": {},
+            "objectSelector": {}, "timeoutSeconds": 10, "sideEffects": null,
+            "admissionReviewVersions": null,
+        });
+        complete(hook, defaults);
         if mutating {
             set(hook, "reinvocationPolicy", json!("Never"));
         }
         for rule in list(hook, "rules") {
             set(rule, "scope", json!("*"));
         }
-        set(hook, "sideEffects", Value::Null);
-        set(hook, "admissionReviewVersions", Value::Null);
         let service = part(hook, "clientConfig").and_then(|config| given(config, "service"));
         if let Some(service) = service {
             set(service, "port", json!(443));

@@ -56,16 +56,6 @@ impl Path<'_> {
     }
 }
 
-/// Checks a whole object. Values that equal the old object's pass without a check.
-#[must_use]
-pub(crate) fn validate(
-    schema: &Structural,
-    object: &Value,
-    old: Option<&Value>,
-) -> Vec<FieldError> {
-    validate_at(schema, object, old, "")
-}
-
 /// Checks only `status`, as a write to the status subresource does.
 #[must_use]
 pub(crate) fn validate_status(
@@ -79,7 +69,8 @@ pub(crate) fn validate_status(
     })
 }
 
-/// Checks a value at the path `field`, such as a default in a definition.
+/// Checks a value at the path `field`, which is empty for a whole object. Values inside that equal those of the old
+/// value pass without a check.
 #[must_use]
 pub(crate) fn validate_at(
     schema: &Structural,
@@ -286,7 +277,10 @@ fn check_combinators(schema: &Structural, value: &Value, path: &Path<'_>) -> usi
         let looked_at = check_value(sub, value, None, &path);
         (errors.into_inner(), looked_at)
     };
-    let refuse = |detail: &str| path.push(FieldError::invalid("<nil>", "\"\"", detail));
+    let refuse = |rule: &str| {
+        let detail = format!("\"{body}\" must {rule}");
+        path.push(FieldError::invalid("<nil>", "\"\"", &detail));
+    };
     // Each error is reported only once.
     let tell = |found: Vec<FieldError>| {
         for one in found {
@@ -301,9 +295,7 @@ fn check_combinators(schema: &Structural, value: &Value, path: &Path<'_>) -> usi
         match outcomes.iter().find(|(broken, _)| broken.is_empty()) {
             Some((_, count)) => looked_at += count,
             None => {
-                refuse(&format!(
-                    "\"{body}\" must validate at least one schema (anyOf)"
-                ));
+                refuse("validate at least one schema (anyOf)");
                 let (best, count) = best_of(outcomes);
                 looked_at += count;
                 tell(best);
@@ -318,13 +310,11 @@ fn check_combinators(schema: &Structural, value: &Value, path: &Path<'_>) -> usi
         match first {
             Some(count) if further == 0 => looked_at += count,
             Some(_) => refuse(&format!(
-                "\"{body}\" must validate one and only one schema (oneOf). Found {} valid alternatives",
+                "validate one and only one schema (oneOf). Found {} valid alternatives",
                 further + 1
             )),
             None => {
-                refuse(&format!(
-                    "\"{body}\" must validate one and only one schema (oneOf). Found none valid"
-                ));
+                refuse("validate one and only one schema (oneOf). Found none valid");
                 let (best, count) = best_of(outcomes);
                 looked_at += count;
                 tell(best);
@@ -339,13 +329,11 @@ fn check_combinators(schema: &Structural, value: &Value, path: &Path<'_>) -> usi
     }
     if fitting < rules.all_of.len() {
         let none = if fitting == 0 { ". None validated" } else { "" };
-        refuse(&format!(
-            "\"{body}\" must validate all the schemas (allOf){none}"
-        ));
+        refuse(&format!("validate all the schemas (allOf){none}"));
     }
     let not = rules.not.as_ref();
     if not.is_some_and(|sub| broken(sub).0.is_empty()) {
-        refuse(&format!("\"{body}\" must not validate the schema (not)"));
+        refuse("not validate the schema (not)");
     }
     looked_at
 }

@@ -14,7 +14,6 @@ const MOST_TAINTS: usize = 16;
 const NODES: &str =
     "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required";
 const DEVICE_NODES: &str = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when `perDeviceNodeSelection` is set to true in the ResourceSlice spec";
-const UNSET_OR_TRUE: &str = "must be either unset or set to true";
 
 pub(super) fn check(object: &FieldPath<'_>, old: Option<&Value>) {
     let spec = object.at("spec");
@@ -54,18 +53,18 @@ pub(super) fn check(object: &FieldPath<'_>, old: Option<&Value>) {
     );
 }
 
-/// Checks `nodeName` and `nodeSelector`. Returns which of them are set.
-fn check_named_nodes(holder: &FieldPath<'_>, empty: &str) -> Vec<&'static str> {
+/// Checks `nodeName` and `nodeSelector`. Returns which of them are set, as messages show them.
+fn check_named_nodes(holder: &FieldPath<'_>, empty: &str) -> Vec<String> {
     let mut given = Vec::new();
     let (name, selector) = (holder.at("nodeName"), holder.at("nodeSelector"));
     if !name.is_empty() {
-        given.push("`nodeName`");
+        given.push("`nodeName`".to_owned());
         check::subdomain(&name);
     } else if name.is_set() {
         name.invalid(empty);
     }
     if selector.is_set() {
-        given.push("`nodeSelector`");
+        given.push("`nodeSelector`".to_owned());
         node_selector::check_node_selector(&selector);
     }
     given
@@ -79,24 +78,28 @@ fn check_nodes(spec: &FieldPath<'_>) {
     if selector.is_set() && terms.len() != 1 {
         terms.invalid_printed(&NODE_TERMS, "must have exactly one node selector term");
     }
-    for (field, shown) in [
-        ("allNodes", "`allNodes`"),
-        ("perDeviceNodeSelection", "`perDeviceNodeSelection`"),
-    ] {
-        let at = spec.at(field);
-        if at.flag() {
-            given.push(shown);
-        } else if at.is_set() {
-            at.invalid(UNSET_OR_TRUE);
-        }
+    check_flag(spec, "allNodes", &mut given);
+    check_flag(spec, "perDeviceNodeSelection", &mut given);
+    let many = format!("{NODES}, but multiple fields are set");
+    check_number(spec, &given, NODES, &many);
+}
+
+/// Checks a field that is either unset or true, and adds the set field to those that are given.
+fn check_flag(holder: &FieldPath<'_>, field: &'static str, given: &mut Vec<String>) {
+    let at = holder.at(field);
+    if at.flag() {
+        given.push(format!("`{field}`"));
+    } else if at.is_set() {
+        at.invalid("must be either unset or set to true");
     }
+}
+
+/// Checks that one field is given: `none` and `many` are the errors of the other cases.
+fn check_number(holder: &FieldPath<'_>, given: &[String], none: &str, many: &str) {
     match given.len() {
-        0 => spec.required(NODES),
+        0 => holder.required(none),
         1 => {}
-        _ => {
-            let detail = format!("{NODES}, but multiple fields are set");
-            spec.invalid_as(format!("{{{}}}", given.join(", ")), &detail);
-        }
+        _ => holder.invalid_as(format!("{{{}}}", given.join(", ")), many),
     }
 }
 
@@ -122,20 +125,8 @@ fn check_device(device: &FieldPath<'_>, known: &Value, chosen: bool) {
 
 fn check_device_nodes(device: &FieldPath<'_>) {
     let mut given = check_named_nodes(device, "must not be empty");
-    let all = device.at("allNodes");
-    if all.flag() {
-        given.push("`allNodes`");
-    } else if all.is_set() {
-        all.invalid(UNSET_OR_TRUE);
-    }
-    match given.len() {
-        0 => device.required(DEVICE_NODES),
-        1 => {}
-        _ => {
-            let shown = format!("{{{}}}", given.join(", "));
-            device.invalid_as(shown, DEVICE_NODES);
-        }
-    }
+    check_flag(device, "allNodes", &mut given);
+    check_number(device, &given, DEVICE_NODES, DEVICE_NODES);
 }
 
 fn check_taint(taint: &FieldPath<'_>) {

@@ -58,15 +58,11 @@ fn job_defaults(object: &mut Value) {
     if spec["completions"].is_null() && spec["parallelism"].is_null() {
         set(spec, "completions", json!(1));
     }
-    let limit = if spec["backoffLimitPerIndex"].is_null() {
-        6
-    } else {
-        i32::MAX
-    };
-    let replacement = if spec["podFailurePolicy"].is_null() {
-        "TerminatingOrFailed"
-    } else {
-        "Failed"
+    let per_index = &spec["backoffLimitPerIndex"];
+    let limit = if per_index.is_null() { 6 } else { i32::MAX };
+    let replacement = match spec["podFailurePolicy"] {
+        Value::Null => "TerminatingOrFailed",
+        _ => "Failed",
     };
     let defaults = json!({
         "parallelism": 1,
@@ -127,22 +123,13 @@ fn prepare_job(new: &mut Value, old: Option<&Value>) {
 
 /// Labels the template by uid and name, and selects by the uid (upstream: `generateSelector`).
 fn select_own_pods(new: &mut Value) {
-    let own = |name: &str| {
-        new["metadata"][name]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned()
-    };
+    let own = |name: &str| json!(new["metadata"][name].as_str().unwrap_or_default());
     let (uid, name) = (own("uid"), own("name"));
-    let labels: Map<String, Value> = LABELS
-        .iter()
-        .map(|(label, by_uid)| {
-            (
-                (*label).to_owned(),
-                json!(if *by_uid { &uid } else { &name }),
-            )
-        })
-        .collect();
+    let mut labels = Map::new();
+    for (label, by_uid) in LABELS {
+        let value = if by_uid { &uid } else { &name };
+        labels.insert(label.to_owned(), value.clone());
+    }
     let spec = json!({
         "selector": {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}},
         "template": {"metadata": {"labels": labels}},
@@ -182,15 +169,11 @@ fn check_generated(object: &FieldPath<'_>) {
     let mut expected = Map::new();
     for (label, by_uid) in LABELS {
         let wanted = if by_uid { uid.text() } else { name.text() };
-        let found = labels.value().get(label).and_then(Value::as_str);
-        let field = labels.key(label);
-        match found {
-            None => field.required(&format!("must be '{wanted}'")),
-            Some(found) if found != wanted => {
-                let detail = format!("must be '{wanted}'");
-                // As in the real server, the message quotes all labels.
-                field.invalid_as(labels.value(), &detail);
-            }
+        let (field, detail) = (labels.key(label), format!("must be '{wanted}'"));
+        match field.value().as_str() {
+            None => field.required(&detail),
+            // As in the real server, the message quotes all labels.
+            Some(found) if found != wanted => field.invalid_as(labels.value(), &detail),
             Some(_) => {}
         }
         expected.insert(label.to_owned(), json!(wanted));

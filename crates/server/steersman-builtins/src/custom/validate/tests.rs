@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 
 fn texts(schema: &Value, value: &Value) -> Vec<String> {
-    let errors = validate(&Structural::compile(schema), value, None);
+    let errors = validate_at(&Structural::compile(schema), value, None, "");
     errors
         .into_iter()
         .map(|e| format!("{}: {}", e.field, e.message))
