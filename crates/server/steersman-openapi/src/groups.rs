@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use steersman_schema::resource::Resource;
 
-use crate::paths::{capital, group_name, reference};
+use crate::paths::{capital, content, group_name, reference};
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 /// The schema of the version of the server, which has a package of its own.
@@ -93,7 +93,6 @@ pub(crate) fn add_resources(
 
 impl Reading {
     fn item(&self) -> Value {
-        let schema = json!({ "schema": reference(&qualified(self.schema)) });
         let media: &[&str] = if self.schema == VERSION {
             &["application/json"]
         } else {
@@ -103,15 +102,12 @@ impl Reading {
                 "application/yaml",
             ]
         };
-        let content = media
-            .iter()
-            .map(|media| ((*media).to_owned(), schema.clone()));
         json!({ "get": {
             "tags": [self.tag],
             "description": self.about,
             "operationId": self.id,
             "responses": {
-                "200": { "description": "OK", "content": Value::Object(content.collect()) },
+                "200": { "description": "OK", "content": content(media, &qualified(self.schema)) },
                 "401": { "description": "Unauthorized" },
             },
         } })
@@ -120,15 +116,13 @@ impl Reading {
 
 /// Adds a schema of discovery, and the schemas that it refers to.
 fn add_schema(name: &str, schemas: &mut Map<String, Value>) {
-    let Some((_, fields)) = SCHEMAS.iter().find(|(known, _)| *known == name) else {
+    let is_named = |line: &&str| line.split(' ').next() == Some(name);
+    let Some(line) = SCHEMAS.lines().find(is_named) else {
         return;
     };
     let (mut properties, mut required, mut others) = (Map::new(), Vec::new(), Vec::new());
-    for (field, kind) in *fields {
-        let (kind, is_list) = match kind.strip_prefix("[]") {
-            Some(kind) => (kind, true),
-            None => (*kind, false),
-        };
+    for (field, listed) in line.split(' ').filter_map(|word| word.split_once(':')) {
+        let kind = listed.trim_start_matches("[]");
         let mut schema = match kind {
             "string" | "boolean" => json!({ "type": kind }),
             other => {
@@ -136,7 +130,7 @@ fn add_schema(name: &str, schemas: &mut Map<String, Value>) {
                 reference(&qualified(other))
             }
         };
-        if is_list {
+        if kind != listed {
             schema = json!({
                 "type": "array",
                 "items": schema,
@@ -144,7 +138,7 @@ fn add_schema(name: &str, schemas: &mut Map<String, Value>) {
             });
         }
         let bare = field.trim_end_matches('!');
-        if bare != *field {
+        if bare != field {
             required.push(bare);
         }
         properties.insert(bare.to_owned(), schema);
@@ -154,7 +148,7 @@ fn add_schema(name: &str, schemas: &mut Map<String, Value>) {
         schema["required"] = json!(required);
     }
     // These are the fields of a kind of its own.
-    if fields.iter().any(|(name, _)| *name == "apiVersion") {
+    if properties.contains_key("apiVersion") {
         let kind = json!([{ "group": "", "version": "v1", "kind": name }]);
         schema["x-kubernetes-group-version-kind"] = kind;
     }
@@ -171,87 +165,20 @@ fn qualified(name: &str) -> String {
     }
 }
 
-/// The name of a field, with `!` if it is required, and its type: `string`, `boolean`, the name of a
-/// schema, or `[]` and one of these for a list.
-type Field = (&'static str, &'static str);
-
-const SCHEMAS: &[(&str, &[Field])] = &[
-    (
-        "APIGroup",
-        &[
-            ("apiVersion", "string"),
-            ("kind", "string"),
-            ("name!", "string"),
-            ("preferredVersion", "GroupVersionForDiscovery"),
-            ("serverAddressByClientCIDRs", "[]ServerAddressByClientCIDR"),
-            ("versions!", "[]GroupVersionForDiscovery"),
-        ],
-    ),
-    (
-        "APIGroupList",
-        &[
-            ("apiVersion", "string"),
-            ("groups!", "[]APIGroup"),
-            ("kind", "string"),
-        ],
-    ),
-    (
-        "APIResource",
-        &[
-            ("categories", "[]string"),
-            ("group", "string"),
-            ("kind!", "string"),
-            ("name!", "string"),
-            ("namespaced!", "boolean"),
-            ("shortNames", "[]string"),
-            ("singularName!", "string"),
-            ("storageVersionHash", "string"),
-            ("verbs!", "[]string"),
-            ("version", "string"),
-        ],
-    ),
-    (
-        "APIResourceList",
-        &[
-            ("apiVersion", "string"),
-            ("groupVersion!", "string"),
-            ("kind", "string"),
-            ("resources!", "[]APIResource"),
-        ],
-    ),
-    (
-        "APIVersions",
-        &[
-            ("apiVersion", "string"),
-            ("kind", "string"),
-            ("serverAddressByClientCIDRs!", "[]ServerAddressByClientCIDR"),
-            ("versions!", "[]string"),
-        ],
-    ),
-    (
-        "GroupVersionForDiscovery",
-        &[("groupVersion!", "string"), ("version!", "string")],
-    ),
-    (
-        "ServerAddressByClientCIDR",
-        &[("clientCIDR!", "string"), ("serverAddress!", "string")],
-    ),
-    (
-        VERSION,
-        &[
-            ("buildDate!", "string"),
-            ("compiler!", "string"),
-            ("emulationMajor", "string"),
-            ("emulationMinor", "string"),
-            ("gitCommit!", "string"),
-            ("gitTreeState!", "string"),
-            ("gitVersion!", "string"),
-            ("goVersion!", "string"),
-            ("major!", "string"),
-            ("minCompatibilityMajor", "string"),
-            ("minCompatibilityMinor", "string"),
-            ("minor!", "string"),
-            ("platform!", "string"),
-        ],
-    ),
-];
+/// The schemas, one line each: the name of the schema, and its fields as `name:type`. The name of a required field ends
+/// in `!`. A type is `string`, `boolean`, the name of a schema, or `[]` and one of these for a list.
+const SCHEMAS: &str = "\
+APIGroup apiVersion:string kind:string name!:string preferredVersion:GroupVersionForDiscovery \
+    serverAddressByClientCIDRs:[]ServerAddressByClientCIDR versions!:[]GroupVersionForDiscovery
+APIGroupList apiVersion:string groups!:[]APIGroup kind:string
+APIResource categories:[]string group:string kind!:string name!:string namespaced!:boolean \
+    shortNames:[]string singularName!:string storageVersionHash:string verbs!:[]string version:string
+APIResourceList apiVersion:string groupVersion!:string kind:string resources!:[]APIResource
+APIVersions apiVersion:string kind:string \
+    serverAddressByClientCIDRs!:[]ServerAddressByClientCIDR versions!:[]string
+GroupVersionForDiscovery groupVersion!:string version!:string
+ServerAddressByClientCIDR clientCIDR!:string serverAddress!:string
+Info buildDate!:string compiler!:string emulationMajor:string emulationMinor:string \
+    gitCommit!:string gitTreeState!:string gitVersion!:string goVersion!:string major!:string \
+    minCompatibilityMajor:string minCompatibilityMinor:string minor!:string platform!:string
+";

@@ -473,7 +473,7 @@ pub(crate) fn reference(component: &str) -> Value {
     json!({ "$ref": format!("#/components/schemas/{component}") })
 }
 
-fn content(media: &[&str], component: &str) -> Value {
+pub(crate) fn content(media: &[&str], component: &str) -> Value {
     let schema = json!({ "schema": reference(component) });
     let all = media
         .iter()

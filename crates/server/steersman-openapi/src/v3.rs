@@ -215,11 +215,8 @@ impl SchemaWriter<'_> {
     /// Adds the schemas of the resource's objects and lists, and returns their names.
     fn add(&self, schemas: &mut Map<String, Value>) -> (String, String) {
         let resource = self.resource;
-        let known = if resource.built_in {
-            types::describe(&resource.api_version(), &resource.kind, schemas)
-        } else {
-            None
-        };
+        let describe = || types::describe(&resource.api_version(), &resource.kind, schemas);
+        let known = resource.built_in.then(describe).flatten();
         let name = if let Some(name) = known {
             schemas[&name]["x-kubernetes-group-version-kind"] = json!([kind(resource)]);
             name
