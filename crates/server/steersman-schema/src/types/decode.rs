@@ -100,10 +100,7 @@ pub fn decode(api_version: &str, kind: &str, object: &mut Value) -> Result<Vec<S
     };
     let mut decoder = ObjectDecoder::default();
     decoder.members(found, members, None);
-    match decoder.refusal {
-        Some(refusal) => Err(refusal),
-        None => Ok(decoder.unknown),
-    }
+    decoder.refusal.map_or(Ok(decoder.unknown), Err)
 }
 
 /// Normalises an object's metadata as [`decode`] does the rest of the object. Returns the paths of
@@ -121,11 +118,8 @@ pub fn decode_metadata(
     let above = At::below(None, Segment::Field(found, "metadata"));
     let nothing = At::below(None, Segment::Key(""));
     let mut decoder = ObjectDecoder::default();
-    decoder.members(
-        found,
-        metadata,
-        Some(if within { &above } else { &nothing }),
-    );
+    let at = if within { &above } else { &nothing };
+    decoder.members(found, metadata, Some(at));
     if let Some(refusal) = decoder.refusal {
         return Err(refusal);
     }
