@@ -165,10 +165,8 @@ impl Crd {
     /// one; [`Error::Unconverted`] if its versions differ and no webhook converts its objects.
     pub fn check(&self) -> Result<(), Error> {
         let spec = &self.content["spec"];
-        let (plural, group) = (
-            json_text(&spec["names"]["plural"]),
-            json_text(&spec["group"]),
-        );
+        let plural = json_text(&spec["names"]["plural"]);
+        let group = json_text(&spec["group"]);
         let stored = json_items(&spec["versions"]).filter(|version| version["storage"] == true);
         let problem = match stored.count() {
             _ if self.name() != format!("{plural}.{group}") => {

@@ -124,11 +124,9 @@ impl<'a> Migration<'a> {
         let page = objects.list(&ListOptions::new(), &paging).await?;
         let head = |item: Decoded<PartialObjectMeta<DynamicObject>>| match item {
             Decoded::Good(object) => {
-                let version = object.metadata.resource_version.clone();
-                (
-                    ObjectKey::of_meta(&object.metadata),
-                    version.unwrap_or_default(),
-                )
+                let metadata = &object.metadata;
+                let version = metadata.resource_version.clone().unwrap_or_default();
+                (ObjectKey::of_meta(metadata), version)
             }
             Decoded::Malformed(object) => (object.key.clone(), object.version.to_string()),
         };

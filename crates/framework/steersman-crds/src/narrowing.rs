@@ -33,7 +33,7 @@ pub(crate) fn compare_definitions(present: &Value, wanted: &Value) -> Comparison
             compare_versions(new, old, &mut comparison.gained);
             if old["served"] == true && new["served"] != true && is_newer(version) {
                 let problem = "the version is served and newer than all that the operator serves";
-                comparison.lost.push(narrowing(version, problem));
+                comparison.lost.push(Narrowing::new(version, problem));
             }
             continue;
         }
@@ -43,11 +43,11 @@ pub(crate) fn compare_definitions(present: &Value, wanted: &Value) -> Comparison
                            stores the next one has to migrate them first";
             comparison.lost.push(Narrowing {
                 is_stored_version: true,
-                ..narrowing(version, problem)
+                ..Narrowing::new(version, problem)
             });
         } else if is_newer(version) {
             let problem = "the version is newer than all of the operator's";
-            comparison.lost.push(narrowing(version, problem));
+            comparison.lost.push(Narrowing::new(version, problem));
         }
     }
     for new in &now {
@@ -55,7 +55,7 @@ pub(crate) fn compare_definitions(present: &Value, wanted: &Value) -> Comparison
         if !before.iter().any(|old| name(old) == version) {
             comparison
                 .gained
-                .push(narrowing(version, "the version is new"));
+                .push(Narrowing::new(version, "the version is new"));
         }
     }
     comparison
@@ -68,16 +68,8 @@ fn compare_versions(old: &Value, new: &Value, found: &mut Vec<Narrowing>) {
         let has = |version: &Value| !version["subresources"][subresource].is_null();
         if has(old) && !has(new) {
             let problem = format!("the subresource {subresource} is removed");
-            found.push(narrowing(version, &problem));
+            found.push(Narrowing::new(version, problem));
         }
-    }
-}
-
-fn narrowing(path: &str, problem: &str) -> Narrowing {
-    Narrowing {
-        path: path.to_owned(),
-        problem: problem.to_owned(),
-        is_stored_version: false,
     }
 }
 

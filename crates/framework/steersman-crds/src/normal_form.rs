@@ -28,8 +28,7 @@ pub(crate) fn normalized(value: &Value) -> Value {
             Value::Object(normal)
         }
         Value::Array(items) => Value::Array(items.iter().map(normalized).collect()),
-        Value::Number(number) => whole(value).unwrap_or_else(|| Value::Number(number.clone())),
-        value => value.clone(),
+        value => whole(value).unwrap_or_else(|| value.clone()),
     }
 }
 

@@ -16,6 +16,16 @@ pub(crate) struct Narrowing {
     pub(crate) is_stored_version: bool,
 }
 
+impl Narrowing {
+    pub(crate) fn new(path: &str, problem: impl Into<String>) -> Self {
+        Self {
+            path: path.to_owned(),
+            problem: problem.into(),
+            is_stored_version: false,
+        }
+    }
+}
+
 /// The JSON types that a schema accepts.
 type Types<'a> = Vec<&'a str>;
 
@@ -52,11 +62,7 @@ struct SchemaComparison<'a> {
 
 impl SchemaComparison<'_> {
     fn add(&mut self, path: &str, problem: impl Into<String>) {
-        self.found.push(Narrowing {
-            path: path.to_owned(),
-            problem: problem.into(),
-            is_stored_version: false,
-        });
+        self.found.push(Narrowing::new(path, problem));
     }
 
     fn schemas(&mut self, old: &Value, new: &Value, path: &str, is_root: bool) {
@@ -70,12 +76,8 @@ impl SchemaComparison<'_> {
         self.texts(old, new, path);
         self.choices(old, new, path);
         self.required(old, new, path);
-        self.properties(
-            old,
-            new,
-            path,
-            is_root || is_set(old, "x-kubernetes-embedded-resource"),
-        );
+        let has_head = is_root || is_set(old, "x-kubernetes-embedded-resource");
+        self.properties(old, new, path, has_head);
         self.additional(old, new, path);
         self.items(old, new, path);
         self.rules(old, new, path);
@@ -168,10 +170,8 @@ impl SchemaComparison<'_> {
         let missing = before.iter().filter(|value| !now.contains(value));
         let missing: Vec<String> = missing.map(Value::to_string).collect();
         if !missing.is_empty() {
-            self.add(
-                path,
-                format!("{} is no longer accepted", missing.join(", ")),
-            );
+            let missing = missing.join(", ");
+            self.add(path, format!("{missing} is no longer accepted"));
         }
     }
 
@@ -183,10 +183,8 @@ impl SchemaComparison<'_> {
             // A required field with a default could be left out, so requiring it without the default is new.
             let was_needed = before.contains(&name) && !has_default(old, name);
             if !was_needed && !has_default(new, name) {
-                self.add(
-                    &below(path, name),
-                    "the field is required now, without a default",
-                );
+                let problem = "the field is required now, without a default";
+                self.add(&below(path, name), problem);
             }
         }
     }
@@ -202,10 +200,10 @@ impl SchemaComparison<'_> {
                     self.schemas(schema, &new["additionalProperties"], &path, false);
                 }
                 _ if keeps_unknown(new) => {}
-                _ => self.add(
-                    &path,
-                    "the field is removed, so the API server would drop its value",
-                ),
+                _ => {
+                    let problem = "the field is removed, so the API server would drop its value";
+                    self.add(&path, problem);
+                }
             }
         }
         for (name, schema) in now.iter().filter(|(name, _)| !before.contains_key(*name)) {
@@ -247,10 +245,8 @@ impl SchemaComparison<'_> {
         let [before, now] = [old, new].map(|schema| schema[kind].as_str().unwrap_or("atomic"));
         let keys = "x-kubernetes-list-map-keys";
         if now != "atomic" && (before != now || (now == "map" && old[keys] != new[keys])) {
-            self.add(
-                path,
-                format!("the list is a {now} now, in which each key stands once"),
-            );
+            let problem = format!("the list is a {now} now, in which each key stands once");
+            self.add(path, problem);
         }
     }
 
@@ -317,7 +313,7 @@ fn is_set(schema: &Value, field: &str) -> bool {
 fn keeps_unknown(schema: &Value) -> bool {
     is_set(schema, "x-kubernetes-preserve-unknown-fields")
         || is_set(schema, "additionalProperties")
-        || (schema.is_null())
+        || schema.is_null()
 }
 
 fn same_number(one: f64, other: f64) -> bool {

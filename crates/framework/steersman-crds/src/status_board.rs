@@ -114,16 +114,11 @@ impl CrdReport<'_> {
         self.board
             .change(self.name, |status| status.migrated += objects);
         if let Some(metrics) = self.metrics {
-            metrics
-                .migrated
-                .with_label_values(&[self.name])
-                .inc_by(objects);
+            let counter = metrics.migrated.with_label_values(&[self.name]);
+            counter.inc_by(objects);
             let gauge = metrics.remaining.with_label_values(&[self.name]);
-            gauge.set(
-                remaining
-                    .and_then(|left| i64::try_from(left).ok())
-                    .unwrap_or_default(),
-            );
+            let remaining = remaining.and_then(|left| i64::try_from(left).ok());
+            gauge.set(remaining.unwrap_or_default());
         }
     }
 }
