@@ -1,5 +1,4 @@
-//! Machine: fills in the defaults of built-in objects, and brings the objects into their stored
-//! form.
+//! Machine: fills in the defaults of built-in objects, and brings the objects into their stored form.
 
 use serde_json::Value;
 use steersman_schema::resource::Resource;

@@ -1,5 +1,4 @@
-//! Machine: Deployments, ReplicaSets, StatefulSets, DaemonSets, ControllerRevisions and
-//! ReplicationControllers.
+//! Machine: Deployments, ReplicaSets, StatefulSets, DaemonSets, ControllerRevisions and ReplicationControllers.
 
 pub(crate) mod batch;
 pub mod autoscaling;

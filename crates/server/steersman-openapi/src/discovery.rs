@@ -251,8 +251,7 @@ pub(crate) struct ListedSubresource<'a> {
     pub(crate) verbs: &'a [&'a str],
 }
 
-/// Returns the subresources of a resource, sorted by name; those of custom resources in reverse
-/// order.
+/// Returns the subresources of a resource, sorted by name; those of custom resources in reverse order.
 pub(crate) fn subresources(resource: &Resource) -> Vec<ListedSubresource<'_>> {
     let mut all: Vec<ListedSubresource<'_>> = further(resource)
         .map(|further| ListedSubresource {

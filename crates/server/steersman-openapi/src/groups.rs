@@ -1,8 +1,6 @@
-//! Machine: the OpenAPI v3 documents that describe discovery: of `/api`, `/apis`, `/version` and each
-//! built-in group.
+//! Machine: the OpenAPI v3 documents that describe discovery: of `/api`, `/apis`, `/version` and each built-in group.
 //!
-//! Kubernetes source: `apiserver/pkg/endpoints/discovery`. The groups of definitions have no such
-//! document.
+//! Kubernetes source: `apiserver/pkg/endpoints/discovery`. The groups of definitions have no such document.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -124,8 +124,7 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Returns the operations of a subresource. `object` returns the schema component of its kind, if
-    /// there is one.
+    /// Returns the operations of a subresource. `object` returns the schema component of its kind, if there is one.
     fn below(
         &self,
         of: &str,

@@ -1,5 +1,4 @@
-//! Machine: OpenAPI v3, from which kubectl validates and explains, and from which clients are
-//! generated.
+//! Machine: OpenAPI v3, from which kubectl validates and explains, and from which clients are generated.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
@@ -192,8 +191,7 @@ fn kind(resource: &Resource) -> Value {
     json!({ "group": resource.group, "version": resource.version, "kind": resource.kind })
 }
 
-/// Returns a schema name such as `com.example.v1.Website`: the reversed group, the version, the
-/// kind.
+/// Returns a schema name such as `com.example.v1.Website`: the reversed group, the version, the kind.
 fn schema_name(resource: &Resource, kind: &str) -> String {
     let mut parts: Vec<&str> = if resource.group.is_empty() {
         vec!["core"]

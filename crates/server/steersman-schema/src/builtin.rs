@@ -30,8 +30,7 @@ const NAMESPACE_VERBS: &[&str] = &[
 ];
 
 /// The group version of StorageVersionMigrations, which Kubernetes 1.36 serves with
-/// `--feature-gates=StorageVersionMigrator=true` and
-/// `--runtime-config=storagemigration.k8s.io/v1beta1=true`.
+/// `--feature-gates=StorageVersionMigrator=true` and `--runtime-config=storagemigration.k8s.io/v1beta1=true`.
 pub const STORAGE_MIGRATION: (&str, &str) = ("storagemigration.k8s.io", "v1beta1");
 
 /// The group versions that are served only if an option of the server enables them.
@@ -49,8 +48,7 @@ struct Row {
     flags: &'static str,
 }
 
-/// Returns the lines of a table below its heads `[version]` or `[group/version]`, each with its group
-/// and version.
+/// Returns the lines of a table below its heads `[version]` or `[group/version]`, each with its group and version.
 fn lines_by_version(
     table: &'static str,
 ) -> impl Iterator<Item = ((&'static str, &'static str), &'static str)> {

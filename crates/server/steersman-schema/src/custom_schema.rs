@@ -46,8 +46,7 @@ impl CustomSchema {
             .get_or_init(|| SchemaNode::kept(&self.decode()))
     }
 
-    /// Returns the compiled validation rules; `None` for a schema without rules. The first call
-    /// compiles them.
+    /// Returns the compiled validation rules; `None` for a schema without rules. The first call compiles them.
     pub fn rules(&self) -> Option<&Rules> {
         let rules = self.rules.get_or_init(|| Rules::compile(self.structural()));
         rules.as_ref()

@@ -68,8 +68,7 @@ pub struct Resource {
     pub metadata_checks: MetadataChecks,
     /// Whether there is a `/scale`, and where its numbers are.
     pub scale: Option<ScalePaths>,
-    /// A custom resource's printer columns; empty for built-in kinds, which have tables of their
-    /// own.
+    /// A custom resource's printer columns; empty for built-in kinds, which have tables of their own.
     pub columns: Vec<PrinterColumn>,
     /// Field labels beside `metadata.name` and `metadata.namespace` that a field selector may use.
     pub fields: Vec<SelectableField>,
@@ -257,8 +256,7 @@ pub struct ScalePaths {
     pub spec_replicas: Vec<String>,
     /// Path of the observed number of replicas.
     pub status_replicas: Vec<String>,
-    /// Path of the selector, which is a string or a label selector object; `None` for a scale
-    /// without a selector.
+    /// Path of the selector, which is a string or a label selector object; `None` for a scale without a selector.
     pub selector: Option<Vec<String>>,
 }
 

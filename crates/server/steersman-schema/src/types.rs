@@ -128,8 +128,7 @@ impl<'a> TypeRef<'a> {
         table::kind(api_version, kind).map(TypeRef::built_in_struct)
     }
 
-    /// Returns the type that a custom schema describes. `root` marks the object itself or an
-    /// embedded object.
+    /// Returns the type that a custom schema describes. `root` marks the object itself or an embedded object.
     #[must_use]
     pub fn custom(schema: &'a Structural, root: bool) -> Self {
         Self::below(schema, root, false)
@@ -150,8 +149,7 @@ impl<'a> TypeRef<'a> {
         Self(TypeForm::Any { granular: true })
     }
 
-    /// Returns the last part of a built-in struct's name, for instance `PodSpec`; `None` for other
-    /// types.
+    /// Returns the last part of a built-in struct's name, for instance `PodSpec`; `None` for other types.
     #[must_use]
     pub fn name(self) -> Option<&'static str> {
         match self.0 {
@@ -160,8 +158,7 @@ impl<'a> TypeRef<'a> {
         }
     }
 
-    /// Returns whether the type comes from a custom schema or is unknown, so that no built-in type
-    /// describes the value.
+    /// Returns whether the type comes from a custom schema or is unknown, so that no built-in type describes the value.
     #[must_use]
     pub fn is_custom(self) -> bool {
         matches!(
@@ -297,9 +294,8 @@ impl<'a> TypeRef<'a> {
     }
 }
 
-/// Returns the shape of a value with a custom schema, as typed merges see it. A schema without a type
-/// accepts every value there, and so does a string of a format every scalar: validation refuses what
-/// does not fit.
+/// Returns the shape of a value with a custom schema, as typed merges see it. A schema without a type accepts every
+/// value there, and so does a string of a format every scalar: validation refuses what does not fit.
 ///
 /// Source: `parseSchema` and `convertPrimitive` of kube-openapi's `schemaconv`.
 fn custom_shape(schema: &Structural, root: bool) -> ValueShape {

@@ -16,8 +16,7 @@ pub(crate) fn since(value: Option<&Value>, now: Timestamp) -> String {
     }
 }
 
-/// Formats seconds in at most two units, coarser for longer times: `45s`, `3m20s`, `7h`, `5d4h`,
-/// `2y30d`.
+/// Formats seconds in at most two units, coarser for longer times: `45s`, `3m20s`, `7h`, `5d4h`, `2y30d`.
 pub(crate) fn human(seconds: i64) -> String {
     const DAYS_PER_YEAR: i64 = 365;
     if seconds < -1 {

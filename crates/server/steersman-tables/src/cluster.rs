@@ -1,5 +1,4 @@
-//! Machine: the columns of kinds of cluster setup and configuration: ConfigMaps, Secrets,
-//! Namespaces, Nodes and others.
+//! Machine: the columns of kinds of cluster setup and configuration: ConfigMaps, Secrets, Namespaces, Nodes and others.
 
 use serde_json::{Value, json};
 

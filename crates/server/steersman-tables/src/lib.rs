@@ -1,5 +1,4 @@
-//! Tables, which `kubectl get` prints: the columns of the built-in kinds and of custom resources, and their
-//! cells.
+//! Tables, which `kubectl get` prints: the columns of the built-in kinds and of custom resources, and their cells.
 //!
 //! ```
 //! use jiff::Timestamp;

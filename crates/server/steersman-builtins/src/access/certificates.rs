@@ -1,5 +1,4 @@
-//! Machine: CertificateSigningRequests and APIServices (upstream: `pkg/apis/certificates` and
-//! `kube-aggregator`).
+//! Machine: CertificateSigningRequests and APIServices (upstream: `pkg/apis/certificates` and `kube-aggregator`).
 
 use std::collections::HashSet;
 

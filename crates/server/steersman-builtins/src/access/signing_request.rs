@@ -60,8 +60,7 @@ impl SigningRequest {
     /// Checks the signature, which proves that the author of the request has the private key.
     ///
     /// # Errors
-    /// Fails with Go's message for a wrong signature. Signatures of unsupported algorithms are
-    /// accepted.
+    /// Fails with Go's message for a wrong signature. Signatures of unsupported algorithms are accepted.
     pub fn check_signature(&self) -> Result<(), String> {
         let Some(parsed) = self.parsed() else {
             return Ok(());

@@ -1,5 +1,4 @@
-//! Machine: converts Events between the core group and events.k8s.io, which name fields
-//! differently, and checks them.
+//! Machine: converts Events between the core group and events.k8s.io, which name fields differently, and checks them.
 //!
 //! Events are stored in the form of the core group.
 

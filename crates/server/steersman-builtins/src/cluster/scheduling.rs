@@ -1,5 +1,4 @@
-//! Machine: PriorityClasses, RuntimeClasses and Leases (upstream: `pkg/apis/scheduling`, `node` and
-//! `coordination`).
+//! Machine: PriorityClasses, RuntimeClasses and Leases (upstream: `pkg/apis/scheduling`, `node` and `coordination`).
 
 use std::collections::HashSet;
 

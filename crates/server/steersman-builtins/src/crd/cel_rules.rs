@@ -1,5 +1,4 @@
-//! Machine: checks the CEL validation rules of a schema: their fields, their compilation, and their
-//! estimated cost.
+//! Machine: checks the CEL validation rules of a schema: their fields, their compilation, and their estimated cost.
 
 use std::sync::Arc;
 

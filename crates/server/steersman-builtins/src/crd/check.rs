@@ -1,5 +1,4 @@
-//! Machine: checks a CustomResourceDefinition: names, versions, conversion, and the parts of each
-//! version.
+//! Machine: checks a CustomResourceDefinition: names, versions, conversion, and the parts of each version.
 
 use std::collections::HashSet;
 

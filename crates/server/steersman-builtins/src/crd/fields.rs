@@ -97,10 +97,9 @@ fn shape_in(fields: SchemaFields) -> impl Fn(&str) -> Option<SchemaShape> {
     }
 }
 
-/// Drops unknown fields, and fields that are not stored. Adds the paths of unknown fields to
-/// `unknown`. A null counts as absent, also for a `default`, because Go's decoder leaves a pointer
-/// nil for null. Whole floats become integers, because Go decodes defaults, allowed values and bounds
-/// and writes them anew.
+/// Drops unknown fields, and fields that are not stored. Adds the paths of unknown fields to `unknown`. A null counts
+/// as absent, also for a `default`, because Go's decoder leaves a pointer nil for null. Whole floats become integers,
+/// because Go decodes defaults, allowed values and bounds and writes them anew.
 pub fn decode(crd: &mut Value, unknown: &mut Vec<String>) {
     if let Some(spec) = crd.get_mut("spec").and_then(Value::as_object_mut) {
         members(spec, &shape_in(SPEC), "spec", unknown);

@@ -1,7 +1,6 @@
 //! Machine: checks the parts of versions: schema, subresources, columns and selectable fields.
 //!
-//! Parts that all versions share count as parts of the whole definition. Their errors name `spec`,
-//! not each version.
+//! Parts that all versions share count as parts of the whole definition. Their errors name `spec`, not each version.
 
 use serde_json::Value;
 use steersman_apimachinery::status::FieldError;

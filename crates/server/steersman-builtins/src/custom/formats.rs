@@ -56,8 +56,7 @@ fn of_string(format: &str) -> Option<FormatCheck> {
 
 /// Returns whether validation checks a format of the values of a type.
 ///
-/// Source: `StripUnsupportedFormatsPostProcessorForVersion` and `GetUnrecognizedFormats` of
-/// apiextensions-apiserver.
+/// Source: `StripUnsupportedFormatsPostProcessorForVersion` and `GetUnrecognizedFormats` of apiextensions-apiserver.
 #[must_use]
 pub(crate) fn is_checked_format(kind: &str, format: &str) -> bool {
     match kind {

@@ -1,5 +1,4 @@
-//! Machine: checks writes to a ResourceClaim's status (upstream:
-//! `ValidateResourceClaimStatusUpdate`).
+//! Machine: checks writes to a ResourceClaim's status (upstream: `ValidateResourceClaimStatusUpdate`).
 
 use serde_json::Value;
 

@@ -1,5 +1,4 @@
-//! Machine: the checks that many kinds share, with the messages of
-//! `apimachinery/pkg/util/validation`.
+//! Machine: the checks that many kinds share, with the messages of `apimachinery/pkg/util/validation`.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;

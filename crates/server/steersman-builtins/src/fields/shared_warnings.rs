@@ -1,5 +1,4 @@
-//! Machine: warnings that several kinds share: deprecated names, addresses in odd forms, fractions
-//! of bytes.
+//! Machine: warnings that several kinds share: deprecated names, addresses in odd forms, fractions of bytes.
 
 use serde_json::Value;
 use steersman_apimachinery::names;

@@ -1,5 +1,4 @@
-//! Machine: warns of files of one volume with conflicting paths (upstream:
-//! `warningsForOverlappingVirtualPaths`).
+//! Machine: warns of files of one volume with conflicting paths (upstream: `warningsForOverlappingVirtualPaths`).
 
 use serde_json::Value;
 

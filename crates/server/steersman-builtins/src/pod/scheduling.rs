@@ -1,5 +1,4 @@
-//! Machine: checks affinities, tolerations, scheduling gates and topology spread constraints of
-//! Pods.
+//! Machine: checks affinities, tolerations, scheduling gates and topology spread constraints of Pods.
 
 use std::collections::HashSet;
 

@@ -93,10 +93,9 @@ pub(crate) fn spec_defaults(spec: &mut Value) {
     set(spec, "resources", json!({}));
 }
 
-/// Drops data sources that the server does not support: all kinds but claims and snapshots in
-/// `dataSource`, and sources in other namespaces in `dataSourceRef` (upstream:
-/// `EnforceDataSourceBackwardsCompatibility` and `DropDisabledFields`). Sources of the stored claim
-/// stay.
+/// Drops data sources that the server does not support: all kinds but claims and snapshots in `dataSource`, and sources
+/// in other namespaces in `dataSourceRef` (upstream: `EnforceDataSourceBackwardsCompatibility` and
+/// `DropDisabledFields`). Sources of the stored claim stay.
 fn keep_sources(spec: &mut Value, before: &Value) {
     let foreign = |spec: &Value| {
         let namespace = spec["dataSourceRef"]["namespace"].as_str();

@@ -1,5 +1,4 @@
-//! Machine: converts HorizontalPodAutoscalers between autoscaling/v2, the stored version, and
-//! autoscaling/v1.
+//! Machine: converts HorizontalPodAutoscalers between autoscaling/v2, the stored version, and autoscaling/v1.
 //!
 //! The fields that v1 lacks travel in annotations of the v1 object, as in
 //! `pkg/apis/autoscaling/v1/conversion.go` of Kubernetes.

@@ -1,5 +1,4 @@
-//! Machine: decodes a built-in object as Go does: refuses values of a wrong JSON type, drops
-//! unknown fields.
+//! Machine: decodes a built-in object as Go does: refuses values of a wrong JSON type, drops unknown fields.
 
 use ::base64::Engine as _;
 use ::base64::engine::general_purpose::STANDARD;
@@ -87,9 +86,8 @@ fn push_name(out: &mut String, name: &str) {
     out.push_str(name);
 }
 
-/// Normalises an object by the type of its kind: drops nulls and unknown members, and writes
-/// quantities and times as kube-apiserver does. Skips `apiVersion`, `kind` and metadata. Returns
-/// the paths of the dropped members.
+/// Normalises an object by the type of its kind: drops nulls and unknown members, and writes quantities and times as
+/// kube-apiserver does. Skips `apiVersion`, `kind` and metadata. Returns the paths of the dropped members.
 ///
 /// # Errors
 /// Fails with the message of Go's decoder for a value of a wrong type.
@@ -315,8 +313,7 @@ impl ObjectDecoder {
     }
 }
 
-/// Returns whether a valid time already has the form that the server writes: whole seconds, UTC,
-/// and no leap second.
+/// Returns whether a valid time already has the form that the server writes: whole seconds, UTC, and no leap second.
 fn is_as_written(time: &str) -> bool {
     time.len() == 20 && time.ends_with('Z') && time.get(17..19).is_some_and(|s| s < "60")
 }

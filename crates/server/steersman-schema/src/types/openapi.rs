@@ -7,9 +7,8 @@ use serde_json::{Map, Value, json};
 use super::table::{self, ListKindBuf, Type, TypeNode};
 use super::{ListPatch, Scalar};
 
-/// Adds the schema of a built-in kind and of every type that it references to `schemas`, under the
-/// component names of kube-apiserver. Returns the component name of the kind, or `None` for a kind
-/// without a type in the table.
+/// Adds the schema of a built-in kind and of every type that it references to `schemas`, under the component names of
+/// kube-apiserver. Returns the component name of the kind, or `None` for a kind without a type in the table.
 pub fn describe(api_version: &str, kind: &str, schemas: &mut Map<String, Value>) -> Option<String> {
     let root = table::kind(api_version, kind)?;
     Some(describe_named(root.name, schemas))
