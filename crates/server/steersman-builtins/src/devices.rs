@@ -34,9 +34,7 @@ pub(super) const RESOURCE_CLAIM: Strategy = Strategy {
         let spec = object.at("spec");
         match old {
             None => check_claim(&spec),
-            Some(old) => {
-                check::immutable_struct(&spec, &old["spec"], &go_types::CLAIM_SPEC);
-            }
+            Some(old) => check::immutable_struct(&spec, &old["spec"], &go_types::CLAIM_SPEC),
         }
     },
     validate_status: status::check,
@@ -230,9 +228,7 @@ fn check_request(at: &FieldPath<'_>) {
                 count.invalid("must not be specified when allocationMode is 'All'");
             }
         }
-        "ExactCount" => {
-            count.at_least(1, "must be greater than zero");
-        }
+        "ExactCount" => count.at_least(1, "must be greater than zero"),
         _ => mode.not_supported(&["All", "ExactCount"]),
     }
     parts::check_tolerations(&at.at("tolerations"));

@@ -85,14 +85,12 @@ pub(super) const DAEMON_SET: Strategy = Strategy {
     validate: daemon_set,
     warn: |new, old| pod::warn_of_template(new, old, "spec.template"),
     validate_status: |new, old| {
-        let status = new.at("status");
-        for field in [
+        let counts = [
             "currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled",
             "numberReady", "observedGeneration", "updatedNumberScheduled", "numberAvailable",
             "numberUnavailable", "collisionCount",
-        ] {
-            check::not_negative(&status.at(field));
-        }
+        ];
+        check::not_negative_members(&new.at("status"), &counts);
         collisions(new, old);
     },
     ..Strategy::PLAIN
@@ -197,8 +195,7 @@ fn unknown_strategy(strategy: &FieldPath<'_>, known: &[&str]) {
 /// Checks a ReplicaSet. Upstream: `ValidateReplicaSetSpec`.
 fn replica_set(new: &FieldPath<'_>, old: Option<&Value>) {
     let spec = new.at("spec");
-    check::not_negative(&spec.at("replicas"));
-    check::not_negative(&spec.at("minReadySeconds"));
+    check::not_negative_members(&spec, &["replicas", "minReadySeconds"]);
     check_selector_and_template(&spec);
     keep_selector(&spec, old);
 }
@@ -267,20 +264,17 @@ fn check_daemon_strategy(strategy: &FieldPath<'_>) {
 /// Checks the numbers of Pods in a status: none is negative, and no part is larger than the whole.
 fn counts(object: &FieldPath<'_>, parts: &[&str], more: &[&str], ready: &str) {
     let status = object.at("status");
-    let all = ["observedGeneration", "replicas"];
-    for field in all.iter().chain(parts).chain(more) {
-        check::not_negative(&status.at(field));
-    }
+    check::not_negative_members(&status, &["observedGeneration", "replicas"]);
+    check::not_negative_members(&status, parts);
+    check::not_negative_members(&status, more);
     check::not_negative(&status.at("collisionCount"));
     let whole = status.at("replicas").int();
     for part in parts.iter().map(|field| status.at(field)) {
         part.at_most(whole, "cannot be greater than status.replicas");
     }
-    let available = status.at("availableReplicas");
-    available.at_most(
-        status.at("readyReplicas").int(),
-        &format!("cannot be greater than {ready}"),
-    );
+    let detail = format!("cannot be greater than {ready}");
+    let most = status.at("readyReplicas").int();
+    status.at("availableReplicas").at_most(most, &detail);
 }
 
 fn replica_status(new: &FieldPath<'_>, _: &Value) {
@@ -289,11 +283,9 @@ fn replica_status(new: &FieldPath<'_>, _: &Value) {
 }
 
 fn collisions(new: &FieldPath<'_>, old: &Value) {
+    let before = old["status"]["collisionCount"].as_i64().unwrap_or_default();
     let count = new.down("status.collisionCount");
-    count.at_least(
-        old["status"]["collisionCount"].as_i64().unwrap_or_default(),
-        "cannot be decremented",
-    );
+    count.at_least(before, "cannot be decremented");
 }
 
 #[cfg(test)]

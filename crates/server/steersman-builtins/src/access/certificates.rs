@@ -93,12 +93,8 @@ fn signing_request(object: &FieldPath<'_>, _old: Option<&Value>) {
         reference::check_signer(&signer);
     }
     let expiry = spec.at("expirationSeconds");
-    expiry.if_set(|at| {
-        at.at_least(
-            600,
-            "may not specify a duration less than 600 seconds (10 minutes)",
-        )
-    });
+    let detail = "may not specify a duration less than 600 seconds (10 minutes)";
+    expiry.if_set(|at| at.at_least(600, detail));
 }
 
 pub(crate) fn check_approval(object: &FieldPath<'_>, old: &Value) {
@@ -127,11 +123,8 @@ fn check_part(object: &FieldPath<'_>, old: &Value, part: WrittenPart) {
         if part == WrittenPart::Approval || new.len() < before.len() || new == before {
             continue;
         }
-        let what = if new.len() > before.len() {
-            "add"
-        } else {
-            "modify"
-        };
+        let adds = new.len() > before.len();
+        let what = if adds { "add" } else { "modify" };
         let detail = format!("updates may not {what} a condition of type \"{kind}\"");
         conditions.forbidden(&detail);
     }

@@ -234,7 +234,8 @@ fn check_mutations(spec: &FieldPath<'_>, environment: &Environment) {
     for mutation in mutations.items() {
         let kind = mutation.at("patchType");
         let message = |name: &str| Type::message(name).unwrap_or(Type::Dyn);
-        let (given, other, result) = match kind.text() {
+        let form = kind.text();
+        let (given, other, result) = match form {
             "ApplyConfiguration" => ("applyConfiguration", "jsonPatch", message("Object")),
             "JSONPatch" => {
                 let result = Type::list(message("JSONPatch"));
@@ -248,19 +249,13 @@ fn check_mutations(spec: &FieldPath<'_>, environment: &Environment) {
         let (source, extra) = (mutation.at(given), mutation.at(other));
         let expression = source.at("expression");
         if !source.is_set() {
-            source.required(&format!(
-                "must be specified when patchType is {}",
-                kind.text()
-            ));
+            source.required(&format!("must be specified when patchType is {form}"));
         } else if expression.text().trim().is_empty() {
             expression.required("expression is not specified");
         } else {
             compiled(&environment, &expression, &[result]);
         }
-        extra.deny(&format!(
-            "must not be specified when patchType is {}",
-            kind.text()
-        ));
+        extra.deny(&format!("must not be specified when patchType is {form}"));
     }
     check::required_one_of(&spec.at("reinvocationPolicy"), &["IfNeeded", "Never"]);
 }

@@ -30,11 +30,8 @@ pub(crate) const SECRET: Strategy = Strategy {
 
 /// Warns of a TLS Secret if its certificate and key do not belong together. Upstream: `warningsForSecret`.
 fn warn_of_secret(new: &FieldPath<'_>) {
-    let bytes = |key: &str| {
-        STANDARD
-            .decode(new.at("data").key(key).text())
-            .unwrap_or_default()
-    };
+    let data = new.at("data");
+    let bytes = |key| STANDARD.decode(data.key(key).text()).unwrap_or_default();
     if new.at("type").text() == "kubernetes.io/tls"
         && let Err(why) = key_pair::check(&bytes("tls.crt"), &bytes("tls.key"))
     {

@@ -51,10 +51,8 @@ pub fn to_newer(stored: &Value) -> Value {
     let mut event = stored.clone();
     rename(&mut event, RENAMED.iter().copied());
     if let Some(members) = event.as_object_mut() {
-        members.insert(
-            "apiVersion".to_owned(),
-            Value::String(format!("{GROUP}/v1")),
-        );
+        let version = format!("{GROUP}/v1");
+        members.insert("apiVersion".to_owned(), Value::String(version));
         for name in ["reportingController", "reportingInstance"] {
             if members.get(name).is_some_and(|text| text == "") {
                 members.remove(name);
@@ -69,10 +67,8 @@ pub fn to_newer(stored: &Value) -> Value {
 #[must_use]
 pub fn to_core(event: &Value) -> Value {
     let mut event = event.clone();
-    rename(
-        &mut event,
-        RENAMED.iter().map(|(core, newer)| (*newer, *core)),
-    );
+    let pairs = RENAMED.iter().map(|(core, newer)| (*newer, *core));
+    rename(&mut event, pairs);
     if let Some(members) = event.as_object_mut() {
         members.insert("apiVersion".to_owned(), Value::String("v1".to_owned()));
     }
@@ -81,33 +77,26 @@ pub fn to_core(event: &Value) -> Value {
 }
 
 pub(crate) fn complete_core(event: &mut Value) {
-    complete(
-        event,
-        &["involvedObject", "source"],
-        &["reportingComponent", "reportingInstance"],
-    );
+    let times = ["firstTimestamp", "lastTimestamp", "eventTime"];
+    let texts = ["reportingComponent", "reportingInstance"];
+    complete(event, &times, &["involvedObject", "source"], &texts);
 }
 
 pub(crate) fn complete_newer(event: &mut Value) {
-    complete(event, &["regarding", "deprecatedSource"], &[]);
+    let times = [
+        "deprecatedFirstTimestamp", "deprecatedLastTimestamp", "eventTime",
+    ];
+    complete(event, &times, &["regarding", "deprecatedSource"], &[]);
 }
 
 /// Adds unset fields: null for times, empty objects, and empty strings.
-fn complete(event: &mut Value, objects: &[&str], texts: &[&str]) {
-    let newer = objects.contains(&"regarding");
-    let times = if newer {
-        [
-            "deprecatedFirstTimestamp", "deprecatedLastTimestamp", "eventTime",
-        ]
-    } else {
-        ["firstTimestamp", "lastTimestamp", "eventTime"]
-    };
+fn complete(event: &mut Value, times: &[&str], objects: &[&str], texts: &[&str]) {
     let Some(members) = event.as_object_mut() else {
         return;
     };
     members.retain(|name, value| !value.is_null() || times.contains(&name.as_str()));
     for name in times {
-        members.entry(name).or_insert(Value::Null);
+        members.entry(*name).or_insert(Value::Null);
     }
     for name in objects {
         members

@@ -68,10 +68,8 @@ fn check_group(group: &FieldPath<'_>) {
 
 /// Checks that a text is an RFC 1035 label.
 fn check_label(at: &FieldPath<'_>) {
-    at.invalid_joined(
-        at.text(),
-        &names::check_name(NameRule::Label1035, at.text()),
-    );
+    let wrong = names::check_name(NameRule::Label1035, at.text());
+    at.invalid_joined(at.text(), &wrong);
 }
 
 fn check_versions(root: &FieldPath<'_>) {

@@ -31,10 +31,8 @@ pub(super) fn check(node: &FieldPath<'_>) {
 fn check_type(node: &FieldPath<'_>, keyword: &str, wanted: &str) {
     let kind = node.at("type");
     if kind.text() != wanted {
-        need_text(
-            &kind,
-            &format!("must be {wanted} if {keyword} is specified"),
-        );
+        let detail = format!("must be {wanted} if {keyword} is specified");
+        need_text(&kind, &detail);
     }
 }
 
@@ -51,10 +49,8 @@ fn check_map_keys(node: &FieldPath<'_>) {
     let [keys, list, items] = node.parts([KEYS, LIST, "items"]);
     if list.text() != "map" {
         if !keys.is_empty() {
-            need_text(
-                &list,
-                "must be map if x-kubernetes-list-map-keys is non-empty",
-            );
+            let detail = "must be map if x-kubernetes-list-map-keys is non-empty";
+            need_text(&list, detail);
         }
         return;
     }

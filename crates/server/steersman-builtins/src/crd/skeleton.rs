@@ -77,10 +77,8 @@ fn skeleton(node: &FieldPath<'_>, level: SkeletonLevel) {
     let embedded = flag("x-kubernetes-embedded-resource");
     let free = flag("x-kubernetes-preserve-unknown-fields");
     if embedded && kind.text() != "object" {
-        need_text(
-            &kind,
-            "must be object if x-kubernetes-embedded-resource is true",
-        );
+        let detail = "must be object if x-kubernetes-embedded-resource is true";
+        need_text(&kind, detail);
     } else if !flag("x-kubernetes-int-or-string") && !free {
         kind.need(match level {
             SkeletonLevel::Root => "must not be empty at the root",
@@ -136,12 +134,9 @@ fn own_type(properties: &FieldPath<'_>, level: SkeletonLevel) {
 
 /// Checks the schemas under `allOf`, `anyOf`, `oneOf` and `not`, which define no fields.
 fn restrictions(node: &FieldPath<'_>) {
-    let first = &node.value()["allOf"][0]["anyOf"];
-    let skip = (
-        is_int_or_string(&node.value()["anyOf"]),
-        is_int_or_string(first),
-    );
-    nested(node, skip);
+    let skip_own = is_int_or_string(&node.value()["anyOf"]);
+    let skip_first = is_int_or_string(&node.value()["allOf"][0]["anyOf"]);
+    nested(node, (skip_own, skip_first));
 }
 
 /// Checks nested schemas. `skip` leaves out `anyOf`, here and in the first of `allOf`.

@@ -135,11 +135,8 @@ fn check_selectable(version: &FieldPath<'_>) {
         }
     }
     if seen.len() > MOST_FIELDS {
-        list.push(FieldError::too_many(
-            list.path(),
-            seen.len(),
-            MOST_FIELDS as u64,
-        ));
+        let error = FieldError::too_many(list.path(), seen.len(), MOST_FIELDS as u64);
+        list.push(error);
     }
 }
 

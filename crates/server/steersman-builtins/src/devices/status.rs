@@ -69,10 +69,7 @@ fn bare(value: &Value) -> Value {
 }
 
 fn check_consumer(consumer: &FieldPath<'_>) {
-    for field in ["resource", "name", "uid"] {
-        let at = consumer.at(field);
-        at.need("");
-    }
+    consumer.need_all(&["resource", "name", "uid"]);
 }
 
 /// Checks that a reserved claim is allocated, and that a claim in deletion gets no new reservation.
@@ -143,13 +140,9 @@ fn check_device(device: &FieldPath<'_>, allocated: &[String]) {
     check::conditions(&conditions);
     let (data, network) = (device.at("data"), device.at("networkData"));
     data.if_set(parts::check_data);
-    for (field, most) in [
-        ("interfaceName", MOST_INTERFACE),
-        ("hardwareAddress", MOST_HARDWARE),
-    ] {
-        let at = network.at(field);
-        at.at_most_bytes(most);
-    }
+    let [interface, hardware] = network.parts(["interfaceName", "hardwareAddress"]);
+    interface.at_most_bytes(MOST_INTERFACE);
+    hardware.at_most_bytes(MOST_HARDWARE);
     parts::each_once(
         &network.at("ips"),
         MOST_ADDRESSES,

@@ -16,11 +16,7 @@ pub(crate) fn mistake(bundle: &str) -> Option<&'static str> {
     let text = STANDARD.decode(bundle).unwrap_or_default();
     let blocks: Vec<Pem> = Pem::iter_from_buffer(&text).flatten().collect();
     let certificates = blocks.iter().filter(|block| block.label == "CERTIFICATE");
-    let mut read = certificates
-        .map(|block| {
-            X509Certificate::from_der(&block.contents).is_ok_and(|(rest, _)| rest.is_empty())
-        })
-        .peekable();
+    let mut read = certificates.map(is_certificate).peekable();
     if read.peek().is_none() {
         return Some(if blocks.is_empty() {
             "unable to parse bytes as PEM block"
@@ -44,13 +40,17 @@ pub(crate) fn certificate_mistake(text: &[u8]) -> Option<String> {
                 "only CERTIFICATE PEM blocks are allowed, found {label:?}"
             ));
         }
-        let read = X509Certificate::from_der(&block.contents);
-        if !read.is_ok_and(|(rest, _)| rest.is_empty()) {
+        if !is_certificate(&block) {
             return Some("x509: malformed certificate".to_owned());
         }
         has_any = true;
     }
     (!has_any).then(|| "must contain at least one CERTIFICATE PEM block".to_owned())
+}
+
+/// Returns whether a block is one certificate and nothing more.
+fn is_certificate(block: &Pem) -> bool {
+    X509Certificate::from_der(&block.contents).is_ok_and(|(rest, _)| rest.is_empty())
 }
 
 #[cfg(test)]

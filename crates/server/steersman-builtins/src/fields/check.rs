@@ -53,6 +53,13 @@ pub(crate) fn not_negative(at: &FieldPath<'_>) {
     at.at_least(0, NOT_NEGATIVE);
 }
 
+/// Checks that these members are no negative numbers.
+pub(crate) fn not_negative_members(at: &FieldPath<'_>, names: &[&str]) {
+    for name in names {
+        not_negative(&at.at(name));
+    }
+}
+
 /// Checks that a quantity is not negative. A value that is no quantity passes.
 pub(crate) fn not_negative_amount(at: &FieldPath<'_>) {
     if Quantity::parse(at.text()).is_ok_and(|amount| amount.sign() < 0) {

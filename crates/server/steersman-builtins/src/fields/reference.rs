@@ -24,8 +24,7 @@ pub(crate) fn check_domain_path(at: &FieldPath<'_>) {
     let parts = at.text().split_once('/');
     let Some((host, path)) = parts.filter(|(host, path)| !host.is_empty() && !path.is_empty())
     else {
-        at.invalid_text("must be a domain-prefixed path (such as \"acme.io/foo\")");
-        return;
+        return at.invalid_text("must be a domain-prefixed path (such as \"acme.io/foo\")");
     };
     at.invalid_each(host, names::check_name(NameRule::Subdomain, host));
     let legal = |b: u8| b.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&b);
@@ -37,8 +36,7 @@ pub(crate) fn check_domain_path(at: &FieldPath<'_>) {
 /// Checks a domain of at least three parts (upstream: `IsFullyQualifiedName`).
 pub(crate) fn check_domain(at: &FieldPath<'_>) {
     if at.is_empty() {
-        at.required("");
-        return;
+        return at.required("");
     }
     let wrong = names::check_name(NameRule::Subdomain, at.text());
     if !wrong.is_empty() {
@@ -51,16 +49,14 @@ pub(crate) fn check_domain(at: &FieldPath<'_>) {
 /// Checks a domain followed by one path segment (upstream: `ValidateSignerName`).
 pub(crate) fn check_signer(at: &FieldPath<'_>) {
     if at.is_empty() {
-        at.required("");
-        return;
+        return at.required("");
     }
     let mut parts = at.text().split('/');
     let (domain, path) = (parts.next(), parts.next());
     let (Some(domain), Some(path), None) = (domain, path, parts.next()) else {
-        at.invalid(
-            "must be a fully qualified domain and path of the form 'example.com/signer-name'",
-        );
-        return;
+        let form =
+            "must be a fully qualified domain and path of the form 'example.com/signer-name'";
+        return at.invalid(form);
     };
     let check_label = |label: &str| {
         for wrong in names::check_name(NameRule::Subdomain, label) {

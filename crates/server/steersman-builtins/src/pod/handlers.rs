@@ -16,12 +16,11 @@ pub(super) fn check(container: &FieldPath<'_>, grace: Option<i64>) {
 /// Checks one probe (upstream: `validateProbe` and its three callers).
 fn check_probe(probe: &FieldPath<'_>, kind: &str) {
     check_handler(probe, &["exec", "httpGet", "tcpSocket", "grpc"], None);
-    for field in [
+    let numbers = [
         "initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold",
         "failureThreshold",
-    ] {
-        check::not_negative(&probe.at(field));
-    }
+    ];
+    check::not_negative_members(probe, &numbers);
     let grace = probe.at("terminationGracePeriodSeconds");
     if grace.number().is_some_and(|seconds| seconds <= 0) {
         grace.invalid("must be greater than 0");

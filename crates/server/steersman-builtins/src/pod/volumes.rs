@@ -131,10 +131,7 @@ fn check_source(kind: &str, volume: &FieldPath<'_>, source: &FieldPath<'_>, owne
         _ => sources::check(kind, source, Holder::Pod),
     }
     let name = volume.at("name");
-    let portal = source.at("targetPortal").len();
-    if source.at("initiatorName").is_set() && name.len() + 1 + portal > 64 {
-        name.invalid_text("Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified.");
-    }
+    sources::check_initiator(source, name.len(), &name);
 }
 
 /// Checks files with the values of keys of a ConfigMap or a Secret.
@@ -247,10 +244,8 @@ fn check_projections(volume: &FieldPath<'_>) {
         if token.is_set() {
             let seconds = token.at("expirationSeconds");
             seconds.at_least(600, "may not specify a duration less than 10 minutes");
-            seconds.at_most(
-                1 << 32,
-                "may not specify a duration larger than 2^32 seconds",
-            );
+            let detail = "may not specify a duration larger than 2^32 seconds";
+            seconds.at_most(1 << 32, detail);
             let path = volume.named("path", Some(token.at("path").value()));
             check::required(&path, check::free_path);
         }

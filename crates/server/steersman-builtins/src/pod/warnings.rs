@@ -154,11 +154,7 @@ fn warn_of_app_armor(pod: &FieldPath<'_>) {
         let note = pod.down("metadata.annotations").key(&key);
         let own = container.down("securityContext.appArmorProfile");
         let derived = profiles::of_note(note.text());
-        let is_from_note = |field: &FieldPath<'_>| {
-            derived
-                .as_ref()
-                .is_some_and(|derived| derived == field.value())
-        };
+        let is_from_note = |field: &FieldPath<'_>| derived.as_ref() == Some(field.value());
         let open = !own.is_set() || is_from_note(&own);
         if note.is_set() && open && !is_from_note(&whole) {
             note.warn(APP_ARMOR_OLD);

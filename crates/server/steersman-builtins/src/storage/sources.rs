@@ -125,6 +125,14 @@ fn check_iscsi(source: &FieldPath<'_>, holder: Holder) {
         .if_set(name);
 }
 
+/// Checks that the name of a volume and its portal are short enough for an initiator. `shown` is the field of the error.
+pub(crate) fn check_initiator(source: &FieldPath<'_>, volume: usize, shown: &FieldPath<'_>) {
+    let length = volume + 1 + source.at("targetPortal").len();
+    if source.at("initiatorName").is_set() && length > 64 {
+        shown.invalid_text("Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified.");
+    }
+}
+
 static IQN: ConstantPattern = LazyLock::new(|| {
     Regex::new(r"iqn\.[0-9]{4}-[0-9]{2}\.[a-zA-Z0-9.-]+:[^,;*&$|\t\n\f\r ]+$").ok()
 });

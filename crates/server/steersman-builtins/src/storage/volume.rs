@@ -173,11 +173,8 @@ fn check_source(spec: &FieldPath<'_>, volume: &str) {
             "csi" => check_csi(&at),
             kind => sources::check(kind, &at, Holder::Volume),
         }
-        let portal = at.at("targetPortal");
-        if at.at("initiatorName").is_set() && volume.len() + 1 + portal.len() > 64 {
-            let shown = at.named("targetportal", Some(portal.value()));
-            shown.invalid_text("Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified.");
-        }
+        let shown = at.named("targetportal", at.value().get("targetPortal"));
+        sources::check_initiator(&at, volume.len(), &shown);
     }
     if !found {
         spec.required("must specify a volume type");

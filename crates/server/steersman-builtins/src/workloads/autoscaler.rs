@@ -14,9 +14,8 @@ pub(crate) const AUTOSCALER: Strategy = Strategy {
     defaults,
     validate,
     validate_status: |object, _| {
-        let status = object.at("status");
-        check::not_negative(&status.at("currentReplicas"));
-        check::not_negative(&status.at("desiredReplicas"));
+        let counts = ["currentReplicas", "desiredReplicas"];
+        check::not_negative_members(&object.at("status"), &counts);
     },
     ..Strategy::PLAIN
 };

@@ -263,11 +263,8 @@ pub fn to_v2(shown: &Value) -> Value {
         metrics.push(processor(wanted));
     }
     let others = note(METRICS);
-    metrics.extend(
-        elements(&others)
-            .iter()
-            .map(|metric| metric_to_v2(metric, false)),
-    );
+    let others = elements(&others).iter();
+    metrics.extend(others.map(|metric| metric_to_v2(metric, false)));
     if metrics.is_empty() {
         metrics.push(processor(&json!(80)));
     }

@@ -201,12 +201,11 @@ fn check_hostname(object: &FieldPath<'_>) {
 
 /// Checks a Job's spec, alone or in a template (upstream: `validateJobSpec`).
 fn check_spec(spec: &FieldPath<'_>) {
-    for field in [
+    let numbers = [
         "parallelism", "completions", "activeDeadlineSeconds", "backoffLimit",
         "ttlSecondsAfterFinished", "backoffLimitPerIndex", "maxFailedIndexes",
-    ] {
-        check::not_negative(&spec.at(field));
-    }
+    ];
+    check::not_negative_members(spec, &numbers);
     let (per_index, most_failed) = (spec.at("backoffLimitPerIndex"), spec.at("maxFailedIndexes"));
     if most_failed.is_set() && !per_index.is_set() {
         per_index.required("when maxFailedIndexes is specified");
@@ -360,9 +359,8 @@ fn cron_job(object: &FieldPath<'_>, old: Option<&Value>) {
     if manual.flag() {
         manual.not_supported(&["nil", "false"]);
     }
-    for field in ["successfulJobsHistoryLimit", "failedJobsHistoryLimit"] {
-        check::not_negative(&spec.at(field));
-    }
+    let limits = ["successfulJobsHistoryLimit", "failedJobsHistoryLimit"];
+    check::not_negative_members(&spec, &limits);
     let name = object.down("metadata.name");
     if old.is_none() && name.len() > 52 {
         name.invalid_text("must be no more than 52 characters");

@@ -20,9 +20,7 @@ pub(crate) const DISRUPTION_BUDGET: Strategy = Strategy {
     validate_status: |object, _| {
         let status = object.at("status");
         check::conditions(&status.at("conditions"));
-        for count in COUNTS {
-            check::not_negative(&status.at(count));
-        }
+        check::not_negative_members(&status, &COUNTS);
     },
     ..Strategy::PLAIN
 };

@@ -20,10 +20,8 @@ pub(super) fn deployment(object: &mut Value) {
         "strategy": {"type": "RollingUpdate"},
     });
     complete(spec, defaults);
-    complete_rolling(
-        &mut spec["strategy"],
-        &json!({"maxUnavailable": "25%", "maxSurge": "25%"}),
-    );
+    let rolling = json!({"maxUnavailable": "25%", "maxSurge": "25%"});
+    complete_rolling(&mut spec["strategy"], &rolling);
     pod::complete_template(spec);
 }
 
@@ -35,13 +33,15 @@ fn complete_rolling(strategy: &mut Value, defaults: &Value) {
 }
 
 pub(super) fn replica_set(object: &mut Value) {
-    complete(
-        object,
-        json!({"spec": {"replicas": 1}, "status": {"replicas": 0}}),
-    );
+    complete_replicas(object);
     if let Some(spec) = given(object, "spec") {
         pod::complete_template(spec);
     }
+}
+
+fn complete_replicas(object: &mut Value) {
+    let defaults = json!({"spec": {"replicas": 1}, "status": {"replicas": 0}});
+    complete(object, defaults);
 }
 
 /// Selector and labels of a ReplicationController default to the labels of the template.
@@ -55,10 +55,7 @@ pub(super) fn controller(object: &mut Value) {
             set(metadata, "labels", labels);
         }
     }
-    complete(
-        object,
-        json!({"spec": {"replicas": 1}, "status": {"replicas": 0}}),
-    );
+    complete_replicas(object);
     if object["spec"]["template"].is_object() {
         pod::complete_template(&mut object["spec"]);
     }
@@ -82,10 +79,8 @@ pub(super) fn stateful_set(object: &mut Value) {
     if let Some(strategy) = given(spec, "updateStrategy") {
         // A strategy with a type has no default for the struct of the type.
         if lacks(strategy, "type") {
-            complete(
-                strategy,
-                json!({"type": "RollingUpdate", "rollingUpdate": {}}),
-            );
+            let defaults = json!({"type": "RollingUpdate", "rollingUpdate": {}});
+            complete(strategy, defaults);
         }
         if strategy["type"] == "RollingUpdate" {
             complete_given(strategy, "rollingUpdate", json!({"partition": 0}));
@@ -120,10 +115,8 @@ pub(super) fn daemon_set(object: &mut Value) {
     });
     complete(object, defaults);
     if let Some(spec) = given(object, "spec") {
-        complete_rolling(
-            &mut spec["updateStrategy"],
-            &json!({"maxUnavailable": 1, "maxSurge": 0}),
-        );
+        let rolling = json!({"maxUnavailable": 1, "maxSurge": 0});
+        complete_rolling(&mut spec["updateStrategy"], &rolling);
         pod::complete_template(spec);
     }
 }

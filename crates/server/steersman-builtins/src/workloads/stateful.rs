@@ -29,8 +29,7 @@ pub(super) fn check(new: &FieldPath<'_>, old: Option<&Value>) {
     for field in ["whenDeleted", "whenScaled"] {
         check::one_of(&retention.at(field), &["Retain", "Delete"]);
     }
-    check::not_negative(&spec.at("replicas"));
-    check::not_negative(&spec.at("minReadySeconds"));
+    check::not_negative_members(&spec, &["replicas", "minReadySeconds"]);
     check::not_negative(&spec.down("ordinals.start"));
     let service = spec.at("serviceName");
     if old.is_none() && !service.is_empty() {

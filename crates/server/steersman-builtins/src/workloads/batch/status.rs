@@ -72,18 +72,14 @@ pub(super) fn check(job: &FieldPath<'_>, old: &Value) {
         status: job.at("status"),
         old: job.with(old).at("status"),
     };
-    for field in ["active", "succeeded", "failed", "ready", "terminating"] {
-        check::not_negative(&write.status.at(field));
-    }
+    let counts = ["active", "succeeded", "failed", "ready", "terminating"];
+    check::not_negative_members(&write.status, &counts);
     check_uncounted(&write.status.at("uncountedTerminatedPods"));
     check_end(&write);
     let finished = write.is("Complete") || write.is("Failed");
     check_indexes(job, finished);
-    let ready = write.status.at("ready");
-    ready.at_most(
-        write.status.at("active").int(),
-        "cannot set more ready pods than active",
-    );
+    let (ready, active) = (write.status.at("ready"), write.status.at("active").int());
+    ready.at_most(active, "cannot set more ready pods than active");
     write.refuse_both("SuccessCriteriaMet", "Failed");
     write.refuse_both("SuccessCriteriaMet", "FailureTarget");
     check_changes(job, &write);
@@ -131,11 +127,8 @@ fn check_changes(job: &FieldPath<'_>, write: &StatusWrite<'_>) {
         write.refuse_end_of("terminal ", kind);
     }
     for field in ["failed", "succeeded"] {
-        let count = write.status.at(field);
-        count.at_least(
-            write.old.at(field).int(),
-            &format!("cannot decrease the {field} counter"),
-        );
+        let (count, before) = (write.status.at(field), write.old.at(field).int());
+        count.at_least(before, &format!("cannot decrease the {field} counter"));
     }
     let [done, was_done] = [&write.status, &write.old].map(|status| status.at("completionTime"));
     if done.is_set() && was_done.is_set() && done.value() != was_done.value() {
