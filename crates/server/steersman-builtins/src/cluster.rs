@@ -75,12 +75,12 @@ pub(super) const NODE: Strategy = Strategy {
     ..Strategy::PLAIN
 };
 
-const ADDRESS: GoType = Struct(&[("Type", "type", Plain), ("Address", "address", Plain)]);
+const ADDRESS: GoType = Struct(&[("type", Plain), ("address", Plain)]);
 const TAINT: GoType = Struct(&[
-    ("Key", "key", Text),
-    ("Value", "value", Text),
-    ("Effect", "effect", Text),
-    ("TimeAdded", "timeAdded", Plain),
+    ("key", Text),
+    ("value", Text),
+    ("effect", Text),
+    ("timeAdded", Plain),
 ]);
 
 fn namespace_defaults(object: &mut Value) {

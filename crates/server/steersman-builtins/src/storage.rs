@@ -16,16 +16,14 @@ use crate::fields::go_value::GoType::{self, Plain, Struct, Text};
 use crate::fields::{FieldPath, check, selector, shared_warnings};
 use crate::quota::amount;
 
-const ATTACHMENT_SOURCE: GoType = Struct(&[
-    ("PersistentVolumeName", "persistentVolumeName", Plain),
-    ("InlineVolumeSpec", "inlineVolumeSpec", Plain),
-]);
+const ATTACHMENT_SOURCE: GoType =
+    Struct(&[("persistentVolumeName", Plain), ("inlineVolumeSpec", Plain)]);
 
 /// The spec of a VolumeAttachment. An inline volume has the names of the API here.
 const ATTACHMENT_SPEC: GoType = Struct(&[
-    ("Attacher", "attacher", Text),
-    ("Source", "source", ATTACHMENT_SOURCE),
-    ("NodeName", "nodeName", Text),
+    ("attacher", Text),
+    ("source", ATTACHMENT_SOURCE),
+    ("nodeName", Text),
 ]);
 
 pub(super) const STORAGE_CLASS: Strategy = Strategy {
@@ -249,10 +247,10 @@ fn check_drivers_stay(object: &FieldPath<'_>, old: &Value) {
 }
 
 const CSI_NODE_DRIVER: GoType = Struct(&[
-    ("Name", "name", Plain),
-    ("NodeID", "nodeID", Plain),
-    ("TopologyKeys", "topologyKeys", Plain),
-    ("Allocatable", "allocatable", Plain),
+    ("name", Plain),
+    ("nodeID", Plain),
+    ("topologyKeys", Plain),
+    ("allocatable", Plain),
 ]);
 
 fn capacity(root: &FieldPath<'_>, old: Option<&Value>) {

@@ -15,14 +15,8 @@ use crate::{Strategy, pod};
 
 const MISMATCH: &str = "`selector` does not match template `labels`";
 
-const ROLLING: GoType = Struct(&[
-    ("MaxUnavailable", "maxUnavailable", Number),
-    ("MaxSurge", "maxSurge", Number),
-]);
-const STRATEGY: GoType = Struct(&[
-    ("Type", "type", Text),
-    ("RollingUpdate", "rollingUpdate", Pointer(&ROLLING)),
-]);
+const ROLLING: GoType = Struct(&[("maxUnavailable", Number), ("maxSurge", Number)]);
+const STRATEGY: GoType = Struct(&[("type", Text), ("rollingUpdate", Pointer(&ROLLING))]);
 
 pub(super) const DEPLOYMENT: Strategy = Strategy {
     defaults: defaults::deployment,

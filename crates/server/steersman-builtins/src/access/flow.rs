@@ -59,7 +59,7 @@ fn level_defaults(object: &mut Value) {
     }
 }
 
-const METHOD: GoType = Struct(&[("Type", "type", Text)]);
+const METHOD: GoType = Struct(&[("type", Text)]);
 
 fn check_schema(root: &FieldPath<'_>) {
     let spec = root.at("spec");

@@ -7,11 +7,7 @@ use crate::fields::fill::{list, part, set_text};
 use crate::fields::go_value::GoType::{self, Struct, Text};
 use crate::fields::{FieldPath, check, reference, selector};
 
-const ROLE_REFERENCE: GoType = Struct(&[
-    ("APIGroup", "apiGroup", Text),
-    ("Kind", "kind", Text),
-    ("Name", "name", Text),
-]);
+const ROLE_REFERENCE: GoType = Struct(&[("apiGroup", Text), ("kind", Text), ("name", Text)]);
 const GROUP: &str = "rbac.authorization.k8s.io";
 
 pub(crate) const ROLE: Strategy = Strategy {

@@ -6,7 +6,7 @@ use steersman_apimachinery::names::{NameRule, check_name};
 use crate::Strategy;
 use crate::fields::FieldPath;
 use crate::fields::check::{self, IMMUTABLE};
-use crate::fields::go_value::GoType::{self, Struct, Text};
+use crate::fields::go_value::GoType::{self, Struct, Tagged, Text};
 
 pub(crate) const MIGRATION: Strategy = Strategy {
     validate: migration,
@@ -14,11 +14,8 @@ pub(crate) const MIGRATION: Strategy = Strategy {
     ..Strategy::PLAIN
 };
 
-const SPEC: GoType = Struct(&[(
-    "Resource",
-    "resource",
-    Struct(&[("group", "group", Text), ("resource", "resource", Text)]),
-)]);
+const RESOURCE: GoType = Tagged(&[("group", Text), ("resource", Text)]);
+const SPEC: GoType = Struct(&[("resource", RESOURCE)]);
 
 fn migration(object: &FieldPath<'_>, old: Option<&Value>) {
     let spec = object.at("spec");

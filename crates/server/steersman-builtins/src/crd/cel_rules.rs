@@ -23,12 +23,12 @@ const NAMED: usize = 4;
 const NAMED_SHARE: u64 = 100;
 
 pub(super) const RULE: GoType = GoType::Struct(&[
-    ("Rule", "rule", GoType::Text),
-    ("Message", "message", GoType::Text),
-    ("MessageExpression", "messageExpression", GoType::Text),
-    ("Reason", "reason", GoType::Plain),
-    ("FieldPath", "fieldPath", GoType::Text),
-    ("OptionalOldSelf", "optionalOldSelf", GoType::Plain),
+    ("rule", GoType::Text),
+    ("message", GoType::Text),
+    ("messageExpression", GoType::Text),
+    ("reason", GoType::Plain),
+    ("fieldPath", GoType::Text),
+    ("optionalOldSelf", GoType::Plain),
 ]);
 
 const REASONS: &[&str] = &[

@@ -79,7 +79,7 @@ const OMITTED: &[&str] = &[
 ];
 
 fn of_schema(name: &str) -> Option<SchemaShape> {
-    let (_, _, kind) = FIELDS.iter().find(|(_, known, _)| *known == name)?;
+    let (_, kind) = FIELDS.iter().find(|(known, _)| *known == name)?;
     Some(match kind {
         _ if OMITTED.contains(&name) => Optional,
         GoType::Text | GoType::Flag => Optional,

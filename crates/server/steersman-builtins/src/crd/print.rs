@@ -6,85 +6,70 @@ use super::cel_rules::RULE;
 use crate::fields::go_value::GoType::{
     self, Additional, Flag, Items, List, Map, Plain, Pointer, Struct, Text,
 };
-use crate::fields::go_value::print;
+use crate::fields::go_value::{go_name, print};
 
 pub(super) static SCHEMA: GoType = Struct(&FIELDS);
 
 pub(super) static VERSIONS: GoType = List(&Struct(&[
-    ("Name", "name", Text),
-    ("Served", "served", Flag),
-    ("Storage", "storage", Flag),
-    ("Deprecated", "deprecated", Flag),
-    ("DeprecationWarning", "deprecationWarning", Plain),
+    ("name", Text),
+    ("served", Flag),
+    ("storage", Flag),
+    ("deprecated", Flag),
+    ("deprecationWarning", Plain),
     (
-        "Schema",
         "schema",
-        Pointer(&Struct(&[(
-            "OpenAPIV3Schema",
-            "openAPIV3Schema",
-            Pointer(&SCHEMA),
-        )])),
+        Pointer(&Struct(&[("openAPIV3Schema", Pointer(&SCHEMA))])),
     ),
-    ("Subresources", "subresources", Plain),
-    (
-        "AdditionalPrinterColumns", "additionalPrinterColumns", Plain,
-    ),
-    ("SelectableFields", "selectableFields", Plain),
+    ("subresources", Plain),
+    ("additionalPrinterColumns", Plain),
+    ("selectableFields", Plain),
 ]));
 
-pub(super) static FIELDS: [(&str, &str, GoType); 44] = [
-    ("ID", "id", Text),
-    ("Schema", "$schema", Text),
-    ("Ref", "$ref", Plain),
-    ("Description", "description", Text),
-    ("Type", "type", Text),
-    ("Nullable", "nullable", Flag),
-    ("Format", "format", Text),
-    ("Title", "title", Text),
-    ("Default", "default", Plain),
-    ("Maximum", "maximum", Plain),
-    ("ExclusiveMaximum", "exclusiveMaximum", Flag),
-    ("Minimum", "minimum", Plain),
-    ("ExclusiveMinimum", "exclusiveMinimum", Flag),
-    ("MaxLength", "maxLength", Plain),
-    ("MinLength", "minLength", Plain),
-    ("Pattern", "pattern", Text),
-    ("MaxItems", "maxItems", Plain),
-    ("MinItems", "minItems", Plain),
-    ("UniqueItems", "uniqueItems", Flag),
-    ("MultipleOf", "multipleOf", Plain),
-    ("Enum", "enum", Plain),
-    ("MaxProperties", "maxProperties", Plain),
-    ("MinProperties", "minProperties", Plain),
-    ("Required", "required", Plain),
-    ("Items", "items", Items(&SCHEMA)),
-    ("AllOf", "allOf", List(&SCHEMA)),
-    ("OneOf", "oneOf", List(&SCHEMA)),
-    ("AnyOf", "anyOf", List(&SCHEMA)),
-    ("Not", "not", Pointer(&SCHEMA)),
-    ("Properties", "properties", Map(&SCHEMA)),
-    (
-        "AdditionalProperties",
-        "additionalProperties",
-        Additional(&SCHEMA),
-    ),
-    ("PatternProperties", "patternProperties", Map(&SCHEMA)),
-    ("Dependencies", "dependencies", Plain),
-    ("AdditionalItems", "additionalItems", Additional(&SCHEMA)),
-    ("Definitions", "definitions", Map(&SCHEMA)),
-    ("ExternalDocs", "externalDocs", Plain),
-    ("Example", "example", Plain),
-    (
-        "XPreserveUnknownFields",
-        "x-kubernetes-preserve-unknown-fields",
-        Plain,
-    ),
-    ("XEmbeddedResource", "x-kubernetes-embedded-resource", Flag),
-    ("XIntOrString", "x-kubernetes-int-or-string", Flag),
-    ("XListMapKeys", "x-kubernetes-list-map-keys", Plain),
-    ("XListType", "x-kubernetes-list-type", Plain),
-    ("XMapType", "x-kubernetes-map-type", Plain),
-    ("XValidations", "x-kubernetes-validations", List(&RULE)),
+pub(super) static FIELDS: [(&str, GoType); 44] = [
+    ("id", Text),
+    ("$schema", Text),
+    ("$ref", Plain),
+    ("description", Text),
+    ("type", Text),
+    ("nullable", Flag),
+    ("format", Text),
+    ("title", Text),
+    ("default", Plain),
+    ("maximum", Plain),
+    ("exclusiveMaximum", Flag),
+    ("minimum", Plain),
+    ("exclusiveMinimum", Flag),
+    ("maxLength", Plain),
+    ("minLength", Plain),
+    ("pattern", Text),
+    ("maxItems", Plain),
+    ("minItems", Plain),
+    ("uniqueItems", Flag),
+    ("multipleOf", Plain),
+    ("enum", Plain),
+    ("maxProperties", Plain),
+    ("minProperties", Plain),
+    ("required", Plain),
+    ("items", Items(&SCHEMA)),
+    ("allOf", List(&SCHEMA)),
+    ("oneOf", List(&SCHEMA)),
+    ("anyOf", List(&SCHEMA)),
+    ("not", Pointer(&SCHEMA)),
+    ("properties", Map(&SCHEMA)),
+    ("additionalProperties", Additional(&SCHEMA)),
+    ("patternProperties", Map(&SCHEMA)),
+    ("dependencies", Plain),
+    ("additionalItems", Additional(&SCHEMA)),
+    ("definitions", Map(&SCHEMA)),
+    ("externalDocs", Plain),
+    ("example", Plain),
+    ("x-kubernetes-preserve-unknown-fields", Plain),
+    ("x-kubernetes-embedded-resource", Flag),
+    ("x-kubernetes-int-or-string", Flag),
+    ("x-kubernetes-list-map-keys", Plain),
+    ("x-kubernetes-list-type", Plain),
+    ("x-kubernetes-map-type", Plain),
+    ("x-kubernetes-validations", List(&RULE)),
 ];
 
 /// The keywords that the root of a schema with a status subresource may have.
@@ -97,8 +82,9 @@ const AT_ROOT: &[&str] = &[
 
 /// Returns the error of a root with keywords that a status subresource forbids, if there is one.
 pub(super) fn beyond_root(node: &Value) -> Option<String> {
-    let said = |(name, own, kind): &&(&str, &str, GoType)| {
-        !AT_ROOT.contains(name) && print(kind, &node[*own]) != print(kind, &Value::Null)
+    let said = |(name, kind): &&(&str, GoType)| {
+        let is_allowed = AT_ROOT.contains(&go_name(name).as_str());
+        !is_allowed && print(kind, &node[*name]) != print(kind, &Value::Null)
     };
     FIELDS.iter().find(said)?;
     let known = AT_ROOT.join(" ");

@@ -7,100 +7,89 @@ use crate::fields::go_value::GoType::{self, List, Number, Plain, Pointer, Struct
 use crate::fields::go_value::{NODE_SELECTOR, TOLERATION, print};
 
 const RESULT: GoType = Struct(&[
-    ("Request", "request", Text),
-    ("Driver", "driver", Text),
-    ("Pool", "pool", Text),
-    ("Device", "device", Text),
-    ("AdminAccess", "adminAccess", Plain),
-    ("Tolerations", "tolerations", List(&TOLERATION)),
-    ("BindingConditions", "bindingConditions", Plain),
-    (
-        "BindingFailureConditions", "bindingFailureConditions", Plain,
-    ),
-    ("ShareID", "shareID", Plain),
-    ("ConsumedCapacity", "consumedCapacity", Plain),
+    ("request", Text),
+    ("driver", Text),
+    ("pool", Text),
+    ("device", Text),
+    ("adminAccess", Plain),
+    ("tolerations", List(&TOLERATION)),
+    ("bindingConditions", Plain),
+    ("bindingFailureConditions", Plain),
+    ("shareID", Plain),
+    ("consumedCapacity", Plain),
 ]);
 
-const OPAQUE: GoType = Struct(&[
-    ("Driver", "driver", Text),
-    ("Parameters", "parameters", Plain),
-]);
+const OPAQUE: GoType = Struct(&[("driver", Text), ("parameters", Plain)]);
 
 const CONFIGURATION: GoType = Struct(&[
-    ("Source", "source", Text),
-    ("Requests", "requests", Plain),
-    ("Opaque", "opaque", Pointer(&OPAQUE)),
+    ("source", Text),
+    ("requests", Plain),
+    ("opaque", Pointer(&OPAQUE)),
 ]);
 
-const DEVICES: GoType = Struct(&[
-    ("Results", "results", List(&RESULT)),
-    ("Config", "config", List(&CONFIGURATION)),
-]);
+const DEVICES: GoType = Struct(&[("results", List(&RESULT)), ("config", List(&CONFIGURATION))]);
 
 pub(super) const ALLOCATION: GoType = Struct(&[
-    ("Devices", "devices", DEVICES),
-    ("NodeSelector", "nodeSelector", Pointer(&NODE_SELECTOR)),
-    ("AllocationTimestamp", "allocationTimestamp", Plain),
+    ("devices", DEVICES),
+    ("nodeSelector", Pointer(&NODE_SELECTOR)),
+    ("allocationTimestamp", Plain),
 ]);
 
 /// The identity of a device: driver, pool, name and share.
 pub(super) const SHARED_DEVICE: GoType = Struct(&[
-    ("Driver", "driver", Text),
-    ("Pool", "pool", Text),
-    ("Device", "device", Text),
-    ("ShareID", "shareID", Text),
+    ("driver", Text),
+    ("pool", Text),
+    ("device", Text),
+    ("shareID", Text),
 ]);
 
-const EXPRESSION: GoType = Struct(&[("Expression", "expression", Text)]);
+const EXPRESSION: GoType = Struct(&[("expression", Text)]);
 
-const SELECTOR: GoType = Struct(&[("CEL", "cel", Pointer(&EXPRESSION))]);
+const SELECTOR: GoType = Struct(&[("cel", Pointer(&EXPRESSION))]);
 
-const CAPACITY: GoType = Struct(&[("Requests", "requests", Plain)]);
+const CAPACITY: GoType = Struct(&[("requests", Plain)]);
 
 const EXACT_REQUEST: GoType = Struct(&[
-    ("DeviceClassName", "deviceClassName", Text),
-    ("Selectors", "selectors", List(&SELECTOR)),
-    ("AllocationMode", "allocationMode", Text),
-    ("Count", "count", Number),
-    ("AdminAccess", "adminAccess", Plain),
-    ("Tolerations", "tolerations", List(&TOLERATION)),
-    ("Capacity", "capacity", Pointer(&CAPACITY)),
+    ("deviceClassName", Text),
+    ("selectors", List(&SELECTOR)),
+    ("allocationMode", Text),
+    ("count", Number),
+    ("adminAccess", Plain),
+    ("tolerations", List(&TOLERATION)),
+    ("capacity", Pointer(&CAPACITY)),
 ]);
 
 const SUB_REQUEST: GoType = Struct(&[
-    ("Name", "name", Text),
-    ("DeviceClassName", "deviceClassName", Text),
-    ("Selectors", "selectors", List(&SELECTOR)),
-    ("AllocationMode", "allocationMode", Text),
-    ("Count", "count", Number),
-    ("Tolerations", "tolerations", List(&TOLERATION)),
-    ("Capacity", "capacity", Pointer(&CAPACITY)),
+    ("name", Text),
+    ("deviceClassName", Text),
+    ("selectors", List(&SELECTOR)),
+    ("allocationMode", Text),
+    ("count", Number),
+    ("tolerations", List(&TOLERATION)),
+    ("capacity", Pointer(&CAPACITY)),
 ]);
 
 const REQUEST: GoType = Struct(&[
-    ("Name", "name", Text),
-    ("Exactly", "exactly", Pointer(&EXACT_REQUEST)),
-    ("FirstAvailable", "firstAvailable", List(&SUB_REQUEST)),
+    ("name", Text),
+    ("exactly", Pointer(&EXACT_REQUEST)),
+    ("firstAvailable", List(&SUB_REQUEST)),
 ]);
 
 const CONSTRAINT: GoType = Struct(&[
-    ("Requests", "requests", Plain),
-    ("MatchAttribute", "matchAttribute", Plain),
-    ("DistinctAttribute", "distinctAttribute", Plain),
+    ("requests", Plain),
+    ("matchAttribute", Plain),
+    ("distinctAttribute", Plain),
 ]);
 
-const CLAIM_CONFIGURATION: GoType = Struct(&[
-    ("Requests", "requests", Plain),
-    ("Opaque", "opaque", Pointer(&OPAQUE)),
-]);
+const CLAIM_CONFIGURATION: GoType = Struct(&[("requests", Plain), ("opaque", Pointer(&OPAQUE))]);
 
 const CLAIMED_DEVICES: GoType = Struct(&[
-    ("Requests", "requests", List(&REQUEST)),
-    ("Constraints", "constraints", List(&CONSTRAINT)),
-    ("Config", "config", List(&CLAIM_CONFIGURATION)),
+    ("requests", List(&REQUEST)),
+    ("constraints", List(&CONSTRAINT)),
+    ("config", List(&CLAIM_CONFIGURATION)),
 ]);
 
-pub(super) const CLAIM_SPEC: GoType = Struct(&[("Devices", "devices", CLAIMED_DEVICES)]);
+pub(super) const CLAIM_SPEC: GoType = Struct(&[("devices", CLAIMED_DEVICES)]);
 
 /// The members of a template's metadata, in the order of Go's `ObjectMeta`.
 const TEMPLATE_METADATA: [&str; 2] = ["labels", "annotations"];

@@ -25,34 +25,31 @@ pub(crate) enum GoType {
     Additional(&'static Self),
     /// A struct that may be absent.
     Pointer(&'static Self),
-    /// A struct: for each field its name in Go, its name in the API, and its type.
-    Struct(&'static [(&'static str, &'static str, Self)]),
+    /// A struct: for each field its name in the API, and its type.
+    Struct(&'static [(&'static str, Self)]),
+    /// A struct of which the Go type has the names of the API for JSON.
+    Tagged(&'static [(&'static str, Self)]),
 }
 
-use GoType::{Additional, Flag, Items, List, Map, Number, Plain, Pointer, Struct, Text};
+use GoType::{Additional, Flag, Items, List, Map, Number, Plain, Pointer, Struct, Tagged, Text};
 
-const REQUIREMENT: GoType = Struct(&[
-    ("Key", "key", Text),
-    ("Operator", "operator", Text),
-    ("Values", "values", Plain),
-]);
+const REQUIREMENT: GoType = Struct(&[("key", Text), ("operator", Text), ("values", Plain)]);
 
 pub(crate) const TERM: GoType = Struct(&[
-    ("MatchExpressions", "matchExpressions", List(&REQUIREMENT)),
-    ("MatchFields", "matchFields", List(&REQUIREMENT)),
+    ("matchExpressions", List(&REQUIREMENT)),
+    ("matchFields", List(&REQUIREMENT)),
 ]);
 
 pub(crate) const NODE_TERMS: GoType = List(&TERM);
 
-pub(crate) const NODE_SELECTOR: GoType =
-    Struct(&[("NodeSelectorTerms", "nodeSelectorTerms", NODE_TERMS)]);
+pub(crate) const NODE_SELECTOR: GoType = Struct(&[("nodeSelectorTerms", NODE_TERMS)]);
 
 pub(crate) const TOLERATION: GoType = Struct(&[
-    ("Key", "key", Text),
-    ("Operator", "operator", Text),
-    ("Value", "value", Text),
-    ("Effect", "effect", Text),
-    ("TolerationSeconds", "tolerationSeconds", Plain),
+    ("key", Text),
+    ("operator", Text),
+    ("value", Text),
+    ("effect", Text),
+    ("tolerationSeconds", Plain),
 ]);
 
 pub(crate) fn print(kind: &GoType, value: &Value) -> String {
@@ -90,13 +87,35 @@ fn encode(kind: &GoType, value: &Value) -> String {
             Some(allows) => format!("{{\"Allows\":{allows},\"Schema\":null}}"),
             None => format!("{{\"Allows\":true,\"Schema\":{}}}", encode(inner, value)),
         },
-        Struct(fields) => object(fields.iter().map(|(name, key, kind)| {
-            (
-                Value::from(*name),
-                encode(kind, value.get(key).unwrap_or(&Value::Null)),
-            )
-        })),
+        Struct(fields) => structure(fields, value, go_name),
+        Tagged(fields) => structure(fields, value, str::to_owned),
     }
+}
+
+fn structure(fields: &[(&str, GoType)], value: &Value, name_of: fn(&str) -> String) -> String {
+    object(fields.iter().map(|(name, kind)| {
+        let member = value.get(name).unwrap_or(&Value::Null);
+        (Value::from(name_of(name)), encode(kind, member))
+    }))
+}
+
+/// Returns the name in Go of a field: `nodeID` is `NodeID`, and `x-kubernetes-list-type` is `XListType`.
+pub(crate) fn go_name(field: &str) -> String {
+    match field {
+        "apiGroup" => "APIGroup".to_owned(),
+        "seLinuxOptions" => "SELinuxOptions".to_owned(),
+        "cel" | "id" => field.to_uppercase(),
+        _ => {
+            let words = field.trim_start_matches('$').replace("x-kubernetes-", "x-");
+            words.split('-').map(capital).collect()
+        }
+    }
+}
+
+fn capital(word: &str) -> String {
+    let mut letters = word.chars();
+    let first = letters.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(letters).collect()
 }
 
 fn object(members: impl Iterator<Item = (Value, String)>) -> String {
@@ -104,4 +123,26 @@ fn object(members: impl Iterator<Item = (Value, String)>) -> String {
         .map(|(name, value)| format!("{name}:{value}"))
         .collect();
     format!("{{{}}}", members.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_have_their_names_in_go() {
+        for (field, name) in [
+            ("nodeID", "NodeID"),
+            ("apiGroup", "APIGroup"),
+            ("cel", "CEL"),
+            ("$ref", "Ref"),
+            ("openAPIV3Schema", "OpenAPIV3Schema"),
+            (
+                "x-kubernetes-preserve-unknown-fields",
+                "XPreserveUnknownFields",
+            ),
+        ] {
+            assert_eq!(go_name(field), name);
+        }
+    }
 }

@@ -9,10 +9,10 @@ use crate::fields::go_value::GoType::{self, Pointer, Struct, Text};
 use crate::fields::{FieldPath, check, reference, selector, shared_warnings};
 
 const PARENT: GoType = Struct(&[
-    ("Group", "group", Text),
-    ("Resource", "resource", Text),
-    ("Namespace", "namespace", Text),
-    ("Name", "name", Text),
+    ("group", Text),
+    ("resource", Text),
+    ("namespace", Text),
+    ("name", Text),
 ]);
 
 /// The object to which an IPAddress belongs.

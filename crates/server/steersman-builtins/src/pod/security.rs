@@ -228,22 +228,20 @@ pub(super) fn check_container(at: &FieldPath<'_>, host_users: bool) {
     at.at("appArmorProfile").if_set(check_app_armor);
 }
 
-const CAPABILITIES: GoType = Struct(&[("Add", "add", Plain), ("Drop", "drop", Plain)]);
+const CAPABILITIES: GoType = Struct(&[("add", Plain), ("drop", Plain)]);
 const CONTEXT: GoType = Struct(&[
-    ("Capabilities", "capabilities", Pointer(&CAPABILITIES)),
-    ("Privileged", "privileged", Plain),
-    ("SELinuxOptions", "seLinuxOptions", Plain),
-    ("WindowsOptions", "windowsOptions", Plain),
-    ("RunAsUser", "runAsUser", Plain),
-    ("RunAsGroup", "runAsGroup", Plain),
-    ("RunAsNonRoot", "runAsNonRoot", Plain),
-    ("ReadOnlyRootFilesystem", "readOnlyRootFilesystem", Plain),
-    (
-        "AllowPrivilegeEscalation", "allowPrivilegeEscalation", Plain,
-    ),
-    ("ProcMount", "procMount", Plain),
-    ("SeccompProfile", "seccompProfile", Plain),
-    ("AppArmorProfile", "appArmorProfile", Plain),
+    ("capabilities", Pointer(&CAPABILITIES)),
+    ("privileged", Plain),
+    ("seLinuxOptions", Plain),
+    ("windowsOptions", Plain),
+    ("runAsUser", Plain),
+    ("runAsGroup", Plain),
+    ("runAsNonRoot", Plain),
+    ("readOnlyRootFilesystem", Plain),
+    ("allowPrivilegeEscalation", Plain),
+    ("procMount", Plain),
+    ("seccompProfile", Plain),
+    ("appArmorProfile", Plain),
 ]);
 
 /// Checks that a Pod with its own user namespace shares no other namespace with the host.

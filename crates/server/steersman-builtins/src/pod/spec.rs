@@ -75,11 +75,9 @@ pub(crate) fn check_overhead(at: &FieldPath<'_>) {
 }
 
 const CLAIM: GoType = Struct(&[
-    ("Name", "name", Text),
-    ("ResourceClaimName", "resourceClaimName", Plain),
-    (
-        "ResourceClaimTemplateName", "resourceClaimTemplateName", Plain,
-    ),
+    ("name", Text),
+    ("resourceClaimName", Plain),
+    ("resourceClaimTemplateName", Plain),
 ]);
 
 fn check_claims(claims: &FieldPath<'_>) {

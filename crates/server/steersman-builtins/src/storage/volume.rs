@@ -10,8 +10,7 @@ use crate::fields::go_value::{GoType, NODE_SELECTOR};
 use crate::fields::{FieldPath, check, node_selector, shared_warnings};
 use crate::quota::amount;
 
-const REQUIRED_NODES: GoType =
-    GoType::Struct(&[("Required", "required", GoType::Pointer(&NODE_SELECTOR))]);
+const REQUIRED_NODES: GoType = GoType::Struct(&[("required", GoType::Pointer(&NODE_SELECTOR))]);
 
 const VOLUME_AFFINITY: GoType = GoType::Pointer(&REQUIRED_NODES);
 

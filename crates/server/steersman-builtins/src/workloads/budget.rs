@@ -30,12 +30,10 @@ const COUNTS: [&str; 4] = [
 ];
 
 const SPEC: GoType = Struct(&[
-    ("MinAvailable", "minAvailable", Plain),
-    ("Selector", "selector", Plain),
-    ("MaxUnavailable", "maxUnavailable", Plain),
-    (
-        "UnhealthyPodEvictionPolicy", "unhealthyPodEvictionPolicy", Plain,
-    ),
+    ("minAvailable", Plain),
+    ("selector", Plain),
+    ("maxUnavailable", Plain),
+    ("unhealthyPodEvictionPolicy", Plain),
 ]);
 
 fn check_spec(spec: &FieldPath<'_>) {

@@ -8,14 +8,8 @@ use crate::fields::{FieldPath, check};
 use crate::pod;
 use crate::storage::claim;
 
-const ROLLING: GoType = Struct(&[
-    ("Partition", "partition", Number),
-    ("MaxUnavailable", "maxUnavailable", Plain),
-]);
-const STRATEGY: GoType = Struct(&[
-    ("Type", "type", Text),
-    ("RollingUpdate", "rollingUpdate", Pointer(&ROLLING)),
-]);
+const ROLLING: GoType = Struct(&[("partition", Number), ("maxUnavailable", Plain)]);
+const STRATEGY: GoType = Struct(&[("type", Text), ("rollingUpdate", Pointer(&ROLLING))]);
 
 /// Checks a StatefulSet. Upstream: `ValidateStatefulSetSpec` and `ValidateStatefulSetUpdate`.
 pub(super) fn check(new: &FieldPath<'_>, old: Option<&Value>) {

@@ -6,29 +6,26 @@ use crate::fields::{FieldPath, check};
 use super::indexes;
 
 const EXIT_CODES: GoType = Struct(&[
-    ("ContainerName", "containerName", Plain),
-    ("Operator", "operator", Text),
-    ("Values", "values", Plain),
+    ("containerName", Plain),
+    ("operator", Text),
+    ("values", Plain),
 ]);
 
-const POD_CONDITION: GoType = Struct(&[("Type", "type", Text), ("Status", "status", Text)]);
+const POD_CONDITION: GoType = Struct(&[("type", Text), ("status", Text)]);
 
 const FAILURE_RULE: GoType = Struct(&[
-    ("Action", "action", Text),
-    ("OnExitCodes", "onExitCodes", Pointer(&EXIT_CODES)),
-    ("OnPodConditions", "onPodConditions", List(&POD_CONDITION)),
+    ("action", Text),
+    ("onExitCodes", Pointer(&EXIT_CODES)),
+    ("onPodConditions", List(&POD_CONDITION)),
 ]);
 
-const FAILURE_RULES: GoType = Struct(&[("Rules", "rules", List(&FAILURE_RULE))]);
+const FAILURE_RULES: GoType = Struct(&[("rules", List(&FAILURE_RULE))]);
 
 pub(super) const FAILURE_POLICY: GoType = Pointer(&FAILURE_RULES);
 
-const SUCCESS_RULE: GoType = Struct(&[
-    ("SucceededIndexes", "succeededIndexes", Plain),
-    ("SucceededCount", "succeededCount", Plain),
-]);
+const SUCCESS_RULE: GoType = Struct(&[("succeededIndexes", Plain), ("succeededCount", Plain)]);
 
-const SUCCESS_RULES: GoType = Struct(&[("Rules", "rules", List(&SUCCESS_RULE))]);
+const SUCCESS_RULES: GoType = Struct(&[("rules", List(&SUCCESS_RULE))]);
 
 pub(super) const SUCCESS_POLICY: GoType = Pointer(&SUCCESS_RULES);
 

@@ -62,10 +62,7 @@ impl StatusWrite<'_> {
 }
 
 /// Pods that ended and are not counted yet.
-const UNCOUNTED: GoType = Struct(&[
-    ("Succeeded", "succeeded", Plain),
-    ("Failed", "failed", Plain),
-]);
+const UNCOUNTED: GoType = Struct(&[("succeeded", Plain), ("failed", Plain)]);
 
 pub(super) fn check(job: &FieldPath<'_>, old: &Value) {
     let write = StatusWrite {
