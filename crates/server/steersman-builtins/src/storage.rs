@@ -115,8 +115,7 @@ fn check_provider(at: &FieldPath<'_>) {
 
 fn check_parameters(at: &FieldPath<'_>) {
     if at.len() > MOST_PARAMETERS {
-        at.too_long(MOST_PARAMETERS);
-        return;
+        return at.too_long(MOST_PARAMETERS);
     }
     let mut size = 0;
     for (key, value) in at.entries() {

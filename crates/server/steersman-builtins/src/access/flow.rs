@@ -101,8 +101,7 @@ fn check_subject(subject: &FieldPath<'_>) {
     ];
     let kind = subject.at("kind");
     let Some((named, own)) = KINDS.iter().find(|(named, _)| *named == kind.text()) else {
-        kind.not_supported(&["Group", "ServiceAccount", "User"]);
-        return;
+        return kind.not_supported(&["Group", "ServiceAccount", "User"]);
     };
     let at = subject.at(own);
     if at.need_set(&format!("{own} is required when subject kind is '{named}'")) {

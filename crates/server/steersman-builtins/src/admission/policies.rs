@@ -178,8 +178,7 @@ fn check_validations(policy: &FieldPath<'_>, spec: &FieldPath<'_>, environment: 
     if validations.is_empty() && notes.is_empty() {
         let detail = "validations or auditAnnotations must contain at least one item";
         validations.required(detail);
-        notes.required(detail);
-        return;
+        return notes.required(detail);
     }
     validations.each(|validation| check_validation(validation, environment));
     if notes.len() > MOST_ANNOTATIONS {

@@ -157,8 +157,7 @@ fn versions(hook: &FieldPath<'_>, strict: bool) {
 /// Checks review versions. `missing` is the error for an empty list.
 fn check_versions(versions: &FieldPath<'_>, missing: &str, unknown: bool) {
     if versions.is_empty() {
-        versions.required(missing);
-        return;
+        return versions.required(missing);
     }
     let mut seen = HashSet::new();
     for version in versions.items() {

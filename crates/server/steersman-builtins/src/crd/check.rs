@@ -111,8 +111,7 @@ fn check_deprecation(version: &FieldPath<'_>) {
         return;
     };
     if !version.at("deprecated").flag() {
-        at.invalid("can only be set for deprecated versions");
-        return;
+        return at.invalid("can only be set for deprecated versions");
     }
     if warning.len() > LONGEST {
         at.invalid("must be <= 256 characters long");
@@ -174,8 +173,7 @@ fn check_conversion(conversion: &FieldPath<'_>, old: Option<&Value>) {
 fn check_stored_versions(root: &FieldPath<'_>) {
     let stored = root.down("status.storedVersions");
     if stored.is_empty() {
-        stored.invalid_as(Value::Null, "must have at least one stored version");
-        return;
+        return stored.invalid_as(Value::Null, "must have at least one stored version");
     }
     for version in stored.items() {
         if !versions(root.value()).any(|served| served["name"] == *version.value()) {

@@ -60,8 +60,7 @@ fn check_map_keys(node: &FieldPath<'_>) {
     }
     let kind = items.at("type");
     if kind.text() != "object" {
-        kind.invalid_text("must be object if parent array's x-kubernetes-list-type is map");
-        return;
+        return kind.invalid_text("must be object if parent array's x-kubernetes-list-type is map");
     }
     let printed = keys.value().to_string();
     let mut seen = HashSet::new();

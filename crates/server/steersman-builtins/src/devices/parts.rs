@@ -52,8 +52,7 @@ impl<'a> RequestNames<'a> {
     pub(super) fn check(&self, at: &FieldPath<'_>) {
         let text = at.text();
         if text.split('/').count() > 2 {
-            at.invalid(NO_REQUEST);
-            return;
+            return at.invalid(NO_REQUEST);
         }
         for segment in text.split('/') {
             at.invalid_each(segment, names::check_label(segment));

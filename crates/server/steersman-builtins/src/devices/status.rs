@@ -77,8 +77,7 @@ fn check_reservations(claim: &FieldPath<'_>, old: &FieldPath<'_>) {
     let status = claim.at("status");
     let reserved = status.at("reservedFor");
     if !status.at("allocation").is_set() {
-        reserved.forbidden("may not be specified when `allocated` is not set");
-        return;
+        return reserved.forbidden("may not be specified when `allocated` is not set");
     }
     if !claim.down("metadata.deletionTimestamp").is_set() {
         return;

@@ -163,8 +163,7 @@ pub(crate) fn network_form(text: &str) -> AddressForm {
 
 pub(crate) fn check(at: &FieldPath<'_>) {
     let Some(address) = parse(at.text()) else {
-        at.invalid_text(IP);
-        return;
+        return at.invalid_text(IP);
     };
     if let AddressForm::Unusual(_) = form(at.text()) {
         let wrong = if address.is_ipv4() {
@@ -187,8 +186,7 @@ pub(crate) fn check_network_text(at: &FieldPath<'_>, text: &str, known: &[&str])
         return;
     }
     let Some(network) = Network::parse(text) else {
-        at.invalid_as(text, CIDR);
-        return;
+        return at.invalid_as(text, CIDR);
     };
     if let AddressForm::Unusual(_) = network_form(text) {
         let wrong = if is_mapped(network.address) {
@@ -206,8 +204,7 @@ pub(crate) fn check_network_text(at: &FieldPath<'_>, text: &str, known: &[&str])
 pub(crate) fn check_interface(at: &FieldPath<'_>) {
     let Some(network) = Network::parse(at.text()) else {
         let detail = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)";
-        at.invalid_text(detail);
-        return;
+        return at.invalid_text(detail);
     };
     let usual = network.interface();
     if usual != at.text() {
@@ -218,8 +215,7 @@ pub(crate) fn check_interface(at: &FieldPath<'_>) {
 /// Refuses addresses that no endpoint can have (upstream: `ValidateNonSpecialIP`).
 pub(crate) fn not_special(at: &FieldPath<'_>) {
     let Some(address) = parse(at.text()) else {
-        at.invalid_text("must be a valid IP address");
-        return;
+        return at.invalid_text("must be a valid IP address");
     };
     if address.is_unspecified() {
         at.invalid_text(&format!("may not be unspecified ({})", at.text()));

@@ -168,8 +168,7 @@ fn check_endpoint(endpoint: &FieldPath<'_>, kind: &str) {
 /// Checks a domain of at least two parts (upstream: `IsFullyQualifiedDomainName`).
 fn domain(at: &FieldPath<'_>) {
     if at.is_empty() {
-        at.required("");
-        return;
+        return at.required("");
     }
     let name = at.text().strip_suffix('.').unwrap_or(at.text());
     let wrong = names::check_name(NameRule::Subdomain, name);

@@ -87,8 +87,7 @@ fn policy(object: &FieldPath<'_>, old: Option<&Value>) {
     }
     let types = spec.at("policyTypes");
     if types.len() > 2 {
-        types.invalid("may not specify more than two policyTypes");
-        return;
+        return types.invalid("may not specify more than two policyTypes");
     }
     types.each(|one| check::one_of(one, &["Ingress", "Egress"]));
 }
@@ -123,8 +122,7 @@ fn check_peer(peer: &FieldPath<'_>, known: &[&str]) {
 fn check_block(block: &FieldPath<'_>, known: &[&str]) {
     let cidr = block.at("cidr");
     if cidr.is_empty() {
-        cidr.required("");
-        return;
+        return cidr.required("");
     }
     address::check_network(&cidr, known);
     let Some(network) = Network::parse(cidr.text()) else {
@@ -151,8 +149,7 @@ fn service_cidr(object: &FieldPath<'_>, old: Option<&Value>) {
         }
     }
     if cidrs.is_empty() {
-        cidrs.required("at least one CIDR required");
-        return;
+        return cidrs.required("at least one CIDR required");
     }
     let networks = cidrs.items().filter_map(|at| Network::parse(at.text()));
     let networks: Vec<Network> = networks.collect();

@@ -340,8 +340,7 @@ fn traffic(spec: &FieldPath<'_>) {
 fn validate_status(root: &FieldPath<'_>, _old: &Value) {
     let list = root.down("status.loadBalancer.ingress");
     if !list.is_empty() && !is(&root.value()["spec"], "LoadBalancer") {
-        list.forbidden("may only be used when `spec.type` is \"LoadBalancer\"");
-        return;
+        return list.forbidden("may only be used when `spec.type` is \"LoadBalancer\"");
     }
     for ingress in list.items() {
         let [ip, mode] = ingress.parts(["ip", "ipMode"]);

@@ -29,8 +29,7 @@ const NOT_EPHEMERAL: [&str; 9] = [
 /// Checks the containers of a Pod (upstream: `validateContainers`).
 pub(super) fn check(containers: &FieldPath<'_>, context: &PodContext<'_>) {
     if containers.is_empty() {
-        containers.required("");
-        return;
+        return containers.required("");
     }
     let mut names = HashSet::new();
     for container in containers.items() {

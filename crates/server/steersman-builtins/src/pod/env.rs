@@ -78,8 +78,7 @@ fn check_file(file: &FieldPath<'_>) {
 pub(super) fn check_field(at: &FieldPath<'_>, fields: &[&str]) {
     let [version, path] = at.parts(["apiVersion", "fieldPath"]);
     if let Some(empty) = [&version, &path].into_iter().find(|field| field.is_empty()) {
-        empty.required("");
-        return;
+        return empty.required("");
     }
     let (version, text) = (version.text(), path.text());
     let refuse = |why: &str| path.invalid(&format!("error converting fieldPath: {why}"));

@@ -31,8 +31,7 @@ pub(super) fn check(new: &FieldPath<'_>, old: &FieldPath<'_>) {
     for field in ["containers", "initContainers"] {
         let listed = after.at(field);
         if before.at(field).len() != listed.len() {
-            listed.forbidden("pod updates may not add or remove containers");
-            return;
+            return listed.forbidden("pod updates may not add or remove containers");
         }
         listed.each(|container| {
             container.at("image").need("");
@@ -159,8 +158,7 @@ fn check_node_affinity(after: &FieldPath<'_>, before: &FieldPath<'_>) {
     }
     if after.len() != before.len() {
         let detail = "no additions/deletions to non-empty NodeSelectorTerms list are allowed";
-        after.invalid_printed(&NODE_TERMS, detail);
-        return;
+        return after.invalid_printed(&NODE_TERMS, detail);
     }
     for (new, old) in after.items().zip(before.items()) {
         let parts = ["matchExpressions", "matchFields"];

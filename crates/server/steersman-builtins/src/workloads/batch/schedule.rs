@@ -37,8 +37,7 @@ fn check_zone(zone: &FieldPath<'_>) {
     }
     let text = zone.text();
     if text.is_empty() {
-        zone.invalid("timeZone must be nil or non-empty string");
-        return;
+        return zone.invalid("timeZone must be nil or non-empty string");
     }
     let unknown = format!("unknown time zone {text}");
     let legal = |part: &str| {
@@ -49,8 +48,7 @@ fn check_zone(zone: &FieldPath<'_>) {
             && !matches!(part, "." | "..")
     };
     if !text.split('/').all(legal) {
-        zone.invalid(&unknown);
-        return;
+        return zone.invalid(&unknown);
     }
     if text.eq_ignore_ascii_case("Local") {
         let detail =
