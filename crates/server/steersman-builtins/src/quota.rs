@@ -93,11 +93,15 @@ pub(super) fn check_amount(name: &str, at: &FieldPath<'_>) {
 fn check_resource(name: &str, at: &FieldPath<'_>) -> bool {
     let before = at.error_count();
     at.invalid_each(name, names::check_key(name));
-    let standard = name == "storage" || is_quota_resource(name);
-    if at.error_count() == before && !name.contains('/') && !standard {
+    if at.error_count() == before && !name.contains('/') && !is_standard(name) {
         at.invalid_as(name, "must be a standard resource type or fully qualified");
     }
     at.error_count() == before
+}
+
+/// Returns whether a resource without a domain prefix is one of Kubernetes.
+pub(crate) fn is_standard(name: &str) -> bool {
+    name == "storage" || is_quota_resource(name)
 }
 
 fn is_quota_resource(name: &str) -> bool {

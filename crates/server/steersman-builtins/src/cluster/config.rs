@@ -4,6 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 use steersman_apimachinery::json::parse as parse_json;
+use steersman_schema::types::type_word;
 
 use crate::Strategy;
 use crate::cluster::key_pair;
@@ -191,20 +192,9 @@ fn secret_type(root: &FieldPath<'_>, data: &FieldPath<'_>) {
         Ok(Value::Object(_) | Value::Null) => return,
         Ok(other) => format!(
             "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
-            go_name(&other)
+            type_word(&other)
         ),
         Err(why) => why,
     };
     at.invalid_as("<secret contents redacted>", &why);
-}
-
-/// Returns the type of a value as Go's decoder names it.
-fn go_name(value: &Value) -> &'static str {
-    match value {
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Null | Value::Object(_) => "object",
-    }
 }

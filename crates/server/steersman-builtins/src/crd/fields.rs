@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 use steersman_apimachinery::json;
 
 use super::print::FIELDS;
+use crate::fields::fill::is_nothing;
 use crate::fields::go_value::GoType;
 use SchemaShape::{Any, List, Named, Object, Optional, Schema, Schemas};
 
@@ -162,12 +163,9 @@ fn keep(value: &mut Value, shape: SchemaShape, path: &str, unknown: &mut Vec<Str
 
 fn is_zero(value: &Value) -> bool {
     match value {
-        Value::Null => true,
         Value::Bool(flag) => !flag,
         Value::Number(number) => number.as_f64() == Some(0.0),
-        Value::String(text) => text.is_empty(),
-        Value::Array(items) => items.is_empty(),
-        Value::Object(members) => members.is_empty(),
+        value => is_nothing(value) || value == "",
     }
 }
 

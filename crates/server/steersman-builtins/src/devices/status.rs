@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::go_types;
 use super::parts::{self, RequestNames};
+use crate::fields::fill::is_nothing;
 use crate::fields::{FieldPath, address, check, node_selector};
 
 const MOST_RESERVATIONS: usize = 256;
@@ -50,17 +51,11 @@ pub(super) fn check(new: &FieldPath<'_>, old: &Value) {
 
 /// Returns a value without nulls and empty lists and maps, which Go treats as absent.
 fn bare(value: &Value) -> Value {
-    let is_given = |value: &Value| match value {
-        Value::Null => false,
-        Value::Array(items) => !items.is_empty(),
-        Value::Object(members) => !members.is_empty(),
-        _ => true,
-    };
     match value {
         Value::Array(items) => items.iter().map(bare).collect(),
         Value::Object(members) => {
             let members = members.iter().map(|(name, value)| (name, bare(value)));
-            let given = members.filter(|(_, value)| is_given(value));
+            let given = members.filter(|(_, value)| !is_nothing(value));
             let given = given.map(|(name, value)| (name.clone(), value));
             Value::Object(given.collect())
         }

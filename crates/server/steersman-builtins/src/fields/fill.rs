@@ -90,11 +90,16 @@ pub(crate) fn list<'a>(
 
 /// Returns whether a member is absent, null, or an empty list, map or text.
 pub(crate) fn lacks(object: &Value, name: &str) -> bool {
-    match &object[name] {
+    let member = &object[name];
+    is_nothing(member) || member == ""
+}
+
+/// Returns whether a value is null or an empty list or map, which Go treats as absent.
+pub(crate) fn is_nothing(value: &Value) -> bool {
+    match value {
         Value::Null => true,
-        Value::Array(list) => list.is_empty(),
+        Value::Array(items) => items.is_empty(),
         Value::Object(members) => members.is_empty(),
-        Value::String(text) => text.is_empty(),
-        Value::Bool(_) | Value::Number(_) => false,
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }

@@ -8,16 +8,7 @@ use steersman_apimachinery::quantity::Quantity;
 
 use crate::fields::fill::lacks;
 use crate::fields::{FieldPath, check};
-use crate::quota::{is_extended, is_native};
-
-/// Resources without a domain prefix, of containers and of quotas.
-const STANDARD: &[&str] = &[
-    "configmaps", "cpu", "ephemeral-storage", "limits.cpu", "limits.ephemeral-storage",
-    "limits.memory", "memory", "persistentvolumeclaims", "pods", "replicationcontrollers",
-    "requests.cpu", "requests.ephemeral-storage", "requests.memory", "requests.storage",
-    "resourcequotas", "secrets", "services", "services.loadbalancers", "services.nodeports",
-    "storage",
-];
+use crate::quota::{is_extended, is_native, is_standard};
 
 /// Resources without a domain prefix that containers use.
 const OF_CONTAINERS: &[&str] = &["cpu", "ephemeral-storage", "memory"];
@@ -159,8 +150,7 @@ pub(crate) fn check_name(name: &str, at: &FieldPath<'_>) {
     if !wrong.is_empty() {
         at.invalid_each(name, wrong);
     } else if !name.contains('/') {
-        let huge = name.starts_with(HUGE_PAGES) || name.starts_with("requests.hugepages-");
-        if !STANDARD.contains(&name) && !huge {
+        if !is_standard(name) {
             at.invalid_as(name, "must be a standard resource type or fully qualified");
         }
         if !OF_CONTAINERS.contains(&name) && !name.starts_with(HUGE_PAGES) {

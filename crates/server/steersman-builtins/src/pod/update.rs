@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::fields::FieldPath;
-use crate::fields::fill::{self, lacks};
+use crate::fields::fill::{self, is_nothing, lacks};
 use crate::fields::go_value::{NODE_TERMS, TERM};
 
 use super::{containers, scheduling};
@@ -202,20 +202,11 @@ pub(super) fn meant(value: &Value) -> Value {
             });
             let said: Map<String, Value> = said
                 .map(|(name, value)| (name.clone(), meant(value)))
-                .filter(|(_, value)| !is_empty(value))
+                .filter(|(_, value)| !is_nothing(value))
                 .collect();
             Value::Object(said)
         }
         Value::Array(items) => items.iter().map(meant).collect(),
         other => other.clone(),
-    }
-}
-
-fn is_empty(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Object(fields) => fields.is_empty(),
-        Value::Array(items) => items.is_empty(),
-        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }
