@@ -31,17 +31,14 @@ pub(super) fn number(object: &Value, path: &str) -> i64 {
 
 /// Returns the list at a path of keys; empty if absent.
 pub(super) fn list<'a>(object: &'a Value, path: &str) -> &'a [Value] {
-    at(object, path)
-        .and_then(Value::as_array)
-        .map(Vec::as_slice)
-        .unwrap_or_default()
+    let found = at(object, path).and_then(Value::as_array);
+    found.map_or(&[], Vec::as_slice)
 }
 
 /// Returns the number of entries of the map at a path of keys.
 pub(super) fn entries(object: &Value, path: &str) -> usize {
-    at(object, path)
-        .and_then(Value::as_object)
-        .map_or(0, serde_json::Map::len)
+    let found = at(object, path).and_then(Value::as_object);
+    found.map_or(0, serde_json::Map::len)
 }
 
 /// Returns one field of each container of a pod template, joined by commas.
@@ -114,10 +111,8 @@ pub(super) fn text_or<'a>(object: &'a Value, path: &str, other: &'a str) -> &'a 
 
 /// Returns the texts of the list at a path of keys.
 pub(super) fn texts<'a>(object: &'a Value, path: &str) -> Vec<&'a str> {
-    list(object, path)
-        .iter()
-        .filter_map(Value::as_str)
-        .collect()
+    let items = list(object, path).iter();
+    items.filter_map(Value::as_str).collect()
 }
 
 /// Returns whether the value at a path of keys exists and is not null.

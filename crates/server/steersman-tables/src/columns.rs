@@ -9,7 +9,6 @@ use super::cells::{at, containers, labels, selector};
 /// Reads a cell, or a list of cells, from an object at a time.
 type ReadCells = fn(&Value, Timestamp) -> Value;
 
-/// One column heading.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Heading {
     /// The text of the heading.
@@ -45,13 +44,11 @@ impl Heading {
         )
     };
 
-    /// Returns a column of integers.
     pub(super) const fn integer(mut self) -> Self {
         self.kind = "integer";
         self
     }
 
-    /// Returns a column of booleans.
     pub(super) const fn boolean(mut self) -> Self {
         self.kind = "boolean";
         self
@@ -71,7 +68,6 @@ impl Columns {
         headings.any(|heading| heading.name == Heading::NAME.name)
     }
 
-    /// Returns the cells of an object.
     pub(super) fn cells(&self, object: &Value, now: Timestamp) -> Vec<Value> {
         let mut row = (self.row)(object, now);
         let mut own = row
@@ -111,15 +107,12 @@ pub(super) const fn wide(name: &'static str, about: &'static str) -> Heading {
     }
 }
 
-/// The age column.
 pub(super) const AGE: Heading = shown("Age", "Time since the object was created.").reads(age);
 
-/// The container names of a pod template.
 pub(super) const CONTAINERS: Heading =
     wide("Containers", "Names of the containers of the pod template.")
         .reads(|object, _| containers(template(object), "name").into());
 
-/// The images of a pod template.
 pub(super) const IMAGES: Heading = wide("Images", "Images of the containers of the pod template.")
     .reads(|object, _| containers(template(object), "image").into());
 
@@ -142,7 +135,6 @@ fn template(object: &Value) -> &Value {
     at(jobs(object), "spec.template").unwrap_or(&Value::Null)
 }
 
-/// Returns the cell of the age column.
 pub(super) fn age(object: &Value, now: Timestamp) -> Value {
     since(at(object, "metadata.creationTimestamp"), now).into()
 }

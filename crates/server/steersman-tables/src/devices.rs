@@ -38,11 +38,8 @@ pub(super) const RESOURCE_SLICES: Columns = Columns {
         AGE,
     ],
     row: |slice, _| {
-        json!([
-            text(slice, "spec.nodeName"),
-            text(slice, "spec.driver"),
-            text(slice, "spec.pool.name")
-        ])
+        let paths = ["spec.nodeName", "spec.driver", "spec.pool.name"];
+        json!(paths.map(|path| text(slice, path)))
     },
 };
 

@@ -21,33 +21,26 @@ pub(super) const SERVICES: Columns = Columns {
         let ports: Vec<String> = list(service, "spec.ports")
             .iter()
             .map(|port| {
-                let (number, protocol) = (number(port, "port"), text(port, "protocol"));
-                match at(port, "nodePort")
-                    .and_then(Value::as_i64)
-                    .filter(|port| *port > 0)
-                {
-                    Some(node) => format!("{number}:{node}/{protocol}"),
-                    None => format!("{number}/{protocol}"),
+                let (number, node) = (number(port, "port"), number(port, "nodePort"));
+                let protocol = text(port, "protocol");
+                if node > 0 {
+                    format!("{number}:{node}/{protocol}")
+                } else {
+                    format!("{number}/{protocol}")
                 }
             })
             .collect();
         let kind = text(service, "spec.type");
+        let addresses = texts(service, "spec.clusterIPs");
         json!([
             kind,
-            first_address(service),
+            addresses.first().unwrap_or(&NONE),
             external_addresses(service, kind),
             joined(&ports, NONE),
             labels(at(service, "spec.selector"))
         ])
     },
 };
-
-fn first_address(service: &Value) -> &str {
-    texts(service, "spec.clusterIPs")
-        .first()
-        .copied()
-        .unwrap_or(NONE)
-}
 
 fn external_addresses(service: &Value, kind: &str) -> String {
     let own = texts(service, "spec.externalIPs");
@@ -122,16 +115,14 @@ pub(super) const INGRESS_CLASSES: Columns = Columns {
     ],
     row: |class, _| {
         let parameters = at(class, "spec.parameters").filter(|it| it.is_object());
-        let parameters = parameters.map_or_else(
-            || NONE.to_owned(),
-            |it| {
-                let (kind, name) = (text(it, "kind"), text(it, "name"));
-                match at(it, "apiGroup").and_then(Value::as_str) {
-                    Some(group) => format!("{kind}.{group}/{name}"),
-                    None => format!("{kind}/{name}"),
-                }
-            },
-        );
+        let parameters = parameters.map(|it| {
+            let (kind, name) = (text(it, "kind"), text(it, "name"));
+            match at(it, "apiGroup").and_then(Value::as_str) {
+                Some(group) => format!("{kind}.{group}/{name}"),
+                None => format!("{kind}/{name}"),
+            }
+        });
+        let parameters = parameters.as_deref().unwrap_or(NONE);
         json!([text(class, "spec.controller"), parameters])
     },
 };
@@ -215,20 +206,17 @@ pub(super) const IP_ADDRESSES: Columns = Columns {
     )],
     row: |address, now| {
         let parent = at(address, "spec.parentRef").filter(|it| it.is_object());
-        let parent = parent.map_or_else(
-            || NONE.to_owned(),
-            |it| {
-                let mut all = text(it, "resource").to_lowercase();
-                for (before, member) in [('.', "group"), ('/', "namespace")] {
-                    let part = text(it, member);
-                    if !part.is_empty() {
-                        all.push(before);
-                        all.push_str(part);
-                    }
+        let parent = parent.map(|it| {
+            let mut all = text(it, "resource").to_lowercase();
+            for (before, member) in [('.', "group"), ('/', "namespace")] {
+                let part = text(it, member);
+                if !part.is_empty() {
+                    all.push(before);
+                    all.push_str(part);
                 }
-                format!("{all}/{}", text(it, "name"))
-            },
-        );
-        json!([parent, age(address, now)])
+            }
+            format!("{all}/{}", text(it, "name"))
+        });
+        json!([parent.as_deref().unwrap_or(NONE), age(address, now)])
     },
 };

@@ -170,17 +170,14 @@ pub(super) const CONTROLLER_REVISIONS: Columns = Columns {
         let owner = list(revision, "metadata.ownerReferences")
             .iter()
             .find(|owner| owner["controller"] == true);
-        let owner = owner.map_or_else(
-            || NONE.to_owned(),
-            |owner| {
-                let kind = text(owner, "kind").to_lowercase();
-                let name = text(owner, "name");
-                match text(owner, "apiVersion").split_once('/') {
-                    Some((group, _)) => format!("{kind}.{group}/{name}"),
-                    None => format!("{kind}/{name}"),
-                }
-            },
-        );
+        let owner = owner.map(|owner| {
+            let (kind, name) = (text(owner, "kind").to_lowercase(), text(owner, "name"));
+            match text(owner, "apiVersion").split_once('/') {
+                Some((group, _)) => format!("{kind}.{group}/{name}"),
+                None => format!("{kind}/{name}"),
+            }
+        });
+        let owner = owner.as_deref().unwrap_or(NONE);
         json!([owner, number(revision, "revision")])
     },
 };
