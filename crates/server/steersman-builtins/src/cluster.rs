@@ -13,7 +13,7 @@ use steersman_apimachinery::names;
 
 use crate::Strategy;
 use crate::fields::address::{self, Network};
-use crate::fields::fill::{given, lacks, part, put, set};
+use crate::fields::fill::{elements, given, lacks, part, put, set};
 use crate::fields::go_value::GoType::{self, Plain, Struct, Text};
 use crate::fields::{FieldPath, check};
 
@@ -144,15 +144,11 @@ fn node(root: &FieldPath<'_>, old: Option<&Value>) {
     }
     let was = &old["spec"];
     if !lacks(was, "podCIDRs") {
-        let before = was["podCIDRs"].as_array().map_or(&[][..], Vec::as_slice);
-        let changes = if before.len() == cidrs.len() {
-            before
-                .iter()
-                .zip(cidrs.items())
-                .filter(|(was, now)| *was != now.value())
-                .count()
-        } else {
-            1
+        let before = elements(&was["podCIDRs"]);
+        let pairs = before.iter().zip(cidrs.items());
+        let changes = match before.len() == cidrs.len() {
+            true => pairs.filter(|(was, now)| *was != now.value()).count(),
+            false => 1,
         };
         for _ in 0..changes {
             cidrs.forbidden("node updates may not change podCIDR except from \"\" to valid");

@@ -33,7 +33,7 @@ use steersman_schema::resource::{
 use steersman_schema::stored_schemas::{SchemaReads, StoredSchemas};
 
 use crate::fields::Findings;
-use crate::fields::fill::{given, lacks, part, put, set, set_text};
+use crate::fields::fill::{elements, given, lacks, part, put, set, set_text};
 
 /// The finalizer of a definition in deletion that still has objects.
 pub const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
@@ -83,7 +83,7 @@ pub fn remember_storage(crd: &mut Value) {
 }
 
 fn versions(crd: &Value) -> impl Iterator<Item = &Value> {
-    crd["spec"]["versions"].as_array().into_iter().flatten()
+    elements(&crd["spec"]["versions"]).iter()
 }
 
 fn storage(crd: &Value) -> Option<&Value> {
@@ -243,9 +243,7 @@ fn resource(crd: &Value, version: &Value, newest: &str, schemas: &StoredSchemas)
     let spec = &crd["spec"];
     let names = &spec["names"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let list = |value: &Value| -> Vec<String> {
-        value.as_array().into_iter().flatten().map(text).collect()
-    };
+    let list = |value: &Value| -> Vec<String> { elements(value).iter().map(text).collect() };
     let (group, plural) = (text(&spec["group"]), text(&names["plural"]));
     let scale = version["subresources"]
         .get("scale")
@@ -254,7 +252,7 @@ fn resource(crd: &Value, version: &Value, newest: &str, schemas: &StoredSchemas)
             status_replicas: keys(&text(&scale["statusReplicasPath"])),
             selector: scale["labelSelectorPath"].as_str().map(keys),
         });
-    let fields = version["selectableFields"].as_array().into_iter().flatten();
+    let fields = elements(&version["selectableFields"]).iter();
     let name = text(&version["name"]);
     let schema = schemas.schema_of(&name).cloned().unwrap_or_default();
     let deprecation_warning = deprecation_warning(crd, version, newest);
@@ -331,7 +329,7 @@ fn keys(path: &str) -> Vec<String> {
 }
 
 fn columns(version: &Value) -> Vec<PrinterColumn> {
-    let listed = version["additionalPrinterColumns"].as_array();
+    let listed = elements(&version["additionalPrinterColumns"]).iter();
     let column = |column: &Value| {
         let text = |name: &str| column[name].as_str().unwrap_or_default().to_owned();
         PrinterColumn {
@@ -343,7 +341,7 @@ fn columns(version: &Value) -> Vec<PrinterColumn> {
             json_path: text("jsonPath"),
         }
     };
-    listed.into_iter().flatten().map(column).collect()
+    listed.map(column).collect()
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use steersman_apimachinery::{go, names};
 use steersman_cel::structural::Structural;
 use steersman_schema::resource::Resource;
 
+use crate::fields::fill::elements;
 use crate::fields::{FieldPath, Findings, check};
 use validate::{validate_at, validate_status};
 
@@ -204,9 +205,11 @@ fn embedded_metadata(metadata: &Value, errors: &mut Vec<FieldError>) {
 #[must_use]
 pub fn warnings(object: &Value, old: Option<&Value>) -> Vec<String> {
     let of = |object: &Value| -> BTreeSet<String> {
-        let listed = object["metadata"]["finalizers"].as_array();
-        let listed = listed.into_iter().flatten().filter_map(Value::as_str);
-        listed.map(str::to_owned).collect()
+        let listed = elements(&object["metadata"]["finalizers"]).iter();
+        listed
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect()
     };
     let had = old.map(of).unwrap_or_default();
     let new = of(object);

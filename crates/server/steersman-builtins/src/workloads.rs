@@ -44,9 +44,7 @@ pub(super) const CONTROLLER_REVISION: Strategy = Strategy {
         let data = object.at("data");
         data.need_set("data is mandatory");
         check::not_negative(&object.at("revision"));
-        if let Some(old) = old {
-            check::immutable(&data, &old["data"]);
-        }
+        check::immutable(&data, old.map(|old| &old["data"]));
     },
     ..Strategy::PLAIN
 };
@@ -158,9 +156,8 @@ fn deployment(new: &FieldPath<'_>, old: Option<&Value>) {
 
 /// Checks that an update keeps the selector, which is immutable since `apps/v1`.
 fn keep_selector(spec: &FieldPath<'_>, old: Option<&Value>) {
-    if let Some(old) = old {
-        check::immutable(&spec.at("selector"), &old["spec"]["selector"]);
-    }
+    let before = old.map(|old| &old["spec"]["selector"]);
+    check::immutable(&spec.at("selector"), before);
 }
 
 fn check_deployment_strategy(strategy: &FieldPath<'_>) {

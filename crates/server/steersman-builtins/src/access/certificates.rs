@@ -9,7 +9,7 @@ use steersman_apimachinery::names::{self, NameRule};
 
 use crate::Strategy;
 use crate::access::signing_request::SigningRequest;
-use crate::fields::fill::{complete, complete_given, given, list, part, put, set};
+use crate::fields::fill::{complete, complete_given, elements, given, list, part, put, set};
 use crate::fields::{FieldPath, authorities, check, reference};
 
 pub(crate) const SIGNING_REQUEST: Strategy = Strategy {
@@ -108,8 +108,7 @@ fn check_part(object: &FieldPath<'_>, old: &Value, part: WrittenPart) {
     let conditions = status.at("conditions");
     check_conditions(&conditions, old);
     let of = |object: &Value, kind: &str| -> Vec<Value> {
-        let all = object["status"]["conditions"].as_array();
-        let all = all.into_iter().flatten();
+        let all = elements(&object["status"]["conditions"]).iter();
         all.filter(|one| one["type"] == kind).cloned().collect()
     };
     for kind in ["Approved", "Denied", "Failed"] {
@@ -145,11 +144,8 @@ fn check_part(object: &FieldPath<'_>, old: &Value, part: WrittenPart) {
 }
 
 fn check_conditions(conditions: &FieldPath<'_>, old: &Value) {
-    let before = old["status"]["conditions"].as_array();
-    let had = |kind: &str| {
-        let mut before = before.into_iter().flatten();
-        before.any(|one| one["type"] == kind)
-    };
+    let before = elements(&old["status"]["conditions"]);
+    let had = |kind: &str| before.iter().any(|one| one["type"] == kind);
     let both = had("Approved") && had("Denied");
     let mut seen = HashSet::new();
     for condition in conditions.items() {

@@ -7,7 +7,7 @@ use steersman_apimachinery::names::{self, NameRule};
 use steersman_cel::{Environment, Type, Url};
 
 use crate::Strategy;
-use crate::fields::fill::{complete, given, list, part, set};
+use crate::fields::fill::{complete, elements, given, list, part, set};
 use crate::fields::{FieldPath, authorities, check, reference, selector};
 
 pub(crate) const MUTATING: Strategy = Strategy {
@@ -54,12 +54,12 @@ fn defaults(object: &mut Value, mutating: bool) {
 }
 
 fn hooks(object: &Value) -> impl Iterator<Item = &Value> {
-    object["webhooks"].as_array().into_iter().flatten()
+    elements(&object["webhooks"]).iter()
 }
 
 fn knows_a_version(hook: &Value) -> bool {
-    let versions = hook["admissionReviewVersions"].as_array();
-    let mut versions = versions.into_iter().flatten().filter_map(Value::as_str);
+    let versions = elements(&hook["admissionReviewVersions"]).iter();
+    let mut versions = versions.filter_map(Value::as_str);
     versions.any(|version| VERSIONS.contains(&version))
 }
 
@@ -77,10 +77,8 @@ fn validate(object: &FieldPath<'_>, old: Option<&Value>, mutating: bool) {
     // Stored objects may violate rules that are newer than the objects.
     let strict_effects = old.is_none_or(|old| hooks(old).all(harmless));
     let strict_versions = old.is_none_or(|old| {
-        hooks(old).all(|hook| {
-            let none = hook["admissionReviewVersions"].as_array();
-            none.is_none_or(Vec::is_empty) || knows_a_version(hook)
-        })
+        let none = |hook: &Value| elements(&hook["admissionReviewVersions"]).is_empty();
+        hooks(old).all(|hook| none(hook) || knows_a_version(hook))
     });
     let strict_names = old.is_none_or(unique);
     let mut seen = HashSet::new();

@@ -143,9 +143,7 @@ fn secret_defaults(object: &mut Value) {
 }
 
 fn secret(root: &FieldPath<'_>, old: Option<&Value>) {
-    if let Some(old) = old {
-        check::immutable(&root.at("type"), &old["type"]);
-    }
+    check::immutable(&root.at("type"), old.map(|old| &old["type"]));
     sealed(root, old, &["data"]);
     let data = root.at("data");
     keys(&data);

@@ -97,9 +97,7 @@ fn runtime(root: &FieldPath<'_>, old: Option<&Value>) {
             one.duplicate_written(&written);
         }
     }
-    if let Some(old) = old {
-        check::immutable(&handler, &old["handler"]);
-    }
+    check::immutable(&handler, old.map(|old| &old["handler"]));
 }
 
 fn lease(spec: &FieldPath<'_>) {

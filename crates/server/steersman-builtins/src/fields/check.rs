@@ -20,8 +20,9 @@ const VARIABLE: &str = "a valid environment variable name must consist only of p
 const HEADER: &str = "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', regex used for validation is '[-A-Za-z0-9]+')";
 const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
 
-pub(crate) fn immutable(new: &FieldPath<'_>, old: &Value) {
-    if new.value() != old {
+/// Checks that an update keeps a value. `old` is `None` for a new object.
+pub(crate) fn immutable<'v>(new: &FieldPath<'_>, old: impl Into<Option<&'v Value>>) {
+    if old.into().is_some_and(|old| old != new.value()) {
         new.invalid(IMMUTABLE);
     }
 }

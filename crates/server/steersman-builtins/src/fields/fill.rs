@@ -88,6 +88,11 @@ pub(crate) fn list<'a>(
     list.into_iter().flatten()
 }
 
+/// Returns the elements of a list. A value of another type has no elements.
+pub(crate) fn elements(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
 /// Returns whether a member is absent, null, or an empty list, map or text.
 pub(crate) fn lacks(object: &Value, name: &str) -> bool {
     let member = &object[name];

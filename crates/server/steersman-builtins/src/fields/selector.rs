@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::check;
 use super::field_path::FieldPath;
+use super::fill::elements;
 
 /// Checks a label selector. An absent selector passes (upstream: `ValidateLabelSelector`).
 pub(crate) fn check(at: &FieldPath<'_>) {
@@ -38,17 +39,11 @@ pub fn selects(selector: &Value, labels: &Value) -> bool {
         return false;
     }
     let mut wanted = selector["matchLabels"].as_object().into_iter().flatten();
-    let mut expressions = selector["matchExpressions"]
-        .as_array()
-        .into_iter()
-        .flatten();
+    let mut expressions = elements(&selector["matchExpressions"]).iter();
     wanted.all(|(key, value)| labels.get(key) == Some(value))
         && expressions.all(|expression| {
             let found = labels.get(expression["key"].as_str().unwrap_or_default());
-            let listed = found.is_some_and(|found| {
-                let values = expression["values"].as_array();
-                values.is_some_and(|values| values.contains(found))
-            });
+            let listed = found.is_some_and(|found| elements(&expression["values"]).contains(found));
             match expression["operator"].as_str().unwrap_or_default() {
                 "In" => listed,
                 "NotIn" => !listed,

@@ -107,9 +107,7 @@ fn slice(root: &FieldPath<'_>, old: Option<&Value>) {
     if !ports.has_too_many(MOST_PORTS) {
         check_ports(&ports);
     }
-    if let Some(old) = old {
-        check::immutable(&kind, &old["addressType"]);
-    }
+    check::immutable(&kind, old.map(|old| &old["addressType"]));
 }
 
 fn check_ports(ports: &FieldPath<'_>) {

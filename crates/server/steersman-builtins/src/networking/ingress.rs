@@ -157,9 +157,7 @@ fn check_backend(backend: &FieldPath<'_>) {
 fn class(object: &FieldPath<'_>, old: Option<&Value>) {
     let spec = object.at("spec");
     let controller = spec.at("controller");
-    if let Some(old) = old {
-        check::immutable(&controller, &old["spec"]["controller"]);
-    }
+    check::immutable(&controller, old.map(|old| &old["spec"]["controller"]));
     check::required(&controller, |controller| {
         controller.at_most_bytes(250);
         reference::check_domain_path(controller);

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::image;
-use crate::fields::fill::{complete, complete_given, list, part, set};
+use crate::fields::fill::{complete, complete_given, elements, list, part, set};
 use crate::storage::claim;
 
 /// Fills in the defaults of a Pod: its spec, and the first phase of its status.
@@ -52,9 +52,8 @@ fn tolerate(pod: &mut Value) {
         "node.kubernetes.io/unreachable",
     ];
     let missing: Vec<&str> = {
-        let tolerated = pod["tolerations"].as_array();
         let tolerates = |key: &str| {
-            tolerated.into_iter().flatten().any(|one| {
+            elements(&pod["tolerations"]).iter().any(|one| {
                 let own = one["key"].as_str().unwrap_or_default();
                 let effect = one["effect"].as_str().unwrap_or_default();
                 (own == key || own.is_empty()) && matches!(effect, "NoExecute" | "")

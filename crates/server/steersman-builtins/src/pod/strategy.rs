@@ -3,15 +3,13 @@
 
 use serde_json::{Value, json};
 
-use crate::fields::fill::{lacks, list, put, set};
+use crate::fields::fill::{elements, lacks, list, put, set};
 
 use super::profiles;
 
 /// Adds the condition for scheduling gates, and expands the label keys of selectors.
 pub(super) fn create(pod: &mut Value) {
-    let gated = pod["spec"]["schedulingGates"]
-        .as_array()
-        .is_some_and(|gates| !gates.is_empty());
+    let gated = !elements(&pod["spec"]["schedulingGates"]).is_empty();
     let made = pod["metadata"]["creationTimestamp"].clone();
     if gated && let Some(status) = pod.get_mut("status") {
         let condition = json!({
@@ -66,7 +64,7 @@ fn follow(term: &mut Value, labels: &Value) {
     }
     let mut added = Vec::new();
     for (field, operator) in [("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")] {
-        let keys = term[field].as_array().into_iter().flatten();
+        let keys = elements(&term[field]).iter();
         for key in keys.filter_map(Value::as_str) {
             if let Some(value) = labels.get(key) {
                 added.push(json!({"key": key, "operator": operator, "values": [value]}));
@@ -100,11 +98,7 @@ pub(super) fn keep(new: &mut Value, old: &Value) {
             set(status, field, before[field].clone());
         }
     }
-    let mut seen: Vec<&Value> = before["conditions"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .collect();
+    let mut seen: Vec<&Value> = elements(&before["conditions"]).iter().collect();
     for condition in list(status, "conditions") {
         let same = seen.iter().position(|one| one["type"] == condition["type"]);
         let generation = same.map(|at| &seen.remove(at)["observedGeneration"]);

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::fields::FieldPath;
-use crate::fields::fill::{self, is_nothing, lacks};
+use crate::fields::fill::{self, elements, is_nothing, lacks};
 use crate::fields::go_value::{NODE_TERMS, TERM};
 
 use super::{containers, scheduling};
@@ -97,7 +97,7 @@ pub(super) fn check_ephemeral(new: &FieldPath<'_>, old: &FieldPath<'_>) {
 }
 
 fn put_back_images(spec: &mut Value, before: &Value, field: &str) {
-    let old = before[field].as_array().into_iter().flatten();
+    let old = elements(&before[field]).iter();
     let new = spec.get_mut(field).and_then(Value::as_array_mut);
     for (container, old) in new.into_iter().flatten().zip(old) {
         fill::copy(container, old, "image");
@@ -164,10 +164,7 @@ fn check_node_affinity(after: &FieldPath<'_>, before: &FieldPath<'_>) {
         let parts = ["matchExpressions", "matchFields"];
         let nothing = parts.iter().all(|part| old.at(part).is_empty());
         let added = |part: &str| {
-            let [new, old] = [&new, &old].map(|term| {
-                let list = term.value()[part].as_array();
-                list.map_or(&[][..], Vec::as_slice)
-            });
+            let [new, old] = [&new, &old].map(|term| elements(&term.value()[part]));
             new.starts_with(old) && (!nothing || new.is_empty())
         };
         if !parts.iter().all(|part| added(part)) {
@@ -180,7 +177,7 @@ fn check_node_affinity(after: &FieldPath<'_>, before: &FieldPath<'_>) {
 /// Returns whether the update keeps all tolerations, without regard to `tolerationSeconds`.
 fn kept(before: &Value, after: &Value) -> bool {
     let shown = |tolerations: &Value| -> Vec<Value> {
-        let all = tolerations.as_array().into_iter().flatten();
+        let all = elements(tolerations).iter();
         all.map(|one| {
             let mut one = one.clone();
             fill::drop(&mut one, "tolerationSeconds");

@@ -7,6 +7,8 @@ use serde_json::{Map, Value, json};
 
 use steersman_schema::resource::Resource;
 
+use crate::fields::fill::elements;
+
 /// The annotation of a v1 object with all metrics except the CPU utilization, as JSON.
 const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
 /// The annotation of a v1 object with the current metrics of the status, as JSON.
@@ -90,10 +92,6 @@ fn members<'a>(value: &'a mut Value, name: &str) -> Option<&'a mut Map<String, V
     let parent = value.as_object_mut()?;
     let member = parent.entry(name).or_insert_with(|| json!({}));
     member.as_object_mut()
-}
-
-fn elements(value: &Value) -> &[Value] {
-    value.as_array().map_or(&[], Vec::as_slice)
 }
 
 /// Returns whether a v2 metric is the CPU utilization, for which v1 has a field.

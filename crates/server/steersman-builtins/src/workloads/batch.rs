@@ -333,11 +333,8 @@ fn open_resources(old: &mut Value, new: &Value) {
     for list in ["/spec/containers", "/spec/initContainers"] {
         let containers = old.pointer_mut(list).and_then(Value::as_array_mut);
         let others = new.pointer(list).and_then(Value::as_array);
-        let pairs = containers
-            .into_iter()
-            .flatten()
-            .zip(others.into_iter().flatten());
-        for (container, other) in pairs {
+        let containers = containers.into_iter().flatten();
+        for (container, other) in containers.zip(others.into_iter().flatten()) {
             if let Some(resources) = other.get("resources") {
                 put(container, "resources", resources.clone());
             }

@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::{FIXED, ONLY_BALANCER, is, is_headless, needs_health_port};
+use crate::fields::fill::elements;
 use crate::fields::{FieldPath, Findings, address, check};
 
 /// Checks the cluster IPs and IP families (upstream: `ValidateServiceClusterIPsRelatedFields`).
@@ -111,10 +112,6 @@ pub(super) fn update(spec: &FieldPath<'_>, old: &Value) {
     {
         spec.at("healthCheckNodePort").forbidden(check::IMMUTABLE);
     }
-}
-
-fn elements(value: &Value) -> &[Value] {
-    value.as_array().map_or(&[], Vec::as_slice)
 }
 
 /// Checks that an update keeps the cluster IPs. Upstream: `validateUpgradeDowngradeClusterIPs`.
