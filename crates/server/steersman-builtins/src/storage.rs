@@ -78,9 +78,8 @@ pub(super) const CAPACITY: Strategy = Strategy {
     defaults: |object| set(object, "storageClassName", json!("")),
     validate: capacity,
     warn: |new, _| {
-        let [expressions, labels] = new
-            .at("nodeTopology")
-            .parts(["matchExpressions", "matchLabels"]);
+        let topology = new.at("nodeTopology");
+        let [expressions, labels] = topology.parts(["matchExpressions", "matchLabels"]);
         expressions.each(|one| shared_warnings::of_key(&one.at("key"), one.at("key").text()));
         for (name, _) in labels.entries() {
             shared_warnings::of_key(&labels.named(name, None), name);
@@ -237,9 +236,8 @@ fn check_drivers_stay(object: &FieldPath<'_>, old: &Value) {
         for driver in drivers.items() {
             let fixed = [&known, &driver].map(fixed);
             if fixed[0]["name"] == fixed[1]["name"] && fixed[0] != fixed[1] {
-                drivers
-                    .with(&fixed[1])
-                    .invalid_printed(&CSI_NODE_DRIVER, check::IMMUTABLE);
+                let shown = drivers.with(&fixed[1]);
+                shown.invalid_printed(&CSI_NODE_DRIVER, check::IMMUTABLE);
             }
         }
     }

@@ -145,10 +145,8 @@ fn deployment(new: &FieldPath<'_>, old: Option<&Value>) {
     check::not_negative(&spec.at("revisionHistoryLimit"));
     let deadline = spec.at("progressDeadlineSeconds");
     check::not_negative(&deadline);
-    if deadline
-        .number()
-        .is_some_and(|seconds| seconds <= ready.int())
-    {
+    let seconds = deadline.number();
+    if seconds.is_some_and(|seconds| seconds <= ready.int()) {
         deadline.invalid("must be greater than minReadySeconds");
     }
     keep_selector(&spec, old);

@@ -51,9 +51,8 @@ impl SigningRequest {
     pub fn is_of(&self, organization: &str) -> bool {
         self.parsed().is_some_and(|parsed| {
             let subject = &parsed.certification_request_info.subject;
-            subject
-                .iter_organization()
-                .any(|one| one.as_str().is_ok_and(|one| one == organization))
+            let mut all = subject.iter_organization();
+            all.any(|one| one.as_str().is_ok_and(|one| one == organization))
         })
     }
 

@@ -70,9 +70,8 @@ fn validate(object: &FieldPath<'_>, old: Option<&Value>, mutating: bool) {
     };
     let unique = |old: &Value| {
         let mut names = HashSet::new();
-        hooks(old)
-            .filter_map(|hook| hook["name"].as_str())
-            .all(|name| names.insert(name))
+        let mut given = hooks(old).filter_map(|hook| hook["name"].as_str());
+        given.all(|name| names.insert(name))
     };
     // Stored objects may violate rules that are newer than the objects.
     let strict_effects = old.is_none_or(|old| hooks(old).all(harmless));

@@ -99,14 +99,10 @@ fn complete(event: &mut Value, times: &[&str], objects: &[&str], texts: &[&str])
         members.entry(*name).or_insert(Value::Null);
     }
     for name in objects {
-        members
-            .entry(*name)
-            .or_insert_with(|| Value::Object(Map::new()));
+        members.entry(*name).or_insert(Value::Object(Map::new()));
     }
     for name in texts {
-        members
-            .entry(*name)
-            .or_insert_with(|| Value::String(String::new()));
+        members.entry(*name).or_insert(Value::String(String::new()));
     }
 }
 

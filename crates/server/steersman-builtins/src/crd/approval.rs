@@ -97,8 +97,7 @@ fn annotation(crd: &Value) -> &str {
 fn is_protected(crd: &Value) -> bool {
     let group = crd["spec"]["group"].as_str().unwrap_or_default();
     PROTECTED.iter().any(|owner| {
-        group
-            .strip_suffix(owner)
-            .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+        let rest = group.strip_suffix(owner);
+        rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
     })
 }

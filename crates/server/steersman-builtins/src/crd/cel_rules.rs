@@ -179,12 +179,8 @@ impl<'a> Walk<'a> {
     fn rules(&mut self, node: &FieldPath<'a>, context: &NodeContext) {
         let listed = node.at("x-kubernetes-validations");
         let path = node.path();
-        if listed.is_empty()
-            || self
-                .known
-                .iter()
-                .any(|error| error.field.starts_with(&path))
-        {
+        let mut known = self.known.iter();
+        if listed.is_empty() || known.any(|error| error.field.starts_with(&path)) {
             return;
         }
         let Some(decl) = &context.decl else {
@@ -203,9 +199,8 @@ impl<'a> Walk<'a> {
             };
             match &rule.program {
                 Some(Ok(program)) => {
-                    let times = context
-                        .times
-                        .unwrap_or(MAX_REQUEST / (decl.least_bytes + 1));
+                    let unbounded = MAX_REQUEST / (decl.least_bytes + 1);
+                    let times = context.times.unwrap_or(unbounded);
                     let cost = program.worst_cost(decl).saturating_mul(times);
                     self.observe("estimated rule cost", &expression, cost);
                 }

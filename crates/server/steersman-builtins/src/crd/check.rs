@@ -152,14 +152,11 @@ fn check_conversion(conversion: &FieldPath<'_>, old: Option<&Value>) {
     if conversion.at("strategy").text() != "Webhook" {
         let webhook = &conversion.value()["webhook"];
         let detail = "should not be set when strategy is not set to Webhook";
-        conversion
-            .named("webhookClientConfig", webhook.get("clientConfig"))
-            .deny(detail);
+        let config = conversion.named("webhookClientConfig", webhook.get("clientConfig"));
+        config.deny(detail);
         let reviews = "conversionReviewVersions";
-        conversion
-            .named(reviews, webhook.get(reviews))
-            .deny_filled(detail);
-        return;
+        let listed = conversion.named(reviews, webhook.get(reviews));
+        return listed.deny_filled(detail);
     }
     // An invalid CA bundle passes before the version is served, and if the stored one is invalid.
     let bundle = |crd: &Value| {
@@ -183,10 +180,8 @@ fn check_stored_versions(root: &FieldPath<'_>) {
             ));
         }
     }
-    let storage = versions(root.value())
-        .filter(|one| one["storage"] == true)
-        .last();
-    let name = storage.and_then(|one| one["name"].as_str());
+    let storing = versions(root.value()).filter(|one| one["storage"] == true);
+    let name = storing.last().and_then(|one| one["name"].as_str());
     if let Some(name) = name
         && !stored.items().any(|version| version.value() == name)
     {

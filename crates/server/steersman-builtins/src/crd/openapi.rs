@@ -26,10 +26,9 @@ pub(super) fn check(schema: &FieldPath<'_>, status: bool) {
     if status {
         check_root(schema);
     }
-    if schema.at("nullable").flag() {
-        schema
-            .at("nullable")
-            .forbidden("nullable cannot be true at the root");
+    let nullable = schema.at("nullable");
+    if nullable.flag() {
+        nullable.forbidden("nullable cannot be true at the root");
     }
     let mut problems = schema.errors_of(|schema| keywords(schema, true, AncestorFacts::default()));
     if is_structured(schema) {

@@ -113,20 +113,14 @@ fn own_type(properties: &FieldPath<'_>, level: SkeletonLevel) {
         }
     }
     let metadata = properties.key("metadata");
-    let Some(said) = metadata
-        .value()
-        .as_object()
-        .filter(|_| level == SkeletonLevel::Root)
-    else {
+    let said = metadata.value().as_object();
+    let Some(said) = said.filter(|_| level == SkeletonLevel::Root) else {
         return;
     };
-    let is_plain = metadata
-        .at("properties")
-        .entries()
-        .all(|(name, _)| matches!(name, "name" | "generateName"));
-    let is_bare = said
-        .keys()
-        .all(|name| matches!(name.as_str(), "type" | "default" | "properties"));
+    let mut fields = metadata.at("properties").entries();
+    let is_plain = fields.all(|(name, _)| matches!(name, "name" | "generateName"));
+    let mut keywords = said.keys().map(String::as_str);
+    let is_bare = keywords.all(|name| matches!(name, "type" | "default" | "properties"));
     if !is_plain || !is_bare {
         metadata.forbidden("must not specify anything other than name and generateName, but metadata is implicitly specified");
     }
@@ -179,9 +173,8 @@ fn restriction(node: &FieldPath<'_>, skip: bool) {
         }
     }
     if properties.value().get("metadata").is_some() {
-        properties
-            .key("metadata")
-            .forbidden("must not be specified in a nested context");
+        let metadata = properties.key("metadata");
+        metadata.forbidden("must not be specified in a nested context");
     }
 }
 

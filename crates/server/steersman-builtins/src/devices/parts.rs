@@ -146,11 +146,8 @@ fn parse_uuid(text: &str) -> Result<(), String> {
             byte.is_ascii_hexdigit()
         }
     };
-    bare.iter()
-        .enumerate()
-        .all(is_fit)
-        .then_some(())
-        .ok_or_else(format)
+    let fits = bare.iter().enumerate().all(is_fit);
+    fits.then_some(()).ok_or_else(format)
 }
 
 /// Checks the configuration of a driver (upstream: `validateDeviceConfiguration`).

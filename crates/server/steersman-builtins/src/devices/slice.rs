@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::parts;
+use crate::fields::fill::elements;
 use crate::fields::go_value::NODE_TERMS;
 use crate::fields::{FieldPath, check, node_selector};
 
@@ -107,17 +108,15 @@ fn check_number(holder: &FieldPath<'_>, given: &[String], none: &str, many: &str
 fn check_device(device: &FieldPath<'_>, known: &Value, chosen: bool) {
     check::label(&device.at("name"));
     let taints = device.at("taints");
-    let mut before = known.as_array().into_iter().flatten();
+    let mut before = elements(known).iter();
     let before = before.find(|one| one["name"] == *device.at("name").value());
     if before.is_none_or(|before| before["taints"] != *taints.value()) {
         parts::each(&taints, MOST_TAINTS, check_taint);
     }
+    let nodes = device.parts(["nodeName", "nodeSelector", "allNodes"]);
     if chosen {
         check_device_nodes(device);
-    } else if ["nodeName", "nodeSelector", "allNodes"]
-        .iter()
-        .any(|field| device.at(field).is_set())
-    {
+    } else if nodes.iter().any(FieldPath::is_set) {
         device.invalid_as(&Value::Null, "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to true in the ResourceSlice spec");
     }
     parts::check_binding(device);

@@ -21,10 +21,8 @@ pub(crate) fn parse(text: &str) -> Option<IpAddr> {
         }
         *octet = part.parse().ok()?;
     }
-    parts
-        .next()
-        .is_none()
-        .then(|| Ipv4Addr::from(octets).into())
+    let is_whole = parts.next().is_none();
+    is_whole.then(|| Ipv4Addr::from(octets).into())
 }
 
 /// A network: its address as written, and the length of its prefix in bits.
@@ -57,10 +55,8 @@ impl Network {
             IpAddr::V6(address) => (u128::from(address), 128),
         };
         let dropped = width - u32::from(bits).min(width);
-        value
-            .checked_shr(dropped)
-            .and_then(|kept| kept.checked_shl(dropped))
-            .unwrap_or(0)
+        let kept = value.checked_shr(dropped);
+        kept.and_then(|kept| kept.checked_shl(dropped)).unwrap_or(0)
     }
 
     fn contains(self, address: IpAddr) -> bool {

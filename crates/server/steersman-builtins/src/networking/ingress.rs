@@ -93,9 +93,8 @@ fn validate(root: &FieldPath<'_>, old: Option<&Value>) {
     class.if_set(check::subdomain);
     let note = root.down("metadata.annotations").key(CLASS_NOTE);
     if old.is_none() && note.is_set() && class.is_set() && note.text() != class.text() {
-        let at = root
-            .named("annotations", None)
-            .named(CLASS_NOTE, Some(note.value()));
+        let annotations = root.named("annotations", None);
+        let at = annotations.named(CLASS_NOTE, Some(note.value()));
         at.invalid("must match `ingressClassName` when both are specified");
     }
 }

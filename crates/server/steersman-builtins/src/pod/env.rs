@@ -116,9 +116,7 @@ fn subscript(path: &str) -> Option<(&str, &str)> {
 pub(super) fn check_resource(at: &FieldPath<'_>, in_volume: bool) {
     let resource = at.at("resource");
     let name = resource.text();
-    let huge = ["limits.hugepages-", "requests.hugepages-"]
-        .iter()
-        .any(|prefix| name.starts_with(prefix));
+    let huge = name.starts_with("limits.hugepages-") || name.starts_with("requests.hugepages-");
     if in_volume && at.at("containerName").is_empty() {
         at.at("containerName").required("");
     } else if name.is_empty() {

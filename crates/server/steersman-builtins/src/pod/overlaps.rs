@@ -95,10 +95,8 @@ fn files_of_source<'a>(source: &FieldPath<'a>) -> Vec<File<'a>> {
     }
     if bundle.is_set() {
         let named = bundle.parts(["name", "signerName"]);
-        let name = named
-            .iter()
-            .find(|one| one.is_set())
-            .map_or("", FieldPath::text);
+        let given = named.iter().find(|one| one.is_set());
+        let name = given.map_or("", FieldPath::text);
         let kind = format!("ClusterTrustBundle {}", Value::from(name));
         return vec![File::new(bundle.at("path").text(), &kind)];
     }

@@ -33,9 +33,8 @@ fn id(at: &FieldPath<'_>) {
 /// Checks a Pod's security context (upstream: `validatePodSpecSecurityContext`).
 pub(super) fn check_pod(spec: &FieldPath<'_>) {
     let at = spec.at("securityContext");
-    at.parts(["fsGroup", "runAsUser", "runAsGroup"])
-        .iter()
-        .for_each(id);
+    let ids = at.parts(["fsGroup", "runAsUser", "runAsGroup"]);
+    ids.iter().for_each(id);
     at.at("supplementalGroups").each(id);
     let share = spec.at("shareProcessNamespace");
     if share.flag() && spec.at("hostPID").flag() {
@@ -284,9 +283,8 @@ pub(super) fn check_system(spec: &FieldPath<'_>) {
                 }
             }
             for context in contexts {
-                NOT_OF_WINDOWS_CONTAINERS
-                    .iter()
-                    .for_each(|field| refuse(&context.at(field)));
+                let fields = NOT_OF_WINDOWS_CONTAINERS.iter();
+                fields.for_each(|field| refuse(&context.at(field)));
             }
         }
         // As upstream, the error names `os`, not `os.name`.

@@ -142,10 +142,8 @@ fn check_own_resources(spec: &FieldPath<'_>, context: &PodContext<'_>) {
             {
                 let most = most.text();
                 let detail = format!("must be less than or equal to pod limits of {most}");
-                container
-                    .key(name)
-                    .at("limits")
-                    .invalid_as(limit.value(), &detail);
+                let shown = container.key(name).at("limits");
+                shown.invalid_as(limit.value(), &detail);
             }
         }
     }

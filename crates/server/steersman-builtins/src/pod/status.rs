@@ -35,10 +35,7 @@ pub(super) fn check(pod: &FieldPath<'_>, old: &Value) {
     ] {
         let listed = spec.at(listed);
         let may_restart = |name: &str, code: i64| {
-            let own = listed
-                .items()
-                .filter(|one| one.at("name").text() == name)
-                .last();
+            let own = last_named(&listed, name);
             own.map_or(policy == "Always", |own| restarts(&own, policy, code))
         };
         check_states(&status.at(field), &old_status.at(field), &may_restart);
@@ -70,6 +67,12 @@ fn restarts(container: &FieldPath<'_>, policy: &str, code: i64) -> bool {
     }
 }
 
+/// Returns the last item with a name, which counts as in a Go map.
+fn last_named<'a>(list: &FieldPath<'a>, name: &str) -> Option<FieldPath<'a>> {
+    let named = list.items().filter(|one| one.at("name").text() == name);
+    named.last()
+}
+
 /// Checks that a container that ended for good does not run again.
 fn check_states(new: &FieldPath<'_>, old: &FieldPath<'_>, may_restart: &dyn Fn(&str, i64) -> bool) {
     for (index, before) in old.items().enumerate() {
@@ -78,11 +81,7 @@ fn check_states(new: &FieldPath<'_>, old: &FieldPath<'_>, may_restart: &dyn Fn(&
         if !ended.is_set() || may_restart(name, ended.at("exitCode").int()) {
             continue;
         }
-        // The last status of a name counts, as in a Go map.
-        let after = new
-            .items()
-            .filter(|one| one.at("name").text() == name)
-            .last();
+        let after = last_named(new, name);
         if after.is_some_and(|after| !after.down("state.terminated").is_set()) {
             let at = new.shown_at(format!("{}[{index}].state", new.path()), new.value());
             at.forbidden("may not be transitioned to non-terminated state");

@@ -48,9 +48,7 @@ pub(super) fn check<'a>(
 
 /// Checks that no volume names the claim that is created for an ephemeral volume of the Pod.
 fn check_claims(volumes: &FieldPath<'_>, pod: &str) {
-    let made = volumes
-        .items()
-        .filter(|volume| volume.at("ephemeral").is_set());
+    let made = volumes.items().filter(|one| one.at("ephemeral").is_set());
     let made = made.map(|volume| format!("{pod}-{}", volume.at("name").text()));
     let made: HashSet<String> = made.collect();
     for volume in volumes.items() {
@@ -75,9 +73,8 @@ fn check_sources(volume: &FieldPath<'_>, owner: SpecOwner<'_>) {
                 "downwardAPI" => "downwarAPI",
                 kind => kind,
             };
-            volume
-                .named(shown, None)
-                .forbidden("may not specify more than 1 volume type");
+            let other = volume.named(shown, None);
+            other.forbidden("may not specify more than 1 volume type");
             continue;
         }
         found = true;
@@ -177,11 +174,10 @@ fn check_ephemeral(volume: &FieldPath<'_>, source: &FieldPath<'_>, owner: SpecOw
 fn check_metadata(metadata: &FieldPath<'_>) {
     check::annotations(&metadata.at("annotations"));
     check::labels(&metadata.at("labels"));
-    for field in names::METADATA
-        .iter()
-        .filter(|field| !["annotations", "labels"].contains(field))
-    {
-        metadata.at(field).deny_filled("cannot be set");
+    for field in names::METADATA {
+        if !matches!(*field, "annotations" | "labels") {
+            metadata.at(field).deny_filled("cannot be set");
+        }
     }
 }
 
@@ -254,13 +250,8 @@ fn check_projections(volume: &FieldPath<'_>) {
             let path = bundle.at("path").text();
             once(path, path);
         });
-        if source
-            .parts(PROJECTED)
-            .iter()
-            .filter(|kind| kind.is_set())
-            .count()
-            > 1
-        {
+        let kinds = source.parts(PROJECTED);
+        if kinds.iter().filter(|kind| kind.is_set()).count() > 1 {
             source.forbidden("may not specify more than 1 volume type per source");
         }
     }

@@ -71,9 +71,8 @@ pub(crate) fn check_amount(at: &FieldPath<'_>) {
     let Some(negative) = amount(at).filter(|amount| amount.sign() < 0) else {
         return;
     };
-    let shown = negative
-        .whole()
-        .map_or_else(|| at.value().clone(), Value::from);
+    let whole = negative.whole();
+    let shown = whole.map_or_else(|| at.value().clone(), Value::from);
     at.invalid_as(&shown, "must be a valid resource quantity");
 }
 
@@ -148,10 +147,8 @@ pub(crate) fn check_spec(spec: &FieldPath<'_>) {
     selector::check(&spec.at("selector"));
     check_modes(&modes);
     let wanted = spec.down("resources.requests.storage");
-    let storage = spec
-        .named("resources", None)
-        .key("storage")
-        .with(wanted.value());
+    let resources = spec.named("resources", None);
+    let storage = resources.key("storage").with(wanted.value());
     match amount(&storage) {
         None => storage.required(""),
         Some(amount) if amount.sign() <= 0 => storage.invalid("must be greater than zero"),

@@ -120,9 +120,8 @@ fn check_iscsi(source: &FieldPath<'_>, holder: Holder) {
     if secret.is_set() && holder == Holder::Volume {
         secret.at("name").need("");
     }
-    source
-        .named("initiatorname", source.value().get("initiatorName"))
-        .if_set(name);
+    let initiator = source.named("initiatorname", source.value().get("initiatorName"));
+    initiator.if_set(name);
 }
 
 /// Checks that the name of a volume and its portal are short enough for an initiator. `shown` is the field of the error.
@@ -141,10 +140,8 @@ static NAA: ConstantPattern = LazyLock::new(|| Regex::new("(?s)^naa.[a-zA-Z0-9]{
 
 /// Returns whether an iSCSI name is well formed, or `None` for a name with an unknown prefix.
 fn is_iscsi_name(name: &str) -> Option<bool> {
-    let known = [("iqn", &IQN), ("eui", &EUI), ("naa", &NAA)];
-    let (_, pattern) = known
-        .into_iter()
-        .find(|(prefix, _)| name.starts_with(prefix))?;
+    let mut known = [("iqn", &IQN), ("eui", &EUI), ("naa", &NAA)].into_iter();
+    let (_, pattern) = known.find(|(prefix, _)| name.starts_with(prefix))?;
     Some(is_match(pattern, name))
 }
 

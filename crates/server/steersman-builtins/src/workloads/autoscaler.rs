@@ -106,9 +106,8 @@ fn complete_behavior(behavior: &mut Value) {
 fn validate(object: &FieldPath<'_>, old: Option<&Value>) {
     // An object of `v1` is converted, so that both versions are checked as `v2`.
     let converted = is_older(object.value()).then(|| autoscaling::to_v2(object.value()));
-    let spec = object
-        .with(converted.as_ref().unwrap_or(object.value()))
-        .at("spec");
+    let newer = object.with(converted.as_ref().unwrap_or(object.value()));
+    let spec = newer.at("spec");
     let [min, max] = spec.parts(["minReplicas", "maxReplicas"]);
     let least = match old {
         Some(old) if old["spec"]["minReplicas"] == 0 => 0,
@@ -165,11 +164,8 @@ fn check_metric(metric: &FieldPath<'_>) {
     if expected.is_none() {
         kind.not_supported(TYPES);
     }
-    let present: Vec<&str> = SOURCES
-        .iter()
-        .map(|(_, field)| *field)
-        .filter(|field| metric.at(field).is_set())
-        .collect();
+    let fields = SOURCES.iter().map(|(_, field)| *field);
+    let present: Vec<&str> = fields.filter(|field| metric.at(field).is_set()).collect();
     if let Some(first) = present.first() {
         check_source(first, &metric.at(first));
     }

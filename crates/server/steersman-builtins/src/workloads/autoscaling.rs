@@ -210,10 +210,8 @@ pub fn to_v1(stored: &Value) -> Value {
 
 /// Returns the named members that `value` has, as JSON text in the order of `names`.
 fn ordered(value: &Value, names: &[&str]) -> String {
-    let texts: Vec<String> = names
-        .iter()
-        .filter_map(|name| Some(format!("\"{name}\":{}", value.get(*name)?)))
-        .collect();
+    let member = |name: &&str| Some(format!("\"{name}\":{}", value.get(*name)?));
+    let texts: Vec<String> = names.iter().filter_map(member).collect();
     format!("{{{}}}", texts.join(","))
 }
 
@@ -277,10 +275,8 @@ pub fn to_v2(shown: &Value) -> Value {
     let (current, conditions) = (note(CURRENT), note(CONDITIONS));
     if let Some(status) = members(&mut stored, "status") {
         let used = status.remove("currentCPUUtilizationPercentage");
-        let mut metrics: Vec<Value> = elements(&current)
-            .iter()
-            .map(|metric| metric_to_v2(metric, true))
-            .collect();
+        let current = elements(&current).iter();
+        let mut metrics: Vec<Value> = current.map(|metric| metric_to_v2(metric, true)).collect();
         if let (true, Some(used)) = (metrics.is_empty(), used.filter(Value::is_number)) {
             metrics.push(json!({"type": "Resource", "resource": {"name": "cpu",
                 "current": {"averageUtilization": used}}}));

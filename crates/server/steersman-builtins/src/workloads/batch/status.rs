@@ -108,11 +108,8 @@ fn check_end(write: &StatusWrite<'_>) {
     let [active, uncounted] = write.status.parts(["active", "uncountedTerminatedPods"]);
     active.at_most(0, "active>0 is invalid for finished job");
     start.need_set("startTime is required for finished job");
-    if uncounted
-        .parts(["succeeded", "failed"])
-        .iter()
-        .any(|pods| !pods.is_empty())
-    {
+    let pods = uncounted.parts(["succeeded", "failed"]);
+    if pods.iter().any(|pods| !pods.is_empty()) {
         let detail = "uncountedTerminatedPods needs to be empty for finished job";
         uncounted.invalid_printed(&UNCOUNTED, detail);
     }
