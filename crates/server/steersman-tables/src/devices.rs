@@ -78,12 +78,9 @@ fn targets(scaler: &Value) -> String {
     if wanted.is_empty() {
         return NONE.to_owned();
     }
-    let shown: Vec<String> = wanted
-        .iter()
-        .take(SHOWN)
-        .enumerate()
-        .map(|(index, metric)| target(metric, found.get(index)))
-        .collect();
+    let shown = wanted.iter().take(SHOWN).enumerate();
+    let shown = shown.map(|(index, metric)| target(metric, found.get(index)));
+    let shown: Vec<String> = shown.collect();
     match wanted.len().checked_sub(SHOWN) {
         Some(more) if more > 0 => format!("{} + {more} more...", shown.join(", ")),
         _ => shown.join(", "),
@@ -117,9 +114,8 @@ fn target(metric: &Value, found: Option<&Value>) -> String {
         _ if average => format!("{}: {}", text(spec, "name"), quantity("averageValue")),
         _ => {
             let percent = |value: Option<&Value>, other: &str| {
-                value
-                    .filter(|value| !value.is_null())
-                    .map_or_else(|| other.to_owned(), |value| format!("{value}%"))
+                let value = value.filter(|value| !value.is_null());
+                value.map_or_else(|| other.to_owned(), |value| format!("{value}%"))
             };
             let now = found.and_then(|found| at(found, "averageUtilization"));
             let wanted = at(spec, "target.averageUtilization");

@@ -31,17 +31,15 @@ fn row(event: &Value, now: Timestamp) -> Value {
     // Reads a field by its name in the core group or in events.k8s.io.
     let either = |core: &str, newer: &str| event.get(core).or_else(|| event.get(newer));
     let moment = |value: Option<&Value>| {
-        value
-            .filter(|value| value.is_string())
-            .map(|value| since(Some(value), now))
+        let text = value.filter(|value| value.is_string())?;
+        Some(since(Some(text), now))
     };
     let first = moment(either("firstTimestamp", "deprecatedFirstTimestamp"))
         .unwrap_or_else(|| since(event.get("eventTime"), now));
     let mut last =
         moment(either("lastTimestamp", "deprecatedLastTimestamp")).unwrap_or_else(|| first.clone());
-    let mut count = either("count", "deprecatedCount")
-        .and_then(Value::as_i64)
-        .unwrap_or_default();
+    let count = either("count", "deprecatedCount").and_then(Value::as_i64);
+    let mut count = count.unwrap_or_default();
     if let Some(series) = event.get("series").filter(|series| series.is_object()) {
         last = since(series.get("lastObservedTime"), now);
         count = number(series, "count");
@@ -75,11 +73,9 @@ fn source(event: &Value) -> String {
         .unwrap_or(&Value::Null);
     let first = |paths: [&str; 3]| {
         let [of_source, core, newer] = paths;
-        [text(old, of_source), text(event, core), text(event, newer)]
-            .into_iter()
-            .find(|found| !found.is_empty())
-            .unwrap_or_default()
-            .to_owned()
+        let texts = [text(old, of_source), text(event, core), text(event, newer)];
+        let found = texts.into_iter().find(|found| !found.is_empty());
+        found.unwrap_or_default().to_owned()
     };
     let component = first(["component", "reportingComponent", "reportingController"]);
     match first(["host", "reportingInstance", "reportingInstance"]).as_str() {

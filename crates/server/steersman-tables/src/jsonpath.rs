@@ -304,9 +304,8 @@ fn parse_filter(text: &str, depth: usize) -> Option<Filter> {
 /// Parses a quoted text, a number, `true` or `false`.
 fn parse_literal(text: &str) -> Option<Value> {
     for quote in ['\'', '"'] {
-        let inner = text
-            .strip_prefix(quote)
-            .and_then(|rest| rest.strip_suffix(quote));
+        let opened = text.strip_prefix(quote);
+        let inner = opened.and_then(|rest| rest.strip_suffix(quote));
         if let Some(inner) = inner {
             let mut out = String::new();
             let mut characters = inner.chars();
@@ -325,9 +324,8 @@ fn parse_literal(text: &str) -> Option<Value> {
         "false" => Some(Value::Bool(false)),
         number if number.starts_with(|c: char| c.is_ascii_digit() || c == '-') => {
             // A bare number is a literal in a filter; inside a bracket the caller expects an index.
-            serde_json::from_str::<serde_json::Number>(number)
-                .ok()
-                .map(Value::Number)
+            let number = serde_json::from_str(number).ok();
+            number.map(Value::Number)
         }
         _ => None,
     }

@@ -32,9 +32,8 @@ pub(super) const PODS: Columns = Columns {
     ],
     row: |pod, now| {
         let summary = Summary::of(pod);
-        let address = list(pod, "status.podIPs")
-            .first()
-            .map_or(NONE, |address| text_or_none(address, "ip"));
+        let address = list(pod, "status.podIPs").first();
+        let address = address.map_or(NONE, |address| text_or_none(address, "ip"));
         json!([
             format!("{}/{}", summary.ready, summary.containers),
             summary.word,
@@ -77,10 +76,8 @@ fn gates(pod: &Value) -> String {
     if gates.is_empty() {
         return NONE.to_owned();
     }
-    let met = gates
-        .iter()
-        .filter(|gate| holds(pod, text(gate, "conditionType")))
-        .count();
+    let is_met = |gate: &&Value| holds(pod, text(gate, "conditionType"));
+    let met = gates.iter().filter(is_met).count();
     format!("{met}/{}", gates.len())
 }
 
@@ -113,11 +110,9 @@ impl Summary {
         }) {
             "SchedulingGated".clone_into(&mut summary.word);
         }
-        let sidecars: Vec<&str> = list(pod, "spec.initContainers")
-            .iter()
-            .filter(|container| container["restartPolicy"] == "Always")
-            .map(|container| text(container, "name"))
-            .collect();
+        let sidecars = list(pod, "spec.initContainers").iter();
+        let sidecars = sidecars.filter(|container| container["restartPolicy"] == "Always");
+        let sidecars: Vec<&str> = sidecars.map(|container| text(container, "name")).collect();
         summary.containers += sidecars.len();
         let (of_sidecars, initializing) = summary.initialize(pod, &sidecars);
         if !initializing || holds(pod, "Initialized") {

@@ -94,20 +94,16 @@ fn modes(modes: &[&str]) -> String {
         ("ReadWriteMany", "RWX"),
         ("ReadWriteOncePod", "RWOP"),
     ];
-    let short: Vec<&str> = known
-        .into_iter()
-        .filter(|(long, _)| modes.contains(long))
-        .map(|(_, short)| short)
-        .collect();
+    let short = known.into_iter().filter(|(long, _)| modes.contains(long));
+    let short: Vec<&str> = short.map(|(_, short)| short).collect();
     short.join(",")
 }
 
 /// Returns the name of a class, followed by `(default)` for the default class.
 fn name(object: &Value, annotations: &[&str]) -> String {
     let name = text(object, "metadata.name");
-    let is_default = annotations
-        .iter()
-        .any(|annotation| object["metadata"]["annotations"][annotation] == "true");
+    let notes = &object["metadata"]["annotations"];
+    let is_default = annotations.iter().any(|name| notes[name] == "true");
     if is_default {
         format!("{name} (default)")
     } else {
@@ -210,10 +206,8 @@ pub(super) const CSI_DRIVERS: Columns = Columns {
     ],
     row: |driver, _| {
         let flag = |name: &str, other: bool| boolean(&driver["spec"], name, other);
-        let audiences: Vec<&str> = list(driver, "spec.tokenRequests")
-            .iter()
-            .map(|request| text(request, "audience"))
-            .collect();
+        let requests = list(driver, "spec.tokenRequests").iter();
+        let audiences: Vec<&str> = requests.map(|request| text(request, "audience")).collect();
         let modes = texts(driver, "spec.volumeLifecycleModes");
         json!([
             flag("attachRequired", true),

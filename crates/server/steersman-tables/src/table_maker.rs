@@ -142,9 +142,8 @@ impl TableMaker {
         match &self.columns {
             ColumnSource::BuiltIn(columns) => cells.extend(columns.cells(object, now)),
             ColumnSource::Custom(columns) => cells.extend(columns.iter().map(|(column, path)| {
-                let found = path
-                    .as_ref()
-                    .and_then(|path| path.find(object).first().copied());
+                let first = |path: &JsonPath| path.find(object).first().copied();
+                let found = path.as_ref().and_then(first);
                 found.map_or(Value::Null, |value| custom_cell(&column.kind, value, now))
             })),
         }

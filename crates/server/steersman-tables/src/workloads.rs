@@ -167,9 +167,8 @@ pub(super) const CONTROLLER_REVISIONS: Columns = Columns {
         AGE,
     ],
     row: |revision, _| {
-        let owner = list(revision, "metadata.ownerReferences")
-            .iter()
-            .find(|owner| owner["controller"] == true);
+        let mut owners = list(revision, "metadata.ownerReferences").iter();
+        let owner = owners.find(|owner| owner["controller"] == true);
         let owner = owner.map(|owner| {
             let (kind, name) = (text(owner, "kind").to_lowercase(), text(owner, "name"));
             match text(owner, "apiVersion").split_once('/') {
