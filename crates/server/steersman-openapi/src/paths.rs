@@ -63,9 +63,8 @@ pub(crate) fn add(
     };
     let scope = resource.namespaced.then(|| path_parameter("namespace"));
     let scope: Vec<Value> = scope.into_iter().collect();
-    let named: Vec<Value> = std::iter::once(path_parameter("name"))
-        .chain(scope.clone())
-        .collect();
+    let named = std::iter::once(path_parameter("name"));
+    let named: Vec<Value> = named.chain(scope.clone()).collect();
     let of = format!("{prefix}{}", resource.kind);
     let mut put = |path: String, parameters: &[Value], item: Map<String, Value>| {
         if !item.is_empty() {
@@ -474,9 +473,8 @@ pub(crate) fn reference(component: &str) -> Value {
 
 pub(crate) fn content(media: &[&str], component: &str) -> Value {
     let schema = json!({ "schema": reference(component) });
-    let all = media
-        .iter()
-        .map(|media| ((*media).to_owned(), schema.clone()));
+    let media = media.iter();
+    let all = media.map(|media| ((*media).to_owned(), schema.clone()));
     Value::Object(all.collect())
 }
 
