@@ -131,9 +131,8 @@ impl Crd {
     pub fn newest_version_only(mut self) -> Self {
         let versions = self.content["spec"]["versions"].as_array_mut();
         if let Some(versions) = versions {
-            let newest = versions
-                .iter()
-                .max_by_key(|version| priority(name(version)));
+            let priority_of = |version: &&Value| priority(name(version));
+            let newest = versions.iter().max_by_key(priority_of);
             if let Some(mut newest) = newest.cloned() {
                 newest["served"] = json!(true);
                 newest["storage"] = json!(true);

@@ -53,9 +53,8 @@ pub(crate) fn compare_definitions(present: &Value, wanted: &Value) -> Comparison
     for new in &now {
         let version = name(new);
         if !before.iter().any(|old| name(old) == version) {
-            comparison
-                .gained
-                .push(Narrowing::new(version, "the version is new"));
+            let problem = "the version is new";
+            comparison.gained.push(Narrowing::new(version, problem));
         }
     }
     comparison

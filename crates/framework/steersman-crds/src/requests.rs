@@ -75,9 +75,8 @@ impl CrdRequests {
     pub(crate) async fn annotate(&self, value: Option<String>) -> Result<(), Error> {
         let value = value.map_or(Value::Null, Value::from);
         let patch = Patch::Merge(json!({"metadata": {"annotations": {ANNOTATION: value}}}));
-        self.definitions
-            .patch(&self.key, &patch, &self.write_options())
-            .await?;
+        let options = self.write_options();
+        self.definitions.patch(&self.key, &patch, &options).await?;
         Ok(())
     }
 }
