@@ -31,7 +31,7 @@ type Types<'a> = Vec<&'a str>;
 
 /// The top-level fields of an object that the API server defines itself.
 const HEAD: [&str; 3] = ["apiVersion", "kind", "metadata"];
-/// The keywords that bound a value, and whether a smaller bound accepts less.
+/// The keywords that bound a value, and whether it is an upper bound: a smaller one accepts less.
 const BOUNDS: [(&str, bool); 8] = [
     ("maximum", true),
     ("minimum", false),
@@ -109,22 +109,18 @@ impl SchemaComparison<'_> {
     }
 
     fn bounds(&mut self, old: &Value, new: &Value, path: &str) {
-        for (field, smaller_is_less) in BOUNDS {
+        for (field, is_upper) in BOUNDS {
             let Some(now) = new[field].as_f64() else {
                 continue;
             };
             let Some(before) = old[field].as_f64() else {
                 // A minimum length or count of 0 accepts everything.
-                if smaller_is_less || field == "minimum" || now > 0.0 {
+                if is_upper || field == "minimum" || now > 0.0 {
                     self.add(path, format!("{field} is {now} now"));
                 }
                 continue;
             };
-            let is_tighter = if smaller_is_less {
-                now < before
-            } else {
-                now > before
-            };
+            let is_tighter = if is_upper { now < before } else { now > before };
             let exclusive = match field {
                 "maximum" => "exclusiveMaximum",
                 "minimum" => "exclusiveMinimum",

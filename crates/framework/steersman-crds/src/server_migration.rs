@@ -9,7 +9,6 @@ use steersman_object::{Gvk, Kind, ObjectKey, json_items, json_text};
 use tokio::time::{Instant, sleep};
 use tracing::info;
 
-/// The outcome of a migration by the server.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ServerMigration {
     /// Every object is stored in the stored version.

@@ -36,13 +36,10 @@ pub(super) const NAMESPACE: Strategy = Strategy {
     },
     validate: |object, old| {
         let finalizers = object.down("spec.finalizers");
+        let is_update = old.is_some();
         for finalizer in finalizers.items() {
             // As upstream, only the errors of updates name the element.
-            let named = if old.is_some() {
-                &finalizer
-            } else {
-                &finalizers
-            };
+            let named = if is_update { &finalizer } else { &finalizers };
             check_finalizer(&named.with(finalizer.value()));
         }
     },

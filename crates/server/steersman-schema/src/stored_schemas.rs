@@ -63,11 +63,7 @@ impl StoredSchemas {
             SchemaReads::WithoutStatus => !has_status,
             SchemaReads::Always => true,
         };
-        if passes {
-            self.of_version(api_version)
-        } else {
-            None
-        }
+        passes.then(|| self.of_version(api_version)).flatten()
     }
 }
 

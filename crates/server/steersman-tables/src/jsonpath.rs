@@ -217,11 +217,7 @@ fn take_name(text: &str) -> Option<(String, &str)> {
             other => name.push(other),
         }
     }
-    if name.is_empty() {
-        None
-    } else {
-        Some((name, &text[end..]))
-    }
+    (!name.is_empty()).then(|| (name, &text[end..]))
 }
 
 /// Returns the index of the bracket that closes an open one, skipping quotes and inner brackets.

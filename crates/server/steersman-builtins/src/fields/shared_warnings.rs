@@ -73,10 +73,9 @@ pub(crate) fn old_label(name: &str) -> Option<&'static str> {
 
 pub(crate) fn of_sources(volume: &FieldPath<'_>, sources: &[(&str, &str)]) {
     for (field, why) in sources {
-        let shown = if *field == "storageos" {
-            "storageOS"
-        } else {
-            field
+        let shown = match *field {
+            "storageos" => "storageOS",
+            field => field,
         };
         if volume.at(field).is_set() {
             volume.named(shown, None).warn(why);

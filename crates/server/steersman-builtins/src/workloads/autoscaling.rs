@@ -281,12 +281,8 @@ pub fn to_v2(shown: &Value) -> Value {
             metrics.push(json!({"type": "Resource", "resource": {"name": "cpu",
                 "current": {"averageUtilization": used}}}));
         }
-        let metrics = if metrics.is_empty() {
-            Value::Null
-        } else {
-            Value::Array(metrics)
-        };
-        status.insert("currentMetrics".to_owned(), metrics);
+        let metrics = (!metrics.is_empty()).then_some(metrics);
+        status.insert("currentMetrics".to_owned(), json!(metrics));
         if conditions.is_array() {
             status.insert("conditions".to_owned(), conditions);
         }
