@@ -27,7 +27,7 @@ pub(crate) enum GoType {
     Pointer(&'static Self),
     /// A struct: for each field its name in the API, and its type.
     Struct(&'static [(&'static str, Self)]),
-    /// A struct of which the Go type has the names of the API for JSON.
+    /// A struct with tags for JSON in its Go type, so that its fields have the names of the API.
     Tagged(&'static [(&'static str, Self)]),
 }
 

@@ -124,7 +124,7 @@ fn check_iscsi(source: &FieldPath<'_>, holder: Holder) {
     initiator.if_set(name);
 }
 
-/// Checks that the name of a volume and its portal are short enough for an initiator. `shown` is the field of the error.
+/// Checks the length of a volume's name and its portal beside an initiator. `shown` is the field of the error.
 pub(crate) fn check_initiator(source: &FieldPath<'_>, volume: usize, shown: &FieldPath<'_>) {
     let length = volume + 1 + source.at("targetPortal").len();
     if source.at("initiatorName").is_set() && length > 64 {
