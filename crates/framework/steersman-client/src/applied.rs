@@ -124,10 +124,9 @@ impl AppliedIntents {
         self.make_room(is_outdated);
         let requests = self.requests(gvk, key);
         let before = requests.len();
-        requests
-            .last
-            .retain(|known| known.intent.manager != intent.manager);
-        requests.last.push(AppliedIntent { intent, left: None });
+        let last = &mut requests.last;
+        last.retain(|known| known.intent.manager != intent.manager);
+        last.push(AppliedIntent { intent, left: None });
         let after = requests.len();
         self.len = self.len + after - before;
     }
@@ -286,11 +285,8 @@ fn covers(namespace: Option<&str>, key: &ObjectKey) -> bool {
 }
 
 fn raise(after: &mut DeletedAfter, version: Option<&ResourceVersion>) {
-    if let Some(version) = version
-        && after
-            .as_ref()
-            .is_none_or(|after| version.is_at_least(after))
-    {
+    let is_newer = |new: &&ResourceVersion| after.as_ref().is_none_or(|old| new.is_at_least(old));
+    if let Some(version) = version.filter(is_newer) {
         *after = Some(version.clone());
     }
 }

@@ -75,7 +75,7 @@ impl Client {
 impl<K: Object> KindClient<K> {
     /// Returns the kind of the objects.
     pub fn kind(&self) -> &Kind {
-        self.kinds.kind()
+        &self.kinds.kind
     }
 }
 

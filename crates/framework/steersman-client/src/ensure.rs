@@ -199,14 +199,12 @@ impl<K: Object> EnsurePlan<'_, K> {
             self.check_status(&after)?;
             return Ok(Ok(Ensured::Unchanged(Arc::new(after))));
         };
-        let (key, options) = (before.key(), self.options().write());
+        let (api, key, options) = (self.api, before.key(), self.options().write());
         let request = match self.mode.part {
             ChangedPart::Object | ChangedPart::WithoutStatus => {
-                self.api.patch_request(&key, &patch, &options)?
+                api.patch_request(&key, &patch, &options)?
             }
-            ChangedPart::Status => self
-                .api
-                .patch_part_request(&key, "status", &patch, &options)?,
+            ChangedPart::Status => api.patch_part_request(&key, "status", &patch, &options)?,
         };
         let answer = self.sender.write(self.kind, request).await;
         Ok(answer.map(|updated| Ensured::Updated(Arc::new(updated))))

@@ -200,7 +200,7 @@ pub enum Error {
     },
     /// The cache did not see the writes of the same request in time. A later attempt finds them.
     #[error(
-        "the cache of {kind} has not seen the writes of this key to {} within {waited:?}: try again later", names(.unseen)
+        "the cache of {kind} has not seen the writes of this key to {} within {waited:?}: try again later", first_few(.unseen, ToString::to_string)
     )]
     OwnWritesUnseen {
         /// The kind of the read.
@@ -412,10 +412,6 @@ pub(crate) fn absent_is_none<T>(read: Result<T, Error>) -> Result<Option<T>, Err
     }
 }
 
-fn names(keys: &[ObjectKey]) -> String {
-    first_few(keys, ToString::to_string)
-}
-
 /// Returns the first few conflicts as text: `"helm" owns .spec.replicas, …`.
 fn listed(conflicts: &[FieldConflict]) -> String {
     first_few(conflicts, |FieldConflict { manager, field, .. }| {
@@ -425,12 +421,8 @@ fn listed(conflicts: &[FieldConflict]) -> String {
 
 fn first_few<T>(all: &[T], show: impl Fn(&T) -> String) -> String {
     const SHOWN: usize = 5;
-    let mut text = all
-        .iter()
-        .take(SHOWN)
-        .map(show)
-        .collect::<Vec<_>>()
-        .join(", ");
+    let shown: Vec<String> = all.iter().take(SHOWN).map(show).collect();
+    let mut text = shown.join(", ");
     if let Some(more) = all.len().checked_sub(SHOWN).filter(|n| *n > 0) {
         text.push_str(&format!(", and {more} more"));
     }

@@ -17,13 +17,8 @@ pub enum FinalizerStage {
 
 /// Returns whether the object has this finalizer.
 pub fn contains<K: Object>(object: &impl AsObject<K>, finalizer: &str) -> bool {
-    object
-        .as_object()
-        .meta()
-        .finalizers
-        .iter()
-        .flatten()
-        .any(|present| present == finalizer)
+    let finalizers = &object.as_object().meta().finalizers;
+    finalizers.iter().flatten().any(|name| name == finalizer)
 }
 
 /// Adds a finalizer to a local copy, behind the existing ones; returns false if the copy has it already.
@@ -33,11 +28,8 @@ pub fn contains<K: Object>(object: &impl AsObject<K>, finalizer: &str) -> bool {
 pub fn add<K: Object>(object: &mut K, finalizer: &str) -> bool {
     let absent = !contains(object, finalizer);
     if absent {
-        object
-            .meta_mut()
-            .finalizers
-            .get_or_insert_default()
-            .push(finalizer.to_owned());
+        let finalizers = object.meta_mut().finalizers.get_or_insert_default();
+        finalizers.push(finalizer.to_owned());
     }
     absent
 }
@@ -60,11 +52,8 @@ pub fn add_all<K: Object>(object: &mut K, finalizers: &[impl AsRef<str>]) -> boo
 pub fn remove<K: Object>(object: &mut K, finalizer: &str) -> bool {
     let present = contains(object, finalizer);
     if present {
-        object
-            .meta_mut()
-            .finalizers
-            .get_or_insert_default()
-            .retain(|other| other != finalizer);
+        let finalizers = object.meta_mut().finalizers.get_or_insert_default();
+        finalizers.retain(|other| other != finalizer);
     }
     present
 }

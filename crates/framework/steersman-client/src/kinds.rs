@@ -39,7 +39,7 @@ pub struct TypedKinds;
 #[derive(Clone, derive_more::Debug)]
 #[debug("OneKind({kind:?})")]
 pub struct OneKind<K> {
-    kind: Kind,
+    pub(crate) kind: Kind,
     of: PhantomData<fn() -> K>,
 }
 
@@ -49,10 +49,6 @@ impl<K> OneKind<K> {
             kind,
             of: PhantomData,
         }
-    }
-
-    pub(crate) fn kind(&self) -> &Kind {
-        &self.kind
     }
 }
 

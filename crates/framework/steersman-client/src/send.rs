@@ -12,7 +12,7 @@ use tracing::Instrument as _;
 
 use crate::options::ClientOptions;
 use crate::own_writes::unseen_writes::WriterHash;
-use crate::own_writes::write_tracker::{WriteTracker, is_noted};
+use crate::own_writes::write_tracker::{WriteTracker, reader};
 use crate::write::outcome::{Repeats, outcome};
 use crate::write::{RequestId, Write, WriteObserver};
 
@@ -66,9 +66,8 @@ impl WritesInFlight {
     fn add(&self, change: isize) {
         let mut count = Some(self);
         while let Some(counted) = count {
-            counted
-                .writes
-                .send_modify(|many| *many = many.saturating_add_signed(change));
+            let writes = &counted.writes;
+            writes.send_modify(|many| *many = many.saturating_add_signed(change));
             count = counted.whole.as_deref();
         }
     }
@@ -153,7 +152,7 @@ impl RequestSender {
             return Vec::new();
         }
         let mut observers = self.options.observers.clone();
-        if is_noted(&self.options, self.request.as_ref()) {
+        if reader(&self.options, self.writer).is_some() {
             observers.push(Arc::clone(&self.own) as Arc<dyn WriteObserver>);
         }
         observers

@@ -114,18 +114,14 @@ impl SharedClient {
 
     /// Returns whether a read of an object of this name may have to wait for a write. Takes no lock (RYOW-11).
     pub(crate) fn may_owe(&self, name: &str) -> bool {
-        let sender = &self.sender;
-        sender
-            .own
-            .may_owe(&sender.options, sender.writer, Some(name))
+        let (own, sender) = (&self.sender.own, &self.sender);
+        own.may_owe(&sender.options, sender.writer, Some(name))
     }
 
     /// Returns whether a read has to wait for a write, or to ask the server about a write.
     pub(crate) fn owes(&self, kind: &Kind, read: Read<'_>) -> bool {
-        let sender = &self.sender;
-        sender
-            .own
-            .owes(&sender.options, sender.writer, kind.gvk(), read)
+        let (own, sender) = (&self.sender.own, &self.sender);
+        own.owes(&sender.options, sender.writer, kind.gvk(), read)
     }
 
     /// Returns the writes that the cache must show to a read, and the writes that the server must be asked about first.
@@ -217,10 +213,8 @@ impl SharedClient {
 
     pub(crate) async fn create<K: Object>(&self, kind: &Kind, object: &K) -> Result<K, Error> {
         let object = object_in_namespace(self.options().namespace.as_deref(), kind, object)?;
-        let request = self
-            .api::<K>(kind)
-            .await?
-            .create_request(&object, &self.options().write())?;
+        let api = self.api::<K>(kind).await?;
+        let request = api.create_request(&object, &self.options().write())?;
         let created = self.sender.write(kind, request).await;
         created.map_err(|source| match self.cache().scoped_by(kind) {
             Some(scoped_by) if source.is_already_exists() => Error::Hidden {

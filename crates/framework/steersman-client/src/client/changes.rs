@@ -108,9 +108,8 @@ impl<S> Client<S> {
     where
         S: KindSource<K>,
     {
-        let kind = self.kinds.kind_of();
-        self.shared
-            .change(&kind, object, lock, ChangedPart::Object, mutate)
-            .await
+        let (shared, kind) = (&self.shared, self.kinds.kind_of());
+        let changed = shared.change(&kind, object, lock, ChangedPart::Object, mutate);
+        changed.await
     }
 }

@@ -172,10 +172,7 @@ where
         if object.is_being_deleted() {
             return Ok(false);
         }
-        match client.delete(&object).await {
-            Err(refused) if !refused.is_not_found() => return Err(refused),
-            _ => {}
-        }
+        absent_is_none(client.delete(&object).await)?;
         // The read waits until the cache has seen the delete.
         let left = absent_is_none(client.read::<K>(key, self.caller).await)?;
         Ok(left.is_none_or(|left| left.uid_str() != object.uid_str()))

@@ -46,16 +46,10 @@ impl<S> StatusClient<S> {
     where
         S: KindSource<K>,
     {
-        let (kind, lock) = (self.kinds.kind_of(), self.shared.options().lock);
-        self.shared
-            .change(
-                &kind,
-                object.as_object(),
-                lock,
-                ChangedPart::Status,
-                &mut mutate,
-            )
-            .await
+        let (kind, object) = (self.kinds.kind_of(), object.as_object());
+        let (shared, lock) = (&self.shared, self.shared.options().lock);
+        let changed = shared.change(&kind, object, lock, ChangedPart::Status, &mut mutate);
+        changed.await
     }
 
     /// Changes the status of `before` to the status of `after`: sends the difference in one request, or nothing if the
@@ -76,9 +70,8 @@ impl<S> StatusClient<S> {
     {
         let (before, after) = (before.as_object(), after.as_object());
         let kind = self.kinds.kind_of();
-        self.shared
-            .merge(&kind, before, after, ChangedPart::Status)
-            .await
+        let merged = self.shared.merge(&kind, before, after, ChangedPart::Status);
+        merged.await
     }
 
     /// Applies a status. `part` is any value with a `status`, such as a whole object; its other fields are not applied.
@@ -113,9 +106,8 @@ impl<S> StatusClient<S> {
     where
         S: KindSource<K>,
     {
-        let kind = self.kinds.kind_of();
-        self.shared
-            .replace(&kind, object.as_object(), ChangedPart::Status)
-            .await
+        let (shared, kind) = (&self.shared, self.kinds.kind_of());
+        let replaced = shared.replace(&kind, object.as_object(), ChangedPart::Status);
+        replaced.await
     }
 }

@@ -115,9 +115,8 @@ impl<K: Object> Subresource<K> {
         key: &ObjectKey,
         body: &(impl Serialize + Sync),
     ) -> Result<T, Error> {
-        self.shared
-            .apply_part(&self.kind, key, &self.name, body)
-            .await
+        let applied = self.shared.apply_part(&self.kind, key, &self.name, body);
+        applied.await
     }
 
     /// Sets the number of replicas through the subresource `scale`.

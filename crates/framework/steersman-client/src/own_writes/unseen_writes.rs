@@ -232,11 +232,8 @@ impl UnseenWrites {
                     keys.any(|key| is_within(namespace, key.namespace()))
                 }
             };
-            is_noted
-                || notes
-                    .questions
-                    .iter()
-                    .any(|question| question.subject.concerns(read))
+            let mut questions = notes.questions.iter();
+            is_noted || questions.any(|question| question.subject.concerns(read))
         })
     }
 
@@ -295,11 +292,10 @@ impl UnseenWrites {
     /// Drops an answered question, unless a newer question about the same object replaced it.
     pub(crate) fn handle_answer(&mut self, gvk: &Gvk, question: &Question) {
         self.drop_from(question.writer, gvk, |notes, filter| {
-            let before = notes.questions.len();
-            notes
-                .questions
-                .retain(|known| known.serial != question.serial);
-            if notes.questions.len() < before {
+            let questions = &mut notes.questions;
+            let before = questions.len();
+            questions.retain(|known| known.serial != question.serial);
+            if questions.len() < before {
                 filter.remove(question.writer, question.subject.name());
             }
         });

@@ -54,16 +54,6 @@ impl WriterHash {
     }
 }
 
-/// Returns whether the writes of a client are noted: those of a client with a request, and under
-/// [`ReadConsistency::Process`] those of every client.
-pub(crate) fn is_noted(options: &ClientOptions, request: Option<&RequestId>) -> bool {
-    match options.consistency {
-        ReadConsistency::OwnKey => request.is_some(),
-        ReadConsistency::Process => true,
-        ReadConsistency::None => false,
-    }
-}
-
 impl WriteTracker {
     pub(crate) fn new(cache: Cache) -> Self {
         let writes = UnseenWrites::default();
@@ -125,13 +115,10 @@ impl WriteTracker {
         else {
             return RequiredWrites::default();
         };
-        let (mut questions, mut notes) = {
-            let writes = self.lock();
-            (
-                writes.questions(reader, gvk, read),
-                writes.owed(reader, gvk, read),
-            )
-        };
+        let writes = self.lock();
+        let mut questions = writes.questions(reader, gvk, read);
+        let mut notes = writes.owed(reader, gvk, read);
+        drop(writes);
         questions.retain(|question| {
             match self.cache.live_reads(gvk, question.subject.namespace()) {
                 // CACHE-2: a kind that never synced raises no question, because the read itself fails at once.
@@ -155,18 +142,13 @@ impl WriteTracker {
         let could_be = |object: &&LiveIdentity| question.subject.could_be(&object.key);
         let is_news = |object: &&LiveIdentity| self.is_news(gvk, &object.key, &object.version);
         for object in list.objects.iter().filter(could_be).filter(is_news) {
-            let (key, uid) = (object.key.clone(), object.uid.clone());
-            let version = object.version.clone();
-            self.note(
-                question.writer,
-                gvk,
-                NotedWrite::Stored {
-                    key,
-                    uid,
-                    version,
-                    answer: None,
-                },
-            );
+            let noted = NotedWrite::Stored {
+                key: object.key.clone(),
+                uid: object.uid.clone(),
+                version: object.version.clone(),
+                answer: None,
+            };
+            self.note(question.writer, gvk, noted);
         }
         if let (UncertainObject::Object(key), []) = (&question.subject, &*list.objects)
             && self.is_news(gvk, key, &list.version)
@@ -300,17 +282,14 @@ impl WriteTracker {
         let membership = self.cache.membership(gvk, &key, written.labels.as_ref())?;
         let has = self.key_state(gvk, &key)?;
         let stored = has.stored.as_ref();
+        // RYOW-12: the answer to a delete may be an earlier state, so it is not kept.
+        let body = written.body.as_ref().filter(|_| write.verb != "delete");
         match membership {
             Membership::Inside => Some(NotedWrite::Stored {
                 key,
                 uid,
                 version,
-                // RYOW-12: the answer to a delete may be an earlier state, so it is not kept.
-                answer: written
-                    .body
-                    .as_ref()
-                    .filter(|_| write.verb != "delete")
-                    .and_then(|body| self.answers.keep(body)),
+                answer: body.and_then(|body| self.answers.keep(body)),
             }),
             // RYOW-8: an object that is created outside the selectors is never in the cache, unless another object of
             // the name was.
@@ -335,8 +314,11 @@ impl WriteTracker {
 }
 
 /// Returns the writer of the writes that a read must see: `Some(None)` for all writers, `None` if the read must see no
-/// writes.
-fn reader(options: &ClientOptions, writer: Option<WriterHash>) -> Option<Option<WriterHash>> {
+/// writes. In this last case the client notes no writes of its own, either.
+pub(crate) fn reader(
+    options: &ClientOptions,
+    writer: Option<WriterHash>,
+) -> Option<Option<WriterHash>> {
     match options.consistency {
         ReadConsistency::OwnKey => writer.map(Some),
         ReadConsistency::Process => Some(None),

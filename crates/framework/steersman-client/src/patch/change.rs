@@ -1,8 +1,9 @@
 //! Machine: turns a mutated copy of an object into a patch, and decides whether to try again after a conflict.
 
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Value, json};
 use steersman_api::Patch;
-use steersman_object::{Kind, Object};
+use steersman_object::{Kind, Object, ObjectKey};
 
 use super::diff::merge_diff;
 use super::strategic::{Inexpressible, fields_of, strategic_diff};
@@ -56,7 +57,8 @@ pub(crate) fn change<K: Object>(
             to: after.key(),
         });
     }
-    let body = |object: &K| encode(kind, object).map(|body| cut(body, part));
+    let key = before.key();
+    let body = |object: &K| encode(kind, &key, object).map(|body| cut(body, part));
     let (was, is) = (body(before)?, body(&after)?);
     let merging = fields_of(kind).filter(|_| mode.strategic);
     let (strategic, difference) = match merging.map(|fields| strategic_diff(fields, &was, &is)) {
@@ -122,10 +124,11 @@ pub(crate) fn check_version<K: Object>(kind: &Kind, object: &K) -> Result<(), Er
     Ok(())
 }
 
-pub(crate) fn encode<K: Object>(kind: &Kind, object: &K) -> Result<Value, Error> {
-    serde_json::to_value(object).map_err(|source| Error::Encode {
+/// Encodes the object with this key, or a part of the object.
+pub(crate) fn encode(kind: &Kind, key: &ObjectKey, part: &impl Serialize) -> Result<Value, Error> {
+    serde_json::to_value(part).map_err(|source| Error::Encode {
         kind: kind.clone(),
-        key: object.key(),
+        key: key.clone(),
         source,
     })
 }
@@ -153,9 +156,7 @@ fn stamp(patch: &mut Value, field: &str, value: Option<&str>) {
     let (Value::Object(members), Some(value)) = (patch, value.filter(|v| !v.is_empty())) else {
         return;
     };
-    let metadata = members
-        .entry("metadata")
-        .or_insert_with(|| Value::Object(Map::new()));
+    let metadata = members.entry("metadata").or_insert_with(|| json!({}));
     if let Value::Object(metadata) = metadata {
         metadata.insert(field.to_owned(), Value::from(value));
     }

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use steersman_object::{Gvk, Kind, ObjectKey, Scope};
 
-use super::change::SERVER_SET;
+use super::change::{SERVER_SET, encode};
 use crate::error::{Error, FieldConflict};
 
 /// Returns the body of an apply of an object or a part of one: with its type, and without the fields that only the
@@ -13,34 +13,20 @@ use crate::error::{Error, FieldConflict};
 /// CLIENT-5: `null` members are left out. In Rust they are `Option`s that are `None`, and an apply that names a field
 /// takes the field from its owner.
 pub(crate) fn document(kind: &Kind, part: &impl Serialize) -> Result<(ObjectKey, Value), Error> {
-    let refused = |key: &ObjectKey, problem: String| Error::NotApplicable {
-        kind: kind.clone(),
-        key: key.clone(),
-        problem,
-    };
     let unnamed = ObjectKey::cluster_scoped("");
-    let encoded = serde_json::to_value(part).map_err(|source| Error::Encode {
-        kind: kind.clone(),
-        key: unnamed.clone(),
-        source,
-    })?;
-    let Value::Object(mut members) = encoded else {
-        return Err(refused(&unnamed, "it is no object".to_owned()));
+    let Value::Object(mut members) = encode(kind, &unnamed, part)? else {
+        return Err(not_applicable(kind, &unnamed, "it is no object"));
     };
     let Some(Value::Object(mut metadata)) = members.remove("metadata") else {
-        return Err(refused(&unnamed, "it has no metadata".to_owned()));
+        return Err(not_applicable(kind, &unnamed, "it has no metadata"));
     };
     metadata.retain(|name, _| !SERVER_SET.contains(&name.as_str()));
-    let text = |name: &str| {
-        metadata
-            .get(name)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-    };
-    let key = ObjectKey::namespaced(text("namespace"), text("name"));
+    let text = |name: &str| metadata.get(name).and_then(Value::as_str);
+    let (namespace, name) = (text("namespace"), text("name"));
+    let key = ObjectKey::namespaced(namespace.unwrap_or_default(), name.unwrap_or_default());
     if key.name().is_empty() {
         let problem = "its metadata has no name, and apply works by name";
-        return Err(refused(&key, problem.to_owned()));
+        return Err(not_applicable(kind, &key, problem));
     }
     let gvk = kind.gvk();
     for (member, expected) in [
@@ -50,7 +36,10 @@ pub(crate) fn document(kind: &Kind, part: &impl Serialize) -> Result<(ObjectKey,
         match members.get(member) {
             None | Some(Value::Null) => {}
             Some(Value::String(given)) if *given == expected => {}
-            Some(given) => return Err(refused(&key, format!("its {member} is {given}"))),
+            Some(given) => {
+                let problem = format!("its {member} is {given}");
+                return Err(not_applicable(kind, &key, problem));
+            }
         }
         members.insert(member.to_owned(), Value::String(expected));
     }
@@ -60,19 +49,15 @@ pub(crate) fn document(kind: &Kind, part: &impl Serialize) -> Result<(ObjectKey,
 
 pub(crate) fn gvk_of(manifest: &impl Serialize) -> Result<Gvk, Error> {
     let unknown = Kind::new(Gvk::new("", "", "manifest"), "", Scope::Cluster);
-    let encoded = serde_json::to_value(manifest).map_err(|source| Error::Encode {
-        kind: unknown.clone(),
-        key: ObjectKey::cluster_scoped(""),
-        source,
-    })?;
+    let unnamed = ObjectKey::cluster_scoped("");
+    let encoded = encode(&unknown, &unnamed, manifest)?;
     let text = |name: &str| encoded.get(name).and_then(Value::as_str);
     match (text("apiVersion"), text("kind")) {
         (Some(api_version), Some(kind)) => Ok(Gvk::from_api_version(api_version, kind)),
-        _ => Err(Error::NotApplicable {
-            kind: unknown,
-            key: ObjectKey::cluster_scoped(""),
-            problem: "it does not name its apiVersion and kind".to_owned(),
-        }),
+        _ => {
+            let problem = "it does not name its apiVersion and kind";
+            Err(not_applicable(&unknown, &unnamed, problem))
+        }
     }
 }
 
@@ -122,21 +107,11 @@ pub(crate) fn part_document(
     key: &ObjectKey,
     body: &impl Serialize,
 ) -> Result<Value, Error> {
-    let encoded = serde_json::to_value(body).map_err(|source| Error::Encode {
-        kind: kind.clone(),
-        key: key.clone(),
-        source,
-    })?;
-    let Value::Object(mut members) = without_nulls(encoded) else {
-        return Err(Error::NotApplicable {
-            kind: kind.clone(),
-            key: key.clone(),
-            problem: "it is no object".to_owned(),
-        });
+    let Value::Object(mut members) = without_nulls(encode(kind, key, body)?) else {
+        return Err(not_applicable(kind, key, "it is no object"));
     };
     let gvk = kind.gvk();
-    let given = |members: &Map<String, Value>, name: &str| members.contains_key(name);
-    if !given(&members, "apiVersion") && !given(&members, "kind") {
+    if !members.contains_key("apiVersion") && !members.contains_key("kind") {
         members.insert("apiVersion".to_owned(), gvk.api_version().into());
         members.insert("kind".to_owned(), gvk.kind().into());
     }
@@ -165,6 +140,14 @@ pub(crate) fn conflicts(refused: &steersman_api::Error) -> Vec<FieldConflict> {
             }
         })
         .collect()
+}
+
+fn not_applicable(kind: &Kind, key: &ObjectKey, problem: impl Into<String>) -> Error {
+    Error::NotApplicable {
+        kind: kind.clone(),
+        key: key.clone(),
+        problem: problem.into(),
+    }
 }
 
 fn without_nulls(value: Value) -> Value {

@@ -1,6 +1,6 @@
 //! Machine: finds the fields of an object that one manager owns.
 
-use serde_json::{Map, Value};
+use serde_json::{Value, json};
 use steersman_api::{ItemKeys, OwnedFields};
 use steersman_object::{Kind, Object};
 
@@ -29,20 +29,19 @@ pub fn extract<K: Object>(
     manager: &str,
     subresource: Option<&str>,
 ) -> Result<Value, Error> {
-    let body = encode(kind, object)?;
-    let owned = OwnedFields::of(&body, ItemKeys::Added).ok_or_else(|| Error::NoManagedFields {
-        kind: kind.clone(),
-        key: object.key(),
-    })?;
+    let key = object.key();
+    let body = encode(kind, &key, object)?;
+    let Some(owned) = OwnedFields::of(&body, ItemKeys::Added) else {
+        let kind = kind.clone();
+        return Err(Error::NoManagedFields { kind, key });
+    };
     let mut applies = owned.applies(subresource.unwrap_or_default());
     let mine = applies.find(|entry| entry["manager"] == manager);
     let mut document = mine.map(|entry| owned.part_of(entry)).unwrap_or_default();
     let gvk = kind.gvk();
     document.insert("apiVersion".to_owned(), gvk.api_version().into());
     document.insert("kind".to_owned(), gvk.kind().into());
-    let metadata = document
-        .entry("metadata")
-        .or_insert_with(|| Value::Object(Map::new()));
+    let metadata = document.entry("metadata").or_insert_with(|| json!({}));
     for field in ["name", "namespace"] {
         if let Some(value) = body["metadata"].get(field).filter(|v| !v.is_null()) {
             metadata[field] = value.clone();

@@ -6,7 +6,7 @@ use serde::Deserializer;
 use serde::de::value::Error as Refused;
 use serde::de::{Error as _, Visitor};
 use serde::forward_to_deserialize_any;
-use serde_json::{Value, json};
+use serde_json::json;
 use steersman_object::{Kind, Object};
 
 use super::change::encode;
@@ -21,17 +21,16 @@ pub(crate) fn has_status<K: Object>(kind: &Kind, object: &K) -> Result<bool, Err
         return Ok(fields.contains(&"status"));
     }
     // A type that is not a struct is tested by a round trip with a status.
-    let mut body = encode(kind, object)?;
+    let key = object.key();
+    let mut body = encode(kind, &key, object)?;
     if let Some(members) = body.as_object_mut() {
         members.insert("status".to_owned(), json!({"phase": "Known"}));
     }
     let Ok(with_status) = serde_json::from_value::<K>(body) else {
         return Ok(true);
     };
-    let kept = encode(kind, &with_status)?;
-    Ok(kept
-        .get("status")
-        .is_some_and(|status| *status != Value::Null))
+    let kept = encode(kind, &key, &with_status)?;
+    Ok(!kept["status"].is_null())
 }
 
 /// A deserializer that records the field names of a struct and then refuses.

@@ -84,21 +84,17 @@ where
     K: Object,
     F: Future<Output = Cached<Vec<Arc<K>>>>,
 {
-    let namespace = list_options
-        .selected_namespace()
-        .filter(|_| kind.is_namespaced());
+    let namespace = list_options.selected_namespace();
+    let namespace = namespace.filter(|_| kind.is_namespaced());
     let read = Read::List(namespace);
     loop {
-        let RequiredWrites {
-            questions,
-            mut notes,
-        } = shared.owed(kind, read);
-        if !questions.is_empty() {
-            Box::pin(answer(shared, kind, questions)).await?;
+        let mut required = shared.owed(kind, read);
+        if !required.questions.is_empty() {
+            Box::pin(answer(shared, kind, required.questions)).await?;
             // The server's answers to the questions have become notes.
-            notes = shared.owed(kind, read).notes;
+            required = shared.owed(kind, read);
         }
-        match shared.wait(kind, read, notes).await {
+        match shared.wait(kind, read, required.notes).await {
             WaitOutcome::Cache(unstored) => {
                 let found = cached().await;
                 if shared.still_hold(kind, &unstored) {

@@ -61,11 +61,8 @@ impl<S> Live<S> {
         let kind = &*self.kinds.kind_of();
         let key = self.shared.key_in_namespace(kind, key)?;
         let api = self.shared.api::<K>(kind).await?;
-        Ok(self
-            .shared
-            .sender()
-            .read(kind, || api.get_opt(&key))
-            .await?)
+        let found = self.shared.sender().read(kind, || api.get_opt(&key)).await;
+        Ok(found?)
     }
 
     /// Returns the selected objects of all pages.
@@ -117,10 +114,8 @@ pub(crate) async fn get<K: Object>(
     kind: &Kind,
     key: &ObjectKey,
 ) -> Result<K, Error> {
-    let (api, key) = (
-        shared.api::<K>(kind).await?,
-        shared.key_in_namespace(kind, key)?,
-    );
+    let api = shared.api::<K>(kind).await?;
+    let key = shared.key_in_namespace(kind, key)?;
     Ok(shared.sender().read(kind, || api.get(&key)).await?)
 }
 

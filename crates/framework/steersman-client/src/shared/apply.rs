@@ -203,9 +203,7 @@ fn not_as_found(refused: Error, kind: &Kind, key: &ObjectKey, to: &ApplyTo) -> E
 /// CLIENT-13: returns whether an entry is useless: the cache has seen its end, or no informer covers its objects.
 fn is_outdated(cache: &Cache, gvk: &Gvk, known: Remembered<'_>) -> bool {
     let has_seen = |applied: &ResourceVersion, after: &DeletedAfter| {
-        after
-            .as_ref()
-            .is_none_or(|after| applied.is_at_least(after))
+        after.as_ref().is_none_or(|at| applied.is_at_least(at))
     };
     match known {
         Remembered::Applied(key, left) => cache.untyped_of(gvk, key).is_none_or(|untyped| {

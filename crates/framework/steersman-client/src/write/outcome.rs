@@ -88,11 +88,8 @@ fn written(write: &Write, object: &AnsweredObject, body: &Bytes) -> Option<Writt
     let scale = (object.gvk.group(), object.gvk.kind()) == ("autoscaling", "Scale");
     let gone = object.gvk.kind() == "Status" && write.verb == "delete";
     let fits = itself || scale || gone;
-    let key = match &write.key {
-        Some(key) => key,
-        // The server generated the name.
-        None => &object.key,
-    };
+    // Without a key, the server generated the name.
+    let key = write.key.as_ref().unwrap_or(&object.key);
     (fits && !object.uid.is_empty()).then(|| WrittenObject {
         key: key.clone(),
         uid: object.uid.clone(),

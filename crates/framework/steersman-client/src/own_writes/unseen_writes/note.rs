@@ -111,15 +111,9 @@ impl Note {
         self.version = before.and_then(|known| known.version.clone());
         self.deleted = true;
         self.is_final = before.is_some_and(|known| known.is_final);
-        self.absent = known.and_then(|known| known.absent.clone());
-        if let Some(at) = at
-            && self
-                .absent
-                .as_ref()
-                .is_none_or(|known| at.is_at_least(known))
-        {
-            self.absent = Some(at);
-        }
+        let absent = known.and_then(|known| known.absent.clone());
+        let is_newer = |at: &ResourceVersion| absent.as_ref().is_none_or(|was| at.is_at_least(was));
+        self.absent = at.filter(is_newer).or(absent);
         self
     }
 

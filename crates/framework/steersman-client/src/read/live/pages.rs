@@ -126,17 +126,11 @@ impl<K: Object> Pages<K> {
         let (kind, skips_malformed) = (self.kind.clone(), self.list_options.skips_malformed());
         let objects = self.into_stream().flat_map(move |page| {
             let objects: VecDeque<_> = match page {
-                Ok(page) => page
-                    .items
-                    .into_iter()
-                    .map(Ok)
-                    .chain(
-                        page.malformed
-                            .first()
-                            .filter(|_| !skips_malformed)
-                            .map(|m| Err(malformed(&kind, m))),
-                    )
-                    .collect(),
+                Ok(page) => {
+                    let refused = page.malformed.first().filter(|_| !skips_malformed);
+                    let refused = refused.map(|first| Err(malformed(&kind, first)));
+                    page.items.into_iter().map(Ok).chain(refused).collect()
+                }
                 Err(error) => [Err(error)].into(),
             };
             stream::iter(objects)
