@@ -122,9 +122,8 @@ impl<T: OperatorSettings> Config<T> {
 /// Returns the settings with valid values, and drops the others.
 fn valid_part(given: &[Given]) -> SettingFlags {
     let parsed = given.iter().map(|one| layer(std::slice::from_ref(one)));
-    parsed
-        .flatten()
-        .fold(SettingFlags::default(), SettingFlags::or)
+    let valid = parsed.flatten();
+    valid.fold(SettingFlags::default(), SettingFlags::or)
 }
 
 /// Replaces empty values after all sources were read: an empty namespace means all namespaces, and an empty name or

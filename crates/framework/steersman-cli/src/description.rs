@@ -119,16 +119,13 @@ pub struct ConvertedKind {
 impl From<&ControllerDeclaration> for DescribedController {
     fn from(declaration: &ControllerDeclaration) -> Self {
         let all = |kinds: &[Kind]| kinds.iter().map(DescribedKind::from).collect();
+        let rules = declaration.needed_rules.iter().map(DescribedRule::from);
         Self {
             name: declaration.name.clone(),
             primary: declaration.primary.as_ref().map(DescribedKind::from),
             owned: all(&declaration.owned),
             watched: all(&declaration.watched),
-            needed_rules: declaration
-                .needed_rules
-                .iter()
-                .map(DescribedRule::from)
-                .collect(),
+            needed_rules: rules.collect(),
         }
     }
 }

@@ -54,25 +54,19 @@ pub(crate) fn read_settings(path: &Path, text: &str) -> Result<FileContent, Erro
             continue;
         }
         if key.value == CONTROLLERS_KEY {
-            content
-                .controllers
-                .extend(controllers(path, &place, value.value)?);
+            let found = controllers(path, &place, value.value)?;
+            content.controllers.extend(found);
             continue;
         }
-        let known = SETTINGS
-            .iter()
-            .filter(|setting| is_key_of_file(setting.key));
+        let known = SETTINGS.iter().filter(|one| is_key_of_file(one.key));
         let Some(setting) = known.clone().find(|setting| setting.key == key.value) else {
             let own = [CONTROLLERS_KEY, OPERATOR];
             let known: Vec<&str> = known.map(|setting| setting.key).chain(own).collect();
             return Err(unknown(place, &key.value, &known));
         };
         if let Some(value) = text_of(value.value, &place, setting.key)? {
-            content.given.push(Given {
-                place,
-                key: setting.key,
-                value,
-            });
+            let key = setting.key;
+            content.given.push(Given { place, key, value });
         }
     }
     Ok(content)
@@ -81,9 +75,8 @@ pub(crate) fn read_settings(path: &Path, text: &str) -> Result<FileContent, Erro
 /// Returns the format of log lines in a file, even if other keys are invalid.
 pub(crate) fn read_log_format(path: &Path, text: &str) -> Option<Given> {
     let FileMap(entries) = serde_saphyr::from_str(text).ok()?;
-    let (key, value) = entries
-        .into_iter()
-        .find(|(key, _)| key.value == LOG_FORMAT)?;
+    let mut entries = entries.into_iter();
+    let (key, value) = entries.find(|(key, _)| key.value == LOG_FORMAT)?;
     Some(Given {
         place: place(path, &key),
         key: LOG_FORMAT,
@@ -134,10 +127,8 @@ fn controllers(
                 value: text,
                 problem,
             })?;
-            found.push(NamedSetting {
-                controller: name.value.clone(),
-                value,
-            });
+            let controller = name.value.clone();
+            found.push(NamedSetting { controller, value });
         }
     }
     Ok(found)
@@ -211,10 +202,8 @@ fn distance(from: &str, to: &str) -> usize {
 
 /// Returns whether a file has nothing but comments.
 fn is_empty(text: &str) -> bool {
-    let lines = text.lines().map(str::trim);
-    lines
-        .into_iter()
-        .all(|line| line.is_empty() || line.starts_with('#') || line == "---")
+    let mut lines = text.lines().map(str::trim);
+    lines.all(|line| line.is_empty() || line.starts_with('#') || line == "---")
 }
 
 fn of_yaml(path: &Path, error: &serde_saphyr::Error) -> Error {

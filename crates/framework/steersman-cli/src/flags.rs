@@ -128,57 +128,31 @@ pub(crate) struct SettingFlags {
     pub(crate) log_format: Option<LogFormat>,
 }
 
+/// Makes a value of which each field is that of `$flags`, or that of `$lower` if `$flags` has none.
+macro_rules! with_defaults {
+    ($flags:ident, $lower:ident, [$($field:ident),* $(,)?]) => {
+        Self { $($field: $flags.$field.or($lower.$field)),* }
+    };
+}
+pub(crate) use with_defaults;
+
 impl SettingFlags {
     pub(crate) fn or(self, lower: Self) -> Self {
-        Self {
-            config: self.config.or(lower.config),
-            kubeconfig: self.kubeconfig.or(lower.kubeconfig),
-            context: self.context.or(lower.context),
-            namespace: self.namespace.or(lower.namespace),
-            preflight: self.preflight.or(lower.preflight),
-            graceful_shutdown_timeout: self
-                .graceful_shutdown_timeout
-                .or(lower.graceful_shutdown_timeout),
-            health_probe_bind_address: self
-                .health_probe_bind_address
-                .or(lower.health_probe_bind_address),
-            metrics_bind_address: self.metrics_bind_address.or(lower.metrics_bind_address),
-            metrics_secure: self.metrics_secure.or(lower.metrics_secure),
-            metrics_cert_path: self.metrics_cert_path.or(lower.metrics_cert_path),
-            metrics_cert_name: self.metrics_cert_name.or(lower.metrics_cert_name),
-            metrics_cert_key: self.metrics_cert_key.or(lower.metrics_cert_key),
-            metrics_token_path: self.metrics_token_path.or(lower.metrics_token_path),
-            webhook_cert_path: self.webhook_cert_path.or(lower.webhook_cert_path),
-            webhook_cert_name: self.webhook_cert_name.or(lower.webhook_cert_name),
-            webhook_cert_key: self.webhook_cert_key.or(lower.webhook_cert_key),
-            webhook_inject_ca_from: self.webhook_inject_ca_from.or(lower.webhook_inject_ca_from),
-            enable_http2: self.enable_http2.or(lower.enable_http2),
-            leader_elect: self.leader_elect.or(lower.leader_elect),
-            leader_election_id: self.leader_election_id.or(lower.leader_election_id),
-            leader_election_namespace: self
-                .leader_election_namespace
-                .or(lower.leader_election_namespace),
-            leader_election_lease_duration: self
-                .leader_election_lease_duration
-                .or(lower.leader_election_lease_duration),
-            leader_election_renew_deadline: self
-                .leader_election_renew_deadline
-                .or(lower.leader_election_renew_deadline),
-            leader_election_retry_period: self
-                .leader_election_retry_period
-                .or(lower.leader_election_retry_period),
-            max_concurrent_reconciles: self
-                .max_concurrent_reconciles
-                .or(lower.max_concurrent_reconciles),
-            max_total_reconciles: self.max_total_reconciles.or(lower.max_total_reconciles),
-            reconcile_timeout: self.reconcile_timeout.or(lower.reconcile_timeout),
-            cache_sync_timeout: self.cache_sync_timeout.or(lower.cache_sync_timeout),
-            backoff_base: self.backoff_base.or(lower.backoff_base),
-            backoff_max: self.backoff_max.or(lower.backoff_max),
-            controller: self.controller.or(lower.controller),
-            log_level: self.log_level.or(lower.log_level),
-            log_format: self.log_format.or(lower.log_format),
-        }
+        with_defaults!(
+            self,
+            lower,
+            [
+                config, kubeconfig, context, namespace, preflight, graceful_shutdown_timeout,
+                health_probe_bind_address, metrics_bind_address, metrics_secure, metrics_cert_path,
+                metrics_cert_name, metrics_cert_key, metrics_token_path, webhook_cert_path,
+                webhook_cert_name, webhook_cert_key, webhook_inject_ca_from, enable_http2,
+                leader_elect, leader_election_id, leader_election_namespace,
+                leader_election_lease_duration, leader_election_renew_deadline,
+                leader_election_retry_period, max_concurrent_reconciles, max_total_reconciles,
+                reconcile_timeout, cache_sync_timeout, backoff_base, backoff_max, controller,
+                log_level, log_format,
+            ]
+        )
     }
 }
 

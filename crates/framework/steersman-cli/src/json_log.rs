@@ -134,11 +134,8 @@ fn say_or_write(say: impl FnOnce(), target: &str, message: &str, fields: &[(&'st
     if before.is_some() && written() != before {
         return;
     }
-    let line = line(
-        &head(Level::ERROR, target),
-        &[],
-        &LineFields::of(message, fields),
-    );
+    let fields = LineFields::of(message, fields);
+    let line = line(&head(Level::ERROR, target), &[], &fields);
     // A failed write is ignored, because no other output exists.
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
@@ -148,10 +145,8 @@ fn program() -> &'static str {
     static NAME: LazyLock<String> = LazyLock::new(|| {
         let program = std::env::args_os().next();
         let program = program.as_deref().map(Path::new).and_then(Path::file_stem);
-        program.map_or_else(
-            || PROGRAM.to_owned(),
-            |name| name.to_string_lossy().into_owned(),
-        )
+        let name = program.unwrap_or(PROGRAM.as_ref());
+        name.to_string_lossy().into_owned()
     });
     &NAME
 }

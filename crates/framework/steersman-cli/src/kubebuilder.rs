@@ -1,6 +1,6 @@
 //! Words: flags of kubebuilder's `main.go` with another name or notation than here, or without an effect.
 
-use crate::flags::{LogFormat, SettingFlags, parse_level};
+use crate::flags::{LogFormat, SettingFlags, parse_level, with_defaults};
 use crate::named_value::parse_bool;
 
 /// Flags of kubebuilder that an existing Deployment may pass. `--help` hides them.
@@ -22,12 +22,13 @@ pub(crate) struct KubebuilderFlags {
 
 impl KubebuilderFlags {
     pub(crate) fn or(self, lower: Self) -> Self {
-        Self {
-            zap_log_level: self.zap_log_level.or(lower.zap_log_level),
-            zap_devel: self.zap_devel.or(lower.zap_devel),
-            zap_stacktrace_level: self.zap_stacktrace_level.or(lower.zap_stacktrace_level),
-            zap_time_encoding: self.zap_time_encoding.or(lower.zap_time_encoding),
-        }
+        with_defaults!(
+            self,
+            lower,
+            [
+                zap_log_level, zap_devel, zap_stacktrace_level, zap_time_encoding,
+            ]
+        )
     }
 
     /// Sets the log level and format in `flags` from these flags, unless `flags` has its own.

@@ -37,14 +37,9 @@ pub(crate) fn layer(given: &[Given]) -> Result<SettingFlags, Error> {
 ///
 /// None in practice: a test parses every default.
 pub(crate) fn defaults() -> Result<SettingFlags, Error> {
-    let given = SETTINGS.iter().filter_map(|setting| {
-        Some(Given {
-            place: SettingSource::Default,
-            key: setting.key,
-            value: setting.default?.to_owned(),
-        })
-    });
-    layer(&given.collect::<Vec<_>>())
+    let settings = SETTINGS.iter();
+    let defaults = settings.filter_map(|setting| Some((setting.key, setting.default?)));
+    layer(&of_program(&defaults.collect::<Vec<_>>())?)
 }
 
 /// Returns the defaults that a program overrides.
@@ -83,11 +78,8 @@ pub(crate) fn of_environment(
             let Ok(value) = value.into_string() else {
                 return Err(Error::NotUtf8 { variable: name });
             };
-            given.push(Given {
-                place: SettingSource::Variable(name),
-                key: setting.key,
-                value,
-            });
+            let (place, key) = (SettingSource::Variable(name), setting.key);
+            given.push(Given { place, key, value });
             break;
         }
     }

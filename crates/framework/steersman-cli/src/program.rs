@@ -321,9 +321,8 @@ impl<T: OperatorSettings> Program<T> {
     }
 
     fn command(&self) -> Command {
-        let mut command = ProgramArgs::<T>::command()
-            .name(self.name)
-            .version(self.version);
+        let command = ProgramArgs::<T>::command();
+        let mut command = command.name(self.name).version(self.version);
         if let Some(own) = &self.own_args {
             command = (own.augment)(command.next_help_heading("Program"));
         }
@@ -351,14 +350,10 @@ impl<T: OperatorSettings> Program<T> {
         let client_config = ClientConfig::from_config(kube_client::Config::new(nowhere));
         let (manager, webhooks) = self.declare(&args, &config, client_config)?;
         let definitions = manager.crds().list().iter();
-        description.definitions = definitions
-            .map(|definition| definition.content().clone())
-            .collect();
+        description.definitions = definitions.map(|crd| crd.content().clone()).collect();
         let informers = manager.cache().informer_reports();
-        description.kinds = informers
-            .iter()
-            .map(|informer| DescribedKind::from(&informer.kind))
-            .collect();
+        let kinds = informers.iter().map(|informer| &informer.kind);
+        description.kinds = kinds.map(DescribedKind::from).collect();
         description.kinds.sort();
         description.kinds.dedup();
         description.limited_kinds = limited_kinds(&informers);
@@ -420,12 +415,8 @@ fn with_built_in_certificates(webhooks: WebhookServer, service: &ObjectKey) -> W
     let namespace = service.namespace().unwrap_or_default();
     let secret = ObjectKey::namespaced(namespace, format!("{name}-certificates"));
     let mut certificates = BuiltInCertificates::new(secret, service.clone());
-    let does = |mutates| {
-        webhooks
-            .admissions()
-            .iter()
-            .any(|one| one.mutates == mutates)
-    };
+    let admissions = webhooks.admissions();
+    let does = |mutates| admissions.iter().any(|one| one.mutates == mutates);
     if does(true) {
         certificates = certificates.inject_into_mutating(name);
     }
@@ -439,10 +430,8 @@ fn limited_kinds(informers: &[InformerReport]) -> Vec<LimitedKind> {
     let mut scopes: BTreeMap<(&str, &str), BTreeSet<Option<&str>>> = BTreeMap::new();
     for informer in informers {
         let kind = &informer.kind;
-        let scope = scopes
-            .entry((kind.gvk().group(), kind.plural()))
-            .or_default();
-        scope.insert(informer.namespace.as_deref());
+        let scope = scopes.entry((kind.gvk().group(), kind.plural()));
+        scope.or_default().insert(informer.namespace.as_deref());
     }
     let limited = scopes.into_iter().filter_map(|((group, plural), scope)| {
         let namespaces: Option<Vec<&str>> = scope.into_iter().collect();
@@ -458,20 +447,18 @@ fn limited_kinds(informers: &[InformerReport]) -> Vec<LimitedKind> {
 impl Description {
     fn describe_webhooks(&mut self, webhooks: &WebhookServer) {
         let admissions = webhooks.admissions().iter();
-        self.webhooks = admissions
-            .map(|admission| DescribedWebhook {
-                path: admission.path.clone(),
-                mutates: admission.mutates,
-                object: DescribedKind::from(&admission.kind),
-            })
-            .collect();
+        let admissions = admissions.map(|admission| DescribedWebhook {
+            path: admission.path.clone(),
+            mutates: admission.mutates,
+            object: DescribedKind::from(&admission.kind),
+        });
+        self.webhooks = admissions.collect();
         let converted = webhooks.converted_kinds().into_iter();
-        self.converted = converted
-            .map(|kind| ConvertedKind {
-                group: kind.group().to_owned(),
-                version: kind.version().to_owned(),
-                kind: kind.kind().to_owned(),
-            })
-            .collect();
+        let converted = converted.map(|kind| ConvertedKind {
+            group: kind.group().to_owned(),
+            version: kind.version().to_owned(),
+            kind: kind.kind().to_owned(),
+        });
+        self.converted = converted.collect();
     }
 }
