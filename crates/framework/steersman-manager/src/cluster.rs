@@ -150,10 +150,8 @@ impl Cluster {
 fn log_unsettled(cache: &Cache) {
     let mut unsettled = cache.all_unsynced();
     unsettled.retain(|unsynced| unsynced.is_syncing() || unsynced.is_not_started());
-    let kinds: Vec<String> = unsettled
-        .iter()
-        .map(|u| u.kind.qualified_plural())
-        .collect();
+    let kinds = unsettled.iter().map(|one| one.kind.qualified_plural());
+    let kinds: Vec<String> = kinds.collect();
     info!(
         kinds = kinds.join(", "),
         "the first sync of these kinds has not ended: their readers and controllers wait, all others start"
@@ -165,9 +163,8 @@ fn log_unsettled(cache: &Cache) {
 async fn preflight(cache: &Cache, client_config: &ClientConfig, installed: &[Gvk]) {
     let mut found = cache.preflight(client_config).await;
     if let Ok(found) = &mut found {
-        found
-            .not_served
-            .retain(|(kind, _)| !installed.contains(kind.gvk()));
+        let missing = &mut found.not_served;
+        missing.retain(|(kind, _)| !installed.contains(kind.gvk()));
     }
     match found {
         Ok(found) if found.is_ready() => info!("{found}"),
@@ -220,10 +217,8 @@ impl Runnable for Cluster {
             context.ready();
             pending::<Infallible>().await
         };
-        let check = ClientCertificateCheck::new(
-            self.client_config.clone(),
-            self.certificate_metrics.clone(),
-        );
+        let metrics = self.certificate_metrics.clone();
+        let check = ClientCertificateCheck::new(self.client_config.clone(), metrics);
         let checking = check.run(&shown, Timestamp::now);
         tokio::select! {
             ended = run => {
@@ -240,24 +235,18 @@ impl Runnable for Cluster {
 /// Registers the metrics of a cluster. A part that has metrics already keeps them.
 pub(crate) fn with_metrics(
     registry: &Registry,
-    client_config: ClientConfig,
-    cache: CacheOptions,
-    client: ClientOptions,
+    mut client_config: ClientConfig,
+    mut cache: CacheOptions,
+    mut client: ClientOptions,
 ) -> prometheus::Result<(ClientConfig, CacheOptions, ClientOptions)> {
-    let client_config = if client_config.has_metrics() {
-        client_config
-    } else {
-        client_config.metrics(ConnectionMetrics::register(registry)?)
-    };
-    let cache = if cache.has_metrics() {
-        cache
-    } else {
-        cache.metrics(CacheMetrics::register(registry)?)
-    };
-    let client = if client.has_metrics() {
-        client
-    } else {
-        client.metrics(ClientMetrics::register(registry)?)
-    };
+    if !client_config.has_metrics() {
+        client_config = client_config.metrics(ConnectionMetrics::register(registry)?);
+    }
+    if !cache.has_metrics() {
+        cache = cache.metrics(CacheMetrics::register(registry)?);
+    }
+    if !client.has_metrics() {
+        client = client.metrics(ClientMetrics::register(registry)?);
+    }
     Ok((client_config, cache, client))
 }

@@ -74,29 +74,25 @@ impl Health {
     /// handlers; it always passes, because a lost event prevents no later work.
     pub fn checks(&self) -> [Check; 3] {
         let informers = self.informers.iter().map(ToString::to_string).collect();
-        let waiting = self.controllers.iter().filter(|c| c.is_waiting);
+        let controllers = self.controllers.iter();
+        let waiting = controllers.clone().filter(|c| c.is_waiting);
         let waiting: Vec<String> = waiting.map(ControllerHealth::waits).collect();
-        let lost = self
-            .controllers
-            .iter()
-            .flat_map(ControllerHealth::lost_events);
+        let lost = controllers.flat_map(ControllerHealth::lost_events);
         [
-            Check {
-                name: "informers",
-                is_ok: self.informers.is_empty(),
-                findings: informers,
-            },
-            Check {
-                name: "controllers",
-                is_ok: waiting.is_empty(),
-                findings: waiting,
-            },
-            Check {
-                name: "handlers",
-                is_ok: true,
-                findings: lost.collect(),
-            },
+            Check::new("informers", self.informers.is_empty(), informers),
+            Check::new("controllers", waiting.is_empty(), waiting),
+            Check::new("handlers", true, lost.collect()),
         ]
+    }
+}
+
+impl Check {
+    pub(crate) fn new(name: &'static str, is_ok: bool, findings: Vec<String>) -> Self {
+        Self {
+            name,
+            is_ok,
+            findings,
+        }
     }
 }
 

@@ -219,16 +219,13 @@ pub(crate) fn metrics_routes(
     let mut add = |route: Route| routes.add(options.protect(route, reviewed.as_ref()));
     add(Route::get(METRICS, MetricsPage::new(registry.clone())))?;
     if !options.is_open() {
-        let (all, one) = (diagnostics.clone(), diagnostics.clone());
-        add(Route::get(DIAGNOSTICS, move |request| {
-            let response = describe(&all, &request);
-            async move { response }
-        }))?;
-        let one = move |request| {
-            let response = describe(&one, &request);
+        let diagnostics = diagnostics.clone();
+        let show = move |request: Request<Bytes>| {
+            let response = describe(&diagnostics, &request);
             async move { response }
         };
-        add(Route::get(format!("{DIAGNOSTICS}/"), one).prefix())?;
+        add(Route::get(DIAGNOSTICS, show.clone()))?;
+        add(Route::get(format!("{DIAGNOSTICS}/"), show).prefix())?;
     }
     for route in &options.routes {
         add(route.clone())?;

@@ -189,13 +189,8 @@ impl Manager {
 
     /// Returns the names of the controllers declared so far, in order.
     pub fn controllers(&self) -> Vec<String> {
-        self.shared
-            .state
-            .lock()
-            .controllers
-            .keys()
-            .cloned()
-            .collect()
+        let state = self.shared.state.lock();
+        state.controllers.keys().cloned().collect()
     }
 
     /// Returns the declarations of the controllers, ordered by name.
@@ -260,10 +255,8 @@ impl Manager {
     }
 
     fn add_reserved(&self, controller: Controller, name: &str) -> Result<(), Error> {
-        controller
-            .declare(self.cache())
-            .and_then(|()| controller.declare_in(self.clusters()))
-            .map_err(Error::Controller)?;
+        controller.declare(self.cache())?;
+        controller.declare_in(self.clusters())?;
         let given = &self.shared.options.field_manager;
         let client = match controller.field_manager().or(given.as_deref()) {
             Some(given) => self.client().field_manager(given),
@@ -298,18 +291,14 @@ impl Manager {
                     return Ok(());
                 }
             }
-            let start = StartContext::new(
-                cluster.cache().clone(),
-                client,
-                cancel,
-                Arc::clone(&options.clock),
-            )
-            .grace(options.reconcile_grace().unwrap_or(A_LONG_TIME))
-            .registry(options.registry.clone())
-            .defaults(options.controllers.clone())
-            .clusters(clusters)
-            .workers(workers)
-            .events(events);
+            let (cache, clock) = (cluster.cache().clone(), Arc::clone(&options.clock));
+            let start = StartContext::new(cache, client, cancel, clock)
+                .grace(options.reconcile_grace().unwrap_or(A_LONG_TIME))
+                .registry(options.registry.clone())
+                .defaults(options.controllers.clone())
+                .clusters(clusters)
+                .workers(workers)
+                .events(events);
             controller.start(start).await?;
             context.note_end(&title);
             Ok(())

@@ -84,10 +84,7 @@ impl Monitor {
 
     pub(crate) fn controllers(&self) -> Vec<ControllerStatus> {
         let controllers = self.controllers.lock();
-        controllers
-            .iter()
-            .map(|known| known.status.clone())
-            .collect()
+        controllers.iter().map(|one| one.status.clone()).collect()
     }
 
     /// Shows a cluster in the health until the result is dropped. A cluster that is shown already stays unchanged.
@@ -136,9 +133,7 @@ impl Monitor {
                 });
             }
         }
-        let controllers = controllers
-            .iter()
-            .map(|watched| of_controller(&watched.status));
+        let controllers = controllers.iter().map(|one| of_controller(&one.status));
         health.controllers = controllers.collect();
         health
     }

@@ -134,13 +134,9 @@ impl ProbeEndpoint {
         let one = path.strip_prefix(self.name).unwrap_or_default();
         let one = one.trim_start_matches('/');
         let added = self.added.checks.lock().clone();
-        let names: Vec<String> = self
-            .built_in
-            .names()
-            .iter()
-            .map(ToString::to_string)
-            .chain(added.iter().map(|check| check.name.clone()))
-            .collect();
+        let own_names = self.built_in.names().iter().map(ToString::to_string);
+        let added_names = added.iter().map(|check| check.name.clone());
+        let names: Vec<String> = own_names.chain(added_names).collect();
         if !one.is_empty() {
             if !names.iter().any(|name| name == one) {
                 let text = format!("there is no check named {one:?}");
@@ -169,11 +165,10 @@ impl ProbeEndpoint {
             results.push(CheckResult::passed(PING));
         }
         let built_in = self.built_in.run(&self.monitor).into_iter();
-        let built_in = built_in.filter(|check| is_selected(check.name));
-        results.extend(
-            built_in
-                .map(|check| CheckResult::with_findings(check.name, check.is_ok, check.findings)),
-        );
+        for check in built_in.filter(|check| is_selected(check.name)) {
+            let result = CheckResult::with_findings(check.name, check.is_ok, check.findings);
+            results.push(result);
+        }
         let added = added.iter().filter(|check| is_selected(&check.name));
         let added: Vec<&AddedCheck> = added.collect();
         let awaited = AwaitedChecks::new(self, &added);
@@ -268,17 +263,12 @@ pub(crate) fn probe_routes(
             limit: options.check_timeout,
             failed: Mutex::default(),
         });
-        let all = Arc::clone(&endpoint);
-        let all = move |request| {
-            let endpoint = Arc::clone(&all);
-            async move { endpoint.answer(request).await }
-        };
-        let one = move |request| {
+        let answer = move |request| {
             let endpoint = Arc::clone(&endpoint);
             async move { endpoint.answer(request).await }
         };
-        routes.add(Route::get(format!("/{name}"), all))?;
-        routes.add(Route::get(format!("/{name}/"), one).prefix())?;
+        routes.add(Route::get(format!("/{name}"), answer.clone()))?;
+        routes.add(Route::get(format!("/{name}/"), answer).prefix())?;
     }
     Ok(routes)
 }

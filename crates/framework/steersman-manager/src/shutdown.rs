@@ -132,10 +132,8 @@ impl Signals {
     fn install(&mut self) -> std::io::Result<()> {
         use tokio::signal::unix::{SignalKind, signal};
         if self.installed.is_none() {
-            self.installed = Some((
-                signal(SignalKind::interrupt())?,
-                signal(SignalKind::terminate())?,
-            ));
+            let interrupt = signal(SignalKind::interrupt())?;
+            self.installed = Some((interrupt, signal(SignalKind::terminate())?));
         }
         Ok(())
     }

@@ -244,18 +244,14 @@ impl Supervision {
     ) -> SupervisionStep {
         match event {
             SupervisionEvent::StopBegun => {
-                self.stop_until(
-                    position,
-                    self.grace.and_then(|grace| now.checked_add(grace)),
-                );
+                let deadline = self.grace.and_then(|grace| now.checked_add(grace));
+                self.stop_until(position, deadline);
                 SupervisionStep::Stop(STOP[0])
             }
             SupervisionEvent::GroupStopped => {
                 self.stop_until(position + 1, self.deadline());
-                STOP.get(position + 1)
-                    .map_or(SupervisionStep::DropAll, |group| {
-                        SupervisionStep::Stop(*group)
-                    })
+                let next = STOP.get(position + 1).copied();
+                next.map_or(SupervisionStep::DropAll, SupervisionStep::Stop)
             }
             SupervisionEvent::Failed(failure) => {
                 let cause = failure.source().map(ToString::to_string);

@@ -51,14 +51,11 @@ struct RunningTask {
 
 impl RunnableTasks {
     pub(crate) fn new(monitor: Arc<Monitor>, workers: TaskTracker) -> Self {
-        let cancels = START
-            .into_iter()
-            .map(|group| (group, CancellationToken::new()))
-            .collect();
+        let cancels = START.map(|group| (group, CancellationToken::new()));
         Self {
             tasks: JoinSet::new(),
             running: HashMap::new(),
-            cancels,
+            cancels: HashMap::from(cancels),
             late: Vec::new(),
             monitor,
             workers,

@@ -39,22 +39,12 @@ impl Monitor {
             }
         }
         findings.sort();
+        let manager = manager.map(str::to_owned).into_iter().collect();
+        let certificates = self.client_certificates.lock().values().cloned().collect();
         [
-            Check {
-                name: "manager",
-                is_ok: stage == RunStage::Started,
-                findings: manager.map(str::to_owned).into_iter().collect(),
-            },
-            Check {
-                name: "informers",
-                is_ok: all_synced,
-                findings,
-            },
-            Check {
-                name: "client-certificates",
-                is_ok: true,
-                findings: self.client_certificates.lock().values().cloned().collect(),
-            },
+            Check::new("manager", stage == RunStage::Started, manager),
+            Check::new("informers", all_synced, findings),
+            Check::new("client-certificates", true, certificates),
         ]
     }
 
@@ -92,25 +82,11 @@ impl Monitor {
             }
         }
         late.sort();
+        let has_ended = ended.iter().map(|name| format!("{name} has ended"));
         [
-            Check {
-                name: "tasks",
-                is_ok: ended.is_empty(),
-                findings: ended
-                    .iter()
-                    .map(|name| format!("{name} has ended"))
-                    .collect(),
-            },
-            Check {
-                name: "workers",
-                is_ok: stalls.is_empty(),
-                findings: stalls,
-            },
-            Check {
-                name: "reflectors",
-                is_ok: late.is_empty(),
-                findings: late,
-            },
+            Check::new("tasks", ended.is_empty(), has_ended.collect()),
+            Check::new("workers", stalls.is_empty(), stalls),
+            Check::new("reflectors", late.is_empty(), late),
         ]
     }
 
@@ -119,10 +95,8 @@ impl Monitor {
         let clusters = self.clusters.lock().clone().into_iter().enumerate();
         let of_cluster = clusters.flat_map(|(position, (cluster, cache))| {
             let cluster = (position > 0).then_some(cluster);
-            let reports = cache.informer_reports();
-            reports
-                .into_iter()
-                .map(move |report| (cluster.clone(), report))
+            let reports = cache.informer_reports().into_iter();
+            reports.map(move |report| (cluster.clone(), report))
         });
         of_cluster.collect()
     }
@@ -133,10 +107,9 @@ impl Monitor {
         let monitor = Arc::clone(self);
         diagnostics.add("informers", move || {
             let now = tokio_now();
-            let all = monitor.informers();
-            all.iter()
-                .map(|(cluster, report)| informer(cluster.as_deref(), report, now))
-                .collect()
+            let all = monitor.informers().into_iter();
+            let all = all.map(|(cluster, report)| informer(cluster.as_deref(), &report, now));
+            all.collect()
         });
         let monitor = Arc::clone(self);
         diagnostics.add("controllers", move || monitor.describe_controllers());
@@ -190,16 +163,9 @@ impl Monitor {
 
 /// Returns the findings of the checks as JSON, by the name of the check.
 fn checks(checks: &[Check]) -> Value {
-    let by_name: BTreeMap<&str, Value> = checks
-        .iter()
-        .map(|check| {
-            (
-                check.name,
-                json!({ "isOk": check.is_ok, "findings": check.findings }),
-            )
-        })
-        .collect();
-    json!(by_name)
+    let shown = |check: &Check| json!({ "isOk": check.is_ok, "findings": check.findings });
+    let by_name = checks.iter().map(|check| (check.name, shown(check)));
+    json!(by_name.collect::<BTreeMap<&str, Value>>())
 }
 
 fn informer(cluster: Option<&str>, report: &InformerReport, now: Instant) -> Value {
