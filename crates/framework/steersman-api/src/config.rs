@@ -104,19 +104,16 @@ pub(crate) async fn find(
         return read(path, context, environment, "it was asked for").await;
     }
     let named = environment.kubeconfig.as_deref().unwrap_or_default();
-    let paths: Vec<PathBuf> = std::env::split_paths(named)
-        .filter(|path| !path.as_os_str().is_empty())
-        .collect();
+    let paths = std::env::split_paths(named);
+    let paths: Vec<PathBuf> = paths.filter(|path| !path.as_os_str().is_empty()).collect();
     if !paths.is_empty() {
         return read(&paths, context, environment, "KUBECONFIG names it").await;
     }
     if context.is_none() && environment.has_service_account() {
         return of_pod(environment);
     }
-    let default = environment
-        .home
-        .as_ref()
-        .map(|home| home.join(".kube").join("config"));
+    let home = environment.home.as_ref();
+    let default = home.map(|home| home.join(".kube").join("config"));
     if let Some(path) = default.filter(|path| path.exists()) {
         return read(&[path], context, environment, "it is the default").await;
     }
@@ -162,10 +159,8 @@ fn check_pod(environment: &Environment) -> Result<(), String> {
                 .to_owned(),
         );
     }
-    if port
-        .to_str()
-        .is_none_or(|port| port.parse::<u16>().is_err())
-    {
+    let number = port.to_str().and_then(|port| port.parse::<u16>().ok());
+    if number.is_none() {
         return Err(format!(
             "KUBERNETES_SERVICE_PORT is {port:?}, which is not a port"
         ));
@@ -191,20 +186,14 @@ pub(crate) async fn read(
     environment: &Environment,
     why: &str,
 ) -> Result<FoundConfig, Error> {
-    let place = paths
-        .iter()
-        .map(|path| path.display().to_string())
-        .collect::<Vec<_>>()
-        .join(", ");
+    let shown = paths.iter().map(|path| path.display().to_string());
+    let place = shown.collect::<Vec<_>>().join(", ");
     let config_error = |problem: String| Error::Config {
         place: format!("kubeconfig {place}"),
         problem,
     };
-    let present: Vec<&Path> = paths
-        .iter()
-        .map(PathBuf::as_path)
-        .filter(|path| path.exists())
-        .collect();
+    let present = paths.iter().map(PathBuf::as_path);
+    let present: Vec<&Path> = present.filter(|path| path.exists()).collect();
     if present.is_empty() {
         return Err(config_error(format!("there is no such file, and {why}")));
     }
@@ -214,9 +203,8 @@ pub(crate) async fn read(
             place: format!("kubeconfig {}", path.display()),
             problem: explain_kubeconfig(&error),
         })?;
-        merged = merged
-            .merge(next)
-            .map_err(|e| config_error(explain_kubeconfig(&e)))?;
+        let both = merged.merge(next);
+        merged = both.map_err(|error| config_error(explain_kubeconfig(&error)))?;
     }
     if let Some(context) = context {
         merged.current_context = Some(context.to_owned());
@@ -232,9 +220,8 @@ pub(crate) async fn read(
     let names_namespace = namespace.is_some_and(|namespace| !namespace.is_empty());
     let context = merged.current_context.clone();
     let current = KubeConfigOptions::default();
-    let mut config = kube_client::Config::from_custom_kubeconfig(merged, &current)
-        .await
-        .map_err(|error| config_error(explain_kubeconfig(&error)))?;
+    let config = kube_client::Config::from_custom_kubeconfig(merged, &current).await;
+    let mut config = config.map_err(|error| config_error(explain_kubeconfig(&error)))?;
     config.root_cert_file = authority;
     if let Some(exec) = &mut config.auth_info.exec {
         settle_plugin(exec, std::io::stdin().is_terminal()).map_err(config_error)?;

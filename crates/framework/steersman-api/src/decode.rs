@@ -67,7 +67,7 @@ impl AnswerDecoder {
     }
 
     /// Decodes the metadata of a prepared object as [`raw_object`](Self::raw_object) does.
-    pub(crate) fn raw_of(&self, prepared: Prepared<'_>) -> Decoded<RawObject> {
+    pub(crate) fn raw_of(&self, mut prepared: Prepared<'_>) -> Decoded<RawObject> {
         if let Some(foreign) = &prepared.foreign {
             let problem = format!(
                 "it says that it is {foreign}, and {} of {} was asked for",
@@ -76,7 +76,6 @@ impl AnswerDecoder {
             );
             return malformed(&prepared.json, problem).into();
         }
-        let mut prepared = prepared;
         let applies = std::mem::take(&mut prepared.applies);
         let json = match plain_object(prepared) {
             Ok(object) => return Decoded::Good(object.with_applies(applies)),

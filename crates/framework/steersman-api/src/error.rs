@@ -121,14 +121,9 @@ impl ApiRefusal {
     }
 
     fn answer(&self) -> String {
-        let Status {
-            code,
-            reason,
-            message,
-            ..
-        } = &self.status;
-        let mut text = format!("the server answered {code}");
-        for (before, part) in [(" ", reason), (": ", message)] {
+        let status = &self.status;
+        let mut text = format!("the server answered {}", status.code);
+        for (before, part) in [(" ", &status.reason), (": ", &status.message)] {
             if !part.is_empty() {
                 text.push_str(before);
                 text.push_str(part);
@@ -149,9 +144,8 @@ impl Error {
     /// Use it in tests, and for a `Status` from another source than an answer.
     pub fn from_status(info: RequestInfo, status: Status, retry_after: Option<Duration>) -> Self {
         let hinted = status.details.as_ref().map(|d| d.retry_after_seconds);
-        let hinted = hinted
-            .filter(|s| *s > 0)
-            .map(|s| Duration::from_secs(s.into()));
+        let hinted = hinted.filter(|s| *s > 0);
+        let hinted = hinted.map(|s| Duration::from_secs(s.into()));
         let after = retry_after.or(hinted);
         let (code, reason) = (status.code, status.reason.clone());
         // A 404 that names no object is about the path, so the server does not serve the kind.

@@ -139,9 +139,8 @@ impl ListWatch for ApiListWatch {
         let info = self.info("list");
         let url = self.url(&info)?.list(request);
         let mut call = ApiCall::get(info, url);
-        let decoder = self
-            .decoder
-            .metadata_only(request.projection == Projection::Metadata);
+        let is_metadata = request.projection == Projection::Metadata;
+        let decoder = self.decoder.metadata_only(is_metadata);
         call.accept = AnswerForms::LIST.of(request.projection, &self.kind);
         let answered = call.send(&self.client).await?;
         let arriving = PartialPage {
@@ -162,9 +161,8 @@ impl ListWatch for ApiListWatch {
         let info = self.info("watch");
         let url = self.url(&info)?.watch(options);
         let mut call = ApiCall::get(info, url);
-        let decoder = self
-            .decoder
-            .metadata_only(options.projection == Projection::Metadata);
+        let is_metadata = options.projection == Projection::Metadata;
+        let decoder = self.decoder.metadata_only(is_metadata);
         call.accept = AnswerForms::WATCH.of(options.projection, &self.kind);
         // Newer servers compress each event as a separate gzip member, which HTTP clients do not support.
         call.identity = true;

@@ -229,10 +229,8 @@ impl PageRequest {
             (Some(size), Some(limit)) => Some(size.min(limit)),
             (size, limit) => size.or(limit),
         };
-        let (labels, fields) = (
-            list_options.selected_labels(),
-            list_options.selected_fields(),
-        );
+        let labels = list_options.selected_labels();
+        let fields = list_options.selected_fields();
         Self {
             labels: (!labels.is_everything()).then(|| labels.to_string()),
             fields: (!fields.is_everything()).then(|| fields.to_string()),

@@ -63,9 +63,8 @@ impl<'a> OwnedFields<'a> {
     fn owned(&self, fields: &Value, value: &Value, all: &[&Value]) -> Value {
         let Some(set) = fields.as_object().filter(|set| has_children(set)) else {
             // The value is owned as a whole. If other managers own members of it, it was empty when it was applied.
-            let apart = all
-                .iter()
-                .any(|other| other.as_object().is_some_and(has_children));
+            let mut sets = all.iter().filter_map(|other| other.as_object());
+            let apart = sets.any(has_children);
             return match value {
                 Value::Object(_) if apart => Value::Object(Map::new()),
                 Value::Array(_) if apart => Value::Array(Vec::new()),

@@ -113,9 +113,7 @@ impl RequestInfo {
     pub fn key(&self) -> Option<&ObjectKey> {
         match &self.target {
             RequestTarget::Object(key) => Some(key),
-            RequestTarget::Namespace(_) | RequestTarget::Everywhere | RequestTarget::Document => {
-                None
-            }
+            _ => None,
         }
     }
 

@@ -164,10 +164,8 @@ struct UserAgentAndWarnings {
 impl UserAgentAndWarnings {
     fn call(&self, wire: &mut Wire, mut request: Request<Body>) -> AnswerFuture {
         let agent = || self.agent.clone();
-        request
-            .headers_mut()
-            .entry(USER_AGENT)
-            .or_insert_with(agent);
+        let headers = request.headers_mut();
+        headers.entry(USER_AGENT).or_insert_with(agent);
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         let (said, hooks) = (Arc::clone(&self.said), self.hooks.clone());
         let answer = wire.call(request);

@@ -111,13 +111,8 @@ impl<K: Object> Api<K> {
         options: &DeleteOptions,
     ) -> Result<PreparedRequest<Option<K>>, Error> {
         let (info, url) = self.object("delete", key)?;
-        let call = call(
-            Method::DELETE,
-            info,
-            url,
-            JSON,
-            options.to_json().to_string().into(),
-        );
+        let body = options.to_json().to_string().into();
+        let call = call(Method::DELETE, info, url, JSON, body);
         let decoder = self.decoder.clone();
         let read = move |info: &RequestInfo, body: &Bytes| match parse_status(body) {
             Some(_) => Ok(None),
@@ -143,13 +138,8 @@ impl<K: Object> Api<K> {
             return Err(Error::invalid_request(info, problem));
         }
         let url = url.list(&PageRequest::of(list_options, &Paging::new()));
-        let call = call(
-            Method::DELETE,
-            info,
-            url,
-            JSON,
-            options.to_json().to_string().into(),
-        );
+        let body = options.to_json().to_string().into();
+        let call = call(Method::DELETE, info, url, JSON, body);
         Ok(self.request(call, read_keys))
     }
 
@@ -229,10 +219,7 @@ impl<K: Object> Api<K> {
         let projection = Projection::of::<K>().max(Projection::Whole);
         call.accept = AnswerForms::OBJECT.of(projection, &self.kind);
         let decoder = self.decoder.clone();
-        let read = move |info: &RequestInfo, body: &Bytes| -> Result<K, Error> {
-            read_object(&decoder, info, body)
-        };
-        self.request(call, read)
+        self.request(call, move |info, body| read_object(&decoder, info, body))
     }
 
     /// Returns a request that is answered with another type.

@@ -107,9 +107,8 @@ impl PageBody {
         let metadata = match self.items {
             PageItems::Json(items) => {
                 let metadata = items.finish();
-                metadata
-                    .map_err(|problem| no_list(&info, &problem))?
-                    .map(Into::into)
+                let metadata = metadata.map_err(|problem| no_list(&info, &problem))?;
+                metadata.map(Into::into)
             }
             PageItems::Protobuf(items) => items.finish(&info)?,
         };
@@ -232,13 +231,8 @@ impl LineEvents {
         if let Some(event) = self.line(&rest) {
             return Some(event);
         }
-        let cut = !self.open.is_empty();
-        cut.then(|| {
-            Err(Error::transport(
-                &self.info,
-                "the answer ends inside an event",
-            ))
-        })
+        let (cut, problem) = (!self.open.is_empty(), "the answer ends inside an event");
+        cut.then(|| Err(Error::transport(&self.info, problem)))
     }
 
     fn line(&mut self, line: &[u8]) -> Option<Result<WatchEvent, Error>> {
@@ -286,17 +280,15 @@ impl LineEvents {
     }
 
     fn parsed_event(&self, text: &[u8]) -> Line {
+        let refused =
+            |status| WatchEvent::Error(Error::from_status(self.info.clone(), status, None));
         let event: RawEvent<'_> = match serde_json::from_slice(text) {
             Ok(event) => event,
             Err(error) if error.is_eof() => return Line::Open,
             // A server or proxy may answer 200 and then send a bare `Status` instead of an event.
             Err(error) => {
                 return match parse_status(text) {
-                    Some(status) => Line::Event(WatchEvent::Error(Error::from_status(
-                        self.info.clone(),
-                        status,
-                        None,
-                    ))),
+                    Some(status) => Line::Event(refused(status)),
                     None => Line::Broken(json_error_position(&error)),
                 };
             }
@@ -310,10 +302,7 @@ impl LineEvents {
                 Ok(bookmark) => bookmark,
                 Err(problem) => return Line::Broken(problem),
             },
-            "ERROR" => {
-                let status = parse_status(raw).unwrap_or_default();
-                WatchEvent::Error(Error::from_status(self.info.clone(), status, None))
-            }
+            "ERROR" => refused(parse_status(raw).unwrap_or_default()),
             other => {
                 let other: String = other.chars().take(40).collect();
                 return Line::Broken(format!("an event of the unknown type {other:?}"));

@@ -115,10 +115,8 @@ impl AnswerDecoder {
         let mut buffer = JsonBuffer::default();
         let metadata = self.metadata_only(true).transcoded(raw, &mut buffer);
         let json = metadata.map(|(prepared, _)| prepared.json.into_owned());
-        Err(Box::new(super::malformed(
-            &json.unwrap_or_default(),
-            problem,
-        )))
+        let malformed = super::malformed(&json.unwrap_or_default(), problem);
+        Err(Box::new(malformed))
     }
 }
 
@@ -225,10 +223,8 @@ impl FrameEvents {
 
     /// Returns the next complete event. An error ends the watch, and the next watch is requested as JSON.
     pub(crate) fn next_event(&mut self) -> Option<Result<WatchEvent, Error>> {
-        let frame = self
-            .frames
-            .next_frame()
-            .map_err(|problem| problem.to_string());
+        let frame = self.frames.next_frame();
+        let frame = frame.map_err(|problem| problem.to_string());
         let event = frame.and_then(|frame| frame.map(|frame| self.event(&frame)).transpose());
         event.transpose().map(|event| {
             event.map_err(|problem| {
@@ -272,11 +268,10 @@ impl FrameEvents {
             // An object of another kind is malformed, and affects no other object, as in JSON.
             return Ok(self.decoder.raw_object(&json_of(event)?));
         }
-        let object = self
-            .decoder
-            .prepared_protobuf(envelope.raw, &self.negotiated, &mut self.buffer);
+        let (decoder, buffer) = (&self.decoder, &mut self.buffer);
+        let object = decoder.prepared_protobuf(envelope.raw, &self.negotiated, buffer);
         Ok(match object {
-            Ok(prepared) => self.decoder.raw_of(prepared),
+            Ok(prepared) => decoder.raw_of(prepared),
             Err(malformed) => (*malformed).into(),
         })
     }

@@ -206,24 +206,17 @@ fn scan(raw: &[u8]) -> Option<ObjectShape> {
     cursor.members(|cursor, name, _| {
         shape.plain &= !name.contains(&b'\\');
         match name {
-            b"apiVersion" => {
-                shape.api_version = Some(cursor.value()?);
-                return Some(());
-            }
-            b"kind" => {
-                shape.kind = Some(cursor.value()?);
-                return Some(());
-            }
+            b"apiVersion" => shape.api_version = Some(cursor.value()?),
+            b"kind" => shape.kind = Some(cursor.value()?),
             b"metadata" if cursor.peek() == Some(b'{') => {
                 let start = cursor.at;
                 shape.plain &= shape.metadata.is_none();
                 shape.managed_fields = managed_fields(cursor)?;
                 shape.metadata = Some(start..cursor.at);
-                return Some(());
             }
-            _ => {}
+            _ => cursor.skip_value()?,
         }
-        cursor.skip_value()
+        Some(())
     })?;
     shape.plain &= cursor.peek().is_none();
     Some(shape)

@@ -136,12 +136,8 @@ pub(crate) fn index(body: &[u8]) -> Result<DiscoveryIndex, serde_json::Error> {
     if raw.kind == "APIGroupDiscoveryList" {
         return Ok(aggregated(raw.items.unwrap_or_default()));
     }
-    let mut groups: Vec<GroupDocument> = raw
-        .groups
-        .into_iter()
-        .flatten()
-        .map(GroupDocument::new)
-        .collect();
+    let groups = raw.groups.into_iter().flatten();
+    let mut groups: Vec<GroupDocument> = groups.map(GroupDocument::new).collect();
     if let Some(versions) = raw.versions {
         let name = String::new();
         groups.push(GroupDocument { name, versions });
@@ -219,20 +215,14 @@ fn scope(namespaced: bool) -> Scope {
 
 impl GroupDocument {
     fn new(raw: RawGroup) -> Self {
-        let mut versions: Vec<String> = raw
-            .versions
-            .into_iter()
-            .flatten()
-            .map(|v| v.version)
-            .collect();
+        let versions = raw.versions.into_iter().flatten();
+        let mut versions: Vec<String> = versions.map(|v| v.version).collect();
         if let Some(preferred) = raw.preferred_version {
             versions.retain(|version| *version != preferred.version);
             versions.insert(0, preferred.version);
         }
-        Self {
-            name: raw.name,
-            versions,
-        }
+        let name = raw.name;
+        Self { name, versions }
     }
 }
 
@@ -241,12 +231,9 @@ impl RawAggregatedResource {
         let kind = self.response_kind.map(|k| k.kind).unwrap_or_default();
         let namespaced = self.scope.as_deref() == Some("Namespaced");
         let subresources = self.subresources.into_iter().flatten();
+        let gvk = Gvk::new(group, version, kind);
         ServedResource {
-            kind: Kind::new(
-                Gvk::new(group, version, kind),
-                &self.resource,
-                scope(namespaced),
-            ),
+            kind: Kind::new(gvk, &self.resource, scope(namespaced)),
             singular: self.singular_resource.unwrap_or_default(),
             short_names: self.short_names.unwrap_or_default(),
             categories: self.categories.unwrap_or_default(),

@@ -118,10 +118,8 @@ impl Mapper {
     /// As [`kind`](Self::kind).
     pub async fn kind_of_resource(&self, gvr: &Gvr) -> Result<Kind, Error> {
         let find = |table: &KindTable| table.by_plural(gvr.group(), gvr.version(), gvr.resource());
-        let served = self
-            .find(gvr.group(), gvr.version(), &gvr.to_string(), find)
-            .await?;
-        Ok(served.kind)
+        let (group, version, what) = (gvr.group(), gvr.version(), gvr.to_string());
+        Ok(self.find(group, version, &what, find).await?.kind)
     }
 
     /// Finds a kind in the version that the server prefers among the versions that have the kind.
@@ -173,9 +171,8 @@ impl Mapper {
             }
             versions.extend(known);
         }
-        let mut read = stream::iter(versions)
-            .map(|version| self.complete(version))
-            .buffered(AT_ONCE);
+        let reads = stream::iter(versions).map(|version| self.complete(version));
+        let mut read = reads.buffered(AT_ONCE);
         let (mut served, mut failed) = (Vec::new(), Vec::new());
         while let Some((name, answer)) = read.next().await {
             match answer {
@@ -219,10 +216,8 @@ impl Mapper {
         match self.read_version(group, version).await {
             Ok(()) => {}
             Err(error) if error.is_kind_not_served() => {
-                return Err(not_served(
-                    what,
-                    "the server does not serve this version of the group",
-                ));
+                let because = "the server does not serve this version of the group";
+                return Err(not_served(what, because));
             }
             Err(error) => return Err(error),
         }
@@ -314,20 +309,15 @@ impl Mapper {
         path: &str,
         read: impl Future<Output = Result<(), Error>>,
     ) -> Result<(), Error> {
-        let reading = Arc::clone(
-            self.inner
-                .reading
-                .lock()
-                .entry(path.to_owned())
-                .or_default(),
-        );
+        let reading = {
+            let mut all = self.inner.reading.lock();
+            Arc::clone(all.entry(path.to_owned()).or_default())
+        };
         let answer = reading.get_or_init(|| read).await.clone();
         let mut all = self.inner.reading.lock();
         // The finished read is removed, so that a later lookup reads the document again.
-        if all
-            .get(path)
-            .is_some_and(|kept| Arc::ptr_eq(kept, &reading))
-        {
+        let kept = all.get(path);
+        if kept.is_some_and(|kept| Arc::ptr_eq(kept, &reading)) {
             all.remove(path);
         }
         answer
@@ -368,10 +358,8 @@ fn group_version(group: &str, version: &str) -> String {
 }
 
 fn unreadable(what: &str, error: &serde_json::Error) -> Error {
-    Error::decode(
-        &RequestInfo::of_document("read", what),
-        json_error_position(error),
-    )
+    let info = RequestInfo::of_document("read", what);
+    Error::decode(&info, json_error_position(error))
 }
 
 fn not_served(what: &str, because: &str) -> Error {

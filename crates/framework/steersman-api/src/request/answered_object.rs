@@ -74,15 +74,10 @@ struct RawDetails {
 
 /// Returns the object that an answer is about; `None` if the answer is no object.
 pub(crate) fn answered_object(body: &[u8]) -> Option<AnsweredObject> {
-    let RawAnswer {
-        api_version,
-        kind,
-        metadata,
-        details,
-    } = serde_json::from_slice(body).ok()?;
-    let meta = metadata.unwrap_or_default();
-    let details = details.unwrap_or_default();
-    let gvk = Gvk::from_api_version(&api_version, &kind);
+    let answer: RawAnswer = serde_json::from_slice(body).ok()?;
+    let meta = answer.metadata.unwrap_or_default();
+    let details = answer.details.unwrap_or_default();
+    let gvk = Gvk::from_api_version(&answer.api_version, &answer.kind);
     let deleting = meta.deletion_timestamp.is_some();
     let has_any = |finalizers: Option<Vec<String>>| finalizers.is_some_and(|all| !all.is_empty());
     let is_held = has_any(meta.finalizers) || meta.deletion_grace_period_seconds.unwrap_or(0) > 0;
@@ -91,12 +86,10 @@ pub(crate) fn answered_object(body: &[u8]) -> Option<AnsweredObject> {
         let namespace: RawNamespace = serde_json::from_slice(body).ok()?;
         finalized = !has_any(namespace.spec.and_then(|spec| spec.finalizers));
     }
+    let (namespace, name) = (meta.namespace, meta.name.or(details.name));
     Some(AnsweredObject {
         gvk,
-        key: ObjectKey::namespaced(
-            meta.namespace.unwrap_or_default(),
-            meta.name.or(details.name).unwrap_or_default(),
-        ),
+        key: ObjectKey::namespaced(namespace.unwrap_or_default(), name.unwrap_or_default()),
         uid: meta.uid.or(details.uid).unwrap_or_default(),
         version: ResourceVersion::new(meta.resource_version.unwrap_or_default()),
         labels: meta.labels.unwrap_or_default(),

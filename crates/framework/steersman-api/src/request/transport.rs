@@ -151,9 +151,8 @@ impl ApiCall {
             _ => false,
         };
         if refused {
-            answered
-                .negotiated
-                .fall_back(&format!("{} was answered with {code}", self.info));
+            let negotiated = &answered.negotiated;
+            negotiated.fall_back(&format!("{} was answered with {code}", self.info));
             answered = self.send_once(client).await?;
         }
         let code = answered.response.status();

@@ -31,10 +31,7 @@ impl Url {
         if let Some(namespace) = namespace {
             check_segment("namespace", namespace)?;
         }
-        Ok(Self {
-            text: kind.collection_path(namespace),
-            queried: false,
-        })
+        Ok(Self::path(kind.collection_path(namespace)))
     }
 
     pub(crate) fn object(kind: &Kind, key: &ObjectKey) -> Result<Self, String> {

@@ -28,16 +28,13 @@ pub(super) fn negotiate(
         by: Some(Arc::clone(encoding)),
         metrics,
         asked_protobuf: negotiable.is_some(),
-        sent_protobuf: false,
-        is_protobuf: false,
+        ..Negotiated::default()
     };
     if let Some(negotiable) = negotiable {
         let headers = request.headers_mut();
         headers.insert(ACCEPT, HeaderValue::from_static(negotiable.accept));
-        if let Some(bytes) = negotiable
-            .object
-            .and_then(|(kind, json)| encoded(&kind, &json))
-        {
+        let object = negotiable.object;
+        if let Some(bytes) = object.and_then(|(kind, json)| encoded(&kind, &json)) {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
             *request.body_mut() = Body::from(bytes);
             negotiated.sent_protobuf = true;
@@ -73,9 +70,7 @@ fn encoded(kind: &Kind, json: &[u8]) -> Option<Bytes> {
 
 /// Returns whether the content type of an answer is this media type.
 fn has_type(headers: &HeaderMap, media_type: &str) -> bool {
-    let content_type = headers
-        .get(CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok());
+    let content_type = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok());
     let found = content_type.and_then(|value| value.split(';').next());
     found.is_some_and(|found| found.trim().eq_ignore_ascii_case(media_type))
 }
