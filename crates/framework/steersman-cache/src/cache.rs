@@ -175,11 +175,8 @@ impl Cache {
     /// Returns a report on every declared informer that has not synced.
     pub fn all_unsynced(&self) -> Vec<Unsynced> {
         let entries = self.shared.registry.read().entries();
-        entries
-            .iter()
-            .filter(|e| !e.has_synced())
-            .map(InformerEntry::unsynced)
-            .collect()
+        let late = entries.iter().filter(|e| !e.has_synced());
+        late.map(InformerEntry::unsynced).collect()
     }
 
     /// Returns a report on every informer that does not follow its server at the moment: its requests fail (even if it
@@ -259,9 +256,8 @@ impl Cache {
     ///
     /// Cancel safe. The informers continue.
     pub async fn wait_for_sync(&self) -> Result<(), Error> {
-        let known = self
-            .shared
-            .wait_for_all(|entry| async move { entry.synced().await });
+        let shared = &self.shared;
+        let known = shared.wait_for_all(|entry| async move { entry.synced().await });
         let Some(known) = known.await else {
             return Err(self.not_in_time(self.all_unsynced()));
         };
@@ -272,10 +268,8 @@ impl Cache {
             let kind = first.kind().clone();
             return Err(Error::Stopped { kind });
         }
-        let unsynced: Vec<Unsynced> = known
-            .filter(|e| !e.has_synced())
-            .map(InformerEntry::unsynced)
-            .collect();
+        let late = known.filter(|e| !e.has_synced());
+        let unsynced: Vec<Unsynced> = late.map(InformerEntry::unsynced).collect();
         match unsynced.is_empty() {
             true => Ok(()),
             false => Err(self.not_in_time(unsynced)),

@@ -63,10 +63,8 @@ impl Coverage {
         namespaces: &Namespaces,
     ) -> Self {
         let inherited = ByObject::default();
-        let entry = options
-            .objects
-            .get(kind.gvk())
-            .map(|(_, by_object)| by_object);
+        let entry = options.objects.get(kind.gvk());
+        let entry = entry.map(|(_, by_object)| by_object);
         let by_object = entry.unwrap_or(&inherited);
         Self {
             kind: kind.clone(),
@@ -154,9 +152,8 @@ impl Coverage {
     /// Refuses reads of an uncached kind, and undeclared reads that the options do not allow.
     pub(crate) fn allows_read(&self, is_declared: bool) -> Result<(), Error> {
         if !self.cached {
-            return Err(Error::NotCached {
-                kind: self.kind.clone(),
-            });
+            let kind = self.kind.clone();
+            return Err(Error::NotCached { kind });
         }
         if self.declared || is_declared {
             return Ok(());
@@ -165,9 +162,8 @@ impl Coverage {
         match self.undeclared {
             Undeclared::Start => {}
             Undeclared::Live => {
-                return Err(Error::NotCached {
-                    kind: self.kind.clone(),
-                });
+                let kind = self.kind.clone();
+                return Err(Error::NotCached { kind });
             }
             Undeclared::Fail => {
                 return Err(Error::NotDeclared {
@@ -385,12 +381,8 @@ fn check_settings(namespaces: &Namespaces, settings: &Settings) -> Result<(), St
                  commas, and escape commas, `=` and backslashes in a value with a backslash"
             ));
         }
-        if settings
-            .indexed_labels
-            .iter()
-            .flatten()
-            .any(String::is_empty)
-        {
+        let mut indexed_labels = settings.indexed_labels.iter().flatten();
+        if indexed_labels.any(String::is_empty) {
             return Err("`index_labels` contains an empty label name: remove it".to_owned());
         }
     }

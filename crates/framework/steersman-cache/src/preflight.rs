@@ -199,8 +199,7 @@ async fn allowed(
         },
         ..SelfSubjectAccessReview::default()
     };
-    let answer = Api::<SelfSubjectAccessReview>::typed(client.clone())
-        .review(&review)
-        .await?;
+    let reviews = Api::<SelfSubjectAccessReview>::typed(client.clone());
+    let answer = reviews.review(&review).await?;
     Ok(answer.status.is_some_and(|status| status.allowed))
 }

@@ -202,9 +202,8 @@ impl<K: Object> Reads<K> {
         let mut query = self.placed(list_options)?;
         // Counted as one read, even if it reads several informers.
         let mut verb = Some(Verb::List);
-        let namespaces = self
-            .coverage()
-            .informers_for(list_options.selected_namespace())?;
+        let namespace = list_options.selected_namespace();
+        let namespaces = self.coverage().informers_for(namespace)?;
         for namespace in namespaces {
             let informer = self.informer(namespace.clone(), verb.take(), caller).await;
             let Some(informer) = self.unless_left(list_options, &namespace, informer)? else {
@@ -352,14 +351,11 @@ impl<K: Object> Reads<K> {
         let (mut found, mut versions) = (Vec::<UncachedObject<K>>::new(), Versions::new());
         let mut query = self.placed(list_options)?;
         let mut verb = Some(Verb::List);
-        let namespaces = self
-            .coverage()
-            .informers_for(list_options.selected_namespace())?;
+        let namespace = list_options.selected_namespace();
+        let namespaces = self.coverage().informers_for(namespace)?;
         for namespace in namespaces {
-            let verb = verb.take();
-            let existing_view = self
-                .shared
-                .existing_view::<K>(self.kind(), &namespace, verb);
+            let (verb, shared) = (verb.take(), &self.shared);
+            let existing_view = shared.existing_view::<K>(self.kind(), &namespace, verb);
             let informer = match existing_view {
                 // Indexes belong to views, so list options with an index need a view.
                 None if !query.selected_indexes().is_empty() => {
@@ -444,10 +440,8 @@ impl<K: Object> Reads<K> {
 
     fn unknown_index(&self, informer: &Informer<K>, query: &ListOptions) -> Error {
         let store = informer.as_store();
-        let unknown = query
-            .selected_indexes()
-            .iter()
-            .find(|(name, _)| !store.has_index(name));
+        let mut indexes = query.selected_indexes().iter();
+        let unknown = indexes.find(|(name, _)| !store.has_index(name));
         self.no_index(unknown.map_or("", |(name, _)| name))
     }
 

@@ -34,10 +34,8 @@ impl WrittenVersions {
     /// unset (the newest state) if the versions cannot be ordered.
     pub(crate) fn of(&self, gvk: &Gvk) -> ResourceVersion {
         let newest = self.newest.lock();
-        newest
-            .get(gvk)
-            .cloned()
-            .unwrap_or_else(ResourceVersion::any)
+        let known = newest.get(gvk).cloned();
+        known.unwrap_or_else(ResourceVersion::any)
     }
 }
 

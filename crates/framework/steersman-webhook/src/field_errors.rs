@@ -61,10 +61,8 @@ impl FieldErrors {
         value: &impl Serialize,
         supported: impl IntoIterator<Item = &'a str>,
     ) {
-        let supported: Vec<String> = supported
-            .into_iter()
-            .map(|value| format!("{value:?}"))
-            .collect();
+        let supported = supported.into_iter().map(|value| format!("{value:?}"));
+        let supported: Vec<String> = supported.collect();
         let detail = match &*supported {
             [] => String::new(),
             some => format!("supported values: {}", some.join(", ")),
@@ -110,10 +108,9 @@ impl FieldErrors {
         detail: &str,
     ) {
         let value = value.map(|value| format!(": {value}")).unwrap_or_default();
-        let detail = if detail.is_empty() {
-            String::new()
-        } else {
-            format!(": {detail}")
+        let detail = match detail {
+            "" => String::new(),
+            detail => format!(": {detail}"),
         };
         self.causes.push(FieldError {
             field: field.to_owned(),
@@ -151,10 +148,8 @@ impl FieldErrors {
 
 impl std::fmt::Display for FieldErrors {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let each = self
-            .causes
-            .iter()
-            .map(|cause| format!("{}: {}", cause.field, cause.body));
+        let causes = self.causes.iter();
+        let each = causes.map(|cause| format!("{}: {}", cause.field, cause.body));
         let all: Vec<String> = each.collect();
         match &*all {
             [one] => f.write_str(one),

@@ -342,12 +342,11 @@ impl WebhookServer {
         self.address.check()?;
         ServerOptions::new().limits(self.limits).check()?;
         if let Some(certificates) = &self.certificates {
-            certificates
-                .check()
-                .map_err(|error| ServeError::Certificate {
-                    place: "the built-in authority".to_owned(),
-                    problem: error.to_string(),
-                })?;
+            let checked = certificates.check();
+            checked.map_err(|error| ServeError::Certificate {
+                place: "the built-in authority".to_owned(),
+                problem: error.to_string(),
+            })?;
         }
         let problem = self.conversions.as_ref().and_then(Conversions::problem);
         if let Some(problem) = problem {

@@ -180,10 +180,9 @@ impl SharedCache {
             return Ok(false);
         }
         if present.len() == 1 {
-            return Err(scope_error(
-                namespace,
-                "it is the last one, and a cache without a named namespace holds all of them",
-            ));
+            let problem =
+                "it is the last one, and a cache without a named namespace holds all of them";
+            return Err(scope_error(namespace, problem));
         }
         let is_other = |(name, _): &(String, Settings)| name != namespace;
         self.scope.namespaces.write().named.retain(is_other);
@@ -193,10 +192,8 @@ impl SharedCache {
         let in_namespace =
             in_namespace.filter(|(key, _)| key.namespace.as_deref() == Some(namespace));
         for (key, entry) in in_namespace {
-            let is_covered = self
-                .coverage(entry.kind())
-                .settings(Some(namespace))
-                .is_some();
+            let coverage = self.coverage(entry.kind());
+            let is_covered = coverage.settings(Some(namespace)).is_some();
             if !is_covered && self.registry.write().remove_if(&key, |_| true).is_some() {
                 // Outside the lock of the registry, because the end notifies subscribers.
                 entry.leave_scope();
@@ -234,12 +231,10 @@ impl SharedCache {
     }
 
     fn limited_namespaces(&self, namespace: &str) -> Result<Vec<String>, Error> {
-        self.default_namespaces().ok_or_else(|| {
-            scope_error(
-                namespace,
-                "the cache holds all namespaces: name the first ones with `default_namespaces`",
-            )
-        })
+        let problem =
+            "the cache holds all namespaces: name the first ones with `default_namespaces`";
+        let present = self.default_namespaces();
+        present.ok_or_else(|| scope_error(namespace, problem))
     }
 
     fn notify_of_scope(&self) {

@@ -248,10 +248,8 @@ impl BuiltInCertificates {
 
     /// Returns the options that the rotation needs.
     pub(crate) fn settings(&self) -> RotationSettings {
-        let (namespace, name) = (
-            self.service.namespace().unwrap_or_default(),
-            self.service.name(),
-        );
+        let namespace = self.service.namespace().unwrap_or_default();
+        let name = self.service.name();
         let names = ["svc", "", "svc.cluster.local"].map(|suffix| match suffix {
             "" => format!("{name}.{namespace}"),
             suffix => format!("{name}.{namespace}.{suffix}"),

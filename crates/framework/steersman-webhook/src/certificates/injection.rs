@@ -83,9 +83,8 @@ impl InjectionTarget {
             InjectionKind::Validating | InjectionKind::Mutating => {
                 let webhooks = object.data.get("webhooks").and_then(Value::as_array);
                 let count = webhooks.map_or(0, Vec::len);
-                (0..count)
-                    .map(|index| format!("/webhooks/{index}/clientConfig"))
-                    .collect()
+                let paths = (0..count).map(|index| format!("/webhooks/{index}/clientConfig"));
+                paths.collect()
             }
             InjectionKind::Definition => {
                 let strategy = object.data.pointer("/spec/conversion/strategy");

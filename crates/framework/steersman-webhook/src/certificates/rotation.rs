@@ -203,9 +203,7 @@ impl Rotation {
         let Some(seen) = &self.seen else {
             return false;
         };
-        let by_wall = seen
-            .since
-            .map(|since| later(later(since, wait), CLOCK_SKEW));
+        let by_wall = seen.since.map(|at| later(later(at, wait), CLOCK_SKEW));
         now.saturating_duration_since(seen.at) >= wait || by_wall.is_some_and(|end| end <= wall)
     }
 

@@ -13,11 +13,8 @@ pub(crate) fn annotation(group: &str, version: &str) -> String {
 pub(crate) fn content(object: &Value) -> Value {
     let members = object.as_object().into_iter().flatten();
     let members = members.filter(|(name, _)| !HEAD.contains(&name.as_str()));
-    Value::Object(
-        members
-            .map(|(name, value)| (name.clone(), value.clone()))
-            .collect(),
-    )
+    let members = members.map(|(name, value)| (name.clone(), value.clone()));
+    Value::Object(members.collect())
 }
 
 pub(crate) fn object(api_version: &str, kind: &Value, metadata: Value, content: Value) -> Value {
@@ -47,8 +44,7 @@ pub(crate) fn put(metadata: &mut Value, annotation: String, content: &Value) {
     let Some(metadata) = metadata.as_object_mut() else {
         return;
     };
-    let annotations = metadata.entry("annotations");
-    let annotations = annotations.or_insert_with(|| Value::Object(Map::new()));
+    let annotations = metadata.entry("annotations").or_insert(Value::Null);
     if annotations.is_null() {
         *annotations = Value::Object(Map::new());
     }
@@ -64,18 +60,13 @@ pub(crate) fn is_known(original: &Value, encoded: &Value) -> bool {
         (Value::Null, _) => true,
         (Value::Object(original), Value::Object(encoded)) => {
             original.iter().all(|(name, value)| {
-                value.is_null()
-                    || encoded
-                        .get(name)
-                        .is_some_and(|encoded| is_known(value, encoded))
+                let encoded = encoded.get(name);
+                value.is_null() || encoded.is_some_and(|encoded| is_known(value, encoded))
             })
         }
         (Value::Array(original), Value::Array(encoded)) => {
-            original.len() == encoded.len()
-                && original
-                    .iter()
-                    .zip(encoded)
-                    .all(|(one, other)| is_known(one, other))
+            let mut pairs = original.iter().zip(encoded);
+            original.len() == encoded.len() && pairs.all(|(one, other)| is_known(one, other))
         }
         (Value::Object(_) | Value::Array(_), _) => false,
         // Both values may be notations of one value.

@@ -96,12 +96,9 @@ pub fn changed<T>(
 /// The field that cannot be converted, with its path relative to the containing type.
 pub fn nested<A: ConvertTo<B>, B>(field: &str, value: &A) -> Result<B, FieldConversionError> {
     let converted = value.convert_to();
-    converted.map_err(|error| {
-        if field.is_empty() {
-            error
-        } else {
-            error.within(field)
-        }
+    converted.map_err(|error| match field {
+        "" => error,
+        field => error.within(field),
     })
 }
 
@@ -135,13 +132,11 @@ impl<A: ConvertTo<B>, B> ConvertTo<Box<B>> for Box<A> {
 
 impl<A: ConvertTo<B>, B> ConvertTo<Vec<B>> for Vec<A> {
     fn convert_to(&self) -> Result<Vec<B>, FieldConversionError> {
-        let elements = self.iter().enumerate();
-        elements
-            .map(|(at, element)| {
-                let converted = element.convert_to();
-                converted.map_err(|error| error.within(format_args!("[{at}]")))
-            })
-            .collect()
+        let elements = self.iter().enumerate().map(|(at, element)| {
+            let converted = element.convert_to();
+            converted.map_err(|error| error.within(format_args!("[{at}]")))
+        });
+        elements.collect()
     }
 }
 
