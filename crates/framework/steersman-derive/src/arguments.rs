@@ -138,10 +138,8 @@ fn check_order(before: Option<&DeclaredVersion>, version: &DeclaredVersion) -> R
     };
     let before = before.ident.to_string();
     if before == name {
-        return Err(Error::new(
-            span,
-            format!("`{name}` is listed twice: remove one of the two"),
-        ));
+        let text = format!("`{name}` is listed twice: remove one of the two");
+        return Err(Error::new(span, text));
     }
     if VersionName::parse(&before).is_some_and(|before| before > parsed) {
         let text = format!("`{name}` is older than `{before}`: list the versions oldest first");

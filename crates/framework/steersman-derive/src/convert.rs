@@ -30,6 +30,14 @@ impl ConversionStep<'_> {
         self.from < self.to
     }
 
+    /// Returns the first value in a step to a newer version, and the second in a step to an older version.
+    fn by_direction<'v, T: ?Sized>(self, upgrade: &'v T, downgrade: &'v T) -> &'v T {
+        match self.is_upgrade() {
+            true => upgrade,
+            false => downgrade,
+        }
+    }
+
     /// Returns the newer one of the two versions.
     fn at(self) -> usize {
         self.from.max(self.to)
@@ -59,9 +67,8 @@ impl ConversionStep<'_> {
         let (root, to) = (&kind.root, self.name(self.to));
         let names = self.type_names();
         let status = kind.status.as_ref().map(|status| {
-            let is_versioned = status
-                .get_ident()
-                .is_some_and(|status| names.contains(&status) && self.differs(status));
+            let named = status.get_ident();
+            let is_versioned = named.is_some_and(|one| names.contains(&one) && self.differs(one));
             let value = if is_versioned {
                 quote!(#conversion::nested("status", &self.status)?)
             } else {
@@ -120,11 +127,7 @@ impl ConversionStep<'_> {
         value: &dyn Fn(&VersionedField, usize) -> TokenStream,
     ) -> TokenStream {
         if !field.history.exists(self.from) {
-            let appearance = if self.is_upgrade() {
-                &field.history.added
-            } else {
-                &field.history.removed
-            };
+            let appearance = self.by_direction(&field.history.added, &field.history.removed);
             let given = appearance.as_ref().and_then(|one| one.default.as_ref());
             return given.map_or_else(
                 || quote_spanned!(field.ty.span()=> ::core::default::Default::default()),
@@ -143,19 +146,13 @@ impl ConversionStep<'_> {
             None => prefix.to_owned(),
         };
         if let Some(change) = field.history.change(self.at()) {
-            let function = if self.is_upgrade() {
-                &change.upgrade
-            } else {
-                &change.downgrade
-            };
+            let function = self.by_direction(&change.upgrade, &change.downgrade);
             return quote_spanned!(function.span()=> #conversion::changed(#path, (#function)(#value))?);
         }
         let names = self.type_names();
         let ty = field.history.ty(&field.ty, self.to);
-        if mentioned(ty, &names)
-            .into_iter()
-            .any(|name| self.differs(name))
-        {
+        let mut mentioned = mentioned(ty, &names).into_iter();
+        if mentioned.any(|name| self.differs(name)) {
             return quote_spanned!(ty.span()=> #conversion::nested(#path, #value)?);
         }
         quote!(::core::clone::Clone::clone(#value))
@@ -202,21 +199,14 @@ impl ConversionStep<'_> {
         variant: &VersionedVariant,
     ) -> Result<TokenStream> {
         let (name, to) = (&ty.name, self.name(self.to));
-        let appearance = if self.is_upgrade() {
-            &variant.history.removed
-        } else {
-            &variant.history.added
-        };
+        let appearance = self.by_direction(&variant.history.removed, &variant.history.added);
         let given = appearance.as_ref().and_then(|one| one.instead.as_ref());
         let lacks = &variant.name;
         let Some(given) = given else {
             if derives_default(&ty.attributes) {
                 return Ok(quote!(<#to::#name as ::core::default::Default>::default()));
             }
-            let entry = match self.is_upgrade() {
-                true => "removed",
-                false => "added",
-            };
+            let entry = self.by_direction("removed", "added");
             let at = self.module.arguments.name(self.at());
             let text = format!(
                 "`{to}` has no `{lacks}`, and nothing says which variant it shows: write `{entry}({at}, instead = Variant)`, or derive `Default`"
@@ -288,10 +278,9 @@ fn member(field: &VersionedField, at: usize, version: usize) -> TokenStream {
 }
 
 fn derives_default(attributes: &[VersionedAttribute]) -> bool {
-    let derives = attributes
-        .iter()
-        .filter(|one| one.attribute.path().is_ident("derive"));
-    derives.into_iter().any(|one| {
+    let attributes = attributes.iter();
+    let mut derives = attributes.filter(|one| one.attribute.path().is_ident("derive"));
+    derives.any(|one| {
         let text = one.attribute.meta.to_token_stream().to_string();
         text.split(|char: char| !char.is_alphanumeric())
             .any(|word| word == "Default")

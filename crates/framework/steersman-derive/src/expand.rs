@@ -30,10 +30,8 @@ pub(crate) fn expand(arguments: TokenStream, module: TokenStream) -> Result<Toke
         .partition(|attribute| matches!(attribute.style, AttrStyle::Outer));
     let (visibility, name) = (&module.visibility, &module.name);
     let others = &module.others;
-    let constant = module
-        .types
-        .iter()
-        .filter(|ty| boundaries.is_constant(&ty.name));
+    let types = module.types.iter();
+    let constant = types.filter(|ty| boundaries.is_constant(&ty.name));
     let constant = constant.map(|ty| declaration(ty, 0, ModuleLevel::Module, &module.arguments));
     let versions = (0..module.arguments.versions.len())
         .map(|version| submodule(&module, &boundaries, version));
@@ -118,10 +116,8 @@ fn conversions(module: &Declaration, boundaries: &Boundaries) -> Result<TokenStr
                 from,
                 to,
             };
-            let differing = module
-                .types
-                .iter()
-                .filter(|ty| boundaries.differs(&ty.name, newer));
+            let types = module.types.iter();
+            let differing = types.filter(|ty| boundaries.differs(&ty.name, newer));
             for ty in differing {
                 match step.conversion(ty) {
                     Ok(conversion) => made.extend(conversion),
@@ -164,10 +160,8 @@ fn spoke(arguments: &Arguments, kind: &KindAttributes, version: usize) -> TokenS
         quote!(#made ::core::result::Result::Ok(object))
     };
     let (own, hub) = (name(version), name(arguments.hub));
-    let (up, down) = (
-        chain(version, arguments.hub, quote!(self)),
-        chain(arguments.hub, version, quote!(hub)),
-    );
+    let up = chain(version, arguments.hub, quote!(self));
+    let down = chain(arguments.hub, version, quote!(hub));
     let error = quote!(#steersman::webhook::BoxError);
     quote! {
         #[automatically_derived]

@@ -105,10 +105,8 @@ impl History {
                 return Err(Error::new_spanned(attribute, text));
             }
             if !attribute.path().is_ident("versioned") {
-                rest.push(VersionedAttribute {
-                    only: None,
-                    attribute: attribute.clone(),
-                });
+                let (only, attribute) = (None, attribute.clone());
+                rest.push(VersionedAttribute { only, attribute });
                 continue;
             }
             let Meta::List(list) = &attribute.meta else {
@@ -129,11 +127,8 @@ impl History {
     /// Returns whether the field or variant exists in a version.
     pub(crate) fn exists(&self, version: usize) -> bool {
         let is_added = self.added.as_ref().is_none_or(|added| added.at <= version);
-        is_added
-            && self
-                .removed
-                .as_ref()
-                .is_none_or(|removed| version < removed.at)
+        let removed = self.removed.as_ref();
+        is_added && removed.is_none_or(|removed| version < removed.at)
     }
 
     pub(crate) fn name<'a>(&'a self, newest: &'a Ident, version: usize) -> &'a Ident {
@@ -281,10 +276,8 @@ impl History {
             );
             return Err(Error::new(removed.span, text));
         }
-        let renames = self
-            .renames
-            .iter()
-            .map(|one| (one.at, one.from.span(), "renamed"));
+        let renames = self.renames.iter();
+        let renames = renames.map(|one| (one.at, one.from.span(), "renamed"));
         let changes = self.changes.iter().map(|one| (one.at, one.span, "changed"));
         for (at, span, what) in renames.chain(changes) {
             let here = version(at);

@@ -190,9 +190,8 @@ use proc_macro::TokenStream;
 #[proc_macro_attribute]
 pub fn versioned(arguments: TokenStream, module: TokenStream) -> TokenStream {
     let expanded = expand::expand(arguments.into(), module.into());
-    expanded
-        .unwrap_or_else(|error| error.to_compile_error())
-        .into()
+    let expanded = expanded.unwrap_or_else(|error| error.to_compile_error());
+    expanded.into()
 }
 
 /// Makes a custom resource of a struct that is its spec.

@@ -73,13 +73,10 @@ impl SetOutcome {
             (RECONCILING, is_reconciling, CHILDREN_IN_PROGRESS),
             (STALLED, needs_help, CHILD_FAILED),
         ] {
-            match is_true {
-                true => {
-                    status_conditions::set(conditions, condition(type_, TRUE, reason));
-                }
-                false => {
-                    status_conditions::remove(conditions, type_);
-                }
+            if is_true {
+                status_conditions::set(conditions, condition(type_, TRUE, reason));
+            } else {
+                status_conditions::remove(conditions, type_);
             }
         }
     }
@@ -131,10 +128,8 @@ impl ChildOutcome {
         match (&self.state, &self.readiness) {
             (ChildState::Failed(error), _) => format!("{name} failed: {}", report(&**error)),
             (ChildState::Waiting { after }, _) => {
-                let named: Vec<String> = after
-                    .iter()
-                    .map(|(kind, key)| self::name(kind, key))
-                    .collect();
+                let named = after.iter().map(|(kind, key)| self::name(kind, key));
+                let named: Vec<String> = named.collect();
                 format!("{name} waits for {}", named.join(" and "))
             }
             (_, Some(readiness)) => format!("{name} {readiness}"),

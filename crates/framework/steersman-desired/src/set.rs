@@ -1,7 +1,5 @@
 //! Handle: a desired set: the children that an owner shall have.
 
-use std::fmt;
-
 use steersman_client::Client;
 use steersman_object::{AsObject, Kind, Object, ObjectKey, OwnedKinds, TypedObject};
 
@@ -31,6 +29,12 @@ const AT_ONCE: usize = 8;
 ///
 /// After a drop of [`apply`](Self::apply), a sent request still completes, and no other is sent. The next run
 /// continues.
+#[derive(derive_more::Debug)]
+#[debug(
+    "DesiredSet {{ owner: {:?}, children: {:?}, .. }}",
+    plan.owner,
+    plan.members.iter().map(|child| format!("{} {}", child.kind, child.key)).collect::<Vec<_>>()
+)]
 #[must_use = "nothing is applied before `apply`"]
 pub struct DesiredSet {
     plan: SetPlan,
@@ -87,33 +91,23 @@ impl DesiredSet {
 
     /// Adds a child. Returns its id, for the children that come after it, and for the outcome.
     pub fn add<K: Object>(&mut self, child: Child<K>) -> ChildId<K> {
-        let Child {
-            kind,
-            document,
-            after,
-            ready_when,
-        } = child;
-        let complete = document
-            .map_err(|source| encode_error(&kind, source))
-            .and_then(|document| self.plan.owner.complete(&kind, document));
+        let kind = &child.kind;
+        let document = child.document.map_err(|source| encode_error(kind, source));
+        let complete = document.and_then(|document| self.plan.owner.complete(kind, document));
         let (key, document) = match complete {
             Ok((key, document)) => (key, Ok(document)),
             Err(refused) => (ObjectKey::cluster_scoped(""), Err(refused)),
         };
-        self.push(ChildMember::present(kind, key, document, ready_when), after)
+        let member = ChildMember::present(child.kind, key, document, child.ready_when);
+        self.push(member, child.after)
     }
 
     /// Adds a child that shall not exist. An object with its key that the owner does not control is left alone, and
     /// counts as absent.
     pub fn add_absent<K: Object>(&mut self, child: AbsentChild<K>) -> ChildId<K> {
-        let AbsentChild {
-            kind,
-            key,
-            after,
-            gone_when,
-        } = child;
-        let key = self.plan.owner.key_of(&kind, &key);
-        self.push(ChildMember::absent(kind, key, gone_when), after)
+        let key = self.plan.owner.key_of(&child.kind, &child.key);
+        let member = ChildMember::absent(child.kind, key, child.gone_when);
+        self.push(member, child.after)
     }
 
     /// Applies the children of the set, deletes those that shall not exist, and returns the outcome of each child.
@@ -147,16 +141,5 @@ impl DesiredSet {
 impl OwnedKinds for DesiredSet {
     fn owns<K: TypedObject>(self) -> Self {
         self.owns::<K>()
-    }
-}
-
-impl fmt::Debug for DesiredSet {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let children = self.plan.members.iter();
-        let names = children.map(|child| format!("{} {}", child.kind, child.key));
-        f.debug_struct("DesiredSet")
-            .field("owner", &self.plan.owner)
-            .field("children", &names.collect::<Vec<_>>())
-            .finish_non_exhaustive()
     }
 }

@@ -28,10 +28,15 @@ fn in_progress(why: impl Into<String>) -> Readiness {
     Readiness::InProgress(why.into())
 }
 
-/// Returns `InProgress` with the first pair of numbers that differ, else `Current`.
-fn first_missing(checks: &[(&str, i64, i64)]) -> Option<Readiness> {
-    let missing = checks.iter().find(|(_, number, wanted)| number < wanted);
-    missing.map(|(what, number, wanted)| in_progress(format!("{number} of {wanted} {what}")))
+/// Returns the first finding; `Current` if there is none.
+fn first<const N: usize>(findings: [Option<Readiness>; N]) -> Readiness {
+    let mut findings = findings.into_iter().flatten();
+    findings.next().unwrap_or(Readiness::Current)
+}
+
+/// Returns `InProgress` if a number is smaller than the wanted number.
+fn missing(number: i64, wanted: i64, what: &str) -> Option<Readiness> {
+    (number < wanted).then(|| in_progress(format!("{number} of {wanted} {what}")))
 }
 
 /// Returns `InProgress` if the controller of a workload has not seen its current generation.
@@ -55,21 +60,14 @@ fn deployment(fields: JsonFields<'_>) -> Readiness {
         "replicas", "updatedReplicas", "availableReplicas", "readyReplicas",
     ]
     .map(|name| fields.count(name));
-    unobserved(fields)
-        .or_else(|| {
-            first_missing(&[
-                ("Pods exist", pods, wanted),
-                ("Pods have the newest template", updated, wanted),
-            ])
-        })
-        .or_else(|| extra_pods(fields, wanted))
-        .or_else(|| {
-            first_missing(&[
-                ("Pods are available", available, updated),
-                ("Pods are ready", ready, wanted),
-            ])
-        })
-        .unwrap_or(Readiness::Current)
+    first([
+        unobserved(fields),
+        missing(pods, wanted, "Pods exist"),
+        missing(updated, wanted, "Pods have the newest template"),
+        extra_pods(fields, wanted),
+        missing(available, updated, "Pods are available"),
+        missing(ready, wanted, "Pods are ready"),
+    ])
 }
 
 fn stateful_set(fields: JsonFields<'_>) -> Readiness {
@@ -82,25 +80,17 @@ fn stateful_set(fields: JsonFields<'_>) -> Readiness {
     let updated_of = wanted - partition.unwrap_or(0).clamp(0, wanted);
     let revision = fields.text("/status/currentRevision");
     let newest = fields.text("/status/updateRevision");
-    let is_rolling = || {
-        let is_partial = partition.is_some_and(|partition| partition > 0);
-        (!is_partial && wanted > 0 && revision != newest)
-            .then(|| in_progress("Pods of an earlier revision are being replaced"))
-    };
-    unobserved(fields)
-        .or_else(|| {
-            first_missing(&[
-                ("Pods exist", fields.count("replicas"), wanted),
-                ("Pods are ready", fields.count("readyReplicas"), wanted),
-            ])
-        })
-        .or_else(|| extra_pods(fields, wanted))
-        .or_else(|| {
-            let updated = fields.count("updatedReplicas");
-            first_missing(&[("Pods have the newest template", updated, updated_of)])
-        })
-        .or_else(is_rolling)
-        .unwrap_or(Readiness::Current)
+    let is_partial = partition.is_some_and(|partition| partition > 0);
+    let is_rolling = !is_partial && wanted > 0 && revision != newest;
+    let updated = fields.count("updatedReplicas");
+    first([
+        unobserved(fields),
+        missing(fields.count("replicas"), wanted, "Pods exist"),
+        missing(fields.count("readyReplicas"), wanted, "Pods are ready"),
+        extra_pods(fields, wanted),
+        missing(updated, updated_of, "Pods have the newest template"),
+        is_rolling.then(|| in_progress("Pods of an earlier revision are being replaced")),
+    ])
 }
 
 fn daemon_set(fields: JsonFields<'_>) -> Readiness {
@@ -110,19 +100,14 @@ fn daemon_set(fields: JsonFields<'_>) -> Readiness {
     ]
     .map(|name| fields.count(name));
     let is_on_delete = fields.text("/spec/updateStrategy/type") == "OnDelete";
-    unobserved(fields)
-        .or_else(|| first_missing(&[("nodes have a Pod", scheduled, wanted)]))
-        .or_else(|| {
-            let missing = || first_missing(&[("Pods have the newest template", updated, wanted)]);
-            (!is_on_delete).then(missing).flatten()
-        })
-        .or_else(|| {
-            first_missing(&[
-                ("Pods are available", available, wanted),
-                ("Pods are ready", ready, wanted),
-            ])
-        })
-        .unwrap_or(Readiness::Current)
+    let outdated = missing(updated, wanted, "Pods have the newest template");
+    first([
+        unobserved(fields),
+        missing(scheduled, wanted, "nodes have a Pod"),
+        outdated.filter(|_| !is_on_delete),
+        missing(available, wanted, "Pods are available"),
+        missing(ready, wanted, "Pods are ready"),
+    ])
 }
 
 fn replica_set(fields: JsonFields<'_>) -> Readiness {
@@ -131,24 +116,14 @@ fn replica_set(fields: JsonFields<'_>) -> Readiness {
         return Readiness::Failed(failed.text());
     }
     let wanted = fields.int("/spec/replicas").unwrap_or(1);
-    unobserved(fields)
-        .or_else(|| {
-            first_missing(&[
-                (
-                    "Pods are labelled",
-                    fields.count("fullyLabeledReplicas"),
-                    wanted,
-                ),
-                (
-                    "Pods are available",
-                    fields.count("availableReplicas"),
-                    wanted,
-                ),
-                ("Pods are ready", fields.count("readyReplicas"), wanted),
-            ])
-        })
-        .or_else(|| extra_pods(fields, wanted))
-        .unwrap_or(Readiness::Current)
+    let missing = |field: &str, what: &str| missing(fields.count(field), wanted, what);
+    first([
+        unobserved(fields),
+        missing("fullyLabeledReplicas", "Pods are labelled"),
+        missing("availableReplicas", "Pods are available"),
+        missing("readyReplicas", "Pods are ready"),
+        extra_pods(fields, wanted),
+    ])
 }
 
 fn job(fields: JsonFields<'_>) -> Readiness {
@@ -171,11 +146,6 @@ fn job(fields: JsonFields<'_>) -> Readiness {
 
 fn pod(fields: JsonFields<'_>) -> Readiness {
     let ready = fields.condition("Ready");
-    let containers = || {
-        ["/status/initContainerStatuses", "/status/containerStatuses"]
-            .into_iter()
-            .flat_map(|list| fields.list(list))
-    };
     match fields.text("/status/phase") {
         "Succeeded" => Readiness::Current,
         "Failed" => {
@@ -190,7 +160,9 @@ fn pod(fields: JsonFields<'_>) -> Readiness {
             let is_crashing = |container: &JsonFields<'_>| {
                 container.text("/state/waiting/reason") == "CrashLoopBackOff"
             };
-            if let Some(crashing) = containers().find(is_crashing) {
+            let lists = ["/status/initContainerStatuses", "/status/containerStatuses"];
+            let mut containers = lists.into_iter().flat_map(|list| fields.list(list));
+            if let Some(crashing) = containers.find(is_crashing) {
                 let name = crashing.text("/name");
                 return Readiness::Failed(format!("container {name:?} crashes again and again"));
             }
@@ -224,13 +196,12 @@ fn service(fields: JsonFields<'_>) -> Readiness {
 }
 
 fn disruption_budget(fields: JsonFields<'_>) -> Readiness {
-    let (healthy, wanted) = (
-        fields.count("currentHealthy"),
-        fields.count("desiredHealthy"),
-    );
-    unobserved(fields)
-        .or_else(|| first_missing(&[("Pods are healthy", healthy, wanted)]))
-        .unwrap_or(Readiness::Current)
+    let healthy = fields.count("currentHealthy");
+    let wanted = fields.count("desiredHealthy");
+    first([
+        unobserved(fields),
+        missing(healthy, wanted, "Pods are healthy"),
+    ])
 }
 
 fn definition(fields: JsonFields<'_>) -> Readiness {

@@ -19,9 +19,8 @@ impl<'a> JsonFields<'a> {
 
     /// Returns whether the field exists and is not null.
     pub(super) fn has(self, pointer: &str) -> bool {
-        self.0
-            .pointer(pointer)
-            .is_some_and(|field| !field.is_null())
+        let field = self.0.pointer(pointer);
+        field.is_some_and(|field| !field.is_null())
     }
 
     pub(super) fn int(self, pointer: &str) -> Option<i64> {

@@ -1,6 +1,5 @@
 //! Machine: makes, signs and reads the certificates of the built-in authority.
 
-use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -16,7 +15,11 @@ use x509_parser::pem::Pem;
 use x509_parser::prelude::FromDer as _;
 
 /// A parsed certificate, with the fields that the rotation compares.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, derive_more::Debug)]
+#[debug(
+    "ParsedCertificate {{ names: {names:?}, not_before: {not_before:?}, not_after: {not_after:?}, \
+     is_authority: {is_authority:?}, .. }}"
+)]
 pub(crate) struct ParsedCertificate {
     der: Vec<u8>,
     pub(crate) not_before: Timestamp,
@@ -255,17 +258,6 @@ fn normal(name: &str) -> String {
     match name.parse::<IpAddr>() {
         Ok(address) => address.to_string(),
         Err(_) => name.to_ascii_lowercase(),
-    }
-}
-
-impl fmt::Debug for ParsedCertificate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ParsedCertificate")
-            .field("names", &self.names)
-            .field("not_before", &self.not_before)
-            .field("not_after", &self.not_after)
-            .field("is_authority", &self.is_authority)
-            .finish_non_exhaustive()
     }
 }
 
