@@ -47,10 +47,8 @@ fn row(asked: &Asked) -> [String; 5] {
         format!("{verb} {}", record.resource)
     };
     let selector = ["labelSelector", "fieldSelector"];
-    let selector: Vec<&str> = selector
-        .iter()
-        .filter_map(|name| record.parameter(name))
-        .collect();
+    let selector = selector.iter().filter_map(|name| record.parameter(name));
+    let selector = selector.collect::<Vec<&str>>().join(" ");
     let wanted = if asked.metadata_only {
         ", metadata alone"
     } else {
@@ -66,11 +64,5 @@ fn row(asked: &Asked) -> [String; 5] {
         Some(status) => status.to_string(),
         None => "open".to_owned(),
     };
-    [
-        what,
-        namespace,
-        selector.join(" "),
-        wanted.to_owned(),
-        answer,
-    ]
+    [what, namespace, selector, wanted.to_owned(), answer]
 }

@@ -138,9 +138,8 @@ fn beyond_the_limits(cron: &CronJob, jobs: &[Arc<Job>]) -> Vec<Arc<Job>> {
         let ended = jobs.iter().filter(|job| job::state(job) == state);
         let mut ended: Vec<&Arc<Job>> = ended.collect();
         ended.sort_by_key(|job| (job::scheduled_at(job), job.metadata.name.clone()));
-        let surplus = ended
-            .len()
-            .saturating_sub(usize::try_from(limit).unwrap_or(0));
+        let limit = usize::try_from(limit).unwrap_or(0);
+        let surplus = ended.len().saturating_sub(limit);
         found.extend(ended.into_iter().take(surplus).cloned());
     }
     found

@@ -110,10 +110,8 @@ impl Schedule {
     /// [`ScheduleError::FieldCount`], [`ScheduleError::Field`].
     pub fn parse(text: &str) -> Result<Self, ScheduleError> {
         let named = MACROS.iter().find(|(name, _)| *name == text.trim());
-        let fields: Vec<&str> = named
-            .map_or(text, |(_, fields)| fields)
-            .split_whitespace()
-            .collect();
+        let fields = named.map_or(text, |(_, fields)| fields);
+        let fields: Vec<&str> = fields.split_whitespace().collect();
         let [minute, hour, day, month, weekday] = fields[..] else {
             return Err(ScheduleError::FieldCount {
                 schedule: text.to_owned(),
@@ -245,10 +243,8 @@ impl Field {
     }
 
     fn value(&self, text: &str) -> Option<u32> {
-        let named = self
-            .names
-            .iter()
-            .position(|name| name.eq_ignore_ascii_case(text));
+        let mut names = self.names.iter();
+        let named = names.position(|name| name.eq_ignore_ascii_case(text));
         let value = match named {
             Some(position) => self.min + u32::try_from(position).ok()?,
             None if text.bytes().all(|byte| byte.is_ascii_digit()) => text.parse().ok()?,

@@ -66,17 +66,13 @@ pub fn status(
     let (reason, message) = (progress.reason(), progress.message());
     let ready = status_conditions::condition(cron, READY, state, reason, message, now);
     status_conditions::set(&mut conditions, ready);
-    let active = jobs
-        .iter()
-        .filter(|job| job::state(job) == JobState::Active);
+    let in_state = |state: JobState| jobs.iter().filter(move |job| job::state(job) == state);
+    let active = in_state(JobState::Active);
     let mut active: Vec<ObjectReference> = active.map(|job| reference(job)).collect();
     active.sort_by(|a, b| a.name.cmp(&b.name));
-    let complete = jobs
-        .iter()
-        .filter(|job| job::state(job) == JobState::Complete);
-    let completed = complete
-        .filter_map(|job| job::completed_at(job))
-        .map(|time| time.0);
+    let complete = in_state(JobState::Complete);
+    let completed = complete.filter_map(|job| job::completed_at(job));
+    let completed = completed.map(|time| time.0);
     let last_success = before.last_successful_time.map(|time| time.0);
     CronJobStatus {
         observed_generation: cron.metadata.generation,

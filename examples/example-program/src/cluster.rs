@@ -66,9 +66,8 @@ impl Cluster {
     pub async fn configured<T>(config: &Config<T>) -> Result<Self, steersman::cli::Error> {
         let client_config = config.connect().await?;
         let endpoint = client_config.endpoint();
-        config
-            .console()
-            .say(format_args!("using the cluster at {endpoint}"));
+        let console = config.console();
+        console.say(format_args!("using the cluster at {endpoint}"));
         Ok(Self {
             client_config,
             embedded: None,

@@ -15,7 +15,7 @@ use steersman::{
 
 use crate::credentials::{self, Credentials, LABEL, secret_key};
 use crate::database::{Database, FINALIZER};
-use crate::plan::{Plan, external_name, plan, wanted};
+use crate::plan::{external_name, plan, wanted};
 use crate::service::{DatabaseClient, Settings};
 use crate::status::{self, Progress};
 
@@ -143,21 +143,17 @@ impl DatabaseReconciler {
         let settings = self.service.find(&name).await?;
         let has_credentials = match &found {
             Some(found) if found.user == wanted.owner => {
-                self.service
-                    .accepts(&name, &found.user, &found.password)
-                    .await?
+                let (user, password) = (&found.user, &found.password);
+                self.service.accepts(&name, user, password).await?
             }
             _ => false,
         };
-        let Plan {
-            put,
-            renew_password,
-        } = plan(&wanted, settings.as_ref(), has_credentials);
+        let plan = plan(&wanted, settings.as_ref(), has_credentials);
         let mut password = None;
-        if put {
+        if plan.put {
             password = self.service.put(&name, &wanted).await?;
         }
-        if renew_password {
+        if plan.renew_password {
             password = self.service.new_password(&name).await?;
         }
         // A crash before this write loses the password; the next reconcile asks for a new one.
@@ -196,10 +192,8 @@ impl DatabaseReconciler {
         database: &Database,
         error: Error,
     ) -> Result<Action, Error> {
-        if error
-            .downcast_ref::<crate::service::ServiceError>()
-            .is_some()
-        {
+        let refusal = error.downcast_ref::<crate::service::ServiceError>();
+        if refusal.is_some() {
             let why = error.chain();
             report(ctx, database, &Progress::Unavailable { why }).await?;
         }

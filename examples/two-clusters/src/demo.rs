@@ -90,9 +90,8 @@ fn write(server: &ApiServer, name: &str, text: &str) -> Result<(), BoxError> {
 }
 
 fn delete(server: &ApiServer, name: &str) -> Result<(), BoxError> {
-    server
-        .delete("configmaps", "default", name)
-        .map_err(refused)?;
+    let deleted = server.delete("configmaps", "default", name);
+    deleted.map_err(refused)?;
     Ok(())
 }
 

@@ -29,27 +29,22 @@ pub(crate) fn request(
 
 /// Returns the Event to write, in the namespace of its object.
 fn event(write: &EventWrite) -> Event {
-    let EventBody {
-        subject,
-        similarity,
-        note,
-        name,
-        time,
-    } = &*write.body;
+    let body: &EventBody = &write.body;
+    let (subject, similarity) = (&body.subject, &body.similarity);
     let set = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
     Event {
         metadata: ObjectMeta {
-            name: Some(name.clone()),
+            name: Some(body.name.clone()),
             namespace: key(&write.body).namespace().map(ToOwned::to_owned),
             ..ObjectMeta::default()
         },
         type_: set(similarity.event_type.as_str()),
         reason: set(&similarity.reason),
         action: set(&similarity.action),
-        note: set(note),
+        note: set(&body.note),
         regarding: Some(subject.regarding.to_reference()),
         related: similarity.related.as_ref().map(|o| o.to_reference()),
-        event_time: Some(MicroTime(*time)),
+        event_time: Some(MicroTime(body.time)),
         reporting_controller: set(&subject.reporter.controller),
         reporting_instance: set(&subject.reporter.instance),
         series: (write.count > 1).then(|| series(write)),

@@ -145,10 +145,8 @@ impl Records {
 }
 
 fn unknown(name: &str) -> Answer {
-    refusal(
-        StatusCode::NOT_FOUND,
-        &format!("there is no database {name}"),
-    )
+    let message = format!("there is no database {name}");
+    refusal(StatusCode::NOT_FOUND, &message)
 }
 
 fn refusal(status: StatusCode, message: &str) -> Answer {
