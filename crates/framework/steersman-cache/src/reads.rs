@@ -306,9 +306,7 @@ impl<K: Object> Reads<K> {
             for namespace in self.coverage().informers() {
                 let informer = self.informer(namespace.clone(), verb.take(), caller);
                 let informer = self.unless_left(&ListOptions::new(), &namespace, informer.await);
-                let Some(informer) = informer? else {
-                    continue;
-                };
+                let Some(informer) = informer? else { continue };
                 let found = informer.as_store().index_values(index);
                 let found = found.map_err(|_| self.no_index(index))?;
                 values.extend(found.into_iter().map(|found| found.value));
@@ -378,9 +376,7 @@ impl<K: Object> Reads<K> {
                     let passing =
                         shared.readable_once::<K>(&self.coverage, namespace.clone(), verb, caller);
                     let untyped = self.unless_left(list_options, &namespace, passing.await)?;
-                    let Some(untyped) = untyped else {
-                        continue;
-                    };
+                    let Some(untyped) = untyped else { continue };
                     let pass = untyped.list_uncached(&query);
                     let pass = pass.map_err(|_| self.no_index(""))?;
                     (pass.objects, pass.version, pass.unreadable)

@@ -133,9 +133,7 @@ fn check_order(before: Option<&DeclaredVersion>, version: &DeclaredVersion) -> R
         );
         return Err(Error::new(span, text));
     };
-    let Some(before) = before else {
-        return Ok(());
-    };
+    let Some(before) = before else { return Ok(()) };
     let before = before.ident.to_string();
     if before == name {
         let text = format!("`{name}` is listed twice: remove one of the two");

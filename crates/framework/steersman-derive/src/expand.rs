@@ -55,9 +55,7 @@ pub(crate) fn expand(arguments: TokenStream, module: TokenStream) -> Result<Toke
 fn check_impls(module: &Declaration, boundaries: &Boundaries) -> Result<()> {
     let mut problems = Problems::default();
     for item in &module.others {
-        let Item::Impl(item) = item else {
-            continue;
-        };
+        let Item::Impl(item) = item else { continue };
         let Type::Path(path) = &*item.self_ty else {
             continue;
         };

@@ -122,9 +122,7 @@ fn answered<K: Object>(
     key: &ObjectKey,
     notes: &[Note],
 ) -> Option<Result<Arc<K>, Error>> {
-    let [note] = notes else {
-        return None;
-    };
+    let [note] = notes else { return None };
     let answer = note.answer().filter(|_| shared.options().own_answers)?;
     let reads = shared.cache().live_reads(kind.gvk(), key.namespace())?;
     Some(reads.answered(answer.body()).map_err(Error::from))

@@ -193,9 +193,7 @@ impl CertificateFollower<'_> {
     }
 
     fn check_expiry(&mut self) {
-        let Some(current) = &self.current else {
-            return;
-        };
+        let Some(current) = &self.current else { return };
         let wall = (self.options.clock)();
         match current.certificate.check_time(wall) {
             Ok(()) => {

@@ -54,9 +54,7 @@ fn read(text: &'static str) -> ListTypes {
     let mut table = ListTypes::default();
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let mut words = line.split(' ');
-        let Some(name) = words.next() else {
-            continue;
-        };
+        let Some(name) = words.next() else { continue };
         let mut fields = ListFields::new();
         for word in words {
             if let Some(version) = word.strip_prefix("@kind:") {
