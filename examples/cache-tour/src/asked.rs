@@ -15,7 +15,7 @@ pub struct Asked {
 
 /// Returns one row per kind of request, in the order of their first arrival.
 pub fn table(asked: &[Asked]) -> Table {
-    let mut rows: Vec<([String; 5], usize)> = Vec::new();
+    let mut rows: Vec<([String; 4], usize)> = Vec::new();
     for one in asked {
         let row = row(one);
         match rows.iter_mut().find(|(known, _)| *known == row) {
@@ -27,33 +27,25 @@ pub fn table(asked: &[Asked]) -> Table {
         "asked of the server", "namespace", "selector", "answer", "times",
     ]);
     rows.iter().fold(head, |table, (row, times)| {
-        let [what, namespace, selector, wanted, answer] = row;
-        table.row([
-            &format!("{what}{wanted}"),
-            namespace,
-            selector,
-            answer,
-            times,
-        ])
+        let [what, namespace, selector, answer] = row;
+        table.row([what, namespace, selector, answer, times])
     })
 }
 
-fn row(asked: &Asked) -> [String; 5] {
+fn row(asked: &Asked) -> [String; 4] {
     let record = &asked.record;
     let verb = record.verb.map_or(record.method.as_str(), |v| v.as_str());
-    let what = if record.resource.is_empty() {
-        format!("{verb} {}", record.path)
-    } else {
-        format!("{verb} {}", record.resource)
+    let place = match record.resource.as_str() {
+        "" => record.path.as_str(),
+        resource => resource,
+    };
+    let wanted = match asked.metadata_only {
+        true => ", metadata alone",
+        false => "",
     };
     let selector = ["labelSelector", "fieldSelector"];
     let selector = selector.iter().filter_map(|name| record.parameter(name));
     let selector = selector.collect::<Vec<&str>>().join(" ");
-    let wanted = if asked.metadata_only {
-        ", metadata alone"
-    } else {
-        ""
-    };
     let namespace = match &record.namespace {
         Some(namespace) => namespace.clone(),
         None if record.resource.is_empty() => String::new(),
@@ -64,5 +56,6 @@ fn row(asked: &Asked) -> [String; 5] {
         Some(status) => status.to_string(),
         None => "open".to_owned(),
     };
-    [what, namespace, selector, wanted.to_owned(), answer]
+    let what = format!("{verb} {place}{wanted}");
+    [what, namespace, selector, answer]
 }

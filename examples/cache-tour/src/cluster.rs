@@ -145,20 +145,18 @@ impl Opened {
         let wanted = self.wanted.lock().clone();
         let mut wanted: Vec<Option<(String, bool)>> = wanted.into_iter().map(Some).collect();
         let log = self.server.requests().all().into_iter();
-        let asked: Vec<Asked> = log
-            .map(|record| {
-                // Requests for one path arrive in the order in which they were sent.
-                let same = |one: &&mut Option<(String, bool)>| {
-                    one.as_ref().is_some_and(|(path, _)| *path == record.path)
-                };
-                let found = wanted.iter_mut().find(same).and_then(Option::take);
-                Asked {
-                    metadata_only: found.is_some_and(|(_, metadata)| metadata),
-                    record,
-                }
-            })
-            .collect();
-        table(&asked)
+        let asked = log.map(|record| {
+            // Requests for one path arrive in the order in which they were sent.
+            let same = |one: &&mut Option<(String, bool)>| {
+                one.as_ref().is_some_and(|(path, _)| *path == record.path)
+            };
+            let found = wanted.iter_mut().find(same).and_then(Option::take);
+            Asked {
+                metadata_only: found.is_some_and(|(_, metadata)| metadata),
+                record,
+            }
+        });
+        table(&asked.collect::<Vec<_>>())
     }
 
     /// Returns the number of requests that the server received since the cache was opened.
@@ -233,10 +231,9 @@ fn replica_set(namespace: &str) -> Value {
 
 /// Returns a typical Pod: two containers with limits, probes and volumes, and a status.
 fn pod(namespace: &str, number: usize, owner: &Value) -> Value {
-    let tier = if number.is_multiple_of(3) {
-        "front"
-    } else {
-        "back"
+    let tier = match number.is_multiple_of(3) {
+        true => "front",
+        false => "back",
     };
     let container = |name: &str| {
         json!({

@@ -81,12 +81,10 @@ impl Display for Page {
 fn wrapped(line: &str) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in line.split_inclusive(' ') {
-        if let Some(last) = lines.last_mut() {
-            if last.chars().count() + word.chars().count() <= WIDTH {
-                last.push_str(word);
-            } else {
-                lines.push(word.to_owned());
-            }
+        let length = word.chars().count();
+        match lines.last_mut() {
+            Some(last) if last.chars().count() + length <= WIDTH => last.push_str(word),
+            _ => lines.push(word.to_owned()),
         }
     }
     lines

@@ -102,9 +102,8 @@ pub fn plan(cron: &CronJob, jobs: &[Arc<Job>], now: Timestamp) -> Plan {
 /// Returns the time after which Jobs are due: that of the last one, or else that of the creation.
 fn begin(cron: &CronJob, jobs: &[Arc<Job>], now: Timestamp) -> Timestamp {
     let created = cron.metadata.creation_timestamp.as_ref();
-    last_scheduled(cron, jobs)
-        .or_else(|| created.map(|time| time.0))
-        .unwrap_or(now)
+    let last = last_scheduled(cron, jobs);
+    last.or_else(|| created.map(|time| time.0)).unwrap_or(now)
 }
 
 /// Returns the last scheduled time with a Job.

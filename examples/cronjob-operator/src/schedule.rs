@@ -173,10 +173,9 @@ impl Schedule {
     fn has_day_of(&self, local: &Zoned) -> bool {
         let day = has(self.days, local.day());
         let weekday = has(self.weekdays, local.weekday().to_sunday_zero_offset());
-        let is_day = if self.any_day {
-            day || weekday
-        } else {
-            day && weekday
+        let is_day = match self.any_day {
+            true => day || weekday,
+            false => day && weekday,
         };
         has(self.months, local.month()) && is_day
     }
@@ -215,14 +214,13 @@ impl Field {
     /// Parses a list, and returns its values as bits.
     fn parse(&self, text: &str) -> Result<u64, ScheduleError> {
         let mut parts = text.split(',').map(|part| self.part(part));
-        parts
-            .try_fold(0, |bits, part| Some(bits | part?))
-            .ok_or_else(|| ScheduleError::Field {
-                text: text.to_owned(),
-                field: self.name,
-                min: self.min,
-                max: self.max,
-            })
+        let bits = parts.try_fold(0, |bits, part| Some(bits | part?));
+        bits.ok_or_else(|| ScheduleError::Field {
+            text: text.to_owned(),
+            field: self.name,
+            min: self.min,
+            max: self.max,
+        })
     }
 
     /// Parses one part of a list.

@@ -45,9 +45,8 @@ pub async fn install(client: &Client, definition: Crd, console: Console) -> Resu
     let name = definition.name().to_owned();
     // The leader migrates stored objects, once its webhooks can convert them.
     let definitions = Crds::new().with(definition).without_migration();
-    definitions
-        .install(client.client_config(), PATIENCE)
-        .await?;
+    let client_config = client.client_config();
+    definitions.install(client_config, PATIENCE).await?;
     console.say(format_args!("the definition {name} is installed"));
     Ok(())
 }

@@ -142,12 +142,11 @@ fn refusal(outcome: &SetOutcome) -> Option<String> {
 
 async fn enter_directory(client: &Client, site: &Website) -> Result<(), Error> {
     let key = site.key();
-    client
-        .ensure(key.sibling(DIRECTORY), |directory: &mut ConfigMap| {
-            let entries = directory.data.get_or_insert_default();
-            entries.insert(key.name().to_owned(), children::address(site));
-        })
-        .await?;
+    let enter = |directory: &mut ConfigMap| {
+        let entries = directory.data.get_or_insert_default();
+        entries.insert(key.name().to_owned(), children::address(site));
+    };
+    client.ensure(key.sibling(DIRECTORY), enter).await?;
     Ok(())
 }
 
@@ -161,13 +160,12 @@ async fn clean_up(client: &Client, site: &Website) -> Result<Action, Error> {
     let key = site.key();
     let directory = key.sibling(DIRECTORY);
     if let Some(directory) = client.live().get_opt::<ConfigMap>(&directory).await? {
-        let left = client
-            .modify(&directory, |directory| {
-                if let Some(entries) = &mut directory.data {
-                    entries.remove(key.name());
-                }
-            })
-            .await;
+        let leave = |directory: &mut ConfigMap| {
+            if let Some(entries) = &mut directory.data {
+                entries.remove(key.name());
+            }
+        };
+        let left = client.modify(&directory, leave).await;
         ignore_gone(left.map(drop))?;
     }
     // The garbage collector would do this later, but a bare API server has none.

@@ -15,11 +15,8 @@ pub(crate) fn amount(text: &str) -> Option<i128> {
     let billionths = digits.parse::<i128>().ok()?.checked_mul(unit(suffix)?)?;
     let divisor = 10_i128.checked_pow(places)?;
     let amount = (billionths % divisor == 0).then(|| billionths / divisor)?;
-    Some(if text.starts_with('-') {
-        -amount
-    } else {
-        amount
-    })
+    let sign = if text.starts_with('-') { -1 } else { 1 };
+    Some(sign * amount)
 }
 
 fn unit(suffix: &str) -> Option<i128> {

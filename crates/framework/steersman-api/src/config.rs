@@ -302,10 +302,9 @@ fn check(config: &Kubeconfig, is_chosen: bool) -> Result<(), String> {
         ));
     };
     let Some(context) = current_context(config) else {
-        let which = if is_chosen {
-            "chosen context"
-        } else {
-            "current-context"
+        let which = match is_chosen {
+            true => "chosen context",
+            false => "current-context",
         };
         return Err(format!(
             "the {which} {current:?} is not one of its contexts ({})",

@@ -146,12 +146,10 @@ where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
-    service
-        .map_response(|response: Response<B>| {
-            response.map(|body| UnsyncBoxBody::new(body.map_err(Into::into)))
-        })
-        .map_err(Into::into)
-        .boxed()
+    let service = service.map_response(|response: Response<B>| {
+        response.map(|body| UnsyncBoxBody::new(body.map_err(Into::into)))
+    });
+    service.map_err(Into::into).boxed()
 }
 
 /// Sets the `User-Agent`, and logs the warnings of the server.

@@ -235,10 +235,8 @@ impl Coverage {
 
     /// Returns the cached namespaces; empty if the cache holds all namespaces.
     fn scope(&self) -> Vec<String> {
-        let scopes = self.scopes.iter();
-        let named: Option<Vec<String>> = scopes
-            .map(|scope| scope.namespace.as_deref().map(Into::into))
-            .collect();
+        let name = |scope: &InformerScope| scope.namespace.as_deref().map(Into::into);
+        let named: Option<Vec<String>> = self.scopes.iter().map(name).collect();
         named.unwrap_or_default()
     }
 

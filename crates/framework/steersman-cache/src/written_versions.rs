@@ -22,10 +22,9 @@ impl WrittenVersions {
         let known = known.or_insert_with(|| version.clone());
         // A version that cannot be ordered does not even count as at least itself.
         if !known.is_at_least(version) {
-            *known = if version.is_at_least(known) {
-                version.clone()
-            } else {
-                ResourceVersion::unset()
+            *known = match version.is_at_least(known) {
+                true => version.clone(),
+                false => ResourceVersion::unset(),
             };
         }
     }

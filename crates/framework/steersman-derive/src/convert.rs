@@ -69,10 +69,9 @@ impl ConversionStep<'_> {
         let status = kind.status.as_ref().map(|status| {
             let named = status.get_ident();
             let is_versioned = named.is_some_and(|one| names.contains(&one) && self.differs(one));
-            let value = if is_versioned {
-                quote!(#conversion::nested("status", &self.status)?)
-            } else {
-                quote!(::core::clone::Clone::clone(&self.status))
+            let value = match is_versioned {
+                true => quote!(#conversion::nested("status", &self.status)?),
+                false => quote!(::core::clone::Clone::clone(&self.status)),
             };
             quote!(status: #value,)
         });
@@ -176,10 +175,9 @@ impl ConversionStep<'_> {
             });
             let value =
                 |field: &VersionedField, at: usize| self.variable(field, at).to_token_stream();
-            let prefix = if wire_name::is_member(&ty.attributes) {
-                wire_name::variant(here, &variant.attributes, &ty.attributes)
-            } else {
-                String::new()
+            let prefix = match wire_name::is_member(&ty.attributes) {
+                true => wire_name::variant(here, &variant.attributes, &ty.attributes),
+                false => String::new(),
             };
             let members = self.members(&variant.fields, &variant.attributes, &prefix, &value);
             Ok(quote!(#from::#name::#here { #(#bound,)* .. } => #to::#name::#there { #members }))

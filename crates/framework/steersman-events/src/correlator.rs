@@ -361,14 +361,13 @@ impl Correlator {
     pub(crate) fn handle_close(&mut self, now: Instant) {
         self.closing = true;
         self.paused_until = None;
-        let (wanting, limits) = (self.series.iter_mut(), &self.limits);
-        let mut wanting: Vec<u64> = wanting
-            .filter(|(_, s)| s.stage == SeriesStage::Idle && s.wants_write(now, true, limits))
-            .map(|(number, series)| {
+        let mut wanting = Vec::new();
+        for (number, series) in &mut self.series {
+            if series.stage == SeriesStage::Idle && series.wants_write(now, true, &self.limits) {
                 series.stage = SeriesStage::Queued;
-                *number
-            })
-            .collect();
+                wanting.push(*number);
+            }
+        }
         wanting.sort_unstable();
         self.queue.extend(wanting);
     }

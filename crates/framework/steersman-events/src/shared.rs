@@ -75,13 +75,9 @@ impl SharedPublisher {
 
     /// Counts and logs lost events.
     pub(crate) fn lost(&self, lost: Lost, detail: &str) {
-        let Lost {
-            event_type,
-            reason,
-            events,
-        } = lost;
+        let (reason, events) = (lost.reason, lost.events);
         if let Some(metrics) = &self.metrics {
-            metrics.dropped(event_type, reason, events);
+            metrics.dropped(lost.event_type, reason, events);
         }
         let due = self.state.lock().drops.dropped(reason, events, now());
         match due {

@@ -269,10 +269,9 @@ impl Manager {
             own: controller.kinds().to_vec(),
             in_clusters: controller.cluster_kinds().to_vec(),
         };
-        let group = if controller.runs_on_every_replica() {
-            Group::Others
-        } else {
-            Group::LeaderElected
+        let group = match controller.runs_on_every_replica() {
+            true => Group::Others,
+            false => Group::LeaderElected,
         };
         let workers = self.shared.election.workers();
         // Clones of the parts, because the manager owns the runnable: a runnable that held the manager would never be

@@ -117,10 +117,9 @@ impl Monitor {
             for failure in cache.informer_failures() {
                 let is_own = position == 0;
                 let watches = |watched: &&WatchedKinds| {
-                    let kinds = if is_own {
-                        &watched.own
-                    } else {
-                        &watched.in_clusters
+                    let kinds = match is_own {
+                        true => &watched.own,
+                        false => &watched.in_clusters,
                     };
                     kinds.contains(&failure.kind)
                 };

@@ -43,10 +43,9 @@ impl Reminders {
         let is_first = self.pause == FIRST_PAUSE;
         self.pause = LONGEST_PAUSE.min(self.pause * 2);
         self.next += self.pause;
-        Some(if is_first {
-            ReminderLevel::Warning
-        } else {
-            ReminderLevel::Info
+        Some(match is_first {
+            true => ReminderLevel::Warning,
+            false => ReminderLevel::Info,
         })
     }
 }

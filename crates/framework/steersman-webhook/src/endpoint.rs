@@ -20,7 +20,7 @@ use crate::handler::ErasedHandler;
 use crate::metrics::{OneWebhookMetrics, WebhookMetrics};
 use crate::request::AdmissionRequest;
 use crate::response::AdmissionResponse;
-use crate::review::{Review, UnreadableReview, read, write};
+use crate::review::{Review, read, write};
 use crate::timeout::timeout_of;
 
 /// The body size in bytes from which a conversion takes milliseconds and leaves the runtime's tasks.
@@ -113,16 +113,14 @@ impl WebhookEndpoint {
                 let uid = request.uid.clone();
                 (version, uid, self.decide(request, deadline).await)
             }
-            Err(UnreadableReview {
-                version,
-                uid,
-                problem,
-            }) => {
+            Err(unreadable) => {
+                let problem = unreadable.problem;
                 warn!(
                     webhook = &*self.path,
                     problem, "a request is no review and was refused"
                 );
-                (version, uid, AdmissionResponse::errored(400, problem))
+                let response = AdmissionResponse::errored(400, problem);
+                (unreadable.version, unreadable.uid, response)
             }
         };
         let review = write(version, &uid, &response);

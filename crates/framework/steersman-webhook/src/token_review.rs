@@ -1,6 +1,5 @@
 //! Handle: the webhook that reviews bearer tokens, for an API server with webhook authentication.
 
-use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 
 use bytes::Bytes;
@@ -52,8 +51,7 @@ impl TokenDecision {
             user: UserInfo {
                 username: Some(name.into()),
                 groups: Some(groups),
-                uid: None,
-                extra: None::<BTreeMap<String, Vec<String>>>,
+                ..UserInfo::default()
             },
             audiences: Vec::new(),
         }
@@ -78,19 +76,16 @@ pub(crate) async fn review(
             failed("the body is no TokenReview: the review or its spec is a list")
         }
         Ok(review) if review.kind != "TokenReview" => failed("the body is no TokenReview"),
+        Ok(review) if review.spec.token.is_empty() => failed("the review has no token"),
         Ok(review) => {
             let WireSpec { token, audiences } = review.spec;
-            if token.is_empty() {
-                failed("the review has no token")
-            } else {
-                let decided = async { reviewer.review(&token, &audiences).await };
-                match AssertUnwindSafe(decided).catch_unwind().await {
-                    Ok(Ok(decision)) => status_of(decision),
-                    Ok(Err(error)) => failed(&report(&*error).to_string()),
-                    // ADMIT-4: a panic of the reviewer fails only its own request.
-                    Err(payload) => {
-                        failed(&format!("the reviewer panicked: {}", panic_text(&*payload)))
-                    }
+            let decided = async { reviewer.review(&token, &audiences).await };
+            match AssertUnwindSafe(decided).catch_unwind().await {
+                Ok(Ok(decision)) => status_of(decision),
+                Ok(Err(error)) => failed(&report(&*error).to_string()),
+                // ADMIT-4: a panic of the reviewer fails only its own request.
+                Err(payload) => {
+                    failed(&format!("the reviewer panicked: {}", panic_text(&*payload)))
                 }
             }
         }

@@ -37,10 +37,8 @@ pub(crate) fn check_kind(request: &AdmissionRequest, expected: &Gvk) -> Result<(
         None => String::new(),
     };
     let found = &request.kind;
-    Err(failed(
-        400,
-        format_args!(
-            "this webhook decides {expected} and was sent {found}{of}: correct the rules of its configuration"
-        ),
-    ))
+    let text = format_args!(
+        "this webhook decides {expected} and was sent {found}{of}: correct the rules of its configuration"
+    );
+    Err(failed(400, text))
 }

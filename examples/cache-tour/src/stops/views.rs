@@ -80,10 +80,9 @@ pub async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
     let page = page.table(&opened.asked()).table(&held).say(format_args!(
         "Each type costs its own form of the objects, and no watch. {key} is on {node}: {}.\n\
          They were listed at version {}.",
-        if agree {
-            "all four agree"
-        } else {
-            "they differ, as they never should"
+        match agree {
+            true => "all four agree",
+            false => "they differ, as they never should",
         },
         versions.join(", "),
     ));

@@ -53,10 +53,9 @@ enum PageItems {
 
 impl PageBody {
     pub(crate) fn new(decoder: AnswerDecoder, info: RequestInfo, negotiated: Negotiated) -> Self {
-        let items = if negotiated.is_protobuf {
-            PageItems::Protobuf(ProtobufItems::new(negotiated))
-        } else {
-            PageItems::Json(Items::new(MAX_VALUE))
+        let items = match negotiated.is_protobuf {
+            true => PageItems::Protobuf(ProtobufItems::new(negotiated)),
+            false => PageItems::Json(Items::new(MAX_VALUE)),
         };
         Self {
             info,
@@ -145,10 +144,9 @@ pub(crate) enum Events {
 
 impl Events {
     pub(crate) fn new(decoder: AnswerDecoder, info: RequestInfo, negotiated: Negotiated) -> Self {
-        if negotiated.is_protobuf {
-            Self::Protobuf(FrameEvents::new(decoder, info, negotiated))
-        } else {
-            Self::Json(LineEvents::new(decoder, info))
+        match negotiated.is_protobuf {
+            true => Self::Protobuf(FrameEvents::new(decoder, info, negotiated)),
+            false => Self::Json(LineEvents::new(decoder, info)),
         }
     }
 

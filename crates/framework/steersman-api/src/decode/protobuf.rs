@@ -71,10 +71,9 @@ impl AnswerDecoder {
         }
         let json = buffer.emptied();
         let findings = append_object((&api_version, kind), message, raw, keep, json)?;
-        let unknown = if self.metadata_only {
-            Unknown::default()
-        } else {
-            findings.unknown
+        let unknown = match self.metadata_only {
+            true => Unknown::default(),
+            false => findings.unknown,
         };
         let prepared = Prepared {
             json: Cow::Borrowed(json),

@@ -240,10 +240,9 @@ fn managed_fields(cursor: &mut Cursor<'_>) -> Option<Option<Range<usize>>> {
         if first {
             // Includes the comma after the managedFields, if there is one.
             let after = skip_space(raw, span.end);
-            let end = if raw.get(after) == Some(&b',') {
-                after + 1
-            } else {
-                span.end
+            let end = match raw.get(after) {
+                Some(b',') => after + 1,
+                _ => span.end,
             };
             span.start..end
         } else {

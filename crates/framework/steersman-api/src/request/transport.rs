@@ -172,10 +172,9 @@ impl ApiCall {
 
     async fn send_once(&self, client: &kube_client::Client) -> Result<Answered, Error> {
         let info = self.info.clone();
-        let mut request = Request::builder()
-            .method(self.method.clone())
-            .uri(self.url.clone().into_string())
-            .header(ACCEPT, self.accept.json);
+        let request = Request::builder().method(self.method.clone());
+        let request = request.uri(self.url.clone().into_string());
+        let mut request = request.header(ACCEPT, self.accept.json);
         if self.identity {
             request = request.header(ACCEPT_ENCODING, "identity");
         }

@@ -144,10 +144,8 @@ impl SharedCache {
         if present.iter().any(|name| name == namespace) {
             return Ok(false);
         }
-        self.scope
-            .namespaces
-            .write()
-            .name(namespace.to_owned(), settings);
+        let namespaces = &self.scope.namespaces;
+        namespaces.write().name(namespace.to_owned(), settings);
         self.scope.refresh(&self.options);
         let entries = self.registry.read().entries();
         let mut kinds: BTreeMap<Kind, bool> = BTreeMap::new();

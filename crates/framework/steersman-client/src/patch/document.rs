@@ -127,19 +127,18 @@ pub(crate) fn part_document(
 pub(crate) fn conflicts(refused: &steersman_api::Error) -> Vec<FieldConflict> {
     let details = refused.status().and_then(|status| status.details.as_ref());
     let causes = details.iter().flat_map(|details| &details.causes);
-    causes
-        .filter(|cause| cause.reason == "FieldManagerConflict")
-        .map(|cause| {
-            let mut quoted = cause.message.split('"').skip(1).step_by(2);
-            let manager = quoted.next().unwrap_or_default().to_owned();
-            let subresource = quoted.next().map(ToOwned::to_owned);
-            FieldConflict {
-                manager,
-                subresource,
-                field: cause.field.clone(),
-            }
-        })
-        .collect()
+    let refusals = causes.filter(|cause| cause.reason == "FieldManagerConflict");
+    let conflicts = refusals.map(|cause| {
+        let mut quoted = cause.message.split('"').skip(1).step_by(2);
+        let manager = quoted.next().unwrap_or_default().to_owned();
+        let subresource = quoted.next().map(ToOwned::to_owned);
+        FieldConflict {
+            manager,
+            subresource,
+            field: cause.field.clone(),
+        }
+    });
+    conflicts.collect()
 }
 
 fn not_applicable(kind: &Kind, key: &ObjectKey, problem: impl Into<String>) -> Error {

@@ -126,9 +126,9 @@ impl Monitor {
         let monitor = Arc::clone(self);
         diagnostics.add("tasks", move || {
             let tasks = monitor.tasks.lock().clone().into_iter();
-            tasks
-                .map(|(name, group)| json!({ "name": name, "group": group.to_string() }))
-                .collect()
+            let all =
+                tasks.map(|(name, group)| json!({ "name": name, "group": group.to_string() }));
+            all.collect()
         });
     }
 
@@ -221,10 +221,9 @@ fn finding(cluster: Option<&str>, report: &InformerReport) -> String {
         InformerState::Degraded { reason, .. } => reason.as_str(),
         other => other.as_str(),
     };
-    let stale = if report.has_synced {
-        ", stale since its last sync"
-    } else {
-        ""
+    let stale = match report.has_synced {
+        true => ", stale since its last sync",
+        false => "",
     };
     format!("{}: {reason}{stale}", place(cluster, report))
 }

@@ -181,10 +181,9 @@ impl Campaign {
             elector.leave_behind();
             return;
         }
-        let limit = if is_urgent {
-            LAST_RELEASE
-        } else {
-            Duration::MAX
+        let limit = match is_urgent {
+            true => LAST_RELEASE,
+            false => Duration::MAX,
         };
         let ending = tokio::select! {
             biased;

@@ -135,10 +135,8 @@ impl KeyedCertificate {
         let public_key = pair.subject_public_key_info();
         let mut certificates = certificates.iter();
         let certificate = certificates.find(|certificate| certificate.public_key == public_key);
-        Ok(certificate.map(|certificate| Self {
-            certificate: certificate.clone(),
-            key,
-        }))
+        let certificate = certificate.cloned();
+        Ok(certificate.map(|certificate| Self { certificate, key }))
     }
 
     /// Makes an authority with a self-signed certificate (ECDSA P-256).
@@ -235,15 +233,13 @@ fn named(name: impl Into<String>) -> DistinguishedName {
 
 fn names(certificate: &X509Certificate<'_>) -> Vec<String> {
     let extension = certificate.subject_alternative_name().ok().flatten();
-    let all = extension.map_or([].as_slice(), |extension| {
-        extension.value.general_names.as_slice()
-    });
+    let all = extension.map(|extension| &extension.value.general_names);
     let text = |name: &GeneralName<'_>| match name {
         GeneralName::DNSName(name) => Some(normal(name)),
         GeneralName::IPAddress(bytes) => address(bytes).map(|address| address.to_string()),
         _ => None,
     };
-    all.iter().filter_map(text).collect()
+    all.into_iter().flatten().filter_map(text).collect()
 }
 
 fn address(bytes: &[u8]) -> Option<IpAddr> {

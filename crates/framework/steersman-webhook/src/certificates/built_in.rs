@@ -207,13 +207,11 @@ impl BuiltInCertificates {
     /// [`InvalidCertificates`] if the Secret or the Service has no namespace, a name cannot be in a certificate, or the
     /// lifetimes, the overlap and the interval do not fit together.
     pub fn check(&self) -> Result<(), InvalidCertificates> {
-        match self.problem() {
-            None => Ok(()),
-            Some(problem) => Err(InvalidCertificates {
-                secret: self.secret.to_string(),
-                problem,
-            }),
-        }
+        let Some(problem) = self.problem() else {
+            return Ok(());
+        };
+        let secret = self.secret.to_string();
+        Err(InvalidCertificates { secret, problem })
     }
 
     fn problem(&self) -> Option<String> {

@@ -261,11 +261,7 @@ fn convert(
 }
 
 fn decoded<K: TypedObject>(object: &Value) -> Result<K, ConversionError> {
-    let decoded = decode_value(object, true);
-    decoded.map_err(|problem| ConversionError::Unreadable {
-        gvk: Kind::of::<K>().gvk().clone(),
-        problem,
-    })
+    decode_value(object, true).map_err(unreadable::<K>)
 }
 
 fn encoded<K: TypedObject>(object: &Value) -> Result<Value, ConversionError> {
@@ -273,10 +269,12 @@ fn encoded<K: TypedObject>(object: &Value) -> Result<Value, ConversionError> {
 }
 
 fn written<K: TypedObject>(object: &K) -> Result<Value, ConversionError> {
-    serde_json::to_value(object).map_err(|error| ConversionError::Unreadable {
-        gvk: Kind::of::<K>().gvk().clone(),
-        problem: error.to_string(),
-    })
+    serde_json::to_value(object).map_err(|error| unreadable::<K>(error.to_string()))
+}
+
+fn unreadable<K: TypedObject>(problem: String) -> ConversionError {
+    let gvk = Kind::of::<K>().gvk().clone();
+    ConversionError::Unreadable { gvk, problem }
 }
 
 fn to_hub<S: Spoke>(object: &Value) -> Result<Value, ConversionError> {

@@ -136,12 +136,11 @@ impl<K: Object> Pages<K> {
             stream::iter(objects)
         });
         // The stream ends with the first error.
-        objects
-            .scan(false, |ended, object| {
-                let over = std::mem::replace(ended, object.is_err());
-                std::future::ready((!over).then_some(object))
-            })
-            .boxed()
+        let until_error = objects.scan(false, |ended, object| {
+            let over = std::mem::replace(ended, object.is_err());
+            std::future::ready((!over).then_some(object))
+        });
+        until_error.boxed()
     }
 
     async fn request(&mut self) -> Result<Page<K>, Error> {
