@@ -323,10 +323,9 @@ impl ClientConfig {
     /// [`Error::Config`] if the credentials cannot be used, or outside a tokio runtime.
     pub fn client(&self) -> Result<kube_client::Client, Error> {
         if Handle::try_current().is_err() {
-            return Err(Error::Config {
-                place: format!("the configuration for {}", self.endpoint),
-                problem: "a client can only be made inside a tokio runtime".to_owned(),
-            });
+            let place = format!("the configuration for {}", self.endpoint);
+            let problem = "a client can only be made inside a tokio runtime";
+            return Err(Error::config(place, problem));
         }
         match &self.destination {
             Destination::Network(network) => network.client(&self.around),
@@ -347,9 +346,9 @@ impl ClientConfig {
         }
         let client_config = self.clone();
         let made = spawn_blocking(move || client_config.client()).await;
-        made.map_err(|error| Error::Config {
-            place: format!("the client for {}", self.endpoint),
-            problem: format!("it was not made to the end: {error}"),
+        made.map_err(|error| {
+            let problem = format!("it was not made to the end: {error}");
+            Error::config(format!("the client for {}", self.endpoint), problem)
         })?
     }
 

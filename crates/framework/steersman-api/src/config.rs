@@ -129,10 +129,7 @@ pub(crate) async fn find(
 /// Returns the configuration of the service account of this Pod.
 fn of_pod(environment: &Environment) -> Result<FoundConfig, Error> {
     let place = "the service account of this pod".to_owned();
-    check_pod(environment).map_err(|problem| Error::Config {
-        place: place.clone(),
-        problem,
-    })?;
+    check_pod(environment).map_err(|problem| Error::config(&place, problem))?;
     let found = kube_client::Config::incluster().map_err(|error| chain(&error));
     let found = found.and_then(|mut config| {
         config.proxy_url = environment.proxies.proxy_of(&config.cluster_url)?;
@@ -188,10 +185,7 @@ pub(crate) async fn read(
 ) -> Result<FoundConfig, Error> {
     let shown = paths.iter().map(|path| path.display().to_string());
     let place = shown.collect::<Vec<_>>().join(", ");
-    let config_error = |problem: String| Error::Config {
-        place: format!("kubeconfig {place}"),
-        problem,
-    };
+    let config_error = |problem: String| Error::config(format!("kubeconfig {place}"), problem);
     let present = paths.iter().map(PathBuf::as_path);
     let present: Vec<&Path> = present.filter(|path| path.exists()).collect();
     if present.is_empty() {

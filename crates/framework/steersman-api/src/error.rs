@@ -233,6 +233,11 @@ impl Error {
         }
     }
 
+    pub(crate) fn config(place: impl Into<String>, problem: impl Into<String>) -> Self {
+        let (place, problem) = (place.into(), problem.into());
+        Self::Config { place, problem }
+    }
+
     pub(crate) fn invalid_request(info: RequestInfo, problem: impl Into<String>) -> Self {
         Self::InvalidRequest {
             info: Box::new(info),

@@ -61,9 +61,6 @@ impl Network {
     }
 
     fn problem(&self, problem: String) -> Error {
-        Error::Config {
-            place: format!("the configuration for {}", self.endpoint),
-            problem,
-        }
+        Error::config(format!("the configuration for {}", self.endpoint), problem)
     }
 }

@@ -140,13 +140,11 @@ impl Coverage {
 
     /// Returns the namespace of the kind's only informer; an error if there are several.
     pub(crate) fn only_informer(&self) -> Result<Option<Arc<str>>, Error> {
-        match self.scopes.as_slice() {
-            [one] => Ok(one.namespace.clone()),
-            _ => Err(Error::SeveralInformers {
-                kind: self.kind.clone(),
-                scope: self.scope(),
-            }),
-        }
+        let [one] = self.scopes.as_slice() else {
+            let (kind, scope) = (self.kind.clone(), self.scope());
+            return Err(Error::SeveralInformers { kind, scope });
+        };
+        Ok(one.namespace.clone())
     }
 
     /// Refuses reads of an uncached kind, and undeclared reads that the options do not allow.
@@ -166,20 +164,17 @@ impl Coverage {
                 return Err(Error::NotCached { kind });
             }
             Undeclared::Fail => {
-                return Err(Error::NotDeclared {
-                    kind: self.kind.clone(),
-                    line: format!(".by_object::<{kind}>(ByObject::new())"),
-                });
+                let line = format!(".by_object::<{kind}>(ByObject::new())");
+                let kind = self.kind.clone();
+                return Err(Error::NotDeclared { kind, line });
             }
         }
         let guarded = self.kind.gvk().group().is_empty() && GUARDED.contains(&kind);
         // CACHE-3: only a declaration starts a cluster-wide informer of a guarded kind.
         if guarded && self.scopes.iter().any(|scope| scope.namespace.is_none()) {
             let line = format!(".by_object::<{kind}>(ByObject::new().namespaces([\"…\"]))");
-            return Err(Error::MustBeDeclared {
-                kind: self.kind.clone(),
-                line,
-            });
+            let kind = self.kind.clone();
+            return Err(Error::MustBeDeclared { kind, line });
         }
         Ok(())
     }
@@ -241,14 +236,11 @@ impl Coverage {
     }
 
     fn informer_in(&self, namespace: &str) -> Result<Option<Arc<str>>, Error> {
-        match self.scope_in(namespace) {
-            Some(scope) => Ok(scope.namespace.clone()),
-            None => Err(Error::OutsideScope {
-                kind: self.kind.clone(),
-                asked: namespace.to_owned(),
-                scope: self.scope(),
-            }),
-        }
+        let Some(scope) = self.scope_in(namespace) else {
+            let (kind, asked, scope) = (self.kind.clone(), namespace.to_owned(), self.scope());
+            return Err(Error::OutsideScope { kind, asked, scope });
+        };
+        Ok(scope.namespace.clone())
     }
 
     fn scope_in(&self, namespace: &str) -> Option<&InformerScope> {

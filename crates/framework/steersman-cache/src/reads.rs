@@ -414,9 +414,8 @@ impl<K: Object> Reads<K> {
             });
         }
         if !list_options.selected_fields().is_everything() {
-            return Err(Error::FieldsNeedServer {
-                kind: self.kind().clone(),
-            });
+            let kind = self.kind().clone();
+            return Err(Error::FieldsNeedServer { kind });
         }
         let list_options = list_options.clone();
         Ok(match self.kind().is_namespaced() {
@@ -442,9 +441,7 @@ impl<K: Object> Reads<K> {
     }
 
     fn no_index(&self, index: &str) -> Error {
-        Error::NoIndex {
-            kind: self.coverage.kind().clone(),
-            index: index.to_owned(),
-        }
+        let (kind, index) = (self.kind().clone(), index.to_owned());
+        Error::NoIndex { kind, index }
     }
 }

@@ -213,11 +213,8 @@ impl<K: Object> EnsurePlan<'_, K> {
     /// Returns the error of a change without a difference if the type has no status (CLIENT-8).
     fn check_status(&self, object: &K) -> Result<(), Error> {
         if self.mode.part == ChangedPart::Status && !has_status(self.kind, object)? {
-            return Err(Error::NoStatus {
-                kind: self.kind.clone(),
-                key: object.key(),
-                source: None,
-            });
+            let (kind, key, source) = (self.kind.clone(), object.key(), None);
+            return Err(Error::NoStatus { kind, key, source });
         }
         Ok(())
     }
@@ -231,10 +228,8 @@ impl<K: Object> EnsurePlan<'_, K> {
     }
 
     fn replaced(&self, key: ObjectKey) -> Error {
-        Error::Replaced {
-            kind: self.kind.clone(),
-            key,
-        }
+        let kind = self.kind.clone();
+        Error::Replaced { kind, key }
     }
 
     /// Returns `Ok` if a refused change is computed again from a live read, which happens a bounded number of times

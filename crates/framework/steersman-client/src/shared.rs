@@ -197,10 +197,8 @@ impl SharedClient {
         list_options: &'a ListOptions,
     ) -> Result<Cow<'a, ListOptions>, Error> {
         if let Some((index, _)) = list_options.selected_indexes().first() {
-            return Err(Error::IndexNeedsCache {
-                kind: kind.clone(),
-                index: index.clone(),
-            });
+            let (kind, index) = (kind.clone(), index.clone());
+            return Err(Error::IndexNeedsCache { kind, index });
         }
         self.options_in_namespace(kind, list_options)
     }
@@ -340,11 +338,8 @@ impl SharedClient {
 fn without_status(refused: Error, kind: &Kind, key: ObjectKey, part: ChangedPart) -> Error {
     match refused {
         Error::Api(refused) if part == ChangedPart::Status && refused.is_kind_not_served() => {
-            Error::NoStatus {
-                kind: kind.clone(),
-                key,
-                source: Some(Box::new(refused)),
-            }
+            let (kind, source) = (kind.clone(), Some(Box::new(refused)));
+            Error::NoStatus { kind, key, source }
         }
         refused => refused,
     }

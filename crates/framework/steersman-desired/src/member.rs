@@ -108,6 +108,14 @@ impl ChildTarget<'_> {
 }
 
 impl Processed {
+    fn new(state: ChildState, readiness: Readiness, object: Option<FoundObject>) -> Self {
+        Self {
+            state,
+            readiness: Some(readiness),
+            object,
+        }
+    }
+
     /// Returns whether children that come after this child may start.
     pub(crate) fn is_done(&self) -> bool {
         self.readiness == Some(Readiness::Current)
@@ -136,11 +144,9 @@ async fn apply<K: Object>(
     let ensured = match applied {
         AppliedChild::Ensured(ensured) => ensured,
         AppliedChild::Terminating(existing) => {
-            return Ok(Processed {
-                state: ChildState::Terminating,
-                readiness: Some(Readiness::Terminating),
-                object: Some(FoundObject(existing)),
-            });
+            let object = Some(FoundObject(existing));
+            let (state, readiness) = (ChildState::Terminating, Readiness::Terminating);
+            return Ok(Processed::new(state, readiness, object));
         }
     };
     let state = match &ensured {
@@ -150,11 +156,8 @@ async fn apply<K: Object>(
         },
     };
     let readiness = readiness(target.kind, ready_when.as_deref(), ensured.object());
-    Ok(Processed {
-        state,
-        readiness: Some(readiness),
-        object: Some(FoundObject(ensured.into_object())),
-    })
+    let object = FoundObject(ensured.into_object());
+    Ok(Processed::new(state, readiness, Some(object)))
 }
 
 /// Applies a child: to the object that was found, or as a new object if none was found.
@@ -212,11 +215,8 @@ async fn delete_absent<K: Object>(
         true => Readiness::Current,
         false => Readiness::Terminating,
     };
-    Ok(Processed {
-        state,
-        readiness: Some(readiness),
-        object: left.map(|left| FoundObject(left)),
-    })
+    let object = left.map(|left| FoundObject(left));
+    Ok(Processed::new(state, readiness, object))
 }
 
 async fn delete_leftover<K: Object>(
@@ -226,11 +226,8 @@ async fn delete_leftover<K: Object>(
     let client = target.client.of::<K>(target.kind);
     // The owner and the label are both checked again, because either may have changed.
     delete(&client, &*object, |found| target.owner.is_in_set(found)).await?;
-    Ok(Processed {
-        state: ChildState::Deleting,
-        readiness: Some(Readiness::Terminating),
-        object: None,
-    })
+    let (state, readiness) = (ChildState::Deleting, Readiness::Terminating);
+    Ok(Processed::new(state, readiness, None))
 }
 
 fn readiness<K: Object>(kind: &Kind, ready_when: Option<&ReadyWhen<K>>, object: &K) -> Readiness {

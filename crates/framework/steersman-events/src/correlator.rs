@@ -395,15 +395,9 @@ impl Correlator {
     /// Forgets all state, and returns the events that the server does not have.
     pub(crate) fn abandon(&mut self) -> Vec<Lost> {
         self.closing = true;
-        let lost = self.series.drain().filter_map(|(_, series)| {
-            let events = u64::from(series.unwritten());
-            (events > 0).then(|| Lost {
-                event_type: series.body.similarity.event_type,
-                reason: DropReason::Stopped,
-                events,
-            })
-        });
-        let lost = lost.collect();
+        let drained = self.series.drain();
+        let lost = drained.map(|(_, series)| lost(&series, DropReason::Stopped));
+        let lost = lost.filter(|lost| lost.events > 0).collect();
         self.objects.clear();
         self.timers.clear();
         self.queue.clear();
@@ -441,12 +435,7 @@ impl Correlator {
 
     /// Drops a series. Returns its occurrences that the server does not have.
     fn lose(&mut self, number: u64, reason: DropReason) -> Option<Lost> {
-        let series = self.series.get(&number)?;
-        let lost = Lost {
-            event_type: series.body.similarity.event_type,
-            reason,
-            events: u64::from(series.unwritten()),
-        };
+        let lost = lost(self.series.get(&number)?, reason);
         self.remove(number);
         Some(lost)
     }
@@ -458,6 +447,15 @@ impl Correlator {
         if let Some(object) = self.objects.get_mut(&series.body.subject) {
             object.remove(number);
         }
+    }
+}
+
+/// Returns the occurrences of a series that the server does not have.
+fn lost(series: &Series, reason: DropReason) -> Lost {
+    Lost {
+        event_type: series.body.similarity.event_type,
+        reason,
+        events: u64::from(series.unwritten()),
     }
 }
 

@@ -153,9 +153,8 @@ impl Cache {
     ) -> Result<(), Error> {
         // CACHE-13: an index is refused before the kind is declared and before an informer has the index.
         if index.is_empty() {
-            return Err(Error::IndexWithoutName {
-                kind: Kind::of::<K>(),
-            });
+            let kind = Kind::of::<K>();
+            return Err(Error::IndexWithoutName { kind });
         }
         let exists = || Error::IndexExists {
             kind: Kind::of::<K>(),

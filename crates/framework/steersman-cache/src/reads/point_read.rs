@@ -31,9 +31,6 @@ pub(crate) async fn get<K: Object>(
 
 /// Returns the error of a read that finds an object which does not decode.
 pub(crate) fn malformed(kind: &Kind, problem: Malformed) -> Error {
-    Error::Malformed {
-        kind: kind.clone(),
-        key: problem.key,
-        problem: problem.error,
-    }
+    let (kind, key, problem) = (kind.clone(), problem.key, problem.error);
+    Error::Malformed { kind, key, problem }
 }

@@ -241,10 +241,8 @@ impl SharedCache {
 }
 
 fn scope_error(namespace: &str, problem: &str) -> Error {
-    Error::Scope {
-        namespace: namespace.to_owned(),
-        problem: problem.to_owned(),
-    }
+    let (namespace, problem) = (namespace.to_owned(), problem.to_owned());
+    Error::Scope { namespace, problem }
 }
 
 #[cfg(test)]

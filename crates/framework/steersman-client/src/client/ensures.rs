@@ -304,9 +304,8 @@ where
 /// Sets the controller reference, unless the object exists and has no controller.
 fn take<K: Object>(set_owner: &SetOwner<'_, K>, object: &mut K) -> Result<(), OwnerError> {
     if object.meta().uid.is_some() && controller_of(object.meta()).is_none() {
-        return Err(OwnerError::NotControlled {
-            object: object.key(),
-        });
+        let object = object.key();
+        return Err(OwnerError::NotControlled { object });
     }
     set_owner(object)
 }

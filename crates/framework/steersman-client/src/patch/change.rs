@@ -51,11 +51,8 @@ pub(crate) fn change<K: Object>(
     let mut after = before.clone();
     mutate(&mut after);
     if after.key() != before.key() {
-        return Err(Error::Renamed {
-            kind: kind.clone(),
-            key: before.key(),
-            to: after.key(),
-        });
+        let (kind, key, to) = (kind.clone(), before.key(), after.key());
+        return Err(Error::Renamed { kind, key, to });
     }
     let key = before.key();
     let body = |object: &K| encode(kind, &key, object).map(|body| cut(body, part));
@@ -116,10 +113,8 @@ pub(crate) fn is_another<K: Object>(before: &K, read: &K) -> bool {
 pub(crate) fn check_version<K: Object>(kind: &Kind, object: &K) -> Result<(), Error> {
     let version = object.meta().resource_version.as_deref();
     if version.unwrap_or_default().is_empty() {
-        return Err(Error::VersionMissing {
-            kind: kind.clone(),
-            key: object.key(),
-        });
+        let (kind, key) = (kind.clone(), object.key());
+        return Err(Error::VersionMissing { kind, key });
     }
     Ok(())
 }

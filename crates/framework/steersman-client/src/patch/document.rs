@@ -142,11 +142,8 @@ pub(crate) fn conflicts(refused: &steersman_api::Error) -> Vec<FieldConflict> {
 }
 
 fn not_applicable(kind: &Kind, key: &ObjectKey, problem: impl Into<String>) -> Error {
-    Error::NotApplicable {
-        kind: kind.clone(),
-        key: key.clone(),
-        problem: problem.into(),
-    }
+    let (kind, key, problem) = (kind.clone(), key.clone(), problem.into());
+    Error::NotApplicable { kind, key, problem }
 }
 
 fn without_nulls(value: Value) -> Value {

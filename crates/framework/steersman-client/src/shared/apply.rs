@@ -190,11 +190,8 @@ fn not_as_found(refused: Error, kind: &Kind, key: &ObjectKey, to: &ApplyTo) -> E
         Error::Api(source)
             if *to != ApplyTo::Any && (source.is_conflict() || is_of_another(&source)) =>
         {
-            Error::NotAsFound {
-                kind: kind.clone(),
-                key: key.clone(),
-                source: Box::new(source),
-            }
+            let (kind, key, source) = (kind.clone(), key.clone(), Box::new(source));
+            Error::NotAsFound { kind, key, source }
         }
         refused => refused,
     }

@@ -180,9 +180,6 @@ impl<K: Object> Pages<K> {
 }
 
 pub(super) fn malformed(kind: &Kind, first: &Malformed) -> Error {
-    Error::Cache(steersman_cache::Error::Malformed {
-        kind: kind.clone(),
-        key: first.key.clone(),
-        problem: first.error.clone(),
-    })
+    let (kind, key, problem) = (kind.clone(), first.key.clone(), first.error.clone());
+    Error::Cache(steersman_cache::Error::Malformed { kind, key, problem })
 }
