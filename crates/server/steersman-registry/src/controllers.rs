@@ -1,5 +1,4 @@
-//! Room: the controllers that act within requests, the storage version migrator, and the objects
-//! written at the start.
+//! Room: the controllers that act within requests, the storage version migrator, and the objects written at the start.
 
 mod standard_objects;
 mod bootstrap_policy;

@@ -1,5 +1,4 @@
-//! Machine: admission by webhooks: selects the webhooks for a write, orders their calls, and
-//! applies their responses.
+//! Machine: admission by webhooks: selects the webhooks for a write, orders their calls, and applies their responses.
 //!
 //! Kubernetes source: `apiserver/pkg/admission/plugin/webhook`.
 

@@ -1,5 +1,4 @@
-//! Machine: roles and bindings: the check against privilege escalation, and the aggregation of
-//! ClusterRoles.
+//! Machine: roles and bindings: the check against privilege escalation, and the aggregation of ClusterRoles.
 
 use std::sync::Arc;
 

@@ -27,8 +27,7 @@ const DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the k
 /// The field manager of the ServiceAccount and of the ConfigMap of a namespace.
 const MANAGER: &str = "kube-controller-manager";
 
-/// The directory at which containers find the token of their Pod's ServiceAccount, and the volume's
-/// name.
+/// The directory at which containers find the token of their Pod's ServiceAccount, and the volume's name.
 const MOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 const VOLUME: &str = "kube-api-access-";
 

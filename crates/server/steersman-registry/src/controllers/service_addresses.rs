@@ -1,7 +1,6 @@
 //! Machine: the ServiceCIDR of the server, and an IPAddress for each address of a Service.
 //!
-//! Kubernetes source: `pkg/controlplane/controller/defaultservicecidr` and
-//! `pkg/registry/core/service/ipallocator`.
+//! Kubernetes source: `pkg/controlplane/controller/defaultservicecidr` and `pkg/registry/core/service/ipallocator`.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;

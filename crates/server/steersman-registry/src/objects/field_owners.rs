@@ -155,8 +155,7 @@ impl Registry {
         }
     }
 
-    /// Returns the managedFields of an updated object. `shown` is the stored object in the version of
-    /// the request.
+    /// Returns the managedFields of an updated object. `shown` is the stored object in the version of the request.
     pub(crate) fn updated_managed_fields(
         &self,
         (resource, subresource): (&Resource, Subresource),

@@ -5,7 +5,6 @@ use steersman_apimachinery::status::Status;
 
 /// Maximum number of nested levels of an object. Snapshots and the write-ahead log add a few levels, and their parser
 /// accepts 128.
-/// readers take 128.
 const MOST_LEVELS: usize = 100;
 
 /// WAL-3: checks that an object can be read back from a snapshot and from the write-ahead log; 400 if it is nested too

@@ -36,8 +36,7 @@ pub(crate) const SYSTEM: [(&str, i64); 2] = [
 ];
 
 impl WriteAdmission<'_> {
-    /// Returns whether this is a write of an object of a built-in kind itself, not of a
-    /// subresource.
+    /// Returns whether this is a write of an object of a built-in kind itself, not of a subresource.
     pub(crate) fn is_of(&self, group: &str, kind: &str) -> bool {
         let Self { target, .. } = self;
         target.subresource == Subresource::Main && target.resource.is(group, kind)

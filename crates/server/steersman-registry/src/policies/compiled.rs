@@ -18,8 +18,7 @@ pub(crate) const GROUP: &str = "admissionregistration.k8s.io";
 /// The policies of a kind that have bindings.
 type Policies<R> = Arc<Vec<BoundPolicy<R>>>;
 
-/// The compiled webhooks and policies of the server, each kind in the order of the names of the
-/// configurations.
+/// The compiled webhooks and policies of the server, each kind in the order of the names of the configurations.
 #[derive(Debug, Default)]
 pub(crate) struct Compiled {
     /// The editions of [`Presence`] from which the policies and the webhooks were compiled; 0 before the first

@@ -13,8 +13,7 @@ use super::policy::{BUDGET, ExpressionVariables, Policy, Rules};
 #[derive(Debug)]
 pub(crate) struct Mutating {
     pub(crate) mutations: Vec<Mutation>,
-    /// Whether the policy is evaluated again after a later change of the object (`reinvocationPolicy:
-    /// IfNeeded`).
+    /// Whether the policy is evaluated again after a later change of the object (`reinvocationPolicy: IfNeeded`).
     pub(crate) again: bool,
 }
 

@@ -1,5 +1,4 @@
-//! Machine: the parts that both kinds of admission policies share: constraints, conditions,
-//! variables.
+//! Machine: the parts that both kinds of admission policies share: constraints, conditions, variables.
 //!
 //! Kubernetes source: `apiserver/pkg/admission/plugin/policy/generic`.
 

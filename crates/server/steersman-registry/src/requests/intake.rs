@@ -1,5 +1,4 @@
-//! Machine: checks and decodes objects from clients: options, kind, unknown fields, defaults,
-//! validation.
+//! Machine: checks and decodes objects from clients: options, kind, unknown fields, defaults, validation.
 
 use serde_json::Value;
 use steersman_apimachinery::status::{FieldError, GroupResource, Status};
@@ -52,7 +51,6 @@ pub(crate) fn dry_run(values: &[String], errors: &mut Vec<FieldError>) -> bool {
 
 /// Checks the query of a write; `kind` names the options, for instance `CreateOptions`. Returns whether the write is a
 /// dry run, and how unknown fields are treated.
-/// unknown fields are treated.
 ///
 /// # Errors
 /// The refusal, 422, that names each invalid option.

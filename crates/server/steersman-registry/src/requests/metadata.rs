@@ -88,8 +88,7 @@ pub(crate) fn validate(resource: &Resource, object: &Value, new: bool) -> Vec<Fi
         let detail = "name or generateName is required";
         errors.push(FieldError::required("metadata.name", detail));
     } else if new {
-        // An existing object keeps its name, even if another version or group of its kind would
-        // refuse it.
+        // An existing object keeps its name, even if another version or group of its kind would refuse it.
         let wrong = names::check_name(resource.names, name);
         errors.extend(invalid("metadata.name", name, wrong));
     }

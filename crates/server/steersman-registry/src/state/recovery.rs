@@ -27,8 +27,7 @@ impl Recovery {
     /// Adds the text of the next transaction. Ignores a transaction that the snapshot includes.
     ///
     /// # Errors
-    /// The text is not the next transaction: a log from which transactions are missing is never
-    /// replayed (WAL-2).
+    /// The text is not the next transaction: a log from which transactions are missing is never replayed (WAL-2).
     pub fn add(&mut self, text: &[u8]) -> Result<(), TransactionError> {
         let next = LoggedTransaction::read(text)?;
         if next.number <= self.snapshot.transactions() {

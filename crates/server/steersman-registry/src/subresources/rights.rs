@@ -67,8 +67,7 @@ impl Registry {
     /// which a scheduler writes, and for the status of devices, which each driver writes. `verb` is the verb of the
     /// request, `update` or `patch`.
     ///
-    /// Upstream: `AuthorizedForBinding` and `AuthorizedForDeviceStatus` in
-    /// `pkg/registry/resource/utils.go`.
+    /// Upstream: `AuthorizedForBinding` and `AuthorizedForDeviceStatus` in `pkg/registry/resource/utils.go`.
     pub(crate) fn check_claim_rights(
         &self,
         target: ObjectTarget<'_>,
@@ -126,8 +125,7 @@ impl Registry {
     /// Refuses devices with administrator access in a Namespace that does not allow them (AUTH-7): in a new claim or
     /// template, and in an allocation that a status write adds.
     ///
-    /// Upstream: `AuthorizedForAdmin` and `AuthorizedForAdminStatus` in
-    /// `pkg/registry/resource/utils.go`.
+    /// Upstream: `AuthorizedForAdmin` and `AuthorizedForAdminStatus` in `pkg/registry/resource/utils.go`.
     pub(crate) fn check_admin_access(
         &self,
         target: ObjectTarget<'_>,
@@ -203,8 +201,7 @@ fn allocated_node(allocation: &Value) -> Option<&str> {
     }
 }
 
-/// Returns the drivers of the devices with an added, removed or changed status, in alphabetical
-/// order.
+/// Returns the drivers of the devices with an added, removed or changed status, in alphabetical order.
 fn changed_drivers<'a>(new: &'a Value, old: &'a Value) -> Vec<&'a str> {
     let devices = |status: &'a Value| status["devices"].as_array().into_iter().flatten();
     let key = |device: &'a Value| {

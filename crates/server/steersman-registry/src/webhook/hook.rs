@@ -31,8 +31,7 @@ pub(crate) struct RegisteredWebhook {
     pub(crate) equivalent: bool,
     /// Whether the webhook may be called for a dry run.
     pub(crate) dry_run: bool,
-    /// Whether the webhook is called again after a later webhook changed the object (`reinvocationPolicy:
-    /// IfNeeded`).
+    /// Whether the webhook is called again after a later webhook changed the object (`reinvocationPolicy: IfNeeded`).
     pub(crate) again: bool,
     /// The first version of AdmissionReview that the server and the webhook support; `None` if there is none.
     pub(crate) review: Option<&'static str>,

@@ -1,5 +1,4 @@
-//! Machine: runs the checks of a security standard for a Pod (upstream:
-//! `pod-security-admission/policy`).
+//! Machine: runs the checks of a security standard for a Pod (upstream: `pod-security-admission/policy`).
 //!
 //! Seccomp annotations, which versions before 1.19 checked, are ignored.
 

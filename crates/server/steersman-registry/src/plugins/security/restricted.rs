@@ -1,5 +1,4 @@
-//! Machine: the checks of the standard `restricted` beyond `baseline` (upstream:
-//! `pod-security-admission/policy`).
+//! Machine: the checks of the standard `restricted` beyond `baseline` (upstream: `pod-security-admission/policy`).
 
 use std::collections::BTreeSet;
 
