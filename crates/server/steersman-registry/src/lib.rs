@@ -31,6 +31,7 @@
 //!
 //! # Reading order
 //!
+//! - `values` reads texts and lists in JSON values.
 //! - [`definition_check`] checks a definition without a store.
 //! - [`webhook`] has admission and conversion webhooks: selection, requests and responses. `steersman-apiserver` sends
 //!   the requests.
@@ -44,6 +45,7 @@
 //!   controller. `verbs::watch` follows the log of revisions, and returns 410 to a watch that has fallen behind it;
 //!   `steersman-store` decides which revisions are forgotten.
 
+mod values;
 pub mod definition_check;
 pub mod webhook;
 mod policies;

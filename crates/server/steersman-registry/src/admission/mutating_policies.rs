@@ -14,9 +14,10 @@ use steersman_schema::resource::Resource;
 use steersman_schema::types::TypeRef;
 
 use super::attributes::WriteAdmission;
-use super::validating_policies::PolicyMatch;
+use super::validating_policies::{BrokenPolicy, PolicyMatch};
 use crate::objects::managed;
 use crate::policies::mutation::{Mutating, Mutation};
+use crate::policies::policy::Binding;
 use crate::requests::intake::{self, FieldValidation, ObjectOrigin};
 use crate::requests::metadata;
 use crate::state::registry::Registry;
@@ -77,27 +78,24 @@ impl Registry {
         for found in self.cases(&policies, admission, (Some(&*object), old))? {
             match found {
                 Ok(case) => cases.push(case),
-                Err(broken) => {
-                    let name = &broken.policy.name;
-                    let whom = broken.binding.map_or_else(
-                        || format!("policy \"{name}\""),
-                        |binding| format!("policy '{name}' with binding '{}'", binding.name),
-                    );
-                    let why = format!("{whom} denied request: {}", broken.why);
-                    denials.push((why, None));
+                Err(BrokenPolicy {
+                    policy,
+                    binding,
+                    why,
+                }) => {
+                    denials.push((message(&policy.name, binding, &why), None));
                 }
             }
         }
         let mut changed = false;
         let mut evaluated = false;
         for case in &cases {
-            match self.is_met(case, admission, (&*object, old))? {
-                Ok(true) => {}
-                Ok(false) => continue,
-                Err(why) => {
-                    denials.push(denial(case, &why));
-                    continue;
-                }
+            let is_met = self.is_met(case, admission, (&*object, old))?;
+            if let Err(why) = &is_met {
+                denials.push(denial(case, why));
+            }
+            if is_met != Ok(true) {
+                continue;
             }
             let key = key(case);
             if round == 1 && !again.is_due(&key) {
@@ -125,10 +123,10 @@ impl Registry {
         if evaluated {
             again.require();
         }
-        match denials.first() {
-            None => Ok(changed),
-            Some(_) => Err(refusal(admission, object, denials)),
+        if denials.is_empty() {
+            return Ok(changed);
         }
+        Err(refusal(admission, object, denials))
     }
 
     fn is_met(
@@ -172,19 +170,16 @@ impl Registry {
         };
         let mut after = made.object;
         if whole {
-            let strict = made.strict && own.built_in;
-            let validation = if strict {
-                FieldValidation::Strict
-            } else {
-                FieldValidation::Ignore
+            let validation = match made.strict && own.built_in {
+                true => FieldValidation::Strict,
+                false => FieldValidation::Ignore,
             };
             if let Err(why) = decode(resource, &mut after, object, validation) {
                 // Upstream treats an invalid result of a JSON patch as an error of the server, and an invalid result of
                 // an apply configuration as an error of the policy.
-                return if made.strict {
-                    Err(Status::internal(why))
-                } else {
-                    Ok(Err(why))
+                return match made.strict {
+                    true => Err(Status::internal(why)),
+                    false => Ok(Err(why)),
                 };
             }
             after = self.to_version(resource, own, &after)?;
@@ -196,34 +191,37 @@ impl Registry {
 }
 
 fn key(case: &PolicyMatch<'_, Mutating>) -> String {
-    let params = ["namespace", "name"].map(|field| metadata::text(&case.params, field));
-    let [namespace, name] = params;
-    format!(
-        "{}/{}/{namespace}/{name}",
-        case.policy.policy.name, case.binding.name
-    )
+    let [namespace, name] = ["namespace", "name"].map(|field| metadata::text(&case.params, field));
+    let (policy, binding) = (&case.policy.policy.name, &case.binding.name);
+    format!("{policy}/{binding}/{namespace}/{name}")
 }
 
 fn denial(case: &PolicyMatch<'_, Mutating>, why: &str) -> Denial {
-    let (policy, binding) = (&case.policy.policy.name, &case.binding.name);
-    let message = format!("policy '{policy}' with binding '{binding}' denied request: {why}");
+    let message = message(&case.policy.policy.name, Some(case.binding), why);
     (message, Some("Invalid"))
+}
+
+fn message(policy: &str, binding: Option<&Binding>, why: &str) -> String {
+    let name = match binding {
+        Some(binding) => format!("'{policy}' with binding '{}'", binding.name),
+        None => format!("\"{policy}\""),
+    };
+    format!("policy {name} denied request: {why}")
 }
 
 fn refusal(admission: &WriteAdmission<'_>, object: &Value, denials: Vec<Denial>) -> Status {
     let mut refusal = admission.refusal(object, "");
-    if let Some((message, reason)) = denials.first() {
-        refusal.message.clone_from(message);
-        if let Some(reason) = reason {
-            (*reason).clone_into(&mut refusal.reason);
-        }
-    }
-    let causes = denials.into_iter().map(|(message, _)| Cause {
-        message,
-        ..Cause::default()
-    });
     let details = refusal.details.get_or_insert_default();
-    details.causes.extend(causes);
+    details
+        .causes
+        .extend(denials.iter().map(|(message, _)| Cause {
+            message: message.clone(),
+            ..Cause::default()
+        }));
+    if let Some((message, reason)) = denials.into_iter().next() {
+        refusal.message = message;
+        refusal.reason = reason.map_or(refusal.reason, str::to_owned);
+    }
     refusal
 }
 
@@ -237,9 +235,8 @@ pub(crate) fn decode(
 ) -> Result<(), String> {
     let managed = managed::take(after).or_else(|| managed::sent(before).cloned());
     intake::decode(resource, after, ObjectOrigin::Body, validation).map_err(|status| {
-        let lead = format!("cannot be handled as a {}: ", resource.kind);
-        let why = status.message.split_once(&lead);
-        why.map(|(_, why)| why.to_owned()).unwrap_or(status.message)
+        let why = intake::undecodable_reason(&resource.kind, &status);
+        why.unwrap_or(&status.message).to_owned()
     })?;
     managed::put(after, managed);
     intake::complete(resource, after);

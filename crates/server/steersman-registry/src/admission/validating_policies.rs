@@ -18,6 +18,7 @@ use crate::objects::scale::selector_text;
 use crate::policies::policy::{Binding, BoundPolicy, Constraints, Policy};
 use crate::policies::validation::Objection;
 use crate::state::registry::Registry;
+use crate::values::text;
 
 /// A policy that matches a write, with one of its bindings and the parameters to evaluate it with.
 #[derive(Debug)]
@@ -56,39 +57,28 @@ impl Registry {
         drop(compiled);
         let mut refusal = None;
         for found in self.cases(&policies, admission, states)? {
-            let mut refuse = |policy: &Policy, binding: Option<&Binding>, objection: Objection| {
-                let name = &policy.name;
-                let whom = binding.map_or_else(
-                    || format!("ValidatingAdmissionPolicy '{name}'"),
-                    |binding| {
-                        let binding = &binding.name;
-                        format!("ValidatingAdmissionPolicy '{name}' with binding '{binding}'")
-                    },
-                );
-                let message = format!("{whom} denied request: {}", objection.message);
-                refusal.get_or_insert((message, objection.reason));
-            };
             let case = match found {
                 Ok(case) => case,
-                Err(broken) => {
-                    let (message, reason) = (broken.why, String::new());
-                    let objection = Objection { message, reason };
-                    refuse(broken.policy, broken.binding, objection);
+                Err(BrokenPolicy {
+                    policy,
+                    binding,
+                    why,
+                }) => {
+                    let message = format!("{} denied request: {why}", name_of(policy, binding));
+                    refusal.get_or_insert((message, String::new()));
                     continue;
                 }
             };
             let policy = &case.policy.policy;
+            let name = name_of(policy, Some(case.binding));
             let variables = self.variables(&case.resource, admission, states, &case.params)?;
-            for objection in case.policy.rules.objections(policy, &variables) {
+            for Objection { message, reason } in case.policy.rules.objections(policy, &variables) {
                 if case.binding.warns {
-                    let (policy, binding) = (&policy.name, &case.binding.name);
-                    self.note_warnings(vec![format!(
-                        "Validation failed for ValidatingAdmissionPolicy '{policy}' with binding '{binding}': {}",
-                        objection.message
-                    )]);
+                    self.note_warnings(vec![format!("Validation failed for {name}: {message}")]);
                 }
                 if case.binding.denies {
-                    refuse(policy, Some(case.binding), objection);
+                    let message = format!("{name} denied request: {message}");
+                    refusal.get_or_insert((message, reason));
                 }
             }
         }
@@ -125,7 +115,7 @@ impl Registry {
                 });
                 Some(broken).filter(|_| !policy.ignores_failure)
             };
-            if let Some((version, kind)) = &policy.param
+            if let Some([version, kind]) = &policy.param
                 && self.catalogue.of_kind(version, kind).is_none()
             {
                 let (group, short) = version.split_once('/').unwrap_or(("", version));
@@ -177,43 +167,40 @@ impl Registry {
         namespace: &str,
     ) -> Result<Vec<Value>, String> {
         let reference = &binding.param;
-        let (Some((version, kind)), true) = (&policy.param, reference.is_object()) else {
+        let (Some([version, kind]), true) = (&policy.param, reference.is_object()) else {
             return Ok(vec![Value::Null]);
         };
         let Some(resource) = self.catalogue.of_kind(version, kind) else {
             return Ok(Vec::new());
         };
-        let named = reference["namespace"].as_str().unwrap_or_default();
-        let place = match (resource.namespaced, named) {
+        let refuse = |why: &str| Err(why.to_owned());
+        let place = match (resource.namespaced, text(&reference["namespace"])) {
             (false, "") => "",
             (false, _) => {
-                return Err(
-                    "paramRef.namespace must not be provided for a cluster-scoped `paramKind`"
-                        .to_owned(),
+                return refuse(
+                    "paramRef.namespace must not be provided for a cluster-scoped `paramKind`",
                 );
             }
             (true, "") if namespace.is_empty() => {
-                return Err("cannot use namespaced paramRef in policy binding that matches cluster-scoped resources".to_owned());
+                return refuse(
+                    "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources",
+                );
             }
             (true, "") => namespace,
             (true, named) => named,
         };
-        let found: Vec<Arc<Stored>> = match reference["name"].as_str() {
-            Some(name) if !name.is_empty() => {
-                let one = self.store.get(&resource.storage, place, name);
-                one.cloned().into_iter().collect()
-            }
-            _ => {
+        let found: Vec<&Arc<Stored>> = match text(&reference["name"]) {
+            "" => {
                 let selector = LabelSelector::parse(&selector_text(&reference["selector"]));
                 let selector = selector.map_err(|_| "invalid selector".to_owned())?;
                 let all = self.store.list(&resource.storage, Some(place));
-                let all = all.filter(|one| selector.matches(&one.value));
-                all.cloned().collect()
+                all.filter(|one| selector.matches(&one.value)).collect()
             }
+            name => Vec::from_iter(self.store.get(&resource.storage, place, name)),
         };
         if found.is_empty() && reference["parameterNotFoundAction"] == "Deny" {
-            return Err(
-                "no params found for policy binding with `Deny` parameterNotFoundAction".to_owned(),
+            return refuse(
+                "no params found for policy binding with `Deny` parameterNotFoundAction",
             );
         }
         let shown = |one: &Arc<Stored>| {
@@ -221,8 +208,15 @@ impl Registry {
             let shown = shown.map_err(|status| status.message)?;
             Ok(shown.value().clone())
         };
-        found.iter().map(shown).collect()
+        found.into_iter().map(shown).collect()
     }
+}
+
+/// Returns the name of a policy, with the binding under which it is evaluated, as messages print it.
+fn name_of(policy: &Policy, binding: Option<&Binding>) -> String {
+    let binding = binding.map(|binding| format!(" with binding '{}'", binding.name));
+    let binding = binding.unwrap_or_default();
+    format!("ValidatingAdmissionPolicy '{}'{binding}", policy.name)
 }
 
 fn denied(mut refusal: Status, message: String, reason: &str) -> Status {

@@ -23,9 +23,6 @@ use crate::state::registry::Registry;
 use crate::webhook;
 use crate::webhook::{CallResponse, RegisteredWebhook, WebhookCall, WebhookDecision};
 
-/// A webhook to call, and the resource that one of its rules matched.
-pub(crate) type Invocation<'a> = (&'a RegisteredWebhook, Arc<Resource>);
-
 impl Registry {
     pub(crate) fn has_webhooks(&self) -> bool {
         self.catalogue.converts() || self.presence.webhooks
@@ -87,10 +84,10 @@ impl Registry {
     ) -> Result<(), Status> {
         for hook in &*self.hooks(true, admission) {
             let states = (None, Some(old));
-            let Some(invocation) = self.invocation(hook, admission, states)? else {
+            let Some(resource) = self.invoked(hook, admission, states)? else {
                 continue;
             };
-            let call = self.call(&invocation, admission, "", states)?;
+            let call = self.call((hook, &resource), admission, "", states)?;
             let subject = (admission.target.resource, admission.name);
             let asked = self.answers(subject, call.into_iter().collect())?;
             let Some(decision) = self.decision(hook, true, asked.first())? else {
@@ -103,8 +100,7 @@ impl Registry {
                 )));
             }
         }
-        self.admit_policies(admission, (None, Some(old)))?;
-        self.admit_validating(admission, (None, Some(old)))
+        self.admit_validated(admission, (None, Some(old)))
     }
 
     /// Lets policies and webhooks change and validate the body of a request that is not stored, for instance a review.
@@ -115,8 +111,17 @@ impl Registry {
     ) -> Result<(), Status> {
         let progress = &mut MutationProgress::default();
         self.admit_mutating(admission, &mut body, None, progress)?;
-        self.admit_policies(admission, (Some(&body), None))?;
-        self.admit_validating(admission, (Some(&body), None))
+        self.admit_validated(admission, (Some(&body), None))
+    }
+
+    /// Evaluates the validating policies, and then calls the validating webhooks.
+    pub(crate) fn admit_validated(
+        &self,
+        admission: &WriteAdmission<'_>,
+        states: States<'_>,
+    ) -> Result<(), Status> {
+        self.admit_policies(admission, states)?;
+        self.admit_validating(admission, states)
     }
 
     /// Calls the validating webhooks, all at once. The first refusal counts, in the order of the configurations.
@@ -129,10 +134,10 @@ impl Registry {
         let mut asked = Vec::new();
         let mut calls = Vec::new();
         for hook in &*hooks {
-            let Some(invocation) = self.invocation(hook, admission, states)? else {
+            let Some(resource) = self.invoked(hook, admission, states)? else {
                 continue;
             };
-            if let Some(call) = self.call(&invocation, admission, "", states)? {
+            if let Some(call) = self.call((hook, &resource), admission, "", states)? {
                 asked.push(hook);
                 calls.push(call);
             }
@@ -147,18 +152,18 @@ impl Registry {
         refusal.map_or(Ok(()), Err)
     }
 
-    /// Returns the webhook with the resource that one of its rules matched, if the webhook matches the write.
-    fn invocation<'a>(
+    /// Returns the resource that a rule of the webhook matched, if the webhook matches the write.
+    fn invoked(
         &self,
-        hook: &'a RegisteredWebhook,
+        hook: &RegisteredWebhook,
         admission: &WriteAdmission<'_>,
         states: States<'_>,
-    ) -> Result<Option<Invocation<'a>>, Status> {
+    ) -> Result<Option<Arc<Resource>>, Status> {
         let Some(resource) = self.selected(hook, admission, states)? else {
             return Ok(None);
         };
         if hook.conditions.is_empty() {
-            return Ok(Some((hook, resource)));
+            return Ok(Some(resource));
         }
         let variables = ExpressionVariables {
             request: self
@@ -171,7 +176,7 @@ impl Registry {
         };
         let values = variables.values();
         match values.and_then(|values| all_hold(&hook.conditions, &values)) {
-            Ok(true) => Ok(Some((hook, resource))),
+            Ok(true) => Ok(Some(resource)),
             Ok(false) => Ok(None),
             Err(_) if hook.ignores_failure => Ok(None),
             Err(why) => {
@@ -184,7 +189,7 @@ impl Registry {
     /// Builds the call of a webhook; `None` if the call cannot be built and failures are ignored.
     fn call(
         &self,
-        (hook, resource): &Invocation<'_>,
+        (hook, resource): (&RegisteredWebhook, &Resource),
         admission: &WriteAdmission<'_>,
         round: &str,
         states: States<'_>,
@@ -196,10 +201,9 @@ impl Registry {
         }
         let Some(version) = hook.review else {
             let why = "could not create admission objects: webhook does not accept known AdmissionReview versions (v1, v1beta1)";
-            return if hook.ignores_failure {
-                Ok(None)
-            } else {
-                Err(uncalled(hook, why))
+            return match hook.ignores_failure {
+                true => Ok(None),
+                false => Err(uncalled(hook, why)),
             };
         };
         let request = self.review_request(resource, admission, states)?.to_json();
@@ -258,7 +262,7 @@ impl Registry {
         let (resource, answer) = match known {
             Some((resource, answer)) => (resource, Some(answer)),
             None => {
-                let Some((_, resource)) = self.invocation(hook, admission, states)? else {
+                let Some(resource) = self.invoked(hook, admission, states)? else {
                     return Ok(());
                 };
                 if progress.round == 1 && !progress.hooks.is_due(&hook.id) {
@@ -290,9 +294,8 @@ impl Registry {
         states: States<'_>,
         progress: &mut MutationProgress,
     ) -> Result<Option<CallResponse>, Status> {
-        let invocation = (hook, Arc::clone(resource));
         let round = progress.round.to_string();
-        let call = self.call(&invocation, admission, &round, states)?;
+        let call = self.call((hook, resource), admission, &round, states)?;
         let subject = (admission.target.resource, admission.name);
         let answers = self.answers(subject, call.into_iter().collect());
         if answers.is_err() {
@@ -318,8 +321,8 @@ impl Registry {
         let answer = self.verb_state.borrow().answers.get(&asked.key).cloned()?;
         debug_assert_eq!(
             {
-                let invocation = (hook, Arc::clone(&asked.resource));
-                let call = self.call(&invocation, admission, &round.to_string(), states);
+                let round = round.to_string();
+                let call = self.call((hook, &asked.resource), admission, &round, states);
                 call.ok().flatten().map(|(_, call)| call.key)
             },
             Some(asked.key),

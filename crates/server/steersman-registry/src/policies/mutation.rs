@@ -79,28 +79,24 @@ impl Mutation {
         let mut left = BUDGET;
         let made = policy.variables(&values, &mut left);
         let live = &scene.request["object"];
-        match self {
-            Self::Apply(expression) => {
-                let value = expression.run(&values, &made, &mut left)?;
+        let (Self::Apply(expression) | Self::Patch(expression)) = self;
+        let value = expression.run(&values, &made, &mut left)?;
+        let object = match self {
+            Self::Apply(_) => {
                 let mut wanted = configuration(&value)?;
                 for field in ["apiVersion", "kind"] {
                     wanted[field] = live[field].clone();
                 }
-                let object = merge_configuration(ty, live, &wanted)
-                    .map_err(|why| format!("error applying patch: {why}"))?;
-                let strict = false;
-                Ok(Some(Changed { object, strict }))
+                merge_configuration(ty, live, &wanted)
+                    .map_err(|why| format!("error applying patch: {why}"))?
             }
-            Self::Patch(expression) => {
-                let value = expression.run(&values, &made, &mut left)?;
-                let object = match apply_operations(live, &operations(&value)?) {
-                    Ok(object) => object,
-                    Err(wrong) if wrong.is_test => return Ok(None),
-                    Err(wrong) => return Err(format!("JSONPath: {}", wrong.message)),
-                };
-                let strict = true;
-                Ok(Some(Changed { object, strict }))
-            }
-        }
+            Self::Patch(_) => match apply_operations(live, &operations(&value)?) {
+                Ok(object) => object,
+                Err(wrong) if wrong.is_test => return Ok(None),
+                Err(wrong) => return Err(format!("JSONPath: {}", wrong.message)),
+            },
+        };
+        let strict = matches!(self, Self::Patch(_));
+        Ok(Some(Changed { object, strict }))
     }
 }

@@ -11,6 +11,7 @@ use steersman_cel::{
     REQUEST, REQUEST_RESOURCE, Value, VariableValues, all_hold,
 };
 
+use crate::values::{has_text, items, text};
 use crate::webhook::RegisteredWebhook;
 
 /// Maximum cost of all expressions of a policy together.
@@ -30,7 +31,7 @@ pub(crate) struct Policy {
     /// Whether a request passes if the policy cannot be evaluated (`failurePolicy: Ignore`).
     pub(crate) ignores_failure: bool,
     /// The version and the kind of the parameters of the policy.
-    pub(crate) param: Option<(String, String)>,
+    pub(crate) param: Option<[String; 2]>,
     pub(crate) bindings: Vec<Binding>,
     conditions: Vec<Expression>,
     variables: Vec<(String, Expression)>,
@@ -115,20 +116,19 @@ impl<R: Rules> BoundPolicy<R> {
 impl Policy {
     /// Compiles the shared parts of a policy. Also returns the environment of the expressions in its rules.
     fn compile<'a>(policy: &Json, bindings: impl Iterator<Item = &'a Json>) -> (Self, Environment) {
-        let name = policy["metadata"]["name"].as_str().unwrap_or_default();
+        let name = text(&policy["metadata"]["name"]);
         let spec = &policy["spec"];
-        let text = |value: &Json| value.as_str().unwrap_or_default().to_owned();
         let kind = &spec["paramKind"];
-        let named = || (text(&kind["apiVersion"]), text(&kind["kind"]));
+        let named = || ["apiVersion", "kind"].map(|field| text(&kind[field]).to_owned());
         let param = kind.is_object().then(named);
         let mut environment = Environment::new(param.is_some(), true);
         let conditions = Expression::conditions(&environment, &spec["matchConditions"]);
         let mut variables = Vec::new();
-        for variable in spec["variables"].as_array().into_iter().flatten() {
+        for variable in items(&spec["variables"]) {
             let name = text(&variable["name"]);
             let made = Expression::of(&environment, &variable["expression"], &[]);
-            environment.declare(&name, made.result());
-            variables.push((name, made));
+            environment.declare(name, made.result());
+            variables.push((name.to_owned(), made));
         }
         let policy = Self {
             name: name.to_owned(),
@@ -169,17 +169,15 @@ impl Policy {
 
 impl Binding {
     fn of(binding: &Json) -> Self {
-        let name = binding["metadata"]["name"].as_str().unwrap_or_default();
+        let name = text(&binding["metadata"]["name"]);
         let spec = &binding["spec"];
         let resources = &spec["matchResources"];
-        let actions = spec["validationActions"].as_array();
-        let does = |action: &str| actions.is_some_and(|all| all.iter().any(|one| one == action));
+        let actions = &spec["validationActions"];
         Self {
             name: name.to_owned(),
             constraints: resources.is_object().then(|| {
                 let mut resources = resources.clone();
-                let rules = resources["resourceRules"].as_array();
-                if rules.is_none_or(Vec::is_empty) {
+                if items(&resources["resourceRules"]).is_empty() {
                     // A binding without resource rules matches everything that its policy matches.
                     resources["resourceRules"] = json!([{"operations": ["*"], "apiGroups": ["*"],
                         "apiVersions": ["*"], "resources": ["*/*"]}]);
@@ -187,8 +185,8 @@ impl Binding {
                 Constraints::of(name, &resources)
             }),
             param: spec["paramRef"].clone(),
-            denies: does("Deny"),
-            warns: does("Warn"),
+            denies: has_text(actions, "Deny"),
+            warns: has_text(actions, "Warn"),
         }
     }
 }

@@ -269,11 +269,16 @@ pub fn unknown_fields(resource: &Resource, object: &mut Value) -> Result<Vec<Str
 /// Turns the bad request of the decoder into a 422 for the result of a patch. The message of the decoder follows the
 /// kind in the message of `status`.
 pub(crate) fn undecodable_patch(kind: &str, sent: &str, status: Status) -> Status {
+    match undecodable_reason(kind, &status) {
+        Some(why) => invalid_patch(sent, why),
+        None => status,
+    }
+}
+
+/// Returns why the decoder refused an object of a kind; `None` for another refusal.
+pub(crate) fn undecodable_reason<'a>(kind: &str, status: &'a Status) -> Option<&'a str> {
     let lead = format!("cannot be handled as a {kind}: ");
-    let Some((_, why)) = status.message.split_once(&lead) else {
-        return status;
-    };
-    invalid_patch(sent, why)
+    status.message.split_once(&lead).map(|(_, why)| why)
 }
 
 /// Builds the refusal of a patch, 422; `sent` prints the refused value.

@@ -109,13 +109,9 @@ impl Registry {
         if write.subresource == Subresource::Scale {
             let new = scale::scale_of(write.resource, new)?;
             let old = scale::scale_of(write.resource, old)?;
-            let states = (Some(&new), Some(&old));
-            self.admit_policies(admission, states)?;
-            return self.admit_validating(admission, states);
+            return self.admit_validated(admission, (Some(&new), Some(&old)));
         }
-        let states = (Some(new), Some(old));
-        self.admit_policies(admission, states)?;
-        self.admit_validating(admission, states)
+        self.admit_validated(admission, (Some(new), Some(old)))
     }
 
     /// Returns whether any mutating policy or webhook exists.

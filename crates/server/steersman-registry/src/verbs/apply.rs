@@ -298,17 +298,14 @@ fn refuse_undecodable(target: ObjectTarget<'_>, place: &str, status: Status) -> 
     if !resource.built_in || target.subresource == Subresource::Scale {
         return status;
     }
-    let handled = format!("cannot be handled as a {}: ", resource.kind);
-    let why = match status.message.split_once(&handled) {
-        Some((_, why)) => why,
-        None if status.message.starts_with(" \"\" is invalid: patch: ") => {
-            // The last brace in the message ends the quoted object.
-            match status.message.rsplit_once("}\": ") {
-                Some((_, why)) => why,
-                None => return status,
-            }
-        }
-        None => return status,
+    let of_patch = || {
+        let patch = status.message.strip_prefix(" \"\" is invalid: patch: ")?;
+        // The last brace in the message ends the quoted object.
+        patch.rsplit_once("}\": ").map(|(_, why)| why)
     };
-    unrestorable(resource, place, why)
+    let why = intake::undecodable_reason(&resource.kind, &status);
+    match why.or_else(of_patch) {
+        Some(why) => unrestorable(resource, place, why),
+        None => status,
+    }
 }

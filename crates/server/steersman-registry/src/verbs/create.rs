@@ -196,8 +196,7 @@ impl Registry {
         let admission = WriteAdmission::of_write(target, ("CREATE", name), options);
         let write = (&admission, object, None);
         self.admit_limits(write)?;
-        self.admit_policies(&admission, (Some(object), None))?;
-        self.admit_validating(&admission, (Some(object), None))?;
+        self.admit_validated(&admission, (Some(object), None))?;
         self.admit_quota(write)
     }
 

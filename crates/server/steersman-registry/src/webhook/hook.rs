@@ -9,6 +9,8 @@ use steersman_schema::resource::Resource;
 
 use super::call::WebhookAddress;
 
+use crate::values::{has_text, items, text, texts};
+
 #[derive(Debug)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -46,17 +48,14 @@ pub(crate) struct RegisteredWebhook {
 
 impl RegisteredWebhook {
     pub(crate) fn all_of(configuration: &Value) -> Vec<Self> {
-        let own = configuration["metadata"]["name"].as_str();
-        let own = own.unwrap_or_default();
-        let hooks = configuration["webhooks"].as_array();
-        let hooks = hooks.into_iter().flatten().enumerate();
+        let own = text(&configuration["metadata"]["name"]);
+        let hooks = items(&configuration["webhooks"]).iter().enumerate();
         hooks.map(|(at, hook)| Self::of(own, at, hook)).collect()
     }
 
     fn of(configuration: &str, at: usize, hook: &Value) -> Self {
-        let name = hook["name"].as_str().unwrap_or_default();
+        let name = text(&hook["name"]);
         let client = &hook["clientConfig"];
-        let listed = |field: &str| hook[field].as_array().cloned().unwrap_or_default();
         let id = format!("{configuration}/{name}/{at}");
         let endpoint = WebhookAddress::of(client);
         let timeout = Duration::from_secs(hook["timeoutSeconds"].as_u64().unwrap_or(10));
@@ -77,7 +76,7 @@ impl RegisteredWebhook {
             namespaces: hook["namespaceSelector"].clone(),
             objects: hook["objectSelector"].clone(),
             conditions: Expression::conditions(&environment, &hook["matchConditions"]),
-            rules: listed("rules"),
+            rules: items(&hook["rules"]).to_vec(),
         }
     }
 
@@ -105,9 +104,9 @@ impl RegisteredWebhook {
                 Some("Namespaced") => resource.namespaced,
                 _ => true,
             };
+            let resource_names = &rule["resourceNames"];
             is_in_scope
-                && (texts(&rule["resourceNames"]).next().is_none()
-                    || texts(&rule["resourceNames"]).any(|named| named == name))
+                && (texts(resource_names).next().is_none() || has_text(resource_names, name))
                 && names(&rule["operations"], operation)
                 && names(&rule["apiGroups"], &resource.group)
                 && names(&rule["apiVersions"], &resource.version)
@@ -126,13 +125,8 @@ pub(crate) fn review_version(versions: &Value) -> Option<&'static str> {
     texts(versions).find_map(|version| known.into_iter().find(|known| *known == version))
 }
 
-fn texts(list: &Value) -> impl Iterator<Item = &str> {
-    let list = list.as_array().into_iter().flatten();
-    list.filter_map(Value::as_str)
-}
-
 fn names(list: &Value, wanted: &str) -> bool {
-    texts(list).any(|named| named == "*" || named == wanted)
+    has_text(list, "*") || has_text(list, wanted)
 }
 
 #[cfg(test)]

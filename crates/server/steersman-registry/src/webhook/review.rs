@@ -11,8 +11,11 @@ use steersman_apimachinery::go;
 use steersman_apimachinery::json::parse as parse_json;
 use steersman_apimachinery::status::{Details, Status};
 use steersman_schema::resource::Resource;
+use steersman_schema::types::type_name;
 
 use super::call::CallResponse;
+
+use crate::values::{text, texts};
 
 /// The request of a review, without its uid.
 #[derive(Debug, Serialize)]
@@ -85,15 +88,13 @@ impl<'a> ResourceName<'a> {
 }
 
 impl ReviewRequest<'_> {
+    // Serialising fails only for map keys that are not strings and for types that return errors; a review has neither.
+
     pub(crate) fn to_json(&self) -> String {
-        // Serialising fails only for map keys that are not strings and for types that return errors; a review has
-        // neither.
         serde_json::to_string(self).unwrap_or_default()
     }
 
     pub(crate) fn to_value(&self) -> Value {
-        // Serialising fails only for map keys that are not strings and for types that return errors; a review has
-        // neither.
         serde_json::to_value(self).unwrap_or_default()
     }
 }
@@ -114,24 +115,20 @@ pub(crate) fn read(
     mutating: bool,
     answer: &CallResponse,
 ) -> Result<WebhookDecision, String> {
-    let call = |why: &str| format!("failed to call webhook: {why}");
-    let bytes = answer.body.as_ref().map_err(|why| call(why))?;
-    let review = parse_json(bytes).map_err(|why| {
-        call(&format!(
-            "couldn't get version/kind; json parse error: {why}"
-        ))
-    })?;
+    const UNREAD: &str = "failed to call webhook: couldn't get version/kind; json parse error";
+    let bytes = answer.body.as_ref();
+    let bytes = bytes.map_err(|why| format!("failed to call webhook: {why}"))?;
+    let review = parse_json(bytes).map_err(|why| format!("{UNREAD}: {why}"))?;
     if !review.is_object() {
-        let found = steersman_schema::types::type_name(&review);
-        return Err(call(&format!(
-            "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
-        )));
+        let found = type_name(&review);
+        return Err(format!(
+            "{UNREAD}: json: cannot unmarshal {found} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
+        ));
     }
     check(&review, version, mutating, &answer.uid)
         .map_err(|why| format!("received invalid webhook response: {why}"))?;
     let response = &review["response"];
-    let warnings = response["warnings"].as_array().into_iter().flatten();
-    let warnings = warnings.filter_map(Value::as_str).map(str::to_owned);
+    let warnings = texts(&response["warnings"]).map(str::to_owned);
     let mut decision = WebhookDecision {
         refusal: None,
         patch: Vec::new(),
@@ -154,9 +151,6 @@ fn check(review: &Value, version: &str, mutating: bool, uid: &str) -> Result<(),
     if version != "v1" {
         return Ok(());
     }
-    fn text(value: &Value) -> &str {
-        value.as_str().unwrap_or_default()
-    }
     let found = text(&response["uid"]);
     if found != uid {
         let (uid, found) = (go::quote(uid), go::quote(found));
@@ -164,12 +158,9 @@ fn check(review: &Value, version: &str, mutating: bool, uid: &str) -> Result<(),
     }
     let (api_version, kind) = (text(&review["apiVersion"]), text(&review["kind"]));
     if api_version != "admission.k8s.io/v1" || kind != "AdmissionReview" {
-        let named = match api_version.split_once('/') {
-            Some((group, version)) => format!("{group}/{version}"),
-            None => format!("/{api_version}"),
-        };
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         return Err(format!(
-            "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got {named}, Kind={kind}"
+            "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got {group}/{version}, Kind={kind}"
         ));
     }
     let patch = !text(&response["patch"]).is_empty();
@@ -188,8 +179,8 @@ fn check(review: &Value, version: &str, mutating: bool, uid: &str) -> Result<(),
 }
 
 fn patch_of(response: &Value) -> Result<Vec<Value>, String> {
-    let text = response["patch"].as_str().unwrap_or_default();
-    if text.is_empty() {
+    let patch = text(&response["patch"]);
+    if patch.is_empty() {
         return Ok(Vec::new());
     }
     let kind = response["patchType"].as_str().unwrap_or("JSONPatch");
@@ -199,22 +190,22 @@ fn patch_of(response: &Value) -> Result<Vec<Value>, String> {
     let undecodable =
         |why: String| format!("received undecodable patch in webhook response: {why}");
     let bytes = STANDARD
-        .decode(text)
+        .decode(patch)
         .map_err(|_| "failed to call webhook: illegal base64 data at input byte 0".to_owned())?;
     match parse_json(&bytes).map_err(undecodable)? {
         Value::Array(operations) => Ok(operations),
         Value::Null => Ok(Vec::new()),
         other => Err(undecodable(format!(
             "json: cannot unmarshal {} into Go value of type jsonpatch.Patch",
-            steersman_schema::types::type_name(&other)
+            type_name(&other)
         ))),
     }
 }
 
 fn denied(name: &str, status: &Value) -> Status {
-    let text = |field: &str| status[field].as_str().unwrap_or_default();
     let by = format!("admission webhook \"{name}\" denied the request");
-    let message = match (text("message"), text("reason")) {
+    let reason = text(&status["reason"]);
+    let message = match (text(&status["message"]), reason) {
         ("", "") => format!("{by} without explanation"),
         ("", reason) => format!("{by}: {reason}"),
         (message, _) => format!("{by}: {message}"),
@@ -222,7 +213,7 @@ fn denied(name: &str, status: &Value) -> Status {
     // A refusal must not have the status code of a success.
     let code = status["code"].as_u64().unwrap_or_default();
     let code = u16::try_from(code).unwrap_or_default().max(400);
-    let mut refusal = Status::failure(code, text("reason"), message);
+    let mut refusal = Status::failure(code, reason, message);
     if let Ok(details) = serde_json::from_value::<Details>(status["details"].clone()) {
         refusal = refusal.with_details(details);
     }

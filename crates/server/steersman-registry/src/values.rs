@@ -1,0 +1,26 @@
+//! Machine: reads texts and lists in JSON values. A value of another type reads as an empty text or list.
+
+use serde_json::Value;
+
+pub(crate) fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+pub(crate) fn items(list: &Value) -> &[Value] {
+    list.as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// Returns the items of a list in a member of an object.
+pub(crate) fn items_mut<'a>(object: &'a mut Value, field: &str) -> &'a mut [Value] {
+    let list = object.get_mut(field).and_then(Value::as_array_mut);
+    list.map(Vec::as_mut_slice).unwrap_or_default()
+}
+
+/// Returns the texts in a list.
+pub(crate) fn texts(list: &Value) -> impl Iterator<Item = &str> {
+    items(list).iter().filter_map(Value::as_str)
+}
+
+pub(crate) fn has_text(list: &Value, wanted: &str) -> bool {
+    items(list).iter().any(|item| item == wanted)
+}
