@@ -12,6 +12,7 @@ use crate::state::pending_work::{
     Address, FOREGROUND, ORPHAN, PropagationPolicy, blocks, references, waits_for,
 };
 use crate::state::registry::Registry;
+use crate::values::{has_text, text};
 use crate::verbs::deletion::may_go;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,13 +68,9 @@ impl Registry {
             self.begin_delete(&resource, &found, None, Some(PropagationPolicy::Foreground));
         } else if !lost.is_empty() {
             let finalizers = &object["metadata"]["finalizers"];
-            let has = |finalizer: &str| {
-                let mut all = finalizers.as_array().into_iter().flatten();
-                all.any(|one| one == finalizer)
-            };
-            let policy = if has(ORPHAN) {
+            let policy = if has_text(finalizers, ORPHAN) {
                 PropagationPolicy::Orphan
-            } else if has(FOREGROUND) {
+            } else if has_text(finalizers, FOREGROUND) {
                 PropagationPolicy::Foreground
             } else {
                 PropagationPolicy::Background
@@ -83,13 +80,13 @@ impl Registry {
     }
 
     fn owner_state(&self, resource: &Resource, object: &Stored, reference: &Value) -> OwnerState {
-        let text = |field: &str| reference[field].as_str().unwrap_or_default();
         // An owner that was removed in this round is known to be absent, even if its kind was removed too.
-        let gone = self.pending.gone.get(text("uid"));
+        let gone = self.pending.gone.get(text(&reference["uid"]));
         if gone.is_some_and(|at| at.is_empty() || *at == object.namespace) {
             return OwnerState::Dangling;
         }
-        let Some(known) = self.catalogue.of_kind(text("apiVersion"), text("kind")) else {
+        let (version, kind) = (text(&reference["apiVersion"]), text(&reference["kind"]));
+        let Some(known) = self.catalogue.of_kind(version, kind) else {
             return OwnerState::Unknown;
         };
         if known.namespaced && !resource.namespaced {
@@ -97,14 +94,10 @@ impl Registry {
         }
         match self.owner(reference, &object.namespace) {
             None => OwnerState::Dangling,
-            Some((_, owner)) => {
-                let going = owner.is_terminating();
-                if going && waits_for(&owner.look(), FOREGROUND) {
-                    OwnerState::Waiting
-                } else {
-                    OwnerState::Solid
-                }
+            Some((_, owner)) if owner.is_terminating() && waits_for(&owner.look(), FOREGROUND) => {
+                OwnerState::Waiting
             }
+            Some(_) => OwnerState::Solid,
         }
     }
 
@@ -207,5 +200,5 @@ impl Registry {
 }
 
 fn uid_of(reference: &Value) -> String {
-    reference["uid"].as_str().unwrap_or_default().to_owned()
+    text(&reference["uid"]).to_owned()
 }

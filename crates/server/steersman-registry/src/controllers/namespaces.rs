@@ -6,11 +6,11 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use steersman_schema::resource::StorageKey;
-use steersman_store::Stored;
 
 use crate::requests::metadata;
 use crate::state::pending_work::PropagationPolicy;
 use crate::state::registry::Registry;
+use crate::values::{items, texts};
 use crate::verbs::deletion::may_go;
 
 /// The conditions of a terminating namespace: type, reason and message while its deletion has no problem.
@@ -64,10 +64,8 @@ impl Registry {
 
     /// Continues the deletions of the terminating namespaces that a snapshot or a write-ahead log holds.
     pub(crate) fn resume_removals(&mut self) {
-        let all = self.store.list(&StorageKey::new("", "namespaces"), None);
-        let is_terminating = |one: &&Arc<Stored>| one.is_terminating();
-        let all: Vec<_> = all.filter(is_terminating).cloned().collect();
-        for namespace in all {
+        let all: Vec<_> = self.objects(("", "namespaces"), None).cloned().collect();
+        for namespace in all.iter().filter(|one| one.is_terminating()) {
             self.put_removal_off(&namespace.name);
         }
     }
@@ -79,9 +77,7 @@ impl Registry {
         let Some(found) = self.store.get(&namespaces, "", name).cloned() else {
             return;
         };
-        let object = found.look();
-        let held = object["spec"]["finalizers"].as_array();
-        if !found.is_terminating() || held.is_none_or(Vec::is_empty) {
+        if !found.is_terminating() || items(&found.look()["spec"]["finalizers"]).is_empty() {
             return;
         }
         let pods = StorageKey::new("", "pods");
@@ -124,9 +120,7 @@ impl Registry {
         for storage in storages {
             for object in self.store.list(storage, Some(namespace)) {
                 *rest.objects.entry(storage.as_str().to_owned()).or_default() += 1;
-                let object = object.look();
-                let finalizers = object["metadata"]["finalizers"].as_array();
-                for one in finalizers.into_iter().flatten().filter_map(Value::as_str) {
+                for one in texts(&object.look()["metadata"]["finalizers"]) {
                     *rest.finalizers.entry(one.to_owned()).or_default() += 1;
                 }
             }
@@ -165,17 +159,18 @@ impl RemainingContent {
 
     fn problem(&self, condition: &str) -> Option<(&'static str, String)> {
         let listed = |counts: &BTreeMap<String, usize>, verb: &str| {
-            let all = counts
-                .iter()
-                .map(|(one, many)| format!("{one} {verb} {many} resource instances"));
-            all.collect::<Vec<_>>().join(", ")
+            let print =
+                |(one, many): (&String, &usize)| format!("{one} {verb} {many} resource instances");
+            counts.iter().map(print).collect::<Vec<_>>().join(", ")
         };
         match condition {
-            CONTENT_REMAINS if !self.objects.is_empty() => {
-                let what = listed(&self.objects, "has");
-                let message = format!("Some resources are remaining: {what}");
-                Some(("SomeResourcesRemain", message))
-            }
+            CONTENT_REMAINS if !self.objects.is_empty() => Some((
+                "SomeResourcesRemain",
+                format!(
+                    "Some resources are remaining: {}",
+                    listed(&self.objects, "has")
+                ),
+            )),
             FINALIZERS_REMAIN if !self.finalizers.is_empty() => {
                 let what = listed(&self.finalizers, "in");
                 let message =

@@ -10,6 +10,7 @@ use steersman_store::Stored;
 
 use crate::requests::options::ObjectTarget;
 use crate::state::registry::{Registry, cluster_roles};
+use crate::values::items;
 
 /// Maximum number of rounds of aggregation, which is more than the length of any sensible chain of aggregating
 /// ClusterRoles.
@@ -29,15 +30,15 @@ impl Registry {
         if !target.resource.built_in || target.resource.group != GROUP {
             return Ok(());
         }
-        let write = Escalation {
+        Escalation {
             user,
             plural: &target.resource.plural,
             namespace: target.scope(),
             path_name: target.name,
             new,
             old,
-        };
-        write.check(&self.authorizer())
+        }
+        .check(&self.authorizer())
     }
 
     /// Updates the rules of every ClusterRole with an aggregation rule. Does nothing if the aggregation controller is
@@ -56,8 +57,7 @@ impl Registry {
                 let Some(rules) = aggregated((role, &stored), &all, &labels) else {
                     continue;
                 };
-                let kept = stored["rules"].as_array();
-                if *kept.unwrap_or(&Vec::new()) == rules {
+                if items(&stored["rules"]) == rules {
                     continue;
                 }
                 let mut draft = role.draft();
@@ -96,7 +96,7 @@ fn aggregated(
             if !selects(selector, labels) {
                 continue;
             }
-            for rule in other.look()["rules"].as_array().into_iter().flatten() {
+            for rule in items(&other.look()["rules"]) {
                 if !rules.contains(rule) {
                     rules.push(rule.clone());
                 }
@@ -107,8 +107,6 @@ fn aggregated(
 }
 
 fn labels_of(role: &Stored) -> Value {
-    let labels = role.labels();
-    labels
-        .map(|(key, value)| (key.to_owned(), Value::from(value)))
-        .collect()
+    let own = |(key, value): (&str, &str)| (key.to_owned(), Value::from(value));
+    role.labels().map(own).collect()
 }

@@ -15,6 +15,7 @@ use steersman_store::Stored;
 use crate::admission::attributes::WriteAdmission;
 use crate::requests::metadata;
 use crate::state::registry::Registry;
+use crate::values::{items, items_mut, text};
 
 /// The ServiceAccount of Pods that name none.
 const DEFAULT: &str = "default";
@@ -104,14 +105,12 @@ impl Registry {
         if !self.options.furnish_namespaces {
             return Ok(());
         }
-        let named = pod["spec"]["serviceAccountName"].as_str();
-        let named = named.unwrap_or_default().to_owned();
+        let named = text(&pod["spec"]["serviceAccountName"]).to_owned();
         if !pod["metadata"]["annotations"][MIRROR].is_null() {
             let why = "a mirror pod may not reference service accounts";
-            return if named.is_empty() {
-                Ok(())
-            } else {
-                Err(admission.refusal(pod, why))
+            return match named.is_empty() {
+                true => Ok(()),
+                false => Err(admission.refusal(pod, why)),
             };
         }
         let name = if named.is_empty() { DEFAULT } else { &named };
@@ -132,8 +131,7 @@ impl Registry {
             let suffix = self.rng.suffix();
             mount_token(spec, &format!("{VOLUME}{suffix}"));
         }
-        let own = spec["imagePullSecrets"].as_array();
-        if own.is_none_or(Vec::is_empty)
+        if items(&spec["imagePullSecrets"]).is_empty()
             && let Some(secrets) = account.get("imagePullSecrets")
         {
             spec["imagePullSecrets"] = secrets.clone();
@@ -148,14 +146,13 @@ impl Registry {
 
 /// Mounts the token volume into every container that has no other mount at the directory of tokens.
 fn mount_token(spec: &mut Value, fresh: &str) {
-    let volumes = spec["volumes"].as_array().into_iter().flatten();
-    let mut names = volumes.filter_map(|volume| volume["name"].as_str());
+    let volumes = items(&spec["volumes"]).iter();
+    let mut names = volumes.map(|volume| text(&volume["name"]));
     let there = names.find(|name| name.starts_with(VOLUME));
     let name = there.unwrap_or(fresh).to_owned();
     let mut mounted = false;
     for part in ["initContainers", "containers"] {
-        let containers = spec.get_mut(part).and_then(Value::as_array_mut);
-        for container in containers.into_iter().flatten() {
+        for container in items_mut(spec, part) {
             let mounts = metadata::list_in(metadata::members(container), "volumeMounts");
             if let Some(mounts) = mounts
                 && !mounts.iter().any(|mount| mount["mountPath"] == MOUNT)

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use steersman_schema::resource::StorageKey;
 use steersman_store::Stored;
 
@@ -14,6 +14,7 @@ use crate::objects::field_owners::SERVER;
 use crate::requests::metadata;
 use crate::state::pending_work::ServiceAddress;
 use crate::state::registry::Registry;
+use crate::values::texts;
 
 const GROUP: &str = "networking.k8s.io";
 /// The field manager of the status of the ServiceCIDR.
@@ -99,11 +100,7 @@ fn ip_addresses() -> StorageKey {
 }
 
 fn addresses_of(service: Option<&Stored>) -> BTreeSet<IpAddr> {
-    let Some(service) = service else {
-        return BTreeSet::new();
-    };
-    let service = service.look();
-    let addresses = service["spec"]["clusterIPs"].as_array();
-    let addresses = addresses.into_iter().flatten().filter_map(Value::as_str);
+    let service = service.map(Stored::look).unwrap_or_default();
+    let addresses = texts(&service["spec"]["clusterIPs"]);
     addresses.filter_map(|one| one.parse().ok()).collect()
 }

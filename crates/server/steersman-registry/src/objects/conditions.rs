@@ -3,15 +3,15 @@
 use serde_json::Value;
 
 use crate::requests::metadata;
+use crate::values::items;
 
 pub(crate) fn find<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
-    let all = object["status"]["conditions"].as_array();
-    all.into_iter().flatten().find(|one| one["type"] == kind)
+    let mut all = items(&object["status"]["conditions"]).iter();
+    all.find(|one| one["type"] == kind)
 }
 
 pub(crate) fn find_true<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
-    let all = object["status"]["conditions"].as_array();
-    let mut all = all.into_iter().flatten();
+    let mut all = items(&object["status"]["conditions"]).iter();
     all.find(|one| one["type"] == kind && one["status"] == "True")
 }
 

@@ -105,16 +105,15 @@ pub(crate) fn sent_fields(resource: &Resource, object: &Value) -> SentFields {
     let spec = object.get("spec");
     let has = |field: &str| spec.is_some_and(|spec| spec.get(field).is_some());
     let empty = |(_, value): &(&String, &Value)| value.as_array().is_some_and(Vec::is_empty);
-    let emptied = |of: Option<&Value>, below: bool| {
+    let mut emptied = Vec::new();
+    for (of, below) in [(Some(object), false), (spec, true)] {
         let members = of.and_then(Value::as_object).into_iter().flatten();
         let names = members.filter(empty).map(|(name, _)| (below, name.clone()));
-        names.collect::<Vec<_>>()
-    };
-    let mut lists = emptied(Some(object), false);
-    lists.extend(emptied(spec, true));
+        emptied.extend(names);
+    }
     SentFields {
         left_out: assigned.iter().copied().filter(|f| !has(f)).collect(),
-        emptied: lists,
+        emptied,
     }
 }
 
@@ -129,10 +128,9 @@ impl SentFields {
             }
         }
         for (below, name) in &self.emptied {
-            let holder = if *below {
-                object.get_mut("spec")
-            } else {
-                Some(&mut *object)
+            let holder = match below {
+                true => object.get_mut("spec"),
+                false => Some(&mut *object),
             };
             if let Some(list) = holder.and_then(|holder| holder.get_mut(name))
                 && list.is_null()
@@ -164,9 +162,8 @@ pub(crate) fn named_beside(
         (Subresource::Status, rule @ StatusMetadata::KeptButOwned) => {
             let fields = rule.kept().iter();
             let fields = fields.filter(|name| **name != "deletionTimestamp");
-            fields
-                .map(|name| ((*name).to_owned(), sent(name).unwrap_or_default()))
-                .collect()
+            let sent = |name: &&str| ((*name).to_owned(), sent(name).unwrap_or_default());
+            fields.map(sent).collect()
         }
         _ => return None,
     };
@@ -202,13 +199,11 @@ pub(crate) fn same_but_times(draft: &mut Draft, stored: &Stored) -> bool {
 pub(crate) fn differ_in_times(new: Option<&str>, old: Option<&str>) -> bool {
     let timeless = |managed: Option<&str>| {
         let entries: Vec<Value> = serde_json::from_str(managed?).ok()?;
-        let mut texts: Vec<String> = entries
-            .into_iter()
-            .map(|mut entry| {
-                metadata::members(&mut entry).remove("time");
-                entry.to_string()
-            })
-            .collect();
+        let text = |mut entry: Value| {
+            metadata::members(&mut entry).remove("time");
+            entry.to_string()
+        };
+        let mut texts: Vec<String> = entries.into_iter().map(text).collect();
         texts.sort_unstable();
         Some(texts)
     };

@@ -9,6 +9,7 @@ use crate::requests::intake::FieldValidation;
 use crate::requests::options::VersionedObject;
 use crate::requests::{metadata, request_kinds};
 use crate::state::registry::Registry;
+use crate::values::{items, text, texts};
 
 pub(crate) fn scale_object(
     resource: &Resource,
@@ -49,10 +50,9 @@ pub(crate) fn scale_of(resource: &Resource, object: &Value) -> Result<Value, Sta
     if let Some(selector) = selector.filter(|selector| !selector.is_empty()) {
         status["selector"] = Value::String(selector);
     }
-    let spec = if wanted == 0 {
-        json!({})
-    } else {
-        json!({"replicas": wanted})
+    let spec = match wanted {
+        0 => json!({}),
+        wanted => json!({"replicas": wanted}),
     };
     Ok(json!({
         "kind": "Scale", "apiVersion": "autoscaling/v1",
@@ -67,10 +67,9 @@ pub(crate) fn read(
     scale: &mut Value,
     validation: FieldValidation,
 ) -> Result<Vec<String>, Status> {
-    let kind = if resource.built_in {
-        request_kinds::SCALE
-    } else {
-        request_kinds::CUSTOM_SCALE
+    let kind = match resource.built_in {
+        true => request_kinds::SCALE,
+        false => request_kinds::CUSTOM_SCALE,
     };
     kind.read(catalogue, scale, validation)
 }
@@ -129,25 +128,22 @@ pub fn selector_text(selector: &Value) -> String {
     } else {
         &selector["matchLabels"]
     };
-    let mut terms: Vec<(String, String)> = Vec::new();
+    let mut terms: Vec<(&str, String)> = Vec::new();
     for (key, value) in labels.as_object().into_iter().flatten() {
-        let term = format!("{key}={}", value.as_str().unwrap_or_default());
-        terms.push((key.clone(), term));
+        terms.push((key, format!("{key}={}", text(value))));
     }
-    let expressions = selector["matchExpressions"].as_array();
-    for one in expressions.into_iter().flatten() {
-        let key = one["key"].as_str().unwrap_or_default();
-        let values = one["values"].as_array().into_iter().flatten();
-        let mut values: Vec<&str> = values.filter_map(Value::as_str).collect();
+    for one in items(&selector["matchExpressions"]) {
+        let key = text(&one["key"]);
+        let mut values: Vec<&str> = texts(&one["values"]).collect();
         values.sort_unstable();
         let values = values.join(",");
-        let term = match one["operator"].as_str().unwrap_or_default() {
+        let term = match text(&one["operator"]) {
             "In" => format!("{key} in ({values})"),
             "NotIn" => format!("{key} notin ({values})"),
             "DoesNotExist" => format!("!{key}"),
             _ => key.to_owned(),
         };
-        terms.push((key.to_owned(), term));
+        terms.push((key, term));
     }
     terms.sort();
     let terms: Vec<String> = terms.into_iter().map(|(_, term)| term).collect();

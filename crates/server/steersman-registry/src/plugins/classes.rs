@@ -14,6 +14,7 @@ use crate::admission::attributes::{AdmittedWrite, WriteAdmission};
 use crate::requests::metadata;
 use crate::requests::options::Subresource;
 use crate::state::registry::Registry;
+use crate::values::text;
 
 /// The annotations that mark the default StorageClass: the current one and the older one.
 const DEFAULT_STORAGE: [&str; 2] = [
@@ -98,8 +99,7 @@ impl Registry {
     }
 
     fn prioritize(&self, admission: &WriteAdmission<'_>, pod: &mut Value) -> Result<(), Status> {
-        let named = pod["spec"]["priorityClassName"].as_str();
-        let (named, mut default) = (named.unwrap_or_default(), None);
+        let (named, mut default) = (text(&pod["spec"]["priorityClassName"]), None);
         let (priority, preemption) = if named.is_empty() {
             let found = self.default_priority();
             default = found.map(|class| class.name.to_string());
@@ -154,16 +154,14 @@ impl Registry {
         }
         let name = metadata::text(class, "name");
         let other = self.default_priority();
-        match other.filter(|other| old.is_none() || *other.name != *name) {
-            None => Ok(()),
-            Some(other) => {
-                let why = format!(
-                    "PriorityClass {} is already marked as default. Only one default can exist",
-                    other.name
-                );
-                Err(admission.refusal(class, &why))
-            }
-        }
+        let Some(other) = other.filter(|other| old.is_none() || *other.name != *name) else {
+            return Ok(());
+        };
+        let why = format!(
+            "PriorityClass {} is already marked as default. Only one default can exist",
+            other.name
+        );
+        Err(admission.refusal(class, &why))
     }
 
     /// Sets the class of an object that names none to the default class; if there are several, to the newest.
@@ -216,11 +214,9 @@ impl Registry {
         for (key, value) in wanted.into_iter().flatten() {
             let own = &pod["spec"]["nodeSelector"][key];
             if !own.is_null() && own != value {
-                let (own, value) = (own.as_str(), value.as_str());
+                let (own, value) = (text(own), text(value));
                 let why = format!(
-                    "conflict: runtimeClass.scheduling.nodeSelector[{key}] = {}; pod.spec.nodeSelector[{key}] = {}",
-                    value.unwrap_or_default(),
-                    own.unwrap_or_default()
+                    "conflict: runtimeClass.scheduling.nodeSelector[{key}] = {value}; pod.spec.nodeSelector[{key}] = {own}"
                 );
                 return Err(admission.refusal(pod, &why));
             }
@@ -244,7 +240,7 @@ impl Registry {
 
     fn check_overhead(&self, write: AdmittedWrite<'_>) -> Result<(), Status> {
         let (admission, pod, _) = write;
-        let named = pod["spec"]["runtimeClassName"].as_str().unwrap_or_default();
+        let named = text(&pod["spec"]["runtimeClassName"]);
         let class = self.object(("node.k8s.io", "runtimeclasses"), "", named);
         let fixed = class.map(|class| &class.value["overhead"]["podFixed"]);
         let given = &pod["spec"]["overhead"];

@@ -12,6 +12,7 @@ use steersman_store::Stored;
 use crate::admission::attributes::{AdmittedWrite, WriteAdmission};
 use crate::requests::metadata;
 use crate::state::registry::Registry;
+use crate::values::{items, items_mut};
 
 /// The annotation of a Pod that lists the defaults it got from LimitRanges.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
@@ -37,8 +38,7 @@ impl Registry {
                 ("containers", "container"),
                 ("initContainers", "init container"),
             ] {
-                let containers = pod["spec"].get_mut(part).and_then(Value::as_array_mut);
-                for container in containers.into_iter().flatten() {
+                for container in items_mut(&mut pod["spec"], part) {
                     give(&range.value, container, word, &mut defaulted);
                 }
             }
@@ -58,7 +58,7 @@ impl Registry {
                 match limit["type"].as_str() {
                     Some("Container") => {
                         for part in ["containers", "initContainers"] {
-                            for container in pod["spec"][part].as_array().into_iter().flatten() {
+                            for container in items(&pod["spec"][part]) {
                                 check(limit, &asked(container), &mut wrong);
                             }
                         }
@@ -102,7 +102,7 @@ impl Registry {
 }
 
 fn limits(range: &Value) -> impl Iterator<Item = &Value> {
-    range["spec"]["limits"].as_array().into_iter().flatten()
+    items(&range["spec"]["limits"]).iter()
 }
 
 fn refuse(admission: &WriteAdmission<'_>, object: &Value, wrong: &[String]) -> Result<(), Status> {
@@ -156,26 +156,23 @@ pub(crate) fn asked_by_pod(spec: &Value) -> RequestsAndLimits {
     let total = |part: &str| {
         let mut sum = Amounts::new();
         let mut peak = Amounts::new();
-        let listed = |name: &str| spec[name].as_array().into_iter().flatten();
-        for container in listed("containers") {
+        for container in items(&spec["containers"]) {
             add(&mut sum, amounts(&container["resources"][part]));
         }
         let mut aside = Amounts::new();
-        for container in listed("initContainers") {
-            let own = amounts(&container["resources"][part]);
+        for container in items(&spec["initContainers"]) {
+            let mut own = amounts(&container["resources"][part]);
             if container["restartPolicy"] == "Always" {
                 add(&mut sum, own.clone());
                 add(&mut aside, own);
                 raise(&mut peak, aside.clone());
             } else {
-                let mut own = own;
                 add(&mut own, aside.clone());
                 raise(&mut peak, own);
             }
         }
         raise(&mut sum, peak);
-        let level = amounts(&spec["resources"][part]);
-        sum.extend(level);
+        sum.extend(amounts(&spec["resources"][part]));
         sum
     };
     RequestsAndLimits {
@@ -256,13 +253,12 @@ fn too_wide(
 ) -> Option<String> {
     let lead = format!("{name} max limit to request ratio per {of} is {ratio}");
     let some = |found: Option<&Quantity>| found.map(|q| q.approximate()).filter(|q| *q != 0.0);
+    let none = |what: &str| Some(format!("{lead}, but no {what} is specified or {what} is 0"));
     let Some(request) = some(request) else {
-        return Some(format!(
-            "{lead}, but no request is specified or request is 0"
-        ));
+        return none("request");
     };
     let Some(limit) = some(limit) else {
-        return Some(format!("{lead}, but no limit is specified or limit is 0"));
+        return none("limit");
     };
     let found = limit / request;
     (found > ratio.approximate()).then(|| format!("{lead}, but provided ratio is {found:.6}"))

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 use steersman_apimachinery::quantity::Quantity;
 use steersman_apimachinery::status::Status;
 use steersman_schema::resource::StorageKey;
@@ -30,7 +30,7 @@ fn quotas() -> StorageKey {
 
 impl Registry {
     fn quotas_of(&self, namespace: &str) -> Vec<Arc<Stored>> {
-        let all = self.store.list(&quotas(), Some(namespace));
+        let all = self.objects(("", "resourcequotas"), Some(namespace));
         all.cloned().collect()
     }
 
@@ -180,13 +180,12 @@ impl Registry {
             for name in hard.keys() {
                 let amount = |of: &Amounts| of.get(name).copied().unwrap_or(zero);
                 let (gained, lost) = (amount(&after), amount(&before));
-                let lost = if counts_less || lost <= gained {
-                    lost
-                } else {
-                    gained
-                };
+                let is_counted = counts_less || lost <= gained;
                 let sum = differences.entry(name.clone()).or_insert((zero, zero));
-                *sum = (sum.0.plus(gained), sum.1.plus(lost));
+                *sum = (
+                    sum.0.plus(gained),
+                    sum.1.plus(if is_counted { lost } else { gained }),
+                );
             }
         }
         let mut used = amounts(&quota.lean()["status"]["used"]);
@@ -205,15 +204,14 @@ impl Registry {
         let hard = amounts(&spec["hard"]);
         let zero = |name: &String| (name.clone(), Quantity::of(0));
         let mut used: Amounts = hard.keys().map(zero).collect();
-        let storages: Vec<StorageKey> = self.store.storages().cloned().collect();
-        for storage in storages {
-            if is_ignored(&storage) || !hard.keys().any(|name| covers(&storage, name)) {
+        for storage in self.store.storages() {
+            if is_ignored(storage) || !hard.keys().any(|name| covers(storage, name)) {
                 continue;
             }
-            for one in self.store.list(&storage, Some(&quota.namespace)) {
+            for one in self.store.list(storage, Some(&quota.namespace)) {
                 let object = one.look();
-                if in_scopes(&storage, spec, &object) {
-                    add_masked(&mut used, usage(&storage, &object), &hard);
+                if in_scopes(storage, spec, &object) {
+                    add_masked(&mut used, usage(storage, &object), &hard);
                 }
             }
         }
@@ -222,24 +220,19 @@ impl Registry {
 
     fn write_usage(&mut self, quota: &Arc<Stored>, hard: Option<&Value>, used: &Amounts) {
         let mut after = quota.draft();
-        let written = |used: &Amounts| -> Map<String, Value> {
-            let text =
-                |(name, amount): (&String, &Quantity)| (name.clone(), json!(amount.to_string()));
-            used.iter().map(text).collect()
-        };
+        let text = |(name, amount): (&String, &Quantity)| (name.clone(), amount.to_string());
         let status = metadata::members(&mut after.value["status"]);
         if let Some(hard) = hard {
             status.insert("hard".to_owned(), hard.clone());
         }
-        status.insert("used".to_owned(), Value::Object(written(used)));
+        status.insert("used".to_owned(), used.iter().map(text).collect());
         if quota.holds(&after) {
             return;
         }
         // The quota controller counts a whole quota anew; admission counts the difference that a write makes.
-        let manager = if hard.is_some() {
-            "kube-controller-manager"
-        } else {
-            "kube-apiserver"
+        let manager = match hard {
+            Some(_) => "kube-controller-manager",
+            None => "kube-apiserver",
         };
         let storage = quotas();
         if let Some(resource) = self.catalogue.of_storage(&storage).cloned() {

@@ -5,6 +5,7 @@ use steersman_apimachinery::quantity::Quantity;
 use steersman_schema::resource::StorageKey;
 
 use super::limits::{Amounts, add, amounts, asked_by_pod};
+use crate::values::{has_text, items, text};
 
 const OF_SERVICES: &[&str] = &[
     "count/services", "services", "services.nodeports", "services.loadbalancers",
@@ -77,8 +78,7 @@ pub(crate) fn usage(storage: &StorageKey, object: &Value) -> Amounts {
     used.insert(count_name(storage), one);
     match storage.as_str() {
         "pods." => {
-            let phase = object["status"]["phase"].as_str().unwrap_or_default();
-            if !matches!(phase, "Failed" | "Succeeded") {
+            if !matches!(text(&object["status"]["phase"]), "Failed" | "Succeeded") {
                 let asked = asked_by_pod(&object["spec"]);
                 used.extend(computed(asked.requests, asked.limits));
             }
@@ -117,7 +117,7 @@ fn computed(requests: Amounts, limits: Amounts) -> Amounts {
 
 fn of_service(spec: &Value) -> Amounts {
     let count = |found: usize| Quantity::of(i64::try_from(found).unwrap_or(i64::MAX));
-    let ports = spec["ports"].as_array().map_or(&[][..], Vec::as_slice);
+    let ports = items(&spec["ports"]);
     let (node_ports, balancers) = match spec["type"].as_str() {
         Some("NodePort") => (ports.len(), 0),
         Some("LoadBalancer") if spec["allocateLoadBalancerNodePorts"] == false => {
@@ -161,12 +161,11 @@ pub(crate) fn unnamed(pod: &Value, limited: &Amounts) -> Option<String> {
     let names = NAMED_BY_ALL.iter().copied();
     for name in names.filter(|name| limited.contains_key(*name)) {
         let mut containers = Vec::new();
+        let (field, resource) = name.split_once('.').unwrap_or(("requests", name));
         for part in ["containers", "initContainers"] {
-            for container in pod["spec"][part].as_array().into_iter().flatten() {
-                let resources = &container["resources"];
-                let (field, resource) = name.split_once('.').unwrap_or(("requests", name));
-                if resources[field][resource].is_null() {
-                    containers.push(container["name"].as_str().unwrap_or_default());
+            for container in items(&pod["spec"][part]) {
+                if container["resources"][field][resource].is_null() {
+                    containers.push(text(&container["name"]));
                 }
             }
         }
@@ -180,20 +179,13 @@ pub(crate) fn unnamed(pod: &Value, limited: &Amounts) -> Option<String> {
 }
 
 pub(crate) fn in_scopes(storage: &StorageKey, spec: &Value, object: &Value) -> bool {
-    let listed = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    let plain = listed(&spec["scopes"]);
-    let exists = Value::from("Exists");
-    let plain = plain.iter().map(|scope| (scope, &exists, &Value::Null));
-    let selected = listed(&spec["scopeSelector"]["matchExpressions"]);
-    let selected = selected
-        .iter()
-        .map(|one| (&one["scopeName"], &one["operator"], &one["values"]));
-    let mut all = plain.chain(selected);
-    all.all(|(scope, operator, values)| {
-        let scope = scope.as_str().unwrap_or_default();
-        let operator = operator.as_str().unwrap_or_default();
-        in_scope(storage, scope, (operator, values), object)
-    })
+    let is_in = |scope: &Value, operator: &str, values: &Value| {
+        in_scope(storage, text(scope), (operator, values), object)
+    };
+    let mut plain = items(&spec["scopes"]).iter();
+    let mut selected = items(&spec["scopeSelector"]["matchExpressions"]).iter();
+    plain.all(|scope| is_in(scope, "Exists", &Value::Null))
+        && selected.all(|one| is_in(&one["scopeName"], text(&one["operator"]), &one["values"]))
 }
 
 fn in_scope(
@@ -208,10 +200,7 @@ fn in_scope(
         ("pods.", "NotTerminating") => !is_ending(spec),
         ("pods.", "BestEffort") => object["status"]["qosClass"] == "BestEffort",
         ("pods.", "NotBestEffort") => object["status"]["qosClass"] != "BestEffort",
-        ("pods.", "PriorityClass") => {
-            let class = spec["priorityClassName"].as_str().unwrap_or_default();
-            names(&[class], operator, values)
-        }
+        ("pods.", "PriorityClass") => names(&[text(&spec["priorityClassName"])], operator, values),
         ("pods.", "CrossNamespacePodAffinity") => looks_across(&spec["affinity"]),
         ("persistentvolumeclaims.", "VolumeAttributesClass") => {
             let status = &object["status"];
@@ -220,8 +209,7 @@ fn in_scope(
                 &status["currentVolumeAttributesClassName"],
                 &status["modifyVolumeStatus"]["targetVolumeAttributesClassName"],
             ];
-            let classes = classes.map(|class| class.as_str().unwrap_or_default());
-            names(&classes, operator, values)
+            names(&classes.map(text), operator, values)
         }
         _ => false,
     }
@@ -234,10 +222,7 @@ fn is_ending(spec: &Value) -> bool {
 
 /// Returns whether a scope selector of a quota selects one of the names; an empty name counts as absent.
 fn names(found: &[&str], operator: &str, values: &Value) -> bool {
-    let listed = |name: &&&str| {
-        let mut values = values.as_array().into_iter().flatten();
-        values.any(|value| *value == ***name)
-    };
+    let listed = |name: &&&str| has_text(values, name);
     let mut found = found.iter().filter(|name| !name.is_empty()).peekable();
     let any = found.peek().is_some();
     match operator {
@@ -252,12 +237,10 @@ fn names(found: &[&str], operator: &str, values: &Value) -> bool {
 /// Returns whether a Pod's affinity refers to Pods of other namespaces.
 fn looks_across(affinity: &Value) -> bool {
     let across = |term: &Value| {
-        let named = term["namespaces"].as_array();
-        let named = named.is_some_and(|named| !named.is_empty());
-        named || !term["namespaceSelector"].is_null()
+        !items(&term["namespaces"]).is_empty() || !term["namespaceSelector"].is_null()
     };
     ["podAffinity", "podAntiAffinity"].iter().any(|kind| {
-        let listed = |field: &str| affinity[kind][field].as_array().into_iter().flatten();
+        let listed = |field: &str| items(&affinity[kind][field]).iter();
         listed("requiredDuringSchedulingIgnoredDuringExecution").any(across)
             || listed("preferredDuringSchedulingIgnoredDuringExecution")
                 .any(|one| across(&one["podAffinityTerm"]))

@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 use steersman_schema::resource::StorageKey;
 
+use crate::values::{text, texts};
+
 #[derive(Debug, Default)]
 pub(crate) struct ClaimedNames(BTreeMap<StorageKey, Claim>);
 
@@ -30,7 +32,7 @@ impl ClaimedNames {
         let conditions = crd["status"]["conditions"].as_array().into_iter().flatten();
         let mut judged = conditions.filter(|one| one["type"] == "NamesAccepted");
         let claim = Claim {
-            group: crd["spec"]["group"].as_str().unwrap_or_default().to_owned(),
+            group: text(&crd["spec"]["group"]).to_owned(),
             resources: of(&["plural", "singular", "shortNames"]),
             kinds: of(&["kind", "listKind"]),
             is_refused: judged.any(|one| one["status"] == "False"),
@@ -72,8 +74,6 @@ impl ClaimedNames {
 
 /// Returns the names in a field that holds a name or a list of names.
 pub(crate) fn one_or_many(field: &Value) -> impl Iterator<Item = &str> {
-    let listed = field.as_array().map(Vec::as_slice);
-    let listed = listed.unwrap_or(std::slice::from_ref(field)).iter();
-    let names = listed.filter_map(Value::as_str);
+    let names = field.as_str().into_iter().chain(texts(field));
     names.filter(|name| !name.is_empty())
 }

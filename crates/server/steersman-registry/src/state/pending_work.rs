@@ -10,6 +10,7 @@ use steersman_schema::resource::StorageKey;
 use steersman_store::Stored;
 
 use crate::requests::metadata;
+use crate::values::{has_text, items};
 
 pub(crate) type Address = (StorageKey, Arc<str>, Arc<str>);
 
@@ -131,8 +132,7 @@ impl OwnershipChange {
 }
 
 pub(crate) fn references(object: &Value) -> &[Value] {
-    let owners = object["metadata"]["ownerReferences"].as_array();
-    owners.map(Vec::as_slice).unwrap_or_default()
+    items(&object["metadata"]["ownerReferences"])
 }
 
 pub(crate) fn blocks(reference: &Value) -> bool {
@@ -142,6 +142,5 @@ pub(crate) fn blocks(reference: &Value) -> bool {
 /// Returns whether an object is terminating and has this finalizer.
 pub(crate) fn waits_for(object: &Value, finalizer: &str) -> bool {
     let fields = &object["metadata"];
-    let mut finalizers = fields["finalizers"].as_array().into_iter().flatten();
-    fields["deletionTimestamp"].is_string() && finalizers.any(|one| one == finalizer)
+    fields["deletionTimestamp"].is_string() && has_text(&fields["finalizers"], finalizer)
 }

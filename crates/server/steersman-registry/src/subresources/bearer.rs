@@ -8,6 +8,7 @@ use steersman_auth::{CREDENTIAL_ID, ForeignToken, SECRET_ISSUER, User};
 use steersman_store::Stored;
 
 use crate::state::registry::Registry;
+use crate::values;
 
 const UNKNOWN: &str = "invalid bearer token";
 /// The message about a token of a deleted Pod, Secret or Node.
@@ -57,10 +58,9 @@ impl Registry {
             ForeignToken::Unknown => UNKNOWN.to_owned(),
             ForeignToken::Signature(why) => format!("[{UNKNOWN}, {why}]"),
         })?;
-        let judged = if claims["iss"] == SECRET_ISSUER {
-            self.judge_secret_token(&claims, token, wanted, now)
-        } else {
-            self.judge(&claims, wanted, now)
+        let judged = match claims["iss"] == SECRET_ISSUER {
+            true => self.judge_secret_token(&claims, token, wanted, now),
+            false => self.judge(&claims, wanted, now),
         };
         judged.map_err(|why| format!("[{UNKNOWN}, {why}]"))
     }
@@ -112,7 +112,7 @@ impl Registry {
             }
         }
         let private = &claims["kubernetes.io"];
-        let namespace = private["namespace"].as_str().unwrap_or_default();
+        let namespace = text(private, "namespace");
         let account = &private["serviceaccount"];
         let (name, claimed) = (text(account, "name"), text(account, "uid"));
         let Some(found) = self.object(("", "serviceaccounts"), namespace, name) else {
@@ -199,11 +199,6 @@ pub(super) fn text<'a>(value: &'a Value, field: &str) -> &'a str {
 
 /// Returns the texts of a value that is a text or a list of texts.
 pub(super) fn texts(value: &Value) -> Vec<String> {
-    match value {
-        Value::String(one) => vec![one.clone()],
-        other => {
-            let list = other.as_array().into_iter().flatten();
-            list.filter_map(Value::as_str).map(str::to_owned).collect()
-        }
-    }
+    let all = value.as_str().into_iter().chain(values::texts(value));
+    all.map(str::to_owned).collect()
 }

@@ -16,6 +16,7 @@ use crate::requests::intake::{self, ObjectOrigin};
 use crate::requests::metadata;
 use crate::requests::options::{ObjectTarget, WriteOptions};
 use crate::state::registry::Registry;
+use crate::values::items;
 use crate::verbs::create::place;
 
 const GROUPS: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"];
@@ -55,25 +56,24 @@ impl Registry {
         self.admit_mutating(&admission, &mut review, None, progress)?;
         self.admit_validating(&admission, (Some(&review), None))?;
         let user = &options.user;
-        let answer = match resource.kind.as_str() {
-            "TokenReview" => self.token_review(review)?,
-            "SelfSubjectReview" => json!({
+        match resource.kind.as_str() {
+            "TokenReview" => self.token_review(review),
+            "SelfSubjectReview" => Ok(json!({
                 "kind": review["kind"],
                 "apiVersion": review["apiVersion"],
                 "metadata": { "creationTimestamp": metadata::time(now) },
                 "status": { "userInfo": user.info() },
-            }),
-            "SelfSubjectRulesReview" => self.rules_review(&review, user)?,
+            })),
+            "SelfSubjectRulesReview" => self.rules_review(&review, user),
             kind => {
                 check(kind, &review)?;
-                self.access_review(kind, review, user)
+                Ok(self.access_review(kind, review, user))
             }
-        };
-        Ok(answer)
+        }
     }
 
     fn token_review(&self, mut review: Value) -> Result<Value, Status> {
-        let token = review["spec"]["token"].as_str().unwrap_or_default();
+        let token = text(&review["spec"], "token");
         if token.is_empty() {
             let message = "token is required for TokenReview in authentication";
             return Err(Status::bad_request(message));
@@ -91,7 +91,7 @@ impl Registry {
     }
 
     fn rules_review(&self, review: &Value, user: &User) -> Result<Value, Status> {
-        let namespace = review["spec"]["namespace"].as_str().unwrap_or_default();
+        let namespace = text(&review["spec"], "namespace");
         if namespace.is_empty() {
             return Err(Status::bad_request("no namespace on request"));
         }
@@ -133,10 +133,9 @@ impl Registry {
     fn access_review(&self, kind: &str, mut review: Value, caller: &User) -> Value {
         let spec = &review["spec"];
         let asked = attributes(spec);
-        let decision = if kind == "SelfSubjectAccessReview" {
-            self.authorizer().authorize(caller, &asked)
-        } else {
-            self.authorizer().authorize(&subject(spec), &asked)
+        let decision = match kind {
+            "SelfSubjectAccessReview" => self.authorizer().authorize(caller, &asked),
+            _ => self.authorizer().authorize(&subject(spec), &asked),
         };
         let mut status = json!({ "allowed": decision.allowed });
         if !decision.reason.is_empty() {
@@ -149,10 +148,6 @@ impl Registry {
         review["status"] = status;
         review
     }
-}
-
-fn items<'a>(value: &'a Value, field: &str) -> &'a [Value] {
-    value[field].as_array().map_or(&[], Vec::as_slice)
 }
 
 fn subject(spec: &Value) -> User {
@@ -175,8 +170,8 @@ fn attributes(spec: &Value) -> Attributes {
     }
     let (group, plural) = (text(resource, "group"), text(resource, "resource"));
     let (verb, name) = (text(resource, "verb"), text(resource, "name"));
-    let asked = Attributes::of(verb, group, plural, name);
-    let mut asked = asked.within(text(resource, "namespace"));
+    let namespace = text(resource, "namespace");
+    let mut asked = Attributes::of(verb, group, plural, name).within(namespace);
     text(resource, "subresource").clone_into(&mut asked.subresource);
     asked
 }
@@ -187,11 +182,8 @@ fn check(kind: &str, review: &Value) -> Result<(), Status> {
     let (resource, path) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
     let local = kind == "LocalSubjectAccessReview";
     // Upstream's message prints a Go type that has no JSON names.
-    let shown = format!(
-        "{{\"Path\":{},\"Verb\":{}}}",
-        Value::from(text(path, "path")),
-        Value::from(text(path, "verb"))
-    );
+    let [asked_path, verb] = ["path", "verb"].map(|field| Value::from(text(path, field)));
+    let shown = format!("{{\"Path\":{asked_path},\"Verb\":{verb}}}");
     let mut errors = Vec::new();
     match (resource.is_null(), path.is_null()) {
         (false, false) => {
@@ -206,7 +198,7 @@ fn check(kind: &str, review: &Value) -> Result<(), Status> {
         }
         _ => {}
     }
-    let nobody = text(spec, "user").is_empty() && items(spec, "groups").is_empty();
+    let nobody = text(spec, "user").is_empty() && items(&spec["groups"]).is_empty();
     if kind != "SelfSubjectAccessReview" && nobody {
         let detail = "at least one of user or group must be specified";
         errors.push(FieldError::invalid("spec.user", "\"\"", detail));
@@ -242,10 +234,9 @@ fn check_metadata(found: &Value, local: bool, errors: &mut Vec<FieldError>) {
     if members.keys().all(|name| ignored(name)) {
         return;
     }
-    let detail = if local {
-        "must be empty except for namespace"
-    } else {
-        "must be empty"
+    let detail = match local {
+        true => "must be empty except for namespace",
+        false => "must be empty",
     };
     let value = order::metadata(found);
     errors.push(FieldError::invalid("metadata", &value, detail));
@@ -259,7 +250,7 @@ fn check_selectors(resource: &Value, errors: &mut Vec<FieldError>) {
         }
         let at = format!("spec.resourceAttributes.{field}");
         let raw = text(selector, "rawSelector");
-        let requirements = items(selector, "requirements");
+        let requirements = items(&selector["requirements"]);
         if !raw.is_empty() && !requirements.is_empty() {
             let detail = "may not specified at the same time as requirements";
             let (field, value) = (format!("{at}.rawSelector"), go::quote(raw));
@@ -283,7 +274,7 @@ fn check_requirement(at: &str, requirement: &Value, label: bool, errors: &mut Ve
         let field = format!("{at}.key");
         errors.push(FieldError::required(field, "must be specified"));
     }
-    let values = items(requirement, "values");
+    let values = items(&requirement["values"]);
     let field = format!("{at}.values");
     match text(requirement, "operator") {
         "In" | "NotIn" if values.is_empty() => {
@@ -318,9 +309,9 @@ fn ignored(resource: &Value) -> String {
     for field in ["fieldSelector", "labelSelector"] {
         let selector = &resource[field];
         let raw = text(selector, "rawSelector");
-        let requirements = items(selector, "requirements");
+        let requirements = items(&selector["requirements"]);
         let readable = |requirement: &&Value| {
-            let many = items(requirement, "values").len();
+            let many = items(&requirement["values"]).len();
             match text(requirement, "operator") {
                 "In" | "NotIn" => many == 1 || (field == "labelSelector" && many > 0),
                 "Exists" | "DoesNotExist" => field == "labelSelector",
@@ -334,13 +325,10 @@ fn ignored(resource: &Value) -> String {
             _ => LabelSelector::parse(raw).is_err(),
         };
         if broken {
-            let how = if read > 0 {
-                "partially ignored"
-            } else {
-                "ignored"
-            };
-            let field = format!("spec.resourceAttributes.{field}");
-            problems.push(format!("{field} {how} due to parse error"));
+            let partially = if read > 0 { "partially " } else { "" };
+            problems.push(format!(
+                "spec.resourceAttributes.{field} {partially}ignored due to parse error"
+            ));
         }
     }
     problems.join("; ")

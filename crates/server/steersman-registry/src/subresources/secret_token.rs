@@ -12,7 +12,7 @@ use serde_json::Value;
 use steersman_auth::{SERVICE_ACCOUNT_PREFIX, User};
 use steersman_store::Stored;
 
-use super::bearer::{INVALIDATED, ValidToken};
+use super::bearer::{INVALIDATED, ValidToken, text};
 use crate::objects::field_owners::SERVER;
 use crate::requests::metadata;
 use crate::requests::options::Subresource;
@@ -125,9 +125,8 @@ fn day(at: Timestamp) -> String {
 }
 
 fn wanted_text<'a>(claims: &'a Value, name: &str, title: &str) -> Result<&'a str, String> {
-    let text = claims[name].as_str().unwrap_or_default();
-    if text.is_empty() {
-        return Err(format!("{title} claim is missing"));
+    match text(claims, name) {
+        "" => Err(format!("{title} claim is missing")),
+        text => Ok(text),
     }
-    Ok(text)
 }

@@ -5,8 +5,10 @@ use serde_json::{Value, json};
 use steersman_apimachinery::go;
 use steersman_apimachinery::status::{FieldError, GroupResource, Status};
 
+use super::bearer::text;
 use crate::requests::metadata;
 use crate::state::registry::Registry;
+use crate::values::items;
 use crate::verbs::acts::ActRequest;
 
 /// The duration, in seconds, that kubelets request for the tokens of Pods. A kube-apiserver issues a longer token for
@@ -29,16 +31,15 @@ impl Registry {
         let account = self.existing(("", "serviceaccounts"), namespace, name)?;
         let spec = &body["spec"];
         let lasts = spec["expirationSeconds"].as_i64().unwrap_or(3600);
-        let refusal = if lasts < 600 {
-            Some("may not specify a duration less than 10 minutes")
-        } else if lasts > 1 << 32 {
-            Some("may not specify a duration larger than 2^32 seconds")
-        } else {
-            None
-        };
-        if let Some(why) = refusal {
+        let refuse = |why: &str| {
             let error = FieldError::invalid("spec.expirationSeconds", &lasts.to_string(), why);
-            return Err(Status::invalid(group_kind, "", &[error]));
+            Err(Status::invalid(group_kind, "", &[error]))
+        };
+        if lasts < 600 {
+            return refuse("may not specify a duration less than 10 minutes");
+        }
+        if lasts > 1 << 32 {
+            return refuse("may not specify a duration larger than 2^32 seconds");
         }
         let mut claims = json!({
             "namespace": namespace,
@@ -46,11 +47,7 @@ impl Registry {
         });
         let bound = &spec["boundObjectRef"];
         if !bound.is_null() {
-            let (key, reference, node) = self.bound(namespace, name, bound)?;
-            claims[key] = reference;
-            if let Some(node) = node {
-                claims["node"] = node;
-            }
+            self.bind_claims(&mut claims, (namespace, name), bound)?;
         }
         let audiences = match &spec["audiences"] {
             Value::Array(list) if !list.is_empty() => spec["audiences"].clone(),
@@ -94,28 +91,23 @@ impl Registry {
     /// Returns the duration, in seconds, of a token that was requested for `lasts` seconds. As in kube-apiserver, a
     /// token that a kubelet projects into a Pod lasts longer than requested, unless an option disables this.
     fn lifetime(&self, lasts: i64, audiences: &Value, claims: &Value) -> i64 {
-        let is_own = |audience: &Value| {
-            let mut all = self.issuer.audiences().iter();
-            all.any(|own| audience == own)
-        };
-        let mut audiences = audiences.as_array().into_iter().flatten();
-        let extends = !self.issuer.has_exact_expiration();
-        if extends && lasts == PROJECTED && !claims["pod"].is_null() && audiences.all(is_own) {
-            EXTENDED
-        } else {
-            lasts
-        }
+        let own = self.issuer.audiences();
+        let is_own = |audience: &Value| own.iter().any(|own| audience == own);
+        let extends = !self.issuer.has_exact_expiration()
+            && lasts == PROJECTED
+            && !claims["pod"].is_null()
+            && items(audiences).iter().all(is_own);
+        if extends { EXTENDED } else { lasts }
     }
 
-    /// Returns the claim about the object to which a token is bound, and for a Pod on a node the claim about the node.
-    fn bound(
+    /// Adds the claim about the object to which a token is bound, and for a Pod on a node the claim about the node.
+    fn bind_claims(
         &self,
-        namespace: &str,
-        account: &str,
+        claims: &mut Value,
+        (namespace, account): (&str, &str),
         bound: &Value,
-    ) -> Result<(&'static str, Value, Option<Value>), Status> {
-        let text = |field: &str| bound[field].as_str().unwrap_or_default();
-        let (kind, version) = (text("kind"), text("apiVersion"));
+    ) -> Result<(), Status> {
+        let (kind, version) = (text(bound, "kind"), text(bound, "apiVersion"));
         let (plural, key) = match (version, kind) {
             ("v1", "Pod") => ("pods", "pod"),
             ("v1", "Secret") => ("secrets", "secret"),
@@ -127,7 +119,7 @@ impl Registry {
                 )));
             }
         };
-        let name = text("name");
+        let name = text(bound, "name");
         let namespace = if plural == "nodes" { "" } else { namespace };
         let found = self.existing(("", plural), namespace, name)?;
         if key == "pod" && found.value["spec"]["serviceAccountName"] != account {
@@ -137,24 +129,22 @@ impl Registry {
             )));
         }
         let uid = found.meta("uid");
-        let wanted = text("uid");
+        let wanted = text(bound, "uid");
         if !wanted.is_empty() && wanted != uid {
             let why = format!(
                 "the UID in the bound object reference ({wanted}) does not match the UID in record. The object might have been deleted and then recreated"
             );
             return Err(Status::conflict(GroupResource::new("", kind), name, &why));
         }
-        let node = found.value["spec"]["nodeName"].as_str();
-        let node = node
-            .filter(|name| key == "pod" && !name.is_empty())
-            .map(|name| {
-                let node = self.object(("", "nodes"), "", name);
-                match node {
-                    Some(node) => json!({ "name": name, "uid": node.meta("uid") }),
-                    None => json!({ "name": name }),
-                }
-            });
-        Ok((key, json!({ "name": name, "uid": uid }), node))
+        claims[key] = json!({ "name": name, "uid": uid });
+        let node = text(&found.value["spec"], "nodeName");
+        if key == "pod" && !node.is_empty() {
+            claims["node"] = match self.object(("", "nodes"), "", node) {
+                Some(found) => json!({ "name": node, "uid": found.meta("uid") }),
+                None => json!({ "name": node }),
+            };
+        }
+        Ok(())
     }
 }
 

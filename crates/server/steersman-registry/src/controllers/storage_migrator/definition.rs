@@ -13,6 +13,7 @@ use crate::objects::conditions;
 use crate::requests::metadata;
 use crate::requests::options::{ObjectTarget, PatchKind, Subresource};
 use crate::state::registry::Registry;
+use crate::values::{items, text};
 
 const GROUP: &str = "apiextensions.k8s.io";
 const PLURAL: &str = "customresourcedefinitions";
@@ -58,16 +59,14 @@ impl Registry {
                 "The migration has succeeded but the stored versions have not been updated due to a generation mismatch",
             ),
         };
-        let versions = value["spec"]["versions"].as_array().into_iter().flatten();
-        let mut versions = versions.filter(|one| one["storage"] == true);
-        let version = versions.next().map(|one| one["name"].clone());
-        self.write_definition(&definition, why, version.filter(|_| is_same))
+        let mut versions = items(&value["spec"]["versions"]).iter();
+        let version = versions.find(|one| one["storage"] == true && is_same);
+        self.write_definition(&definition, why, version.map(|one| &one["name"]))
     }
 
     fn migrated_definition(&self, migration: &Stored) -> Option<Arc<Stored>> {
         let named = &migration.lean()["spec"]["resource"];
-        let text = |field: &str| named[field].as_str().unwrap_or_default();
-        let name = format!("{}.{}", text("resource"), text("group"));
+        let name = format!("{}.{}", text(&named["resource"]), text(&named["group"]));
         self.object((GROUP, PLURAL), "", &name).cloned()
     }
 
@@ -76,7 +75,7 @@ impl Registry {
         &mut self,
         definition: &Stored,
         (status, reason, message): (&str, &str, &str),
-        stored: Option<Value>,
+        stored: Option<&Value>,
     ) -> Result<(), Status> {
         let Some(resource) = self.resource(GROUP, "v1", PLURAL) else {
             return Ok(());

@@ -17,6 +17,7 @@ use super::{MigrationCandidate, MigrationStep};
 use crate::requests::metadata;
 use crate::requests::options::{ObjectTarget, PatchKind, Subresource, WriteOptions};
 use crate::state::registry::Registry;
+use crate::values::text;
 
 const PLURAL: &str = "storageversionmigrations";
 /// The name of the migrator's ServiceAccount, and the field manager of its applies.
@@ -89,8 +90,10 @@ impl Registry {
         // For each resource the oldest migration that waits; `None` if a migration of the resource runs.
         let mut next: BTreeMap<String, Option<&Arc<Stored>>> = BTreeMap::new();
         let age = |one: &Stored| {
-            let made = one.meta("creationTimestamp").to_owned();
-            (made, one.name.to_string())
+            (
+                one.meta("creationTimestamp").to_owned(),
+                one.name.to_string(),
+            )
         };
         for one in &all {
             let value = one.lean();
@@ -156,9 +159,9 @@ impl Registry {
     /// Returns the resource of a migration, in its preferred version.
     pub(super) fn migrated_resource(&self, migration: &Value) -> Option<Arc<Resource>> {
         let named = &migration["spec"]["resource"];
-        let text = |field: &str| named[field].as_str().unwrap_or_default();
+        let (group, plural) = (text(&named["group"]), text(&named["resource"]));
         let mut all = self.catalogue.all().iter();
-        let found = all.find(|one| one.group == text("group") && one.plural == text("resource"));
+        let found = all.find(|one| one.group == group && one.plural == plural);
         found.cloned()
     }
 
