@@ -39,7 +39,7 @@ impl Registry {
         }
         let stored = read_through(resource, stored);
         if is_foreign(resource, stored.api_version()) {
-            let values = self.convert(resource, resource, "", &[&stored.value])?;
+            let values = self.convert(resource, resource, false, &[&stored.value])?;
             let value = values.into_iter().next().unwrap_or_default();
             return Ok(shown(resource, &stored, value));
         }
@@ -73,7 +73,7 @@ impl Registry {
             return all.iter().map(|one| self.present(resource, one)).collect();
         }
         let values: Vec<&Value> = sent.iter().map(|one| &*one.value).collect();
-        let converted = self.convert(resource, resource, "List", &values)?;
+        let converted = self.convert(resource, resource, true, &values)?;
         let mut converted = sent.iter().zip(converted);
         let show = |one: &Arc<Stored>| {
             let answer = foreign(&one).then(|| converted.next()).flatten();
@@ -133,7 +133,7 @@ impl Registry {
         if let Some(schema) = resource.stored_schemas.for_read(version, has_status) {
             read_stored(schema, state.to_mut());
         }
-        let values = self.convert(resource, resource, "", &[&*state])?;
+        let values = self.convert(resource, resource, false, &[&*state])?;
         Ok(values.into_iter().next())
     }
 
@@ -193,7 +193,7 @@ impl Registry {
         if !is_foreign(&to, version_of(&value)) {
             return Ok(value);
         }
-        let values = self.convert(from, &to, "", &[&value])?;
+        let values = self.convert(from, &to, false, &[&value])?;
         let mut value = values.into_iter().next().unwrap_or_default();
         if let Some(schema) = to.structural() {
             schema.coerce(&mut value);
@@ -201,36 +201,32 @@ impl Registry {
         Ok(value)
     }
 
-    /// Calls the webhook that converts objects; `suffix` tells in error messages that the objects are items of a list.
+    /// Calls the webhook that converts objects; `is_list` is whether the objects are items of a list.
     fn convert(
         &self,
         from: &Resource,
         to: &Resource,
-        suffix: &str,
+        is_list: bool,
         objects: &[&Value],
     ) -> Result<Vec<Value>, Status> {
         let version = to.api_version();
-        let first = objects.first().map(|first| first["apiVersion"].clone());
+        let first = objects.first().copied().unwrap_or(&Value::Null);
         // A list has the requested version in the review, and an object its own version.
-        let (of, inner) = match &first {
-            _ if !suffix.is_empty() => {
-                let of = format!("{version}, Kind={}", to.list_kind);
-                (of.clone(), of)
-            }
-            first => {
-                let own = first.as_ref().and_then(Value::as_str).unwrap_or(&version);
-                (format!("{own}, Kind={}", to.kind), "/, Kind=".to_owned())
-            }
+        let (of, inner) = if is_list {
+            let of = format!("{version}, Kind={}", to.list_kind);
+            (of.clone(), of)
+        } else {
+            let own = first["apiVersion"].as_str().unwrap_or(&version);
+            (format!("{own}, Kind={}", to.kind), "/, Kind=".to_owned())
         };
-        let failed = |why: String| Status::internal_plain(format!("conversion for {of} {why}"));
+        let failed = |why: &str| Status::internal_plain(format!("conversion for {of} {why}"));
         let webhook = from.conversion.clone().unwrap_or_default();
         let Some(review) = review_version(&webhook["conversionReviewVersions"]) else {
-            let why = "failed: no supported conversion review versions";
-            return Err(failed(why.to_owned()));
+            return Err(failed("failed: no supported conversion review versions"));
         };
         if !self.is_attended() {
             let why = "failed: conversion webhooks are asked about requests only";
-            return Err(failed(why.to_owned()));
+            return Err(failed(why));
         }
         let endpoint = WebhookAddress::of(&webhook["clientConfig"]);
         let encoded = serde_json::to_string(objects).unwrap_or_default();
@@ -246,25 +242,25 @@ impl Registry {
             uid,
             key,
         };
-        let name = metadata::text(objects.first().copied().unwrap_or(&Value::Null), "name");
-        let answers = self.answers((from, name), vec![(self.next_conversion(), call)])?;
-        let answer = answers.first().ok_or_else(|| failed("failed".to_owned()))?;
-        let values = conversion::converted(review, answer).map_err(|why| {
-            failed(format!(
-                "failed: conversion webhook for {inner} failed: {why}"
-            ))
+        let subject = (from, metadata::text(first, "name"));
+        let answers = self.answers(subject, vec![(self.next_conversion(), call)])?;
+        let answer = answers.first().ok_or_else(|| failed("failed"))?;
+        let values = conversion::converted(review, answer);
+        let values = values.map_err(|why| {
+            let why = format!("failed: conversion webhook for {inner} failed: {why}");
+            failed(&why)
         })?;
         let (found, expected) = (values.len(), objects.len());
         if found != expected {
-            return Err(failed(format!(
-                "returned {found} objects, expected {expected}"
-            )));
+            let why = format!("returned {found} objects, expected {expected}");
+            return Err(failed(&why));
         }
         let pairs = objects.iter().zip(values).enumerate();
         let restored = pairs.map(|(at, (original, converted))| {
             // In messages about a wrong version, positions in the list count from one.
-            let place = if suffix.is_empty() { 1 } else { at + 1 };
-            conversion::restored(original, converted, &version, place).map_err(&failed)
+            let place = if is_list { at + 1 } else { 1 };
+            let restored = conversion::restored(original, converted, &version, place);
+            restored.map_err(|why| failed(&why))
         });
         restored.collect()
     }

@@ -15,6 +15,7 @@ use crate::requests::metadata;
 use crate::requests::options::{ObjectTarget, StoredWrite, WriteOptions};
 use crate::state::pending_work::PropagationPolicy;
 use crate::state::registry::Registry;
+use crate::values::text;
 
 impl Registry {
     /// Creates a CustomResourceDefinition, or replaces the one of this name. The resources of the definition are served
@@ -53,11 +54,12 @@ impl Registry {
     /// free name is accepted even if other names of the definition are taken.
     pub(crate) fn judge_names(&self, crd: &mut Value) {
         let now = metadata::time(self.now);
-        let group = crd["spec"]["group"].as_str().unwrap_or_default().to_owned();
-        let (resources, kinds) = self.claimed_names.of_others(&group, &storage_of(crd));
+        let group = text(&crd["spec"]["group"]);
+        let (resources, kinds) = self.claimed_names.of_others(group, &storage_of(crd));
         let asked = crd["spec"]["names"].clone();
         let mut accepted = crd["status"]["acceptedNames"].clone();
         let had = accepted.clone();
+        let given = |field: &str| asked.get(field).filter(|given| !given.is_null()).cloned();
         let names = metadata::members(&mut accepted);
         let mut conflict = None;
         for (field, reason, taken) in [
@@ -72,20 +74,13 @@ impl Registry {
                 .filter(|name| taken.contains(name))
                 .map(|name| format!("{} is already in use", go::quote(name)))
                 .collect();
-            if let [one] = used.as_slice() {
-                conflict = Some((reason, one.clone()));
-            } else if !used.is_empty() {
-                conflict = Some((reason, format!("[{}]", used.join(", "))));
-            } else if asked[field].is_null() {
-                names.remove(field);
-            } else {
-                names.insert(field.to_owned(), asked[field].clone());
+            match used.as_slice() {
+                [] => metadata::assign(names, field, given(field)),
+                [one] => conflict = Some((reason, one.clone())),
+                several => conflict = Some((reason, format!("[{}]", several.join(", ")))),
             }
         }
-        match &asked["categories"] {
-            Value::Null => names.remove("categories"),
-            categories => names.insert("categories".to_owned(), categories.clone()),
-        };
+        metadata::assign(names, "categories", given("categories"));
         match conflict {
             None => crd::accept(crd, accepted, &now),
             Some((reason, message)) => crd::refuse_names(crd, accepted, (reason, &message), &now),
@@ -249,11 +244,10 @@ impl Registry {
 
     /// Decides again about the definitions of a group that wait for a name, because a name may be free now.
     pub(crate) fn judge_waiting(&mut self, group: &Value) {
-        let group = group.as_str().unwrap_or_default();
-        let refused = self.claimed_names.refused(group).into_iter();
-        let refused = refused.filter_map(|storage| self.definition_of(&storage).cloned());
-        let waiting: Vec<_> = refused.collect();
-        for stored in waiting {
+        for storage in self.claimed_names.refused(text(group)) {
+            let Some(stored) = self.definition_of(&storage).cloned() else {
+                continue;
+            };
             let mut crd = stored.draft();
             self.judge_names(&mut crd.value);
             if !stored.holds(&crd) {
@@ -269,7 +263,6 @@ fn definitions() -> StorageKey {
 }
 
 pub(crate) fn storage_of(crd: &Value) -> StorageKey {
-    let (group, plural) = (&crd["spec"]["group"], &crd["spec"]["names"]["plural"]);
-    let [group, plural] = [group, plural].map(|name| name.as_str().unwrap_or_default());
-    StorageKey::new(group, plural)
+    let (spec, names) = (&crd["spec"], &crd["spec"]["names"]);
+    StorageKey::new(text(&spec["group"]), text(&names["plural"]))
 }

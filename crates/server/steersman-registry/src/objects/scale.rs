@@ -3,10 +3,11 @@
 use serde_json::{Map, Value, json};
 use steersman_apimachinery::status::{FieldError, GroupResource, Status};
 use steersman_schema::resource::Resource;
+use steersman_schema::types::TypeRef;
 
 use crate::requests::catalogue::Catalogue;
 use crate::requests::intake::FieldValidation;
-use crate::requests::options::VersionedObject;
+use crate::requests::options::{Subresource, VersionedObject};
 use crate::requests::{metadata, request_kinds};
 use crate::state::registry::Registry;
 use crate::values::{items, text, texts};
@@ -111,6 +112,15 @@ pub(crate) fn rescale(resource: &Resource, object: &Value, scale: &Value) -> Res
         };
     }
     Ok(new)
+}
+
+/// Returns the type of the objects that requests to a subresource contain.
+pub(crate) fn type_of(resource: &Resource, subresource: Subresource) -> TypeRef<'_> {
+    let scale = match subresource {
+        Subresource::Scale => TypeRef::built_in("autoscaling/v1", "Scale"),
+        _ => None,
+    };
+    scale.unwrap_or_else(|| TypeRef::of(resource))
 }
 
 fn at<'a>(object: &'a Value, path: &[String]) -> &'a Value {

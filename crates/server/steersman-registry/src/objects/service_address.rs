@@ -11,6 +11,7 @@ use steersman_builtins::service;
 use crate::requests::metadata;
 use crate::state::registry::Registry;
 use crate::state::service_network::ServiceNetwork;
+use crate::values::{items, items_mut, text};
 
 /// The range of node ports, first and last.
 const NODE_PORTS: (i64, i64) = (30_000, 32_767);
@@ -81,11 +82,8 @@ impl Registry {
 
     fn taken_addresses(&self) -> HashSet<IpAddr> {
         let all = self.objects(("", "services"), None);
-        let addresses = all.filter_map(|service| {
-            let address = service.value["spec"]["clusterIP"].as_str()?;
-            address.parse().ok()
-        });
-        addresses.collect()
+        all.filter_map(|service| text(&service.value["spec"]["clusterIP"]).parse().ok())
+            .collect()
     }
 
     /// Returns the next free address of the service network; `None` if all addresses are taken (SRV-IP-1).
@@ -122,8 +120,7 @@ impl Registry {
         before: Option<&Value>,
         uid: &str,
     ) -> Result<(), Vec<FieldError>> {
-        let on_nodes = matches!(spec["type"].as_str(), Some("NodePort" | "LoadBalancer"));
-        if !on_nodes {
+        if !is_on_nodes(spec) {
             return Ok(());
         }
         let mut used = self.used_ports(uid);
@@ -132,8 +129,7 @@ impl Registry {
         let kept = before.map(ports_of).unwrap_or_default();
         let asked = ports_of(spec);
         let mut chosen: Vec<(i64, i64)> = Vec::new();
-        let ports = spec.get_mut("ports").and_then(Value::as_array_mut);
-        for (index, port) in ports.into_iter().flatten().enumerate() {
+        for (index, port) in items_mut(spec, "ports").iter_mut().enumerate() {
             let own = port["nodePort"].as_i64().unwrap_or_default();
             if own == 0 && !may_choose {
                 continue;
@@ -185,8 +181,12 @@ impl Registry {
     }
 }
 
+fn is_on_nodes(spec: &Value) -> bool {
+    matches!(text(&spec["type"]), "NodePort" | "LoadBalancer")
+}
+
 fn ports_of(spec: &Value) -> Vec<(i64, i64)> {
-    let ports = spec["ports"].as_array().into_iter().flatten();
+    let ports = items(&spec["ports"]).iter();
     let number = |value: &Value| value.as_i64().unwrap_or_default();
     ports
         .map(|port| (number(&port["port"]), number(&port["nodePort"])))
@@ -230,24 +230,17 @@ fn restore(spec: &mut Value, before: &Value) {
             copy(spec, before, "clusterIPs");
         }
     }
-    let on_nodes =
-        |spec: &Value| matches!(spec["type"].as_str(), Some("NodePort" | "LoadBalancer"));
-    if on_nodes(before) && on_nodes(spec) {
-        let old = before["ports"].as_array().map_or(&[][..], Vec::as_slice);
+    if is_on_nodes(before) && is_on_nodes(spec) {
         let now = ports_of(spec);
         let mut used: Vec<i64> = ports_of(before).into_iter().map(|(_, node)| node).collect();
         used.retain(|node| now.iter().any(|(_, other)| node == other));
-        let ports = spec.get_mut("ports").and_then(Value::as_array_mut);
-        for port in ports.into_iter().flatten() {
-            if !is_absent(port, "nodePort") {
-                continue;
-            }
-            let name = |port: &Value| port["name"].as_str().unwrap_or_default().to_owned();
-            let known = old.iter().rfind(|one| name(one) == name(port));
-            let Some(node) = known.and_then(|one| one["nodePort"].as_i64()) else {
-                continue;
-            };
-            if !used.contains(&node) {
+        for port in items_mut(spec, "ports") {
+            let mut old = items(&before["ports"]).iter();
+            let known = old.rfind(|one| text(&one["name"]) == text(&port["name"]));
+            let node = known.and_then(|one| one["nodePort"].as_i64());
+            if let Some(node) = node.filter(|node| !used.contains(node))
+                && is_absent(port, "nodePort")
+            {
                 used.push(node);
                 metadata::members(port).insert("nodePort".to_owned(), json!(node));
             }
@@ -263,27 +256,22 @@ fn restore(spec: &mut Value, before: &Value) {
 
 /// Makes `clusterIP` and `clusterIPs` agree if a request wrote only one of them (upstream: `normalizeClusterIPs`).
 fn agree(spec: &mut Value, before: Option<&Value>) {
-    let one = spec["clusterIP"].clone();
-    let list = |one: &Value| json!([one]);
+    let list = json!([spec["clusterIP"]]);
     let Some(before) = before else {
         if !is_absent(spec, "clusterIP") && is_absent(spec, "clusterIPs") {
-            metadata::members(spec).insert("clusterIPs".to_owned(), list(&one));
+            metadata::members(spec).insert("clusterIPs".to_owned(), list);
         }
         return;
     };
-    let text = |spec: &Value| spec["clusterIP"].as_str().unwrap_or_default().to_owned();
-    let same = text(spec) == text(before);
+    let same = text(&spec["clusterIP"]) == text(&before["clusterIP"]);
     if same && is_absent(spec, "clusterIPs") {
         copy(spec, before, "clusterIPs");
     }
     if same || spec["clusterIPs"] != before["clusterIPs"] {
         return;
     }
-    if is_absent(spec, "clusterIP") {
-        metadata::members(spec).remove("clusterIPs");
-    } else {
-        metadata::members(spec).insert("clusterIPs".to_owned(), list(&one));
-    }
+    let list = Some(list).filter(|_| !is_absent(spec, "clusterIP"));
+    metadata::assign(metadata::members(spec), "clusterIPs", list);
 }
 
 /// Chooses the IP families of the addresses (upstream: `initIPFamilyFields`).
@@ -323,10 +311,9 @@ fn choose_families(
 }
 
 fn refuse(errors: Vec<FieldError>) -> Result<(), Vec<FieldError>> {
-    if errors.is_empty() {
-        Ok(())
-    } else {
-        Err(errors)
+    match errors.is_empty() {
+        true => Ok(()),
+        false => Err(errors),
     }
 }
 
@@ -344,15 +331,14 @@ fn keep_first_family(spec: &mut Value, before: &Value) {
 /// Returns the IP families of a Service: those in its spec, those of its addresses, or that of the network.
 fn named_families(spec: &Value, network: &ServiceNetwork) -> Result<Vec<Value>, Vec<FieldError>> {
     let (own, other) = (network.family(), network.other_family());
-    let mut families = spec["ipFamilies"].as_array().cloned().unwrap_or_default();
+    let mut families = items(&spec["ipFamilies"]).to_vec();
     let mut errors = Vec::new();
-    let addresses = spec["clusterIPs"].as_array().into_iter().flatten();
-    for (index, address) in addresses.enumerate() {
-        let text = address.as_str().unwrap_or_default();
-        if text == "None" || index < families.len() {
+    for (index, address) in items(&spec["clusterIPs"]).iter().enumerate() {
+        let address = text(address);
+        if address == "None" || index < families.len() {
             continue;
         }
-        if text.contains(':') != (own == "IPv6") {
+        if address.contains(':') != (own == "IPv6") {
             let shown = spec["clusterIPs"].to_string();
             let field = format!("spec.clusterIPs[{index}]");
             let detail = format!("{other} is not configured on this cluster");

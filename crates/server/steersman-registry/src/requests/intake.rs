@@ -10,6 +10,7 @@ use steersman_schema::types;
 use super::catalogue::Catalogue;
 use super::options::WriteOptions;
 use super::{manager, metadata};
+use crate::values::{items, text};
 
 /// The scheme of the built-in kinds.
 pub(crate) const LEGACY_SCHEME: &str = "k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30";
@@ -118,8 +119,8 @@ pub(crate) fn check_kind(
             "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; the body is no JSON object"
         )));
     }
-    let kind = body["kind"].as_str().unwrap_or_default().to_owned();
-    let version = body["apiVersion"].as_str().unwrap_or_default().to_owned();
+    let kind = text(&body["kind"]).to_owned();
+    let version = text(&body["apiVersion"]).to_owned();
     if resource.built_in {
         check_built_in(catalogue, resource, (&version, &kind), &expected)?;
     } else {
@@ -164,12 +165,8 @@ fn check_built_in<'a>(
             "the API version in the data ({version}) does not match the expected API version ({expected})"
         )));
     }
-    let short = go::quote(version.rsplit('/').next().unwrap_or_default());
-    let wanted = &resource.kind;
     let why = unconvertible(catalogue, go_type_of(resource), version, kind);
-    Err(Status::bad_request(format!(
-        "{kind} in version {short} cannot be handled as a {wanted}: {why}"
-    )))
+    Err(metadata::unhandled((version, kind), &resource.kind, &why))
 }
 
 /// Returns the package and the name of the Go type of a built-in resource, and the scheme that decodes it.
@@ -303,7 +300,7 @@ pub(crate) fn warnings(resource: &Resource, object: &Value, old: Option<&Value>)
         return Vec::new();
     }
     let formats = |crd: &Value| -> Vec<String> {
-        let versions = crd["spec"]["versions"].as_array().into_iter().flatten();
+        let versions = items(&crd["spec"]["versions"]).iter();
         let unknown = |one: &Value| crd::unknown_formats(&one["schema"]["openAPIV3Schema"]);
         versions.flat_map(unknown).collect()
     };
@@ -366,10 +363,8 @@ pub(crate) fn check_status(
         return crd::validate_status(object);
     }
     if resource.built_in {
-        let strategy = steersman_builtins::of(resource);
-        return strategy.map_or_else(Vec::new, |strategy| {
-            steersman_builtins::validate_status(strategy, object, old)
-        });
+        let validate = |strategy| steersman_builtins::validate_status(strategy, object, old);
+        return steersman_builtins::of(resource).map_or_else(Vec::new, validate);
     }
     let mut errors = Vec::new();
     custom::check_status(resource, object, old, &mut errors, warnings);

@@ -7,6 +7,8 @@ use steersman_apimachinery::{go, names};
 use steersman_schema::resource::{Generation, MetadataCheck, Resource};
 use steersman_schema::types;
 
+use crate::values::items;
+
 /// Returns a metadata field as text; empty if absent.
 pub(crate) fn text<'a>(object: &'a Value, field: &str) -> &'a str {
     object["metadata"][field].as_str().unwrap_or_default()
@@ -42,14 +44,12 @@ pub(crate) fn decode(
     unknown: &mut Vec<String>,
 ) -> Result<(), Status> {
     let refuse = |why: String| undecodable(resource, &why);
-    match object.get("metadata") {
-        None | Some(Value::Null | Value::Object(_)) => {}
-        Some(other) => {
-            let (kind, found) = (&resource.kind, types::type_word(other));
-            return Err(refuse(format!(
-                "json: cannot unmarshal {found} into Go struct field {kind}.metadata of type v1.ObjectMeta"
-            )));
-        }
+    let sent = &object["metadata"];
+    if !sent.is_null() && !sent.is_object() {
+        let (kind, found) = (&resource.kind, types::type_word(sent));
+        return Err(refuse(format!(
+            "json: cannot unmarshal {found} into Go struct field {kind}.metadata of type v1.ObjectMeta"
+        )));
     }
     let metadata = of(object);
     metadata.retain(|name, _| name != "selfLink" && name != "managedFields");
@@ -65,9 +65,14 @@ pub(crate) fn decode(
 }
 
 pub(crate) fn undecodable(resource: &Resource, why: &str) -> Status {
-    let (version, kind) = (&resource.version, &resource.kind);
+    unhandled((&resource.version, &resource.kind), &resource.kind, why)
+}
+
+/// Builds the refusal of an object with this `apiVersion` and kind, which does not decode as the wanted kind.
+pub(crate) fn unhandled((version, kind): (&str, &str), wanted: &str, why: &str) -> Status {
+    let short = go::quote(version.rsplit('/').next().unwrap_or_default());
     Status::bad_request(format!(
-        "{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"
+        "{kind} in version {short} cannot be handled as a {wanted}: {why}"
     ))
 }
 
@@ -144,9 +149,9 @@ fn check_change(new: &Value, old: &Value, attached: Vec<FieldError>) -> Vec<Fiel
     let mut errors = Vec::new();
     let (new, old) = (&new["metadata"], &old["metadata"]);
     if !old["deletionTimestamp"].is_null() {
-        let had = old["finalizers"].as_array();
-        let added = new["finalizers"].as_array().into_iter().flatten();
-        let added = added.filter(|one| !had.is_some_and(|had| had.contains(one)));
+        let had = items(&old["finalizers"]);
+        let added = items(&new["finalizers"]).iter();
+        let added = added.filter(|one| !had.contains(one));
         let added: Vec<String> = added.map(Value::to_string).collect();
         if !added.is_empty() {
             let detail = format!(

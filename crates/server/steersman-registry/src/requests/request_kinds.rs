@@ -1,13 +1,14 @@
 //! Machine: decodes kinds that requests contain and that are never stored: scales, bindings, evictions and token
 //! requests.
 
-use serde_json::{Map, Value};
-use steersman_apimachinery::go;
+use serde_json::Value;
 use steersman_apimachinery::status::Status;
 use steersman_schema::types;
 
 use super::catalogue::Catalogue;
 use super::intake::{FieldValidation, LEGACY_SCHEME, judge_unknown, unconvertible};
+use super::metadata;
+use crate::values::text;
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RequestKind {
@@ -59,25 +60,19 @@ impl RequestKind {
         body: &mut Value,
         validation: FieldValidation,
     ) -> Result<Vec<String>, Status> {
-        let text = |field: &str, absent: &str| {
-            let sent = body[field].as_str().unwrap_or_default();
-            if sent.is_empty() { absent } else { sent }.to_owned()
+        let sent = |field: &str, absent: &str| match text(&body[field]) {
+            "" => absent.to_owned(),
+            sent => sent.to_owned(),
         };
-        let (version, kind) = (text("apiVersion", self.version), text("kind", self.kind));
-        let refuse = |why: &str| {
-            let short = go::quote(version.rsplit('/').next().unwrap_or_default());
-            let wanted = self.kind;
-            Status::bad_request(format!(
-                "{kind} in version {short} cannot be handled as a {wanted}: {why}"
-            ))
-        };
+        let (version, kind) = (sent("apiVersion", self.version), sent("kind", self.kind));
+        let refuse = |why: &str| metadata::unhandled((&version, &kind), self.kind, why);
         if kind != self.kind || (version != self.version && version != self.also) {
             let ty = (self.package, self.kind, self.scheme);
             return Err(refuse(&unconvertible(catalogue, ty, &version, &kind)));
         }
         let mut unknown = Vec::new();
         if let Some(Value::Object(fields)) = body.get("metadata") {
-            let mut fields: Map<String, Value> = fields.clone();
+            let mut fields = fields.clone();
             fields.retain(|name, _| name != "selfLink" && name != "managedFields");
             unknown = types::decode_metadata(&mut fields, true).map_err(|why| refuse(&why))?;
         }

@@ -6,6 +6,7 @@ use steersman_schema::resource::Resource;
 
 use super::options::Subresource;
 use super::{intake, metadata};
+use crate::values::{items, items_mut};
 
 /// Normalises a decoded object to its stored form, with the parts of the old object that this subresource does not
 /// write.
@@ -52,18 +53,11 @@ pub(crate) fn merge(
         }
         Subresource::Main | Subresource::Scale => new,
         Subresource::Finalize => {
-            let mut merged =
-                with_metadata(all_but(old, &["metadata"]), new.get("metadata").cloned());
-            let spec = metadata::members(&mut merged["spec"]);
-            metadata::assign(spec, "finalizers", new["spec"].get("finalizers").cloned());
-            merged
+            let merged = with_metadata(all_but(old, &["metadata"]), new.get("metadata").cloned());
+            with_member(merged, &new, ("spec", "finalizers"))
         }
         Subresource::EphemeralContainers => {
-            let mut merged = old.clone();
-            let spec = metadata::members(&mut merged["spec"]);
-            let containers = new["spec"].get("ephemeralContainers").cloned();
-            metadata::assign(spec, "ephemeralContainers", containers);
-            merged
+            with_member(old.clone(), &new, ("spec", "ephemeralContainers"))
         }
         Subresource::Resize => {
             let mut merged = old.clone();
@@ -73,12 +67,8 @@ pub(crate) fn merge(
             merged
         }
         Subresource::Approval => {
-            let mut merged =
-                with_metadata(all_but(old, &["metadata"]), new.get("metadata").cloned());
-            let status = metadata::members(&mut merged["status"]);
-            let conditions = new["status"].get("conditions").cloned();
-            metadata::assign(status, "conditions", conditions);
-            merged
+            let merged = with_metadata(all_but(old, &["metadata"]), new.get("metadata").cloned());
+            with_member(merged, &new, ("status", "conditions"))
         }
         Subresource::Status => write_status(resource, new, old),
     }
@@ -89,6 +79,13 @@ pub(crate) fn merge(
 /// The strategy of ServiceCIDRs does not (upstream: `pkg/registry/networking/servicecidr`).
 pub(crate) fn keeps_status(resource: &Resource) -> bool {
     resource.status && !resource.is("networking.k8s.io", "ServiceCIDR")
+}
+
+/// Copies a member of the spec or of the status from `new`, or removes the member if `new` lacks it.
+fn with_member(mut object: Value, new: &Value, (part, member): (&str, &str)) -> Value {
+    let members = metadata::members(&mut object[part]);
+    metadata::assign(members, member, new[part].get(member).cloned());
+    object
 }
 
 fn with_metadata(mut object: Value, metadata: Option<Value>) -> Value {
@@ -102,10 +99,9 @@ fn with_metadata(mut object: Value, metadata: Option<Value>) -> Value {
 /// (SRV-KIND-2).
 fn write_status(resource: &Resource, mut new: Value, old: &Value) -> Value {
     // The status is replaced below, and so is the metadata of a built-in object.
-    let left_out: &[&str] = if resource.built_in {
-        &["status", "metadata"]
-    } else {
-        &["status"]
+    let left_out: &[&str] = match resource.built_in {
+        true => &["status", "metadata"],
+        false => &["status"],
     };
     let mut merged = all_but(old, left_out);
     if let Some(status) = new.get_mut("status").map(Value::take) {
@@ -125,11 +121,8 @@ fn write_status(resource: &Resource, mut new: Value, old: &Value) -> Value {
 
 /// Copies the resources of containers in `new` into the containers of the same name.
 fn resize(spec: &mut Value, new: &Value, field: &str) {
-    let Some(containers) = spec.get_mut(field).and_then(Value::as_array_mut) else {
-        return;
-    };
-    for container in containers {
-        let mut wanted = new[field].as_array().into_iter().flatten();
+    for container in items_mut(spec, field) {
+        let mut wanted = items(&new[field]).iter();
         let named = wanted.find(|one| one["name"] == container["name"]);
         if let Some(resources) = named.and_then(|one| one.get("resources")) {
             metadata::members(container).insert("resources".to_owned(), resources.clone());

@@ -13,6 +13,7 @@ use crate::objects::conditions;
 use crate::requests::options::WriteOptions;
 use crate::requests::{intake, metadata, request_kinds};
 use crate::state::registry::Registry;
+use crate::values::{items, text};
 
 /// An act and its target.
 #[derive(Debug, Clone, Copy)]
@@ -109,8 +110,8 @@ impl Registry {
     ) -> Status {
         // The scheme is before the name of the Service, and the port after it: `https:name:443`.
         let mut parts = name.split(':');
-        let (first, second) = (parts.next().unwrap_or_default(), parts.next());
-        let bare = match (second, parts.next()) {
+        let first = parts.next().unwrap_or_default();
+        let bare = match (parts.next(), parts.next()) {
             (Some(second), Some(_)) => second,
             _ => first,
         };
@@ -127,10 +128,9 @@ impl Registry {
         if let Some(Err(refusal)) = chosen {
             return refusal;
         }
-        let node = if plural == "nodes" {
-            bare
-        } else {
-            node_of(found.lean())
+        let node = match plural {
+            "nodes" => bare,
+            _ => node_of(found.lean()),
         };
         if node.is_empty() {
             return Status::bad_request(format!("pod {bare} does not have a host assigned"));
@@ -194,13 +194,12 @@ impl Registry {
 
 fn node_to_bind(target: &Value) -> Result<&str, Status> {
     let mut errors = Vec::new();
-    let kind = target["kind"].as_str().unwrap_or_default();
-    if !matches!(kind, "" | "Node") {
+    if !matches!(text(&target["kind"]), "" | "Node") {
         let supported = ["\"Node\"", "\"<empty>\""].map(str::to_owned);
         let kind = target["kind"].to_string();
         errors.push(FieldError::not_supported("target.kind", &kind, &supported));
     }
-    let node = target["name"].as_str().unwrap_or_default();
+    let node = text(&target["name"]);
     if node.is_empty() {
         errors.push(FieldError::required("target.name", ""));
     }
@@ -236,7 +235,7 @@ fn check_preconditions(
 /// or that must be named.
 fn chosen_container<'a>(pod: &'a Value, name: &str, container: &'a str) -> Result<&'a str, Status> {
     let names = |field: &str| -> Vec<&'a str> {
-        let containers = pod["spec"][field].as_array().into_iter().flatten();
+        let containers = items(&pod["spec"][field]).iter();
         containers.filter_map(|one| one["name"].as_str()).collect()
     };
     let (own, init) = (names("containers"), names("initContainers"));
@@ -268,13 +267,13 @@ fn has_ended_before(status: &Value, container: &str) -> bool {
     let lists = [
         "containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses",
     ];
-    let all = lists.iter().filter_map(|list| status[*list].as_array());
-    let mut own = all.flatten().filter(|one| one["name"] == container);
+    let all = lists.iter().flat_map(|list| items(&status[*list]));
+    let mut own = all.filter(|one| one["name"] == container);
     own.any(|one| one["lastState"]["terminated"].is_object())
 }
 
 fn node_of(pod: &Value) -> &str {
-    pod["spec"]["nodeName"].as_str().unwrap_or_default()
+    text(&pod["spec"]["nodeName"])
 }
 
 fn cannot_be_bound(pod: &Value, name: &str) -> Option<String> {
@@ -287,7 +286,6 @@ fn cannot_be_bound(pod: &Value, name: &str) -> Option<String> {
     if !node.is_empty() {
         return Some(format!("pod {name} is already assigned to node \"{node}\""));
     }
-    let gates = pod["spec"]["schedulingGates"].as_array();
-    let gated = gates.is_some_and(|gates| !gates.is_empty());
+    let gated = !items(&pod["spec"]["schedulingGates"]).is_empty();
     gated.then(|| format!("pod {name} has non-empty .spec.schedulingGates"))
 }

@@ -1,7 +1,5 @@
 //! Machine: server-side apply to an object, its status or its scale.
 
-use std::sync::Arc;
-
 use serde_json::{Map, Value};
 use steersman_apimachinery::status::Status;
 use steersman_patch::apply::{
@@ -21,6 +19,7 @@ use crate::requests::intake::{self, FieldValidation, ObjectOrigin, is_definition
 use crate::requests::metadata;
 use crate::requests::options::{ObjectTarget, StoredWrite, Subresource, WriteOptions};
 use crate::state::registry::Registry;
+use crate::values::text;
 
 /// The field manager of fields that an object had before its first apply.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
@@ -92,8 +91,8 @@ impl Registry {
         };
         let origin = ObjectOrigin::Apply;
         let managed = entries.write();
-        let asked = (options, Ownership::Given(managed.clone()));
-        let write = ObjectWrite::new(target, Arc::clone(&stored), origin, asked);
+        let ownership = Ownership::Given(managed.clone());
+        let write = ObjectWrite::new(target, stored, origin, options, ownership);
         if new.is_none() && self.is_unwritten(&write, live, managed.as_deref()) {
             self.note_warnings(request.warnings);
             let (object, created) = (shown, false);
@@ -145,8 +144,7 @@ impl Registry {
         let ownership = Ownership::Given(entries.write());
         let place = place_of(&request.configuration);
         let asked = (request.checked, request.options, ownership);
-        let how = CreateRequest::Apply;
-        let created = self.create_owned(target, new, how, asked);
+        let created = self.create_owned(target, new, CreateRequest::Apply, asked);
         self.note_warnings(request.warnings.clone());
         created.map_err(|status| refuse_undecodable(target, &place, status))
     }
@@ -241,31 +239,20 @@ fn apply_scale(
 fn check(request: &ApplyBody<'_>) -> Result<(), Status> {
     let configuration = &request.configuration;
     let (resource, subresource) = (request.target.resource, request.target.subresource);
-    let text = |field: &str| {
-        let value = configuration.get(field);
-        value.and_then(Value::as_str).unwrap_or_default()
-    };
-    let (version, kind) = (text("apiVersion"), text("kind"));
+    let [version, kind] = ["apiVersion", "kind"].map(|field| text(&configuration[field]));
     let (group, short) = version.rsplit_once('/').unwrap_or(("", version));
     let named = format!("{group}/{short}, Kind={kind}");
-    let (expected_version, expected_kind) = if subresource == Subresource::Scale {
-        ("autoscaling/v1".to_owned(), "Scale")
-    } else {
-        (resource.api_version(), resource.kind.as_str())
+    let (expected_version, expected_kind) = match subresource {
+        Subresource::Scale => ("autoscaling/v1".to_owned(), "Scale"),
+        _ => (resource.api_version(), resource.kind.as_str()),
     };
     if version != expected_version || kind != expected_kind {
-        let message = format!("invalid object type: {named}");
-        return Err(Status::bad_request(message));
+        return Err(Status::bad_request(format!("invalid object type: {named}")));
     }
     if managed::sent(configuration).is_some_and(|sent| !sent.is_null()) {
-        let message = "metadata.managedFields must be nil";
-        return Err(Status::bad_request(message));
+        return Err(Status::bad_request("metadata.managedFields must be nil"));
     }
-    let scale = match subresource {
-        Subresource::Scale => TypeRef::built_in("autoscaling/v1", "Scale"),
-        _ => None,
-    };
-    let ty = scale.unwrap_or_else(|| TypeRef::of(resource));
+    let ty = scale::type_of(resource, subresource);
     check_configuration(ty, configuration).map_err(|wrong| {
         let place = place_of(configuration);
         Status::internal_plain(format!(
@@ -275,10 +262,7 @@ fn check(request: &ApplyBody<'_>) -> Result<(), Status> {
 }
 
 fn place_of(configuration: &Value) -> String {
-    let text = |field: &str| match configuration.get("metadata") {
-        Some(metadata) => metadata[field].as_str().unwrap_or_default().to_owned(),
-        None => String::new(),
-    };
+    let text = |field: &str| metadata::text(configuration, field);
     format!("{}/{}", text("namespace"), text("name"))
 }
 

@@ -8,6 +8,7 @@ use steersman_schema::resource::Resource;
 use crate::requests::options::{ListQuery, StoredPage, VersionedObject};
 use crate::requests::select::Selectors;
 use crate::state::registry::Registry;
+use crate::values::text;
 
 /// The components by name, each with the Lease in `kube-system` that a running component renews. The server is its own
 /// etcd, which has no Lease.
@@ -91,10 +92,8 @@ fn component(name: &str, problem: Option<String>) -> Value {
 
 /// Returns whether a Lease has a holder that renewed it within its duration.
 fn is_held(lease: &Value, now: Timestamp) -> bool {
-    let holder = lease["holderIdentity"].as_str().unwrap_or_default();
-    let renewed = lease["renewTime"].as_str().and_then(|at| at.parse().ok());
     let seconds = lease["leaseDurationSeconds"].as_i64().unwrap_or_default();
-    let end =
-        renewed.and_then(|at: Timestamp| at.checked_add(SignedDuration::from_secs(seconds)).ok());
-    !holder.is_empty() && end.is_some_and(|end| end >= now)
+    let renewed = text(&lease["renewTime"]).parse();
+    let end = renewed.and_then(|at: Timestamp| at.checked_add(SignedDuration::from_secs(seconds)));
+    !text(&lease["holderIdentity"]).is_empty() && end.is_ok_and(|end| end >= now)
 }

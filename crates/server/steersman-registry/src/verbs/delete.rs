@@ -17,6 +17,7 @@ use crate::requests::options::{
 };
 use crate::state::pending_work::{FOREGROUND, ORPHAN, PropagationPolicy};
 use crate::state::registry::Registry;
+use crate::values::has_text;
 
 #[derive(Debug)]
 pub(crate) enum DeleteOutcome {
@@ -83,8 +84,7 @@ impl Registry {
         self.settle();
         match progress {
             DeleteOutcome::Marked(stored) => {
-                let answer = self.answered(resource, &stored, foreseen)?;
-                Ok(Deleted::Held(answer))
+                Ok(Deleted::Held(self.answered(resource, &stored, foreseen)?))
             }
             DeleteOutcome::Gone(gone) => self.gone(resource, &gone),
         }
@@ -161,8 +161,7 @@ impl Registry {
         match beginning {
             // Upstream runs an update here, and the update ends before it sets the fields of its answer.
             DeletionStart::Goes if value != *shown.value() || has_finalizers(shown.value()) => {
-                let answer = Self::answer("", "", empty(resource), 0);
-                Ok(Deleted::Last(answer))
+                Ok(Deleted::Last(Self::answer("", "", empty(resource), 0)))
             }
             DeletionStart::Goes => self.gone(resource, stored),
             DeletionStart::GoesMarked => Ok(Deleted::Last(changed(value))),
@@ -232,9 +231,8 @@ fn default_policy(resource: &Resource, stored: &Stored) -> Option<PropagationPol
         return None;
     }
     let object = stored.look();
-    let finalizers = object["metadata"]["finalizers"].as_array();
-    let mut finalizers = finalizers.into_iter().flatten();
-    let said = finalizers.any(|one| one == ORPHAN || one == FOREGROUND);
+    let finalizers = &object["metadata"]["finalizers"];
+    let said = has_text(finalizers, ORPHAN) || has_text(finalizers, FOREGROUND);
     (!said).then_some(PropagationPolicy::Orphan)
 }
 
@@ -309,10 +307,9 @@ fn check_preconditions(
     } else {
         return Ok(());
     };
-    let group_resource = if own {
-        resource.group_resource()
-    } else {
-        resource.group_kind()
+    let group_resource = match own {
+        true => resource.group_resource(),
+        false => resource.group_kind(),
     };
     Err(Status::conflict(group_resource, &stored.name, &why))
 }

@@ -10,6 +10,7 @@ use crate::requests::intake::is_definition;
 use crate::requests::metadata;
 use crate::state::pending_work::{FOREGROUND, ORPHAN, PropagationPolicy};
 use crate::state::registry::Registry;
+use crate::values::{items, text};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DeletionStart {
@@ -57,9 +58,7 @@ pub(crate) fn begun(
     let mut given = None;
     match grace {
         Some(asked) if terminating && asked < left => {
-            let due = fields["deletionTimestamp"].as_str();
-            let due = due.and_then(|due| due.parse::<Timestamp>().ok());
-            let due = due.unwrap_or(now);
+            let due: Timestamp = text(&fields["deletionTimestamp"]).parse().unwrap_or(now);
             let earlier = due.saturating_sub(SignedDuration::from_secs(left - asked));
             given = Some(asked);
             let fields = metadata::of(value);
@@ -87,10 +86,8 @@ pub(crate) fn begun(
     if !terminating && !has_grace(resource) {
         mark(value, 0, now);
     }
-    let fields = metadata::of(value);
-    fields
-        .entry("deletionGracePeriodSeconds")
-        .or_insert(json!(0));
+    let period = metadata::of(value).entry("deletionGracePeriodSeconds");
+    period.or_insert(json!(0));
     DeletionStart::Waits
 }
 
@@ -102,8 +99,7 @@ fn begun_namespace(
     now: Timestamp,
 ) -> bool {
     if namespace["metadata"]["deletionTimestamp"].is_string() {
-        let held = namespace["spec"]["finalizers"].as_array();
-        return held.is_some_and(|held| !held.is_empty());
+        return !items(&namespace["spec"]["finalizers"]).is_empty();
     }
     let time = Value::String(metadata::time(now));
     metadata::of(namespace).insert("deletionTimestamp".to_owned(), time);
@@ -161,8 +157,7 @@ pub(crate) fn unprotect(resource: &Resource, object: &mut Value) {
 }
 
 pub(crate) fn has_finalizers(object: &Value) -> bool {
-    let finalizers = object["metadata"]["finalizers"].as_array();
-    finalizers.is_some_and(|list| !list.is_empty())
+    !items(&object["metadata"]["finalizers"]).is_empty()
 }
 
 /// Returns whether neither a finalizer nor a grace period holds a terminating object. A write with such an object is
@@ -174,11 +169,10 @@ pub(crate) fn may_go(object: &Value) -> bool {
     let fields = &object["metadata"];
     let left = fields["deletionGracePeriodSeconds"].as_i64();
     let is_namespace = object["kind"] == "Namespace" && object["apiVersion"] == "v1";
-    let in_spec = object["spec"]["finalizers"].as_array();
     !fields["deletionTimestamp"].is_null()
         && !has_finalizers(object)
         && left.unwrap_or_default() == 0
-        && (!is_namespace || in_spec.is_none_or(Vec::is_empty))
+        && (!is_namespace || items(&object["spec"]["finalizers"]).is_empty())
 }
 
 /// Sets the deletion fields of an object, and raises its generation if it has one.
@@ -186,9 +180,8 @@ fn mark(object: &mut Value, grace: i64, now: Timestamp) {
     let due = now.saturating_add(SignedDuration::from_secs(grace));
     let due = due.unwrap_or(now);
     let fields = metadata::of(object);
-    fields
-        .entry("deletionTimestamp")
-        .or_insert_with(|| Value::String(metadata::time(due)));
+    let time = fields.entry("deletionTimestamp");
+    time.or_insert_with(|| Value::String(metadata::time(due)));
     fields.insert("deletionGracePeriodSeconds".to_owned(), json!(grace));
     let generation = fields.get("generation").and_then(Value::as_i64);
     if let Some(generation) = generation.filter(|generation| *generation > 0) {
@@ -202,9 +195,11 @@ fn has_grace(resource: &Resource) -> bool {
 
 /// Returns the grace period of a Pod in seconds; zero for a Pod that is not running.
 fn grace_of(pod: &Value, asked: Option<i64>) -> i64 {
-    let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
-    let phase = pod["status"]["phase"].as_str();
-    if node.is_empty() || matches!(phase, Some("Succeeded" | "Failed")) {
+    let (node, phase) = (
+        text(&pod["spec"]["nodeName"]),
+        text(&pod["status"]["phase"]),
+    );
+    if node.is_empty() || matches!(phase, "Succeeded" | "Failed") {
         return 0;
     }
     let own = pod["spec"]["terminationGracePeriodSeconds"].as_i64();

@@ -12,6 +12,7 @@ use crate::requests::catalogue::Catalogue;
 use crate::requests::intake::{self, FieldValidation};
 use crate::requests::metadata;
 use crate::requests::options::PatchKind;
+use crate::values::{items, text};
 
 /// Returns the duplicate keys of a patch document, and the unknown members of its operations; nothing if validation
 /// ignores unknown fields.
@@ -49,11 +50,8 @@ pub(crate) fn refuse_oddities(
 }
 
 pub(crate) fn reaches_metadata(document: &Value) -> bool {
-    let mut operations = document.as_array().into_iter().flatten();
-    let below = |path: &Value| {
-        path.as_str()
-            .is_some_and(|path| path.starts_with("/metadata/"))
-    };
+    let mut operations = items(document).iter();
+    let below = |path: &Value| text(path).starts_with("/metadata/");
     document.get("metadata").is_some()
         || operations.any(|one| below(&one["path"]) || below(&one["from"]))
 }

@@ -16,6 +16,7 @@ use crate::requests::intake::refuse_options;
 use crate::requests::options::{ListQuery, ObjectTarget, StoredPage, Subresource, VersionedObject};
 use crate::requests::select::Selectors;
 use crate::state::registry::Registry;
+use crate::values::text;
 
 /// The content of a continue token: the revision, and the key at which the next page starts.
 #[derive(Debug, PartialEq, Eq)]
@@ -152,10 +153,9 @@ impl Registry {
 }
 
 fn key(stored: &Stored, in_namespace: bool) -> String {
-    if in_namespace {
-        stored.name.to_string()
-    } else {
-        stored.key()
+    match in_namespace {
+        true => stored.name.to_string(),
+        false => stored.key(),
     }
 }
 
@@ -183,10 +183,9 @@ pub(crate) fn parse_version(text: &str) -> Result<u64, String> {
     let digits = text.bytes().all(|b| b.is_ascii_digit());
     text.parse().ok().filter(|_| digits).ok_or_else(|| {
         let quoted = Value::String(text.to_owned());
-        let why = if digits {
-            "value out of range"
-        } else {
-            "invalid syntax"
+        let why = match digits {
+            true => "value out of range",
+            false => "invalid syntax",
         };
         format!(
             "resourceVersion: Invalid value: {quoted}: strconv.ParseUint: parsing {quoted}: {why}"
@@ -260,12 +259,12 @@ fn decode_token(token: &str) -> Result<Token, Status> {
             )));
         }
     };
-    let version = parsed["v"].as_str().unwrap_or_default();
+    let version = text(&parsed["v"]);
     if version != "meta.k8s.io/v1" {
         let why = format!("server does not recognize this encoded version {version}");
         return Err(refuse(why));
     }
-    let start = parsed["start"].as_str().unwrap_or_default().to_owned();
+    let start = text(&parsed["start"]).to_owned();
     let revision = match parsed["rv"].as_i64().unwrap_or_default() {
         0 => {
             let why = "incorrect encoded start resourceVersion (version meta.k8s.io/v1)";

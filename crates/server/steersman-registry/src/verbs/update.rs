@@ -9,7 +9,6 @@ use steersman_apimachinery::order;
 use steersman_apimachinery::status::{FieldError, Status};
 use steersman_patch::{apply_json_patch, apply_merge_patch, apply_strategic_patch, print_as_go};
 use steersman_schema::resource::Resource;
-use steersman_schema::types::TypeRef;
 use steersman_store::{Draft, Stored};
 
 use super::create::{CreateRequest, check_name, place};
@@ -42,7 +41,8 @@ impl<'a> ObjectWrite<'a> {
         target: ObjectTarget<'a>,
         stored: Arc<Stored>,
         origin: ObjectOrigin,
-        (options, ownership): (&'a WriteOptions, Ownership<'a>),
+        options: &'a WriteOptions,
+        ownership: Ownership<'a>,
     ) -> Self {
         let admission = WriteAdmission::of_write(target, ("UPDATE", target.name), options);
         Self {
@@ -105,9 +105,8 @@ impl Registry {
             body = scale::rescale(resource, shown.value(), &body)?;
             sent = self.read(resource, &mut body, ObjectOrigin::Body, checked.1)?;
         }
-        let ownership = Ownership::Track(options);
-        let asked = (options, ownership);
-        let write = ObjectWrite::new(target, stored, ObjectOrigin::Body, asked);
+        let (origin, ownership) = (ObjectOrigin::Body, Ownership::Track(options));
+        let write = ObjectWrite::new(target, stored, origin, options, ownership);
         self.write(&write, (body, sent))
     }
 
@@ -150,10 +149,9 @@ impl Registry {
         let stored = Arc::clone(self.target(target)?);
         let shown = self.present(resource, &stored)?;
         let scale = target.subresource == Subresource::Scale;
-        let base = if scale {
-            scale::scale_of(resource, shown.value())?
-        } else {
-            shown.value().clone()
+        let base = match scale {
+            true => scale::scale_of(resource, shown.value())?,
+            false => shown.value().clone(),
         };
         let document = parse_json(body);
         let reached_metadata = document.as_ref().is_ok_and(patch_checks::reaches_metadata);
@@ -169,13 +167,8 @@ impl Registry {
             PatchKind::Json => apply_json_patch(&base, document)?,
             PatchKind::Merge => apply_merge_patch(&base, document)?,
             PatchKind::Strategic => {
-                let kind = if scale {
-                    TypeRef::built_in("autoscaling/v1", "Scale")
-                } else {
-                    Some(TypeRef::of(resource))
-                };
-                let kind = kind.unwrap_or_else(TypeRef::untyped);
-                apply_strategic_patch(&base, document, kind)?
+                let ty = scale::type_of(resource, target.subresource);
+                apply_strategic_patch(&base, document, ty)?
             }
             PatchKind::Apply => {
                 return Err(Status::unsupported_media_type(PatchKind::ACCEPTED));
@@ -203,8 +196,7 @@ impl Registry {
         place(target, &mut patched)?;
         let origin = ObjectOrigin::Patch { reached_metadata };
         let ownership = Ownership::Track(options);
-        let asked = (options, ownership);
-        let write = ObjectWrite::new(target, stored, origin, asked);
+        let write = ObjectWrite::new(target, stored, origin, options, ownership);
         self.note_warnings(oddities);
         let sent = self.read(resource, &mut patched, origin, checked.1)?;
         self.write(&write, (patched, sent))
@@ -289,10 +281,9 @@ impl Registry {
         match write.subresource {
             Subresource::Main => warnings.extend(intake::warnings(resource, &merged, Some(old))),
             Subresource::Status => {
-                let strategy = steersman_builtins::of(resource);
-                warnings.extend(strategy.map_or_else(Vec::new, |strategy| {
-                    steersman_builtins::status_warnings(strategy, &merged)
-                }));
+                if let Some(strategy) = steersman_builtins::of(resource) {
+                    warnings.extend(steersman_builtins::status_warnings(strategy, &merged));
+                }
             }
             _ => {}
         }
@@ -406,10 +397,10 @@ impl Registry {
 
 /// Builds the refusal of a uid that differs from the stored one, with the message of upstream's store.
 fn precondition(resource: &Resource, stored: &Stored, uid: &str, record: &str) -> Status {
-    let mut path = format!("/registry/{}", resource.plural);
-    if !resource.built_in {
-        path = format!("/registry/{}/{}", resource.group, resource.plural);
-    }
+    let mut path = match resource.built_in {
+        true => format!("/registry/{}", resource.plural),
+        false => format!("/registry/{}/{}", resource.group, resource.plural),
+    };
     if resource.namespaced {
         path = format!("{path}/{}", stored.namespace);
     }
@@ -431,10 +422,10 @@ fn check_version(write: &ObjectWrite<'_>, new: &Value) -> Result<(), Status> {
         Status::internal_plain(why)
     })?;
     if version == 0 {
-        let needed = !resource.unconditional_update
+        if !resource.unconditional_update
             && write.origin == ObjectOrigin::Body
-            && write.subresource != Subresource::Scale;
-        if needed {
+            && write.subresource != Subresource::Scale
+        {
             let field = "metadata.resourceVersion";
             let error = FieldError::invalid(field, "0", "must be specified for an update");
             let group_resource = resource.group_resource();
