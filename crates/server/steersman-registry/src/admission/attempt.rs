@@ -14,6 +14,7 @@ use steersman_schema::resource::Resource;
 use crate::requests::rng::Rng;
 use crate::state::registry::{MODIFIED, Registry};
 use crate::state::verb_state::VerbState;
+use crate::values::items;
 use crate::webhook::{CallResponse, PendingCalls, WebhookCall};
 
 /// Maximum number of repeated calls of one webhook for one request, each because the reviewed object changed meanwhile.
@@ -148,17 +149,16 @@ impl Registry {
         let Some(service) = of("services") else {
             return Err(format!("service \"{name}\" not found"));
         };
-        let listed = |value: &Value| value.as_array().cloned().unwrap_or_default();
-        let ports = listed(&service.value["spec"]["ports"]);
+        let ports = items(&service.value["spec"]["ports"]);
         let Some(asked) = ports.iter().find(|one| one["port"] == port) else {
             return Err(format!(
                 "no service port {port} found for service \"{name}\""
             ));
         };
-        let subsets = of("endpoints").map(|found| listed(&found.value["subsets"]));
+        let subsets = of("endpoints").map(|found| items(&found.value["subsets"]));
         for subset in subsets.unwrap_or_default() {
-            let ports = listed(&subset["ports"]);
-            let found = ports.iter().find(|one| one["name"] == asked["name"]);
+            let mut own = items(&subset["ports"]).iter();
+            let found = own.find(|one| one["name"] == asked["name"]);
             let ip = subset["addresses"][0]["ip"].as_str();
             let target = found.and_then(|one| u16::try_from(one["port"].as_u64()?).ok());
             if let (Some(ip), Some(target)) = (ip, target) {
@@ -171,10 +171,10 @@ impl Registry {
             let value = &slice.value;
             let own = value["metadata"]["labels"][label] == *name;
             let of_port = |one: &&Value| one["name"] == asked["name"] || ports.len() == 1;
-            let port = listed(&value["ports"]).iter().find(of_port)?["port"].as_u64()?;
-            let endpoints = listed(&value["endpoints"]);
-            let ready = |one: &&Value| one["conditions"]["ready"] != false;
-            let ip = endpoints.iter().find(ready)?["addresses"][0].as_str()?;
+            let port = items(&value["ports"]).iter().find(of_port)?["port"].as_u64()?;
+            let mut endpoints = items(&value["endpoints"]).iter();
+            let ready = endpoints.find(|one| one["conditions"]["ready"] != false)?;
+            let ip = ready["addresses"][0].as_str()?;
             let port = u16::try_from(port).ok()?;
             own.then(|| (ip.to_owned(), port))
         });

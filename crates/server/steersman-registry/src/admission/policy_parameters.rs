@@ -13,6 +13,7 @@ use crate::policies::mutation::Mutating;
 use crate::policies::policy::Rules as _;
 use crate::policies::validation::Validating;
 use crate::state::registry::Registry;
+use crate::values::text;
 
 struct Parameters {
     group: String,
@@ -58,12 +59,10 @@ impl Registry {
         if self.authorizer().authorize(user, &asked).allowed {
             return None;
         }
-        let text = |field: &str| kind[field].as_str().unwrap_or_default();
+        let (version, kind) = (text(&kind["apiVersion"]), text(&kind["kind"]));
+        let user = printed(user);
         let why = format!(
-            "user {} must have \"get\" permission on all objects of the referenced paramKind (kind={}, apiVersion={})",
-            printed(user),
-            text("kind"),
-            text("apiVersion")
+            "user {user} must have \"get\" permission on all objects of the referenced paramKind (kind={kind}, apiVersion={version})"
         );
         Some(FieldError::forbidden("spec.paramKind", &why))
     }
@@ -74,26 +73,20 @@ impl Registry {
         if reference.is_null() {
             return None;
         }
-        let policy = spec["policyName"].as_str().unwrap_or_default();
-        let policy = self.object((GROUP, policies), "", policy);
+        let policy = self.object((GROUP, policies), "", text(&spec["policyName"]));
         let kind = policy.map(|policy| policy.look()["spec"]["paramKind"].clone());
         let kind = kind.unwrap_or_default();
         let all = self.parameters(&kind);
-        let text = |field: &str| reference[field].as_str().unwrap_or_default();
-        let verb = if text("name").is_empty() {
-            "list"
-        } else {
-            "get"
-        };
-        let asked = Attributes::of(verb, &all.group, &all.resource, text("name"));
-        let asked = asked.within(text("namespace"));
+        let name = text(&reference["name"]);
+        let verb = if name.is_empty() { "list" } else { "get" };
+        let asked = Attributes::of(verb, &all.group, &all.resource, name);
+        let asked = asked.within(text(&reference["namespace"]));
         if self.authorizer().authorize(user, &asked).allowed {
             return None;
         }
         let user = printed(user);
         let why = if all.unknown {
-            let text = |field: &str| kind[field].as_str().unwrap_or_default();
-            let kind = format!("&{{{} {}}}", text("apiVersion"), text("kind"));
+            let kind = format!("&{{{} {}}}", text(&kind["apiVersion"]), text(&kind["kind"]));
             format!(
                 "unable to resolve paramKind {kind} to determine minimum required permissions and user {user} does not have \"{verb}\" permission for all groups, versions and resources"
             )
@@ -127,10 +120,8 @@ impl Registry {
 
 /// Prints a user as Go's `%v` does.
 fn printed(user: &User) -> String {
-    let extra = user.extra.iter();
-    let extra: Vec<String> = extra
-        .map(|(key, values)| format!("{key}:[{}]", values.join(" ")))
-        .collect();
+    let print = |(key, values): (&String, &Vec<String>)| format!("{key}:[{}]", values.join(" "));
+    let extra: Vec<String> = user.extra.iter().map(print).collect();
     format!(
         "&{{{} {} [{}] map[{}]}}",
         user.name,

@@ -5,6 +5,8 @@
 
 use serde_json::{Value, json};
 
+use crate::values::text;
+
 /// The number of queues of a priority level, and the number of queues among which a flow chooses (the hand size).
 type Queues = (u64, u64);
 
@@ -64,7 +66,13 @@ const NODES: &[FlowSubject] = &[("Group", "system:nodes")];
 const ACCOUNTS: &[FlowSubject] = &[("ServiceAccount", "*")];
 const MANAGER: FlowSubject = ("User", "system:kube-controller-manager");
 const SCHEDULER: FlowSubject = ("User", "system:kube-scheduler");
-const BY_USER: Option<&str> = Some("ByUser");
+
+/// A priority level, the precedence of a flow schema, and the method by which the schema distinguishes flows.
+type FlowLevel = (&'static str, u64, Option<&'static str>);
+
+const fn by_user(level: &'static str, precedence: u64) -> FlowLevel {
+    (level, precedence, Some("ByUser"))
+}
 
 pub(crate) fn priority_levels() -> Vec<Value> {
     let exempt = json!({
@@ -88,9 +96,7 @@ pub(crate) fn priority_levels() -> Vec<Value> {
 }
 
 pub(crate) fn flow_schemas() -> Vec<Value> {
-    let mut schemas = schemas_of_the_system();
-    schemas.extend(schemas_of_workloads());
-    schemas
+    [schemas_of_the_system(), schemas_of_workloads()].concat()
 }
 
 fn schemas_of_the_system() -> Vec<Value> {
@@ -109,14 +115,14 @@ fn schemas_of_the_system() -> Vec<Value> {
         ("ServiceAccount", "endpoint-controller"),
         ("ServiceAccount", "endpointslicemirroring-controller"),
     ];
-    let leading = |precedence| ("leader-election", precedence, BY_USER);
+    let leading = |precedence| by_user("leader-election", precedence);
     vec![
         schema("exempt", ("exempt", 1, None), masters, everything()),
         schema("probes", ("exempt", 2, None), EVERYBODY, probes),
         schema("system-leader-election", leading(100), system, elections()),
         schema(
             "endpoint-controller",
-            ("workload-high", 150, BY_USER),
+            by_user("workload-high", 150),
             controllers,
             endpoints,
         ),
@@ -126,18 +132,8 @@ fn schemas_of_the_system() -> Vec<Value> {
             ACCOUNTS,
             elections(),
         ),
-        schema(
-            "system-node-high",
-            ("node-high", 400, BY_USER),
-            NODES,
-            nodes,
-        ),
-        schema(
-            "system-nodes",
-            ("system", 500, BY_USER),
-            NODES,
-            everything(),
-        ),
+        schema("system-node-high", by_user("node-high", 400), NODES, nodes),
+        schema("system-nodes", by_user("system", 500), NODES, everything()),
     ]
 }
 
@@ -148,17 +144,9 @@ fn schemas_of_workloads() -> Vec<Value> {
         ("kube-controller-manager", high(800), &[MANAGER][..]),
         ("kube-scheduler", high(800), &[SCHEDULER]),
         ("kube-system-service-accounts", high(900), ACCOUNTS),
-        (
-            "service-accounts",
-            ("workload-low", 9000, BY_USER),
-            accounts,
-        ),
-        (
-            "global-default",
-            ("global-default", 9900, BY_USER),
-            EVERYBODY,
-        ),
-        ("catch-all", ("catch-all", 10_000, BY_USER), EVERYBODY),
+        ("service-accounts", by_user("workload-low", 9000), accounts),
+        ("global-default", by_user("global-default", 9900), EVERYBODY),
+        ("catch-all", by_user("catch-all", 10_000), EVERYBODY),
     ];
     all.into_iter()
         .map(|(name, level, whom)| schema(name, level, whom, everything()))
@@ -173,8 +161,7 @@ fn everything() -> Value {
 }
 
 pub(crate) fn found(schema: &Value, now: &str) -> Value {
-    let level = schema["spec"]["priorityLevelConfiguration"]["name"].as_str();
-    let level = level.unwrap_or_default();
+    let level = text(&schema["spec"]["priorityLevelConfiguration"]["name"]);
     json!({"conditions": [{
         "type": "Dangling", "status": "False", "lastTransitionTime": now, "reason": "Found",
         "message": format!(
@@ -228,7 +215,7 @@ fn metadata(name: &str) -> Value {
 
 fn schema(
     name: &str,
-    (level, precedence, method): (&str, u64, Option<&str>),
+    (level, precedence, method): FlowLevel,
     whom: &[FlowSubject],
     mut rules: Value,
 ) -> Value {

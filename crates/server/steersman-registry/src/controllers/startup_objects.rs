@@ -19,6 +19,7 @@ use crate::plugins::classes::SYSTEM;
 use crate::requests::metadata;
 use crate::requests::options::{ObjectTarget, Subresource, WriteOptions};
 use crate::state::registry::Registry;
+use crate::values::text;
 
 /// The field managers of flow control configurations and of their status.
 const FLOWS: (&str, &str) = (
@@ -51,13 +52,11 @@ impl Registry {
         self.note_lacks();
         self.pending.versions = true;
         for (name, value) in SYSTEM {
-            let critical = name.trim_start_matches("system-");
-            let critical = critical.trim_end_matches("-critical");
             let body = json!({
                 "metadata": {"name": name},
                 "value": value,
-                "description": format!("Used for system critical pods that must {}.", match critical {
-                    "node" => "not be moved from their current node",
+                "description": format!("Used for system critical pods that must {}.", match name {
+                    "system-node-critical" => "not be moved from their current node",
                     _ => "run in the cluster, but can be moved to another node if necessary",
                 }),
             });
@@ -65,14 +64,17 @@ impl Registry {
             self.supply(classes, SERVER, ("", body));
         }
         self.furnish_flows();
-        let text = metadata::time(now);
+        let time = metadata::time(now);
         for body in standard_objects::api_services() {
-            let spec = |field: &str| body["spec"][field].as_str().unwrap_or_default();
-            if !self.catalogue.serves(spec("group"), spec("version")) {
+            let spec = &body["spec"];
+            if !self
+                .catalogue
+                .serves(text(&spec["group"]), text(&spec["version"]))
+            {
                 continue;
             }
             let services = ("apiregistration.k8s.io", "apiservices");
-            let status = |_: &Value| standard_objects::available(&text);
+            let status = |_: &Value| standard_objects::available(&time);
             self.supply_with_status(services, (SERVER, SERVER), body, status);
         }
         let service = json!({
@@ -93,16 +95,15 @@ impl Registry {
 
     /// Creates the flow schemas and priority levels. The server does not act on them.
     fn furnish_flows(&mut self) {
-        let levels = (
-            "flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations",
-        );
+        const GROUP: &str = "flowcontrol.apiserver.k8s.io";
+        let levels = (GROUP, "prioritylevelconfigurations");
         for body in standard_objects::priority_levels() {
             self.supply(levels, FLOWS.0, ("", body));
         }
-        let schemas = ("flowcontrol.apiserver.k8s.io", "flowschemas");
+        let schemas = (GROUP, "flowschemas");
         for body in standard_objects::flow_schemas() {
-            let text = metadata::time(self.now);
-            let status = |made: &Value| standard_objects::found(made, &text);
+            let time = metadata::time(self.now);
+            let status = |made: &Value| standard_objects::found(made, &time);
             self.supply_with_status(schemas, FLOWS, body, status);
         }
     }
@@ -121,9 +122,9 @@ impl Registry {
             .collect();
         let known: Vec<Arc<Stored>> = self.store.list(&resource.storage, None).cloned().collect();
         for service in &known {
-            let kept = service.label(standard_objects::AUTOMANAGED) != Some("true")
-                || served.contains_key(&*service.name);
-            if !kept {
+            if service.label(standard_objects::AUTOMANAGED) == Some("true")
+                && !served.contains_key(&*service.name)
+            {
                 self.remove(&resource.storage, service);
             }
         }
@@ -174,8 +175,7 @@ impl Registry {
     ) -> Option<Value> {
         let name = metadata::text(&body, "name").to_owned();
         let resource = self.resource(group, "v1", plural)?;
-        let there = self.store.get(&resource.storage, namespace, &name);
-        if there.is_some() {
+        if self.object((group, plural), namespace, &name).is_some() {
             return None;
         }
         let place = Some(namespace).filter(|_| resource.namespaced);
@@ -207,11 +207,11 @@ impl Registry {
     /// writes nothing.
     fn furnish_system_namespace(&mut self, clients: Option<&str>) {
         self.publish_client_authorities(clients);
-        let tracking = self.object(("", "configmaps"), NAMESPACE, TRACKING);
-        if tracking.is_none() {
+        let maps = ("", "configmaps");
+        if self.object(maps, NAMESPACE, TRACKING).is_none() {
             let since = self.now.strftime("%Y-%m-%d").to_string();
             let map = json!({"metadata": {"name": TRACKING}, "data": {"since": since}});
-            self.maintain(("", "configmaps"), (NAMESPACE, map));
+            self.maintain(maps, (NAMESPACE, map));
         }
         let holder = format!("{IDENTITY}_{}", self.rng.uid());
         let lease = json!({
@@ -233,7 +233,7 @@ impl Registry {
         const FIELD: &str = "client-ca-file";
         let stored = self.object(("", "configmaps"), NAMESPACE, AUTHENTICATION);
         let mut data = stored.map_or(Value::Null, |map| map.look()["data"].clone());
-        let known = data[FIELD].as_str().unwrap_or_default();
+        let known = text(&data[FIELD]);
         let new = clients.unwrap_or_default();
         if stored.is_some() && known.contains(new.trim()) {
             return;

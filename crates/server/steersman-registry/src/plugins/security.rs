@@ -14,6 +14,7 @@ use steersman_apimachinery::status::{FieldError, Status};
 use crate::admission::attributes::{AdmittedWrite, WriteAdmission};
 use crate::requests::options::Subresource;
 use crate::state::registry::Registry;
+use crate::values::{items, text};
 
 use checks::Violations;
 use policy::{NamespacePolicy, Standard, StandardLevel};
@@ -162,28 +163,20 @@ fn template<'a>(kind: &str, object: &'a Value) -> &'a Value {
 /// Returns whether an update of a Pod may have changed a field that a security check reads; most fields are immutable.
 fn is_significant(pod: &Value, old: &Value) -> bool {
     const PREFIX: &str = "container.seccomp.security.alpha.kubernetes.io/";
-    let annotation = |pod: &'_ Value, key: &str| {
-        let text = pod["metadata"]["annotations"][key].as_str();
-        text.map(str::to_owned)
+    let is_annotated_anew = |key: &str| {
+        let annotation = |pod: &Value| pod["metadata"]["annotations"][key].clone();
+        annotation(pod).as_str() != annotation(old).as_str()
     };
-    let listed =
-        |pod: &'_ Value, part: &str| pod["spec"][part].as_array().cloned().unwrap_or_default();
-    let key = "seccomp.security.alpha.kubernetes.io/pod";
-    if annotation(pod, key) != annotation(old, key) {
-        return true;
-    }
-    ["containers", "initContainers", "ephemeralContainers"]
-        .iter()
-        .any(|part| {
-            let (new, before) = (listed(pod, part), listed(old, part));
-            let fewer = *part != "ephemeralContainers" && new.len() != before.len();
+    let mut parts = ["containers", "initContainers", "ephemeralContainers"].into_iter();
+    is_annotated_anew("seccomp.security.alpha.kubernetes.io/pod")
+        || parts.any(|part| {
+            let (new, before) = (items(&pod["spec"][part]), items(&old["spec"][part]));
+            let fewer = part != "ephemeralContainers" && new.len() != before.len();
             fewer
                 || new.iter().any(|container| {
-                    let name = container["name"].as_str().unwrap_or_default();
-                    let key = format!("{PREFIX}{name}");
                     let same = before.iter().find(|one| one["name"] == container["name"]);
                     same.is_none_or(|same| same["image"] != container["image"])
-                        || annotation(pod, &key) != annotation(old, &key)
+                        || is_annotated_anew(&format!("{PREFIX}{}", text(&container["name"])))
                 })
         })
 }

@@ -12,6 +12,7 @@ use crate::admission::attributes::AdmittedWrite;
 use crate::requests::metadata;
 use crate::requests::options::Subresource;
 use crate::state::registry::Registry;
+use crate::values::{items, items_mut, text};
 
 const GROUP: &str = "certificates.k8s.io";
 /// The signer of client certificates.
@@ -34,11 +35,9 @@ pub(crate) fn sign_for(user: &User, request: &mut Value) {
 /// unchanged.
 pub(crate) fn time_conditions(request: &mut Value, old: &Value, now: Timestamp) {
     let now = Value::from(metadata::time(now));
-    let before = old["status"]["conditions"].as_array();
-    let conditions = request["status"].get_mut("conditions");
-    let conditions = conditions.and_then(Value::as_array_mut);
-    for condition in conditions.into_iter().flatten() {
-        let same = before.into_iter().flatten().find(|known| {
+    for condition in items_mut(&mut request["status"], "conditions") {
+        let mut before = items(&old["status"]["conditions"]).iter();
+        let same = before.find(|known| {
             known["type"] == condition["type"] && known["status"] == condition["status"]
         });
         let changed = same.map_or(&now, |same| &same["lastTransitionTime"]);
@@ -76,7 +75,7 @@ impl Registry {
             Subresource::Status if changed("certificate") || changed("conditions") => "sign",
             _ => return Ok(()),
         };
-        let signer = old["spec"]["signerName"].as_str().unwrap_or_default();
+        let signer = text(&old["spec"]["signerName"]);
         let domain = signer.split('/').next().unwrap_or_default();
         let allowed = [signer, &format!("{domain}/*")].iter().any(|name| {
             let asked = Attributes::of(verb, GROUP, "signers", name);
@@ -92,7 +91,7 @@ impl Registry {
 
 /// Returns whether the requested certificate would be in the group `system:masters`.
 fn asks_for_all(request: &Value) -> bool {
-    let text = request["spec"]["request"].as_str().unwrap_or_default();
     // A request that does not parse is refused by its validation, which uses the same parser.
-    SigningRequest::read(text).is_ok_and(|asked| asked.is_of(MASTERS))
+    let asked = SigningRequest::read(text(&request["spec"]["request"]));
+    asked.is_ok_and(|asked| asked.is_of(MASTERS))
 }

@@ -109,10 +109,8 @@ impl Snapshot {
             json!(FORMAT),
             self.revision
         )?;
-        let mut first = true;
-        for (storage, objects) in &self.storages {
-            let comma = if first { "" } else { "," };
-            first = false;
+        for (at, (storage, objects)) in self.storages.iter().enumerate() {
+            let comma = if at == 0 { "" } else { "," };
             write!(out, "{comma}\n{}:[", json!(storage.as_str()))?;
             for (at, object) in objects.iter().enumerate() {
                 out.write_all(if at == 0 { b"\n" } else { b",\n" })?;
@@ -138,14 +136,11 @@ impl Snapshot {
 impl Registry {
     /// Takes a snapshot of the current state of the registry.
     pub fn snapshot(&self) -> Snapshot {
-        let mut storages: Vec<(StorageKey, Vec<Arc<Stored>>)> = self
-            .store
-            .storages()
-            .map(|storage| {
-                let objects = self.store.list(storage, None).map(Arc::clone);
-                (storage.clone(), objects.collect())
-            })
-            .collect();
+        let stored = |storage: &StorageKey| {
+            let objects = self.store.list(storage, None).cloned();
+            (storage.clone(), objects.collect::<Vec<_>>())
+        };
+        let mut storages: Vec<_> = self.store.storages().map(stored).collect();
         storages.sort_by(|left, right| left.0.cmp(&right.0));
         Snapshot {
             revision: self.store.revision(),

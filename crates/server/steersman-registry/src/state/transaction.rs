@@ -11,6 +11,7 @@ use steersman_store::Change;
 
 use super::recorder::{Counters, Recorder};
 use super::registry::Registry;
+use crate::requests::metadata;
 
 /// All changes of one turn of the registry's lock, with the counters after them.
 ///
@@ -195,24 +196,15 @@ impl LoggedTransaction {
 impl LoggedChange {
     fn of(change: ChangeText, revision: u64) -> Result<Self, &'static str> {
         let storage = StorageKey::parse(&change.storage);
-        let member = |metadata: &Value, name: &str| -> Option<Arc<str>> {
-            metadata[name].as_str().map(Into::into)
-        };
         let (namespace, name) = match (&change.object, &change.namespace, &change.name) {
             (Some(object), None, None) => {
-                let metadata = &object["metadata"];
-                let own = revision.to_string();
-                if member(metadata, "resourceVersion").as_deref() != Some(own.as_str()) {
+                let member = |field: &str| metadata::text(object, field);
+                if member("resourceVersion") != revision.to_string() {
                     return Err("its resource version is not the revision of the change");
                 }
-                (
-                    member(metadata, "namespace").unwrap_or_default(),
-                    member(metadata, "name").unwrap_or_default(),
-                )
+                (member("namespace"), member("name"))
             }
-            (None, Some(namespace), Some(name)) => {
-                (namespace.as_str().into(), name.as_str().into())
-            }
+            (None, Some(namespace), Some(name)) => (namespace.as_str(), name.as_str()),
             _ => return Err("it has neither an object alone nor the namespace and name of one"),
         };
         if name.is_empty() {
@@ -220,8 +212,8 @@ impl LoggedChange {
         }
         Ok(Self {
             storage,
-            namespace,
-            name,
+            namespace: namespace.into(),
+            name: name.into(),
             object: change.object.map(Arc::new),
         })
     }

@@ -14,6 +14,7 @@ use crate::objects::scale::selector_text;
 use crate::requests::metadata;
 use crate::requests::options::{DeleteOptions, ObjectTarget, WriteOptions};
 use crate::state::registry::Registry;
+use crate::values::text;
 use crate::verbs::acts::ActRequest;
 
 /// Maximum number of evicted Pods in the status of a budget; beyond it no eviction is allowed.
@@ -109,9 +110,8 @@ impl Registry {
     }
 
     fn budget_of(&self, pod: &Stored) -> Result<Option<Arc<Stored>>, Status> {
-        let phase = pod.lean()["status"]["phase"].as_str().unwrap_or_default();
-        let leaving = pod.is_terminating();
-        if leaving || matches!(phase, "Succeeded" | "Failed" | "Pending") {
+        let phase = text(&pod.lean()["status"]["phase"]);
+        if pod.is_terminating() || matches!(phase, "Succeeded" | "Failed" | "Pending") {
             return Ok(None);
         }
         let all = self.objects(("policy", "poddisruptionbudgets"), Some(&pod.namespace));

@@ -1,11 +1,14 @@
 //! Machine: permissions that a request needs in addition to the verb for which it was authorized.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 use steersman_apimachinery::status::{FieldError, Status};
 use steersman_auth::{Attributes, User, node_of_account};
 
 use crate::requests::options::ObjectTarget;
 use crate::state::registry::Registry;
+use crate::values::{items, text};
 
 const DEVICES: &str = "resource.k8s.io";
 
@@ -105,10 +108,8 @@ impl Registry {
         }
         for driver in changed_drivers(new, old) {
             let place = (target.scope(), driver);
-            let mut refusals = Vec::new();
-            for verb in &verbs {
-                refusals.extend(refused(verb, "driver", place));
-            }
+            let refuse = |verb: &String| refused(verb, "driver", place);
+            let refusals: Vec<String> = verbs.iter().filter_map(refuse).collect();
             if refusals.len() == verbs.len()
                 && let Some(why) = refusals.first()
             {
@@ -177,36 +178,33 @@ impl Registry {
 
 /// Returns whether two values are equal, where an empty list equals an absent one.
 fn is_same(left: &Value, right: &Value) -> bool {
-    let is_empty = |value: &Value| value.as_array().is_none_or(Vec::is_empty);
+    let is_empty = |value: &Value| items(value).is_empty();
     left == right || (is_empty(left) && is_empty(right) && !left.is_object() && !right.is_object())
 }
 
 /// Returns the node of an allocation that is usable on a single node only.
 fn allocated_node(allocation: &Value) -> Option<&str> {
-    let [term] = allocation["nodeSelector"]["nodeSelectorTerms"]
-        .as_array()?
-        .as_slice()
-    else {
+    let [term] = items(&allocation["nodeSelector"]["nodeSelectorTerms"]) else {
         return None;
     };
-    let fields = term["matchFields"].as_array()?;
-    let expressions = term["matchExpressions"].as_array();
-    let ([field], true) = (fields.as_slice(), expressions.is_none_or(Vec::is_empty)) else {
+    let ([field], []) = (
+        items(&term["matchFields"]),
+        items(&term["matchExpressions"]),
+    ) else {
         return None;
     };
     let is_name = field["key"] == "metadata.name" && field["operator"] == "In";
-    match field["values"].as_array()?.as_slice() {
+    match items(&field["values"]) {
         [node] if is_name => node.as_str().filter(|node| !node.is_empty()),
         _ => None,
     }
 }
 
 /// Returns the drivers of the devices with an added, removed or changed status, in alphabetical order.
-fn changed_drivers<'a>(new: &'a Value, old: &'a Value) -> Vec<&'a str> {
-    let devices = |status: &'a Value| status["devices"].as_array().into_iter().flatten();
+fn changed_drivers<'a>(new: &'a Value, old: &'a Value) -> BTreeSet<&'a str> {
+    let devices = |status: &'a Value| items(&status["devices"]).iter();
     let key = |device: &'a Value| {
-        ["driver", "pool", "device", "shareID"]
-            .map(|field| device[field].as_str().unwrap_or_default())
+        ["driver", "pool", "device", "shareID"].map(|field| text(&device[field]))
     };
     let differs = |device: &'a Value, others: &'a Value| {
         let mut others = devices(others);
@@ -215,11 +213,8 @@ fn changed_drivers<'a>(new: &'a Value, old: &'a Value) -> Vec<&'a str> {
     };
     let changed = devices(new).filter(|device| differs(device, old));
     let removed = devices(old).filter(|device| differs(device, new));
-    let mut drivers: Vec<&str> = changed
+    changed
         .chain(removed)
         .map(|device| key(device)[0])
-        .collect();
-    drivers.sort_unstable();
-    drivers.dedup();
-    drivers
+        .collect()
 }

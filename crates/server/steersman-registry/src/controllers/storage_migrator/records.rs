@@ -97,13 +97,13 @@ impl Registry {
         };
         for one in &all {
             let value = one.lean();
+            let is_running = conditions::holds(value, RUNNING);
             if conditions::is_ended(value) {
-                if conditions::holds(value, RUNNING) {
+                if is_running {
                     self.close_migration(one)?;
                 }
                 continue;
             }
-            let is_running = conditions::holds(value, RUNNING);
             let resource = value["spec"]["resource"].to_string();
             let waits = Some(one).filter(|_| !is_running);
             let entry = next.entry(resource).or_insert(waits);
@@ -120,18 +120,14 @@ impl Registry {
     fn start_migration(&mut self, migration: &Stored) -> Result<(), Status> {
         self.mark_migrating(migration)?;
         let why = ("MigrationRunning", "The migration is running");
-        self.write_migration(&migration.name, |value, time| {
-            conditions::set(value, (RUNNING, "True"), why, time);
-        })
+        self.write_condition(&migration.name, (RUNNING, "True"), why)
     }
 
     fn close_migration(&mut self, migration: &Stored) -> Result<(), Status> {
         let is_success = conditions::holds(migration.lean(), SUCCEEDED);
         self.unmark_migrating(migration, is_success)?;
         let why = ("MigrationCompleted", "Migration completed");
-        self.write_migration(&migration.name, |value, time| {
-            conditions::set(value, (RUNNING, "False"), why, time);
-        })
+        self.write_condition(&migration.name, (RUNNING, "False"), why)
     }
 
     pub(super) fn end_migration(
@@ -139,17 +135,17 @@ impl Registry {
         name: &str,
         outcome: &Result<(), String>,
     ) -> Result<(), Status> {
-        self.write_migration(name, |value, time| match outcome {
+        match outcome {
             Ok(()) => {
                 let why = ("StorageVersionMigrationSucceeded", "");
-                conditions::set(value, (SUCCEEDED, "True"), why, time);
+                self.write_condition(name, (SUCCEEDED, "True"), why)
             }
             Err(why) => {
                 let message = format!("migration encountered unhandled error: {why}");
                 let why = ("StorageVersionMigrationFailed", message.as_str());
-                conditions::set(value, (FAILED, "True"), why, time);
+                self.write_condition(name, (FAILED, "True"), why)
             }
-        })
+        }
     }
 
     pub(super) fn migration(&self, name: &str) -> Option<Arc<Stored>> {
@@ -195,10 +191,22 @@ impl Registry {
         candidate: &MigrationCandidate,
     ) -> Option<MigrationCandidate> {
         let resource = self.catalogue.of_storage(storage)?;
-        let found = self
-            .store
-            .get(storage, &candidate.namespace, &candidate.name)?;
+        let MigrationCandidate {
+            namespace, name, ..
+        } = candidate;
+        let found = self.store.get(storage, namespace, name)?;
         is_outdated(resource, found).then(|| self::candidate(found))
+    }
+
+    fn write_condition(
+        &mut self,
+        name: &str,
+        condition: (&str, &str),
+        why: (&str, &str),
+    ) -> Result<(), Status> {
+        self.write_migration(name, |value, time| {
+            conditions::set(value, condition, why, time);
+        })
     }
 
     fn write_migration(

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::pod::{Pod, Violation, counted, list, quoted, used, uses, violation};
+use super::pod::{Pod, Violation, counted, list, quoted, used, uses};
+use crate::values::{items, text, texts};
 
 const DEFAULT_CAPABILITIES: &[&str] = &[
     "AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD",
@@ -60,12 +61,11 @@ pub(super) fn app_armor(pod: &Pod<'_>) -> Option<Violation> {
         setters.join(" and "),
         quoted(values.iter().map(String::as_str))
     );
-    violation(reason, detail)
+    Some((reason, detail))
 }
 
 fn added(container: &Value) -> impl Iterator<Item = &str> {
-    let added = container["securityContext"]["capabilities"]["add"].as_array();
-    added.into_iter().flatten().filter_map(Value::as_str)
+    texts(&container["securityContext"]["capabilities"]["add"])
 }
 
 /// Returns the message about containers that add other capabilities than `allowed`, such as `containers "a", "b" must
@@ -82,35 +82,31 @@ pub(super) fn adding(pod: &Pod<'_>, allowed: &[&str]) -> Option<String> {
 
 pub(super) fn capabilities(pod: &Pod<'_>) -> Option<Violation> {
     let detail = adding(pod, DEFAULT_CAPABILITIES)?;
-    violation("non-default capabilities", detail)
+    Some(("non-default capabilities", detail))
 }
 
 pub(super) fn host_namespaces(pod: &Pod<'_>) -> Option<Violation> {
     let names = ["hostNetwork", "hostPID", "hostIPC"];
     let set = names.iter().filter(|name| pod.spec[**name] == true);
     let set: Vec<String> = set.map(|name| format!("{name}=true")).collect();
-    if set.is_empty() {
-        return None;
-    }
-    violation("host namespaces", set.join(", "))
+    (!set.is_empty()).then(|| ("host namespaces", set.join(", ")))
 }
 
 pub(super) fn volumes_of<'a>(pod: &Pod<'a>) -> impl Iterator<Item = &'a Value> + use<'a> {
-    pod.spec["volumes"].as_array().into_iter().flatten()
+    items(&pod.spec["volumes"]).iter()
 }
 
 pub(super) fn host_paths(pod: &Pod<'_>) -> Option<Violation> {
     let bad = volumes_of(pod).filter(|volume| !volume["hostPath"].is_null());
     let bad: Vec<&str> = bad.filter_map(|volume| volume["name"].as_str()).collect();
-    violation("hostPath volumes", list("volume", &bad)?)
+    Some(("hostPath volumes", list("volume", &bad)?))
 }
 
 pub(super) fn host_ports(pod: &Pod<'_>) -> Option<Violation> {
     fn ports(container: &Value) -> impl Iterator<Item = i64> {
-        let ports = container["ports"].as_array().into_iter().flatten();
-        ports
-            .filter_map(|port| port["hostPort"].as_i64())
-            .filter(|port| *port != 0)
+        let ports = items(&container["ports"]).iter();
+        let numbers = ports.filter_map(|port| port["hostPort"].as_i64());
+        numbers.filter(|port| *port != 0)
     }
     let containers = pod.named(|container| ports(container).next().is_some());
     let all = pod.containers().flat_map(ports);
@@ -122,7 +118,7 @@ pub(super) fn host_ports(pod: &Pod<'_>) -> Option<Violation> {
         counted("hostPort", all.len()),
         all.into_iter().collect::<Vec<_>>().join(", ")
     );
-    violation("hostPort", detail)
+    Some(("hostPort", detail))
 }
 
 fn named_hosts(container: &Value) -> Vec<&str> {
@@ -146,13 +142,13 @@ pub(super) fn hosts(pod: &Pod<'_>) -> Option<Violation> {
     containers.dedup();
     let hosts: BTreeSet<&str> = pod.containers().flat_map(named_hosts).collect();
     let detail = used(("container", &containers), (REASON, &hosts))?;
-    violation(REASON, detail)
+    Some((REASON, detail))
 }
 
 pub(super) fn privileged(pod: &Pod<'_>) -> Option<Violation> {
     let containers = pod.list(|one| one["securityContext"]["privileged"] == true)?;
     let detail = format!("{containers} must not set securityContext.privileged=true");
-    violation("privileged", detail)
+    Some(("privileged", detail))
 }
 
 pub(super) fn proc_mount(pod: &Pod<'_>) -> Option<Violation> {
@@ -167,7 +163,7 @@ pub(super) fn proc_mount(pod: &Pod<'_>) -> Option<Violation> {
     let mounts: BTreeSet<&str> = pod.containers().filter_map(mount).collect();
     let mounts = quoted(mounts);
     let detail = format!("{containers} must not set securityContext.procMount to {mounts}");
-    violation("procMount", detail)
+    Some(("procMount", detail))
 }
 
 pub(super) fn selinux(pod: &Pod<'_>) -> Option<Violation> {
@@ -195,12 +191,12 @@ pub(super) fn selinux(pod: &Pod<'_>) -> Option<Violation> {
     }
     let data = data.join("; ");
     let detail = format!("{setters} set forbidden securityContext.seLinuxOptions: {data}");
-    violation("seLinuxOptions", detail)
+    Some(("seLinuxOptions", detail))
 }
 
 fn bad_profile(holder: &Value) -> Option<&str> {
     let profile = &holder["securityContext"]["seccompProfile"];
-    let kind = profile["type"].as_str().unwrap_or_default();
+    let kind = text(&profile["type"]);
     let bad = profile.is_object() && !matches!(kind, "RuntimeDefault" | "Localhost");
     bad.then_some(kind)
 }
@@ -213,7 +209,7 @@ pub(super) fn seccomp(pod: &Pod<'_>, required: bool) -> Option<Violation> {
         let values = quoted(pod.all(bad_profile));
         let detail =
             format!("{setters} must not set securityContext.seccompProfile.type to {values}");
-        return violation("seccompProfile", detail);
+        return Some(("seccompProfile", detail));
     }
     if !required || pod.context("seccompProfile").is_object() {
         return None;
@@ -222,7 +218,7 @@ pub(super) fn seccomp(pod: &Pod<'_>, required: bool) -> Option<Violation> {
     let detail = format!(
         "pod or {containers} must set securityContext.seccompProfile.type to \"RuntimeDefault\" or \"Localhost\""
     );
-    violation("seccompProfile", detail)
+    Some(("seccompProfile", detail))
 }
 
 pub(super) fn sysctls(pod: &Pod<'_>) -> Option<Violation> {
@@ -230,18 +226,15 @@ pub(super) fn sysctls(pod: &Pod<'_>) -> Option<Violation> {
         let mut known = SYSCTLS.iter();
         known.any(|(from, known)| *known == name && pod.version >= *from)
     };
-    let all = pod.context("sysctls").as_array().into_iter().flatten();
+    let all = items(pod.context("sysctls")).iter();
     let all = all.filter_map(|one| one["name"].as_str());
     let bad: Vec<&str> = all.filter(|name| !safe(name)).collect();
-    if bad.is_empty() {
-        return None;
-    }
-    violation("forbidden sysctls", bad.join(", "))
+    (!bad.is_empty()).then(|| ("forbidden sysctls", bad.join(", ")))
 }
 
 pub(super) fn windows_processes(pod: &Pod<'_>) -> Option<Violation> {
     let setters =
         pod.setters(|one| one["securityContext"]["windowsOptions"]["hostProcess"] == true)?;
     let detail = format!("{setters} must not set securityContext.windowsOptions.hostProcess=true");
-    violation("hostProcess", detail)
+    Some(("hostProcess", detail))
 }

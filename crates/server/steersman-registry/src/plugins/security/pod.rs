@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use crate::values::{items, text};
+
 /// The short reason and the details of a violation of a security standard.
 pub(super) type Violation = (&'static str, String);
 
@@ -18,15 +20,12 @@ impl<'a> Pod<'a> {
     pub(super) fn containers(&self) -> impl Iterator<Item = &'a Value> + use<'a> {
         let spec = self.spec;
         let parts = ["initContainers", "containers", "ephemeralContainers"];
-        parts
-            .into_iter()
-            .flat_map(move |part| spec[part].as_array().into_iter().flatten())
+        parts.into_iter().flat_map(move |part| items(&spec[part]))
     }
 
     pub(super) fn named(&self, is_so: impl Fn(&Value) -> bool) -> Vec<&'a str> {
         let bad = self.containers().filter(|one| is_so(one));
-        bad.map(|one| one["name"].as_str().unwrap_or_default())
-            .collect()
+        bad.map(|one| text(&one["name"])).collect()
     }
 
     pub(super) fn context(&self, member: &str) -> &'a Value {
@@ -89,8 +88,4 @@ pub(super) fn used(
     let (uses, value) = (uses(names.len()), counted(value, values.len()));
     let values = quoted(values.iter().copied());
     Some(format!("{holders} {uses} {value} {values}"))
-}
-
-pub(super) fn violation(reason: &'static str, detail: String) -> Option<Violation> {
-    Some((reason, detail))
 }

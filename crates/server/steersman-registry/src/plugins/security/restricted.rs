@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::baseline::{adding, volumes_of};
-use super::pod::{Pod, Violation, used, violation};
+use super::pod::{Pod, Violation, used};
+use crate::values::has_text;
 
 const VOLUMES: &[&str] = &[
     "configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "persistentVolumeClaim",
@@ -24,18 +25,13 @@ pub(super) fn dropped_capabilities(pod: &Pod<'_>) -> Option<Violation> {
     if pod.is_windows() {
         return None;
     }
-    let keeps = |container: &Value| {
-        let dropped = container["securityContext"]["capabilities"]["drop"].as_array();
-        !dropped.is_some_and(|dropped| dropped.iter().any(|one| one == "ALL"))
-    };
+    let keeps =
+        |container: &Value| !has_text(&container["securityContext"]["capabilities"]["drop"], "ALL");
     let mut details = Vec::from_iter(pod.list(keeps).map(|containers| {
         format!("{containers} must set securityContext.capabilities.drop=[\"ALL\"]")
     }));
     details.extend(adding(pod, &["NET_BIND_SERVICE"]));
-    if details.is_empty() {
-        return None;
-    }
-    violation("unrestricted capabilities", details.join("; "))
+    (!details.is_empty()).then(|| ("unrestricted capabilities", details.join("; ")))
 }
 
 pub(super) fn escalation(pod: &Pod<'_>) -> Option<Violation> {
@@ -44,7 +40,7 @@ pub(super) fn escalation(pod: &Pod<'_>) -> Option<Violation> {
     }
     let containers = pod.list(|one| one["securityContext"]["allowPrivilegeEscalation"] != false)?;
     let detail = format!("{containers} must set securityContext.allowPrivilegeEscalation=false");
-    violation("allowPrivilegeEscalation != false", detail)
+    Some(("allowPrivilegeEscalation != false", detail))
 }
 
 pub(super) fn volumes(pod: &Pod<'_>) -> Option<Violation> {
@@ -58,7 +54,7 @@ pub(super) fn volumes(pod: &Pod<'_>) -> Option<Violation> {
     };
     let kinds: BTreeSet<&str> = bad.iter().map(kind).collect();
     let detail = used(("volume", &names), ("restricted volume type", &kinds))?;
-    violation("restricted volume types", detail)
+    Some(("restricted volume types", detail))
 }
 
 pub(super) fn non_root(pod: &Pod<'_>) -> Option<Violation> {
@@ -68,14 +64,14 @@ pub(super) fn non_root(pod: &Pod<'_>) -> Option<Violation> {
     }
     if let Some(setters) = pod.setters(|one| one["securityContext"]["runAsNonRoot"] == false) {
         let detail = format!("{setters} must not set securityContext.runAsNonRoot=false");
-        return violation(REASON, detail);
+        return Some((REASON, detail));
     }
     if *pod.context("runAsNonRoot") == true {
         return None;
     }
     let silent = pod.list(|one| one["securityContext"]["runAsNonRoot"].is_null())?;
     let detail = format!("pod or {silent} must set securityContext.runAsNonRoot=true");
-    violation(REASON, detail)
+    Some((REASON, detail))
 }
 
 pub(super) fn user(pod: &Pod<'_>) -> Option<Violation> {
@@ -83,5 +79,5 @@ pub(super) fn user(pod: &Pod<'_>) -> Option<Violation> {
         return None;
     }
     let setters = pod.setters(|one| one["securityContext"]["runAsUser"] == 0)?;
-    violation("runAsUser=0", format!("{setters} must not set runAsUser=0"))
+    Some(("runAsUser=0", format!("{setters} must not set runAsUser=0")))
 }
