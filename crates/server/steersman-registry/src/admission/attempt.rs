@@ -76,8 +76,7 @@ impl Registry {
         Err(PendingCalls { calls })
     }
 
-    /// Returns whether the caller of the verb can call webhooks. Writes of the server itself and the direct access of a
-    /// test call none.
+    /// Returns whether the caller of the verb can call webhooks; the server itself and direct access cannot.
     pub(crate) fn is_attended(&self) -> bool {
         self.verb_state.borrow().attended
     }

@@ -109,8 +109,7 @@ impl<'a> WriteAdmission<'a> {
 }
 
 fn shown_options(kind: &str, options: &impl Serialize) -> Value {
-    // `to_value` fails only for map keys that are not strings and for types that return errors; the options have
-    // neither.
+    // `to_value` fails only for map keys that are no strings and for types that return errors: not for options.
     let mut shown = serde_json::to_value(options).unwrap_or_default();
     shown["kind"] = kind.into();
     shown["apiVersion"] = "meta.k8s.io/v1".into();

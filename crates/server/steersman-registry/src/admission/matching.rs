@@ -50,8 +50,7 @@ impl Registry {
         Ok(selected.then_some(resource))
     }
 
-    /// Returns the resource in the version that a rule of the webhook names: the version of the request, or an
-    /// equivalent one.
+    /// Returns the resource in the version that a rule of the webhook names: that of the request or an equivalent one.
     pub(crate) fn matched(
         &self,
         hook: &RegisteredWebhook,

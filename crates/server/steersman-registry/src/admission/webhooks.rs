@@ -44,14 +44,12 @@ impl Registry {
     /// Lets the mutating policies, and then the mutating webhooks, change an object before it is written. Returns
     /// whether the object changed; it is then decoded again and has its defaults.
     ///
-    /// Policies and webhooks with `reinvocationPolicy: IfNeeded` run again if a later policy or webhook changed the
-    /// object.
+    /// Those with `reinvocationPolicy: IfNeeded` run again if a later policy or webhook changed the object.
     ///
     /// A write begins with the default of `progress`. If the answer of a webhook is missing, another run continues from
     /// `progress` and `object`, provided that the registry is still the same.
     ///
-    /// The error is the refusal of a webhook, or the failure to call it or to evaluate a policy, unless failures are
-    /// ignored.
+    /// The error is the refusal of a webhook, or a failed call or evaluation, unless failures are ignored.
     pub(crate) fn admit_mutating(
         &self,
         admission: &WriteAdmission<'_>,

@@ -12,8 +12,7 @@ use crate::requests::options::ObjectTarget;
 use crate::state::registry::{Registry, cluster_roles};
 use crate::values::items;
 
-/// Maximum number of rounds of aggregation, which is more than the length of any sensible chain of aggregating
-/// ClusterRoles.
+/// Maximum number of rounds of aggregation, more than the length of any sensible chain of aggregating ClusterRoles.
 const ROUNDS: usize = 16;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -41,8 +40,7 @@ impl Registry {
         .check(&self.authorizer())
     }
 
-    /// Updates the rules of every ClusterRole with an aggregation rule. Does nothing if the aggregation controller is
-    /// switched off.
+    /// Updates the rules of every ClusterRole with an aggregation rule, unless the aggregation controller is off.
     pub(crate) fn aggregate_roles(&mut self) {
         if !self.options.gather_roles {
             return;

@@ -32,8 +32,7 @@ impl Registry {
         }
     }
 
-    /// Schedules a look of the garbage collector at an owner, which may have waited only for the dependent with this
-    /// reference.
+    /// Schedules a look of the garbage collector at an owner, which may have waited for the referring dependent.
     fn note_owner(&mut self, reference: &Value, namespace: &str) {
         if let Some((resource, found)) = self.owner(reference, namespace) {
             self.pending.object(address(&resource.storage, &found));

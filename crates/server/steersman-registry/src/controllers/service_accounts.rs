@@ -36,8 +36,7 @@ const VOLUME: &str = "kube-api-access-";
 const MIRROR: &str = "kubernetes.io/config.mirror";
 
 impl Registry {
-    /// Records, after a write or a deletion, that a namespace may lack its ServiceAccount or its ConfigMap with the
-    /// certificate.
+    /// Records, after a write or a deletion, that a namespace may lack its ServiceAccount or its certificate.
     pub(crate) fn note_lack(&mut self, storage: &StorageKey, written: &Stored) {
         if !self.options.furnish_namespaces {
             return;
@@ -51,8 +50,7 @@ impl Registry {
         };
     }
 
-    /// Records that every namespace may lack its ServiceAccount or certificate: the server starts, or its authority
-    /// changed.
+    /// Records that every namespace may lack its ServiceAccount or certificate, at a start or with a new authority.
     pub(crate) fn note_lacks(&mut self) {
         let namespaces = StorageKey::new("", "namespaces");
         let all: Vec<Arc<Stored>> = self.store.list(&namespaces, None).cloned().collect();

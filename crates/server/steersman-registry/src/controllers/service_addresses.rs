@@ -68,8 +68,7 @@ impl Registry {
         }
     }
 
-    /// Creates the ServiceCIDR of the server, and the missing IPAddresses of Services: a snapshot of an earlier release
-    /// has no IPAddresses.
+    /// Creates the ServiceCIDR of the server, and the missing IPAddresses: a snapshot of an earlier release has none.
     pub(super) fn furnish_network(&mut self) {
         let kind = (GROUP, "servicecidrs");
         let body = json!({

@@ -10,8 +10,7 @@ use crate::values::text;
 /// The number of queues of a priority level, and the number of queues among which a flow chooses (the hand size).
 type Queues = (u64, u64);
 
-/// The name, shares, lendable percent and queues of a priority level. A level without queues rejects a request that
-/// exceeds its shares.
+/// The name, shares, lendable percent and queues of a priority level. Without queues, it rejects excess requests.
 type PriorityLevel = (&'static str, u64, u64, Option<Queues>);
 
 const LEVELS: [PriorityLevel; 7] = [
@@ -170,8 +169,7 @@ pub(crate) fn found(schema: &Value, now: &str) -> Value {
     }]})
 }
 
-/// The label of an APIService that the server maintains, with the value `onstart`, or `true` as long as the version is
-/// served.
+/// The label of an APIService that the server maintains: `onstart`, or `true` as long as the version is served.
 pub(crate) const AUTOMANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
 
 pub(crate) fn api_service(group: &str, version: &str) -> (String, Value) {

@@ -141,8 +141,7 @@ impl Registry {
         }
     }
 
-    /// Stores a new object of a controller that acts within requests. Like a write of the garbage collector, it passes
-    /// no webhooks.
+    /// Stores a new object of a controller that acts within requests. The write passes no webhooks.
     pub(crate) fn plant(
         &mut self,
         (group, plural): (&str, &str),
@@ -203,8 +202,7 @@ impl Registry {
         let _ = self.update(target, object, &by(status_manager), self.now);
     }
 
-    /// Writes the objects of the server in `kube-system`. The Lease is renewed only at a start, so that an idle server
-    /// writes nothing.
+    /// Writes the objects of the server in `kube-system`. Only this renews the Lease: an idle server writes nothing.
     fn furnish_system_namespace(&mut self, clients: Option<&str>) {
         self.publish_client_authorities(clients);
         let maps = ("", "configmaps");
@@ -269,8 +267,7 @@ impl Registry {
         self.settle();
     }
 
-    /// Creates an object, or updates the given members that differ. Like a write of the garbage collector, it passes no
-    /// webhooks.
+    /// Creates an object, or updates the given members that differ. The write passes no webhooks.
     pub(super) fn maintain(&mut self, kind: (&str, &str), (namespace, body): (&str, Value)) {
         let Some(resource) = self.resource(kind.0, "v1", kind.1) else {
             return;

@@ -20,8 +20,7 @@ use crate::state::registry::Registry;
 
 /// The time from the creation of a migration during which the migration waits for its resource to be served.
 const DISCOVERY: SignedDuration = SignedDuration::from_secs(60);
-/// The delay after the first of several failures in a row, which doubles with each, and its maximum, as in upstream's
-/// rate limiter.
+/// The delay after a first failure, which doubles with each in a row, and its maximum, as in upstream's rate limiter.
 const BACKOFF: Duration = Duration::from_millis(5);
 const MOST_BACKOFF: Duration = Duration::from_secs(1000);
 
@@ -206,8 +205,7 @@ impl StorageMigrator {
 }
 
 impl RunningMigration {
-    /// Looks up the resource of a migration, and lists the objects once. Returns the storage of the objects, or `None`
-    /// after it set an outcome or a delay.
+    /// Lists the objects of a migration once. Returns their storage, or `None` after it set an outcome or a delay.
     fn prepare(&mut self, registry: &mut Registry, now: MigratorTime) -> Option<StorageKey> {
         if self.outcome.is_some() {
             return None;

@@ -140,8 +140,7 @@ impl Registry {
         self.serve_definition(definition, self.forgotten, true);
     }
 
-    /// Marks a definition as terminating, so that its objects are deleted. Objects with finalizers keep the definition,
-    /// which is removed with the last of them.
+    /// Marks a definition as terminating: its objects are deleted, and it is removed with the last of them.
     pub(crate) fn terminate_definition(crd: &mut Value, now: Timestamp) {
         let time = metadata::time(now);
         let fields = metadata::of(crd);
@@ -156,8 +155,7 @@ impl Registry {
         crd::set_condition(crd, "Terminating", true, why, &time);
     }
 
-    /// Deletes the objects of the definitions that are marked as deleted, and removes the definitions without objects.
-    /// `settle` then runs the controllers.
+    /// Deletes the objects of definitions that are marked as deleted, and removes definitions without objects.
     pub(crate) fn clear_definitions(&mut self) {
         let Some(resource) = self.definition_resource() else {
             return;
@@ -175,8 +173,7 @@ impl Registry {
         }
     }
 
-    /// Writes the condition that the deletion of a definition's objects begins. The answer to the request shows the
-    /// definition before.
+    /// Writes the condition that the deletion of a definition's objects begins, which the answer does not show.
     fn begin_cleanup(&mut self, resource: &Resource, marked: &Stored) {
         let why = (crd::CLEANUP, "CustomResource deletion is in progress");
         let mut crd = marked.lean().clone();

@@ -83,8 +83,7 @@ impl TrackedUpdate {
     }
 }
 
-/// Makes a manager the owner of the fields that an update changes. `versions` are the result of
-/// [`Registry::versions_of`].
+/// Makes a manager the owner of the fields that an update changes; `versions` are of [`Registry::versions_of`].
 pub(crate) fn own_changes(
     (resource, subresource): (&Resource, Subresource),
     (manager, versions): (&str, &[String]),

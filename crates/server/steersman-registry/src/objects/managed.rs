@@ -32,8 +32,7 @@ pub(crate) fn subresource_name(subresource: Subresource) -> &'static str {
     }
 }
 
-/// Returns the members of an object that a subresource does not write. A write to that subresource makes no manager
-/// their owner.
+/// Returns the members of an object that a subresource does not write, and that its writers do not own.
 pub(crate) fn ignored<'a>(
     resource: &Resource,
     subresource: Subresource,
@@ -58,8 +57,7 @@ pub(crate) fn ignored<'a>(
     }
 }
 
-/// Returns an applied configuration without the metadata that a status write ignores, so that the manager does not own
-/// these fields.
+/// Returns an applied configuration without the metadata that a status write ignores, and its manager does not own.
 pub(crate) fn without_kept<'a>(
     resource: &Resource,
     subresource: Subresource,
@@ -189,8 +187,7 @@ pub(crate) fn show(object: &mut Value, managed: &mut ManagedFields) {
     put(object, managed);
 }
 
-/// Returns whether storing a draft would change nothing, or only the times of managedFields, which also decide the
-/// order of the entries.
+/// Returns whether storing a draft would change at most the times of managedFields and the order of their entries.
 pub(crate) fn same_but_times(draft: &mut Draft, stored: &Stored) -> bool {
     draft.value == *stored.lean() && differ_in_times(draft.managed(), stored.managed())
 }

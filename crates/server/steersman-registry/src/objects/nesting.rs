@@ -3,12 +3,10 @@
 use serde_json::Value;
 use steersman_apimachinery::status::Status;
 
-/// Maximum number of nested levels of an object. Snapshots and the write-ahead log add a few levels, and their parser
-/// accepts 128.
+/// Maximum number of nested levels of an object. Snapshots and the log add a few levels, and their parser accepts 128.
 const MOST_LEVELS: usize = 100;
 
-/// WAL-3: checks that an object can be read back from a snapshot and from the write-ahead log; 400 if it is nested too
-/// deep.
+/// WAL-3: checks that an object can be read back from a snapshot and the log; 400 if it is nested too deep.
 pub(crate) fn check_nesting(object: &Value) -> Result<(), Status> {
     match is_within(object, MOST_LEVELS) {
         true => Ok(()),

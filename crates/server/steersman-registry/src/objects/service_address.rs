@@ -17,8 +17,7 @@ use crate::values::{items, items_mut, text};
 const NODE_PORTS: (i64, i64) = (30_000, 32_767);
 
 impl Registry {
-    /// Sets the addresses and ports of a new Service, or with `old` of an updated one; 422 for those that the cluster
-    /// cannot allocate.
+    /// Sets the addresses and ports of a new or updated Service; 422 for those that the cluster cannot allocate.
     pub(crate) fn address_service(
         &mut self,
         object: &mut Value,

@@ -254,8 +254,7 @@ impl Registry {
         }
     }
 
-    /// Checks that an update increases the request of a PersistentVolumeClaim only if the claim is bound and its class
-    /// allows expansion.
+    /// Checks that the request of a PersistentVolumeClaim grows only if the claim is bound and its class allows it.
     fn check_growth(&self, write: AdmittedWrite<'_>) -> Result<(), Status> {
         let (admission, claim, old) = write;
         let Some(old) = old else {

@@ -106,8 +106,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Records a stored write or a deletion that changes the usage of quotas. Refused writes and dry runs are not
-    /// recorded, and so not counted (QUOTA-2).
+    /// Records a write or a deletion that changes the usage of quotas, but no refused write and no dry run (QUOTA-2).
     pub(crate) fn note_usage(
         &mut self,
         storage: &StorageKey,
@@ -159,8 +158,7 @@ impl Registry {
         }
     }
 
-    /// Adds the recorded changes to the usage of a quota. Without the quota controller usage never decreases, because
-    /// only admission counts.
+    /// Adds the recorded changes to the usage of a quota, which never decreases without the quota controller.
     fn adjust(&mut self, quota: &Arc<Stored>, tallies: &[QuotaTally]) {
         let hard = amounts(&quota.lean()["status"]["hard"]);
         if hard.is_empty() {

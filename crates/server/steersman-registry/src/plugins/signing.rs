@@ -31,8 +31,7 @@ pub(crate) fn sign_for(user: &User, request: &mut Value) {
     spec.extend(user.info().as_object().cloned().unwrap_or_default());
 }
 
-/// Sets the times of conditions that the client left out. The transition time of a condition stays while its status is
-/// unchanged.
+/// Sets the times that the client left out of conditions. A transition time stays while the status is unchanged.
 pub(crate) fn time_conditions(request: &mut Value, old: &Value, now: Timestamp) {
     let now = Value::from(metadata::time(now));
     for condition in items_mut(&mut request["status"], "conditions") {

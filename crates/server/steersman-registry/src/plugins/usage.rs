@@ -93,8 +93,7 @@ pub(crate) fn usage(storage: &StorageKey, object: &Value) -> Amounts {
     used
 }
 
-/// Returns the usage of a Pod or a container under all names that a quota may use, for instance `cpu` and
-/// `requests.cpu`.
+/// Returns the usage of a Pod under all names that a quota may use, for instance `cpu` and `requests.cpu`.
 fn computed(requests: Amounts, limits: Amounts) -> Amounts {
     let mut used = Amounts::from([("pods".to_owned(), Quantity::of(1))]);
     for (name, amount) in requests {

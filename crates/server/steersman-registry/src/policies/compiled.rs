@@ -21,8 +21,7 @@ type Policies<R> = Arc<Vec<BoundPolicy<R>>>;
 /// The compiled webhooks and policies of the server, each kind in the order of the names of the configurations.
 #[derive(Debug, Default)]
 pub(crate) struct Compiled {
-    /// The editions of [`Presence`] from which the policies and the webhooks were compiled; 0 before the first
-    /// compilation.
+    /// The editions of [`Presence`] of which policies and webhooks were compiled; 0 before the first compilation.
     policies_edition: u64,
     webhooks_edition: u64,
     /// The ValidatingAdmissionPolicies with bindings.

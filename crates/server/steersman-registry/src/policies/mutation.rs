@@ -49,8 +49,7 @@ impl Rules for Mutating {
 }
 
 impl Mutation {
-    /// Compiles a mutation. Its expression must return an object for `ApplyConfiguration`, and a
-    /// list of operations for `JSONPatch`.
+    /// Compiles a mutation: an expression that returns an object or, for `JSONPatch`, a list of operations.
     pub(crate) fn of(environment: &Environment, mutation: &Json) -> Option<Self> {
         match mutation["patchType"].as_str()? {
             "ApplyConfiguration" => {
@@ -67,8 +66,7 @@ impl Mutation {
         }
     }
 
-    /// Returns the object after the mutation; `None` if a `test` operation of the JSON patch fails. The error is the
-    /// reason of a failed mutation.
+    /// Returns the object after the mutation; `None` if a `test` operation fails. The error is why the mutation failed.
     pub(crate) fn change(
         &self,
         policy: &Policy,

@@ -19,8 +19,7 @@ pub(crate) struct Catalogue {
 }
 
 impl Catalogue {
-    /// Creates the catalogue of the built-in kinds; `is_enabled` decides about kinds that Kubernetes does not serve by
-    /// default.
+    /// Creates the catalogue of the built-in kinds; `is_enabled` decides about those that Kubernetes does not serve.
     pub(crate) fn new(is_enabled: impl Fn(&Resource) -> bool) -> Self {
         let served = |one: &Resource| is_on_by_default(one) || is_enabled(one);
         let all = built_in().into_iter().filter(served);
@@ -118,8 +117,7 @@ impl Catalogue {
         self.index();
     }
 
-    /// Returns the revision of the change that ended the edition of a custom resource; `None` for a present edition and
-    /// for built-in kinds.
+    /// Returns the revision at which the edition of a resource ended; `None` for a present one and built-in kinds.
     ///
     /// SRV-WATCH-5: the revision is 0 if it was forgotten. A watch of that edition has either seen the changes before
     /// the end of the edition, or can read none of them any more.

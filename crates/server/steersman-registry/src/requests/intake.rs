@@ -176,8 +176,7 @@ pub(crate) fn go_type_of(resource: &Resource) -> (&str, &str, &str) {
     (package, &resource.kind, LEGACY_SCHEME)
 }
 
-/// Returns the message that an object of another kind or version does not convert to a Go type. A type without a
-/// package is the only type of its scheme.
+/// Returns the message that an object does not convert to a Go type; its scheme has no other type without a package.
 pub(crate) fn unconvertible(
     catalogue: &Catalogue,
     (package, wanted, scheme): (&str, &str, &str),
@@ -263,8 +262,7 @@ pub fn unknown_fields(resource: &Resource, object: &mut Value) -> Result<Vec<Str
     decode(resource, object, ObjectOrigin::Body, FieldValidation::Warn)
 }
 
-/// Turns the bad request of the decoder into a 422 for the result of a patch. The message of the decoder follows the
-/// kind in the message of `status`.
+/// Turns the bad request of the decoder into a 422 for the result of a patch, with the message of the decoder.
 pub(crate) fn undecodable_patch(kind: &str, sent: &str, status: Status) -> Status {
     match undecodable_reason(kind, &status) {
         Some(why) => invalid_patch(sent, why),

@@ -93,8 +93,7 @@ impl Selectors {
         self.shard.as_ref().map(ShardSelector::text)
     }
 
-    /// Returns whether the label selector and the field selector are empty. As in a kube-apiserver, the shard selector
-    /// does not count.
+    /// Returns whether the label and the field selector are empty. As upstream, the shard selector does not count.
     pub(crate) fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
@@ -107,8 +106,7 @@ impl Selectors {
             && self.fields.matches(|label| self.field(label, stored))
     }
 
-    /// Reads all selectable fields of an object at once, because the other selectors of the resource are likely to need
-    /// them.
+    /// Reads all selectable fields of an object at once, because other selectors are likely to need them.
     fn pick(&self, value: &Value) -> Box<[Field]> {
         let read = |field: &SelectableField| (&*read(value, field)).into();
         let known = self.known.iter();
@@ -134,8 +132,7 @@ impl Selectors {
                     let mut picked = stored.fields(|value| self.pick(value)).iter();
                     match picked.find(|(known, _)| **known == *label) {
                         Some((_, value)) => Cow::Borrowed(&**value),
-                        // The object is read as JSON, because this version of the CRD may select fields that the picked
-                        // fields lack.
+                        // The object is read as JSON: this version of the CRD may select fields that were not picked.
                         None => Cow::Owned(read(&stored.look(), field).into_owned()),
                     }
                 })

@@ -8,8 +8,7 @@ use super::options::Subresource;
 use super::{intake, metadata};
 use crate::values::{items, items_mut};
 
-/// Normalises a decoded object to its stored form, with the parts of the old object that this subresource does not
-/// write.
+/// Normalises a decoded object to its stored form, with the old parts that this subresource does not write.
 pub(crate) fn complete(
     resource: &Resource,
     subresource: Subresource,
@@ -95,8 +94,7 @@ fn with_metadata(mut object: Value, metadata: Option<Value>) -> Value {
     object
 }
 
-/// Returns the stored object with the new status, and with the new metadata that the kind's status strategy accepts
-/// (SRV-KIND-2).
+/// Returns the stored object with the new status and the new metadata that its status strategy accepts (SRV-KIND-2).
 fn write_status(resource: &Resource, mut new: Value, old: &Value) -> Value {
     // The status is replaced below, and so is the metadata of a built-in object.
     let left_out: &[&str] = match resource.built_in {

@@ -86,8 +86,7 @@ impl Registry {
         self.resume_removals();
     }
 
-    /// Makes the changes of a transaction again. No controller acts, because the consequences of the changes are in the
-    /// log, too.
+    /// Makes the changes of a transaction again. No controller acts, because the log holds the consequences, too.
     fn replay(&mut self, transaction: &LoggedTransaction) {
         for change in &transaction.changes {
             let (storage, namespace, name) = (&change.storage, &change.namespace, &change.name);

@@ -144,8 +144,7 @@ pub struct Registry {
     pub(crate) issuer: TokenIssuer,
     /// The number of the last transaction.
     pub(crate) transactions: u64,
-    /// The state after the last transaction, to find out the changes of the next; `None` if transactions are not
-    /// recorded.
+    /// The state after the last transaction, to find the changes of the next; `None` if transactions are not recorded.
     pub(crate) recorder: Option<Recorder>,
     /// The newest revision that watches may see (WAL-1).
     pub(crate) visible: u64,
@@ -447,8 +446,7 @@ impl Registry {
         self.last_node_port = counters.node_ports;
     }
 
-    /// Builds an answer with an object that is not stored: the result of a dry run, or a derived object such as a
-    /// Scale.
+    /// Builds an answer with an object that is not stored: the result of a dry run, or a derived object.
     pub(crate) fn answer(
         namespace: &str,
         name: &str,
@@ -465,8 +463,7 @@ pub(crate) fn cluster_roles() -> StorageKey {
     StorageKey::new("rbac.authorization.k8s.io", "clusterroles")
 }
 
-/// Derives the secret of the key that signs tokens from the seed, so that a server with the same seed accepts the
-/// tokens of an earlier run.
+/// Derives the secret of the key that signs tokens: a server with the same seed accepts the tokens of an earlier run.
 fn token_secret(seed: u64) -> TokenSecret {
     let mut rng = Rng::new(seed ^ 0x0074_6f6b_656e_7321);
     let mut bytes = [0; 32];

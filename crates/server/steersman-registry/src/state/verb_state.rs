@@ -14,8 +14,7 @@ const MOST_OF_ONE: usize = 256;
 pub(crate) struct VerbState {
     /// Whether the caller of the verb can call webhooks.
     pub(crate) attended: bool,
-    /// The known answers of webhooks, by the key of the call. A key is as long as a review, so keys are compared and
-    /// not hashed.
+    /// The known answers of webhooks, by the key of the call. A key is as long as a review, too long to be hashed.
     pub(crate) answers: BTreeMap<String, CallResponse>,
     /// The number of calls of each webhook in this request, by the position of the webhook.
     pub(crate) asked: BTreeMap<String, usize>,

@@ -75,8 +75,7 @@ impl Registry {
         }
         if options.dry_run.is_empty() {
             let marked = self.mark_disrupted(&pod);
-            // The condition raised the resource version of the Pod, so a precondition on the earlier version is
-            // replaced.
+            // The condition raised the resource version of the Pod, so a precondition on the earlier one is replaced.
             let wanted = options.preconditions.as_mut();
             if let Some(version) = wanted.and_then(|wanted| wanted.resource_version.as_mut()) {
                 *version = marked.revision.to_string();

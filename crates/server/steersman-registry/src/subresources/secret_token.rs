@@ -106,8 +106,7 @@ impl Registry {
         }
     }
 
-    /// Records the use of the token in a Secret, unless the label of the Secret has that day or a later one: the clock
-    /// of another server may be ahead.
+    /// Records the use of a Secret's token, unless its label has that day or, by the clock of another server, the next.
     fn note_secret_use(&self, secret: &Stored, now: Timestamp) {
         let tomorrow = now.saturating_add(SignedDuration::from_hours(24));
         let days = [day(now), day(tomorrow.unwrap_or(now))];

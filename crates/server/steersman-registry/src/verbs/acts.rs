@@ -231,8 +231,7 @@ fn check_preconditions(
     Ok(())
 }
 
-/// Returns the container of a Pod that a request names, or the only one; 400 for a container that the Pod does not have,
-/// or that must be named.
+/// Returns the container that a request names, or the only one; 400 if it does not exist or must be named.
 fn chosen_container<'a>(pod: &'a Value, name: &str, container: &'a str) -> Result<&'a str, Status> {
     let names = |field: &str| -> Vec<&'a str> {
         let containers = items(&pod["spec"][field]).iter();

@@ -55,8 +55,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Lets policies and webhooks change an object before an update. Fields that the subresource does not write stay
-    /// unchanged.
+    /// Lets policies and webhooks change an object before an update, in the fields that the subresource writes.
     pub(crate) fn admit_change(
         &self,
         write: &ObjectWrite<'_>,
@@ -130,8 +129,7 @@ impl Registry {
         self.is_attended() && self.presence.webhooks
     }
 
-    /// Calls the webhooks for every object of a collection before the first object is deleted, so that one refusal
-    /// keeps all objects.
+    /// Calls the webhooks for all objects of a collection before the first delete: one refusal keeps all objects.
     pub(crate) fn admit_removals(
         &self,
         target: ObjectTarget<'_>,

@@ -10,8 +10,7 @@ use crate::requests::select::Selectors;
 use crate::state::registry::Registry;
 use crate::values::text;
 
-/// The components by name, each with the Lease in `kube-system` that a running component renews. The server is its own
-/// etcd, which has no Lease.
+/// The components, each with the Lease in `kube-system` that it renews. The server is its own etcd, without a Lease.
 const COMPONENTS: [(&str, Option<&str>); 3] = [
     ("controller-manager", Some("kube-controller-manager")),
     ("etcd-0", None),

@@ -106,8 +106,7 @@ impl Registry {
         let (dry, policy) = check_options(options)?;
         let resource = target.resource;
         self.warn_of_orphans(resource, options);
-        // A deletecollection deletes the current objects, so webhooks must see the current ones and not those of an
-        // earlier revision.
+        // A deletecollection deletes the current objects, so webhooks must not see those of an earlier revision.
         self.unpin();
         let page = self.list(resource, target.namespace, selection)?;
         for object in &page.items {
@@ -287,8 +286,7 @@ fn check_preconditions(
         let wanted = wanted.clone();
         wanted.filter(|wanted| wanted != found)
     };
-    // Namespaces and definitions have their own deletion in upstream, which checks before the generic store, with
-    // another message.
+    // Namespaces and definitions have their own deletion in upstream, which checks first and with another message.
     let own = is_namespace(resource) || is_definition(resource);
     let what = |part: &str, wanted: &str, found: &str, end: &str| {
         if own {

@@ -91,8 +91,7 @@ pub(crate) fn begun(
     DeletionStart::Waits
 }
 
-/// Begins the deletion of a namespace. Returns whether the namespace stays; otherwise it is removed like any other
-/// object.
+/// Begins the deletion of a namespace. Returns whether the namespace stays; otherwise it is removed like any object.
 fn begun_namespace(
     namespace: &mut Value,
     policy: Option<PropagationPolicy>,
@@ -149,8 +148,7 @@ pub(crate) fn protection(resource: &Resource) -> Option<&'static str> {
     }
 }
 
-/// Removes the protection finalizer from a deleted object, as upstream's controllers do. They are simulated with the
-/// garbage collector.
+/// Removes the protection finalizer from a deleted object, as upstream's controllers do.
 pub(crate) fn unprotect(resource: &Resource, object: &mut Value) {
     let finalizer = protection(resource).unwrap_or_default();
     metadata::retain_items(object, "finalizers", |one| one != finalizer);

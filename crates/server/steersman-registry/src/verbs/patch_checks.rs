@@ -14,8 +14,7 @@ use crate::requests::metadata;
 use crate::requests::options::PatchKind;
 use crate::values::{items, text};
 
-/// Returns the duplicate keys of a patch document, and the unknown members of its operations; nothing if validation
-/// ignores unknown fields.
+/// Returns the duplicate keys and unknown members of a patch document, unless validation ignores unknown fields.
 pub(crate) fn oddities(
     kind: PatchKind,
     body: &[u8],

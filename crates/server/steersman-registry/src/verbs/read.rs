@@ -100,8 +100,7 @@ impl Registry {
         };
         let one_key = start.is_none() && (namespace.is_some() || !resource.namespaced);
         let from = start.map_or(0, |start| {
-            // SRV-STORE-5: the list is sorted by the key of the continue token, because the search would skip objects
-            // otherwise.
+            // SRV-STORE-5: the list is sorted by the key of the continue token, or the search would skip objects.
             all.partition_point(|stored| key(stored, namespace.is_some()) < start)
         });
         let place = (revision, namespace.is_some());

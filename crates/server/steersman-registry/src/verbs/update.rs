@@ -333,8 +333,7 @@ impl Registry {
                 self.remove(&resource.storage, stored);
                 self.settle();
             }
-            // SRV-REG-5: the answer for an object that is removed and not stored has the resource version before the
-            // write.
+            // SRV-REG-5: the answer for an object that is removed has the resource version before the write.
             let (namespace, name) = (Arc::clone(&stored.namespace), Arc::clone(&stored.name));
             Arc::new(Stored::new(namespace, name, draft, stored.revision))
         } else {

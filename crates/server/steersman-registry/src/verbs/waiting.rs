@@ -48,8 +48,7 @@ impl Registry {
         }));
     }
 
-    /// Returns and clears the create that the last run of the verb kept; `None` if there is none, or if the registry
-    /// has changed since.
+    /// Returns and clears the create that the last run of the verb kept, unless the registry has changed since.
     pub(crate) fn take_waiting(&mut self) -> Option<NewObject> {
         let waiting = self.verb_state.get_mut().waiting.take()?;
         let waiting = waiting.downcast::<WaitingCreate>().ok()?;

@@ -135,8 +135,7 @@ impl Registry {
                 return Vec::new();
             }
             cursor.over = true;
-            // The objects of an earlier edition may have no working conversion any more, and the client of the watch
-            // lists again anyway.
+            // The objects of an earlier edition may have no working conversion any more; the client lists again anyway.
             if end.is_none() {
                 events.push(WatchEvent::Error(Box::new(status)));
             }

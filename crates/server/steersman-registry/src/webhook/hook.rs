@@ -80,8 +80,7 @@ impl RegisteredWebhook {
         }
     }
 
-    /// Returns the match constraints of a policy or a binding as a webhook that is never called; `rules` is the name of
-    /// the member with the rules.
+    /// Returns the match constraints of a policy or a binding as a webhook without calls; `rules` names the rules.
     pub(crate) fn of_policy(name: &str, constraints: &Value, rules: &str) -> Self {
         let members = json!({
             "name": name,

@@ -22,8 +22,7 @@ const CONDITION: &str = "StorageMigrating";
 const MANAGER: &str = "migration-runner-controller";
 
 impl Registry {
-    /// Writes a condition into the definition of a migration's resource, if it has a definition: a migration runs, and
-    /// for which generation of the definition.
+    /// Writes into the definition of a migration's resource that the migration runs, and for which generation.
     pub(super) fn mark_migrating(&mut self, migration: &Stored) -> Result<(), Status> {
         let Some(definition) = self.migrated_definition(migration) else {
             return Ok(());

@@ -83,8 +83,7 @@ impl Registry {
             .map(drop)
     }
 
-    /// Tells the definitions about migrations that have ended, and starts the oldest migration of each resource without
-    /// a running one (SRV-SVM-1).
+    /// Tells definitions that migrations ended, and starts the oldest of each resource if none of it runs (SRV-SVM-1).
     pub(super) fn admit_migrations(&mut self) -> Result<(), Status> {
         let all: Vec<Arc<Stored>> = self.store.list(&storage(), None).cloned().collect();
         // For each resource the oldest migration that waits; `None` if a migration of the resource runs.

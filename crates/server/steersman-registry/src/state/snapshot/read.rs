@@ -125,8 +125,7 @@ fn read_objects(objects: SnapshotPart, newest: u64) -> Result<Storages, Snapshot
     Ok(storages)
 }
 
-/// Returns the storages of built-in kinds and of the CRDs in the snapshot, with `true` for storages of namespaced
-/// objects.
+/// Returns the storages of built-in kinds and of the CRDs in the snapshot, with `true` for namespaced kinds.
 fn scopes(objects: &Map<String, Value>) -> HashMap<String, bool> {
     let built_in = built_in();
     let own = built_in
