@@ -65,7 +65,7 @@ impl Registry {
         if !hook.equivalent {
             return None;
         }
-        let all = self.catalogue.all().iter();
+        let all = self.catalogue.all.iter();
         let mut named = all.filter(|other| {
             let same = other.storage == own.storage && !other.has_version_of(own);
             same && hook.is_about(other, request)

@@ -34,9 +34,6 @@ pub(crate) struct Reinvocation {
 /// The message of a policy's denial, and the reason if the policy names one.
 type Denial = (String, Option<&'static str>);
 
-/// The number of the round of admission, and the object to change.
-pub(crate) type MutationRound<'a> = (usize, &'a mut Value);
-
 impl Reinvocation {
     pub(crate) fn note(&mut self, one: String) {
         self.asked.insert(one);
@@ -57,12 +54,12 @@ impl Reinvocation {
 }
 
 impl Registry {
-    /// Lets the policies change an object. Returns whether one did; the object is then decoded and has its defaults. 403
-    /// with every failure that is not ignored, in the words of the first.
+    /// Lets the policies change an object in a round of admission. Returns whether one did; the object is then decoded
+    /// and has its defaults. 403 with every failure that is not ignored, in the words of the first.
     pub(crate) fn admit_changes(
         &self,
         admission: &WriteAdmission<'_>,
-        (round, object): MutationRound<'_>,
+        (round, object): (usize, &mut Value),
         old: Option<&Value>,
         again: &mut Reinvocation,
     ) -> Result<bool, Status> {

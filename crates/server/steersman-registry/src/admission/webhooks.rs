@@ -20,12 +20,11 @@ use crate::requests::intake::FieldValidation;
 use crate::requests::metadata;
 use crate::requests::rng::Rng;
 use crate::state::registry::Registry;
-use crate::webhook;
-use crate::webhook::{CallResponse, RegisteredWebhook, WebhookCall, WebhookDecision};
+use crate::webhook::{self, CallResponse, RegisteredWebhook, WebhookCall, WebhookDecision};
 
 impl Registry {
     pub(crate) fn has_webhooks(&self) -> bool {
-        self.catalogue.converts() || self.presence.webhooks
+        self.catalogue.converts || self.presence.webhooks
     }
 
     /// Returns the webhooks for a write from all configurations, in the order of the configurations' names.

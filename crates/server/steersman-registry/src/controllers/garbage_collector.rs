@@ -109,7 +109,7 @@ impl Registry {
     ) -> Option<(Arc<Resource>, Arc<Stored>)> {
         let text = |field: &str| reference[field].as_str().unwrap_or_default();
         let (group, _) = text("apiVersion").split_once('/').unwrap_or_default();
-        let mut all = self.catalogue.all().iter();
+        let mut all = self.catalogue.all.iter();
         let resource = all.find(|known| known.group == group && known.kind == text("kind"))?;
         let namespace = if resource.namespaced { namespace } else { "" };
         let found = self.store.get(&resource.storage, namespace, text("name"))?;

@@ -57,7 +57,7 @@ impl Registry {
 
     /// Returns whether [`remove_marked`](Self::remove_marked) has work.
     pub fn has_marked(&self) -> bool {
-        self.pending.has_marked()
+        !self.pending.definitions.is_empty() || !self.pending.marked_namespaces.is_empty()
     }
 
     /// Deletes the objects of the definitions and namespaces that are marked as deleted, and removes the definitions

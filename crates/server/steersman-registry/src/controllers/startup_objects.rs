@@ -116,7 +116,7 @@ impl Registry {
         let Some(resource) = resource.filter(|_| self.authority.is_some()) else {
             return;
         };
-        let custom = self.catalogue.all().iter().filter(|one| !one.built_in);
+        let custom = self.catalogue.all.iter().filter(|one| !one.built_in);
         let served: BTreeMap<String, Value> = custom
             .map(|one| standard_objects::api_service(&one.group, &one.version))
             .collect();

@@ -181,7 +181,7 @@ impl Registry {
     }
 
     fn to_named(&self, from: &Resource, version: &str, value: Value) -> Result<Value, Status> {
-        let all = self.catalogue.all().iter();
+        let all = self.catalogue.all.iter();
         let mut same = all.filter(|other| other.storage == from.storage);
         // A version in which objects are stored need not be served; its schema is known even then.
         let named = same.find(|other| other.version == version);
@@ -245,8 +245,7 @@ impl Registry {
         let subject = (from, metadata::text(first, "name"));
         let answers = self.answers(subject, vec![(self.next_conversion(), call)])?;
         let answer = answers.first().ok_or_else(|| failed("failed"))?;
-        let values = conversion::converted(review, answer);
-        let values = values.map_err(|why| {
+        let values = conversion::converted(review, answer).map_err(|why| {
             let why = format!("failed: conversion webhook for {inner} failed: {why}");
             failed(&why)
         })?;

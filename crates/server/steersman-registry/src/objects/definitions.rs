@@ -25,8 +25,9 @@ impl Registry {
     /// Returns the `Status` of the refused create or update.
     pub fn install_crd(&mut self, crd: Value, now: Timestamp) -> Result<StoredWrite, Status> {
         self.now = now;
-        let resource = self.definition_resource();
-        let resource = resource.ok_or_else(Status::no_such_path)?;
+        let resource = self
+            .definition_resource()
+            .ok_or_else(Status::no_such_path)?;
         let name = metadata::text(&crd, "name").to_owned();
         let options = WriteOptions::default();
         let Some(old) = self.store.get(&resource.storage, "", &name) else {
@@ -105,10 +106,9 @@ impl Registry {
     fn serve_definition(&mut self, definition: &Stored, edition: u64, revised: bool) {
         let crd = definition.lean();
         let storage = storage_of(crd);
-        let mut resources = if crd::is_established(crd) {
-            crd::resources(crd, definition.bytes(), edition)
-        } else {
-            Vec::new()
+        let mut resources = match crd::is_established(crd) {
+            true => crd::resources(crd, definition.bytes(), edition),
+            false => Vec::new(),
         };
         for resource in resources.iter_mut().filter(|_| revised) {
             resource.stored_schemas.read_always();

@@ -114,7 +114,7 @@ impl Registry {
                 .map(|name| format!("{}/{name}", resource.group))
                 .collect();
         }
-        let all = self.catalogue.all().iter();
+        let all = self.catalogue.all.iter();
         let same = all.filter(|other| other.storage == resource.storage);
         same.map(|other| other.api_version()).collect()
     }

@@ -9,10 +9,11 @@ use steersman_schema::resource::{Resource, StorageKey};
 /// The served resources. The version of the catalogue grows with every change of them.
 #[derive(Debug, Default)]
 pub(crate) struct Catalogue {
-    all: Vec<Arc<Resource>>,
+    pub(crate) all: Vec<Arc<Resource>>,
     by_path: HashMap<(String, String, String), usize>,
-    version: u64,
-    converts: bool,
+    pub(crate) version: u64,
+    /// Whether a webhook converts the objects of any resource.
+    pub(crate) converts: bool,
     /// The revision at which each earlier edition of a definition ended. Holds only revisions that were not compacted
     /// when a definition last changed (SRV-WATCH-5).
     ended: HashMap<(StorageKey, u64), u64>,
@@ -29,18 +30,6 @@ impl Catalogue {
         };
         new.index();
         new
-    }
-
-    pub(crate) fn all(&self) -> &[Arc<Resource>] {
-        &self.all
-    }
-
-    pub(crate) fn converts(&self) -> bool {
-        self.converts
-    }
-
-    pub(crate) fn version(&self) -> u64 {
-        self.version
     }
 
     pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {

@@ -79,11 +79,6 @@ impl PendingWork {
         }
     }
 
-    /// Returns whether deleted definitions or namespaces wait for their removal after the request.
-    pub(crate) fn has_marked(&self) -> bool {
-        !self.definitions.is_empty() || !self.marked_namespaces.is_empty()
-    }
-
     pub(crate) fn next_object(&mut self) -> Option<Address> {
         let next = self.objects.pop_front()?;
         self.known.remove(&next);

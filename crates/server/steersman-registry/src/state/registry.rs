@@ -247,13 +247,13 @@ impl Registry {
 
     /// Returns every served resource (one entry per served version), groups in discovery's order.
     pub fn resources(&self) -> &[Arc<Resource>] {
-        self.catalogue.all()
+        &self.catalogue.all
     }
 
     /// Returns a number that grows whenever [`Registry::resources`] changes; until then discovery documents may be
     /// cached.
     pub fn catalogue_version(&self) -> u64 {
-        self.catalogue.version()
+        self.catalogue.version
     }
 
     /// Returns the served resource with this group, version and plural name.
@@ -266,7 +266,7 @@ impl Registry {
         let mut counts = BTreeMap::new();
         // The objects of a storage count once, even if several versions serve them.
         let mut seen = HashSet::new();
-        for resource in self.catalogue.all() {
+        for resource in &self.catalogue.all {
             let count = self.store.count(&resource.storage);
             if count > 0 && seen.insert(&resource.storage) {
                 counts.insert((resource.group.as_str(), resource.plural.as_str()), count);

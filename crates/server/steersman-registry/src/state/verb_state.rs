@@ -44,10 +44,8 @@ impl Warnings {
         if self.texts.contains(&text) {
             return;
         }
-        let length = |texts: &[String]| -> usize {
-            let lengths = texts.iter().map(|text| text.chars().count());
-            lengths.sum()
-        };
+        let length =
+            |texts: &[String]| -> usize { texts.iter().map(|text| text.chars().count()).sum() };
         let before = length(&self.texts);
         if self.short && before >= MOST_OF_ALL {
             return;

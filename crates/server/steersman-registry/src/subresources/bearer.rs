@@ -182,8 +182,7 @@ impl Registry {
 }
 
 fn common(audiences: &[String], wanted: &[String]) -> Vec<String> {
-    let wanted = wanted.iter();
-    let both = wanted.filter(|one| audiences.contains(one));
+    let both = wanted.iter().filter(|one| audiences.contains(one));
     both.cloned().collect()
 }
 

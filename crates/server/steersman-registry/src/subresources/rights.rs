@@ -207,8 +207,7 @@ fn changed_drivers<'a>(new: &'a Value, old: &'a Value) -> BTreeSet<&'a str> {
         ["driver", "pool", "device", "shareID"].map(|field| text(&device[field]))
     };
     let differs = |device: &'a Value, others: &'a Value| {
-        let mut others = devices(others);
-        let same = others.find(|other| key(other) == key(device));
+        let same = devices(others).find(|other| key(other) == key(device));
         same.is_none_or(|same| same != device)
     };
     let changed = devices(new).filter(|device| differs(device, old));

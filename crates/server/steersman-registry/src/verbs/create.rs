@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use steersman_apimachinery::status::{Cause, Details, Status};
+use steersman_apimachinery::status::{Cause, Status};
 use steersman_schema::resource::{Generation, Resource};
 use steersman_store::{Draft, ManagedFields};
 
@@ -302,8 +302,7 @@ impl Registry {
             "unable to create new content in namespace {namespace} because it is being terminated"
         );
         let mut refusal = Status::forbidden(resource.group_resource(), name, &why);
-        let details: &mut Details = refusal.details.get_or_insert_default();
-        details.causes.push(Cause {
+        refusal.details.get_or_insert_default().causes.push(Cause {
             reason: "NamespaceTerminating".to_owned(),
             message: format!("namespace {namespace} is being terminated"),
             field: "metadata.namespace".to_owned(),

@@ -26,7 +26,7 @@ struct WaitingCreate {
 
 impl Registry {
     fn edition(&self) -> RegistryEdition {
-        let (store, catalogue) = (self.store.revision(), self.catalogue.version());
+        let (store, catalogue) = (self.store.revision(), self.catalogue.version);
         let of = &self.presence;
         [store, catalogue, of.webhooks_edition, of.policies_edition]
     }

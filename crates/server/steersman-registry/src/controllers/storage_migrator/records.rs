@@ -155,7 +155,7 @@ impl Registry {
     pub(super) fn migrated_resource(&self, migration: &Value) -> Option<Arc<Resource>> {
         let named = &migration["spec"]["resource"];
         let (group, plural) = (text(&named["group"]), text(&named["resource"]));
-        let mut all = self.catalogue.all().iter();
+        let mut all = self.catalogue.all.iter();
         let found = all.find(|one| one.group == group && one.plural == plural);
         found.cloned()
     }

@@ -47,7 +47,7 @@ pub(super) struct NamespacePolicy {
 }
 
 impl NamespacePolicy {
-    /// Parses the labels, `None` without any. An error is added to `errors`, and makes `enforce` the strictest standard.
+    /// Parses the labels, `None` without any. An error goes to `errors`, and makes `enforce` the strictest standard.
     pub(super) fn of(labels: &Value, errors: &mut Vec<FieldError>) -> Option<Self> {
         const PREFIX: &str = "pod-security.kubernetes.io/";
         let labels = labels.as_object()?;
