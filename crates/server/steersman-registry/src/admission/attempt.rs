@@ -85,8 +85,7 @@ impl Registry {
         !self.verb_state.borrow().pending.is_empty()
     }
 
-    /// Returns the revision at which the request lists. A list that stopped for a webhook continues at the revision of
-    /// its first run, so that the answers fit the objects.
+    /// Returns the revision at which the request lists: after a stop for a webhook, the revision of its first run.
     pub(crate) fn newest(&self) -> u64 {
         let pinned = self.verb_state.borrow().pinned;
         pinned.unwrap_or_else(|| self.store.revision())

@@ -21,8 +21,7 @@ use crate::webhook::{KindName, RegisteredWebhook, ResourceName, ReviewRequest};
 pub(crate) type States<'a> = (Option<&'a Value>, Option<&'a Value>);
 
 impl Registry {
-    /// Returns the resource under which a write matches a webhook or a policy by its rules and selectors; 404 if the
-    /// namespace of the write does not exist.
+    /// Returns the resource under which a write matches a webhook or a policy; 404 if its namespace does not exist.
     pub(crate) fn selected(
         &self,
         hook: &RegisteredWebhook,

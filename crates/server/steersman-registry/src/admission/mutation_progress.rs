@@ -6,8 +6,7 @@ use steersman_schema::resource::Resource;
 
 use super::mutating_policies::Reinvocation;
 
-/// The progress of the mutating policies and webhooks of one write. A run of the verb that stops for a call of a
-/// webhook leaves this state to the next run.
+/// The progress of the mutating policies and webhooks of one write, which a run that stops leaves to the next run.
 #[derive(Debug, Default)]
 pub(crate) struct MutationProgress {
     /// The number of the current round: 0, then 1 for the policies and webhooks that run again.

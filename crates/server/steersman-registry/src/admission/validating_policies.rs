@@ -42,8 +42,7 @@ pub(crate) struct BrokenPolicy<'p> {
 pub(crate) type FoundPolicy<'p, R> = Result<PolicyMatch<'p, R>, BrokenPolicy<'p>>;
 
 impl Registry {
-    /// Evaluates the validating policies for a write. The error is the first objection of a policy with a binding that
-    /// denies, with the code of its reason.
+    /// Evaluates the validating policies for a write. The error is the first objection under a binding that denies.
     pub(crate) fn admit_policies(
         &self,
         admission: &WriteAdmission<'_>,

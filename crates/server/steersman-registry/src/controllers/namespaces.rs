@@ -70,8 +70,7 @@ impl Registry {
         }
     }
 
-    /// Deletes the content of a terminating namespace, Pods first. Reports the remaining objects in its conditions, or
-    /// removes the namespace if no object remains.
+    /// Deletes the content of a namespace, Pods first. Reports the remaining objects, or removes the namespace.
     pub(crate) fn empty_namespace(&mut self, name: &str) {
         let namespaces = StorageKey::new("", "namespaces");
         let Some(found) = self.store.get(&namespaces, "", name).cloned() else {

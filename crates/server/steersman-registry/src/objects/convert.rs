@@ -23,9 +23,8 @@ use crate::webhook::{WebhookAddress, WebhookCall, conversion, review_version};
 const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
 
 impl Registry {
-    /// Returns a stored object in the version of the resource. A custom resource is read through the schema of the
-    /// version in which it is stored (SRV-CRD-2), and then converted. An object that neither step changes is shared
-    /// with the store.
+    /// Returns a stored object in the version of the resource. A custom resource is read through the schema of its
+    /// stored version (SRV-CRD-2), and then converted. An object that neither step changes is shared with the store.
     pub(crate) fn present(
         &self,
         resource: &Resource,

@@ -18,8 +18,7 @@ use crate::state::registry::Registry;
 use crate::values::text;
 
 impl Registry {
-    /// Creates a CustomResourceDefinition, or replaces the one of this name. The resources of the definition are served
-    /// when this returns.
+    /// Creates or replaces a CustomResourceDefinition. Its resources are served when this returns.
     ///
     /// # Errors
     /// Returns the `Status` of the refused create or update.
@@ -124,8 +123,7 @@ impl Registry {
     /// Serves a definition after a write. A change of its spec or of its accepted names begins a new edition of the
     /// definition, which ends the open watches of all its versions (SRV-WATCH-4); any other change does not.
     ///
-    /// Kubernetes source: `updateCustomResourceDefinition` of apiextensions-apiserver, which discards
-    /// the storages of the definition with their caches.
+    /// Kubernetes source: `updateCustomResourceDefinition` of apiextensions-apiserver, which discards storages.
     pub(crate) fn serve_again(&mut self, before: &Value, written: &Stored) {
         let crd = written.lean();
         let names = |crd: &Value| crd["status"]["acceptedNames"].clone();

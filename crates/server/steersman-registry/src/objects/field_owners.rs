@@ -119,8 +119,7 @@ impl Registry {
         same.map(|other| other.api_version()).collect()
     }
 
-    /// Returns whether the objects of a resource must contain their managedFields before they are stored, because
-    /// webhooks, policies and converters receive whole objects.
+    /// Returns whether webhooks, policies or converters receive the objects of a resource, with their managedFields.
     pub(crate) fn shows_managed(&self, resource: &Resource) -> bool {
         self.is_judged() || resource.conversion.is_some()
     }
@@ -190,8 +189,7 @@ impl Registry {
         }
     }
 
-    /// Returns the resource if no webhook, policy or converter sees its objects during a write, so that their
-    /// managedFields can be computed later.
+    /// Returns the resource if the managedFields of its objects can be computed later: nothing reads them before.
     fn resource_for_later(&self, resource: &Resource) -> Option<Arc<Resource>> {
         if self.shows_managed(resource) || self.is_changed() {
             return None;

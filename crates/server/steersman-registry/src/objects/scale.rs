@@ -75,8 +75,7 @@ pub(crate) fn read(
     kind.read(catalogue, scale, validation)
 }
 
-/// Writes the replicas of a Scale into a copy of the object, and returns it with the Scale's own
-/// preconditions in its metadata; 422 for a negative number.
+/// Returns a copy of an object with the replicas and the preconditions of a Scale; 422 for a negative number.
 pub(crate) fn rescale(resource: &Resource, object: &Value, scale: &Value) -> Result<Value, Status> {
     let Some(paths) = &resource.scale else {
         return Err(Status::no_such_path());

@@ -78,8 +78,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Checks a valid object against limit ranges and classes. 403 for an object beyond a limit, for a second default
-    /// class, and for a claim that may not grow.
+    /// Checks a valid object: 403 for an object beyond a limit, a second default class, and a claim that may not grow.
     pub(crate) fn admit_limits(&self, write: AdmittedWrite<'_>) -> Result<(), Status> {
         let (admission, _, old) = write;
         if admission.is_of("", "Pod") {

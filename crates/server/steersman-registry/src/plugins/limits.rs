@@ -150,8 +150,7 @@ fn asked(holder: &Value) -> RequestsAndLimits {
     }
 }
 
-/// Returns the requests and limits of a whole Pod: the sum over the containers that run at the same time, or those of
-/// the largest init container if that is more.
+/// Returns the requests and limits of a Pod: the sum over concurrent containers, or the largest init container if more.
 pub(crate) fn asked_by_pod(spec: &Value) -> RequestsAndLimits {
     let total = |part: &str| {
         let mut sum = Amounts::new();

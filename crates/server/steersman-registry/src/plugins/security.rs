@@ -23,8 +23,7 @@ use policy::{NamespacePolicy, Standard, StandardLevel};
 const MOST_PODS: usize = 3000;
 
 impl Registry {
-    /// Checks Pods, workloads with Pod templates, and the labels of namespaces. 403 for a Pod that the namespace does
-    /// not allow, 422 for invalid labels.
+    /// Checks Pods, Pod templates and labels of namespaces; 403 for a Pod that is not allowed, 422 for invalid labels.
     pub(crate) fn admit_security(&self, write: AdmittedWrite<'_>) -> Result<(), Status> {
         let (admission, object, _) = write;
         let resource = admission.target.resource;

@@ -153,8 +153,7 @@ fn of_claim(claim: &Value) -> Amounts {
     used
 }
 
-/// Returns the limited resources for which containers of a Pod name no amount, with the containers: `limits.cpu for:
-/// a,b; memory for: a`.
+/// Returns the limited resources that containers of a Pod lack, for instance `limits.cpu for: a,b; memory for: a`.
 pub(crate) fn unnamed(pod: &Value, limited: &Amounts) -> Option<String> {
     let mut missing = Vec::new();
     let names = NAMED_BY_ALL.iter().copied();

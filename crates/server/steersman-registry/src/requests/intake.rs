@@ -191,8 +191,7 @@ pub(crate) fn unconvertible(
     format!("no kind {kind} is registered for version {version} in scheme \"{scheme}\"")
 }
 
-/// Decodes an object of the right kind: checks the types of its metadata, drops or refuses unknown fields, and adds
-/// defaults. Returns the warnings.
+/// Decodes an object of the right kind: checks types, drops or refuses unknown fields, adds defaults. Returns warnings.
 pub(crate) fn decode(
     resource: &Resource,
     object: &mut Value,

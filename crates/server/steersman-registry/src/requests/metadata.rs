@@ -36,8 +36,7 @@ pub(crate) fn list_in<'a>(
     list.as_array_mut()
 }
 
-/// Decodes `metadata`: removes unknown fields and adds their names to `unknown`, removes nulls and empty values, and
-/// refuses a value of the wrong type as the decoder does.
+/// Decodes `metadata`: moves the names of unknown fields to `unknown`, drops empty values, and refuses wrong types.
 pub(crate) fn decode(
     resource: &Resource,
     object: &mut Value,

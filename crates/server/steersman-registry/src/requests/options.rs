@@ -96,8 +96,7 @@ impl PatchKind {
         "application/apply-patch+yaml",
     ];
 
-    /// Parses the `Content-Type` of a patch, ignoring its parameters. Custom resources have no strategic merge patch,
-    /// because their types have no merge keys.
+    /// Parses the `Content-Type` of a patch, without its parameters. Custom resources have no strategic merge patch.
     ///
     /// # Errors
     /// 415 with the names of the accepted types.
@@ -113,8 +112,7 @@ impl PatchKind {
     }
 }
 
-/// The query of a list or a watch, and the selectors of a deletecollection. Texts are as received, decoded from the
-/// URL; the registry parses and checks them.
+/// The query of a list or a watch, and the selectors of a deletecollection, as received and decoded from the URL.
 #[derive(Debug, Clone, Default)]
 pub struct ListQuery {
     /// `labelSelector`: selects objects by their labels.
@@ -127,11 +125,9 @@ pub struct ListQuery {
     pub limit: i64,
     /// `continue`: the token of the previous page, which a watch refuses.
     pub continue_token: Option<String>,
-    /// `resourceVersion`. A watch with an absent or empty version, or with `0`, starts with an `ADDED` event per
-    /// object.
+    /// `resourceVersion`. A watch without a version, or with `0`, starts with an `ADDED` event per object.
     pub resource_version: Option<String>,
-    /// `resourceVersionMatch`: `Exact` or `NotOlderThan`; for a watch only `NotOlderThan`, together with
-    /// `sendInitialEvents`.
+    /// `resourceVersionMatch`: `Exact` or `NotOlderThan`; for a watch only the latter, with `sendInitialEvents`.
     pub resource_version_match: Option<String>,
     /// `sendInitialEvents`: whether a watch starts with an `ADDED` event per existing object. A list refuses it.
     pub send_initial_events: Option<bool>,
@@ -139,8 +135,7 @@ pub struct ListQuery {
     pub allow_bookmarks: bool,
 }
 
-/// The query of a create, update or patch. Values are as received; the registry checks them. Serialised as webhooks
-/// receive the options.
+/// The query of a create, update or patch, as received and unchecked. Serialised as webhooks receive the options.
 #[derive(Debug, Clone, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WriteOptions {
@@ -300,8 +295,7 @@ pub enum WatchEvent {
     Added(VersionedObject),
     /// The object changed.
     Modified(VersionedObject),
-    /// The object was deleted or stopped matching the selectors: its last matching state, with the revision of that
-    /// change.
+    /// The object was deleted or stopped matching: its last matching state, with the revision of that change.
     Deleted(VersionedObject),
     /// Every change up to this revision was sent.
     Bookmark {

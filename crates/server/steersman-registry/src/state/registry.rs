@@ -45,24 +45,20 @@ pub struct RegistryOptions {
     /// Maximum size of past revisions, in bytes of JSON; beyond it the older half is compacted. Default 128 MiB.
     pub retained_bytes: usize,
     /// Whether the garbage collector acts within requests: dependents of a deleted owner are collected or orphaned, or
-    /// block its deletion. Default true. Without the collector, dependents stay, as in a kube-apiserver that runs
-    /// alone.
+    /// block its deletion. Default true. Without the collector, dependents stay.
     pub collect_garbage: bool,
     /// Whether a deleted namespace is emptied and removed. Default true.
     pub end_namespaces: bool,
     /// Whether a deleted definition or namespace is removed within the request, with its objects. Default true.
-    /// Otherwise the request only marks the definition or namespace, and a driver calls [`Registry::remove_marked`]
-    /// later.
+    /// Otherwise the request only marks it, and a driver calls [`Registry::remove_marked`] later.
     pub remove_at_once: bool,
     /// The components that this process simulates, by the names of their ComponentStatuses. Default none.
     pub played_components: Vec<&'static str>,
     /// Whether the rules of ClusterRoles with an `aggregationRule` are kept up to date. Default true.
     pub gather_roles: bool,
-    /// Whether StorageVersionMigrations (`storagemigration.k8s.io/v1beta1`) are served. Default false,
-    /// as in Kubernetes 1.36.
+    /// Whether StorageVersionMigrations (`storagemigration.k8s.io/v1beta1`) are served. Default false, as in 1.36.
     pub serve_storage_migrations: bool,
-    /// Whether served StorageVersionMigrations are carried out, by a driver that runs a
-    /// [`StorageMigrator`](crate::StorageMigrator). Default true.
+    /// Whether a driver runs a [`StorageMigrator`](crate::StorageMigrator) for served migrations. Default true.
     pub migrate_storage: bool,
     /// Whether the limits and the usage in the status of ResourceQuotas are kept up to date. Default true. Otherwise a
     /// quota limits nothing until a client writes its status.
@@ -70,8 +66,7 @@ pub struct RegistryOptions {
     /// Whether every namespace gets a ServiceAccount `default` and, once the server listens, the ConfigMap
     /// `kube-root-ca.crt`. Then a new Pod needs a ServiceAccount, and mounts its token. Default false.
     pub furnish_namespaces: bool,
-    /// Whether field owners are recorded in `metadata.managedFields`. Default true. Otherwise an apply finds no
-    /// conflicts and removes no fields.
+    /// Whether `metadata.managedFields` is kept. Default true. Otherwise no apply finds conflicts or removes fields.
     pub track_managed_fields: bool,
     /// The authorization mode. Default [`Authorization::AlwaysAllow`]. With [`Authorization::Rbac`] the registry starts
     /// with the default ClusterRoles of a cluster.
@@ -215,8 +210,7 @@ impl Registry {
         self.option_problem.as_ref()
     }
 
-    /// Returns the discovery document (OpenID Connect) of the issuer of ServiceAccount tokens; `None` if the issuer is
-    /// no URL that may have such a document.
+    /// Returns the OpenID Connect discovery document of the token issuer; `None` if the issuer's URL cannot have one.
     pub fn issuer_metadata(&self) -> Option<Value> {
         let base = self.listens.map(|mut address| {
             if address.ip().is_unspecified() {
@@ -250,8 +244,7 @@ impl Registry {
         &self.catalogue.all
     }
 
-    /// Returns a number that grows whenever [`Registry::resources`] changes; until then discovery documents may be
-    /// cached.
+    /// Returns a number that grows whenever [`Registry::resources`] changes, for caches of discovery documents.
     pub fn catalogue_version(&self) -> u64 {
         self.catalogue.version
     }

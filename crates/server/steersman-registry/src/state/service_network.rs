@@ -71,8 +71,7 @@ impl ServiceNetwork {
         if self.is_v6 { "IPv4" } else { "IPv6" }
     }
 
-    /// Returns the offset of the last address that a Service may have. The first address of a network, and the last
-    /// address of an IPv4 network, are not used.
+    /// Returns the last offset of a Service. The first address of a network, and the last with IPv4, are not used.
     pub(crate) fn last_offset(&self) -> u32 {
         let bits = if self.is_v6 { 128 } else { 32 };
         let reserved = if self.is_v6 { 1 } else { 2 };

@@ -56,8 +56,7 @@ pub enum SnapshotError {
         /// A description of the problem.
         problem: String,
     },
-    /// An object of the snapshot cannot be stored, for instance because it has no name, or because its resource version
-    /// is above the revision of the snapshot.
+    /// An object of the snapshot cannot be stored, for instance because it has no name or a too new resource version.
     #[error("invalid snapshot: object {number} (from 0) of {storage}: {problem}")]
     Object {
         /// The storage of the object: the plural name and the group, separated by a dot.
@@ -121,8 +120,7 @@ impl Snapshot {
         out.write_all(b"}}\n")
     }
 
-    /// Parses the output of [`write`](Self::write). Content that cannot be stored is an error with the path of the
-    /// content (SRV-SNAP-4).
+    /// Parses the output of [`write`](Self::write). Any content that cannot be stored is an error (SRV-SNAP-4).
     ///
     /// # Errors
     /// [`SnapshotError`] if the text is not a complete snapshot.

@@ -85,8 +85,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Sets the condition that the Pod was evicted. The condition has no field owner, because upstream's
-    /// `addConditionAndDeletePod` bypasses the tracking of owners.
+    /// Sets the condition that the Pod was evicted, without a field owner, as upstream's `addConditionAndDeletePod`.
     fn mark_disrupted(&mut self, pod: &Arc<Stored>) -> Arc<Stored> {
         let mut draft = pod.draft();
         let known = conditions::find_true(&draft.value, "DisruptionTarget");

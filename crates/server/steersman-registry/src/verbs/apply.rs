@@ -266,8 +266,7 @@ fn place_of(configuration: &Value) -> String {
     format!("{}/{}", text("namespace"), text("name"))
 }
 
-/// Builds the refusal of an apply with a result that passes the schema of the typed merge and does not decode, for
-/// instance because of a fraction for an integer or a malformed quantity.
+/// Builds the refusal of an apply with a result that does not decode, for instance because of a malformed quantity.
 fn unrestorable(resource: &Resource, place: &str, why: &str) -> Status {
     let named = format!("{}, Kind={}", resource.api_version(), resource.kind);
     Status::internal_plain(format!(

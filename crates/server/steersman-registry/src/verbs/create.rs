@@ -238,8 +238,7 @@ impl Registry {
         let namespace = target.scope();
         let (object, managed, dry) = (new.object, new.managed, new.dry);
         let name = metadata::text(&object, "name").to_owned();
-        // Upstream: the store in etcd refuses a resource version after all other checks. A dry run does not reach that
-        // store, so it accepts a version.
+        // Upstream's store refuses a resource version after all other checks; a dry run does not reach the store.
         let version = metadata::text(&object, "resourceVersion").parse();
         let version: u64 = version.unwrap_or_default();
         if version != 0 && !dry {
@@ -331,8 +330,7 @@ impl Registry {
         }
     }
 
-    /// Sets the fields that admission and the kind's strategy add to a new built-in object; 422 for a Service that
-    /// asks for addresses the cluster does not have.
+    /// Sets the fields that admission and the strategy add to a new built-in object; 422 for unavailable addresses.
     fn complete_new(&mut self, resource: &Resource, object: &mut Value) -> Result<(), Status> {
         if let Some(strategy) = steersman_builtins::of(resource) {
             (strategy.prepare)(object, None);

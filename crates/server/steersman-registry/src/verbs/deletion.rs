@@ -137,8 +137,7 @@ pub(crate) fn is_namespace(resource: &Resource) -> bool {
     resource.built_in && resource.kind == "Namespace"
 }
 
-/// Returns the finalizer by which a controller holds an object in use. Upstream: the admission plugin
-/// `StorageObjectInUseProtection`.
+/// Returns the finalizer that holds an object in use (upstream: the plugin `StorageObjectInUseProtection`).
 pub(crate) fn protection(resource: &Resource) -> Option<&'static str> {
     match (resource.group.as_str(), resource.kind.as_str()) {
         ("", "PersistentVolumeClaim") => Some("kubernetes.io/pvc-protection"),

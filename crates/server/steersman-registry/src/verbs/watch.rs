@@ -155,8 +155,7 @@ impl Registry {
         end
     }
 
-    /// Collects the events that are ready, at most `max`. A watch of an edition that has ended gets the events up to
-    /// the end of the edition, and is over then (SRV-WATCH-4).
+    /// Collects up to `max` ready events. A watch of an edition that ended is over with its last event (SRV-WATCH-4).
     fn look(
         &self,
         cursor: &mut WatchCursor,

@@ -54,8 +54,7 @@ pub(crate) fn converted(version: &str, answer: &CallResponse) -> Result<Vec<Valu
     }
 }
 
-/// Checks a converted object, at this position of the answer, against the original, and restores its metadata: a
-/// conversion may change only labels and annotations.
+/// Checks the converted object at a position of the answer, and restores its metadata except labels and annotations.
 pub(crate) fn restored(
     original: &Value,
     mut converted: Value,

@@ -68,8 +68,7 @@ fn added(container: &Value) -> impl Iterator<Item = &str> {
     texts(&container["securityContext"]["capabilities"]["add"])
 }
 
-/// Returns the message about containers that add other capabilities than `allowed`, such as `containers "a", "b" must
-/// not include "X" in securityContext.capabilities.add`.
+/// Returns the message about containers that add other capabilities than `allowed`.
 pub(super) fn adding(pod: &Pod<'_>, allowed: &[&str]) -> Option<String> {
     let containers = pod.list(|container| added(container).any(|one| !allowed.contains(&one)))?;
     let capabilities = pod.containers().flat_map(added);

@@ -22,8 +22,7 @@ const LATEST: u32 = 36;
 #[derive(Debug, Default)]
 pub(super) struct Violations(Vec<Violation>);
 
-/// One check: its level, the first minor version in which it applies, the first minor version in which a check of the
-/// stricter level replaces it, and the function.
+/// One check: its level, the first minor version with it, the first in which a stricter one replaces it, the function.
 type SecurityCheck = (StandardLevel, u32, u32, fn(&Pod<'_>) -> Option<Violation>);
 
 const NEVER: u32 = u32::MAX;
