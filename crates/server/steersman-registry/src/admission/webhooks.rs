@@ -338,10 +338,9 @@ impl Registry {
     ) -> Result<bool, Status> {
         let own = admission.target.resource;
         let whole = admission.kind.is_none();
-        let before = if whole && !own.has_version_of(resource) {
-            Cow::Owned(self.to_version(own, resource, object)?)
-        } else {
-            Cow::Borrowed(&*object)
+        let before = match whole && !own.has_version_of(resource) {
+            true => Cow::Owned(self.to_version(own, resource, object)?),
+            false => Cow::Borrowed(&*object),
         };
         let after = apply_operations(&before, &decision.patch);
         let mut after = after.map_err(|wrong| Status::internal(wrong.message))?;

@@ -146,10 +146,9 @@ impl Registry {
         &mut self,
         (group, plural): (&str, &str),
         manager: &str,
-        (namespace, body): (&str, Value),
+        (namespace, mut object): (&str, Value),
     ) -> Option<Arc<Stored>> {
         let resource = self.resource(group, "v1", plural)?;
-        let mut object = body;
         object["kind"] = resource.kind.as_str().into();
         object["apiVersion"] = resource.api_version().into();
         let name = metadata::text(&object, "name").to_owned();

@@ -22,11 +22,10 @@ impl Registry {
     ///
     /// # Errors
     /// Returns the `Status` of the refused create or update.
-    pub fn install_crd(&mut self, crd: Value, now: Timestamp) -> Result<StoredWrite, Status> {
+    pub fn install_crd(&mut self, mut crd: Value, now: Timestamp) -> Result<StoredWrite, Status> {
         self.now = now;
-        let resource = self
-            .definition_resource()
-            .ok_or_else(Status::no_such_path)?;
+        let resource = self.definition_resource();
+        let resource = resource.ok_or_else(Status::no_such_path)?;
         let name = metadata::text(&crd, "name").to_owned();
         let options = WriteOptions::default();
         let Some(old) = self.store.get(&resource.storage, "", &name) else {
@@ -34,7 +33,6 @@ impl Registry {
             return self.create(all, crd, &options, now);
         };
         let version = Value::String(old.revision.to_string());
-        let mut crd = crd;
         metadata::of(&mut crd).insert("resourceVersion".to_owned(), version);
         let target = ObjectTarget::object(&resource, None, &name);
         self.update(target, crd, &options, now)

@@ -146,8 +146,7 @@ impl Registry {
             .min_by_key(|class| class.value["value"].as_i64())
     }
 
-    fn check_only_default(&self, write: AdmittedWrite<'_>) -> Result<(), Status> {
-        let (admission, class, old) = write;
+    fn check_only_default(&self, (admission, class, old): AdmittedWrite<'_>) -> Result<(), Status> {
         if class["globalDefault"] != true {
             return Ok(());
         }
@@ -237,8 +236,7 @@ impl Registry {
         Ok(())
     }
 
-    fn check_overhead(&self, write: AdmittedWrite<'_>) -> Result<(), Status> {
-        let (admission, pod, _) = write;
+    fn check_overhead(&self, (admission, pod, _): AdmittedWrite<'_>) -> Result<(), Status> {
         let named = text(&pod["spec"]["runtimeClassName"]);
         let class = self.object(("node.k8s.io", "runtimeclasses"), "", named);
         let fixed = class.map(|class| &class.value["overhead"]["podFixed"]);
@@ -254,8 +252,7 @@ impl Registry {
     }
 
     /// Checks that the request of a PersistentVolumeClaim grows only if the claim is bound and its class allows it.
-    fn check_growth(&self, write: AdmittedWrite<'_>) -> Result<(), Status> {
-        let (admission, claim, old) = write;
+    fn check_growth(&self, (admission, claim, old): AdmittedWrite<'_>) -> Result<(), Status> {
         let Some(old) = old else {
             return Ok(());
         };

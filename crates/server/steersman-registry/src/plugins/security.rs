@@ -58,8 +58,7 @@ impl Registry {
         Some((policy, errors.is_empty()))
     }
 
-    fn judge_pod(&self, write: AdmittedWrite<'_>) -> Result<(), Status> {
-        let (admission, pod, old) = write;
+    fn judge_pod(&self, (admission, pod, old): AdmittedWrite<'_>) -> Result<(), Status> {
         let Some((policy, readable)) = self.policy_of(admission.target.scope()) else {
             return Ok(());
         };

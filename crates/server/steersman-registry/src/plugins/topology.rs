@@ -2,10 +2,11 @@
 //!
 //! Kubernetes source: `plugin/pkg/admission/podtopologylabels`.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::requests::metadata;
 use crate::state::registry::Registry;
+use crate::values::text;
 
 /// The labels of a node that are copied to its Pods.
 const LABELS: [&str; 2] = [
@@ -14,22 +15,14 @@ const LABELS: [&str; 2] = [
 ];
 
 impl Registry {
-    /// Returns the labels that a node gives to its Pods; none for a node that does not exist.
-    pub(crate) fn topology_of(&self, node: &str) -> Map<String, Value> {
-        let Some(node) = self.object(("", "nodes"), "", node) else {
-            return Map::new();
-        };
-        let labels = LABELS.iter();
-        labels
-            .filter_map(|name| Some(((*name).to_owned(), node.label(name)?.into())))
-            .collect()
-    }
-
+    /// Copies the labels of a Pod's node to the Pod, if the node exists and has them.
     pub(crate) fn take_topology(&self, pod: &mut Value) {
-        let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
-        let labels = self.topology_of(node);
-        if !labels.is_empty() {
-            metadata::map_in(metadata::of(pod), "labels").extend(labels);
+        let node = self.object(("", "nodes"), "", text(&pod["spec"]["nodeName"]));
+        for name in LABELS {
+            if let Some(label) = node.and_then(|node| node.label(name)) {
+                let labels = metadata::map_in(metadata::of(pod), "labels");
+                labels.insert(name.to_owned(), label.into());
+            }
         }
     }
 }

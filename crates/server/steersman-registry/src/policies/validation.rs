@@ -123,12 +123,9 @@ impl Validation {
             let fine = !text.is_empty() && text.len() <= LONGEST_MESSAGE && !text.contains('\n');
             fine.then(|| text.to_owned())
         });
-        text.unwrap_or_else(|| {
-            if self.message.is_empty() {
-                format!("failed expression: {}", self.rule.text().trim())
-            } else {
-                self.message.clone()
-            }
+        text.unwrap_or_else(|| match self.message.as_str() {
+            "" => format!("failed expression: {}", self.rule.text().trim()),
+            message => message.to_owned(),
         })
     }
 }

@@ -117,26 +117,26 @@ impl Selectors {
 
     fn field<'a>(&self, label: &str, stored: &'a Stored) -> Cow<'a, str> {
         match label {
-            "metadata.name" => Cow::Borrowed(&*stored.name),
-            "metadata.namespace" => Cow::Borrowed(&*stored.namespace),
-            label => {
-                let found = self.known.iter().find(|known| known.label == label);
-                let (version, has_status) = (stored.api_version(), stored.has_status());
-                let schema = self.schemas.for_read(version, has_status);
-                found.map_or(Cow::Borrowed(""), |field| {
-                    if let Some(schema) = schema {
-                        let mut value = stored.look().into_owned();
-                        read_stored(schema, &mut value);
-                        return Cow::Owned(read(&value, field).into_owned());
-                    }
-                    let mut picked = stored.fields(|value| self.pick(value)).iter();
-                    match picked.find(|(known, _)| **known == *label) {
-                        Some((_, value)) => Cow::Borrowed(&**value),
-                        // The object is read as JSON: this version of the CRD may select fields that were not picked.
-                        None => Cow::Owned(read(&stored.look(), field).into_owned()),
-                    }
-                })
-            }
+            "metadata.name" => return Cow::Borrowed(&*stored.name),
+            "metadata.namespace" => return Cow::Borrowed(&*stored.namespace),
+            _ => {}
+        }
+        let Some(field) = self.known.iter().find(|known| known.label == label) else {
+            return Cow::Borrowed("");
+        };
+        if let Some(schema) = self
+            .schemas
+            .for_read(stored.api_version(), stored.has_status())
+        {
+            let mut value = stored.look().into_owned();
+            read_stored(schema, &mut value);
+            return Cow::Owned(read(&value, field).into_owned());
+        }
+        let mut picked = stored.fields(|value| self.pick(value)).iter();
+        match picked.find(|(known, _)| **known == *label) {
+            Some((_, value)) => Cow::Borrowed(&**value),
+            // The object is read as JSON: this version of the CRD may select fields that were not picked.
+            None => Cow::Owned(read(&stored.look(), field).into_owned()),
         }
     }
 }

@@ -40,15 +40,14 @@ fn all_but(old: &Value, left_out: &[&str]) -> Value {
 pub(crate) fn merge(
     resource: &Resource,
     subresource: Subresource,
-    new: Value,
+    mut new: Value,
     old: &Value,
 ) -> Value {
     match subresource {
         Subresource::Main | Subresource::Scale if keeps_status(resource) => {
-            let mut merged = new;
-            let members = metadata::members(&mut merged);
+            let members = metadata::members(&mut new);
             metadata::assign(members, "status", old.get("status").cloned());
-            merged
+            new
         }
         Subresource::Main | Subresource::Scale => new,
         Subresource::Finalize => {

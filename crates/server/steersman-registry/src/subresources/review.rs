@@ -36,14 +36,13 @@ impl Registry {
     pub fn review(
         &mut self,
         target: ObjectTarget<'_>,
-        body: Value,
+        mut review: Value,
         options: &WriteOptions,
         now: Timestamp,
     ) -> Result<Value, Status> {
         self.now = now;
         let (_, validation) = intake::options("CreateOptions", options)?;
         let resource = target.resource;
-        let mut review = body;
         self.decode_body(resource, &mut review, (ObjectOrigin::Body, validation))?;
         place(target, &mut review)?;
         let asked = managed::sent_fields(resource, &review);

@@ -176,10 +176,7 @@ impl Registry {
                 metadata::map_in(metadata::of(value), field).extend(more.clone());
             }
         }
-        let zone = self.topology_of(node);
-        if !zone.is_empty() {
-            metadata::map_in(metadata::of(value), "labels").extend(zone);
-        }
+        self.take_topology(value);
         let scheduled = json!({
             "type": "PodScheduled",
             "status": "True",

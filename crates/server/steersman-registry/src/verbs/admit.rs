@@ -59,25 +59,23 @@ impl Registry {
     pub(crate) fn admit_change(
         &self,
         write: &ObjectWrite<'_>,
-        merged: Value,
+        mut new: Value,
         shown: &VersionedObject,
     ) -> Result<Value, Status> {
         let (resource, admission) = (write.resource, &write.admission);
         if !self.is_changed() {
-            return Ok(merged);
+            return Ok(new);
         }
         let old = shown.value();
-        let mut new = merged;
+        let progress = &mut MutationProgress::default();
         if write.subresource == Subresource::Scale {
             let mut scale = scale::scale_of(resource, &new)?;
             let before = scale::scale_of(resource, old)?;
-            let progress = &mut MutationProgress::default();
             if self.admit_mutating(admission, &mut scale, Some(&before), progress)? {
                 new = scale::rescale(resource, &new, &scale)?;
             }
             return Ok(new);
         }
-        let progress = &mut MutationProgress::default();
         if self.admit_mutating(admission, &mut new, Some(old), progress)? {
             check_name(&new, admission.target.name)?;
             place(admission.target, &mut new)?;

@@ -111,7 +111,7 @@ impl Registry {
     pub(crate) fn create_owned(
         &mut self,
         target: ObjectTarget<'_>,
-        body: Value,
+        mut object: Value,
         request: CreateRequest,
         ((dry, validation), options, ownership): (
             (bool, FieldValidation),
@@ -120,7 +120,6 @@ impl Registry {
         ),
     ) -> Result<StoredWrite, Status> {
         let resource = target.resource;
-        let mut object = body;
         let origin = match request {
             CreateRequest::Post | CreateRequest::Put => ObjectOrigin::Body,
             CreateRequest::Apply => ObjectOrigin::Apply,
@@ -271,15 +270,14 @@ impl Registry {
     }
 
     fn name(&mut self, resource: &Resource, namespace: &str, object: &mut Value) {
-        let prefix = metadata::text(object, "generateName").to_owned();
+        let prefix = metadata::text(object, "generateName");
         if prefix.is_empty() || !metadata::text(object, "name").is_empty() {
             return;
         }
-        let end = prefix.char_indices().nth(58);
-        let most = end.map_or(prefix.len(), |(at, _)| at);
+        let prefix: String = prefix.chars().take(58).collect();
         let mut name = String::new();
         for _ in 0..NAME_TRIES {
-            name = format!("{}{}", &prefix[..most], self.rng.suffix());
+            name = format!("{prefix}{}", self.rng.suffix());
             let found = self.store.get(&resource.storage, namespace, &name);
             if found.is_none() {
                 break;

@@ -52,17 +52,16 @@ impl Registry {
         let (dry, policy) = check_options(options)?;
         let ObjectTarget { resource, name, .. } = target;
         self.warn_of_orphans(resource, options);
+        let forbid = |why: &str| Err(Status::forbidden(resource.group_resource(), name, why));
         if resource.is("scheduling.k8s.io", "PriorityClass")
             && SYSTEM.iter().any(|(class, _)| *class == name)
         {
-            let why = "this is a system priority class and cannot be deleted";
-            return Err(Status::forbidden(resource.group_resource(), name, why));
+            return forbid("this is a system priority class and cannot be deleted");
         }
         let stored = Arc::clone(self.target(target)?);
         check_preconditions(resource, &stored, options)?;
         if is_namespace(resource) && matches!(name, "default" | "kube-system" | "kube-public") {
-            let why = "this namespace may not be deleted";
-            return Err(Status::forbidden(resource.group_resource(), name, why));
+            return forbid("this namespace may not be deleted");
         }
         let grace = options.grace_period_seconds;
         let policy = policy.or_else(|| default_policy(resource, &stored));

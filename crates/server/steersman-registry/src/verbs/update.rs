@@ -64,7 +64,7 @@ impl Registry {
     pub fn update(
         &mut self,
         target: ObjectTarget<'_>,
-        body: Value,
+        mut body: Value,
         options: &WriteOptions,
         now: Timestamp,
     ) -> Result<StoredWrite, Status> {
@@ -72,7 +72,6 @@ impl Registry {
         let checked = intake::options("UpdateOptions", options)?;
         let ObjectTarget { resource, name, .. } = target;
         let subresource = target.subresource;
-        let mut body = body;
         let scale = subresource == Subresource::Scale;
         let found = self.store.get(&resource.storage, target.scope(), name);
         let found = found.cloned();
