@@ -14,7 +14,7 @@ use steersman_schema::resource::Resource;
 use steersman_schema::types::TypeRef;
 
 use super::attributes::WriteAdmission;
-use super::validating_policies::{BrokenPolicy, PolicyMatch};
+use super::validating_policies::PolicyMatch;
 use crate::objects::managed;
 use crate::policies::mutation::{Mutating, Mutation};
 use crate::policies::policy::Binding;
@@ -75,12 +75,9 @@ impl Registry {
         for found in self.cases(&policies, admission, (Some(&*object), old))? {
             match found {
                 Ok(case) => cases.push(case),
-                Err(BrokenPolicy {
-                    policy,
-                    binding,
-                    why,
-                }) => {
-                    denials.push((message(&policy.name, binding, &why), None));
+                Err(broken) => {
+                    let name = &broken.policy.name;
+                    denials.push((message(name, broken.binding, &broken.why), None));
                 }
             }
         }
@@ -208,13 +205,12 @@ fn message(policy: &str, binding: Option<&Binding>, why: &str) -> String {
 
 fn refusal(admission: &WriteAdmission<'_>, object: &Value, denials: Vec<Denial>) -> Status {
     let mut refusal = admission.refusal(object, "");
+    let causes = denials.iter().map(|(message, _)| Cause {
+        message: message.clone(),
+        ..Cause::default()
+    });
     let details = refusal.details.get_or_insert_default();
-    details
-        .causes
-        .extend(denials.iter().map(|(message, _)| Cause {
-            message: message.clone(),
-            ..Cause::default()
-        }));
+    details.causes.extend(causes);
     if let Some((message, reason)) = denials.into_iter().next() {
         refusal.message = message;
         refusal.reason = reason.map_or(refusal.reason, str::to_owned);

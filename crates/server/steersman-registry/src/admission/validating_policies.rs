@@ -58,12 +58,9 @@ impl Registry {
         for found in self.cases(&policies, admission, states)? {
             let case = match found {
                 Ok(case) => case,
-                Err(BrokenPolicy {
-                    policy,
-                    binding,
-                    why,
-                }) => {
-                    let message = format!("{} denied request: {why}", name_of(policy, binding));
+                Err(broken) => {
+                    let name = name_of(broken.policy, broken.binding);
+                    let message = format!("{name} denied request: {}", broken.why);
                     refusal.get_or_insert((message, String::new()));
                     continue;
                 }

@@ -163,13 +163,11 @@ impl RemainingContent {
             counts.iter().map(print).collect::<Vec<_>>().join(", ")
         };
         match condition {
-            CONTENT_REMAINS if !self.objects.is_empty() => Some((
-                "SomeResourcesRemain",
-                format!(
-                    "Some resources are remaining: {}",
-                    listed(&self.objects, "has")
-                ),
-            )),
+            CONTENT_REMAINS if !self.objects.is_empty() => {
+                let what = listed(&self.objects, "has");
+                let message = format!("Some resources are remaining: {what}");
+                Some(("SomeResourcesRemain", message))
+            }
             FINALIZERS_REMAIN if !self.finalizers.is_empty() => {
                 let what = listed(&self.finalizers, "in");
                 let message =

@@ -67,10 +67,8 @@ impl Registry {
         let time = metadata::time(now);
         for body in standard_objects::api_services() {
             let spec = &body["spec"];
-            if !self
-                .catalogue
-                .serves(text(&spec["group"]), text(&spec["version"]))
-            {
+            let (group, version) = (text(&spec["group"]), text(&spec["version"]));
+            if !self.catalogue.serves(group, version) {
                 continue;
             }
             let services = ("apiregistration.k8s.io", "apiservices");

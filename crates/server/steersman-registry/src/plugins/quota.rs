@@ -178,12 +178,12 @@ impl Registry {
             for name in hard.keys() {
                 let amount = |of: &Amounts| of.get(name).copied().unwrap_or(zero);
                 let (gained, lost) = (amount(&after), amount(&before));
-                let is_counted = counts_less || lost <= gained;
+                let lost = match counts_less || lost <= gained {
+                    true => lost,
+                    false => gained,
+                };
                 let sum = differences.entry(name.clone()).or_insert((zero, zero));
-                *sum = (
-                    sum.0.plus(gained),
-                    sum.1.plus(if is_counted { lost } else { gained }),
-                );
+                *sum = (sum.0.plus(gained), sum.1.plus(lost));
             }
         }
         let mut used = amounts(&quota.lean()["status"]["used"]);

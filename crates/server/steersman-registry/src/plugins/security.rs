@@ -162,8 +162,8 @@ fn template<'a>(kind: &str, object: &'a Value) -> &'a Value {
 fn is_significant(pod: &Value, old: &Value) -> bool {
     const PREFIX: &str = "container.seccomp.security.alpha.kubernetes.io/";
     let is_annotated_anew = |key: &str| {
-        let annotation = |pod: &Value| pod["metadata"]["annotations"][key].clone();
-        annotation(pod).as_str() != annotation(old).as_str()
+        let [new, old] = [pod, old].map(|pod| pod["metadata"]["annotations"][key].as_str());
+        new != old
     };
     let mut parts = ["containers", "initContainers", "ephemeralContainers"].into_iter();
     is_annotated_anew("seccomp.security.alpha.kubernetes.io/pod")

@@ -124,10 +124,8 @@ impl Selectors {
         let Some(field) = self.known.iter().find(|known| known.label == label) else {
             return Cow::Borrowed("");
         };
-        if let Some(schema) = self
-            .schemas
-            .for_read(stored.api_version(), stored.has_status())
-        {
+        let (version, has_status) = (stored.api_version(), stored.has_status());
+        if let Some(schema) = self.schemas.for_read(version, has_status) {
             let mut value = stored.look().into_owned();
             read_stored(schema, &mut value);
             return Cow::Owned(read(&value, field).into_owned());

@@ -192,10 +192,8 @@ fn has_grace(resource: &Resource) -> bool {
 
 /// Returns the grace period of a Pod in seconds; zero for a Pod that is not running.
 fn grace_of(pod: &Value, asked: Option<i64>) -> i64 {
-    let (node, phase) = (
-        text(&pod["spec"]["nodeName"]),
-        text(&pod["status"]["phase"]),
-    );
+    let node = text(&pod["spec"]["nodeName"]);
+    let phase = text(&pod["status"]["phase"]);
     if node.is_empty() || matches!(phase, "Succeeded" | "Failed") {
         return 0;
     }

@@ -89,10 +89,8 @@ impl Registry {
         // For each resource the oldest migration that waits; `None` if a migration of the resource runs.
         let mut next: BTreeMap<String, Option<&Arc<Stored>>> = BTreeMap::new();
         let age = |one: &Stored| {
-            (
-                one.meta("creationTimestamp").to_owned(),
-                one.name.to_string(),
-            )
+            let made = one.meta("creationTimestamp").to_owned();
+            (made, one.name.to_string())
         };
         for one in &all {
             let value = one.lean();
