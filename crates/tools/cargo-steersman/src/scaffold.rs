@@ -32,73 +32,41 @@ pub(crate) struct WebhookParts {
     pub(crate) validating: bool,
 }
 
+/// The text of a file in the folder `templates`.
+macro_rules! template {
+    ($name:literal) => {
+        include_str!(concat!("../templates/", $name, ".tmpl"))
+    };
+}
+
 /// The files of a new crate: the path and the template of each.
 const CRATE: [(&str, &str); 13] = [
-    (
-        "Cargo.toml",
-        include_str!("../templates/crate/Cargo.toml.tmpl"),
-    ),
-    (
-        "src/main.rs",
-        include_str!("../templates/crate/main.rs.tmpl"),
-    ),
-    ("src/lib.rs", include_str!("../templates/crate/lib.rs.tmpl")),
-    ("src/api.rs", include_str!("../templates/crate/api.rs.tmpl")),
-    (
-        "src/controllers.rs",
-        include_str!("../templates/crate/controllers.rs.tmpl"),
-    ),
-    (
-        "tests/it/main.rs",
-        include_str!("../templates/crate/tests.rs.tmpl"),
-    ),
-    (
-        "Dockerfile",
-        include_str!("../templates/crate/Dockerfile.tmpl"),
-    ),
-    (
-        ".dockerignore",
-        include_str!("../templates/crate/dockerignore.tmpl"),
-    ),
-    (
-        ".gitignore",
-        include_str!("../templates/crate/gitignore.tmpl"),
-    ),
-    (
-        ".github/workflows/ci.yml",
-        include_str!("../templates/crate/ci.yml.tmpl"),
-    ),
-    (
-        "README.md",
-        include_str!("../templates/crate/README.md.tmpl"),
-    ),
-    (
-        "AGENTS.md",
-        include_str!("../templates/crate/AGENTS.md.tmpl"),
-    ),
-    (
-        "rbac.observed.yaml",
-        include_str!("../templates/crate/rbac.observed.yaml.tmpl"),
-    ),
+    ("Cargo.toml", template!("crate/Cargo.toml")),
+    ("src/main.rs", template!("crate/main.rs")),
+    ("src/lib.rs", template!("crate/lib.rs")),
+    ("src/api.rs", template!("crate/api.rs")),
+    ("src/controllers.rs", template!("crate/controllers.rs")),
+    ("tests/it/main.rs", template!("crate/tests.rs")),
+    ("Dockerfile", template!("crate/Dockerfile")),
+    (".dockerignore", template!("crate/dockerignore")),
+    (".gitignore", template!("crate/gitignore")),
+    (".github/workflows/ci.yml", template!("crate/ci.yml")),
+    ("README.md", template!("crate/README.md")),
+    ("AGENTS.md", template!("crate/AGENTS.md")),
+    ("rbac.observed.yaml", template!("crate/rbac.observed.yaml")),
 ];
 
 /// The files of a new kind. `{{module}}` in a path stands for the module of the kind.
 const KIND: [(&str, &str); 4] = [
-    (
-        "src/api/{{module}}.rs",
-        include_str!("../templates/kind/api.rs.tmpl"),
-    ),
+    ("src/api/{{module}}.rs", template!("kind/api.rs")),
     (
         "src/controllers/{{module}}.rs",
-        include_str!("../templates/kind/controller.rs.tmpl"),
+        template!("kind/controller.rs"),
     ),
-    (
-        "tests/it/{{module}}.rs",
-        include_str!("../templates/kind/test.rs.tmpl"),
-    ),
+    ("tests/it/{{module}}.rs", template!("kind/test.rs")),
     (
         "config/samples/{{module}}.yaml",
-        include_str!("../templates/kind/sample.yaml.tmpl"),
+        template!("kind/sample.yaml"),
     ),
 ];
 
@@ -108,24 +76,21 @@ const INFRASTRUCTURE: [&str; 6] = [
     "README.md",
 ];
 
-const WEBHOOKS: [(&str, &str); 1] = [(
-    "src/webhooks.rs",
-    include_str!("../templates/webhook/webhooks.rs.tmpl"),
-)];
+const WEBHOOKS: [(&str, &str); 1] = [("src/webhooks.rs", template!("webhook/webhooks.rs"))];
 
 const VERSION_TEST: [(&str, &str); 1] = [(
     "tests/it/{{module}}_versions.rs",
-    include_str!("../templates/version/test.rs.tmpl"),
+    template!("version/test.rs"),
 )];
 
 const WEBHOOK: [(&str, &str); 2] = [
     (
         "src/webhooks/{{module}}.rs",
-        include_str!("../templates/webhook/webhook.rs.tmpl"),
+        template!("webhook/webhook.rs"),
     ),
     (
         "tests/it/{{module}}_webhook.rs",
-        include_str!("../templates/webhook/test.rs.tmpl"),
+        template!("webhook/test.rs"),
     ),
 ];
 
