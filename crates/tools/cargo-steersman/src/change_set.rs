@@ -41,17 +41,10 @@ impl ChangeSet {
     pub(crate) fn add(&mut self, files: Files) -> Result<bool, Error> {
         let mut present = files.keys().filter(|path| self.folder.join(path).exists());
         let Some(path) = present.next().cloned() else {
-            let files = files.into_iter();
-            let new = |(path, after)| {
-                (
-                    path,
-                    FileChange {
-                        before: None,
-                        after,
-                    },
-                )
-            };
-            self.files.extend(files.map(new));
+            for (path, after) in files {
+                let before = None;
+                self.files.insert(path, FileChange { before, after });
+            }
             return Ok(true);
         };
         if present.count() + 1 < files.len() {

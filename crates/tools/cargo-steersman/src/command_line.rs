@@ -99,6 +99,13 @@ pub(crate) struct ManifestArgs {
     /// The namespace of the operator [default: NAME-system]
     #[arg(long)]
     pub(crate) namespace: Option<String>,
+    #[command(flatten)]
+    pub(crate) operator: ProgramArgs,
+}
+
+/// The program of the operator.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ProgramArgs {
     /// Build without the network
     #[arg(long)]
     pub(crate) offline: bool,
@@ -143,12 +150,8 @@ pub(crate) struct DoctorArgs {
     /// The namespace of the operator [default: that of Cargo.toml, or NAME-system]
     #[arg(long)]
     pub(crate) namespace: Option<String>,
-    /// Build without the network
-    #[arg(long)]
-    pub(crate) offline: bool,
-    /// Use this program, which is built already
-    #[arg(long, value_name = "FILE", conflicts_with = "offline")]
-    pub(crate) program: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) operator: ProgramArgs,
 }
 
 /// The shell of completions.
@@ -393,12 +396,8 @@ pub(crate) struct RealArgs {
 /// How the operator is built.
 #[derive(Debug, Args)]
 pub(crate) struct BuildArgs {
-    /// Build without the network
-    #[arg(long)]
-    pub(crate) offline: bool,
-    /// Use this program, which is built already
-    #[arg(long, value_name = "FILE", conflicts_with = "offline")]
-    pub(crate) program: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) operator: ProgramArgs,
     /// Build for speed
     #[arg(long)]
     pub(crate) release: bool,

@@ -34,15 +34,12 @@ use crate::screen::say;
 pub(crate) async fn doctor(args: &DoctorArgs) -> Result<(), Error> {
     let project = Project::find(Path::new("."))?;
     let cluster = TargetCluster::find(args.context.as_deref()).await?;
-    let (description, manifests) = described(
-        &project,
-        &ManifestArgs {
-            image: None,
-            namespace: args.namespace.clone(),
-            offline: args.offline,
-            program: args.program.clone(),
-        },
-    )?;
+    let manifest_args = ManifestArgs {
+        image: None,
+        namespace: args.namespace.clone(),
+        operator: args.operator.clone(),
+    };
+    let (description, manifests) = described(&project, &manifest_args)?;
     let manifests = match args.namespace {
         Some(_) => manifests,
         None => where_deployed(&cluster, &description.name, manifests).await,

@@ -79,10 +79,10 @@ pub(crate) fn described(
     project: &Project,
     args: &ManifestArgs,
 ) -> Result<(Description, Manifests), Error> {
-    let program = match &args.program {
+    let program = match &args.operator.program {
         Some(program) => program.clone(),
         None => project.build(BuildOptions {
-            is_offline: args.offline,
+            is_offline: args.operator.offline,
             is_release: false,
         })?,
     };

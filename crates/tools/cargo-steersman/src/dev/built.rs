@@ -29,7 +29,7 @@ impl Built {
         args: &DevArgs,
         output: &SessionOutput,
     ) -> Result<Self, Error> {
-        if let Some(program) = &args.build.program {
+        if let Some(program) = &args.build.operator.program {
             return Self::of(program.clone(), output);
         }
         output.say(format_args!("building {}", project.name));
@@ -64,7 +64,7 @@ async fn run_cargo(
     output: &SessionOutput,
 ) -> Result<PathBuf, Error> {
     let options = BuildOptions {
-        is_offline: args.build.offline,
+        is_offline: args.build.operator.offline,
         is_release: args.build.release,
     };
     let failed = |source| Error::start("cargo build")(source);
