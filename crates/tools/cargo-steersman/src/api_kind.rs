@@ -57,8 +57,8 @@ pub(crate) fn all(folder: &Path) -> Result<Vec<ApiKind>, Error> {
 pub(crate) fn find(folder: &Path, name: &str) -> Result<ApiKind, Error> {
     let known = all(folder)?;
     let names: Vec<String> = known.iter().map(|kind| kind.kind.clone()).collect();
-    let mut found = known.into_iter().filter(|kind| kind.kind == name);
-    found.next().ok_or_else(|| Error::UnknownKind {
+    let found = known.into_iter().find(|kind| kind.kind == name);
+    found.ok_or_else(|| Error::UnknownKind {
         kind: name.to_owned(),
         known: names,
     })
@@ -126,11 +126,10 @@ pub(crate) fn metas(attribute: &Attribute) -> syn::Result<Vec<Meta>> {
 }
 
 pub(crate) fn versioned(item: &ItemMod) -> Option<&Attribute> {
-    let mut found = item.attrs.iter().filter(|attribute| {
+    item.attrs.iter().find(|attribute| {
         let last = attribute.path().segments.last();
         last.is_some_and(|last| last.ident == "versioned")
-    });
-    found.next()
+    })
 }
 
 fn versions(item: &ItemMod) -> Option<Vec<String>> {

@@ -97,11 +97,8 @@ impl ChangeSet {
     pub(crate) fn finish(mut self, is_dry_run: bool, nothing: &str) -> Result<(), Error> {
         let is_formatted = self.format();
         for (is_new, word) in [(true, "new"), (false, "changed")] {
-            for path in self
-                .files
-                .keys()
-                .filter(|path| self.has_new(path) == is_new)
-            {
+            let paths = self.files.keys();
+            for path in paths.filter(|path| self.has_new(path) == is_new) {
                 say(format_args!("{word:<7}  {}", path.display()));
             }
         }

@@ -33,8 +33,7 @@ pub(crate) fn with_link(source: &str, name: &str, link: &str) -> Edited {
     if has(function, link) {
         return Ok(source.to_owned());
     }
-    let value = value(function)?;
-    Ok(inserted(source, end(value.span()), link))
+    Ok(inserted(source, end(value(function)?.span()), link))
 }
 
 /// Replaces the argument of a call in a function, such as `a::A::crd()` in `.with(a::A::crd())`, or appends the call if
@@ -69,13 +68,9 @@ pub(crate) fn with_call(source: &str, name: &str, call: &str, arguments: &str) -
     if has(function, call) {
         return Ok(source.to_owned());
     }
-    let value = value(function)?;
-    let start = value.span().byte_range().start;
-    Ok(inserted(
-        source,
-        start,
-        &format!("{call}{arguments};\n    "),
-    ))
+    let start = value(function)?.span().byte_range().start;
+    let statement = format!("{call}{arguments};\n    ");
+    Ok(inserted(source, start, &statement))
 }
 
 /// Adds an import after the last import. Changes nothing if the source has the import.
@@ -89,26 +84,17 @@ pub(crate) fn with_import(source: &str, import: &str) -> Edited {
     // The imports of the crate itself form a group, which follows a blank line.
     let begins_group = is_of_crate(import) && last.is_some_and(|last| !is_of_crate(&written(last)));
     let gap = if begins_group { "\n\n" } else { "\n" };
-    let last = last.map(Spanned::span);
-    Ok(with_line(
-        source,
-        &file,
-        last,
-        gap,
-        &format!("use {import};"),
-    ))
+    let (last, line) = (last.map(Spanned::span), format!("use {import};"));
+    Ok(with_line(source, &file, last, gap, &line))
 }
 
 /// Adds a line and `gap` after the line of `item`, or before the first item if `item` is `None`.
 fn with_line(source: &str, file: &File, item: Option<Span>, gap: &str, line: &str) -> String {
-    match item {
-        Some(item) => inserted(
-            source,
-            end_of_line(source, end(item)),
-            &format!("{gap}{line}"),
-        ),
-        None => inserted(source, start_of_items(source, file), &format!("{line}\n\n")),
-    }
+    let (at, text) = match item {
+        Some(item) => (end_of_line(source, end(item)), format!("{gap}{line}")),
+        None => (start_of_items(source, file), format!("{line}\n\n")),
+    };
+    inserted(source, at, &text)
 }
 
 /// Removes the line of an import. Changes nothing if the source has no such line.
@@ -148,22 +134,19 @@ pub(crate) fn parse(source: &str) -> Result<File, String> {
 }
 
 fn function<'a>(file: &'a File, name: &str) -> Result<&'a ItemFn, String> {
-    let mut functions = file.items.iter().filter_map(|item| match item {
-        Item::Fn(function) => Some(function),
+    let found = file.items.iter().find_map(|item| match item {
+        Item::Fn(function) if function.sig.ident == name => Some(function),
         _ => None,
     });
-    let found = functions.find(|function| function.sig.ident == name);
     found.ok_or_else(|| format!("it has no function `{name}`"))
 }
 
 fn value(function: &ItemFn) -> Result<&Expr, String> {
-    match function.block.stmts.last() {
-        Some(Stmt::Expr(value, None)) => Ok(value),
-        _ => {
-            let name = &function.sig.ident;
-            Err(format!("its function `{name}` does not end with a value"))
-        }
-    }
+    let Some(Stmt::Expr(value, None)) = function.block.stmts.last() else {
+        let name = &function.sig.ident;
+        return Err(format!("its function `{name}` does not end with a value"));
+    };
+    Ok(value)
 }
 
 /// Returns whether a function contains these tokens, not merely as part of a longer name.

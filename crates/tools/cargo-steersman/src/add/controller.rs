@@ -35,15 +35,12 @@ pub(crate) fn controller(args: &AddControllerArgs) -> Result<(), Error> {
         None => ControllerNames::of_kind(&target.kind)?,
     };
     let domain = known.first().map_or(DOMAIN, |kind| &kind.group);
-    let module = &names.module;
+    let (module, name) = (&names.module, &names.name);
     if !changes.add(files_of(&program, &names, &target, domain))? {
         check_own(&changes, &names, &target)?;
     }
     declare(&mut changes, module)?;
-    let nothing = format!(
-        "the controller {} is there already; nothing changed",
-        names.name
-    );
+    let nothing = format!("the controller {name} is there already; nothing changed");
     let has_object = changes.has_new(format!("tests/objects/{module}.yaml"));
     changes.finish(args.dry_run, &nothing)?;
     if let Some(problem) = remark.filter(|_| has_object) {

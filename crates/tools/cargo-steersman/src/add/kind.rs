@@ -21,9 +21,7 @@ pub(crate) fn kind(args: &AddKindArgs) -> Result<(), Error> {
     let program = ProgramName::new(&project.name)?;
     let known = api_kind::all(&project.folder)?;
     let group = given_or_known(args.group.as_deref(), &known, "group", |kind| &kind.group)?;
-    let version = given_or_known(args.version.as_deref(), &known, "version", |kind| {
-        kind.newest()
-    })?;
+    let version = given_or_known(args.version.as_deref(), &known, "version", ApiKind::newest)?;
     let named = (&*group, &*version, &*args.name);
     let kind = KindNames::new(named, args.plural.as_deref(), !args.cluster_scoped)?;
     let is_list = |known: &ApiKind| format!("{}List", known.kind) == args.name;

@@ -25,25 +25,21 @@ pub(crate) fn version(args: &AddVersionArgs) -> Result<(), Error> {
     let project = Project::find(Path::new("."))?;
     let program = ProgramName::new(&project.name)?;
     let kind = api_kind::find(&project.folder, &args.kind)?;
-    check(&kind, &args.version)?;
-    let nothing = format!(
-        "{} has {} already; nothing changed",
-        kind.kind, args.version
-    );
+    let version = &args.version;
+    check(&kind, version)?;
+    let nothing = format!("{} has {version} already; nothing changed", kind.kind);
     let mut changes = ChangeSet::of(&project);
-    if kind.versions.contains(&args.version) && !kind.is_versioned {
+    if kind.versions.contains(version) && !kind.is_versioned {
         return changes.finish(args.dry_run, &nothing);
     }
-    changes.edit(kind.path(), |source| {
-        with_version(source, &kind, &args.version)
-    })?;
+    changes.edit(kind.path(), |source| with_version(source, &kind, version))?;
     changes.edit("src/api.rs", |source| converted(source, &kind))?;
     register(&mut changes, &program)?;
     changes.edit(WEBHOOKS, |source| {
         let source = with_import(source, "crate::api")?;
         with_link(&source, "add_all", ".conversions(api::conversions())")
     })?;
-    let sample = sample(&project.folder, &kind, &args.version)?;
+    let sample = sample(&project.folder, &kind, version)?;
     // The test converts the sample of the former version.
     if !sample.is_empty() {
         let test = format!("{}_versions", kind.module);
@@ -72,10 +68,8 @@ fn converted(source: &str, kind: &ApiKind) -> Edited {
     let (module, name) = (&kind.module, &kind.kind);
     let mut source = source.to_owned();
     if !calls(&source, "crds", &format!("{module}::crd"))? {
-        let (former, new) = (
-            format!("{module}::{name}::crd()"),
-            format!("{module}::crd()"),
-        );
+        let former = format!("{module}::{name}::crd()");
+        let new = format!("{module}::crd()");
         source = with_argument_instead(&source, "crds", "with", (&former, &new))?;
         if calls(&source, "crds", &format!("{module}::{name}::crd"))? {
             return Err(format!(
@@ -86,16 +80,13 @@ fn converted(source: &str, kind: &ApiKind) -> Edited {
     if !source.contains("::crd()") {
         source = without_import(&source, CRD_IMPORT)?;
     }
+    let merge = format!(".merge({module}::conversions())");
     let text = format!(
         "/// Returns the conversions between the versions of the kinds.\n\
-         pub fn conversions() -> Conversions {{\n    Conversions::new().merge({module}::conversions())\n}}\n"
+         pub fn conversions() -> Conversions {{\n    Conversions::new(){merge}\n}}\n"
     );
     let source = with_function(&source, "conversions", &text)?;
-    let source = with_link(
-        &source,
-        "conversions",
-        &format!(".merge({module}::conversions())"),
-    )?;
+    let source = with_link(&source, "conversions", &merge)?;
     with_import(&source, "steersman::webhook::Conversions")
 }
 

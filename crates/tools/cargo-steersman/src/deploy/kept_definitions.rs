@@ -34,10 +34,8 @@ pub(crate) fn kept_definitions(
                         problems,
                     }));
                 }
-                (
-                    "the leader of the operator migrates its objects first, or refuses it",
-                    problems,
-                )
+                let reason = "the leader of the operator migrates its objects first, or refuses it";
+                (reason, problems)
             }
             _ => continue,
         };

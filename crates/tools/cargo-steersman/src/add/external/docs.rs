@@ -20,10 +20,7 @@ pub(super) fn doc_lines(schema: &Value, indent: &str) -> String {
         let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
         paragraphs.extend(wrapped(&words, indent));
     }
-    match paragraphs.is_empty() {
-        true => String::new(),
-        false => paragraphs.join(&format!("{indent}///\n")),
-    }
+    paragraphs.join(&format!("{indent}///\n"))
 }
 
 /// Splits a text into paragraphs. A line that begins like a list item is a paragraph of its own.
@@ -84,10 +81,7 @@ fn plain(word: &str) -> String {
     }
     let mut text = String::new();
     for letter in word.chars() {
-        if matches!(
-            letter,
-            '<' | '>' | '[' | ']' | '`' | '*' | '_' | '\\' | '#' | '|' | '~' | '&'
-        ) {
+        if r"<>[]`*_\#|~&".contains(letter) {
             text.push('\\');
         }
         text.push(letter);
@@ -97,12 +91,10 @@ fn plain(word: &str) -> String {
 
 /// Escapes the start of a line that Markdown would read as a list item.
 fn begin(line: &str) -> String {
-    let digits = line.len()
-        - line
-            .trim_start_matches(|letter: char| letter.is_ascii_digit())
-            .len();
-    match line[digits..].chars().next() {
-        Some('.' | ')') if digits > 0 => format!("{}\\{}", &line[..digits], &line[digits..]),
+    let rest = line.trim_start_matches(|letter: char| letter.is_ascii_digit());
+    let digits = line.len() - rest.len();
+    match rest.chars().next() {
+        Some('.' | ')') if digits > 0 => format!("{}\\{rest}", &line[..digits]),
         Some('-' | '+' | '=') if digits == 0 => format!("\\{line}"),
         _ => line.to_owned(),
     }

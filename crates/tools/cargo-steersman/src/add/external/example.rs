@@ -30,8 +30,7 @@ fn of(schema: &Value) -> Value {
     }
     match schema["type"].as_str() {
         Some("boolean") => json!(false),
-        Some("integer") => json!(number(schema)),
-        Some("number") => json!(number(schema)),
+        Some("integer" | "number") => json!(number(schema)),
         Some("string") => json!(text(schema)),
         Some("array") => {
             let length = schema["minItems"].as_u64().unwrap_or(0).min(MOST);
@@ -72,11 +71,7 @@ fn number(schema: &Value) -> i64 {
     let least = schema["minimum"].as_f64().unwrap_or(1.0).ceil();
     let most = schema["maximum"].as_f64().unwrap_or(f64::MAX);
     let step = schema["multipleOf"].as_f64().unwrap_or(1.0).max(1.0);
-    let first = if schema["exclusiveMinimum"] == true {
-        least + 1.0
-    } else {
-        least
-    };
+    let first = least + f64::from(schema["exclusiveMinimum"] == true);
     let found = ((first / step).ceil() * step).min(most);
     // The cast saturates: a number outside the range of `i64` becomes the nearest limit.
     found as i64

@@ -165,10 +165,8 @@ impl RustTypes {
         if is_condition(schema) {
             return self.import("Condition");
         }
-        if schema["properties"]
-            .as_object()
-            .is_some_and(|all| !all.is_empty())
-        {
+        let properties = schema["properties"].as_object();
+        if properties.is_some_and(|all| !all.is_empty()) {
             let name = unlike(name, &self.names);
             self.names.insert(name.clone());
             let at = self.begin();
