@@ -40,11 +40,10 @@ pub(crate) fn generate(args: &GenerateArgs) -> Result<(), Error> {
     let existing = existing(&project.folder, &files, &outputs)?;
     let differences = compare(&files, &existing);
     if args.check {
-        return match differences.is_empty() {
+        let texts: Vec<String> = differences.iter().map(ToString::to_string).collect();
+        return match texts.is_empty() {
             true => Ok(()),
-            false => Err(Error::OutOfDate(
-                differences.iter().map(ToString::to_string).collect(),
-            )),
+            false => Err(Error::OutOfDate(texts)),
         };
     }
     let foreign = existing
@@ -54,9 +53,8 @@ pub(crate) fn generate(args: &GenerateArgs) -> Result<(), Error> {
     if !paths.is_empty() {
         return Err(Error::NotGenerated(paths));
     }
-    let files = files
-        .into_iter()
-        .map(|(path, content)| (path.into(), content));
+    let files = files.into_iter();
+    let files = files.map(|(path, content)| (path.into(), content));
     write(&project.folder, &files.collect())?;
     for difference in &differences {
         match difference {

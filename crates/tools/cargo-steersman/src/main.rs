@@ -51,7 +51,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, Parser as _};
 use steersman_object::report;
 
-use crate::command_line::{AddCommand, CargoArgs, SteersmanCommand};
+use crate::command_line::{AddCommand, CargoArgs, SteersmanCommand as Command};
 use crate::deploy::{ManifestAction, Objects, deploy, image};
 use crate::error::Error;
 use crate::screen::{complain, say};
@@ -74,27 +74,23 @@ async fn main() -> ExitCode {
     }
 }
 
-async fn run(command: SteersmanCommand) -> Result<(), Error> {
+async fn run(command: Command) -> Result<(), Error> {
     match command {
-        SteersmanCommand::New(args) => new::new(&args),
-        SteersmanCommand::Add(AddCommand::Kind(args)) => add::kind(&args),
-        SteersmanCommand::Add(AddCommand::Webhook(args)) => add::webhook(&args),
-        SteersmanCommand::Add(AddCommand::Version(args)) => add::version(&args),
-        SteersmanCommand::Add(AddCommand::Controller(args)) => add::controller(&args),
-        SteersmanCommand::Dev(args) => dev::dev(&args).await,
-        SteersmanCommand::Generate(args) => generate::generate(&args),
-        SteersmanCommand::Upgrade(args) => upgrade::upgrade(&args),
-        SteersmanCommand::Install(args) => {
-            deploy(&args, ManifestAction::Apply, Objects::Definitions)
-        }
-        SteersmanCommand::Uninstall(args) => {
-            deploy(&args, ManifestAction::Delete, Objects::Definitions)
-        }
-        SteersmanCommand::Deploy(args) => deploy(&args, ManifestAction::Apply, Objects::All),
-        SteersmanCommand::Undeploy(args) => deploy(&args, ManifestAction::Delete, Objects::All),
-        SteersmanCommand::Image(args) => image(&args),
-        SteersmanCommand::Doctor(args) => doctor::doctor(&args).await,
-        SteersmanCommand::Completions(args) => {
+        Command::New(args) => new::new(&args),
+        Command::Add(AddCommand::Kind(args)) => add::kind(&args),
+        Command::Add(AddCommand::Webhook(args)) => add::webhook(&args),
+        Command::Add(AddCommand::Version(args)) => add::version(&args),
+        Command::Add(AddCommand::Controller(args)) => add::controller(&args),
+        Command::Dev(args) => dev::dev(&args).await,
+        Command::Generate(args) => generate::generate(&args),
+        Command::Upgrade(args) => upgrade::upgrade(&args),
+        Command::Install(args) => deploy(&args, ManifestAction::Apply, Objects::Definitions),
+        Command::Uninstall(args) => deploy(&args, ManifestAction::Delete, Objects::Definitions),
+        Command::Deploy(args) => deploy(&args, ManifestAction::Apply, Objects::All),
+        Command::Undeploy(args) => deploy(&args, ManifestAction::Delete, Objects::All),
+        Command::Image(args) => image(&args),
+        Command::Doctor(args) => doctor::doctor(&args).await,
+        Command::Completions(args) => {
             let (mut command, mut script) = (CargoArgs::command(), Vec::new());
             clap_complete::generate(args.shell, &mut command, "cargo", &mut script);
             say(String::from_utf8_lossy(&script).trim_end());

@@ -18,7 +18,7 @@ pub(crate) fn new(args: &NewArgs) -> Result<(), Error> {
     let program = ProgramName::new(&args.name)?;
     let kind = args.kind.clone().unwrap_or_else(|| program.kind());
     let named = (&*args.group, &*args.version, &*kind);
-    let kind = KindNames::new(named, args.plural.as_deref(), !args.cluster_scoped)?;
+    let names = KindNames::new(named, args.plural.as_deref(), !args.cluster_scoped)?;
     let released = || CrateSource::Version(env!("CARGO_PKG_VERSION").to_owned());
     let source = match &args.steersman_path {
         Some(path) => sources(path)?,
@@ -29,7 +29,7 @@ pub(crate) fn new(args: &NewArgs) -> Result<(), Error> {
         true => PathBuf::from(&args.name),
         false => args.into.join(&args.name),
     };
-    let mut files = operator(&program, &kind, &source);
+    let mut files = operator(&program, &names, &source);
     if let CrateSource::Path(sources) = &source
         && let Ok(lock) = std::fs::read_to_string(sources.join("Cargo.lock"))
     {
@@ -41,13 +41,10 @@ pub(crate) fn new(args: &NewArgs) -> Result<(), Error> {
     if files.contains_key(Path::new("Cargo.lock")) {
         prune_lock(&folder);
     }
-    let number = files.len();
-    let place = folder.display();
+    let (place, number) = (folder.display(), files.len());
+    let (group, version, kind) = named;
     say(format_args!(
-        "made {place} with {number} files: {kind} in {group}/{version}",
-        kind = kind.kind,
-        group = kind.group,
-        version = kind.version
+        "made {place} with {number} files: {kind} in {group}/{version}"
     ));
     if !is_formatted {
         say("cargo fmt is not installed, so the files are not formatted");

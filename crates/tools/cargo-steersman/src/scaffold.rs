@@ -97,13 +97,9 @@ const WEBHOOK: [(&str, &str); 2] = [
 pub(crate) fn operator(program: &ProgramName, kind: &KindNames, source: &CrateSource) -> Files {
     let mut values = values(program, kind);
     values.extend(source.places());
-    values.extend([
-        (
-            "steersman",
-            source.dependency("steersman", ", features = [\"cli\"]"),
-        ),
-        ("harness", source.dependency("steersman-harness", "")),
-    ]);
+    let framework = source.dependency("steersman", ", features = [\"cli\"]");
+    let harness = source.dependency("steersman-harness", "");
+    values.extend([("steersman", framework), ("harness", harness)]);
     let mut files = filled(&CRATE, &values, &[]);
     files.extend(filled(&KIND, &values, &scope(kind.is_namespaced)));
     let record = infrastructure(program, &kind.group, &kind.plural, source);
@@ -142,6 +138,7 @@ pub(crate) fn kind(program: &ProgramName, kind: &KindNames) -> Files {
 }
 
 fn values(program: &ProgramName, kind: &KindNames) -> Values {
+    let sample = format!("{}-sample", kind.module.replace('_', "-"));
     owned([
         ("program", &program.program),
         ("library", &program.library),
@@ -150,10 +147,7 @@ fn values(program: &ProgramName, kind: &KindNames) -> Values {
         ("kind", &kind.kind),
         ("plural", &kind.plural),
         ("module", &kind.module),
-        (
-            "sample",
-            &format!("{}-sample", kind.module.replace('_', "-")),
-        ),
+        ("sample", &sample),
     ])
 }
 

@@ -4,7 +4,7 @@ mod merge_plan;
 mod versions;
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use self::merge_plan::{MergeStep, step};
 use self::versions::{is_later, move_to};
@@ -152,11 +152,15 @@ impl Upgrade {
     }
 }
 
+fn git(folder: &Path, words: &[&str]) -> std::io::Result<Output> {
+    let mut command = Command::new("git");
+    let command = command.args(words).current_dir(folder);
+    command.stdin(Stdio::null()).output()
+}
+
 /// Returns whether a folder has uncommitted changes in git; `false` outside of a git work tree.
 fn has_changes(folder: &Path) -> bool {
-    let mut command = Command::new("git");
-    let command = command.args(["status", "--porcelain", "--", "."]);
-    let output = command.current_dir(folder).stdin(Stdio::null()).output();
+    let output = git(folder, &["status", "--porcelain", "--", "."]);
     output.is_ok_and(|output| output.status.success() && !output.stdout.is_empty())
 }
 
@@ -167,12 +171,8 @@ fn merged(present: &str, base: &str, new: &str) -> Option<String> {
     let texts = [("present", present), ("base", base), ("new", new)];
     let texts = texts.map(|(name, text)| (name.into(), text.to_owned()));
     write(folder.path(), &Files::from(texts)).ok()?;
-    let mut command = Command::new("git");
-    let command = command.args(["merge-file", "--stdout", "present", "base", "new"]);
-    let output = command
-        .current_dir(folder.path())
-        .stdin(Stdio::null())
-        .output();
-    let output = output.ok().filter(|output| output.status.success())?;
+    let words = ["merge-file", "--stdout", "present", "base", "new"];
+    let output = git(folder.path(), &words).ok();
+    let output = output.filter(|output| output.status.success())?;
     String::from_utf8(output.stdout).ok()
 }

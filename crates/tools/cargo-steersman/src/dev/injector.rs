@@ -43,17 +43,14 @@ impl Injector {
             }
             ViewFault::Conflicts => {
                 let program = program.to_owned();
-                let answer = Answer::code(409).times(CONFLICTS);
-                let answer =
-                    answer.message("a conflict that the view of cargo steersman dev injects");
+                let why = "a conflict that the view of cargo steersman dev injects";
+                let answer = Answer::code(409).times(CONFLICTS).message(why);
                 let fits = move |record: &RequestRecord| is_write_of(record, &program);
                 Some(faults.answer_matching(fits, answer))
             }
             ViewFault::Outage => {
-                let answer = Answer::code(503);
-                let answer =
-                    answer.message("an outage that the view of cargo steersman dev injects");
-                let guard = faults.add(answer.into());
+                let why = "an outage that the view of cargo steersman dev injects";
+                let guard = faults.add(Answer::code(503).message(why).into());
                 let guard = guard.map_err(|status| status.message)?;
                 faults.break_watches();
                 Some(guard)

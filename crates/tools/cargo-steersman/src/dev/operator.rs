@@ -90,10 +90,8 @@ impl RunningOperator {
         let answer = timeout(PROBE, get(self.probes, "/readyz?verbose", "")).await;
         let answer = answer.ok().and_then(Result::ok).unwrap_or_default();
         let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-        let failed: Vec<&str> = body
-            .lines()
-            .filter(|line| line.starts_with("[-]"))
-            .collect();
+        let failed = body.lines().filter(|line| line.starts_with("[-]"));
+        let failed: Vec<&str> = failed.collect();
         match failed.is_empty() {
             true => "its probes do not answer".to_owned(),
             false => failed.join("; "),
@@ -103,10 +101,8 @@ impl RunningOperator {
     /// Stops the operator with SIGTERM, and kills it if it does not end in time.
     pub(crate) async fn stop(mut self) {
         #[cfg(unix)]
-        if let Some(pid) = self
-            .child
-            .id()
-            .and_then(|id| rustix::process::Pid::from_raw(id.cast_signed()))
+        if let Some(id) = self.child.id()
+            && let Some(pid) = rustix::process::Pid::from_raw(id.cast_signed())
         {
             // The signal fails if the process has ended.
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);

@@ -54,12 +54,10 @@ const MOST: u32 = 500;
 impl RealCluster {
     /// Finds the cluster of a context, by default of the current context. Changes nothing.
     pub(crate) async fn find(context: Option<&str>) -> Result<Self, Error> {
-        let found = kubeconfig::find(context).await;
-        let client_config = found.map_err(Error::cluster(
-            "the search for the cluster of the kubeconfig",
-        ))?;
-        let client = client_config.client();
-        let client = client.map_err(Error::cluster("the connection to the cluster"))?;
+        let failed = Error::cluster("the search for the cluster of the kubeconfig");
+        let client_config = kubeconfig::find(context).await.map_err(failed)?;
+        let failed = Error::cluster("the connection to the cluster");
+        let client = client_config.client().map_err(failed)?;
         Ok(Self {
             client_config,
             client,
@@ -89,12 +87,8 @@ impl RealCluster {
         endpoint: Option<OperatorEndpoint>,
     ) -> Follower {
         let (sender, news) = unbounded_channel();
-        let kinds: Vec<Kind> = description
-            .definitions
-            .iter()
-            .filter_map(stored_kind)
-            .collect();
-        let task = tokio::spawn(follow(self.clone(), kinds, endpoint, sender));
+        let kinds = description.definitions.iter().filter_map(stored_kind);
+        let task = tokio::spawn(follow(self.clone(), kinds.collect(), endpoint, sender));
         Follower {
             news,
             _task: AbortOnDropHandle::new(task),
@@ -106,8 +100,7 @@ impl RealCluster {
         for kind in kinds {
             let api = Api::<DynamicObject>::new(self.client.clone(), kind.clone());
             let paging = Paging::new().page_size(MOST);
-            let page = api.list(&ListOptions::new(), &paging).await;
-            let page = match page {
+            let page = match api.list(&ListOptions::new(), &paging).await {
                 Ok(page) => page,
                 // A 404 means that the operator has not installed the definition yet.
                 Err(error) if error.code() == Some(404) => continue,

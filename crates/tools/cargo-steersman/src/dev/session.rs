@@ -234,10 +234,8 @@ impl<'a> Session<'a> {
                 cluster.install_external(&self.place.project.folder)?;
                 cluster.install(description)?;
                 cluster.admit(&self.place.project, description, &account_file)?;
-                command
-                    .arg("--install")
-                    .arg("--kubeconfig")
-                    .arg(&account_file);
+                command.args(["--install", "--kubeconfig"]);
+                command.arg(&account_file);
                 if has_webhooks {
                     let port = self.webhook_port;
                     cluster.route_webhooks(description, port);
@@ -414,11 +412,8 @@ async fn apply_samples(
             Ok(0) => return Ok(()),
             Ok(number) => {
                 let samples = samples.shown.display();
-                let objects = match number {
-                    1 => "1 object".to_owned(),
-                    more => format!("{more} objects"),
-                };
-                output.say(format_args!("applied {objects} of {samples}"));
+                let plural = if number == 1 { "" } else { "s" };
+                output.say(format_args!("applied {number} object{plural} of {samples}"));
                 return Ok(());
             }
             Err(Error::Samples(problems)) if problems.iter().any(may_pass) => {

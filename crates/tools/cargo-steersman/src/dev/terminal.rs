@@ -157,14 +157,10 @@ impl ViewLoop {
                     self.look_at_server()
                 }
             };
-            if matches!(
-                event,
-                ViewEvent::OperatorStopped | ViewEvent::OperatorEnded(_)
-            ) {
+            if let ViewEvent::OperatorStopped | ViewEvent::OperatorEnded(_) = event {
                 self.poll = None;
             }
-            let command = self.model.update(event, now());
-            if let Some(command) = command {
+            if let Some(command) = self.model.update(event, now()) {
                 self.carry_out(command);
             }
             if is_due && self.draw().is_err() {

@@ -35,14 +35,12 @@ pub(crate) fn check_lease(
         return absent(format!("Lease {name} has no time of a renewal"));
     };
     let age = now.as_second().saturating_sub(renewed.as_second());
+    let shown = ago(age);
     if holder.is_empty() {
-        return absent(format!("Lease {name} was released {}", ago(age)));
+        return absent(format!("Lease {name} was released {shown}"));
     }
     let since = time("acquireTime").map_or_else(String::new, |since| format!(" since {since}"));
-    let text = format!(
-        "Lease {name} is held by {holder}{since}, renewed {}",
-        ago(age)
-    );
+    let text = format!("Lease {name} is held by {holder}{since}, renewed {shown}");
     match age > limit.saturating_add(SKEW) {
         true => DoctorFinding::problem(format!("{text}, and expired after {limit} s"), ADVICE),
         false => DoctorFinding::good(text),

@@ -133,10 +133,8 @@ impl Unseen {
             UnseenCause::Unanswered => "run `cargo steersman doctor` again when the server answers",
             UnseenCause::Other => "the server says why; see its log",
         };
-        DoctorFinding::unknown(
-            format!("{subject} cannot be checked: {}", self.problem),
-            advice,
-        )
+        let text = format!("{subject} cannot be checked: {}", self.problem);
+        DoctorFinding::unknown(text, advice)
     }
 
     #[cfg(test)]

@@ -76,14 +76,10 @@ impl Examination<'_> {
         let key = self.own_key();
         let deployment = self.cluster.get(Kind::of::<Deployment>(), &key).await;
         sections.push(section("permissions", self.permissions(&deployment).await));
-        sections.push(section(
-            "webhooks",
-            self.webhooks(&present, &deployment).await,
-        ));
-        sections.push(section(
-            "certificates",
-            self.certificates(&deployment).await,
-        ));
+        let webhooks = self.webhooks(&present, &deployment).await;
+        sections.push(section("webhooks", webhooks));
+        let certificates = self.certificates(&deployment).await;
+        sections.push(section("certificates", certificates));
         let lease_key = self.lease_key(&deployment);
         let lease = self.cluster.get(Kind::of::<Lease>(), &lease_key).await;
         let is_elected = elects(&deployment);

@@ -76,14 +76,11 @@ impl ObjectTally {
                 rest => Some(format!("- and {rest} more objects")),
             };
             let examples = self.examples.into_iter().chain(more);
-            findings
-                .0
-                .push(DoctorFinding::problem(text, advice).detail(examples));
+            let finding = DoctorFinding::problem(text, advice).detail(examples);
+            findings.0.push(finding);
         }
-        let is_read = findings
-            .known(end, &format!("the objects of {resource}"))
-            .is_some();
-        if is_read && refused == 0 {
+        let subject = format!("the objects of {resource}");
+        if findings.known(end, &subject).is_some() && refused == 0 {
             findings.good(match checked {
                 0 => format!("there is no object of {resource}"),
                 1 => format!("the object of {resource} fits the schema of {version}"),

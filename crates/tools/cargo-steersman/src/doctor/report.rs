@@ -15,16 +15,12 @@ pub(crate) fn lines(sections: &[Section]) -> Vec<String> {
             lines.extend(finding.advice.iter().map(|line| format!("{:11}{line}", "")));
         }
     }
-    let levels = [
-        FindingLevel::Problem,
-        FindingLevel::Unknown,
-        FindingLevel::Good,
-    ];
-    let [problems, unknown, good] = levels.map(|level| count(sections, level));
+    let problems = count(sections, FindingLevel::Problem);
+    let unknown = count(sections, FindingLevel::Unknown);
+    let good = count(sections, FindingLevel::Good);
     let plural = if problems == 1 { "" } else { "s" };
-    lines.push(format!(
-        "{problems} problem{plural}, {unknown} unknown, {good} ok"
-    ));
+    let summary = format!("{problems} problem{plural}, {unknown} unknown, {good} ok");
+    lines.push(summary);
     lines
 }
 

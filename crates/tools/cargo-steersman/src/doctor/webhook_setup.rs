@@ -147,10 +147,8 @@ fn bundle_problem(client: &Value, authorities: Option<&str>) -> Option<&'static 
 
 fn service(facts: &WebhookFacts, findings: &mut Findings) {
     let name = format!("Service {}", facts.service_name);
-    if findings
-        .present(&facts.service, &name, REGENERATE)
-        .is_none()
-    {
+    let service = findings.present(&facts.service, &name, REGENERATE);
+    if service.is_none() {
         return;
     }
     let Some(slices) = findings.known(&facts.slices, &format!("the endpoints of {name}")) else {
@@ -185,18 +183,12 @@ fn certificates(facts: &WebhookFacts, findings: &mut Findings) {
     for problem in &report.problems {
         findings.problem(format!("{name}: {problem}"), advice);
     }
+    let serving = format!("{name}: the serving certificate");
     match &report.validity {
         Some((_, to)) if report.is_late => {
-            findings.problem(
-                format!("{name}: the serving certificate expires at {to}"),
-                advice,
-            );
+            findings.problem(format!("{serving} expires at {to}"), advice);
         }
-        Some((_, to)) => {
-            findings.good(format!(
-                "{name}: the serving certificate is valid until {to}"
-            ));
-        }
+        Some((_, to)) => findings.good(format!("{serving} is valid until {to}")),
         None if report.problems.is_empty() => {
             findings.problem(format!("{name} has no certificate"), advice);
         }

@@ -97,10 +97,8 @@ pub(crate) fn check_deployment(
         let advice = format!("it is scaled to 0: `kubectl scale deployment --replicas=1 {place}`");
         findings.problem(text, advice);
     } else if available < wanted {
-        findings.problem(
-            text,
-            format!("see its Pods: `kubectl describe deployment {place}`"),
-        );
+        let advice = format!("see its Pods: `kubectl describe deployment {place}`");
+        findings.problem(text, advice);
     } else {
         findings.good(text);
     }
@@ -113,10 +111,7 @@ pub(crate) fn check_deployment(
 fn check_pod(facts: &PodFacts) -> Option<DoctorFinding> {
     let pod = &facts.pod;
     let metadata = &pod["metadata"];
-    let (name, namespace) = (
-        json_text(&metadata["name"]),
-        json_text(&metadata["namespace"]),
-    );
+    let [name, namespace] = [&metadata["name"], &metadata["namespace"]].map(json_text);
     if is_ready(pod) || !metadata["deletionTimestamp"].is_null() {
         return None;
     }

@@ -82,13 +82,11 @@ pub(crate) fn controller(
         ("definition", definition.map_or("", String::as_str)),
         ("domain", domain),
     ]);
+    let is_event = target.path == "k8s_openapi::api::core::v1" && target.kind == "Event";
     let sections = [
         ("namespaced", target.is_namespaced),
         ("own", target.origin == KindOrigin::Own),
-        (
-            "event",
-            target.path == "k8s_openapi::api::core::v1" && target.kind == "Event",
-        ),
+        ("event", is_event),
         ("given", object.is_some()),
         ("external", definition.is_some()),
         ("builtin", is_built_in),

@@ -111,9 +111,8 @@ impl FaultWatch {
 
     /// Returns the faults that are injected, or from which the operator has not recovered.
     pub(crate) fn present(&self) -> impl Iterator<Item = (ViewFault, bool)> + '_ {
-        self.injected
-            .iter()
-            .map(|known| (known.fault, known.is_over))
+        let injected = self.injected.iter();
+        injected.map(|known| (known.fault, known.is_over))
     }
 
     pub(crate) fn inject(&mut self, fault: ViewFault, now: Instant) {
@@ -217,17 +216,12 @@ impl InjectedFault {
     }
 
     fn late(&self, problems: &BTreeSet<String>) -> String {
-        let watches = self
-            .missing
-            .iter()
-            .map(|kind| format!("no watch of {kind}"));
+        let missing = self.missing.iter();
+        let watches = missing.map(|kind| format!("no watch of {kind}"));
         let problems = problems.difference(&self.before).cloned();
-        let lasting: Vec<String> = watches.chain(problems).collect();
+        let lasting = watches.chain(problems).collect::<Vec<_>>().join("; ");
         let (name, seconds) = (self.fault.words().name, LATE.as_secs());
-        format!(
-            "{name}: not as before after {seconds} s: {}",
-            lasting.join("; ")
-        )
+        format!("{name}: not as before after {seconds} s: {lasting}")
     }
 }
 

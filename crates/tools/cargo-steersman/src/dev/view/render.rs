@@ -99,9 +99,7 @@ fn draw_heading(frame: &mut Frame<'_>, area: Rect, model: &ViewModel, now: Insta
 
 fn draw_kinds(frame: &mut Frame<'_>, area: Rect, model: &ViewModel) {
     let rows = model.snapshot.kinds.iter().map(|kind| {
-        let objects = kind
-            .objects
-            .map_or("-".to_owned(), |objects| objects.to_string());
+        let objects = kind.objects.map_or("-".to_owned(), |one| one.to_string());
         let name = column(&kind.name, usize::from(area.width).saturating_sub(20));
         let state = kind.state.as_str().fg(by_success(kind.is_good));
         Line::from(vec![format!("{name} {objects:>6} ").into(), state])
@@ -121,12 +119,8 @@ fn draw_controllers(frame: &mut Frame<'_>, area: Rect, model: &ViewModel) {
         let waiting = one.waiting_for.iter();
         rows.extend(waiting.map(|kind| Line::styled(format!("  waits for {kind}"), BAD)));
     }
-    draw_panel(
-        frame,
-        area,
-        "Controllers: waiting, running, retries, done",
-        rows,
-    );
+    let title = "Controllers: waiting, running, retries, done";
+    draw_panel(frame, area, title, rows);
 }
 
 fn draw_reconciles(frame: &mut Frame<'_>, area: Rect, model: &ViewModel, now: Instant) {

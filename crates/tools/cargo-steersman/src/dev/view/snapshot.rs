@@ -56,8 +56,8 @@ const RETRIES: &str = "workqueue_retries_total";
 impl OperatorSnapshot {
     /// Parses the JSON of `/debug/steersman` and the text of `/metrics`. Skips missing fields.
     pub(crate) fn read(diagnostics: &Value, metrics: &str, now: Instant) -> Self {
-        let objects = series(metrics, OBJECTS, "name");
-        let retries = series(metrics, RETRIES, "name");
+        let objects = series(metrics, OBJECTS);
+        let retries = series(metrics, RETRIES);
         let kinds = json_items(&diagnostics["informers"]);
         let controllers = json_items(&diagnostics["controllers"]);
         let reconciles = json_items(&diagnostics["reconciles"]);
@@ -149,8 +149,8 @@ fn text(value: &Value, key: &str) -> String {
     json_text(&value[key]).to_owned()
 }
 
-/// Returns the values of a metric by the value of one label, summed over all other labels.
-fn series(metrics: &str, metric: &str, label: &str) -> BTreeMap<String, u64> {
+/// Returns the values of a metric by the value of the label `name`, summed over all other labels.
+fn series(metrics: &str, metric: &str) -> BTreeMap<String, u64> {
     let mut found = BTreeMap::new();
     for line in metrics.lines() {
         let rest = line
@@ -159,9 +159,8 @@ fn series(metrics: &str, metric: &str, label: &str) -> BTreeMap<String, u64> {
         let Some((labels, value)) = rest.and_then(|rest| rest.rsplit_once("} ")) else {
             continue;
         };
-        let begin = format!("{label}=\"");
         let mut labels = labels.split("\",");
-        let name = labels.find_map(|one| one.strip_prefix(&*begin));
+        let name = labels.find_map(|one| one.strip_prefix("name=\""));
         if let (Some(name), Ok(value)) = (name, value.trim().parse::<f64>()) {
             let name = name.trim_end_matches('"').to_owned();
             *found.entry(name).or_default() += value as u64;
