@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::docs::spans;
 use super::lexer::{Source, line, tokens};
 use super::tree::{File, Tree, Violation, crate_name};
-use super::types::{declarations, is_production};
+use super::types::declarations;
 
 const PAGE: &str = "docs/glossary.md";
 
@@ -57,7 +57,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
 /// Returns the names of all types, functions and modules that the crates declare outside tests.
 fn declared(tree: &Tree) -> Declared<'_> {
     let mut declared = Declared::default();
-    for file in tree.rust().filter(|file| is_production(file)) {
+    for file in tree.rust().filter(|file| file.is_production()) {
         let Some(name) = file.package().and_then(crate_name) else {
             continue;
         };

@@ -7,27 +7,13 @@
 use super::lexer::Source;
 use super::tree::{File, Tree, Violation};
 
-/// The labels, each with a bounded number of values.
+/// The labels, each with a bounded number of values: `code` is an HTTP status or `<error>`, `host` the address of an
+/// api-server, `name` the kind of an informer or the name of a queue or lease, `outcome` how a wait ended, `reason` the
+/// class of a failure, `result` how a reconcile ended, `state` that of an informer, `type` that of an event, and `what`
+/// says which certificate was replaced.
 const LABELS: &[&str] = &[
-    // The HTTP status of an answer, or `<error>`.
-    "code", // The name of a cluster besides the manager's own.
-    "cluster", // The name of a controller.
-    "controller", // The name of a definition that the operator installs.
-    "definition", // The address of an api-server.
-    "host", // The HTTP method of a request.
-    "method", // The kind of an informer, or the name of a queue or lease.
-    "name", // How a wait ended.
-    "outcome", // Of the build.
-    "platform", // One of a bounded number of priorities of a queue.
-    "priority", // The class of a failure.
-    "reason", // How a reconcile ended.
-    "result", // A server of the operator: metrics, webhook.
-    "server", // The state of an informer.
-    "state", // The type of an event.
-    "type", // The verb of a read, or the HTTP method of a request.
-    "verb", // Of the build.
-    "version", // The path of a webhook.
-    "webhook", // Which certificate was replaced.
+    "code", "cluster", "controller", "definition", "host", "method", "name", "outcome", "platform",
+    "priority", "reason", "result", "server", "state", "type", "verb", "version", "webhook",
     "what",
 ];
 
@@ -46,23 +32,19 @@ pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
             if source.in_test(at) || LABELS.contains(&label) {
                 continue;
             }
-            found.push(file.violation(
-                at,
-                format!("a metric has the label `{label}`"),
-                "use a label of the list in xtask/src/tidy/labels.rs; a label never holds the name of an object",
-            ));
+            let problem = format!("a metric has the label `{label}`");
+            let remedy = "use a label of the list in xtask/src/tidy/labels.rs; a label never holds the name of an object";
+            found.push(file.violation(at, problem, remedy));
         }
     }
     found
 }
 
 fn defines_metrics(file: &File) -> bool {
-    let in_src = file.package().is_some_and(|package| {
-        package.starts_with("crates/")
-            && !EXEMPT.contains(&package)
-            && file.path[package.len()..].starts_with("/src/")
-    });
-    in_src && !file.is_test() && file.text.contains("prometheus::")
+    let is_checked = |package: &str| package.starts_with("crates/") && !EXEMPT.contains(&package);
+    file.package().is_some_and(is_checked)
+        && file.is_production()
+        && file.text.contains("prometheus::")
 }
 
 /// Returns the label names of a file with their offsets.

@@ -35,7 +35,14 @@ struct Row {
 /// and other definitions of protocol types.
 const WIRE: &[&str] = &["hyper", "kube-core", "k8s-openapi"];
 
-/// External crates that a package must not depend on.
+/// The packages that must not depend on [`WIRE`].
+const PURE: &[&str] = &[
+    "steersman-protobuf", "steersman-apimachinery", "steersman-cel", "steersman-schema",
+    "steersman-store", "steersman-auth", "steersman-tables", "steersman-openapi",
+    "steersman-builtins", "steersman-patch", "steersman-registry", "steersman-simulator",
+];
+
+/// Other external crates that a package must not depend on.
 const NEVER: &[(&str, &[&str])] = &[
     (
         "steersman-object",
@@ -49,18 +56,6 @@ const NEVER: &[(&str, &[&str])] = &[
     ("steersman-derive", &["tokio", "kube-core", "k8s-openapi"]),
     ("steersman-desired", &["tokio"]),
     ("steersman-manifests", &["tokio", "hyper", "kube-client"]),
-    ("steersman-protobuf", WIRE),
-    ("steersman-apimachinery", WIRE),
-    ("steersman-cel", WIRE),
-    ("steersman-schema", WIRE),
-    ("steersman-store", WIRE),
-    ("steersman-auth", WIRE),
-    ("steersman-tables", WIRE),
-    ("steersman-openapi", WIRE),
-    ("steersman-builtins", WIRE),
-    ("steersman-patch", WIRE),
-    ("steersman-registry", WIRE),
-    ("steersman-simulator", WIRE),
 ];
 
 /// External crates that only the listed packages may depend on.
@@ -265,15 +260,18 @@ fn remedy_of_ours(package: &Package, other: &Package, may: Option<&[String]>) ->
 }
 
 fn remedy_of_external(package: &Package, dependency: &str) -> Option<String> {
-    let never = NEVER.iter().find(|(name, _)| *name == package.name);
-    if never.is_some_and(|(_, never)| never.contains(&dependency)) {
+    let name = package.name.as_str();
+    let mut never = NEVER.iter();
+    if PURE.contains(&name) && WIRE.contains(&dependency)
+        || never.any(|(of, never)| *of == name && never.contains(&dependency))
+    {
         return Some(
             "this crate must not depend on it: move the code that needs it to a higher crate"
                 .to_owned(),
         );
     }
     let (_, wrappers) = WRAPPED.iter().find(|(name, _)| *name == dependency)?;
-    if wrappers.contains(&package.name.as_str()) {
+    if wrappers.contains(&name) {
         return None;
     }
     Some(match wrappers {

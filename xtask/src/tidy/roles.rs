@@ -10,14 +10,13 @@ pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
 
 fn check_file(file: &File) -> Vec<Violation> {
     let first = file.text.lines().next().unwrap_or_default();
-    let Some(summary) = first
+    let summary = first
         .strip_prefix("//! ")
-        .filter(|summary| !summary.trim().is_empty())
-    else {
-        let remedy = if has_role(file) {
-            TAG
-        } else {
-            "begin with `//!` and one sentence"
+        .filter(|summary| !summary.trim().is_empty());
+    let Some(summary) = summary else {
+        let remedy = match has_role(file) {
+            true => TAG,
+            false => "begin with `//!` and one sentence",
         };
         let problem = "the first line does not state the purpose of the file";
         return vec![file.violation(0, problem, remedy)];
@@ -48,11 +47,11 @@ const WITHOUT_ROLES: [&str; 2] = ["xtask", "examples/greeter"];
 
 /// Returns whether a file states a role: crate roots, programs and tests do not.
 fn has_role(file: &File) -> bool {
-    let in_src = file.package().is_some_and(|package| {
-        !WITHOUT_ROLES.contains(&package) && file.path[package.len()..].starts_with("/src/")
-    });
+    let has_none = file
+        .package()
+        .is_some_and(|package| WITHOUT_ROLES.contains(&package));
     let is_root = matches!(file.name(), "lib.rs" | "main.rs") || file.path.contains("/src/bin/");
-    in_src && !is_root && !file.is_test()
+    file.is_production() && !has_none && !is_root
 }
 
 /// Finds waiting and clocks in files of words and machines.

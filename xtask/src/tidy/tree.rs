@@ -41,6 +41,14 @@ impl File {
         self.path.rsplit('/').next().unwrap_or(&self.path)
     }
 
+    /// Returns whether the file is production code of a package, in its folder `src`.
+    pub(crate) fn is_production(&self) -> bool {
+        let package = self.package();
+        let is_in_src =
+            package.is_some_and(|package| self.path[package.len()..].starts_with("/src/"));
+        is_in_src && !self.is_test()
+    }
+
     /// Returns the folder of the package (`crates/framework/x`, `examples/y` or `xtask`) that holds this file.
     pub(crate) fn package(&self) -> Option<&str> {
         let mut slashes = self.path.match_indices('/').map(|(at, _)| at);

@@ -21,7 +21,7 @@ pub(crate) struct Declaration<'a> {
 pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
     let mut found = Vec::new();
     let mut first: BTreeMap<(&str, String), &File> = BTreeMap::new();
-    for file in tree.rust().filter(|file| is_production(file)) {
+    for file in tree.rust().filter(|file| file.is_production()) {
         let Some(package) = file.package() else {
             continue;
         };
@@ -41,14 +41,6 @@ pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
         }
     }
     found
-}
-
-/// Returns whether the file is production code of a package.
-pub(crate) fn is_production(file: &File) -> bool {
-    let in_src = file
-        .package()
-        .is_some_and(|package| file.path[package.len()..].starts_with("/src/"));
-    in_src && !file.is_test()
 }
 
 /// Returns the types that a file declares outside functions, impls, traits and macros.
