@@ -47,9 +47,6 @@ impl Part {
 }
 
 /// Measures, prints the tables and their changes, and saves or checks them if the flags say so.
-///
-/// # Errors
-/// Names a program or file that could not be built, run or written, or figures beyond their bounds.
 pub(crate) fn run(root: &Path, asked: &Bench) -> Result<(), String> {
     let parts = parts(asked)?;
     if asked.micro {
@@ -123,11 +120,8 @@ fn each(
 /// Returns the tables to measure: those in the flags, or all that can be measured.
 fn parts(asked: &Bench) -> Result<Vec<Part>, String> {
     let is_external = asked.against.is_some();
-    if let Some(part) = asked
-        .only
-        .iter()
-        .find(|part| is_external && !part.allows_external())
-    {
+    let mut asked_parts = asked.only.iter();
+    if let Some(part) = asked_parts.find(|part| is_external && !part.allows_external()) {
         let name = part.name();
         return Err(format!(
             "`{name}` cannot be measured with --against: it drives the embedded server or counts its requests"
@@ -137,11 +131,8 @@ fn parts(asked: &Bench) -> Result<Vec<Part>, String> {
         [] => part.allows_external() || !is_external,
         only => only.contains(part),
     };
-    Ok(Part::value_variants()
-        .iter()
-        .copied()
-        .filter(wanted)
-        .collect())
+    let all = Part::value_variants().iter().copied();
+    Ok(all.filter(wanted).collect())
 }
 
 fn run_cargo(root: &Path, arguments: &[&str]) -> Result<(), String> {
@@ -175,10 +166,8 @@ fn measure(root: &Path, part: Part, asked: &Bench) -> Result<Measured, String> {
         // The benchmark runs in another folder, so the path is made absolute.
         let kubeconfig = std::path::absolute(kubeconfig);
         let kubeconfig = kubeconfig.map_err(|error| format!("--against: {error}"))?;
-        command
-            .arg("--against")
-            .arg(kubeconfig)
-            .arg("--until-closed");
+        command.arg("--against").arg(kubeconfig);
+        command.arg("--until-closed");
     }
     let not_started = |error: std::io::Error| format!("cargo could not be started: {error}");
     command.stdin(Stdio::piped()).stdout(Stdio::piped());

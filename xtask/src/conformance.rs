@@ -18,10 +18,7 @@ const RUN: &str = "STEERSMAN_CONFORMANCE";
 
 /// Replays the conversations against the embedded server, and against a real server if a kubeconfig names one or
 /// `KUBEBUILDER_ASSETS` holds the binaries; or compares recorded objects in protobuf with their JSON, in both directions.
-///
-/// # Errors
-/// Fails if cargo could not be started, a path does not exist, or cases differ; the test prints the
-/// differences. On Unix the test of conversations replaces this process, and its exit code reports differences.
+/// The test prints the differences. On Unix the test of conversations replaces this process.
 pub(crate) fn run(root: &Path, asked: &Conformance) -> Result<(), String> {
     if let Some(cases) = &asked.protobuf {
         let variable = "STEERSMAN_PROTOBUF_CASES".to_owned();

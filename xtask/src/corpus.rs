@@ -13,12 +13,8 @@ const TEST: OneTest = OneTest {
 /// The variable with the folder, which makes the test run.
 const FOLDER: &str = "STEERSMAN_CORPUS";
 
-/// Compares the answers of embedded servers to the manifests of a folder with the recording of the folder, or
-/// with a second server.
-///
-/// # Errors
-/// Fails if cargo could not be started, a path does not exist, or answers differ; the test prints the
-/// differences.
+/// Compares the answers of embedded servers to the manifests of a folder with the recording of the folder, or with a
+/// second server. The test prints the differences.
 pub(crate) fn run(root: &Path, asked: &Corpus) -> Result<(), String> {
     let mut variables = vec![(FOLDER.to_owned(), absolute(&asked.folder)?.into())];
     if let Some(kubeconfig) = &asked.against {

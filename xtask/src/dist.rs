@@ -26,10 +26,7 @@ use crate::flags::Dist;
 const PACKAGE: &str = "crates/server/steersman-apiserver";
 const PROGRAM: &str = "steersman-apiserver";
 
-/// Builds the program for each target and writes the packages.
-///
-/// # Errors
-/// Names the tool, the target or the file that is missing, and where to get it.
+/// Builds the program for each target and writes the packages. Errors name what is missing, and where to get it.
 pub(crate) fn run(root: &Path, asked: &Dist) -> Result<(), String> {
     let platforms = platforms(asked)?;
     envtest::check_version(&asked.version)?;
@@ -60,9 +57,6 @@ pub(crate) fn run(root: &Path, asked: &Dist) -> Result<(), String> {
 }
 
 /// Builds the packed program for this machine; `None` if there are no packages for this machine.
-///
-/// # Errors
-/// Names what the build needs and this machine does not have.
 pub(crate) fn program(root: &Path) -> Result<Option<PathBuf>, String> {
     let built = Platform::of_this_machine().map(|platform| build::build(root, &platform));
     built.transpose()

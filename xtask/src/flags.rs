@@ -58,7 +58,6 @@ pub(crate) enum Chore {
     Fuzz(Fuzz),
 }
 
-/// Flags of `cargo xtask conformance`.
 #[derive(Debug, Args)]
 pub(crate) struct Conformance {
     /// The kubeconfig of a real server to compare, too. Without it, the binaries in
@@ -77,7 +76,6 @@ pub(crate) struct Conformance {
     pub(crate) protobuf: Option<PathBuf>,
 }
 
-/// Flags of `cargo xtask corpus`.
 #[derive(Debug, Args)]
 pub(crate) struct Corpus {
     /// The folder of the manifests (`*.yaml`, `*.yml`, `*.json`).
@@ -92,7 +90,6 @@ pub(crate) struct Corpus {
     pub(crate) record: bool,
 }
 
-/// Flags of `cargo xtask seeds`.
 #[derive(Debug, Args)]
 pub(crate) struct Seeds {
     /// The sort of simulation [default: all except crowds, which are large].
@@ -109,7 +106,6 @@ pub(crate) struct Seeds {
     pub(crate) only: Option<u64>,
 }
 
-/// Flags of `cargo xtask fuzz`.
 #[derive(Debug, Args)]
 pub(crate) struct Fuzz {
     /// Names of the targets [default: all].
@@ -145,7 +141,6 @@ pub(crate) enum Worlds {
     Controllers,
 }
 
-/// Flags of `cargo xtask bench`.
 #[derive(Debug, Default, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each field is a flag")]
 pub(crate) struct Bench {
@@ -176,7 +171,6 @@ pub(crate) struct Bench {
 /// The version of Kubernetes that the API server plays by default.
 const KUBERNETES: &str = "v1.36.0";
 
-/// Flags of `cargo xtask dist`.
 #[derive(Debug, Args)]
 pub(crate) struct Dist {
     /// The version of Kubernetes that the program plays, in the name of the archive.

@@ -41,9 +41,6 @@ struct BuiltTarget {
 }
 
 /// Builds the targets and runs each of them.
-///
-/// # Errors
-/// Names every target with a finding and the command that reproduces it.
 pub(crate) fn run(root: &Path, fuzz: &Fuzz) -> Result<(), String> {
     let targets = build(root, wanted(root, fuzz)?)?;
     if let Some(input) = &fuzz.input {
@@ -77,9 +74,6 @@ pub(crate) fn run(root: &Path, fuzz: &Fuzz) -> Result<(), String> {
 }
 
 /// Returns the names of the targets to run.
-///
-/// # Errors
-/// Names an unknown target, and the known ones.
 fn wanted(root: &Path, fuzz: &Fuzz) -> Result<Vec<String>, String> {
     let known = targets(&root.join(CORPUS))?;
     if let Some(unknown) = fuzz.targets.iter().find(|name| !known.contains(name)) {

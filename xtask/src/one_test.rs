@@ -14,11 +14,8 @@ pub(crate) struct OneTest {
 }
 
 impl OneTest {
-    /// Runs the test with the given environment variables.
-    ///
-    /// # Errors
-    /// Fails if cargo could not be started, and returns `failure` if the test fails. The test prints
-    /// the reason itself.
+    /// Runs the test with the given environment variables. The error of a failed test is `failure`, because the test
+    /// prints the reason itself.
     pub(crate) fn run(
         &self,
         root: &Path,
@@ -36,11 +33,8 @@ impl OneTest {
         }
     }
 
-    /// Replaces this process by the test, so that a signal to this process reaches the test and the
-    /// shell waits until the test has cleaned up.
-    ///
-    /// # Errors
-    /// Fails if cargo or the test could not be started. Otherwise it does not return.
+    /// Replaces this process by the test, so that a signal to this process reaches the test and the shell waits until
+    /// the test has cleaned up. Returns only if the test could not be started.
     #[cfg(unix)]
     pub(crate) fn exec(
         &self,
@@ -80,16 +74,14 @@ impl OneTest {
             .output()
             .map_err(|error| format!("{} could not be started: {error}", program.display()))?;
         let expected = format!("{}: test", self.test);
-        match String::from_utf8_lossy(&listed.stdout)
-            .lines()
-            .any(|line| line == expected)
-        {
-            true => Ok(()),
-            false => Err(format!(
-                "{} has no test `{}`: correct its name in xtask",
-                self.package, self.test
-            )),
+        let listed = String::from_utf8_lossy(&listed.stdout);
+        if listed.lines().any(|line| line == expected) {
+            return Ok(());
         }
+        Err(format!(
+            "{} has no test `{}`: correct its name in xtask",
+            self.package, self.test
+        ))
     }
 
     /// Builds the integration tests of the package. Returns the path of the binary and the folder of

@@ -31,9 +31,6 @@ const DESCRIPTIONS: &str = "crates/server/steersman-schema/src/types/description
 
 /// Writes the tables of types and lists, or with `go` the table of protobuf messages and the descriptions from
 /// the Go sources in that folder. With `check` the tables are compared and nothing is written.
-///
-/// # Errors
-/// Fails if the sources are missing or have an unexpected form, or if a table is out of date.
 pub(crate) fn run(root: &Path, check: bool, go: Option<&Path>) -> Result<(), String> {
     let folder = sources(root)?;
     let structs = source::read(&folder)?;

@@ -8,9 +8,6 @@ use crate::one_test::OneTest;
 const SEEDS: &str = "STEERSMAN_SEEDS";
 
 /// Runs the simulations of these seeds: those of one sort, or of all sorts except crowds.
-///
-/// # Errors
-/// Fails if cargo could not be started or a seed fails; the test prints the reason itself.
 pub(crate) fn run(root: &Path, asked: &Seeds) -> Result<(), String> {
     let (from, end) = match asked.only {
         Some(seed) => (seed, seed.saturating_add(1)),

@@ -53,17 +53,11 @@ const RULES: &[(&str, Rule)] = &[
 
 const LAYERS: &str = "layers";
 
-/// Checks the repository at `root` against the rules named in `rules`, or against all rules if
-/// `rules` is empty.
-///
-/// # Errors
-/// Lists every violation, or names the unknown rule or the folder that could not be read.
+/// Checks the repository at `root` against the rules named in `rules`, or against all rules if `rules` is empty. The error
+/// lists every violation.
 pub(crate) fn run(root: &Path, rules: &[String]) -> Result<(), String> {
-    let known: Vec<&str> = RULES
-        .iter()
-        .map(|(name, _)| *name)
-        .chain([LAYERS])
-        .collect();
+    let names = RULES.iter().map(|(name, _)| *name);
+    let known: Vec<&str> = names.chain([LAYERS]).collect();
     if let Some(unknown) = rules.iter().find(|rule| !known.contains(&rule.as_str())) {
         return Err(format!(
             "there is no rule `{unknown}`; the rules are {}",

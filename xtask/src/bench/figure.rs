@@ -149,17 +149,11 @@ impl Figure {
 impl Spread {
     /// Formats the spread, for example as `0.87 s (0.78 to 0.93)`.
     pub(crate) fn show(&self, unit: &str) -> String {
-        let digits = digits(self.median);
-        let Self {
-            median,
-            least,
-            most,
-            runs,
-        } = self;
-        let figure = with_unit(&format!("{median:.digits$}"), unit);
-        if *runs < 2 {
+        let figure = self.brief(unit);
+        if self.runs < 2 {
             return figure;
         }
+        let (digits, least, most) = (digits(self.median), self.least, self.most);
         format!("{figure} ({least:.digits$} to {most:.digits$})")
     }
 

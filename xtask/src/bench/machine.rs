@@ -28,13 +28,9 @@ pub(crate) fn describe(cores: usize, cpus: &str, memory: &str) -> String {
     }];
     words.extend(value(cpus, "model name"));
     words.push(std::env::consts::ARCH.to_owned());
-    let kilobytes = value(memory, "MemTotal").and_then(|text| {
-        text.split(' ')
-            .next()
-            .and_then(|number| number.parse().ok())
-    });
-    if let Some(kilobytes) = kilobytes {
-        let kilobytes: f64 = kilobytes;
+    let total = value(memory, "MemTotal").unwrap_or_default();
+    let kilobytes = total.split(' ').next().unwrap_or_default();
+    if let Ok(kilobytes) = kilobytes.parse::<f64>() {
         words.push(format!("{:.0} GB", kilobytes * 1024.0 / 1e9));
     }
     words.join(", ")

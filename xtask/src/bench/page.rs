@@ -6,9 +6,6 @@ use std::path::Path;
 const END: &str = "<!-- end of figures -->\n";
 
 /// Replaces the text between the marks of a table.
-///
-/// # Errors
-/// Names the page and the missing mark.
 pub(crate) fn write(page: &Path, table: &str, content: &str) -> Result<(), String> {
     let name = page.display();
     let text = fs::read_to_string(page).map_err(|error| format!("{name}: {error}"))?;
@@ -16,10 +13,7 @@ pub(crate) fn write(page: &Path, table: &str, content: &str) -> Result<(), Strin
     fs::write(page, text).map_err(|error| format!("{name}: {error}"))
 }
 
-/// Returns the text with the content of a table replaced.
-///
-/// # Errors
-/// Names the missing mark; the caller puts the name of the page in front.
+/// Returns the text with the content of a table replaced. The caller puts the name of the page in front of the error.
 pub(crate) fn replace(text: &str, table: &str, content: &str) -> Result<String, String> {
     let begin = format!("<!-- figures: {table} -->\n");
     let missing = |mark: &str| format!("has no line {}", mark.trim_end());

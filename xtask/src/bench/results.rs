@@ -51,10 +51,7 @@ impl Results {
         Self::parse(&text).map_err(|problem| format!("{name} {problem}"))
     }
 
-    /// Parses the content of a file.
-    ///
-    /// # Errors
-    /// Describes the problem; the caller puts the name of the file in front.
+    /// Parses the content of a file. The caller puts the name of the file in front of the error.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         /// The part that all versions of the format have.
         #[derive(Deserialize)]
@@ -105,10 +102,9 @@ impl Results {
         }
         let figures = &measured.figures;
         let is_gone = |known: &Figure| !figures.iter().any(|figure| figure.is_same(known));
-        measured.missing = before;
-        measured
-            .missing
-            .retain(|known| known.is_held() && is_gone(known));
+        let missing = before.into_iter();
+        let missing = missing.filter(|known| known.is_held() && is_gone(known));
+        measured.missing = missing.collect();
         self.tables.insert(table.to_owned(), measured);
     }
 }
@@ -121,17 +117,11 @@ impl Measured {
 }
 
 /// Parses the figures that a benchmark printed, one per line.
-///
-/// # Errors
-/// Quotes the line that is not a figure.
 pub(crate) fn figures(lines: &str) -> Result<Vec<Figure>, String> {
     let lines = lines.lines().filter(|line| !line.trim().is_empty());
-    lines
-        .map(|line| {
-            let figure = serde_json::from_str(line);
-            figure.map_err(|error| {
-                format!("a line of the benchmark is not a figure: {error}\n{line}")
-            })
-        })
-        .collect()
+    let read = |line: &str| {
+        let wrong = |error| format!("a line of the benchmark is not a figure: {error}\n{line}");
+        serde_json::from_str(line).map_err(wrong)
+    };
+    lines.map(read).collect()
 }

@@ -13,10 +13,7 @@ use crate::cargo;
 /// The profile of `Cargo.toml` that the program is built with.
 const PROFILE: &str = "dist";
 
-/// Builds the program and returns its path.
-///
-/// # Errors
-/// Names what the target needs and this machine does not have.
+/// Builds the program and returns its path. Errors name what the target needs and this machine does not have.
 pub(super) fn build(root: &Path, platform: &Platform) -> Result<PathBuf, String> {
     let target = platform.target;
     check_standard_library(target)?;

@@ -7,10 +7,8 @@ use ring::digest::{SHA256, SHA512, digest};
 /// Returns the SHA-512 of the bytes in hexadecimal digits, as the index of `setup-envtest` has it.
 pub(super) fn sha512_hex(bytes: &[u8]) -> String {
     let hash = digest(&SHA512, bytes);
-    hash.as_ref()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    let bytes = hash.as_ref().iter();
+    bytes.map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Returns the SHA-256 of the bytes as the file `RECORD` of a wheel has it: base64 for URLs, without padding.

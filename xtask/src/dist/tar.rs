@@ -6,9 +6,6 @@ use tar::{Builder, EntryType, Header};
 use super::file::{PackedFile, Packing};
 
 /// Returns an archive of regular files that belong to root.
-///
-/// # Errors
-/// Names a file with a path that the format cannot hold.
 pub(super) fn tar_gz(files: &[PackedFile], packing: &Packing) -> Result<Vec<u8>, String> {
     let mut archive = Builder::new(GzEncoder::new(Vec::new(), packing.level()));
     for file in files {

@@ -10,9 +10,6 @@ use zip::{CompressionMethod, DateTime};
 use super::file::{PackedFile, Packing};
 
 /// Returns a zip file with all files compressed, in the given order.
-///
-/// # Errors
-/// Names a file that the format cannot hold.
 pub(super) fn zip(files: &[PackedFile], packing: &Packing) -> Result<Vec<u8>, String> {
     let options = SimpleFileOptions::default()
         .compression_method(CompressionMethod::Deflated)
@@ -36,23 +33,12 @@ fn dos_time(seconds: i64) -> DateTime {
     let clamped = seconds.clamp(RANGE.0, RANGE.1);
     let time = Timestamp::from_second(clamped).unwrap_or_default();
     let time = time.to_zoned(TimeZone::UTC).datetime();
-    let [month, day, hour, minute, second] = [
-        time.month(),
-        time.day(),
-        time.hour(),
-        time.minute(),
-        time.second(),
-    ]
-    .map(i8::cast_unsigned);
-    DateTime::from_date_and_time(
-        time.year().cast_unsigned(),
-        month,
-        day,
-        hour,
-        minute,
-        second,
-    )
-    .unwrap_or_default()
+    let year = time.year().cast_unsigned();
+    let [month, day] = [time.month(), time.day()].map(i8::cast_unsigned);
+    let clock = [time.hour(), time.minute(), time.second()];
+    let [hour, minute, second] = clock.map(i8::cast_unsigned);
+    let time = DateTime::from_date_and_time(year, month, day, hour, minute, second);
+    time.unwrap_or_default()
 }
 
 #[cfg(test)]

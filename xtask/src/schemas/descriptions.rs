@@ -19,22 +19,16 @@ const HEADER: &str = "\
 # The format is described in crates/server/steersman-schema/src/types/descriptions.rs.
 ";
 
-/// Described types that are in no kind.
+/// Described types of `meta.v1` that are in no kind.
+const OTHERS_OF_META: &[&str] = &[
+    "APIGroup", "APIGroupList", "APIResource", "APIResourceList", "APIVersions",
+    "GroupVersionForDiscovery", "PartialObjectMetadata", "PartialObjectMetadataList", "Patch",
+    "ServerAddressByClientCIDR", "Time", "TypeMeta", "WatchEvent",
+];
+
+/// Other described types that are in no kind.
 const OTHERS: &[&str] = &[
     "io.k8s.apimachinery.pkg.api.resource.Quantity",
-    "io.k8s.apimachinery.pkg.apis.meta.v1.APIGroup",
-    "io.k8s.apimachinery.pkg.apis.meta.v1.APIGroupList",
-    "io.k8s.apimachinery.pkg.apis.meta.v1.APIResource",
-    "io.k8s.apimachinery.pkg.apis.meta.v1.APIResourceList",
-    "io.k8s.apimachinery.pkg.apis.meta.v1.APIVersions",
-    "io.k8s.apimachinery.pkg.apis.meta.v1.GroupVersionForDiscovery",
-    "io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadata",
-    "io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadataList",
-    "io.k8s.apimachinery.pkg.apis.meta.v1.Patch",
-    "io.k8s.apimachinery.pkg.apis.meta.v1.ServerAddressByClientCIDR",
-    "io.k8s.apimachinery.pkg.apis.meta.v1.Time",
-    "io.k8s.apimachinery.pkg.apis.meta.v1.TypeMeta",
-    "io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent",
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString",
     "io.k8s.apimachinery.pkg.version.Info",
 ];
@@ -90,9 +84,6 @@ pub(super) fn write(
 
 /// Compares packed descriptions with those of `k8s-openapi`, apart from white space, fences and the values of enums,
 /// which `k8s-openapi` changes.
-///
-/// # Errors
-/// Names the first description that is missing or different.
 pub(super) fn check(
     packed: &[u8],
     table: &str,
@@ -148,7 +139,9 @@ fn escaped(text: &str) -> String {
 
 /// Returns the descriptions of all types of the table, and of lists of kinds.
 fn describe(table: &str, structs: &BTreeMap<String, Struct>, go: &GoTypes) -> Descriptions {
-    let mut named: BTreeSet<String> = OTHERS.iter().map(|name| (*name).to_owned()).collect();
+    let of_meta = |name: &&str| format!("io.k8s.apimachinery.pkg.apis.meta.v1.{name}");
+    let mut named: BTreeSet<String> = OTHERS_OF_META.iter().map(of_meta).collect();
+    named.extend(OTHERS.iter().map(|name| (*name).to_owned()));
     let kinds: BTreeMap<&str, bool> = table
         .lines()
         .filter_map(|line| line.split_once(' '))
@@ -163,10 +156,8 @@ fn describe(table: &str, structs: &BTreeMap<String, Struct>, go: &GoTypes) -> De
         }
     }
     let mut found = Descriptions::new();
-    for found_in in structs
-        .values()
-        .filter(|one| named.contains(&one.definition))
-    {
+    let described = structs.values();
+    for found_in in described.filter(|one| named.contains(&one.definition)) {
         add_generated(found_in, &mut found);
     }
     for definition in &named {
@@ -237,10 +228,8 @@ fn of_field(field: &GoField, go: &GoTypes) -> Description {
         map.split_once(']').map(|(_, value)| value)
     });
     let ty = element.unwrap_or(ty).trim_start_matches('*');
-    let is_enum = go
-        .comments
-        .get(ty)
-        .is_some_and(|lines| lines.iter().any(|line| line == "+enum"));
+    let comment = go.comments.get(ty);
+    let is_enum = comment.is_some_and(|lines| lines.iter().any(|line| line == "+enum"));
     let constants = go.constants.get(ty).filter(|_| is_enum);
     let mut values = BTreeMap::new();
     for constant in constants.into_iter().flatten() {

@@ -24,10 +24,7 @@ enum FieldType<'a> {
 /// A type: its `apiVersion` if it is a kind, and its fields.
 type Fields<'a> = (Option<&'a str>, BTreeMap<&'a str, FieldType<'a>>);
 
-/// Returns the table of lists, made from the table of types.
-///
-/// # Errors
-/// Names a map with values that lead to a merging list: the table has no form for it.
+/// Returns the table of lists, made from the table of types. A map with values that lead to a merging list is an error.
 pub(super) fn write(types: &str) -> Result<String, String> {
     let types = types.lines().filter(|line| !line.starts_with('#'));
     let types: BTreeMap<&str, Fields<'_>> = types.filter_map(read).collect();

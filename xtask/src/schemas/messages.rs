@@ -46,9 +46,6 @@ const SCALARS: &[(&str, &str)] = &[
 ];
 
 /// Returns the table: the messages of all kinds in the table of types.
-///
-/// # Errors
-/// Names a type that Go does not declare, or of a form that no other has.
 pub(super) fn write(types: &str, go: &GoTypes) -> Result<String, String> {
     let mut lines: BTreeMap<String, String> = BTreeMap::new();
     for line in OTHERS.lines() {

@@ -13,10 +13,7 @@ const HEADER: &str = "\
 
 type Structs = BTreeMap<String, Struct>;
 
-/// Returns the table of types.
-///
-/// # Errors
-/// Names a type in an unexpected form, or a fact in facts.rs about a field that does not exist.
+/// Returns the table of types. A type in an unexpected form, and a fact about a field that does not exist, are errors.
 pub(super) fn write(structs: &Structs) -> Result<String, String> {
     let mut waiting: Vec<&str> = structs
         .iter()
@@ -88,23 +85,17 @@ fn line<'a>(structs: &'a Structs, found: &'a Struct) -> Result<(String, Vec<&'a 
         }
     }
     for field in &found.fields {
-        let json = found
-            .names
-            .get(&field.name)
-            .ok_or_else(|| format!("{name}.{} has no name in JSON", field.name))?;
+        let json = found.names.get(&field.name);
+        let json = json.ok_or_else(|| format!("{name}.{} has no name in JSON", field.name))?;
         let (kind, required) = match inner(&field.kind, "Option<") {
             Some(kind) => (kind, false),
             None => (field.kind.as_str(), field.name != "metadata"),
         };
         let kind = kind_of(structs, &name, json, field, kind, &mut named)?;
         let is_granular = facts::GRANULAR.contains(&(name.as_str(), json.as_str()));
-        let kind = if is_granular {
-            format!("~{kind}")
-        } else {
-            kind
-        };
+        let tilde = if is_granular { "~" } else { "" };
         let mark = if required { "!" } else { "" };
-        fields.insert(format!("{json}{mark}"), kind);
+        fields.insert(format!("{json}{mark}"), format!("{tilde}{kind}"));
     }
     for (field, kind) in fields {
         line.push_str(&format!(" {field}:{kind}"));
@@ -142,11 +133,8 @@ fn kind_of<'a>(
         return Ok(format!("[{rules}]{}", plain(structs, items, named)?));
     }
     if let Some(values) = inner(kind, "std::collections::BTreeMap<std::string::String, ") {
-        let atomic = if field.merge == Some(Merge::Atomic) {
-            "atomic"
-        } else {
-            ""
-        };
+        let is_atomic = field.merge == Some(Merge::Atomic);
+        let atomic = if is_atomic { "atomic" } else { "" };
         return Ok(format!("{{{atomic}}}{}", plain(structs, values, named)?));
     }
     plain(structs, kind, named)
@@ -201,18 +189,14 @@ fn inner<'a>(kind: &'a str, generic: &str) -> Option<&'a str> {
 
 /// Returns the name of a definition without the prefixes that all definitions share.
 pub(super) fn short(definition: &str) -> String {
-    let mut name = definition;
-    for prefix in [
+    let prefixes = [
         "io.k8s.api.",
         "io.k8s.apimachinery.pkg.apis.",
         "io.k8s.apimachinery.pkg.",
         "io.k8s.apiextensions-apiserver.pkg.apis.",
         "io.k8s.kube-aggregator.pkg.apis.",
-    ] {
-        if let Some(rest) = definition.strip_prefix(prefix) {
-            name = rest;
-            break;
-        }
-    }
-    name.to_owned()
+    ];
+    let mut prefixes = prefixes.into_iter();
+    let name = prefixes.find_map(|prefix| definition.strip_prefix(prefix));
+    name.unwrap_or(definition).to_owned()
 }

@@ -95,11 +95,9 @@ fn modules(tree: &Tree, page: &File, crates: &Crates<'_>) -> Vec<Violation> {
             continue;
         };
         let name = first.replace('_', "-");
-        let parts = rest.split("::").take_while(|part| {
-            part.chars()
-                .all(|char| is_word(char) && !char.is_uppercase())
-                && !part.is_empty()
-        });
+        let is_lower = |char: char| is_word(char) && !char.is_uppercase();
+        let parts = rest.split("::");
+        let parts = parts.take_while(|part| !part.is_empty() && part.chars().all(is_lower));
         let module = parts.collect::<Vec<_>>().join("/");
         let is_call = rest.contains('(');
         let exists = crates.get(name.as_str()).is_some_and(|folder| {
@@ -157,11 +155,9 @@ fn summary(tree: &Tree) -> Vec<Violation> {
         return vec![missing(SUMMARY)];
     };
     let pages = tree.files().filter_map(|file| {
-        let page = file
-            .path
-            .strip_prefix("docs/")
-            .filter(|page| page.ends_with(".md"))?;
-        (page != "SUMMARY.md" && !summary.text.contains(&format!("]({page})"))).then_some(page)
+        let page = file.path.strip_prefix("docs/")?;
+        let is_listed = page == "SUMMARY.md" || summary.text.contains(&format!("]({page})"));
+        (page.ends_with(".md") && !is_listed).then_some(page)
     });
     pages
         .map(|page| {

@@ -42,26 +42,17 @@ fn check_rust(file: &File) -> Vec<Violation> {
 fn attributes(file: &File, list: &[Token<'_>]) -> Vec<Violation> {
     let text = |index: usize| list.get(index).map_or("", |token| token.text);
     let mut found = Vec::new();
-    for (index, token) in list
-        .iter()
-        .enumerate()
-        .filter(|(_, token)| token.text == "[")
-    {
-        let is_attribute = index > 0
-            && (text(index - 1) == "#"
-                || (index > 1 && text(index - 1) == "!" && text(index - 2) == "#"));
-        if !is_attribute {
+    for (index, token) in list.iter().enumerate() {
+        let before = |count: usize| index.checked_sub(count).map_or("", text);
+        let is_attribute = before(1) == "#" || (before(1) == "!" && before(2) == "#");
+        if token.text != "[" || !is_attribute {
             continue;
         }
         // `cfg_attr(…, ignore)` ignores a test, too.
         let conditional = text(index + 1) == "cfg_attr";
         let end = super::lexer::close(list, index);
-        let span = if conditional {
-            &list[index..end]
-        } else {
-            &list[index..(index + 2).min(end)]
-        };
-        for name in span {
+        let last = if conditional { end } else { end.min(index + 2) };
+        for name in &list[index..last] {
             let (problem, remedy) = match name.text {
                 "ignore" => ("a test is ignored", "make it pass, or delete it"),
                 "allow" => (

@@ -74,10 +74,8 @@ fn list(page: &File) -> (BTreeMap<String, usize>, Vec<Violation>) {
         let mut complain = |problem: String, remedy: &str| {
             found.push(Violation::new(PAGE, index + 1, problem, remedy));
         };
-        let Some((id, sentence)) = text
-            .strip_prefix("- **")
-            .and_then(|rest| rest.split_once("** "))
-        else {
+        let entry = text.strip_prefix("- **");
+        let Some((id, sentence)) = entry.and_then(|entry| entry.split_once("** ")) else {
             continue;
         };
         if ids(id).map(|(_, id)| id).ne([id]) {

@@ -254,9 +254,8 @@ fn item_end(tokens: &[Token<'_>], mut at: usize) -> usize {
         "type", "unsafe", "extern", "macro_rules", "let",
     ];
     // A comma ends a field or arm; in an item it may separate generic parameters.
-    let is_item = tokens
-        .get(at)
-        .is_some_and(|first| ITEMS.contains(&first.text));
+    let first = tokens.get(at);
+    let is_item = first.is_some_and(|first| ITEMS.contains(&first.text));
     while let Some(token) = tokens.get(at) {
         match token.text {
             "{" => return close(tokens, at),

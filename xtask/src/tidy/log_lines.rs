@@ -28,10 +28,8 @@ pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
     let is_page = |file: &&File| file.path.ends_with(".md") && file.path.contains("/guide/");
     for page in tree.files().filter(is_page) {
         for quote in quotes(&page.text) {
-            let is_logged = calls
-                .iter()
-                .any(|call| call.level == quote.level && has(&call.literals, &quote.parts));
-            if !is_logged {
+            let mut of_level = calls.iter().filter(|call| call.level == quote.level);
+            if !of_level.any(|call| has(&call.literals, &quote.parts)) {
                 let problem = format!("quotes {:?}, which no `{}!` logs", quote.parts, quote.level);
                 let remedy = "quote the message of the code, with its level";
                 found.push(page.violation(quote.at, problem, remedy));
@@ -75,15 +73,11 @@ fn quote(at: usize, text: &str) -> Option<Quote<'_>> {
 
 /// Returns the offset of the first field, such as ` kind=…`; without fields the length of the text.
 fn fields_begin(text: &str) -> usize {
+    let is_part = |char: char| char.is_ascii_lowercase() || char == '_';
     let mut at = 0;
     for word in text.split_inclusive(' ') {
-        let is_field = word.split_once('=').is_some_and(|(name, _)| {
-            !name.is_empty()
-                && name
-                    .chars()
-                    .all(|char| char.is_ascii_lowercase() || char == '_')
-        });
-        if is_field {
+        let name = word.split_once('=').map_or("", |(name, _)| name);
+        if !name.is_empty() && name.chars().all(is_part) {
             return at;
         }
         at += word.len();

@@ -52,16 +52,10 @@ fn check_package(tree: &Tree, package: &str) -> Vec<Violation> {
 
 /// Returns whether the path is a crate root: `src/lib.rs`, `src/main.rs` or `src/bin/*.rs`.
 fn is_root(path: &str, package: &str) -> bool {
-    let Some(inside) = path
-        .strip_prefix(package)
-        .and_then(|rest| rest.strip_prefix("/src/"))
-    else {
-        return false;
-    };
-    let program = inside
-        .strip_prefix("bin/")
-        .is_some_and(|name| !name.contains('/'));
-    matches!(inside, "lib.rs" | "main.rs") || program
+    let inside = path.strip_prefix(package).unwrap_or_default();
+    let inside = inside.strip_prefix("/src/").unwrap_or_default();
+    let program = inside.strip_prefix("bin/");
+    matches!(inside, "lib.rs" | "main.rs") || program.is_some_and(|name| !name.contains('/'))
 }
 
 /// Returns the root and every file that its `mod` lines lead to, test modules included.
@@ -120,11 +114,9 @@ fn order(module: &Module<'_>, modules: &[Module<'_>]) -> Vec<Violation> {
             && below > above
         {
             let parent = &parent.file.path;
-            let violation = module.file.violation(
-                *at,
-                format!("`{mine}` names `{sibling}`, which {parent} declares below it"),
-                "declare it above, or move the shared code to a module above both",
-            );
+            let problem = format!("`{mine}` names `{sibling}`, which {parent} declares below it");
+            let remedy = "declare it above, or move the shared code to a module above both";
+            let violation = module.file.violation(*at, problem, remedy);
             if !found.contains(&violation) {
                 found.push(violation);
             }

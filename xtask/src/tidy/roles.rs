@@ -67,11 +67,10 @@ fn waits(file: &File, tokens: &[Token<'_>]) -> Vec<Violation> {
             "tokio" | "tokio_util" | "tokio_rustls" | "tokio_stream" => token.text,
             _ => continue,
         };
-        found.push(file.violation(
-            token.at,
-            format!("a words or machine file contains `{forbidden}`"),
-            "take `now` or the awaited value as an argument, or move the waiting code to a driver",
-        ));
+        let problem = format!("a words or machine file contains `{forbidden}`");
+        let remedy =
+            "take `now` or the awaited value as an argument, or move the waiting code to a driver";
+        found.push(file.violation(token.at, problem, remedy));
     }
     found
 }

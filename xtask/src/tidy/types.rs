@@ -57,14 +57,10 @@ pub(crate) fn declarations<'a>(list: &[Token<'a>]) -> Vec<Declaration<'a>> {
                 open.pop();
             }
             "struct" | "enum" | "union" | "trait" | "type" if open.iter().all(|module| *module) => {
-                let Some(name) = list.get(index + 1) else {
+                let Some(&Token { text: name, at }) = list.get(index + 1) else {
                     continue;
                 };
-                if name
-                    .text
-                    .starts_with(|char: char| is_word(char) && !char.is_lowercase())
-                {
-                    let Token { text: name, at } = *name;
+                if name.starts_with(|char: char| is_word(char) && !char.is_lowercase()) {
                     found.push(Declaration { name, at });
                 }
             }

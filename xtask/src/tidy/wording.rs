@@ -108,10 +108,8 @@ fn search<'a>(text: &str, words: &[Word<'_>], refused: &'a [Phrase]) -> Vec<(usi
             let Some(span) = words.get(index..index + phrase.words.len()) else {
                 continue;
             };
-            let same = span
-                .iter()
-                .map(|word| word.text)
-                .eq(phrase.words.iter().copied());
+            let texts = span.iter().map(|word| word.text);
+            let same = texts.eq(phrase.words.iter().copied());
             let joined = span.windows(2).all(|pair| {
                 let between = &text[pair[0].at + pair[0].text.len()..pair[1].at];
                 between

@@ -35,10 +35,7 @@ impl Rounds {
         timed: 3,
     };
 
-    /// Returns the time of one read, in nanoseconds.
-    ///
-    /// # Errors
-    /// If a read does not find its object.
+    /// Returns the time of one read, in nanoseconds. A read that does not find its object is an error.
     pub(super) fn timed(
         self,
         many: usize,
@@ -115,11 +112,7 @@ pub(super) async fn rest() {
     tokio::time::sleep(REST).await;
 }
 
-/// Reads each object once in a task of the runtime, as reconcilers do: allocators keep freed memory
-/// per thread.
-///
-/// # Errors
-/// If an object is not found.
+/// Reads each object once in a task of the runtime, as reconcilers do: allocators keep freed memory per thread.
 pub(super) async fn read_each<K, S>(
     keys: Vec<K>,
     store: S,
@@ -151,10 +144,7 @@ fn each(took: f64, rounds: u32, many: usize, found: bool) -> BenchResult<f64> {
     Ok(took / f64::from(rounds) / many as f64)
 }
 
-/// Returns the mean processor time of several runs, in seconds.
-///
-/// # Errors
-/// If a run does not find its objects.
+/// Returns the mean processor time of several runs, in seconds. A run that does not find its objects is an error.
 pub(super) fn cpu_of(mut work: impl FnMut() -> bool) -> BenchResult<f64> {
     const TIMES: u32 = 5;
     let before = cpu_time();
