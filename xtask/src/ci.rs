@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-/// Runs `.ci/run` with the named steps, or with all steps if `steps` is empty. The script prints the failed step itself.
+/// Runs `.ci/run` with the named steps, or with all steps if `steps` is empty. The script prints the failed step.
 pub(crate) fn run(root: &Path, steps: &[String]) -> Result<(), String> {
     let script = root.join(".ci/run");
     let status = Command::new(&script)

@@ -53,8 +53,8 @@ const RULES: &[(&str, Rule)] = &[
 
 const LAYERS: &str = "layers";
 
-/// Checks the repository at `root` against the rules named in `rules`, or against all rules if `rules` is empty. The error
-/// lists every violation.
+/// Checks the repository at `root` against the rules named in `rules`, or against all rules if `rules` is empty. The
+/// error lists every violation.
 pub(crate) fn run(root: &Path, rules: &[String]) -> Result<(), String> {
     let names = RULES.iter().map(|(name, _)| *name);
     let known: Vec<&str> = names.chain([LAYERS]).collect();
