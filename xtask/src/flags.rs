@@ -50,8 +50,7 @@ pub(crate) enum Chore {
     /// Makes the packages of `steersman-apiserver`: a static program, an archive and an index for `setup-envtest`, a
     /// Python wheel, and a folder from which an image is built. The same sources make the same bytes.
     Dist(Dist),
-    /// Runs seeded simulations of writes, faults and subscribers, and compares informers and caches
-    /// with the server.
+    /// Runs seeded simulations of writes, faults and subscribers, and compares informers and caches with the server.
     Seeds(Seeds),
     /// Searches for input that makes the API server, the protobuf encoding or a webhook panic or misbehave, with
     /// libFuzzer.
@@ -159,8 +158,7 @@ pub(crate) struct Bench {
     /// Fails if a figure is worse than its saved bound or limit, or was not measured.
     #[arg(long, conflicts_with_all = ["quick", "against", "write"])]
     pub(crate) check: bool,
-    /// Measures the cache against this server, in namespaces that are created for the benchmark and
-    /// removed afterwards.
+    /// Measures the cache against this server, in namespaces that are created for the benchmark and removed afterwards.
     #[arg(long, value_name = "KUBECONFIG")]
     pub(crate) against: Option<PathBuf>,
     /// Runs the micro benchmarks instead: single operations, in one process.

@@ -55,8 +55,7 @@ fn main() -> ExitCode {
 
 /// Returns the root of the workspace, which is the parent of this package's folder.
 fn repository() -> PathBuf {
-    // Set by `cargo run`. The folder of the compilation can be that of another checkout, if both share
-    // a target folder.
+    // Set by `cargo run`. The folder of the compilation can be that of another checkout, if both share a target folder.
     let package = std::env::var_os("CARGO_MANIFEST_DIR");
     let package = package.map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
     package.parent().unwrap_or(&package).to_path_buf()

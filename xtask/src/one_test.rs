@@ -66,8 +66,7 @@ impl OneTest {
         Ok(command)
     }
 
-    /// Checks that the binary has the test: with a name that it does not have, a test binary runs nothing
-    /// and succeeds.
+    /// Checks that the binary has the test: with a name that it does not have, a test binary runs nothing and succeeds.
     fn check_exists(&self, program: &Path) -> Result<(), String> {
         let listed = Command::new(program)
             .args(["--list", "--exact", self.test])

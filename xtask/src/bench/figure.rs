@@ -107,8 +107,7 @@ impl Figure {
         self.bound.is_some() || self.guard
     }
 
-    /// Returns the ratio below which later runs fail: a fifth below the measured ratio, and at most the
-    /// target.
+    /// Returns the ratio below which later runs fail: a fifth below the measured ratio, and at most the target.
     pub(crate) fn bound_from_here(&self) -> Option<f64> {
         let bound = less(self.ratio()?);
         Some(match self.target {

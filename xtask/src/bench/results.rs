@@ -83,8 +83,7 @@ impl Results {
         Ok(text + "\n")
     }
 
-    /// Replaces the last run of a table. Bounds and limits only tighten; a reviewed change of the file can
-    /// loosen them.
+    /// Replaces the last run of a table. Bounds and limits only tighten; a reviewed change of the file can loosen them.
     pub(crate) fn take(&mut self, table: &str, mut measured: Measured) {
         let before = self.tables.remove(table);
         let before = before.map(|before| before.known()).unwrap_or_default();

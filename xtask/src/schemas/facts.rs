@@ -1,9 +1,8 @@
 //! Facts about Kubernetes' Go types that the sources of `k8s-openapi` do not hold, written by hand.
 //!
-//! The merge code of `k8s-openapi` has one key per list (that of strategic merge patches, if there is
-//! one) and no atomic structs. This file lists the differences. Sources: the markers
-//! `+structType`, `+listType`, `+listMapKey` and `+default` and the tags `patchStrategy` and
-//! `patchMergeKey` in `types.go` of `k8s.io/api`, `k8s.io/apimachinery` and
+//! The merge code of `k8s-openapi` has one key per list (that of strategic merge patches, if there is one) and no
+//! atomic structs. This file lists the differences. Sources: the markers `+structType`, `+listType`, `+listMapKey` and
+//! `+default` and the tags `patchStrategy` and `patchMergeKey` in `types.go` of `k8s.io/api`, `k8s.io/apimachinery` and
 //! `k8s.io/apiextensions-apiserver`, for Kubernetes 1.36.
 
 /// Group versions that clusters do not serve by default and that an option of the server enables.

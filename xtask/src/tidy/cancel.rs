@@ -39,8 +39,7 @@ fn check_file(file: &File) -> Vec<Violation> {
     found
 }
 
-/// Returns whether the first line begins a public function that is `async` or returns
-/// `impl Future`.
+/// Returns whether the first line begins a public function that is `async` or returns `impl Future`.
 fn returns_future(lines: &[&str]) -> bool {
     let first = lines[0].trim_start();
     if first.starts_with("pub async fn ") {

@@ -86,8 +86,7 @@ fn crate_names(page: &File, crates: &Crates<'_>) -> Vec<Violation> {
     found
 }
 
-/// Finds code spans such as `steersman_informer::store::Store` in which the crate or a module does not
-/// exist.
+/// Finds code spans such as `steersman_informer::store::Store` in which the crate or a module does not exist.
 fn modules(tree: &Tree, page: &File, crates: &Crates<'_>) -> Vec<Violation> {
     let mut found = Vec::new();
     for (at, span) in spans(&page.text).filter(|(_, span)| span.starts_with("steersman")) {

@@ -82,8 +82,7 @@ const FACADE: &str = "steersman";
 /// The only crate of the framework that crates of the server may depend on.
 const SHARED: &str = "steersman-protobuf";
 
-/// Reads the packages of the workspace from `cargo metadata`, without a network and without writing
-/// the lock file.
+/// Reads the packages of the workspace from `cargo metadata`, without a network and without writing the lock file.
 pub(crate) fn packages(root: &Path) -> Result<Vec<Package>, String> {
     let metadata = MetadataCommand::new()
         .manifest_path(root.join("Cargo.toml"))

@@ -1,5 +1,4 @@
-//! Driver: measures the cache in comparison with kube-runtime's reflector, on the same objects of
-//! the same server.
+//! Driver: measures the cache in comparison with kube-runtime's reflector, on the same objects of the same server.
 //!
 //! Each figure comes from a new process with the system's allocator that does no other work; the
 //! server is a separate process.
@@ -28,7 +27,10 @@ pub(crate) mod options;
 pub(crate) mod scaling;
 
 use crate::cache::sync::in_turns;
-use crate::cache::words::{MeasuredCache, START_TO_SYNCED, Synced};
+use crate::cache::words::MeasuredCache::{
+    Decoded, Defaults, Http1, Json, KubeRuntime, KubeRuntimeBare, Packed,
+};
+use crate::cache::words::{START_TO_SYNCED, Synced};
 use crate::figures::Figures;
 use crate::process::{BenchResult, progress};
 use crate::report::{Figure, IN_JSON, KUBE_RUNTIME, Spread};
@@ -36,41 +38,29 @@ use crate::samples::{Sample, TOGETHER};
 use crate::world::Worlds;
 
 pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> BenchResult<Vec<Figure>> {
-    let (timed_objects, weighed_objects, runs) = if quick {
-        (200, 500, 2)
-    } else {
-        (10_000, 50_000, 5)
+    let (few, many, runs) = match quick {
+        true => (200, 500, 2),
+        false => (10_000, 50_000, 5),
     };
     let mut figures = Figures::shown();
-    figures.measure(timed(worlds, timed_objects, runs)).await?;
-    figures
-        .measure(weighed(worlds, weighed_objects, runs))
-        .await?;
+    figures.measure(timed(worlds, few, runs)).await?;
+    figures.measure(weighed(worlds, many, runs)).await?;
     figures.measure(unseen::measure_all(runs, quick)).await?;
     figures.measure(outage::measure_all(quick)).await?;
     Ok(figures.all())
 }
 
-/// Measures the time from a cold start until all Pods are cached, in turns, and reads of packed
-/// Pods.
+/// Measures the time from a cold start until all Pods are cached, in turns, and reads of packed Pods.
 async fn timed(worlds: &mut Worlds, objects: u64, runs: u32) -> BenchResult<Vec<Figure>> {
     let world = worlds.start(Sample::Pod, objects).await?;
-    let of = [
-        MeasuredCache::Defaults,
-        MeasuredCache::KubeRuntime,
-        MeasuredCache::Packed,
-        MeasuredCache::Http1,
-        MeasuredCache::Json,
-    ];
+    let of = [Defaults, KubeRuntime, Packed, Http1, Json];
     progress(format!("{runs} runs of each cache"));
     let [own, peer, packed, http1, json] = in_turns(&world, of, objects, runs).await?;
     world.end().await?;
     let each = peer.iter().map(|one| one.bytes_each).max();
     let pods = format!("{objects} Pods");
-    let on = format!(
-        "{pods} of {:.1} kB, WatchList over HTTPS",
-        each.unwrap_or_default() as f64 / 1e3
-    );
+    let kilobytes = each.unwrap_or_default() as f64 / 1e3;
+    let on = format!("{pods} of {kilobytes:.1} kB, WatchList over HTTPS");
     let beside = |id: &str, what: &str, of: &dyn Fn(&Synced) -> f64| {
         Figure::new(id, format!("{what}, {on}"), "s", Spread::over(&own, of))
             .beside(KUBE_RUNTIME, Spread::over(&peer, of))
@@ -96,12 +86,7 @@ async fn timed(worlds: &mut Worlds, objects: u64, runs: u32) -> BenchResult<Vec<
 /// Measures the memory of many Pods, and the cost of reads.
 async fn weighed(worlds: &mut Worlds, objects: u64, runs: u32) -> BenchResult<Vec<Figure>> {
     let world = worlds.start(Sample::Pod, objects).await?;
-    let of = [
-        MeasuredCache::Defaults,
-        MeasuredCache::KubeRuntime,
-        MeasuredCache::KubeRuntimeBare,
-        MeasuredCache::Decoded,
-    ];
+    let of = [Defaults, KubeRuntime, KubeRuntimeBare, Decoded];
     progress(format!("{runs} runs of each cache"));
     let [own, peer, bare, decoded] = in_turns(&world, of, objects, runs).await?;
     world.end().await?;
@@ -124,25 +109,26 @@ async fn weighed(worlds: &mut Worlds, objects: u64, runs: u32) -> BenchResult<Ve
     let before_reads =
         format!("resident memory per Pod, {named}, after the sync and before the first read");
     let peaks = format!("peak resident memory during the sync of {named}");
+    let share = format!(
+        "{peaks}, divided by its limit (1.3 times the resident memory after the sync, plus 32 MB)"
+    );
     let mut figures = vec![
         Figure::new("cache/resident/read", after_reads, "kB", each(&own, &read))
-        .beside(KUBE_RUNTIME, each(&peer, &read))
-        .beside("kube-runtime without managedFields", each(&bare, &read))
-        .at_most(3.0),
-        Figure::new("cache/resident/synced", before_reads, "kB", each(&own, &resident))
+            .beside(KUBE_RUNTIME, each(&peer, &read))
+            .beside("kube-runtime without managedFields", each(&bare, &read))
+            .at_most(3.0),
+        Figure::new(
+            "cache/resident/synced",
+            before_reads,
+            "kB",
+            each(&own, &resident),
+        )
         .beside(KUBE_RUNTIME, each(&peer, &resident)),
         Figure::new("cache/peak", peaks, "MB", megabytes(&own, &peak))
-        .beside(KUBE_RUNTIME, megabytes(&peer, &peak)),
-        Figure::new(
-            "cache/peak/share",
-            format!(
-                "peak resident memory during the sync of {named}, divided by its limit (1.3 times the resident memory after the sync, plus 32 MB)"
-            ),
-            "",
-            allowed,
-        )
-        .at_most(1.0)
-        .guarded(),
+            .beside(KUBE_RUNTIME, megabytes(&peer, &peak)),
+        Figure::new("cache/peak/share", share, "", allowed)
+            .at_most(1.0)
+            .guarded(),
     ];
     figures.extend(read_decoded(&decoded, &peer, &named));
     Ok(figures)

@@ -33,8 +33,7 @@ impl Fit {
     }
 }
 
-/// Returns the cost per object at the last point, as a multiple of that at the point of `from`
-/// objects.
+/// Returns the cost per object at the last point, as a multiple of that at the point of `from` objects.
 pub(crate) fn of_each(points: &[Point], from: f64) -> Option<f64> {
     let first = points.iter().find(|point| point.0 >= from)?;
     let each = |(objects, cost): Point| cost / objects;

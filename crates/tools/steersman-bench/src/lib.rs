@@ -106,8 +106,7 @@ struct Foreign {
     /// Measures against this server, in namespaces that are created and removed for it.
     #[arg(long, value_name = "KUBECONFIG")]
     against: Option<PathBuf>,
-    /// Ends, as after an interrupt, when standard input is closed because the parent process has
-    /// ended.
+    /// Ends, as after an interrupt, when standard input is closed because the parent process has ended.
     #[arg(long, hide = true)]
     until_closed: bool,
 }

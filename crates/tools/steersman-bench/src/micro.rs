@@ -1,5 +1,4 @@
-//! Handle: the fixtures of the micro benchmarks: an informer with a scripted watch, and a cache
-//! with its client.
+//! Handle: the fixtures of the micro benchmarks: an informer with a scripted watch, and a cache with its client.
 
 use std::ops::Range;
 
@@ -128,8 +127,7 @@ impl FedInformer {
         })
     }
 
-    /// Creates changes of the Pods of these numbers, each at its own version, ahead of the timed
-    /// part.
+    /// Creates changes of the Pods of these numbers, each at its own version, ahead of the timed part.
     ///
     /// # Errors
     ///

@@ -1,5 +1,4 @@
-//! Driver: starts this program as another process, and reads process statistics of the operating
-//! system.
+//! Driver: starts this program as another process, and reads process statistics of the operating system.
 
 use std::fs;
 use std::path::Path;

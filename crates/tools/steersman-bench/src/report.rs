@@ -109,8 +109,7 @@ impl Figure {
         self
     }
 
-    /// Sets the target as a factor by which the figure is better than that of the first other
-    /// library.
+    /// Sets the target as a factor by which the figure is better than that of the first other library.
     #[must_use]
     pub(crate) fn ratio(mut self, times: f64) -> Self {
         self.target = Some(BenchTarget::Ratio(times));

@@ -15,8 +15,7 @@ pub(crate) use others::{Widget, widgets};
 /// A kind of objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 pub(crate) enum Sample {
-    /// Pods in the form that a Deployment, a scheduler and a kubelet produce; they resemble each
-    /// other.
+    /// Pods in the form that a Deployment, a scheduler and a kubelet produce; they resemble each other.
     Pod,
     /// Configuration files, all different.
     ConfigMap,

@@ -69,18 +69,15 @@ pub(crate) async fn measure(quick: bool, program: Option<&Path>) -> BenchResult<
         figures.measure(program::start(program, runs)).await?;
         figures.measure(environment::start(program, runs)).await?;
         progress(format!("{} programs at once", size.servers));
-        figures
-            .measure(program::many(program, size.servers))
-            .await?;
+        let many = program::many(program, size.servers);
+        figures.measure(many).await?;
         progress(format!("{} definitions", size.definitions));
-        figures
-            .measure(definitions::many(program, size.definitions, size.runs))
-            .await?;
+        let many = definitions::many(program, size.definitions, size.runs);
+        figures.measure(many).await?;
         progress("writes that survive the end of the program");
         let span = Duration::from_secs(size.seconds.min(3));
-        figures
-            .measure(durability::writes(program, size.runs.min(3), span))
-            .await?;
+        let writes = durability::writes(program, size.runs.min(3), span);
+        figures.measure(writes).await?;
     }
     progress(format!("{} Pods in process", size.objects));
     figures.measure(in_process(size)).await?;

@@ -1,5 +1,4 @@
-//! Driver: servers with objects to measure against: own servers in processes, or namespaces of an
-//! external server.
+//! Driver: servers with objects to measure against: own servers in processes, or namespaces of an external server.
 
 mod foreign;
 

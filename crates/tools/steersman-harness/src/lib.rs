@@ -1,10 +1,9 @@
 //! Tests of whole operators.
 //!
 //! An [`OperatorTest`] declares an operator and its surroundings; [`start`](OperatorTest::start) makes a
-//! [`RunningOperator`] in a namespace of its own. By default it runs on the embedded API server in this
-//! process, on a paused clock if the test pauses it. [`over_network`](OperatorTest::over_network) lets the
-//! environment variables of [`TestEnv`] choose: the embedded server over HTTPS, real binaries, or an
-//! existing cluster.
+//! [`RunningOperator`] in a namespace of its own. By default it runs on the embedded API server in this process, on a
+//! paused clock if the test pauses it. [`over_network`](OperatorTest::over_network) lets the environment variables of
+//! [`TestEnv`] choose: the embedded server over HTTPS, real binaries, or an existing cluster.
 //!
 //! ```
 //! # // A doctest has no harness of its own, so here the attribute leaves a plain function.

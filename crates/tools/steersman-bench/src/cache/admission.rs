@@ -256,14 +256,12 @@ async fn median(
         }
         Ok::<_, steersman_api::Error>(times)
     });
-    Ok(middle(written.await??))
+    Ok(middle(&written.await??))
 }
 
 /// Returns the median of times, in microseconds.
-fn middle(mut times: Vec<Duration>) -> f64 {
-    times.sort();
-    let median = times.get(times.len() / 2).copied().unwrap_or_default();
-    median.as_secs_f64() * 1e6
+fn middle(times: &[Duration]) -> f64 {
+    Spread::over(times, |time| time.as_secs_f64() * 1e6).median
 }
 
 /// Returns the number of reviews that the webhooks decide per second of processor time.

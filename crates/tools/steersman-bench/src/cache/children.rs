@@ -12,7 +12,6 @@ use std::time::Duration;
 use futures::StreamExt;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_client::api::{Patch, PatchParams};
 use kube_client::{Api, Resource};
 use kube_runtime::controller::{Action as KubeAction, Config as KubeOptions};
@@ -22,6 +21,7 @@ use serde_json::json;
 use steersman_api::ClientConfig;
 use steersman_client::owner;
 use steersman_controller::{Action, Context, Controller, Error, Reconciler, Request};
+use steersman_object::ObjectKey;
 use tokio::time::Instant;
 
 use super::apart::ServerApart;
@@ -71,15 +71,13 @@ pub(crate) async fn measure_all(owners: u64, runs: u32) -> BenchResult<Vec<Figur
         "from the start of the controller until all children are created and no reconcile follows";
     let unchanged =
         "after a change of each owner that changes no child, until no reconcile follows";
-    let [time, later_time] = [created, unchanged].map(|until| format!("time {until}"));
+    let [time, later] = [created, unchanged].map(|until| format!("time {until}"));
     let [requests, later_requests] =
         [created, unchanged].map(|until| format!("number of requests {until}"));
     Ok(vec![
         figure("seconds", time, "s", |one| one.created.seconds),
         figure("requests", requests, "", |one| one.created.requests as f64),
-        figure("unchanged/seconds", later_time, "s", |one| {
-            one.unchanged.seconds
-        }),
+        figure("unchanged/seconds", later, "s", |one| one.unchanged.seconds),
         figure("unchanged/requests", later_requests, "", |one| {
             one.unchanged.requests as f64
         })
@@ -186,11 +184,7 @@ fn child(name: &str) -> Secret {
     let text = format!("postgres://{name}.default.svc:5432/app");
     let url = ("url".to_owned(), ByteString(text.into_bytes()));
     Secret {
-        metadata: ObjectMeta {
-            name: Some(name.to_owned()),
-            namespace: Some(NAMESPACE.to_owned()),
-            ..ObjectMeta::default()
-        },
+        metadata: ObjectKey::namespaced(NAMESPACE, name).to_meta(),
         data: Some(BTreeMap::from([url])),
         ..Secret::default()
     }

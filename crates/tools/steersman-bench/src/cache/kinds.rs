@@ -1,7 +1,8 @@
 //! Driver: measures kinds other than Pods, from similar objects to random ones.
 
 use super::sync::in_turns;
-use super::words::{MeasuredCache, START_TO_SYNCED, Synced};
+use super::words::MeasuredCache::{Defaults, Json, KubeRuntime};
+use super::words::{START_TO_SYNCED, Synced};
 use crate::figures::Figures;
 use crate::process::{BenchResult, progress};
 use crate::report::{Figure, IN_JSON, KUBE_RUNTIME, Spread};
@@ -21,12 +22,8 @@ pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> BenchResult<Vec
     for (of, what) in KINDS {
         let world = worlds.start(of, objects).await?;
         progress(format!("{runs} runs of each cache"));
-        let who = [
-            MeasuredCache::Defaults,
-            MeasuredCache::KubeRuntime,
-            MeasuredCache::Json,
-        ];
-        let [own, peer, json] = in_turns(&world, who, objects, runs).await?;
+        let of_each = [Defaults, KubeRuntime, Json];
+        let [own, peer, json] = in_turns(&world, of_each, objects, runs).await?;
         world.end().await?;
         let bytes = peer.iter().map(|one| one.bytes_each).max();
         let kilobytes = bytes.unwrap_or_default() as f64 / 1e3;

@@ -1,5 +1,4 @@
-//! Driver: measures the time from the server's commit of a change to its reconcile, without other
-//! load.
+//! Driver: measures the time from the server's commit of a change to its reconcile, without other load.
 //!
 //! The server is in the same process, so that both ends share a clock, but on its own runtime; the
 //! connection is HTTPS over loopback, as with any other server.
@@ -36,8 +35,7 @@ const OTHERS: u64 = 100;
 /// The times from changes to reconciles, in microseconds.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Latency {
-    /// The median and the 99th percentile from the call of the write, which includes the work of
-    /// the server.
+    /// The median and the 99th percentile from the call of the write, which includes the work of the server.
     pub(crate) p50: f64,
     pub(crate) p99: f64,
     /// The same from the return of the write, which is after the commit.

@@ -69,41 +69,27 @@ pub(crate) async fn measure(quick: bool) -> BenchResult<Vec<Figure>> {
                 objects,
             })
         };
+        let kinds = KINDS.len();
+        let plural = if controllers == 1 { "" } else { "s" };
+        let figure = |name: &str, what: &str, own: u64, peer: u64| {
+            let [own, peer] = [own, peer].map(|requests| Spread::one(requests as f64));
+            let id = format!("load/{name}/{controllers}");
+            let what =
+                format!("{what}, {controllers} controller{plural} of the same {kinds} kinds");
+            let figure = Figure::new(&id, what, "", own).beside(KUBE_RUNTIME, peer);
+            figure.at_most(kinds as f64).guarded()
+        };
         progress(format!("requests of {controllers} controllers"));
         let own = count(MeasuredCache::Defaults, true).await?;
         let peer = count(MeasuredCache::KubeRuntime, true).await?;
-        let kinds = KINDS.len();
-        let plural = if controllers == 1 { "" } else { "s" };
-        let of = format!("{controllers} controller{plural} of the same {kinds} kinds");
-        let one = |requests: u64| Spread::one(requests as f64);
-        let all = kinds as f64;
-        let id = |name: &str| format!("load/{name}/{controllers}");
-        let what = format!("number of requests with WatchList, {of}");
-        figures.add(
-            Figure::new(&id("watch-list"), what, "", one(own.requests))
-                .beside(KUBE_RUNTIME, one(peer.requests))
-                .at_most(all)
-                .guarded(),
-        );
+        let what = "number of requests with WatchList";
+        figures.add(figure("watch-list", what, own.requests, peer.requests));
         let own = count(MeasuredCache::Defaults, false).await?;
         let peer = count(MeasuredCache::KubeRuntime, false).await?;
-        for (name, what, own, peer) in [
-            (
-                "lists",
-                "number of lists (the pages of a list count once)",
-                own.lists,
-                peer.lists,
-            ),
-            ("watches", "number of watches", own.watches, peer.watches),
-        ] {
-            let what = format!("{what} without WatchList, {of}");
-            figures.add(
-                Figure::new(&id(name), what, "", one(own))
-                    .beside(KUBE_RUNTIME, one(peer))
-                    .at_most(all)
-                    .guarded(),
-            );
-        }
+        let what = "number of lists (the pages of a list count once) without WatchList";
+        figures.add(figure("lists", what, own.lists, peer.lists));
+        let what = "number of watches without WatchList";
+        figures.add(figure("watches", what, own.watches, peer.watches));
     }
     Ok(figures.all())
 }

@@ -1,7 +1,9 @@
 //! Driver: measures the memory of Pods and the cost of reads under different options of the cache.
 
 use super::sync::in_turns;
-use super::words::MeasuredCache;
+use super::words::MeasuredCache::{
+    self, Decoded, Defaults, Json, Little, Metadata, Much, Packed, Selected, Small, Tree, Whole,
+};
 use crate::process::{BenchResult, print_result, progress};
 use crate::report::{Figure, Spread};
 use crate::samples::Sample;
@@ -9,41 +11,21 @@ use crate::world::Worlds;
 
 /// The options, with their names in ids and in labels.
 const OPTIONS: [(MeasuredCache, &str, &str); 11] = [
+    (Defaults, "defaults", "default options (budget of 64 MiB)"),
+    (Json, "json", "JSON instead of protobuf"),
+    (Packed, "packed", "budget of 0 (all objects packed)"),
+    (Little, "16MiB", "budget of 16 MiB"),
+    (Much, "256MiB", "budget of 256 MiB"),
+    (Decoded, "decoded", "no budget (all objects decoded)"),
+    (Metadata, "metadata", "metadata only"),
+    (Small, "small", "view as a struct with one field"),
+    (Tree, "dynamic", "view as `DynamicObject`"),
     (
-        MeasuredCache::Defaults,
-        "defaults",
-        "default options (budget of 64 MiB)",
-    ),
-    (MeasuredCache::Json, "json", "JSON instead of protobuf"),
-    (
-        MeasuredCache::Packed,
-        "packed",
-        "budget of 0 (all objects packed)",
-    ),
-    (MeasuredCache::Little, "16MiB", "budget of 16 MiB"),
-    (MeasuredCache::Much, "256MiB", "budget of 256 MiB"),
-    (
-        MeasuredCache::Decoded,
-        "decoded",
-        "no budget (all objects decoded)",
-    ),
-    (MeasuredCache::Metadata, "metadata", "metadata only"),
-    (
-        MeasuredCache::Small,
-        "small",
-        "view as a struct with one field",
-    ),
-    (MeasuredCache::Tree, "dynamic", "view as `DynamicObject`"),
-    (
-        MeasuredCache::Selected,
+        Selected,
         "selected",
         "one object in three, by label selector",
     ),
-    (
-        MeasuredCache::Whole,
-        "managed-fields",
-        "`managedFields` kept",
-    ),
+    (Whole, "managed-fields", "`managedFields` kept"),
 ];
 
 /// Runs all measurements on one server that grows.

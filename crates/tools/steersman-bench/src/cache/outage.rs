@@ -1,9 +1,8 @@
 //! Driver: measures when a deletion during an outage of the server is observed.
 //!
-//! The server is in the same process, so that both ends share a clock, but on its own runtime; the
-//! connection is HTTPS over loopback. The server is killed and restarted: first connections are
-//! refused, then it installs its paths, then it initializes its storages, and no earlier resource
-//! version is known.
+//! The server is in the same process, so that both ends share a clock, but on its own runtime; the connection is HTTPS
+//! over loopback. The server is killed and restarted: first connections are refused, then it installs its paths, then
+//! it initializes its storages, and no earlier resource version is known.
 
 use std::time::Duration;
 
@@ -110,11 +109,9 @@ async fn steersman(
     for informer in informers {
         let mut subscription = informer.subscribe();
         while let Some(delivery) = subscription.next().await {
-            let is_told = matches!(
-                delivery,
-                Delivery::Synced | Delivery::Event(Event::Deleted { .. })
-            );
-            if is_told && sees.send(()).is_err() {
+            if let Delivery::Synced | Delivery::Event(Event::Deleted { .. }) = delivery
+                && sees.send(()).is_err()
+            {
                 return;
             }
         }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::process::{BenchResult, cpu_time};
+use crate::report::Spread;
 
 /// The number of keys that are read in turn.
 pub(super) const KEYS: usize = 1000;
@@ -83,8 +84,7 @@ impl Rounds {
     }
 }
 
-/// The times of the rounds, in nanoseconds. The median counts, because other processes disturb some
-/// rounds.
+/// The times of the rounds, in nanoseconds. The median counts, because other processes disturb some rounds.
 #[derive(Default)]
 struct Timed {
     rounds: Vec<f64>,
@@ -100,10 +100,8 @@ impl Timed {
         self.rounds.push(began.elapsed().as_nanos() as f64);
     }
 
-    fn middle(mut self) -> f64 {
-        self.rounds.sort_by(f64::total_cmp);
-        let middle = self.rounds.get(self.rounds.len() / 2);
-        middle.copied().unwrap_or(f64::NAN)
+    fn middle(self) -> f64 {
+        Spread::of(self.rounds).median
     }
 }
 

@@ -1,7 +1,8 @@
 //! Driver: measures sync, memory and reads for growing numbers of objects.
 
 use super::sync::in_turns;
-use super::words::{MeasuredCache, START_TO_SYNCED, Synced};
+use super::words::MeasuredCache::{Defaults, Json, KubeRuntime};
+use super::words::{START_TO_SYNCED, Synced};
 use crate::fit::{Fit, Point, of_each, of_one_more};
 use crate::process::{BenchResult, print_result, progress};
 use crate::report::{Figure, IN_JSON, KUBE_RUNTIME, Spread};
@@ -15,8 +16,7 @@ struct ScalingSize {
     runs: u32,
     /// Larger numbers of objects are measured once.
     often: u64,
-    /// Larger numbers of objects are not measured with kube-runtime, which keeps all of them
-    /// decoded.
+    /// Larger numbers of objects are not measured with kube-runtime, which keeps all of them decoded.
     together: u64,
     /// The number of objects that fills the budget; smaller numbers measure the budget itself.
     /// `None` if it is never full.
@@ -99,7 +99,7 @@ pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> BenchResult<Vec
         world.grow(objects).await?;
         // The server encodes an object when it is read for the first time, which is not the client's time.
         progress(format!("a run with {objects} that does not count"));
-        in_turns(&world, [MeasuredCache::Defaults], objects, 1).await?;
+        in_turns(&world, [Defaults], objects, 1).await?;
         let step = ScalingStep::take(&world, objects, size).await?;
         for scaled in [SECONDS, CPU, RESIDENT, GET] {
             print_result(scaled.at(&step));
@@ -133,15 +133,11 @@ impl ScalingStep {
         let runs = if objects > size.often { 1 } else { size.runs };
         progress(format!("{runs} runs with {objects}"));
         let (own, json, peer) = if objects > size.together {
-            let of = [MeasuredCache::Defaults, MeasuredCache::Json];
+            let of = [Defaults, Json];
             let [own, json] = in_turns(world, of, objects, runs).await?;
             (own, json, Vec::new())
         } else {
-            let of = [
-                MeasuredCache::Defaults,
-                MeasuredCache::Json,
-                MeasuredCache::KubeRuntime,
-            ];
+            let of = [Defaults, Json, KubeRuntime];
             let [own, json, peer] = in_turns(world, of, objects, runs).await?;
             (own, json, peer)
         };

@@ -94,32 +94,21 @@ async fn soak(size: SteadySize) -> BenchResult<Vec<Figure>> {
         per_second: size.updates,
         seconds: size.soak_seconds,
     };
-    let ChurnFigures {
-        resident, caught, ..
-    } = live(size, order, size.soak_seconds).await?;
-    let settled = resident
-        .get(size.settled.saturating_sub(1)..)
-        .unwrap_or_default();
+    let lived = live(size, order, size.soak_seconds).await?;
+    let settled = lived.resident.get(size.settled.saturating_sub(1)..);
+    let settled = settled.unwrap_or_default();
     let few = settled.len().min(3);
     let (before, after) = (&settled[..few], &settled[settled.len() - few..]);
     let what = format!(
         "{} updates/s for {} s on {} Pods",
         size.updates, size.soak_seconds, size.objects
     );
-    let growth = grown(before, after);
+    let since = format!("after the first {} s", size.settled);
     Ok(vec![
-        Figure::new(
-            "steady/soak/growth",
-            format!(
-                "{what}: growth of the resident memory after the first {} s",
-                size.settled
-            ),
-            "%",
-            Spread::one(growth),
-        )
-        .at_most(5.0)
-        .guarded(),
-        final_states("steady/soak/final", &what, caught, size),
+        growth("steady/soak/growth", &what, &since, grown(before, after))
+            .at_most(5.0)
+            .guarded(),
+        final_states("steady/soak/final", &what, lived.caught, size),
     ])
 }
 
@@ -138,19 +127,20 @@ async fn churn(size: SteadySize) -> BenchResult<Vec<Figure>> {
     );
     let few = lived.resident.len().min(3);
     let after = &lived.resident[lived.resident.len() - few..];
+    let grown = grown(&[lived.synced], after);
     let mut figures = course(&lived, size.churn_seconds);
     figures.extend([
-        Figure::new(
-            "steady/churn/growth",
-            format!("{what}: growth of the resident memory since the first sync"),
-            "%",
-            Spread::one(grown(&[lived.synced], after)),
-        )
-        .at_most(10.0)
-        .guarded(),
+        growth("steady/churn/growth", &what, "since the first sync", grown)
+            .at_most(10.0)
+            .guarded(),
         final_states("steady/churn/final", &what, lived.caught, size),
     ]);
     Ok(figures)
+}
+
+fn growth(id: &str, what: &str, since: &str, grown: f64) -> Figure {
+    let what = format!("{what}: growth of the resident memory {since}");
+    Figure::new(id, what, "%", Spread::one(grown))
 }
 
 /// Returns the memory over time: after the first sync, and after each tenth of the duration.
@@ -260,9 +250,8 @@ pub(super) async fn play(asked: SteadyTask) -> BenchResult<()> {
 }
 
 impl SeenNumbers {
-    /// Returns the number of objects with this number or a later one, as soon as these are all
-    /// wanted objects and no others exist; without progress the current number, minus unwanted
-    /// objects.
+    /// Returns the number of objects with this number or a later one, as soon as these are all wanted objects and no
+    /// others exist; without progress the current number, minus unwanted objects.
     async fn caught(&self, from: u64, wanted: usize) -> usize {
         loop {
             let moved = tokio::time::timeout(QUIET, self.moved.notified()).await;

@@ -21,7 +21,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::running::{RunningCache, kube_client};
-use crate::process::{BenchResult, cpu_time};
+use crate::process::BenchResult;
 
 const WORKERS: u16 = 8;
 
@@ -31,8 +31,6 @@ pub(crate) struct StormFigures {
     pub(crate) first_seconds: f64,
     /// From the first to the last reconcile.
     pub(crate) seconds: f64,
-    /// Processor time of the process from the first to the last reconcile, in seconds.
-    pub(crate) cpu: f64,
     pub(crate) per_second: f64,
 }
 
@@ -41,8 +39,8 @@ pub(crate) struct StormFigures {
 struct StormCount {
     objects: u64,
     begun: AtomicU64,
-    first: OnceLock<(Instant, f64)>,
-    last: OnceLock<(Instant, f64)>,
+    first: OnceLock<Instant>,
+    last: OnceLock<Instant>,
     done: Notify,
 }
 
@@ -111,22 +109,21 @@ impl StormCount {
         let before = self.begun.fetch_add(1, Ordering::Relaxed);
         // The thread of the first reconcile may be suspended here.
         if before < u64::from(WORKERS) {
-            self.first.get_or_init(moment);
+            self.first.get_or_init(Instant::now);
         }
         if before + 1 == self.objects {
-            self.last.get_or_init(moment);
+            self.last.get_or_init(Instant::now);
             self.done.notify_one();
         }
     }
 
     fn stormed(&self, began: Instant) -> BenchResult<StormFigures> {
-        let first = self.first.get().ok_or("nothing was reconciled")?;
-        let last = self.last.get().ok_or("not everything was reconciled")?;
-        let seconds = (last.0 - first.0).as_secs_f64();
+        let first = *self.first.get().ok_or("nothing was reconciled")?;
+        let last = *self.last.get().ok_or("not everything was reconciled")?;
+        let seconds = (last - first).as_secs_f64();
         Ok(StormFigures {
-            first_seconds: (first.0 - began).as_secs_f64(),
+            first_seconds: (first - began).as_secs_f64(),
             seconds,
-            cpu: last.1 - first.1,
             per_second: self.objects as f64 / seconds,
         })
     }
@@ -137,9 +134,4 @@ impl Reconciler for StormCount {
         self.one();
         Ok(Action::done())
     }
-}
-
-fn moment() -> (Instant, f64) {
-    let cpu = cpu_time().as_secs_f64();
-    (Instant::now(), cpu)
 }

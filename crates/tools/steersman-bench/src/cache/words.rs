@@ -115,8 +115,7 @@ pub(crate) struct Synced {
     pub(crate) peak: u64,
     /// The resident memory after each object was read once.
     pub(crate) read: u64,
-    /// The size of one object's JSON from the server, in bytes; 0 if kube-runtime does not report
-    /// it.
+    /// The size of one object's JSON from the server, in bytes; 0 if kube-runtime does not report it.
     pub(crate) bytes_each: u64,
     /// A repeated read of one key.
     pub(crate) hot_ns: f64,

@@ -86,12 +86,8 @@ pub(super) fn secret(number: u64) -> Value {
 /// Returns an event of a scheduler or a kubelet about a Pod.
 pub(super) fn event(number: u64, namespace: &str) -> Value {
     let mut rng = Rng::with_seed(number);
-    let pod = format!(
-        "svc-{:03}-{}-{}",
-        rng.u64(..400),
-        hex(&mut rng, 10),
-        hex(&mut rng, 5)
-    );
+    let (app, set, own) = (rng.u64(..400), hex(&mut rng, 10), hex(&mut rng, 5));
+    let pod = format!("svc-{app:03}-{set}-{own}");
     let node = format!("node-{:04}", rng.u64(..1000));
     let (reason, message) = match rng.u64(..3) {
         0 => (

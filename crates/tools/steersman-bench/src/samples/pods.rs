@@ -14,11 +14,8 @@ pub(super) fn pod(number: u64) -> (Value, Option<Value>) {
     let app = format!("svc-{:03}", rng.u64(..400));
     let team = format!("team-{:02}", rng.u64(..50));
     let set = format!("{app}-{}", hex(&mut rng, 10));
-    let image = format!(
-        "registry.example.com/platform/{app}:v1.{}.{}",
-        rng.u64(..40),
-        rng.u64(..9)
-    );
+    let (minor, patch) = (rng.u64(..40), rng.u64(..9));
+    let image = format!("registry.example.com/platform/{app}:v1.{minor}.{patch}");
     let proxy = "registry.example.com/mesh/proxy:1.22.3".to_owned();
     let mut env: Vec<Value> = (0..8)
         .map(|index| {
@@ -123,12 +120,8 @@ fn container(name: &str, image: &str, env: &[Value]) -> Value {
 }
 
 fn status(rng: &mut Rng, containers: &[(&str, &str)]) -> Value {
-    let address = format!(
-        "10.{}.{}.{}",
-        rng.u64(..255),
-        rng.u64(..255),
-        rng.u64(..255)
-    );
+    let [a, b, c] = [(); 3].map(|()| rng.u64(..255));
+    let address = format!("10.{a}.{b}.{c}");
     let kinds = [
         "PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled",
     ];

@@ -10,8 +10,7 @@ use crate::samples::{Sample, widgets};
 
 pub(crate) const NAMESPACE: &str = "default";
 
-/// Creates objects and their status, so that the server tracks field owners. Returns the number of
-/// writes.
+/// Creates objects and their status, so that the server tracks field owners. Returns the number of writes.
 pub(crate) fn fill(server: &ApiServer, of: Sample, numbers: Range<u64>) -> BenchResult<u64> {
     let mut writes = 0;
     for number in numbers {

@@ -100,9 +100,8 @@ pub(crate) fn play(role: &str) -> BenchResult<()> {
     })
 }
 
-/// Polls its sockets at most once a millisecond, as a network card batches interrupts. If watchers
-/// slept until each event on the same machine, the server would pay for the wake-ups in system time
-/// of its writes.
+/// Polls its sockets at most once a millisecond, as a network card batches interrupts. If watchers slept until each
+/// event on the same machine, the server would pay for the wake-ups in system time of its writes.
 fn unhurried() -> tokio::runtime::Builder {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     builder.on_thread_park(rest);
@@ -130,8 +129,7 @@ async fn start(began: Instant) -> BenchResult<()> {
     })
 }
 
-/// Sends a request in process and reads the response to its end, or to the end of a watch's initial
-/// objects.
+/// Sends a request in process and reads the response to its end, or to the end of a watch's initial objects.
 async fn ask(server: &ApiServer, uri: &str) -> BenchResult<(u64, Vec<u8>)> {
     let watches = uri.contains("watch=true");
     let request = Request::get(uri).body(Empty::<Bytes>::new())?;
@@ -202,12 +200,10 @@ async fn list_in_pages(server: &ApiServer) -> BenchResult<u64> {
             }
         }
         let head = String::from_utf8_lossy(&head);
-        match head.split_once("\"continue\":\"") {
-            Some((_, rest)) => {
-                next = rest.split('"').next().unwrap_or_default().to_owned();
-            }
-            None => return Ok(bytes),
-        }
+        let Some((_, rest)) = head.split_once("\"continue\":\"") else {
+            return Ok(bytes);
+        };
+        next = rest.split('"').next().unwrap_or_default().to_owned();
     }
 }
 
@@ -261,8 +257,7 @@ async fn watch(place: ServerAddress, watchers: u32) -> BenchResult<()> {
             while let Ok(piece) = exchange.read().await {
                 let mut lines = 0;
                 for byte in piece {
-                    // Each event ends with a newline; other lines end with a carriage return and a
-                    // newline.
+                    // Each event ends with a newline; other lines end with a carriage return and a newline.
                     lines += u64::from(*byte == b'\n' && before != b'\r');
                     before = *byte;
                 }

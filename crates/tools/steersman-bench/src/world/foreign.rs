@@ -152,10 +152,8 @@ impl Cluster {
 
     /// Returns an error with the names of the remaining objects and the reason.
     pub(crate) fn leftovers_error(&self, why: &str) -> Box<dyn std::error::Error + Send + Sync> {
-        let names = self
-            .left
-            .iter()
-            .map(|one| format!("namespace {}", one.name));
+        let left = self.left.iter();
+        let names = left.map(|one| format!("namespace {}", one.name));
         let definition = self.defined.then(|| WIDGETS.to_owned());
         let left: Vec<String> = names.chain(definition).collect();
         format!("left on the server: {} ({why})", left.join(", ")).into()
@@ -167,8 +165,7 @@ impl Namespace {
         &self.name
     }
 
-    /// Creates the ServiceAccount of Pods, which a controller may create too late for the first
-    /// Pod.
+    /// Creates the ServiceAccount of Pods, which a controller may create too late for the first Pod.
     async fn account(&self) -> BenchResult<()> {
         let path = format!("{NAMESPACES}/{}/serviceaccounts", self.name);
         let account = json!({"metadata": {"name": "default"}});
@@ -185,11 +182,8 @@ impl Namespace {
             let next = to.min(self.objects + STEP);
             self.fill(self.objects..next).await?;
             self.objects = next;
-            progress(format!(
-                "{next} of {to} {} in {}",
-                self.of.resource(),
-                self.name
-            ));
+            let (resource, name) = (self.of.resource(), &self.name);
+            progress(format!("{next} of {to} {resource} in {name}"));
         }
         Ok(())
     }
@@ -238,10 +232,8 @@ impl Namespace {
         };
         let objects = format!("{}?limit=1", self.of.path(&self.name));
         let stay = send(&self.client, Method::GET, &objects, None).await?;
-        if stay["items"]
-            .as_array()
-            .is_some_and(|items| !items.is_empty())
-        {
+        let items = stay["items"].as_array();
+        if items.is_some_and(|items| !items.is_empty()) {
             return Err(format!("{} is terminating, with objects in it", self.name).into());
         }
         let accounts = format!("{}/serviceaccounts", self.path());

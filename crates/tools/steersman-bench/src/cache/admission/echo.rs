@@ -59,7 +59,7 @@ pub(super) async fn measure(times: u32) -> BenchResult<f64> {
     answers.await??;
     here.shutdown_background();
     there.shutdown_background();
-    Ok(middle(taken))
+    Ok(middle(&taken))
 }
 
 /// Makes the configurations of both sides.
