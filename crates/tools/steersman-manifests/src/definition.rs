@@ -56,8 +56,9 @@ impl OwnKind {
             .any(|version| version["subresources"][name].is_object())
     }
 
-    /// Sets the conversion webhook behind a Service, as the leader does when it installs the definition.
-    pub(crate) fn convert_by(&mut self, service: &str, namespace: &str) {
+    /// Sets the conversion webhook behind a Service, as the leader does when it installs the definition. cert-manager
+    /// injects the authority of the `Certificate` that has the name of the Service.
+    pub(crate) fn convert_by(&mut self, service: &str, namespace: &str, has_cert_manager: bool) {
         self.is_converted = true;
         self.definition["spec"]["conversion"] = json!({
             "strategy": "Webhook",
@@ -68,12 +69,10 @@ impl OwnKind {
                 "conversionReviewVersions": ["v1"],
             },
         });
-    }
-
-    /// Lets cert-manager inject the authority of a `Certificate`, as the leader does when it installs the definition.
-    pub(crate) fn inject_ca_from(&mut self, certificate: &str, namespace: &str) {
-        let annotations = &mut self.definition["metadata"]["annotations"];
-        annotations[INJECT_CA_FROM] = json!(format!("{namespace}/{certificate}"));
+        if has_cert_manager {
+            let annotations = &mut self.definition["metadata"]["annotations"];
+            annotations[INJECT_CA_FROM] = json!(format!("{namespace}/{service}"));
+        }
     }
 }
 

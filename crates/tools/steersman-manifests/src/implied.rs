@@ -24,32 +24,20 @@ pub(crate) const EVENTS: &str = "events.k8s.io";
 /// Returns the rules that the caches and controllers need (MANIFEST-3).
 pub(crate) fn work(operator: &Operator) -> RuleSet {
     let mut rules = RuleSet::default();
-    for controller in &operator.description.controllers {
+    let controllers = &operator.description.controllers;
+    for controller in controllers {
         rules.merge(&of_controller(operator, controller));
     }
-    let reason = RuleReason::new(RuleOrigin::Implied, "the cache holds them");
-    for kind in &operator.description.kinds {
-        // If a controller also needs the kind, its reason is more specific.
-        if !operator
-            .description
-            .controllers
-            .iter()
-            .any(|one| reads(one, kind))
-        {
-            rules.add_for(&on(kind, READ), &reason);
-        }
-    }
-    if !operator.description.controllers.is_empty() {
-        let reason = RuleReason::new(
-            RuleOrigin::Implied,
-            "owner references to them may block their deletion",
-        );
-        for own in &operator.own {
-            rules.add_for(
-                &part(&own.group, &own.plural, "finalizers", &["update"]),
-                &reason,
-            );
-        }
+    let kinds = operator.description.kinds.iter();
+    // If a controller also needs the kind, its reason is more specific.
+    let cached = kinds.filter(|kind| !controllers.iter().any(|one| reads(one, kind)));
+    let cached = cached.map(|kind| on(kind, READ));
+    rules.merge(&implied("the cache holds them", cached));
+    if !controllers.is_empty() {
+        let own = operator.own.iter();
+        let finalizers = own.map(|own| part(&own.group, &own.plural, "finalizers", &["update"]));
+        let reason = "owner references to them may block their deletion";
+        rules.merge(&implied(reason, finalizers));
         rules.merge(&events("controllers record Events"));
     }
     rules
@@ -103,12 +91,8 @@ pub(crate) fn cluster_events(operator: &Operator) -> RuleSet {
         Some(primary) => !primary.namespaced,
         None => controller.watched.iter().any(|kind| !kind.namespaced),
     };
-    match operator
-        .description
-        .controllers
-        .iter()
-        .any(is_about_cluster)
-    {
+    let mut controllers = operator.description.controllers.iter();
+    match controllers.any(is_about_cluster) {
         true => events("Events about objects without a namespace are here"),
         false => RuleSet::default(),
     }
@@ -125,11 +109,8 @@ pub(crate) fn definitions(operator: &Operator) -> RuleSet {
     let create = PolicyRule::new(DEFINITIONS, &[resource], &["create"]);
     let write = PolicyRule::new(DEFINITIONS, &[resource], &["get", "patch"]).named(&names);
     let stored = part(DEFINITIONS, resource, "status", &["patch"]).named(&names);
-    let migrations = PolicyRule::new(
-        "storagemigration.k8s.io",
-        &["storageversionmigrations"],
-        &["create", "get", "delete"],
-    );
+    let (group, verbs) = ("storagemigration.k8s.io", &["create", "get", "delete"]);
+    let migrations = PolicyRule::new(group, &["storageversionmigrations"], verbs);
     // Objects are migrated in all namespaces. A definition with a single version has nothing to migrate: while a
     // removed version still has objects, it stays listed as not served.
     let is_limited = |own: &OwnKind| {

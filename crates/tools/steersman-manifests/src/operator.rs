@@ -61,10 +61,7 @@ impl Operator {
                 group: converted.group.clone(),
                 kind: converted.kind.clone(),
             })?;
-            own.convert_by(&name, &namespace);
-            if options.cert_manager {
-                own.inject_ca_from(&name, &namespace);
-            }
+            own.convert_by(&name, &namespace, options.cert_manager);
         }
         // DEF-7: refuses different versions without a conversion webhook.
         for own in &own {
@@ -89,10 +86,7 @@ impl Operator {
         namespace.clone_into(&mut operator.namespace);
         for own in &mut operator.own {
             if own.is_converted {
-                own.convert_by(&self.name, namespace);
-                if self.options.cert_manager {
-                    own.inject_ca_from(&self.name, namespace);
-                }
+                own.convert_by(&self.name, namespace, self.options.cert_manager);
             }
         }
         operator
@@ -143,10 +137,8 @@ impl Operator {
 
     /// Returns whether the program has a defaulter (`mutates`), or a validator (not `mutates`).
     pub(crate) fn has_webhooks(&self, mutates: bool) -> bool {
-        self.description
-            .webhooks
-            .iter()
-            .any(|one| one.mutates == mutates)
+        let mut webhooks = self.description.webhooks.iter();
+        webhooks.any(|one| one.mutates == mutates)
     }
 }
 

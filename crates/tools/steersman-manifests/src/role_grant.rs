@@ -54,11 +54,8 @@ impl RoleGrant {
             verb,
             reasons,
         };
-        self.rules
-            .permissions()
-            .into_iter()
-            .map(permission)
-            .collect()
+        let permissions = self.rules.permissions().into_iter();
+        permissions.map(permission).collect()
     }
 }
 

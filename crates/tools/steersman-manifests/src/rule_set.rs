@@ -61,11 +61,6 @@ pub(crate) struct ReasonedRule {
 }
 
 impl RuleSet {
-    /// Adds the permissions of a rule, without a reason.
-    pub(crate) fn add(&mut self, rule: &PolicyRule) {
-        self.grant(rule, None);
-    }
-
     /// Adds a verb on a target, without a reason.
     pub(crate) fn allow(&mut self, target: &RuleTarget, verb: &str) {
         let verbs = self.granted.entry(target.clone()).or_default();
@@ -87,10 +82,10 @@ impl RuleSet {
         }
     }
 
-    /// Adds the permissions of several rules.
+    /// Adds the permissions of several rules, without a reason.
     pub(crate) fn with<'a>(mut self, rules: impl IntoIterator<Item = &'a PolicyRule>) -> Self {
         for rule in rules {
-            self.add(rule);
+            self.grant(rule, None);
         }
         self
     }
@@ -266,13 +261,11 @@ impl ReasonedRule {
                 by_reason.entry(reason).or_default().push(&granted.verb);
             }
         }
-        let are_all = |verbs: &[&str]| verbs.len() == self.verbs.len();
-        let lines = by_reason
-            .into_iter()
-            .map(|(reason, verbs)| match are_all(&verbs) {
-                true => reason.to_string(),
-                false => format!("{reason} ({})", verbs.join(", ")),
-            });
+        let lines = by_reason.into_iter();
+        let lines = lines.map(|(reason, verbs)| match verbs.len() == self.verbs.len() {
+            true => reason.to_string(),
+            false => format!("{reason} ({})", verbs.join(", ")),
+        });
         lines.collect()
     }
 }
@@ -311,10 +304,8 @@ fn ranked(verbs: &Verbs) -> Vec<GrantedVerb> {
     if let Some(reasons) = verbs.get(ANY) {
         return vec![granted(ANY, reasons)];
     }
-    let verbs = verbs.iter();
-    let mut verbs: Vec<GrantedVerb> = verbs
-        .map(|(verb, reasons)| granted(verb, reasons))
-        .collect();
+    let verbs = verbs.iter().map(|(verb, reasons)| granted(verb, reasons));
+    let mut verbs: Vec<GrantedVerb> = verbs.collect();
     verbs.sort();
     verbs
 }

@@ -23,11 +23,8 @@ pub(crate) fn files(operator: &Operator) -> Files {
     }
     folder.add("service.yaml", FROM_PROGRAM, &fill(SERVICE, operator));
     if operator.uses_cert_manager() {
-        folder.add(
-            "certificate.yaml",
-            FROM_PROGRAM,
-            &fill(CERTIFICATE, operator),
-        );
+        let certificate = fill(CERTIFICATE, operator);
+        folder.add("certificate.yaml", FROM_PROGRAM, &certificate);
     }
     if !operator.description.webhooks.is_empty() {
         let documents = yaml::documents(&configurations(operator));
@@ -47,9 +44,8 @@ pub(crate) fn configurations(operator: &Operator) -> Vec<Value> {
         (true, "MutatingWebhookConfiguration", "mutate"),
         (false, "ValidatingWebhookConfiguration", "validate"),
     ];
-    let kinds = kinds
-        .iter()
-        .filter(|(mutates, ..)| operator.has_webhooks(*mutates));
+    let kinds = kinds.iter();
+    let kinds = kinds.filter(|(mutates, ..)| operator.has_webhooks(*mutates));
     let configurations = kinds.map(|(mutates, kind, verb)| {
         let mut names = WebhookNames::default();
         let webhooks = operator.description.webhooks.iter();

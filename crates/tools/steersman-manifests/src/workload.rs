@@ -5,77 +5,38 @@ use crate::folder::Folder;
 use crate::operator::Operator;
 use crate::template::fill;
 
-struct TemplateFile {
-    folder: &'static str,
-    name: &'static str,
-    templates: &'static [&'static str],
-    is_needed: fn(&Operator) -> bool,
-}
-
 const NAMESPACE: &str = include_str!("../templates/namespace.yaml");
 const DEPLOYMENT: &str = include_str!("../templates/deployment.yaml");
-
-/// The template files, in the order of the kustomizations.
-const TEMPLATE_FILES: &[TemplateFile] = &[
-    TemplateFile {
-        folder: "manager",
-        name: "manager.yaml",
-        templates: &[NAMESPACE, DEPLOYMENT],
-        is_needed: |_| true,
-    },
-    TemplateFile {
-        folder: "manager",
-        name: "metrics_service.yaml",
-        templates: &[include_str!("../templates/metrics_service.yaml")],
-        is_needed: |_| true,
-    },
-    TemplateFile {
-        folder: "manager",
-        name: "pod_disruption_budget.yaml",
-        templates: &[include_str!("../templates/pod_disruption_budget.yaml")],
-        is_needed: |operator| operator.options.replicas > 1,
-    },
-    TemplateFile {
-        folder: "network-policy",
-        name: "allow-metrics-traffic.yaml",
-        templates: &[include_str!("../templates/allow_metrics_traffic.yaml")],
-        is_needed: |_| true,
-    },
-    TemplateFile {
-        folder: "network-policy",
-        name: "allow-webhook-traffic.yaml",
-        templates: &[include_str!("../templates/allow_webhook_traffic.yaml")],
-        is_needed: Operator::has_webhook_server,
-    },
-    TemplateFile {
-        folder: "prometheus",
-        name: "monitor.yaml",
-        templates: &[include_str!("../templates/monitor.yaml")],
-        is_needed: |_| true,
-    },
-    TemplateFile {
-        folder: "prometheus",
-        name: "alerts.yaml",
-        templates: &[include_str!("../templates/alerts.yaml")],
-        is_needed: |_| true,
-    },
-];
+const METRICS_SERVICE: &str = include_str!("../templates/metrics_service.yaml");
+const BUDGET: &str = include_str!("../templates/pod_disruption_budget.yaml");
+const METRICS_TRAFFIC: &str = include_str!("../templates/allow_metrics_traffic.yaml");
+const WEBHOOK_TRAFFIC: &str = include_str!("../templates/allow_webhook_traffic.yaml");
+const MONITOR: &str = include_str!("../templates/monitor.yaml");
+const ALERTS: &str = include_str!("../templates/alerts.yaml");
 
 /// Returns the files of `config/manager`, `config/network-policy` and `config/prometheus`.
 pub(crate) fn files(operator: &Operator) -> Files {
-    let mut files = Files::new();
-    for name in ["manager", "network-policy", "prometheus"] {
-        let mut folder = Folder::new(name);
-        let in_folder = |file: &&TemplateFile| file.folder == name && (file.is_needed)(operator);
-        for file in TEMPLATE_FILES.iter().filter(in_folder) {
-            let is_needed = |text: &&&str| **text != NAMESPACE || operator.owns_namespace();
-            let templates = file.templates.iter().filter(is_needed);
-            let documents: Vec<String> = templates.map(|text| fill(text, operator)).collect();
-            folder.add(file.name, FROM_PROGRAM, &documents.join("---\n"));
-        }
-        files.extend(folder.finish());
+    let add = |folder: &mut Folder, name: &str, template: &str| {
+        folder.add(name, FROM_PROGRAM, &fill(template, operator));
+    };
+    let mut manager = Folder::new("manager");
+    let documents = namespace(operator).into_iter();
+    let documents: Vec<String> = documents.chain([deployment(operator)]).collect();
+    manager.add("manager.yaml", FROM_PROGRAM, &documents.join("---\n"));
+    add(&mut manager, "metrics_service.yaml", METRICS_SERVICE);
+    if operator.options.replicas > 1 {
+        add(&mut manager, "pod_disruption_budget.yaml", BUDGET);
     }
-    files
+    let mut traffic = Folder::new("network-policy");
+    add(&mut traffic, "allow-metrics-traffic.yaml", METRICS_TRAFFIC);
+    if operator.has_webhook_server() {
+        add(&mut traffic, "allow-webhook-traffic.yaml", WEBHOOK_TRAFFIC);
+    }
+    let mut prometheus = Folder::new("prometheus");
+    add(&mut prometheus, "monitor.yaml", MONITOR);
+    add(&mut prometheus, "alerts.yaml", ALERTS);
+    let folders = [manager, traffic, prometheus].into_iter();
+    folders.flat_map(Folder::finish).collect()
 }
 
 /// Returns the manifest of the namespace; `None` unless the manifests create it.

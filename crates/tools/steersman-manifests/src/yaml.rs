@@ -72,14 +72,8 @@ pub(crate) fn quoted(text: &str) -> String {
 
 /// Writes several documents with separators.
 pub(crate) fn documents<'a>(values: impl IntoIterator<Item = &'a Value>) -> String {
-    let mut text = String::new();
-    for value in values {
-        if !text.is_empty() {
-            text.push_str("---\n");
-        }
-        text.push_str(&document(value));
-    }
-    text
+    let texts: Vec<String> = values.into_iter().map(document).collect();
+    texts.join("---\n")
 }
 
 /// A value, and whether its keys are names.
@@ -125,13 +119,10 @@ fn is_line(items: &[Value]) -> bool {
 }
 
 fn sorted(map: &Map<String, Value>, is_of_names: bool) -> Vec<(&String, &Value)> {
-    let rank = |key: &str| {
-        let place = FIRST.iter().position(|first| *first == key);
-        if is_of_names {
-            0
-        } else {
-            place.unwrap_or(FIRST.len())
-        }
+    let place = |key: &str| FIRST.iter().position(|first| *first == key);
+    let rank = |key: &str| match is_of_names {
+        true => 0,
+        false => place(key).unwrap_or(FIRST.len()),
     };
     let mut entries: Vec<(&String, &Value)> = map.iter().collect();
     entries.sort_by_key(|(key, _)| (rank(key), *key));
