@@ -5,6 +5,7 @@ use std::thread;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::Value;
+use steersman_object::{json_items, json_text};
 use steersman_testenv::seeds::SeededRng;
 use steersman_webhook::{ConversionError, Conversions};
 use thiserror::Error;
@@ -160,8 +161,7 @@ impl RoundTrips {
     ///
     /// If a conversion panics.
     pub fn check(&self) -> Result<(), RoundTripError> {
-        let versions = self.definition["spec"]["versions"].as_array();
-        let versions: Vec<&Value> = versions.into_iter().flatten().collect();
+        let versions: Vec<&Value> = json_items(&self.definition["spec"]["versions"]).collect();
         if versions.is_empty() {
             return Ok(());
         }
@@ -176,9 +176,8 @@ impl RoundTrips {
                     scope.spawn(move || {
                         own.find_map(|at| {
                             let seed = self.seed.wrapping_add(at);
-                            self.check_object(seed, versions)
-                                .err()
-                                .map(|error| (at, error))
+                            let checked = self.check_object(seed, versions);
+                            checked.err().map(|error| (at, error))
                         })
                     })
                 })
@@ -223,12 +222,9 @@ impl RoundTrips {
         original: &Value,
         versions: &[&Value],
     ) -> Result<(), RoundTripError> {
-        let group = self.definition["spec"]["group"]
-            .as_str()
-            .unwrap_or_default();
-        let names = versions
-            .iter()
-            .filter_map(|version| version["name"].as_str());
+        let group = json_text(&self.definition["spec"]["group"]);
+        let names = versions.iter();
+        let names = names.filter_map(|version| version["name"].as_str());
         let names: Vec<String> = names.map(str::to_owned).collect();
         let failed = |problem| RoundTripError {
             seed,
@@ -240,9 +236,8 @@ impl RoundTrips {
         let encoded = encoded.map_err(|error| failed(RoundTripProblem::Failed(error)))?;
         let mut object = original.clone();
         for name in names.iter().skip(1) {
-            let converted = self
-                .conversions
-                .convert(&object, &format!("{group}/{name}"));
+            let version = format!("{group}/{name}");
+            let converted = self.conversions.convert(&object, &version);
             object = converted.map_err(|error| failed(RoundTripProblem::Failed(error)))?;
         }
         difference(original, &encoded, &object, "").map_or(Ok(()), |problem| Err(failed(problem)))
@@ -263,19 +258,12 @@ fn difference(
     let absent = &Value::Null;
     match (original, back) {
         (Value::Object(before), Value::Object(after)) => {
-            let names = before
-                .keys()
-                .chain(after.keys().filter(|name| !before.contains_key(*name)));
-            names.into_iter().find_map(|name| {
-                let of = |object: &serde_json::Map<String, Value>| object.get(name).cloned();
-                let (before, after) = (of(before), of(after));
+            let added = after.keys().filter(|name| !before.contains_key(*name));
+            before.keys().chain(added).find_map(|name| {
+                let [before, after] = [before, after].map(|all| all.get(name).unwrap_or(absent));
                 let dot = if path.is_empty() { "" } else { "." };
-                difference(
-                    before.as_ref().unwrap_or(absent),
-                    &encoded[name.as_str()],
-                    after.as_ref().unwrap_or(absent),
-                    &format!("{path}{dot}{name}"),
-                )
+                let path = format!("{path}{dot}{name}");
+                difference(before, &encoded[name.as_str()], after, &path)
             })
         }
         (Value::Array(before), Value::Array(after)) if before.len() == after.len() => {

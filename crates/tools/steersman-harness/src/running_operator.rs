@@ -189,9 +189,8 @@ impl RunningOperator {
                 verdict => Ok(Some(verdict)),
             })
         };
-        let steady = self
-            .expect("a steady operator")
-            .within(self.around.plan.patience);
+        let patience = self.around.plan.patience;
+        let steady = self.expect("a steady operator").within(patience);
         let registry = process.manager.metrics_registry();
         let bound = BoundWatch::start(registry, before.saturating_add(most));
         let found = tokio::select! {
