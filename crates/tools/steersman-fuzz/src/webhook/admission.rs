@@ -6,7 +6,7 @@ use json_patch::Patch;
 use serde_json::{Map, Value, json};
 
 use super::webhooks::{
-    CHAIN, DEFAULTER, DYNAMIC_DEFAULTER, INDEX, LABEL, SiteChange, VALIDATOR, Webhooks,
+    CHAIN, DEFAULTER, DYNAMIC_DEFAULTER, INDEX, LABEL, SiteChange, VALIDATOR, Webhooks, check_kind,
 };
 use crate::input::split;
 
@@ -37,11 +37,8 @@ pub(crate) fn reviews(input: &[u8]) {
 
 /// Puts up to three parts, separated by empty lines, into a review: the object, the old object, the options.
 fn embedded(path: &str, operation: &str, is_v1: bool, parts: &[u8]) -> Vec<u8> {
-    let kind = if path == DYNAMIC_DEFAULTER {
-        "Thing"
-    } else {
-        "Site"
-    };
+    let is_thing = path == DYNAMIC_DEFAULTER;
+    let kind = if is_thing { "Thing" } else { "Site" };
     let version = if is_v1 { "v1" } else { "v1beta1" };
     let mut body = format!(
         r#"{{"apiVersion":"admission.k8s.io/{version}","kind":"AdmissionReview","request":{{"uid":"u-1",
@@ -111,12 +108,7 @@ fn review(webhooks: &Webhooks, path: &str, query: &str, body: &[u8], change: Sit
 /// Checks the form of a response, and returns the decision.
 fn checked_response<'a>(sent: &Value, answer: &'a Value) -> &'a Value {
     let response = &answer["response"];
-    let version = match sent["apiVersion"].as_str() {
-        Some("admission.k8s.io/v1beta1") => "admission.k8s.io/v1beta1",
-        _ => "admission.k8s.io/v1",
-    };
-    assert_eq!(answer["apiVersion"], version, "{answer}");
-    assert_eq!(answer["kind"], "AdmissionReview", "{answer}");
+    check_kind(sent, answer, "admission.k8s.io", "AdmissionReview");
     let uid = sent["request"]["uid"].as_str().unwrap_or_default();
     assert_eq!(response["uid"], uid, "{answer}");
     assert!(response["allowed"].is_boolean(), "{answer}");

@@ -102,17 +102,10 @@ fn convert(webhooks: &Webhooks, object: &Value, desired: &str) -> Option<Value> 
 fn review(webhooks: &Webhooks, body: &[u8]) -> Option<Vec<Value>> {
     let mut answer = webhooks.post(PATH, "", body)?;
     let sent: Value = serde_json::from_slice(body).unwrap_or_default();
-    let version = match json_text(&sent["apiVersion"]) {
-        "apiextensions.k8s.io/v1beta1" => "apiextensions.k8s.io/v1beta1",
-        _ => "apiextensions.k8s.io/v1",
-    };
-    assert_eq!(answer["apiVersion"], version, "{answer}");
-    assert_eq!(answer["kind"], "ConversionReview", "{answer}");
+    webhooks::check_kind(&sent, &answer, "apiextensions.k8s.io", "ConversionReview");
     let request = &sent["request"];
-    assert_eq!(
-        json_text(&answer["response"]["uid"]),
-        json_text(&request["uid"])
-    );
+    let [own, asked] = [&answer["response"]["uid"], &request["uid"]].map(json_text);
+    assert_eq!(own, asked);
     let result = &answer["response"]["result"];
     if result["status"] != "Success" {
         assert_eq!(result["status"], "Failure", "{answer}");

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::webhooks::{AUTHENTICATE, SiteChange, Webhooks};
+use super::webhooks::{AUTHENTICATE, SiteChange, Webhooks, check_kind};
 
 /// Takes a byte that selects the form of the input, and the body of a token review or a token.
 pub(crate) fn token_reviews(input: &[u8]) {
@@ -10,11 +10,8 @@ pub(crate) fn token_reviews(input: &[u8]) {
         return;
     };
     let webhooks = Webhooks::new(SiteChange::SetFields);
-    let version = if (form / 2).is_multiple_of(2) {
-        "v1"
-    } else {
-        "v1beta1"
-    };
+    let is_v1 = (form / 2).is_multiple_of(2);
+    let version = if is_v1 { "v1" } else { "v1beta1" };
     if form.is_multiple_of(2) {
         review(&webhooks, rest);
         return;
@@ -36,12 +33,7 @@ fn review(webhooks: &Webhooks, body: &[u8]) {
         return;
     };
     let sent: Value = serde_json::from_slice(body).unwrap_or_default();
-    let version = match sent["apiVersion"].as_str() {
-        Some("authentication.k8s.io/v1beta1") => "authentication.k8s.io/v1beta1",
-        _ => "authentication.k8s.io/v1",
-    };
-    assert_eq!(answer["apiVersion"], version, "{answer}");
-    assert_eq!(answer["kind"], "TokenReview", "{answer}");
+    check_kind(&sent, &answer, "authentication.k8s.io", "TokenReview");
     let status = &answer["status"];
     let error = status["error"].as_str();
     assert!(

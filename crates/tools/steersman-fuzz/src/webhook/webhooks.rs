@@ -123,6 +123,18 @@ impl Webhooks {
     }
 }
 
+/// Checks that a response has the kind and the version of its review. An unknown version counts as `v1`.
+pub(crate) fn check_kind(sent: &Value, answer: &Value, group: &str, kind: &str) {
+    let is_beta = sent["apiVersion"] == format!("{group}/v1beta1");
+    let version = if is_beta { "v1beta1" } else { "v1" };
+    assert_eq!(
+        answer["apiVersion"],
+        format!("{group}/{version}"),
+        "{answer}"
+    );
+    assert_eq!(answer["kind"], kind, "{answer}");
+}
+
 /// Returns the versions of shops.
 pub(crate) fn conversions() -> Conversions {
     Conversions::new()
