@@ -22,7 +22,6 @@ use self::file::{PackedFile, Packing};
 use self::platform::Platform;
 use crate::flags::Dist;
 
-/// The folder of the package that is packed.
 const PACKAGE: &str = "crates/server/steersman-apiserver";
 const PROGRAM: &str = "steersman-apiserver";
 

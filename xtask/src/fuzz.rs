@@ -40,7 +40,6 @@ struct BuiltTarget {
     binary: PathBuf,
 }
 
-/// Builds the targets and runs each of them.
 pub(crate) fn run(root: &Path, fuzz: &Fuzz) -> Result<(), String> {
     let targets = build(root, wanted(root, fuzz)?)?;
     if let Some(input) = &fuzz.input {

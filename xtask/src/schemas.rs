@@ -50,7 +50,6 @@ pub(crate) fn run(root: &Path, check: bool, go: Option<&Path>) -> Result<(), Str
     write_or_compare(root, check, TABLE, types.as_bytes())
 }
 
-/// Writes one table, or compares it.
 fn write_or_compare(root: &Path, check: bool, table: &str, fresh: &[u8]) -> Result<(), String> {
     let path = root.join(table);
     if !check {

@@ -38,7 +38,6 @@ pub(crate) struct Plot {
     figures: &'static str,
     /// The label of the horizontal axis.
     axis: &'static str,
-    /// Whether both axes are logarithmic.
     logarithmic: bool,
 }
 

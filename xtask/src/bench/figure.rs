@@ -136,7 +136,6 @@ impl Figure {
         self.id == other.id && self.at == other.at
     }
 
-    /// Returns the name of the figure in messages.
     pub(crate) fn name(&self) -> String {
         match self.at {
             Some(objects) => format!("{} at {}", self.id, grouped(objects)),

@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 
 use super::figure::{Figure, Spread, grouped};
 
-/// Returns the figures of a table as Markdown.
 pub(crate) fn markdown(figures: &[Figure]) -> String {
     let (grid, rows): (Vec<&Figure>, Vec<&Figure>) =
         figures.iter().partition(|figure| figure.at.is_some());

@@ -183,7 +183,6 @@ fn add_generated(found: &Struct, descriptions: &mut Descriptions) {
     }
 }
 
-/// Adds the descriptions that Go's comments have.
 fn add_comments(definition: &str, go: &GoTypes, descriptions: &mut Descriptions) {
     let short = table::short(definition);
     let mut names = [short.as_str(), ""];

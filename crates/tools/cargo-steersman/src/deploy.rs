@@ -162,7 +162,6 @@ fn documents(files: &Files) -> Vec<&str> {
     documents.collect()
 }
 
-/// Removes the documents with the definitions of these names.
 fn remove_definitions(documents: &mut Vec<&str>, names: &[String]) {
     let is_named = |document: &&str| {
         let mut names = names.iter();

@@ -31,7 +31,6 @@ pub(crate) struct BuildOptions {
 }
 
 impl Project {
-    /// Finds the crate in a folder.
     pub(crate) fn find(folder: &Path) -> Result<Self, Error> {
         let manifest = folder.join("Cargo.toml");
         if !manifest.is_file() {

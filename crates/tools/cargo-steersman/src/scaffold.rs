@@ -25,7 +25,6 @@ pub(crate) enum CrateSource {
     Version(String),
 }
 
-/// The webhooks that a kind gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WebhookParts {
     pub(crate) defaulting: bool,

@@ -155,7 +155,6 @@ async fn within(
     worlds.lend(&mut stops, measure).await
 }
 
-/// Measures and prints the figures.
 fn print_figures(measuring: impl Future<Output = BenchResult<Vec<Figure>>>) -> BenchResult<()> {
     for figure in tokio::runtime::Runtime::new()?.block_on(measuring)? {
         send(&figure)?;

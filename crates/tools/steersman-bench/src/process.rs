@@ -25,7 +25,6 @@ pub(crate) struct Actor {
 }
 
 impl Actor {
-    /// Starts a process with a role.
     pub(crate) fn start(role: &impl Serialize) -> BenchResult<Self> {
         Self::of(&std::env::current_exe()?, "role", role)
     }
@@ -94,7 +93,6 @@ impl Actor {
     }
 }
 
-/// Returns the processor time of this process.
 pub(crate) fn cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(ClockId::ProcessCPUTime);
     // Neither is negative, because both count from the start of the process.
@@ -123,7 +121,6 @@ pub(crate) fn progress(what: impl std::fmt::Display) {
     eprintln!("  {what} …");
 }
 
-/// Prints an intermediate result to the terminal.
 #[expect(clippy::print_stderr, reason = "long work shows what it found so far")]
 pub(crate) fn print_result(what: impl std::fmt::Display) {
     eprintln!("  {what}");

@@ -22,7 +22,6 @@ pub(crate) struct Figure {
     guard: bool,
 }
 
-/// The direction in which figures are better.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Better {
@@ -167,12 +166,10 @@ impl Spread {
         }
     }
 
-    /// Returns the spread of the same figure over runs.
     pub(crate) fn over<T>(runs: &[T], figure: impl Fn(&T) -> f64) -> Self {
         Self::of(runs.iter().map(figure).collect())
     }
 
-    /// Returns the spread of one run.
     pub(crate) fn one(figure: f64) -> Self {
         Self::of(vec![figure])
     }

@@ -72,7 +72,6 @@ impl Sample {
         self != Self::ConfigMap || name.starts_with(others::SETTINGS)
     }
 
-    /// Returns the path of the collection in a namespace.
     pub(crate) fn path(self, namespace: &str) -> String {
         let (api, plural) = match self {
             Self::Widget => ("/apis/bench.example.com/v1", "widgets"),
@@ -82,7 +81,6 @@ impl Sample {
         format!("{api}/namespaces/{namespace}/{plural}")
     }
 
-    /// Returns the object of a number in a namespace.
     pub(crate) fn make(self, number: u64, namespace: &str) -> SampleObject {
         let (mut object, status) = match self {
             Self::Pod => pods::pod(number),

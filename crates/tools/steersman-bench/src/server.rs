@@ -157,7 +157,6 @@ async fn over_https(size: ServerSize) -> BenchResult<Vec<Figure>> {
     ])
 }
 
-/// Starts a server with Pods, and returns its address.
 async fn serving(objects: u64) -> BenchResult<(Actor, ServerAddress)> {
     let of = Sample::Pod;
     let mut server = Actor::start(&ServerRole::Serve { objects, of })?;

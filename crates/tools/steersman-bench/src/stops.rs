@@ -26,7 +26,6 @@ struct StopRequests {
 }
 
 impl StopRequests {
-    /// Returns whether a signal is a new request.
     fn signal(&mut self, now: Instant) -> bool {
         let is_first = !self.has_signal;
         self.has_signal = true;

@@ -28,7 +28,6 @@ pub(crate) struct Exchange {
     buffer: Vec<u8>,
 }
 
-/// Creates the TLS connector for a server.
 pub(crate) fn trust(place: &ServerAddress) -> BenchResult<TlsConnector> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(place.ca_pem.as_bytes())?)?;

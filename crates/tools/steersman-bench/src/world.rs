@@ -48,7 +48,6 @@ impl Worlds {
         })
     }
 
-    /// Starts a world with this number of objects.
     pub(crate) async fn start(&mut self, of: Sample, objects: u64) -> BenchResult<World> {
         progress(format!("a server with {objects} {}", of.resource()));
         let (side, kubeconfig) = match self {
@@ -136,7 +135,6 @@ impl World {
         }
     }
 
-    /// Sends an order to the own server.
     pub(crate) async fn order<T: serde::de::DeserializeOwned>(
         &mut self,
         order: Order,

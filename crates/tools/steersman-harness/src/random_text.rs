@@ -19,7 +19,6 @@ pub(crate) fn matching(pattern: &str, rng: &mut SeededRng) -> Option<String> {
     Some(text)
 }
 
-/// Returns a text of `least` to `most` characters.
 pub(crate) fn plain(least: u64, most: u64, rng: &mut SeededRng) -> String {
     let most = most.min(least.saturating_add(8)).max(least);
     let length = least + rng.below(most - least + 1);

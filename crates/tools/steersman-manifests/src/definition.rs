@@ -45,7 +45,6 @@ impl OwnKind {
         })
     }
 
-    /// Returns the name of the definition.
     pub(crate) fn name(&self) -> String {
         format!("{}.{}", self.plural, self.group)
     }

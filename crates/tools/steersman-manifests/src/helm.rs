@@ -76,7 +76,6 @@ fn config(operator: &Operator, rules: &RuleSet) -> Files {
     files
 }
 
-/// Returns the template for a file of `config`.
 fn of_config(path: &str, text: &str) -> String {
     let from = match text.starts_with(&header(FROM_RULES)) {
         true => FROM_RULES,

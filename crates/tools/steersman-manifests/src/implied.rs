@@ -78,7 +78,6 @@ fn of_controller(operator: &Operator, controller: &DescribedController) -> RuleS
     rules
 }
 
-/// Returns whether a controller reads a kind, by its declarations.
 fn reads(controller: &DescribedController, kind: &DescribedKind) -> bool {
     let primary = controller.primary.iter();
     let mut kinds = primary.chain(&controller.owned).chain(&controller.watched);
@@ -173,7 +172,6 @@ fn events(reason: &str) -> RuleSet {
     implied(reason, [PolicyRule::new(EVENTS, &["events"], RECORD)])
 }
 
-/// Returns implied rules that have the same reason.
 fn implied(reason: &str, implied: impl IntoIterator<Item = PolicyRule>) -> RuleSet {
     let reason = RuleReason::new(RuleOrigin::Implied, reason);
     let mut rules = RuleSet::default();

@@ -98,7 +98,6 @@ impl Operator {
         self.namespace == format!("{}-system", self.name) && self.namespace != "kube-system"
     }
 
-    /// Returns the program's own kind with this group and plural, if it has one.
     pub(crate) fn own_kind(&self, group: &str, plural: &str) -> Option<&OwnKind> {
         let mut own = self.own.iter();
         own.find(|own| own.group == group && own.plural == plural)
@@ -125,7 +124,6 @@ impl Operator {
         Some(all)
     }
 
-    /// Returns whether the program has a webhook server.
     pub(crate) fn has_webhook_server(&self) -> bool {
         !self.description.converted.is_empty() || !self.description.webhooks.is_empty()
     }

@@ -28,7 +28,6 @@ pub struct RuleList {
     set: RuleSet,
 }
 
-/// The content of a file of rules.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RuleFile {
@@ -91,7 +90,6 @@ impl RuleList {
         RuleSet::default().with(&self.set.merged()).single()
     }
 
-    /// Returns the rules with their reasons.
     pub(crate) fn set(&self) -> &RuleSet {
         &self.set
     }

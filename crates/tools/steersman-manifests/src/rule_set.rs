@@ -53,7 +53,6 @@ type ResourceVerbs<'a> = (&'a str, &'a str, Vec<GrantedVerb>);
 /// A group, the names of objects, and verbs.
 type RuleGrant = (String, Vec<String>, Vec<GrantedVerb>);
 
-/// A rule of a role, and the reasons for its verbs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ReasonedRule {
     pub(crate) rule: PolicyRule,
@@ -67,7 +66,6 @@ impl RuleSet {
         verbs.entry(verb.to_owned()).or_default();
     }
 
-    /// Adds the permissions of a rule, with a reason.
     pub(crate) fn add_for(&mut self, rule: &PolicyRule, reason: &RuleReason) {
         self.grant(rule, Some(reason));
     }
@@ -270,7 +268,6 @@ impl ReasonedRule {
     }
 }
 
-/// Returns the targets of a rule.
 pub(crate) fn targets(rule: &PolicyRule) -> Vec<RuleTarget> {
     let mut names: Vec<Option<&String>> = rule.resource_names.iter().map(Some).collect();
     if names.is_empty() {

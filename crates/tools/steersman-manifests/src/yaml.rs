@@ -28,7 +28,6 @@ const OF_NAMES: &[&str] = &[
 /// The maximal length of a list on one line, without its brackets.
 const LINE: usize = 76;
 
-/// Writes a value as a YAML document.
 pub(crate) fn document(value: &Value) -> String {
     let node = ManifestNode {
         value,

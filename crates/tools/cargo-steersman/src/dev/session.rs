@@ -88,7 +88,6 @@ const TOKEN: &str = "diagnostics-token";
 pub(crate) const ACCOUNT: &str = "operator.kubeconfig";
 
 impl SessionCluster {
-    /// Returns the embedded server, if the session has one.
     pub(crate) fn server(&self) -> Option<ApiServer> {
         match self {
             Self::Embedded(cluster) => Some(cluster.server().clone()),

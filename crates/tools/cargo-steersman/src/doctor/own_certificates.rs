@@ -55,7 +55,6 @@ pub(crate) fn mounted_certificates(deployment: &Value) -> Vec<MountedCertificate
     mounted.collect()
 }
 
-/// Returns the Secret that a Deployment mounts at a folder.
 fn mounted_secret<'a>(deployment: &'a Value, folder: &str) -> Option<&'a str> {
     let pod = &deployment["spec"]["template"]["spec"];
     let folder = folder.trim_end_matches('/');

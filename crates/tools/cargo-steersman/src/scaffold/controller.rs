@@ -17,7 +17,6 @@ pub(crate) struct ControllerTarget {
     pub(crate) origin: KindOrigin,
 }
 
-/// The origin of a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum KindOrigin {
     /// The operator defines the kind and has samples of it.

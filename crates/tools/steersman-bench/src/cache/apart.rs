@@ -43,7 +43,6 @@ impl ServerApart {
         })
     }
 
-    /// Returns the path of a kubeconfig that names the server.
     pub(super) fn kubeconfig(&self) -> &Path {
         self.kubeconfig.path()
     }

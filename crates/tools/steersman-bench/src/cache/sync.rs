@@ -14,7 +14,6 @@ pub(crate) fn asked(world: &World, by: MeasuredCache, objects: u64) -> SyncTask 
     }
 }
 
-/// Measures one cache with this number of objects.
 pub(crate) async fn sync(world: &World, by: MeasuredCache, objects: u64) -> BenchResult<Synced> {
     let role = ClientRole::Sync(asked(world, by, objects));
     Actor::client(&role)?.report().await

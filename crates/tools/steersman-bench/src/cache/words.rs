@@ -70,7 +70,6 @@ pub(crate) struct SteadyTask {
     pub(crate) objects: usize,
 }
 
-/// The role of a process in a measurement.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum ClientRole {
     /// Caches all objects of a kind, and reads them.

@@ -50,7 +50,6 @@ pub(crate) fn definition(number: u32) -> Value {
     })
 }
 
-/// Returns an object in a version of a kind.
 pub(crate) fn object(number: u32, version: usize) -> Value {
     let version = VERSIONS[version];
     json!({

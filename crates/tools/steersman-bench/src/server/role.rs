@@ -22,7 +22,6 @@ use crate::process::{BenchResult, memory, send};
 use crate::samples::Sample;
 use crate::wire::{Exchange, ServerAddress, trust};
 
-/// The role of a process in a measurement.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum ServerRole {
     /// Starts a server and sends it a request.

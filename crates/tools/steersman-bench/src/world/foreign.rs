@@ -47,7 +47,6 @@ pub(crate) struct Cluster {
     defined: bool,
 }
 
-/// A namespace with objects of one kind.
 #[derive(Clone)]
 pub(crate) struct Namespace {
     client: Client,
@@ -71,7 +70,6 @@ impl Cluster {
         })
     }
 
-    /// Creates an empty namespace.
     pub(crate) async fn namespace(&mut self, of: Sample) -> BenchResult<Namespace> {
         if of == Sample::Widget && !self.defined {
             // Recorded before the request, because after an interrupt the definition may exist.

@@ -86,7 +86,6 @@ fn without_spec() -> Keep {
     }
 }
 
-/// A decoded message.
 struct Whole {
     text: Vec<u8>,
     /// Whether the fields were in the order in which Go writes them.

@@ -114,7 +114,6 @@ impl World {
         })
     }
 
-    /// Returns the newest revision.
     pub(crate) fn revision(&self) -> u64 {
         self.server.revision()
     }
@@ -123,7 +122,6 @@ impl World {
 /// The version of metadata alone that the table of messages does not name.
 const V1_BETA1: &str = "meta.k8s.io/v1beta1";
 
-/// Decodes the object in an envelope.
 fn object_in(envelope: &Envelope<'_>) -> Result<Value, String> {
     let message = if envelope.api_version == V1_BETA1 {
         Message::named("meta.v1.PartialObjectMetadata")

@@ -124,7 +124,6 @@ fn checked_response<'a>(sent: &Value, answer: &'a Value) -> &'a Value {
     response
 }
 
-/// Returns the patch of a response.
 fn patch_of(response: &Value) -> Option<Patch> {
     let encoded = response["patch"].as_str()?;
     assert_eq!(response["patchType"], "JSONPatch", "{response}");

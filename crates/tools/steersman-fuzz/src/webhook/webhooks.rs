@@ -38,9 +38,7 @@ pub(crate) enum SiteChange {
     SetFields,
     /// Inserts a page before all others, unless it is there.
     InsertPage,
-    /// Removes the first page.
     RemovePage,
-    /// Reverses the order of the pages.
     ReversePages,
 }
 
@@ -135,7 +133,6 @@ pub(crate) fn check_kind(sent: &Value, answer: &Value, group: &str, kind: &str) 
     assert_eq!(answer["kind"], kind, "{answer}");
 }
 
-/// Returns the versions of shops.
 pub(crate) fn conversions() -> Conversions {
     Conversions::new()
         .hub::<Shop>()

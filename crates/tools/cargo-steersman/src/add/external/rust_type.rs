@@ -226,7 +226,6 @@ fn resource(kind: &ExternalKind, root: &str) -> String {
     text
 }
 
-/// Returns whether the objects of a schema are Kubernetes conditions.
 fn is_condition(schema: &Value) -> bool {
     let required = names_in(&schema["required"]);
     let Some(properties) = schema["properties"].as_object() else {

@@ -75,7 +75,6 @@ pub(crate) enum Tone {
     Good,
 }
 
-/// An input of the terminal view.
 #[derive(Debug)]
 pub(crate) enum ViewEvent {
     Key(KeyEvent),
