@@ -22,10 +22,9 @@ impl OneTest {
         variables: impl IntoIterator<Item = (String, OsString)>,
         failure: &str,
     ) -> Result<(), String> {
-        let status = self
-            .command(root, variables)?
-            .status()
-            .map_err(|error| format!("{} could not be started: {error}", self.test))?;
+        let status = self.command(root, variables)?.status();
+        let status =
+            status.map_err(|error| format!("{} could not be started: {error}", self.test))?;
         if status.success() {
             Ok(())
         } else {

@@ -120,15 +120,11 @@ pub(super) fn check(
 
 /// Returns the words of an escaped description, without the values of an enum.
 fn words(text: &str) -> Vec<&str> {
-    let text = text
-        .split("Possible enum values:")
-        .next()
-        .unwrap_or_default();
+    let text = text.split("Possible enum values:").next();
+    let text = text.unwrap_or_default();
     let words = text.split([' ', '`']).flat_map(|word| word.split("\\n"));
-    words
-        .flat_map(|word| word.split("\\t"))
-        .filter(|word| !word.is_empty())
-        .collect()
+    let words = words.flat_map(|word| word.split("\\t"));
+    words.filter(|word| !word.is_empty()).collect()
 }
 
 fn escaped(text: &str) -> String {
@@ -142,11 +138,9 @@ fn describe(table: &str, structs: &BTreeMap<String, Struct>, go: &GoTypes) -> De
     let of_meta = |name: &&str| format!("io.k8s.apimachinery.pkg.apis.meta.v1.{name}");
     let mut named: BTreeSet<String> = OTHERS_OF_META.iter().map(of_meta).collect();
     named.extend(OTHERS.iter().map(|name| (*name).to_owned()));
-    let kinds: BTreeMap<&str, bool> = table
-        .lines()
-        .filter_map(|line| line.split_once(' '))
-        .map(|(name, rest)| (name, rest.starts_with("@kind:")))
-        .collect();
+    let types = table.lines().filter_map(|line| line.split_once(' '));
+    let kinds = types.map(|(name, rest)| (name, rest.starts_with("@kind:")));
+    let kinds: BTreeMap<&str, bool> = kinds.collect();
     for found in structs.values() {
         if let Some(is_kind) = kinds.get(table::short(&found.definition).as_str()) {
             named.insert(found.definition.clone());

@@ -128,10 +128,8 @@ impl GoTypes {
                     fields.push(GoField { comment, ..field });
                 }
             } else if let Some((ty, constant)) = constant(line.trim(), comment) {
-                self.constants
-                    .entry(qualify(ty))
-                    .or_default()
-                    .push(constant);
+                let constants = self.constants.entry(qualify(ty));
+                constants.or_default().push(constant);
             }
         }
     }
@@ -187,11 +185,8 @@ fn imports(text: &str) -> BTreeMap<String, String> {
             .iter()
             .find(|(folder, _)| path.strip_prefix("k8s.io/") == Some(folder));
         let api = path.strip_prefix("k8s.io/api/");
-        let Some(name) = scalar
-            .or(folder)
-            .map(|(_, name)| (*name).to_owned())
-            .or_else(|| api.map(|path| path.replace('/', ".")))
-        else {
+        let known = scalar.or(folder).map(|(_, name)| (*name).to_owned());
+        let Some(name) = known.or_else(|| api.map(|path| path.replace('/', "."))) else {
             continue;
         };
         let last = path.rsplit('/').next().unwrap_or_default();

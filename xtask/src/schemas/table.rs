@@ -15,11 +15,8 @@ type Structs = BTreeMap<String, Struct>;
 
 /// Returns the table of types. A type in an unexpected form, and a fact about a field that does not exist, are errors.
 pub(super) fn write(structs: &Structs) -> Result<String, String> {
-    let mut waiting: Vec<&str> = structs
-        .iter()
-        .filter(|(_, found)| is_root(found))
-        .map(|(path, _)| path.as_str())
-        .collect();
+    let roots = structs.iter().filter(|(_, found)| is_root(found));
+    let mut waiting: Vec<&str> = roots.map(|(path, _)| path.as_str()).collect();
     let mut seen = BTreeSet::new();
     let mut lines = BTreeMap::new();
     while let Some(path) = waiting.pop() {
@@ -178,9 +175,8 @@ fn plain<'a>(
 }
 
 fn lookup<'a>(structs: &'a Structs, path: &str) -> Result<&'a Struct, String> {
-    structs
-        .get(path)
-        .ok_or_else(|| format!("there is no type {path}"))
+    let found = structs.get(path);
+    found.ok_or_else(|| format!("there is no type {path}"))
 }
 
 fn inner<'a>(kind: &'a str, generic: &str) -> Option<&'a str> {

@@ -5,9 +5,8 @@ use super::tree::{File, Tree, Violation};
 
 /// Checks every public function of the crates that is `async` or returns `impl Future`.
 pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
-    let sources = tree
-        .rust()
-        .filter(|file| file.path.starts_with("crates/") && !file.is_test());
+    let sources = tree.rust().filter(|file| !file.is_test());
+    let sources = sources.filter(|file| file.path.starts_with("crates/"));
     sources.flat_map(check_file).collect()
 }
 
@@ -45,24 +44,18 @@ fn returns_future(lines: &[&str]) -> bool {
     if first.starts_with("pub async fn ") {
         return true;
     }
-    let signature: Vec<&str> = lines
-        .iter()
-        .take_while(|line| !line.trim_end().ends_with(['}', ';']))
-        .copied()
-        .collect();
-    let signature = signature.join(" ");
+    let signature = lines.iter().copied();
+    let signature = signature.take_while(|line| !line.trim_end().ends_with(['}', ';']));
+    let signature = signature.collect::<Vec<_>>().join(" ");
     let signature = signature.split('{').next().unwrap_or_default();
     first.starts_with("pub fn ") && signature.contains("-> impl Future")
 }
 
 /// Returns whether the doc comment above the line `at` mentions cancel safety.
 fn is_documented(lines: &[&str], at: usize) -> bool {
-    lines[..at]
-        .iter()
-        .rev()
-        .map(|line| line.trim_start())
-        .take_while(|line| line.starts_with("///") || line.starts_with("#["))
-        .any(|line| line.contains("ancel safe"))
+    let above = lines[..at].iter().rev().map(|line| line.trim_start());
+    let mut docs = above.take_while(|line| line.starts_with("///") || line.starts_with("#["));
+    docs.any(|line| line.contains("ancel safe"))
 }
 
 #[cfg(test)]

@@ -172,14 +172,12 @@ fn architecture(tree: &Tree, crates: &Crates<'_>) -> Vec<Violation> {
         return vec![missing(ARCHITECTURE)];
     };
     let named: BTreeSet<&str> = words(&page.text).map(|(_, word)| word).collect();
-    crates
-        .keys()
-        .filter(|name| !named.contains(*name))
-        .map(|name| {
-            let problem = format!("does not name the crate `{name}`");
-            page.violation(0, problem, "describe the crate")
-        })
-        .collect()
+    let absent = crates.keys().filter(|name| !named.contains(*name));
+    let found = absent.map(|name| {
+        let problem = format!("does not name the crate `{name}`");
+        page.violation(0, problem, "describe the crate")
+    });
+    found.collect()
 }
 
 /// Returns the code spans of a page with their offsets; fenced blocks are left out.
@@ -193,14 +191,12 @@ pub(crate) fn spans(text: &str) -> impl Iterator<Item = (usize, &str)> {
         fenced ^= is_fence;
         let shown = if fenced || is_fence { "" } else { line };
         let mut inside = at;
-        shown
-            .split('`')
-            .enumerate()
-            .filter_map(move |(index, part)| {
-                let here = inside;
-                inside += part.len() + 1;
-                (index % 2 == 1).then_some((here, part))
-            })
+        let parts = shown.split('`').enumerate();
+        parts.filter_map(move |(index, part)| {
+            let here = inside;
+            inside += part.len() + 1;
+            (index % 2 == 1).then_some((here, part))
+        })
     })
 }
 

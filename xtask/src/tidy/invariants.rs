@@ -28,9 +28,8 @@ pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
     let mut cited = Citations::new();
     let mut cite = |file: &File, text: &str| {
         for (at, id) in ids(text) {
-            cited
-                .entry(id.to_owned())
-                .or_insert_with(|| (file.path.clone(), line(&file.text, at)));
+            let place = || (file.path.clone(), line(&file.text, at));
+            cited.entry(id.to_owned()).or_insert_with(place);
         }
     };
     for file in tree.rust().filter(|file| file.package() != Some("xtask")) {

@@ -90,23 +90,16 @@ pub(crate) fn packages(root: &Path) -> Result<Vec<Package>, String> {
         .other_options(["--offline".to_owned()])
         .exec()
         .map_err(|error| format!("cargo metadata failed: {error}"))?;
-    let packages = metadata
-        .workspace_packages()
-        .into_iter()
-        .map(|package| Package {
+    let packages = metadata.workspace_packages().into_iter().map(|package| {
+        let manifest = package.manifest_path.strip_prefix(&metadata.workspace_root);
+        let dependencies = package.dependencies.iter();
+        let dependencies = dependencies.filter(|one| one.kind != DependencyKind::Development);
+        Package {
             name: package.name.to_string(),
-            manifest: package
-                .manifest_path
-                .strip_prefix(&metadata.workspace_root)
-                .unwrap_or(&package.manifest_path)
-                .to_string(),
-            dependencies: package
-                .dependencies
-                .iter()
-                .filter(|dependency| dependency.kind != DependencyKind::Development)
-                .map(|dependency| dependency.name.clone())
-                .collect(),
-        });
+            manifest: manifest.unwrap_or(&package.manifest_path).to_string(),
+            dependencies: dependencies.map(|one| one.name.clone()).collect(),
+        }
+    });
     Ok(packages.collect())
 }
 

@@ -53,11 +53,8 @@ impl Source {
 
 /// Returns the line of an offset, counted from 1.
 pub(crate) fn line(text: &str, at: usize) -> usize {
-    text.as_bytes()[..at.min(text.len())]
-        .iter()
-        .filter(|byte| **byte == b'\n')
-        .count()
-        + 1
+    let before = &text.as_bytes()[..at.min(text.len())];
+    before.iter().filter(|byte| **byte == b'\n').count() + 1
 }
 
 /// Returns the tokens of code from which comments and literals were removed.

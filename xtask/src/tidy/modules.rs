@@ -20,10 +20,8 @@ struct Module<'a> {
 /// Checks every package for wrong order of modules, undeclared files and `mod.rs`.
 pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
     let packages: BTreeSet<&str> = tree.rust().filter_map(File::package).collect();
-    packages
-        .into_iter()
-        .flat_map(|package| check_package(tree, package))
-        .collect()
+    let check = |package| check_package(tree, package);
+    packages.into_iter().flat_map(check).collect()
 }
 
 fn check_package(tree: &Tree, package: &str) -> Vec<Violation> {

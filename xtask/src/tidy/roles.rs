@@ -10,10 +10,8 @@ pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
 
 fn check_file(file: &File) -> Vec<Violation> {
     let first = file.text.lines().next().unwrap_or_default();
-    let summary = first
-        .strip_prefix("//! ")
-        .filter(|summary| !summary.trim().is_empty());
-    let Some(summary) = summary else {
+    let summary = first.strip_prefix("//! ");
+    let Some(summary) = summary.filter(|summary| !summary.trim().is_empty()) else {
         let remedy = match has_role(file) {
             true => TAG,
             false => "begin with `//!` and one sentence",
@@ -24,9 +22,8 @@ fn check_file(file: &File) -> Vec<Violation> {
     if !has_role(file) {
         return Vec::new();
     }
-    let tag = summary
-        .split_once(": ")
-        .filter(|(_, sentence)| !sentence.trim().is_empty());
+    let tag = summary.split_once(": ");
+    let tag = tag.filter(|(_, sentence)| !sentence.trim().is_empty());
     let source = Source::of(&file.text);
     let code = source.production();
     let tokens = tokens(&code);
@@ -47,9 +44,8 @@ const WITHOUT_ROLES: [&str; 2] = ["xtask", "examples/greeter"];
 
 /// Returns whether a file states a role: crate roots, programs and tests do not.
 fn has_role(file: &File) -> bool {
-    let has_none = file
-        .package()
-        .is_some_and(|package| WITHOUT_ROLES.contains(&package));
+    let package = file.package();
+    let has_none = package.is_some_and(|package| WITHOUT_ROLES.contains(&package));
     let is_root = matches!(file.name(), "lib.rs" | "main.rs") || file.path.contains("/src/bin/");
     file.is_production() && !has_none && !is_root
 }

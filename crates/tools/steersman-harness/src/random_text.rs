@@ -103,18 +103,14 @@ fn write(hir: &Hir, rng: &mut SeededRng, text: &mut String) {
 /// Returns a character of a class: printable ASCII if possible.
 fn one_of(class: &Class, rng: &mut SeededRng) -> Option<char> {
     let all: Vec<(u32, u32)> = match class {
-        Class::Unicode(class) => {
-            let ranges = class.ranges().iter();
-            ranges
-                .map(|one| (one.start().into(), one.end().into()))
-                .collect()
-        }
-        Class::Bytes(class) => {
-            let ranges = class.ranges().iter();
-            ranges
-                .map(|one| (one.start().into(), one.end().into()))
-                .collect()
-        }
+        Class::Unicode(class) => class
+            .iter()
+            .map(|one| (one.start().into(), one.end().into()))
+            .collect(),
+        Class::Bytes(class) => class
+            .iter()
+            .map(|one| (one.start().into(), one.end().into()))
+            .collect(),
     };
     let mut ranges = all.clone();
     for (start, end) in &mut ranges {

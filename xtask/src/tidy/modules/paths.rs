@@ -29,11 +29,9 @@ impl Names {
         let production = source.production();
         let all = tokens(&source.code);
         let list = tokens(&production);
+        let with_file = modules(&all).filter(|(_, has_file)| *has_file);
         let mut names = Self {
-            children: modules(&all)
-                .filter(|(_, has_file)| *has_file)
-                .map(|(name, _)| name)
-                .collect(),
+            children: with_file.map(|(name, _)| name).collect(),
             declared: modules(&list).map(|(name, _)| name).collect(),
             ..Self::default()
         };

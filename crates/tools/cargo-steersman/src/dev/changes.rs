@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use futures::future::OptionFuture;
-use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher as _};
+use notify::RecursiveMode::{NonRecursive, Recursive};
+use notify::{Event, RecommendedWatcher, Watcher as _};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::{Instant, sleep_until};
 
@@ -48,14 +49,10 @@ impl SourceChanges {
         };
         let mut watcher = notify::recommended_watcher(report).map_err(failed)?;
         // The folder is watched and not its files, because an editor replaces a file by another one.
-        watcher
-            .watch(folder, RecursiveMode::NonRecursive)
-            .map_err(failed)?;
+        watcher.watch(folder, NonRecursive).map_err(failed)?;
         for path in FOLDERS.map(|part| folder.join(part)) {
             if path.exists() {
-                watcher
-                    .watch(&path, RecursiveMode::Recursive)
-                    .map_err(failed)?;
+                watcher.watch(&path, Recursive).map_err(failed)?;
             }
         }
         Ok(Self {

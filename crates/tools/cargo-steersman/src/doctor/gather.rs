@@ -288,10 +288,8 @@ impl Examination<'_> {
                 last = Some(event);
             }
         };
-        self.cluster
-            .list(Kind::of::<Event>(), &selection, add)
-            .await
-            .ok()?;
+        let listed = self.cluster.list(Kind::of::<Event>(), &selection, add);
+        listed.await.ok()?;
         last?["message"].as_str().map(str::to_owned)
     }
 
@@ -309,9 +307,7 @@ impl Examination<'_> {
                 .any(|one| one["name"] == version && one["served"] == true)
         };
         // The section "definitions" reports an absent definition already.
-        let is_absent = present
-            .as_ref()
-            .is_ok_and(|one| !one.as_ref().is_some_and(is_served));
+        let is_absent = matches!(present, Ok(one) if !one.as_ref().is_some_and(is_served));
         let check = ObjectCheck::new(wanted, version).filter(|_| !is_absent);
         let Some(check) = check else {
             return Findings::default();

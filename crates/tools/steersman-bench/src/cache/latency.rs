@@ -19,7 +19,7 @@ use steersman_api::ClientConfig;
 use steersman_apiserver::status::Status;
 use steersman_controller::{Action, Context, Controller, Error, Reconciler, Request};
 use tokio::sync::mpsc::{self, UnboundedSender};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::apart::ServerApart;
 use super::running::{Controlling, kube_client};
@@ -55,10 +55,7 @@ pub(super) async fn measure(by: MeasuredCache, rounds: usize) -> BenchResult<Lat
     let controlling = start(by, apart.kubeconfig(), Entered(entered)).await?;
 
     // Objects that exist at the start are reconciled first.
-    while tokio::time::timeout(100 * QUIET, entries.recv())
-        .await
-        .is_ok()
-    {}
+    while timeout(100 * QUIET, entries.recv()).await.is_ok() {}
     let (mut after, mut with) = (Vec::new(), Vec::new());
     for number in 0..rounds {
         tokio::time::sleep(QUIET).await;

@@ -138,10 +138,8 @@ fn found<V: Object>(
     };
     synced.index_ns = rounds.timed(many, by_index)?;
     informer.index_label(SHARED)?;
-    let queries: Vec<ListOptions> = names
-        .iter()
-        .map(|name| ListOptions::new().labels(LabelSelector::label(SHARED, name)))
-        .collect();
+    let of_group = |name: &String| ListOptions::new().labels(LabelSelector::label(SHARED, name));
+    let queries: Vec<ListOptions> = names.iter().map(of_group).collect();
     let by_label = |at: usize| {
         let found = store.list_matching(&queries[at]);
         found.is_ok_and(|found| is_group(&found.objects))

@@ -125,25 +125,21 @@ fn status(rng: &mut Rng, containers: &[(&str, &str)]) -> Value {
     let kinds = [
         "PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled",
     ];
-    let conditions: Vec<Value> = kinds
-        .iter()
-        .map(|kind| json!({"type": kind, "status": "True", "lastTransitionTime": TIME}))
-        .collect();
-    let containers: Vec<Value> = containers
-        .iter()
-        .map(|(name, image)| {
-            json!({
-                "name": name,
-                "image": image,
-                "imageID": format!("{image}@sha256:{}", hex(rng, 64)),
-                "containerID": format!("containerd://{}", hex(rng, 64)),
-                "ready": true,
-                "started": true,
-                "restartCount": 0,
-                "state": {"running": {"startedAt": TIME}},
-            })
+    let conditions =
+        kinds.map(|kind| json!({"type": kind, "status": "True", "lastTransitionTime": TIME}));
+    let containers = containers.iter().map(|(name, image)| {
+        json!({
+            "name": name,
+            "image": image,
+            "imageID": format!("{image}@sha256:{}", hex(rng, 64)),
+            "containerID": format!("containerd://{}", hex(rng, 64)),
+            "ready": true,
+            "started": true,
+            "restartCount": 0,
+            "state": {"running": {"startedAt": TIME}},
         })
-        .collect();
+    });
+    let containers: Vec<Value> = containers.collect();
     json!({
         "phase": "Running",
         "podIP": address,

@@ -149,10 +149,8 @@ async fn is_healthy(port: u16) -> BenchResult<bool> {
 }
 
 async fn answers(place: &ServerAddress, path: &str) -> BenchResult<bool> {
-    let (_, answer) = Exchange::get(place, &trust(place)?, path)
-        .await?
-        .drain()
-        .await?;
+    let exchange = Exchange::get(place, &trust(place)?, path).await?;
+    let (_, answer) = exchange.drain().await?;
     Ok(answer.starts_with("HTTP/1.1 200 "))
 }
 

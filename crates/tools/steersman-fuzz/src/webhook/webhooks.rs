@@ -125,19 +125,14 @@ impl Webhooks {
 pub(crate) fn check_kind(sent: &Value, answer: &Value, group: &str, kind: &str) {
     let is_beta = sent["apiVersion"] == format!("{group}/v1beta1");
     let version = if is_beta { "v1beta1" } else { "v1" };
-    assert_eq!(
-        answer["apiVersion"],
-        format!("{group}/{version}"),
-        "{answer}"
-    );
+    let api_version = format!("{group}/{version}");
+    assert_eq!(answer["apiVersion"], api_version, "{answer}");
     assert_eq!(answer["kind"], kind, "{answer}");
 }
 
 pub(crate) fn conversions() -> Conversions {
-    Conversions::new()
-        .hub::<Shop>()
-        .spoke::<BetaShop>()
-        .spoke::<AlphaShop>()
+    let hub = Conversions::new().hub::<Shop>();
+    hub.spoke::<BetaShop>().spoke::<AlphaShop>()
 }
 
 /// Replaces an object by any other value. An absent value counts as null.

@@ -60,12 +60,11 @@ impl OperatorSnapshot {
         let retries = series(metrics, RETRIES);
         let kinds = json_items(&diagnostics["informers"]);
         let controllers = json_items(&diagnostics["controllers"]);
+        let controllers = controllers.map(|one| ControllerRow::read(one, &retries));
         let reconciles = json_items(&diagnostics["reconciles"]);
         Self {
             kinds: kinds.map(|one| KindRow::read(one, &objects)).collect(),
-            controllers: controllers
-                .map(|one| ControllerRow::read(one, &retries))
-                .collect(),
+            controllers: controllers.collect(),
             reconciles: reconciles.map(|one| ReconcileRow::read(one, now)).collect(),
         }
     }
@@ -151,11 +150,10 @@ fn text(value: &Value, key: &str) -> String {
 
 /// Returns the values of a metric by the value of the label `name`, summed over all other labels.
 fn series(metrics: &str, metric: &str) -> BTreeMap<String, u64> {
+    let metric = format!("{metric}{{");
     let mut found = BTreeMap::new();
     for line in metrics.lines() {
-        let rest = line
-            .strip_prefix(metric)
-            .and_then(|rest| rest.strip_prefix('{'));
+        let rest = line.strip_prefix(&metric);
         let Some((labels, value)) = rest.and_then(|rest| rest.rsplit_once("} ")) else {
             continue;
         };
