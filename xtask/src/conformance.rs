@@ -22,7 +22,7 @@ const RUN: &str = "STEERSMAN_CONFORMANCE";
 pub(crate) fn run(root: &Path, asked: &Conformance) -> Result<(), String> {
     if let Some(cases) = &asked.protobuf {
         let variable = "STEERSMAN_PROTOBUF_CASES".to_owned();
-        let variables = [(variable, absolute(cases)?.into())];
+        let variables = vec![(variable, absolute(cases)?.into())];
         return PROTOBUF_TEST.run(root, variables, "the encodings differ");
     }
     let mut variables = vec![(RUN.to_owned(), "1".into())];

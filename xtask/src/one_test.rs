@@ -7,6 +7,9 @@ use std::process::{Command, Stdio};
 
 use cargo_metadata::Message;
 
+/// Environment variables with their values.
+type Variables = Vec<(String, OsString)>;
+
 /// A test in the binary `it` of a package.
 pub(crate) struct OneTest {
     pub(crate) package: &'static str,
@@ -19,7 +22,7 @@ impl OneTest {
     pub(crate) fn run(
         &self,
         root: &Path,
-        variables: impl IntoIterator<Item = (String, OsString)>,
+        variables: Variables,
         failure: &str,
     ) -> Result<(), String> {
         let status = self.command(root, variables)?.status();
@@ -35,11 +38,7 @@ impl OneTest {
     /// Replaces this process by the test, so that a signal to this process reaches the test and the shell waits until
     /// the test has cleaned up. Returns only if the test could not be started.
     #[cfg(unix)]
-    pub(crate) fn exec(
-        &self,
-        root: &Path,
-        variables: impl IntoIterator<Item = (String, OsString)>,
-    ) -> Result<(), String> {
+    pub(crate) fn exec(&self, root: &Path, variables: Variables) -> Result<(), String> {
         use std::os::unix::process::CommandExt as _;
 
         let error = self.command(root, variables)?.exec();
@@ -48,11 +47,7 @@ impl OneTest {
 
     /// Returns the command that runs the test binary. Cargo does not run it, because a signal would end
     /// cargo before the test has cleaned up.
-    fn command(
-        &self,
-        root: &Path,
-        variables: impl IntoIterator<Item = (String, OsString)>,
-    ) -> Result<Command, String> {
+    fn command(&self, root: &Path, variables: Variables) -> Result<Command, String> {
         let (program, folder) = self.build(root)?;
         self.check_exists(&program)?;
         let mut command = Command::new(program);

@@ -18,6 +18,7 @@ use crate::report::{Figure, Spread};
 use crate::samples::Sample;
 use crate::server::role::{InProcess, Played, ServerRole, Started};
 use crate::server::serve::Order;
+use crate::server::simulator::SimulatorTask;
 use crate::wire::ServerAddress;
 
 #[derive(Debug, Clone, Copy)]
@@ -223,12 +224,12 @@ async fn fanned(size: ServerSize, bytes: usize) -> BenchResult<(f64, f64)> {
 /// Measures the simulator, from Deployments to ready Pods.
 async fn played(size: ServerSize, deployments: u64, tracked: bool) -> BenchResult<Figure> {
     let pods = size.pods;
-    let role = ServerRole::Simulator {
+    let role = ServerRole::Simulator(SimulatorTask {
         pods,
         deployments,
         tracked,
         brisk: false,
-    };
+    });
     let (mut rates, mut resident) = (Vec::new(), 0);
     for run in 1..=size.runs {
         progress(format!(
@@ -259,12 +260,12 @@ async fn played(size: ServerSize, deployments: u64, tracked: bool) -> BenchResul
 /// Measures the time in which the simulator makes Deployments ready at the speed of `--play workloads`.
 async fn ready(size: ServerSize) -> BenchResult<Figure> {
     let count = size.deployments;
-    let role = ServerRole::Simulator {
+    let role = ServerRole::Simulator(SimulatorTask {
         pods: count,
         deployments: count,
         tracked: true,
         brisk: true,
-    };
+    });
     let mut seconds = Vec::new();
     for run in 1..=size.runs {
         progress(format!("{count} Deployments, run {run} of {}", size.runs));

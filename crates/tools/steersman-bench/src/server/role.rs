@@ -9,7 +9,6 @@ use http::Request;
 use http_body_util::{BodyExt, Empty};
 use serde::{Deserialize, Serialize};
 use steersman_apiserver::ApiServer;
-use steersman_apiserver::play::Speed;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -17,7 +16,7 @@ use tower::ServiceExt;
 
 use super::fill::fill;
 use super::serve::serve;
-use super::simulator::bring_up;
+use super::simulator::{SimulatorTask, bring_up};
 use crate::process::{BenchResult, memory, send};
 use crate::samples::Sample;
 use crate::wire::{Exchange, ServerAddress, trust};
@@ -33,14 +32,7 @@ pub(crate) enum ServerRole {
     /// Lists and watches over HTTPS.
     Fetch { place: ServerAddress, runs: u32 },
     /// Runs the simulator on Pods of Deployments.
-    Simulator {
-        pods: u64,
-        deployments: u64,
-        /// Whether managed fields are tracked.
-        tracked: bool,
-        /// Takes the time of a fast cluster for each Pod, instead of none.
-        brisk: bool,
-    },
+    Simulator(SimulatorTask),
     /// Opens many watches over HTTPS.
     Watch { place: ServerAddress, watchers: u32 },
 }
@@ -88,12 +80,7 @@ pub(crate) fn play(role: &str) -> BenchResult<()> {
             ServerRole::InProcess { objects, runs } => in_process(objects, runs).await,
             ServerRole::Serve { objects, of } => serve(objects, of).await,
             ServerRole::Fetch { place, runs } => fetch(place, runs).await,
-            ServerRole::Simulator {
-                pods,
-                deployments,
-                tracked,
-                brisk,
-            } => simulator(pods, deployments, tracked, brisk).await,
+            ServerRole::Simulator(task) => simulator(task).await,
             ServerRole::Watch { place, watchers } => watch(place, watchers).await,
         }
     })
@@ -206,15 +193,10 @@ async fn list_in_pages(server: &ApiServer) -> BenchResult<u64> {
     }
 }
 
-async fn simulator(pods: u64, deployments: u64, tracked: bool, brisk: bool) -> BenchResult<()> {
-    let speed = if brisk {
-        Speed::brisk()
-    } else {
-        Speed::instant()
-    };
-    let seconds = bring_up(pods, deployments, tracked, speed).await?;
+async fn simulator(task: SimulatorTask) -> BenchResult<()> {
+    let seconds = bring_up(task).await?;
     send(&Played {
-        pods_per_second: pods as f64 / seconds,
+        pods_per_second: task.pods as f64 / seconds,
         resident: memory()?.0,
     })
 }

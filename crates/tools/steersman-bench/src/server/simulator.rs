@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::play::{Played, Speed};
@@ -12,17 +13,27 @@ use crate::process::BenchResult;
 /// The interval between checks of the Deployments.
 const LOOK: Duration = Duration::from_millis(5);
 
+/// The Pods of the simulator, in equal parts of Deployments.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct SimulatorTask {
+    pub(crate) pods: u64,
+    pub(crate) deployments: u64,
+    /// Whether managed fields are tracked.
+    pub(crate) tracked: bool,
+    /// Takes the time of a fast cluster for each Pod, instead of none.
+    pub(crate) brisk: bool,
+}
+
 /// Waits until all Pods of these Deployments are ready, and returns the time in seconds.
-pub(crate) async fn bring_up(
-    pods: u64,
-    deployments: u64,
-    tracked: bool,
-    speed: Speed,
-) -> BenchResult<f64> {
-    let server = ApiServer::builder()
-        .play(Played::everything().nodes(10).events(false).speed(speed))
-        .track_managed_fields(tracked)
-        .build();
+pub(crate) async fn bring_up(task: SimulatorTask) -> BenchResult<f64> {
+    let (pods, deployments) = (task.pods, task.deployments);
+    let speed = match task.brisk {
+        true => Speed::brisk(),
+        false => Speed::instant(),
+    };
+    let played = Played::everything().nodes(10).events(false).speed(speed);
+    let server = ApiServer::builder().play(played);
+    let server = server.track_managed_fields(task.tracked).build();
     let began = Instant::now();
     for number in 0..deployments {
         let replicas = pods / deployments + u64::from(number < pods % deployments);
