@@ -48,10 +48,9 @@ fn is_root(found: &Struct) -> bool {
 }
 
 fn check_facts(lines: &BTreeMap<String, String>) -> Result<(), String> {
-    let lists = facts::LISTS.iter().map(|(name, field, _)| (name, field));
-    let granular = facts::GRANULAR.iter().map(|(name, field)| (name, field));
-    for (name, field) in lists.chain(granular) {
-        let line = lines.get(*name).map(String::as_str).unwrap_or_default();
+    let lists = facts::lists().map(|(name, field, _)| (name, field));
+    for (name, field) in lists.chain(facts::GRANULAR.iter().copied()) {
+        let line = lines.get(name).map(String::as_str).unwrap_or_default();
         if !line.contains(&format!(" {field}:")) {
             return Err(format!("facts.rs: {name} has no field {field}"));
         }
@@ -110,11 +109,10 @@ fn kind_of<'a>(
     named: &mut Vec<&'a str>,
 ) -> Result<String, String> {
     if let Some(items) = inner(kind, "std::vec::Vec<") {
-        let fact = facts::LISTS
-            .iter()
-            .find(|(name, field, _)| *name == owner && *field == json);
+        let mut lists = facts::lists();
+        let fact = lists.find(|(name, field, _)| *name == owner && *field == json);
         let rules = match (fact, &field.merge) {
-            (Some((_, _, rules)), _) => (*rules).to_owned(),
+            (Some((_, _, rules)), _) => rules.to_owned(),
             (None, Some(Merge::Set)) => "set".to_owned(),
             (None, Some(Merge::ListMap(keys))) => {
                 let element = lookup(structs, items)?;
