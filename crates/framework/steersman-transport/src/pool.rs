@@ -58,6 +58,13 @@ struct DialAttempt {
     ended: Dialing,
 }
 
+impl DialAttempt {
+    /// Sets the result that the waiting requests get when this attempt is dropped.
+    fn end(&mut self, opened: Result<(), BoxError>) {
+        self.ended = Some(opened.map_err(|error| DialError(chain(&*error))));
+    }
+}
+
 impl Drop for DialAttempt {
     fn drop(&mut self) {
         if let Some(pool) = self.pool.upgrade() {
@@ -286,7 +293,7 @@ impl ConnectionPool {
                         Ok(dialed) => pool.open(dialed).await,
                         Err(error) => Err(error),
                     };
-                    attempt.ended = Some(opened.map_err(|error| DialError(chain(&*error))));
+                    attempt.end(opened);
                 });
                 Chosen::Wait(progress)
             }

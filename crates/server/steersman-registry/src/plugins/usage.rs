@@ -77,11 +77,10 @@ pub(crate) fn usage(storage: &StorageKey, object: &Value) -> Amounts {
     let one = Quantity::of(1);
     used.insert(count_name(storage), one);
     match storage.as_str() {
+        "pods." if matches!(text(&object["status"]["phase"]), "Failed" | "Succeeded") => {}
         "pods." => {
-            if !matches!(text(&object["status"]["phase"]), "Failed" | "Succeeded") {
-                let asked = asked_by_pod(&object["spec"]);
-                used.extend(computed(asked.requests, asked.limits));
-            }
+            let asked = asked_by_pod(&object["spec"]);
+            used.extend(computed(asked.requests, asked.limits));
         }
         "services." => used.extend(of_service(&object["spec"])),
         "persistentvolumeclaims." => used.extend(of_claim(object)),

@@ -35,20 +35,20 @@ pub(crate) enum SimulatedKind {
 /// Every kind in the order of the enum, with the group and the plural name of its resource, and with the name of the
 /// user that writes for its controller. The table is not formatted, so that a row takes one line.
 #[rustfmt::skip]
-pub(crate) const KINDS: [(SimulatedKind, (&str, &str), &str); 13] = [
-    (SimulatedKind::Node, ("", "nodes"), "node-controller"),
-    (SimulatedKind::Pod, ("", "pods"), "kube-scheduler"),
-    (SimulatedKind::ReplicaSet, ("apps", "replicasets"), "replicaset-controller"),
-    (SimulatedKind::StatefulSet, ("apps", "statefulsets"), "statefulset-controller"),
-    (SimulatedKind::DaemonSet, ("apps", "daemonsets"), "daemon-set-controller"),
-    (SimulatedKind::Job, ("batch", "jobs"), "job-controller"),
-    (SimulatedKind::CronJob, ("batch", "cronjobs"), "cronjob-controller"),
-    (SimulatedKind::Deployment, ("apps", "deployments"), "deployment-controller"),
-    (SimulatedKind::Service, ("", "services"), "endpointslice-controller"),
-    (SimulatedKind::Claim, ("", "persistentvolumeclaims"), "persistent-volume-binder"),
-    (SimulatedKind::Volume, ("", "persistentvolumes"), "persistent-volume-binder"),
-    (SimulatedKind::Class, ("storage.k8s.io", "storageclasses"), "persistent-volume-binder"),
-    (SimulatedKind::Budget, ("policy", "poddisruptionbudgets"), "disruption-controller"),
+pub(crate) const KINDS: [(SimulatedKind, &str, &str, &str); 13] = [
+    (SimulatedKind::Node, "", "nodes", "node-controller"),
+    (SimulatedKind::Pod, "", "pods", "kube-scheduler"),
+    (SimulatedKind::ReplicaSet, "apps", "replicasets", "replicaset-controller"),
+    (SimulatedKind::StatefulSet, "apps", "statefulsets", "statefulset-controller"),
+    (SimulatedKind::DaemonSet, "apps", "daemonsets", "daemon-set-controller"),
+    (SimulatedKind::Job, "batch", "jobs", "job-controller"),
+    (SimulatedKind::CronJob, "batch", "cronjobs", "cronjob-controller"),
+    (SimulatedKind::Deployment, "apps", "deployments", "deployment-controller"),
+    (SimulatedKind::Service, "", "services", "endpointslice-controller"),
+    (SimulatedKind::Claim, "", "persistentvolumeclaims", "persistent-volume-binder"),
+    (SimulatedKind::Volume, "", "persistentvolumes", "persistent-volume-binder"),
+    (SimulatedKind::Class, "storage.k8s.io", "storageclasses", "persistent-volume-binder"),
+    (SimulatedKind::Budget, "policy", "poddisruptionbudgets", "disruption-controller"),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,7 +122,7 @@ impl SimulatedKind {
         match self {
             Self::DaemonSet => "daemonset-controller",
             Self::Claim | Self::Volume => "persistentvolume-controller",
-            other => KINDS[other as usize].2,
+            other => KINDS[other as usize].3,
         }
     }
 

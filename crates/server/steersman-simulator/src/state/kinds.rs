@@ -23,10 +23,10 @@ pub(crate) struct Kinds {
 impl Kinds {
     /// Looks up the resources of the simulator; `None` if the registry lacks one of them, which never happens.
     pub(crate) fn of_registry(registry: &Registry) -> Option<Self> {
-        let known = KINDS.map(|(_, (group, plural), _)| registry.resource(group, "v1", plural));
+        let known = KINDS.map(|(_, group, plural, _)| registry.resource(group, "v1", plural));
         let user = |name: &str| Arc::new(User::service_account("kube-system", name));
         Some(Self {
-            users: KINDS.map(|(_, _, name)| user(name)).into(),
+            users: KINDS.map(|(.., name)| user(name)).into(),
             known: known.into_iter().collect::<Option<_>>()?,
             revisions: registry.resource("apps", "v1", "controllerrevisions")?,
             slices: registry.resource("discovery.k8s.io", "v1", "endpointslices")?,
