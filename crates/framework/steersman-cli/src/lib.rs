@@ -21,7 +21,6 @@
 //! # Reading order
 //!
 //! - [`settings`] lists every setting with its default and its variables.
-//! - [`description`] has [`Description`], which a program prints about itself.
 //! - [`error`] has [`Error`].
 //! - `log_filter` reads levels, and `named_value` booleans, numbers, delays and namespaces.
 //! - `controller_setting` reads settings of single controllers.
@@ -37,7 +36,6 @@
 //! - [`program`] has [`Program`], a whole `main`.
 
 pub mod settings;
-pub mod description;
 pub mod error;
 mod log_filter;
 mod named_value;
@@ -60,11 +58,11 @@ pub use args::{Args, NoSettings, OperatorArgs};
 pub use config::Config;
 pub use console::Console;
 pub use controller_setting::CONTROLLER_KEYS;
-pub use description::Description;
 pub use error::{Error, SettingSource};
 pub use flags::LogFormat;
 pub use log::{InvalidLogLevel, LogLevel};
 pub use program::{BoxError, Program};
 pub use settings::OperatorSettings;
+pub use steersman_description::{self as description, Description};
 
 pub use clap;

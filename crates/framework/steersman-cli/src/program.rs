@@ -9,19 +9,21 @@ use std::sync::Arc;
 use clap::{ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use steersman_api::{ClientConfig, kube_client};
 use steersman_cache::InformerReport;
+use steersman_controller::ControllerDeclaration;
 use steersman_crds::{Crds, Error as DefinitionError};
+use steersman_description::{
+    ConvertedKind, DescribedController, DescribedKind, DescribedRule, DescribedWebhook,
+    Description, LimitedKind,
+};
 use steersman_manager::{
     Error as ManagerError, Manager, ManagerBuilder, Shutdown, shutdown_signal,
 };
-use steersman_object::ObjectKey;
+use steersman_object::{Kind, ObjectKey};
 use steersman_serve::ListenAddress;
 use steersman_webhook::{BuiltInCertificates, WebhookServer};
 
 use crate::args::{NoSettings, OperatorArgs, words_about_log};
 use crate::config::{Config, OwnValues};
-use crate::description::{
-    ConvertedKind, DescribedController, DescribedKind, DescribedWebhook, Description, LimitedKind,
-};
 use crate::dev_session::stop_with_session;
 use crate::error::Error;
 use crate::flags::LogFormat;
@@ -339,12 +341,7 @@ impl<T: OperatorSettings> Program<T> {
             ..args
         };
         let config = args.operator.config()?.with_args(args.own.clone());
-        let mut description = Description {
-            name: self.name.to_owned(),
-            version: self.version.to_owned(),
-            framework: env!("CARGO_PKG_VERSION").to_owned(),
-            ..Description::default()
-        };
+        let mut description = Description::new(self.name, self.version, env!("CARGO_PKG_VERSION"));
         // No request is ever sent to this address.
         let nowhere = http::Uri::from_static("https://127.0.0.1:1");
         let client_config = ClientConfig::from_config(kube_client::Config::new(nowhere));
@@ -358,8 +355,8 @@ impl<T: OperatorSettings> Program<T> {
         description.kinds.dedup();
         description.limited_kinds = limited_kinds(&informers);
         let controllers = manager.controller_declarations();
-        description.controllers = controllers.iter().map(DescribedController::from).collect();
-        description.describe_webhooks(&webhooks);
+        description.controllers = controllers.iter().map(described_controller).collect();
+        describe_webhooks(&webhooks, &mut description);
         Ok(description)
     }
 
@@ -444,21 +441,35 @@ fn limited_kinds(informers: &[InformerReport]) -> Vec<LimitedKind> {
     limited.collect()
 }
 
-impl Description {
-    fn describe_webhooks(&mut self, webhooks: &WebhookServer) {
-        let admissions = webhooks.admissions().iter();
-        let admissions = admissions.map(|admission| DescribedWebhook {
-            path: admission.path.clone(),
-            mutates: admission.mutates,
-            object: DescribedKind::from(&admission.kind),
-        });
-        self.webhooks = admissions.collect();
-        let converted = webhooks.converted_kinds().into_iter();
-        let converted = converted.map(|kind| ConvertedKind {
-            group: kind.group().to_owned(),
-            version: kind.version().to_owned(),
-            kind: kind.kind().to_owned(),
-        });
-        self.converted = converted.collect();
-    }
+fn described_controller(declaration: &ControllerDeclaration) -> DescribedController {
+    let all = |kinds: &[Kind]| kinds.iter().map(DescribedKind::from).collect();
+    let rules = declaration.needed_rules.iter();
+    let rules = rules.map(|needed| DescribedRule {
+        rule: needed.rule.clone(),
+        reason: needed.reason.clone(),
+    });
+    let mut described = DescribedController::default();
+    described.name.clone_from(&declaration.name);
+    described.primary = declaration.primary.as_ref().map(DescribedKind::from);
+    described.owned = all(&declaration.owned);
+    described.watched = all(&declaration.watched);
+    described.needed_rules = rules.collect();
+    described
+}
+
+fn describe_webhooks(webhooks: &WebhookServer, description: &mut Description) {
+    let admissions = webhooks.admissions().iter();
+    let admissions = admissions.map(|admission| DescribedWebhook {
+        path: admission.path.clone(),
+        mutates: admission.mutates,
+        object: DescribedKind::from(&admission.kind),
+    });
+    description.webhooks = admissions.collect();
+    let converted = webhooks.converted_kinds().into_iter();
+    let converted = converted.map(|kind| ConvertedKind {
+        group: kind.group().to_owned(),
+        version: kind.version().to_owned(),
+        kind: kind.kind().to_owned(),
+    });
+    description.converted = converted.collect();
 }

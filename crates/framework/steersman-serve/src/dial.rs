@@ -9,7 +9,7 @@ use steersman_api::AnyCertificate;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use crate::certificate_times::CertificateTimes;
+use steersman_certificates::CertificateTimes;
 
 /// Completes a TLS handshake with the server at an address. The certificate need not be trusted, but must be valid at
 /// the time `wall`. An address that stands for all addresses of the machine is replaced by the loopback address.

@@ -33,7 +33,7 @@
 //! - [`error`] has [`Error`], [`limits`] [`Limits`], and [`address`] [`ListenAddress`].
 //! - `connection_phase` decides how long a connection may wait, and which one makes room for another.
 //! - [`probe`] has the responses of health endpoints.
-//! - `certificate` turns PEM texts into TLS settings, and [`certificate_times`] has [`CertificateTimes`].
+//! - `certificate` turns PEM texts into TLS settings.
 //! - [`certificate_metrics`] has [`CertificateMetrics`], and [`shared_certificate`] has [`SharedCertificate`].
 //! - `review_cache` keeps the answers of reviews.
 //! - [`routes`] has [`Routes`], [`Handler`] and [`AccessControl`].
@@ -53,7 +53,6 @@ mod connection_phase;
 pub mod probe;
 mod certificate;
 pub mod certificate_metrics;
-pub mod certificate_times;
 pub mod shared_certificate;
 mod review_cache;
 pub mod routes;
@@ -70,7 +69,6 @@ pub mod server;
 pub use access::ReviewedAccess;
 pub use address::ListenAddress;
 pub use certificate_metrics::CertificateMetrics;
-pub use certificate_times::{CertificateState, CertificateTimes};
 pub use dial::dial_tls;
 pub use error::{BoxError, Error};
 pub use limits::Limits;
@@ -79,5 +77,6 @@ pub use probe::{CheckResult, ProbeQuery, ProbeResponse};
 pub use routes::{AccessControl, Handler, Route, Routes, json_response, text_response};
 pub use server::{Server, ServerOptions};
 pub use shared_certificate::SharedCertificate;
+pub use steersman_certificates::{CertificateState, CertificateTimes};
 pub use tls::TlsOptions;
 pub use token_file::TokenFile;

@@ -13,9 +13,9 @@ use tracing::{error, info, warn};
 
 use crate::certificate::PemPair;
 use crate::certificate_metrics::CertificateMetrics;
-use crate::certificate_times::{CertificateState, CertificateTimes};
 use crate::error::Error;
 use crate::shared_certificate::{self, SharedCertificate};
+use steersman_certificates::{CertificateState, CertificateTimes};
 
 /// The TLS settings of a server: where its certificate comes from.
 ///

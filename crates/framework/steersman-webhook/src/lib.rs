@@ -44,7 +44,7 @@
 //! - `endpoint` answers the requests of one path.
 //! - [`token_review`] has [`TokenReviewer`].
 //! - [`in_process`] has [`InProcessWebhooks`].
-//! - [`certificates`] has [`BuiltInCertificates`], an authority in a Secret: `certificates::rotation` decides its next
+//! - [`certificates`] has [`BuiltInCertificates`], an authority in a Secret: `steersman_certificates` decides its next
 //!   step, `certificates::leader` carries that step out, and `certificates::follower` hands the certificate to the
 //!   server.
 //! - [`server`] has [`WebhookServer`], the webhooks of an operator with their paths.

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use serde_json::Value;
-use steersman_cli::Description;
+use steersman_description::Description;
 use steersman_manifests::files::{EXTRA, OBSERVED};
 use steersman_manifests::{Files, Manifests, Options, RuleList};
 

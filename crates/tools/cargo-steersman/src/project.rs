@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output, Stdio};
 
 use serde_json::{Value, json};
-use steersman_cli::Description;
+use steersman_description::Description;
 use steersman_object::{json_items, json_text};
 
 use crate::error::Error;

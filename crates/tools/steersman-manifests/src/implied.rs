@@ -1,6 +1,6 @@
 //! Machine: the rules that the declarations of an operator imply, whatever its tests observed.
 
-use steersman_cli::description::{DescribedController, DescribedKind};
+use steersman_description::{DescribedController, DescribedKind};
 use steersman_object::PolicyRule;
 
 use crate::definition::OwnKind;

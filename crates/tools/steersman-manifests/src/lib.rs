@@ -1,11 +1,11 @@
 //! The manifests of an operator, made of what its program says about itself.
 //!
-//! [`Manifests`] takes the [`Description`](steersman_cli::Description) that `PROGRAM describe` prints, the rules of
+//! [`Manifests`] takes the [`Description`](steersman_description::Description) that `PROGRAM describe` prints, the rules of
 //! its files as a [`RuleList`], and [`Options`]. It returns [`Files`]: their paths and contents. Nothing is read
 //! from or written to a disk.
 //!
 //! ```
-//! use steersman_cli::Description;
+//! use steersman_description::Description;
 //! use steersman_manifests::files::OBSERVED;
 //! use steersman_manifests::{Manifests, Options, RuleList};
 //!

@@ -1,7 +1,7 @@
 //! Handle: the manifests of one operator.
 
 use serde_json::Value;
-use steersman_cli::Description;
+use steersman_description::Description;
 
 use crate::error::Error;
 use crate::files::Files;

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use steersman_apimachinery::names::{self, NameRule};
-use steersman_cli::Description;
 use steersman_crds::check_versions;
+use steersman_description::Description;
 
 use crate::definition::OwnKind;
 use crate::error::Error;

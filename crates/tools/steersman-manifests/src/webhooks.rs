@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use steersman_cli::description::DescribedWebhook;
 use steersman_crds::INJECT_CA_FROM;
+use steersman_description::DescribedWebhook;
 
 use crate::files::{FROM_PROGRAM, Files};
 use crate::folder::Folder;

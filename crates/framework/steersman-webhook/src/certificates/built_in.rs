@@ -8,11 +8,11 @@ use steersman_object::ObjectKey;
 use steersman_serve::SharedCertificate;
 use thiserror::Error as ThisError;
 
-use crate::certificates::authority::KeyedCertificate;
 use crate::certificates::authority_metrics::AuthorityMetrics;
 use crate::certificates::injection::{InjectionKind, InjectionTarget};
-use crate::certificates::rotation::RotationSettings;
 use crate::certificates::trusted_authorities::{AuthoritiesReceiver, TrustedAuthorities};
+use steersman_certificates::KeyedCertificate;
+use steersman_certificates::RotationSettings;
 
 /// The wall clock that gives the times in certificates.
 type WallClock = Arc<dyn Fn() -> Timestamp + Send + Sync>;

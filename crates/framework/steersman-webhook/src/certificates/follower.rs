@@ -9,11 +9,11 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::certificates::authority::KeyedCertificate;
 use crate::certificates::built_in::BuiltInCertificates;
 use crate::certificates::leader::REQUEST_LIMIT;
-use crate::certificates::rotation::{Observation, Rotation};
-use crate::certificates::stored_certificates::StoredCertificates;
+use steersman_certificates::KeyedCertificate;
+use steersman_certificates::StoredCertificates;
+use steersman_certificates::{Observation, Rotation};
 
 struct CertificateFollower<'a> {
     options: &'a BuiltInCertificates,

@@ -10,7 +10,7 @@ use kube_core::DynamicObject;
 use serde_json::{Value, json};
 use steersman_object::{Kind, ObjectKey};
 
-use crate::certificates::authority::ParsedCertificate;
+use steersman_certificates::ParsedCertificate;
 
 /// A webhook configuration or definition that tells the API server which authorities to trust.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,7 +105,7 @@ mod tests {
     use k8s_openapi::jiff::Timestamp;
 
     use super::*;
-    use crate::certificates::authority::KeyedCertificate;
+    use steersman_certificates::KeyedCertificate;
 
     fn target(kind: InjectionKind) -> InjectionTarget {
         let name = "hooks".to_owned();

@@ -10,11 +10,11 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::certificates::authority::ParsedCertificate;
 use crate::certificates::built_in::BuiltInCertificates;
 use crate::certificates::injection::InjectionTarget;
-use crate::certificates::rotation::{Observation, Rotation, RotationChange};
-use crate::certificates::stored_certificates::StoredCertificates;
+use steersman_certificates::ParsedCertificate;
+use steersman_certificates::StoredCertificates;
+use steersman_certificates::{Observation, Rotation, RotationChange};
 
 struct CertificateLeader<'a> {
     options: &'a BuiltInCertificates,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::SystemTime;
 
-use steersman_cli::Description;
+use steersman_description::Description;
 use tokio::io::AsyncReadExt as _;
 use tokio::process::Command;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use steersman_api::{ClientConfig, WriteOptions};
-use steersman_cli::Description;
+use steersman_description::Description;
 use steersman_object::json_text;
 use steersman_testenv::apiserver::faults::RequestRecord;
 use steersman_testenv::apiserver::play::{Played, Speed};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use steersman_cli::Description;
+use steersman_description::Description;
 use steersman_object::{json_items, json_text};
 use steersman_testenv::apiserver::faults::RequestRecord;
 

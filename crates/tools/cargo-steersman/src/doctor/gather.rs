@@ -14,14 +14,14 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use k8s_openapi::jiff::Timestamp;
 use kube_core::Selector;
 use serde_json::Value;
-use steersman_cli::Description;
+use steersman_certificates::CertificateReport;
 use steersman_crds::stored_kind;
+use steersman_description::Description;
 use steersman_manifests::{Manifests, RoleGrant};
 use steersman_object::{
     FieldSelector, Gvk, Kind, LabelSelector, ListOptions, ObjectKey, json_items, json_text,
 };
 use steersman_testenv::apiserver::definition_check::ObjectCheck;
-use steersman_webhook::certificates::CertificateReport;
 
 use crate::doctor::election::check_lease;
 use crate::doctor::finding::{Findings, Section, SeenFact, SeenObject, UnseenCause};

@@ -4,8 +4,8 @@ use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 use steersman_api::ClientCertificate;
+use steersman_certificates::{CertificateState, CertificateTimes};
 use steersman_object::json_items;
-use steersman_webhook::{CertificateState, CertificateTimes};
 
 use crate::doctor::finding::{DoctorFinding, SeenObject};
 use crate::doctor::workload::flag_value;

@@ -114,7 +114,7 @@ pub(crate) fn check_permissions(
 
 #[cfg(test)]
 mod tests {
-    use steersman_cli::Description;
+    use steersman_description::Description;
     use steersman_manifests::{Manifests, Options, PolicyRule, RuleList};
 
     use super::*;

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use steersman_cli::Description;
-use steersman_cli::description::DescribedKind;
+use steersman_description::DescribedKind;
+use steersman_description::Description;
 use steersman_object::{json_items, json_text};
 
 use crate::doctor::finding::{DoctorFinding, Findings, SeenFact};

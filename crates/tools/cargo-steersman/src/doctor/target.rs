@@ -12,7 +12,7 @@ use steersman_api::kube_client::{self, Client};
 use steersman_api::{
     Api, ClientCertificate, ClientConfig, Decoded, Error as RequestError, Mapper, Paging,
 };
-use steersman_cli::description::DescribedKind;
+use steersman_description::DescribedKind;
 use steersman_manifests::RuleTarget;
 use steersman_object::{Kind, LabelSelector, ListOptions, ObjectKey};
 use tokio::time::timeout;

@@ -2,8 +2,8 @@
 
 use k8s_openapi::ByteString;
 use serde_json::Value;
+use steersman_certificates::CertificateReport;
 use steersman_object::{json_items, json_text};
-use steersman_webhook::certificates::CertificateReport;
 
 use crate::doctor::finding::{Findings, SeenFact, SeenObject};
 

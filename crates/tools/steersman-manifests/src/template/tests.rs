@@ -1,6 +1,6 @@
 //! Tests filling the template of a manifest.
 
-use steersman_cli::Description;
+use steersman_description::Description;
 
 use super::fill;
 use crate::operator::Operator;

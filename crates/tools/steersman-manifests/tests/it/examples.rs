@@ -1,7 +1,7 @@
 //! Example descriptions of operators.
 
 use serde_json::{Value, json};
-use steersman_cli::Description;
+use steersman_description::Description;
 use steersman_manifests::{Manifests, Options, RuleList};
 
 /// The observed rules of the operator of [`everything`].

@@ -1,7 +1,7 @@
 //! Tests the rules that the declarations of an operator imply, and their comments.
 
 use serde_json::{Value, json};
-use steersman_cli::Description;
+use steersman_description::Description;
 use steersman_manifests::{Manifests, Options, RuleList, RuleOrigin, RuleTarget};
 
 use crate::examples::everything;

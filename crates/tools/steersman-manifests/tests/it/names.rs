@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use steersman_apimachinery::yaml;
-use steersman_cli::Description;
+use steersman_description::Description;
 use steersman_manifests::{Error, Manifests, Options, RuleList};
 
 use crate::examples::{OBSERVED, everything, simple};

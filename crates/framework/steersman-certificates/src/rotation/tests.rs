@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Secret;
 use steersman_object::ObjectKey;
 
 use super::*;
-use crate::certificates::stored_certificates::{BUNDLE, LEAF, LEAF_KEY, NEXT_KEY, SIGNER_KEY};
+use crate::stored_certificates::{BUNDLE, LEAF, LEAF_KEY, NEXT_KEY, SIGNER_KEY};
 
 mod cluster;
 

@@ -1,8 +1,25 @@
-//! Words: the description of a program for `cargo steersman`, printed as JSON.
+//! The description of an operator, which its program prints as JSON with the argument `describe`.
+//!
+//! `steersman-cli` writes a [`Description`], and `steersman-manifests` and `cargo steersman` read it. It is a crate of its
+//! own, so that those who read it compile no manager.
+//!
+//! ```
+//! use steersman_description::Description;
+//!
+//! # fn main() -> Result<(), serde_json::Error> {
+//! let text = r#"{
+//!     "name": "greeter", "version": "0.1.0", "framework": "0.1.0", "definitions": [], "kinds": [
+//!         {"group": "apps", "version": "v1", "kind": "Deployment", "plural": "deployments", "namespaced": true}
+//!     ], "controllers": [], "webhooks": [], "converted": []
+//! }"#;
+//! let description: Description = serde_json::from_str(text)?;
+//! assert_eq!(description.kinds[0].plural, "deployments");
+//! # Ok(())
+//! # }
+//! ```
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use steersman_controller::{ControllerDeclaration, NeededRule};
 use steersman_object::{Kind, PolicyRule};
 
 /// The kinds, controllers and webhooks of a program, as `PROGRAM describe` prints them.
@@ -116,25 +133,15 @@ pub struct ConvertedKind {
     pub kind: String,
 }
 
-impl From<&ControllerDeclaration> for DescribedController {
-    fn from(declaration: &ControllerDeclaration) -> Self {
-        let all = |kinds: &[Kind]| kinds.iter().map(DescribedKind::from).collect();
-        let rules = declaration.needed_rules.iter().map(DescribedRule::from);
+impl Description {
+    /// Makes the description of a program without kinds, controllers and webhooks.
+    #[must_use]
+    pub fn new(name: &str, version: &str, framework: &str) -> Self {
         Self {
-            name: declaration.name.clone(),
-            primary: declaration.primary.as_ref().map(DescribedKind::from),
-            owned: all(&declaration.owned),
-            watched: all(&declaration.watched),
-            needed_rules: rules.collect(),
-        }
-    }
-}
-
-impl From<&NeededRule> for DescribedRule {
-    fn from(needed: &NeededRule) -> Self {
-        Self {
-            rule: needed.rule.clone(),
-            reason: needed.reason.clone(),
+            name: name.to_owned(),
+            version: version.to_owned(),
+            framework: framework.to_owned(),
+            ..Self::default()
         }
     }
 }

@@ -7,30 +7,30 @@ use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::jiff::Timestamp;
 use steersman_object::ObjectKey;
 
-use crate::certificates::authority::{KeyedCertificate, ParsedCertificate};
+use crate::authority::{KeyedCertificate, ParsedCertificate};
 
 /// The usable certificates in the Secret.
 ///
 /// Everything that the next leader needs is in the Secret (CERT-2).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct StoredCertificates {
+pub struct StoredCertificates {
     /// The serving certificate. An authority of the bundle has signed it.
-    pub(crate) leaf: Option<KeyedCertificate>,
+    pub leaf: Option<KeyedCertificate>,
     /// The authorities that API servers trust.
-    pub(crate) bundle: Vec<ParsedCertificate>,
+    pub bundle: Vec<ParsedCertificate>,
     /// The authority that signs serving certificates. The bundle contains it.
-    pub(crate) signer: Option<KeyedCertificate>,
+    pub signer: Option<KeyedCertificate>,
     /// The authority that will sign after the current one. The bundle contains it.
-    pub(crate) next: Option<KeyedCertificate>,
+    pub next: Option<KeyedCertificate>,
     /// Whether every configuration had a bundle that contains the next authority.
-    pub(crate) is_injected: bool,
+    pub is_injected: bool,
     /// When the phase began, by the clock of the leader of that time.
-    pub(crate) since: Option<Timestamp>,
+    pub since: Option<Timestamp>,
 }
 
 /// The phases of a rotation of the authority, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RotationPhase {
+pub enum RotationPhase {
     /// One authority is trusted.
     Steady,
     /// The bundle contains the next authority; some configurations may have the old bundle.
@@ -60,7 +60,8 @@ const TYPE: &str = "kubernetes.io/tls";
 type SecretData = BTreeMap<String, ByteString>;
 
 impl RotationPhase {
-    pub(crate) fn as_str(self) -> &'static str {
+    /// Returns the phase as in the annotation of the Secret.
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Steady => "steady",
             Self::Introduced => "introduced",
@@ -73,7 +74,7 @@ impl RotationPhase {
 impl StoredCertificates {
     /// Reads a Secret. Returns the parts that are usable at `wall`, and a problem for each unusable part (CERT-4). A
     /// Secret without any of the keys has no problem.
-    pub(crate) fn read(secret: Option<&Secret>, wall: Timestamp) -> (Self, Vec<String>) {
+    pub fn read(secret: Option<&Secret>, wall: Timestamp) -> (Self, Vec<String>) {
         let empty = SecretData::new();
         let data = secret.and_then(|secret| secret.data.as_ref());
         let data = data.unwrap_or(&empty);
@@ -120,13 +121,14 @@ impl StoredCertificates {
     /// # Errors
     ///
     /// The problem, which names the key of the Secret.
-    pub(crate) fn serving(secret: &Secret) -> Result<KeyedCertificate, String> {
+    pub fn serving(secret: &Secret) -> Result<KeyedCertificate, String> {
         let empty = SecretData::new();
         let data = secret.data.as_ref().unwrap_or(&empty);
         serving(data, &bundle(data).0)
     }
 
-    pub(crate) fn phase(&self) -> RotationPhase {
+    /// Returns the phase of the rotation.
+    pub fn phase(&self) -> RotationPhase {
         match (&self.next, self.is_injected) {
             (Some(_), true) => RotationPhase::Injected,
             (Some(_), false) => RotationPhase::Introduced,
@@ -136,17 +138,17 @@ impl StoredCertificates {
     }
 
     /// Returns whether no part is left that can sign or serve.
-    pub(crate) fn is_lost(&self) -> bool {
+    pub fn is_lost(&self) -> bool {
         self.leaf.is_none() && self.signer.is_none() && self.next.is_none()
     }
 
     /// Returns the trusted authorities in PEM.
-    pub(crate) fn bundle_pem(&self) -> String {
+    pub fn bundle_pem(&self) -> String {
         self.bundle.iter().map(ParsedCertificate::pem).collect()
     }
 
     /// Returns the Secret with these certificates. The other fields, such as the resource version, stay.
-    pub(crate) fn write(&self, secret: Option<Secret>, key: &ObjectKey) -> Secret {
+    pub fn write(&self, secret: Option<Secret>, key: &ObjectKey) -> Secret {
         let mut secret = secret.unwrap_or_else(|| Secret {
             metadata: key.to_meta(),
             type_: Some(TYPE.to_owned()),

@@ -4,39 +4,43 @@ use std::time::{Duration, Instant};
 
 use k8s_openapi::jiff::Timestamp;
 
-use crate::certificates::authority::{CLOCK_SKEW, KeyedCertificate, ParsedCertificate, later};
-use crate::certificates::stored_certificates::{RotationPhase, StoredCertificates};
+use crate::authority::{CLOCK_SKEW, KeyedCertificate, ParsedCertificate, later};
+use crate::stored_certificates::{RotationPhase, StoredCertificates};
 
 /// The names and durations that the rotation needs.
 #[derive(Clone, Debug)]
-pub(crate) struct RotationSettings {
+pub struct RotationSettings {
     /// The DNS names and addresses of the serving certificate.
-    pub(crate) names: Vec<String>,
-    pub(crate) authority_lifetime: Duration,
-    pub(crate) leaf_lifetime: Duration,
+    pub names: Vec<String>,
+    /// How long an authority is valid.
+    pub authority_lifetime: Duration,
+    /// How long a serving certificate is valid.
+    pub leaf_lifetime: Duration,
     /// How long API servers may still use an old bundle after its replacement.
-    pub(crate) overlap: Duration,
+    pub overlap: Duration,
     /// The time between two reads of the Secret by a replica.
-    pub(crate) read_interval: Duration,
+    pub read_interval: Duration,
 }
 
 /// Decides the steps of one leader. The state is in the Secret, except for the moment at which this leader first saw
 /// the phase.
 #[derive(Debug)]
-pub(crate) struct Rotation {
+pub struct Rotation {
     settings: RotationSettings,
     seen: Option<SeenPhase>,
 }
 
+/// What a leader sees before a step.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Observation<'a> {
-    pub(crate) stored: &'a StoredCertificates,
+pub struct Observation<'a> {
+    /// The usable certificates in the Secret.
+    pub stored: &'a StoredCertificates,
     /// Whether a part of the Secret is unusable.
-    pub(crate) is_damaged: bool,
+    pub is_damaged: bool,
     /// The authorities found in the configurations. The bundle of a new authority includes them.
-    pub(crate) former: &'a [ParsedCertificate],
+    pub former: &'a [ParsedCertificate],
     /// Whether every configuration had the bundle of the Secret.
-    pub(crate) is_injected: bool,
+    pub is_injected: bool,
 }
 
 /// The phase in the Secret, and the moment at which this leader first saw that phase.
@@ -50,13 +54,16 @@ struct SeenPhase {
 
 /// A change of the Secret: its next content, and the reason.
 #[derive(Clone, Debug)]
-pub(crate) struct RotationStep {
-    pub(crate) stored: StoredCertificates,
-    pub(crate) change: RotationChange,
+pub struct RotationStep {
+    /// The next content of the Secret.
+    pub stored: StoredCertificates,
+    /// The reason.
+    pub change: RotationChange,
 }
 
+/// The reason of a change of the Secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RotationChange {
+pub enum RotationChange {
     /// Nothing in the Secret was usable: a new authority and a new serving certificate were made.
     Founded,
     /// The authority has signed a new serving certificate.
@@ -79,7 +86,7 @@ const MOST_FORMER: usize = 8;
 
 impl RotationChange {
     /// Returns the change as the end of a log message about the Secret.
-    pub(crate) fn text(self) -> &'static str {
+    pub fn text(self) -> &'static str {
         match self {
             Self::Founded => "there was nothing to use, so there is a new authority",
             Self::LeafIssued => "there is a new serving certificate of the same authority",
@@ -91,17 +98,20 @@ impl RotationChange {
         }
     }
 
-    pub(crate) fn has_new_leaf(self) -> bool {
+    /// Returns whether the change made a serving certificate.
+    pub fn has_new_leaf(self) -> bool {
         matches!(self, Self::Founded | Self::LeafIssued | Self::Switched)
     }
 
-    pub(crate) fn has_new_authority(self) -> bool {
+    /// Returns whether the serving certificate has another authority after the change.
+    pub fn has_new_authority(self) -> bool {
         matches!(self, Self::Founded | Self::Switched)
     }
 }
 
 impl Rotation {
-    pub(crate) fn new(settings: RotationSettings) -> Self {
+    /// Makes the machine of a leader that has seen no phase.
+    pub fn new(settings: RotationSettings) -> Self {
         Self {
             settings,
             seen: None,
@@ -109,7 +119,11 @@ impl Rotation {
     }
 
     /// Returns the next content of the Secret; `None` if it is not to be changed.
-    pub(crate) fn next_step(
+    ///
+    /// # Errors
+    ///
+    /// A certificate cannot be made.
+    pub fn next_step(
         &mut self,
         observation: Observation<'_>,
         now: Instant,
@@ -311,7 +325,7 @@ impl Rotation {
 impl RotationSettings {
     /// Returns how long a former authority stays in the bundle: until each replica has read the Secret, even if one
     /// read fails.
-    pub(crate) fn retirement(&self) -> Duration {
+    pub fn retirement(&self) -> Duration {
         self.overlap
             .saturating_add(self.read_interval.saturating_mul(2))
     }

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::jiff::Timestamp;
 
-use crate::certificates::stored_certificates::StoredCertificates;
+use crate::stored_certificates::StoredCertificates;
 
 /// A summary of the Secret of a built-in authority, without its keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ mod tests {
     use steersman_object::ObjectKey;
 
     use super::*;
-    use crate::certificates::authority::KeyedCertificate;
+    use crate::authority::KeyedCertificate;
 
     #[test]
     fn a_certificate_is_late_and_then_expired() {

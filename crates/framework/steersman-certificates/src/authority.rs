@@ -20,20 +20,24 @@ use x509_parser::prelude::FromDer as _;
     "ParsedCertificate {{ names: {names:?}, not_before: {not_before:?}, not_after: {not_after:?}, \
      is_authority: {is_authority:?}, .. }}"
 )]
-pub(crate) struct ParsedCertificate {
+pub struct ParsedCertificate {
     der: Vec<u8>,
-    pub(crate) not_before: Timestamp,
-    pub(crate) not_after: Timestamp,
+    /// The start of the validity.
+    pub not_before: Timestamp,
+    /// The end of the validity.
+    pub not_after: Timestamp,
     /// The public key, DER-encoded as `SubjectPublicKeyInfo`.
     public_key: Vec<u8>,
     names: Vec<String>,
     is_authority: bool,
 }
 
+/// A certificate and its private key. `Debug` hides the key.
 #[derive(Clone, PartialEq, Eq, derive_more::Debug)]
 #[debug("KeyedCertificate {{ certificate: {certificate:?}, .. }}")]
-pub(crate) struct KeyedCertificate {
-    pub(crate) certificate: ParsedCertificate,
+pub struct KeyedCertificate {
+    /// The certificate of the key.
+    pub certificate: ParsedCertificate,
     key: String,
 }
 
@@ -61,7 +65,7 @@ impl ParsedCertificate {
     }
 
     /// Returns the distinct certificates that can be read in a PEM text, and the first problem of the text.
-    pub(crate) fn all(text: &[u8]) -> (Vec<Self>, Option<String>) {
+    pub fn all(text: &[u8]) -> (Vec<Self>, Option<String>) {
         let (mut found, mut problem) = (Vec::new(), None);
         for block in Pem::iter_from_buffer(text) {
             let read = match block {
@@ -83,20 +87,28 @@ impl ParsedCertificate {
         (found, problem)
     }
 
-    pub(crate) fn pem(&self) -> String {
+    /// Returns the certificate in PEM, with lines that end in LF.
+    pub fn pem(&self) -> String {
         let config = EncodeConfig::new().set_line_ending(LineEnding::LF);
         pem::encode_config(&pem::Pem::new("CERTIFICATE", &*self.der), config)
     }
 
-    pub(crate) fn is_authority(&self) -> bool {
+    /// Returns whether the certificate may sign others: it is a CA, and its key usage, if any, allows signing.
+    pub fn is_authority(&self) -> bool {
         self.is_authority
     }
 
-    pub(crate) fn is_valid_at(&self, wall: Timestamp) -> bool {
+    /// Returns whether the certificate is valid at this time.
+    pub fn is_valid_at(&self, wall: Timestamp) -> bool {
         self.not_before <= wall && wall < self.not_after
     }
 
-    pub(crate) fn check_time(&self, wall: Timestamp) -> Result<(), String> {
+    /// Returns an error if the certificate is not valid at this time.
+    ///
+    /// # Errors
+    ///
+    /// The end of a sentence about the certificate, such as `has expired at 2026-03-01T12:00:00Z`.
+    pub fn check_time(&self, wall: Timestamp) -> Result<(), String> {
         if wall < self.not_before {
             return Err(format!("is not valid before {}", self.not_before));
         }
@@ -106,7 +118,8 @@ impl ParsedCertificate {
         Ok(())
     }
 
-    pub(crate) fn is_signed_by(&self, authority: &Self) -> bool {
+    /// Returns whether the private key of `authority` has signed this certificate.
+    pub fn is_signed_by(&self, authority: &Self) -> bool {
         let own = X509Certificate::from_der(&self.der);
         let signer = X509Certificate::from_der(&authority.der);
         let (Ok((_, own)), Ok((_, signer))) = (own, signer) else {
@@ -117,7 +130,8 @@ impl ParsedCertificate {
             && own.verify_signature(Some(signer.public_key())).is_ok()
     }
 
-    pub(crate) fn has_names(&self, wanted: &[String]) -> bool {
+    /// Returns whether the certificate has all these DNS names and IP addresses.
+    pub fn has_names(&self, wanted: &[String]) -> bool {
         let mut wanted = wanted.iter().map(|name| normal(name));
         wanted.all(|name| self.names.contains(&name))
     }
@@ -125,10 +139,11 @@ impl ParsedCertificate {
 
 impl KeyedCertificate {
     /// Joins a private key in PEM and the certificate of that key; `None` if no given certificate has that key.
-    pub(crate) fn join(
-        certificates: &[ParsedCertificate],
-        key: &[u8],
-    ) -> Result<Option<Self>, String> {
+    ///
+    /// # Errors
+    ///
+    /// The key cannot be read.
+    pub fn join(certificates: &[ParsedCertificate], key: &[u8]) -> Result<Option<Self>, String> {
         let key = String::from_utf8_lossy(key).into_owned();
         let pair = KeyPair::from_pem(&key);
         let pair = pair.map_err(|error| format!("the key cannot be read: {error}"))?;
@@ -140,7 +155,11 @@ impl KeyedCertificate {
     }
 
     /// Makes an authority with a self-signed certificate (ECDSA P-256).
-    pub(crate) fn authority(lifetime: Duration, wall: Timestamp) -> Result<Self, String> {
+    ///
+    /// # Errors
+    ///
+    /// The certificate cannot be encoded, for example with a time after the year 9999.
+    pub fn authority(lifetime: Duration, wall: Timestamp) -> Result<Self, String> {
         let make = || {
             let mut params = CertificateParams::new(Vec::new())?;
             // Each authority has a name of its own, because TLS clients find an authority by its name.
@@ -161,7 +180,11 @@ impl KeyedCertificate {
     }
 
     /// Makes a serving certificate that this authority signs. It expires no later than the authority.
-    pub(crate) fn issue(
+    ///
+    /// # Errors
+    ///
+    /// A name is not ASCII, or the certificate cannot be encoded.
+    pub fn issue(
         &self,
         names: &[String],
         lifetime: Duration,
@@ -192,7 +215,8 @@ impl KeyedCertificate {
         Ok(Self { certificate, key })
     }
 
-    pub(crate) fn key(&self) -> &str {
+    /// Returns the private key in PEM.
+    pub fn key(&self) -> &str {
         &self.key
     }
 }

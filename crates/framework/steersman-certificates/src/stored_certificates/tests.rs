@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::*;
-use crate::certificates::authority::later;
+use crate::authority::later;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
