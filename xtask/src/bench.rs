@@ -7,6 +7,7 @@ mod table;
 mod draw;
 mod page;
 mod machine;
+mod build;
 
 use std::fs;
 use std::path::Path;
@@ -14,6 +15,7 @@ use std::process::Stdio;
 
 use clap::ValueEnum as _;
 
+use self::figure::Figure;
 use self::results::{Measured, Results};
 use crate::cargo;
 use crate::dist;
@@ -58,10 +60,12 @@ pub(crate) fn run(root: &Path, asked: &Bench) -> Result<(), String> {
             "{FILE} holds no results to check against; save them with --write"
         ));
     }
-    // Builds both programs of the package: one starts the other.
-    let built = ["build", "--release", "--locked", "--quiet"];
-    let package = ["--package", "steersman-bench"];
-    run_cargo(root, &[&built[..], &package].concat())?;
+    if parts.iter().any(|part| *part != Part::Build) {
+        // Builds both programs of the package: one starts the other.
+        let built = ["build", "--release", "--locked", "--quiet"];
+        let package = ["--package", "steersman-bench"];
+        run_cargo(root, &[&built[..], &package].concat())?;
+    }
     each(root, asked, &parts, results, |part| {
         measure(root, part, asked)
     })
@@ -128,7 +132,8 @@ fn parts(asked: &Bench) -> Result<Vec<Part>, String> {
         ));
     }
     let wanted = |part: &Part| match asked.only.as_slice() {
-        [] => part.allows_external() || !is_external,
+        // An hour of the compiler's work is done only when it is asked for.
+        [] => *part != Part::Build && (part.allows_external() || !is_external),
         only => only.contains(part),
     };
     let all = Part::value_variants().iter().copied();
@@ -144,6 +149,19 @@ fn run_cargo(root: &Path, arguments: &[&str]) -> Result<(), String> {
 }
 
 fn measure(root: &Path, part: Part, asked: &Bench) -> Result<Measured, String> {
+    let figures = match part {
+        Part::Build => build::measure(root, asked.quick)?,
+        _ => measure_program(root, part, asked)?,
+    };
+    Ok(Measured {
+        date: machine::today(),
+        machine: machine::machine(),
+        figures,
+        missing: Vec::new(),
+    })
+}
+
+fn measure_program(root: &Path, part: Part, asked: &Bench) -> Result<Vec<Figure>, String> {
     let name = part.name();
     let mut command = cargo::command(root);
     command
@@ -181,12 +199,7 @@ fn measure(root: &Path, part: Part, asked: &Bench) -> Result<Measured, String> {
     if !output.status.success() {
         return Err(format!("the benchmark `{name}` failed"));
     }
-    Ok(Measured {
-        date: machine::today(),
-        machine: machine::machine(),
-        figures: results::figures(&lines)?,
-        missing: Vec::new(),
-    })
+    results::figures(&lines)
 }
 
 /// Writes a table and its plots into the book.

@@ -218,6 +218,8 @@ pub(crate) enum Part {
     Scaling,
     /// Memory while objects change all the time.
     Steady,
+    /// What the compiler takes: the command, an example, a new operator beside one on kube-runtime.
+    Build,
 }
 
 #[cfg(test)]
